@@ -1,0 +1,60 @@
+# make help lists what there is. Every target runs from a clean clone.
+
+SWIFT ?= swift
+PREFIX ?= /usr/local
+DESTDIR ?=
+# Where systemd looks for units of users; with PREFIX=$HOME/.local it is $HOME/.config/systemd/user.
+UNITDIR ?= $(PREFIX)/lib/systemd/user
+# What swift-format reads; folders that are not there are left out.
+FORMATTED := $(wildcard Package.swift Sources Tests Benchmarks Fuzz)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build release demo test test-long fuzz bench lint format install clean
+
+help:  ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup:  ## Install the packages that are missing (apt)
+	@Scripts/setup
+
+build: setup  ## Build hexlistd and hexlist for debugging, into .build/debug
+	$(SWIFT) build
+
+release: setup  ## Build them for use, into .build/release
+	$(SWIFT) build --configuration release --static-swift-stdlib --product hexlistd
+	$(SWIFT) build --configuration release --static-swift-stdlib --product hexlist
+
+demo: setup  ## Two machines find each other and one sends a hex
+	$(SWIFT) build --product hexlistd
+	$(SWIFT) build --product hexlist
+	@Scripts/demo
+
+test: setup  ## All tests; what this machine cannot run is skipped by name, with the reason
+	$(SWIFT) build
+	$(SWIFT) test
+
+test-long: setup  ## All tests with long inputs and more rounds, then fuzzing for ten minutes
+	$(SWIFT) build
+	HEXLIST_LONG_TESTS=1 $(SWIFT) test
+	Fuzz/run 600
+
+fuzz: setup  ## Fuzz the frame codec and the decoder for a bounded time
+	Fuzz/run
+
+bench: setup  ## Run the benchmarks
+	Benchmarks/run
+
+lint: setup  ## Check the style of the sources and the syntax of the scripts
+	$(SWIFT) format lint --strict --recursive --parallel $(FORMATTED)
+	@Scripts/lint-scripts
+
+format:  ## Put the sources into the project's style
+	$(SWIFT) format --in-place --recursive --parallel $(FORMATTED)
+
+install: release  ## Install the programs and the systemd user unit into PREFIX (/usr/local)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(UNITDIR)
+	install -m 755 .build/release/hexlistd .build/release/hexlist $(DESTDIR)$(PREFIX)/bin/
+	sed 's|@PREFIX@|$(PREFIX)|g' Packaging/hexlistd.service > $(DESTDIR)$(UNITDIR)/hexlistd.service
+
+clean:  ## Remove what was built
+	$(SWIFT) package clean
