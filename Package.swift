@@ -1,0 +1,131 @@
+// swift-tools-version: 6.1
+import PackageDescription
+
+// Targets, lowest first: one may import only what stands above it (Docs/Architecture.md).
+
+let settings: [SwiftSetting] = [
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("ExistentialAny"),
+]
+
+
+let package = Package(
+    name: "hexlist",
+    platforms: [.macOS(.v15)],
+    products: [
+        .executable(name: "hexlistd", targets: ["hexlistd"]),
+        .executable(name: "hexlist", targets: ["hexlist"]),
+        .library(name: "HexlistModel", targets: ["HexlistModel"]),
+        .library(name: "HexlistWire", targets: ["HexlistWire"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
+        .package(url: "https://github.com/apple/swift-certificates", from: "1.21.1"),
+        .package(url: "https://github.com/apple/swift-asn1", from: "1.7.4"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
+        .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    ],
+    targets: [
+        .target(name: "HexlistModel", swiftSettings: settings),
+        .target(
+            name: "HexlistWire",
+            dependencies: [
+                "HexlistModel",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "Crypto", package: "swift-crypto"),
+            ], swiftSettings: settings),
+        .target(name: "HexlistDiscovery", dependencies: ["HexlistModel"], swiftSettings: settings),
+        .systemLibrary(
+            name: "CAvahi", pkgConfig: "avahi-client", providers: [.apt(["libavahi-client-dev"])]),
+        .target(
+            name: "HexlistAvahi",
+            dependencies: ["HexlistModel", "HexlistDiscovery", "CAvahi", .product(name: "Logging", package: "swift-log")],
+            swiftSettings: settings),
+        .target(
+            name: "HexlistStore",
+            dependencies: [
+                "HexlistModel",
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
+            ], swiftSettings: settings),
+        .target(
+            name: "HexlistTransport",
+            dependencies: [
+                "HexlistModel", "HexlistWire",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "X509", package: "swift-certificates"),
+                .product(name: "SwiftASN1", package: "swift-asn1"),
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
+            ], swiftSettings: settings),
+        .target(
+            name: "HexlistNode",
+            dependencies: [
+                "HexlistModel", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistTransport",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ], swiftSettings: settings),
+        .target(name: "HexlistAPI", dependencies: ["HexlistModel"], swiftSettings: settings),
+        .target(
+            name: "HexlistDaemon",
+            dependencies: [
+                "HexlistModel", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistNode", "HexlistAPI", "HexlistAvahi",
+                "HexlistTransport",
+                .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "Yams", package: "Yams"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ], swiftSettings: settings),
+        .target(
+            name: "HexlistClient",
+            dependencies: [
+                "HexlistModel", "HexlistAPI", .product(name: "AsyncHTTPClient", package: "async-http-client"),
+            ], swiftSettings: settings),
+        .executableTarget(
+            name: "hexlistd",
+            dependencies: ["HexlistDaemon", "HexlistModel", .product(name: "ArgumentParser", package: "swift-argument-parser")],
+            swiftSettings: settings),
+        .executableTarget(
+            name: "hexlist",
+            dependencies: [
+                "HexlistClient", "HexlistModel", "HexlistAPI", "HexlistWire",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ], swiftSettings: settings),
+        .testTarget(name: "HexlistModelTests", dependencies: ["HexlistModel"], swiftSettings: settings),
+        .testTarget(
+            name: "HexlistWireTests", dependencies: ["HexlistWire", "HexlistModel", .product(name: "NIOCore", package: "swift-nio")],
+            resources: [.copy("Vectors")], swiftSettings: settings),
+        .testTarget(name: "HexlistDiscoveryTests", dependencies: ["HexlistDiscovery", "HexlistModel"], swiftSettings: settings),
+        .testTarget(name: "HexlistAvahiTests", dependencies: ["HexlistAvahi", "HexlistDiscovery", "HexlistModel"], swiftSettings: settings),
+        .testTarget(
+            name: "HexlistStoreTests",
+            dependencies: ["HexlistStore", "HexlistModel", .product(name: "GRDB", package: "GRDB.swift")], swiftSettings: settings),
+        .testTarget(
+            name: "HexlistTransportTests",
+            dependencies: [
+                "HexlistTransport", "HexlistWire", "HexlistModel", .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+            ], swiftSettings: settings),
+        .testTarget(
+            name: "HexlistNodeTests",
+            dependencies: [
+                "HexlistNode", "HexlistStore", "HexlistTransport", "HexlistWire", "HexlistDiscovery", "HexlistModel",
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ], swiftSettings: settings),
+        .testTarget(
+            name: "HexlistDaemonTests", dependencies: ["HexlistDaemon", "HexlistAPI", "HexlistModel"], swiftSettings: settings),
+        .testTarget(name: "IntegrationTests", dependencies: ["HexlistModel", "HexlistWire"], swiftSettings: settings),
+    ]
+)

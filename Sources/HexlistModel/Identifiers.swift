@@ -1,0 +1,83 @@
+/// SHA-256 of a peer's DER SubjectPublicKeyInfo: 32 bytes. This is what trust stores and compares.
+public struct Fingerprint: Hashable, Sendable, CustomStringConvertible {
+    public let bytes: [UInt8]
+
+    /// - Parameter bytes: 32 bytes; `nil` for any other count.
+    public init?(bytes: some Collection<UInt8>) {
+        guard bytes.count == 32 else { return nil }
+        self.bytes = Array(bytes)
+    }
+
+    /// 64 hexadecimal digits; colons, spaces and letter case do not matter.
+    public init?(_ text: some StringProtocol) {
+        let digits = String(decoding: text.utf8.filter { $0 != UInt8(ascii: ":") && $0 != UInt8(ascii: " ") }, as: UTF8.self)
+        guard let bytes = Hexadecimal.decode(digits) else { return nil }
+        self.init(bytes: bytes)
+    }
+
+    public var description: String { Hexadecimal.encode(bytes) }
+
+    /// The first 16 bytes as a UUID of version 8: a name only its key can prove (Docs/Protocol.md, "Identity").
+    public var peerID: PeerID {
+        guard let uuid = UUIDBytes(bytes: bytes.prefix(16)) else { return PeerID(.nil) }  // never: 32 bytes are held
+        return PeerID(uuid.with(version: 8))
+    }
+}
+
+/// The name of one installation, derived from its key (`Fingerprint.peerID`).
+public struct PeerID: Hashable, Comparable, Sendable, CustomStringConvertible {
+    public let uuid: UUIDBytes
+
+    public init(_ uuid: UUIDBytes) { self.uuid = uuid }
+
+    public init?(_ text: some StringProtocol) {
+        guard let uuid = UUIDBytes(text) else { return nil }
+        self.uuid = uuid
+    }
+
+    public var description: String { uuid.description }
+    /// The first 8 digits: for people and logs, never for a decision.
+    public var shortID: String { String(description.prefix(8)) }
+
+    public static func < (left: PeerID, right: PeerID) -> Bool { left.uuid < right.uuid }
+}
+
+/// Minted once by the sender for one hex; with the sender's key it is what a receiver deduplicates by.
+public struct MessageID: Hashable, Comparable, Sendable, CustomStringConvertible {
+    public let uuid: UUIDBytes
+
+    public init(_ uuid: UUIDBytes) { self.uuid = uuid }
+
+    public init?(_ text: some StringProtocol) {
+        guard let uuid = UUIDBytes(text) else { return nil }
+        self.uuid = uuid
+    }
+
+    /// UUIDv7 (RFC 9562 section 5.7): 48 bits of Unix milliseconds, then random bits.
+    public init(milliseconds: UInt64, random: UInt64, _ more: UInt64) {
+        uuid = UUIDBytes(high: milliseconds << 16 | random & 0xFFFF, low: more).with(version: 7)
+    }
+
+    public var description: String { uuid.description }
+
+    public static func < (left: MessageID, right: MessageID) -> Bool { left.uuid < right.uuid }
+}
+
+/// 64 random bits made at each start of a process; tells two starts, and two machines, of one identity apart.
+public struct BootNonce: Hashable, Sendable, CustomStringConvertible {
+    public let value: UInt64
+
+    public init(_ value: UInt64) { self.value = value }
+
+    /// Exactly 16 hexadecimal digits.
+    public init?(_ text: some StringProtocol) {
+        guard text.utf8.count == 16, let bytes = Hexadecimal.decode(text) else { return nil }
+        value = bytes.reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
+    /// 16 lower-case digits, as TXT and Hello carry it.
+    public var description: String {
+        let digits = String(value, radix: 16)
+        return String(repeating: "0", count: 16 - digits.utf8.count) + digits
+    }
+}

@@ -1,0 +1,33 @@
+/// Names are for people: they may change, repeat and lie; nothing is decided by them.
+public enum PeerName {
+    /// Bytes of the display name inside an instance name: 63 less ` [xxxxxxxx]`.
+    public static let displayBytes = 52
+
+    /// `<display name> [<first 8 digits of the UUID>]`, the DNS-SD instance name.
+    public static func instance(displayName: String, peer: PeerID) -> String {
+        "\(cut(displayName, bytes: displayBytes)) [\(peer.shortID)]"
+    }
+
+    /// The display name inside an instance name, as an announcement carries it.
+    public static func display(instance: String) -> String {
+        let bytes = Array(instance.utf8)
+        guard bytes.count >= 11, bytes.last == UInt8(ascii: "]"), bytes[bytes.count - 10] == UInt8(ascii: "["),
+            bytes[bytes.count - 11] == UInt8(ascii: " "),
+            bytes[(bytes.count - 9)..<(bytes.count - 1)].allSatisfy({ Hexadecimal.value(of: $0) != nil })
+        else { return instance }
+        return String(decoding: bytes.dropLast(11), as: UTF8.self)
+    }
+
+    /// The longest prefix of whole Unicode scalars that fits.
+    public static func cut(_ text: String, bytes limit: Int) -> String {
+        guard text.utf8.count > limit else { return text }
+        var scalars = String.UnicodeScalarView()
+        var count = 0
+        for scalar in text.unicodeScalars {
+            count += UTF8.width(scalar)
+            if count > limit { break }
+            scalars.append(scalar)
+        }
+        return String(scalars)
+    }
+}

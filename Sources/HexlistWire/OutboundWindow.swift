@@ -1,0 +1,72 @@
+import HexlistModel
+
+/// The sending half of a session: numbers given, receipts checked. Holds at most a window.
+struct OutboundWindow: Sendable {
+    private struct Sent: Sendable {
+        /// The outbox row of a Store; `nil` for another numbered frame.
+        var tag: Int64?
+        var bytes: Int
+    }
+
+    private(set) var nextSequence: Int64 = 1
+    private(set) var unacknowledgedBytes = 0
+    private(set) var lastReceipt: ContinuousClock.Instant?
+    /// Since when a receipt is waited for; `nil` where nothing is unacknowledged.
+    private(set) var waitingSince: ContinuousClock.Instant?
+    /// Of the numbers after the last `through`, from `head` on.
+    private var sent: [Sent] = []
+    private var head = 0
+
+    var tags: Set<Int64> { Set(sent[head...].compactMap(\.tag)) }
+    var unacknowledgedFrames: Int { sent.count - head }
+
+    mutating func number(tag: Int64?, bytes: Int, now: ContinuousClock.Instant) -> Int64 {
+        defer { nextSequence += 1 }
+        if unacknowledgedFrames == 0 { waitingSince = now }
+        sent.append(Sent(tag: tag, bytes: bytes))
+        unacknowledgedBytes += bytes
+        return nextSequence
+    }
+
+    mutating func shift(by pause: Duration) {
+        if let since = waitingSince { waitingSince = since + pause }
+    }
+
+    /// - Returns: what became of the rows it covers, in order; `nil` for a receipt that cannot be true (`receiptFault`).
+    mutating func receive(_ receipt: Receipt, now: ContinuousClock.Instant) -> [Session.Settled]? {
+        let through = nextSequence - 1 - Int64(unacknowledgedFrames)
+        guard receipt.through > through, receipt.through < nextSequence else { return nil }
+        var rejections: [Int64: Rejection] = [:]
+        for rejection in receipt.rejected {
+            guard rejection.sequence > through, rejection.sequence <= receipt.through,
+                rejections.updateValue(rejection, forKey: rejection.sequence) == nil
+            else { return nil }
+        }
+        // Checked before anything is taken: a false receipt settles nothing.
+        let count = Int(receipt.through - through)
+        var settled: [Session.Settled] = []
+        settled.reserveCapacity(count)
+        var bytes = 0
+        for offset in 0..<count {
+            let frame = sent[head + offset]
+            bytes += frame.bytes
+            guard let tag = frame.tag else { continue }
+            if !rejections.isEmpty, let rejection = rejections[through + 1 + Int64(offset)] {
+                settled.append(
+                    .init(tag: tag, result: .refused(rejection.code, message: rejection.message, retryAfter: rejection.retryAfter)))
+            } else {
+                guard let status = receipt.status else { return nil }
+                settled.append(.init(tag: tag, result: .kept(status, of: receipt.of)))
+            }
+        }
+        head += count
+        unacknowledgedBytes -= bytes
+        lastReceipt = now
+        waitingSince = unacknowledgedFrames > 0 ? now : nil
+        if head == sent.count || head > 4_096 {
+            sent.removeFirst(head)
+            head = 0
+        }
+        return settled
+    }
+}

@@ -1,0 +1,216 @@
+import HexlistModel
+
+extension Session {
+    // MARK: What is owed
+
+    /// Receipts and the latest Pong, merged until now. Call when the connection takes writes.
+    public mutating func takeOwed(_ actions: inout [Action]) {
+        guard state != .closed else { return }
+        let limit = peerHello?.maxFrameBytes ?? configuration.strangerFrameBytes
+        inbound.takeReceipts(frameLimit: limit) { actions.append(.send(.ack($0))) }
+        if let message = owedPong, maySpeak { actions.append(.send(.pong(message: message))) }
+        owedPong = nil
+        if owesPairingCancel, isTLS { actions.append(.send(.pair(Pairing(step: "cancel", message: "Pairing is not switched on here.")))) }
+        owesPairingCancel = false
+    }
+
+    /// Whether `takeOwed` has anything to give.
+    public var owesAnything: Bool { owedPong != nil || owesPairingCancel || inbound.owesReceipt }
+
+    // MARK: Own Stores
+
+    /// Whether one more Store of so many bytes fits the peer's window (`window` frames, 8 MiB; one longer frame may go alone).
+    public func hasRoom(forBytes bytes: Int, windowFrames: Int, windowBytes: Int) -> Bool {
+        guard state == .open, let peerHello else { return false }
+        guard outbound.unacknowledgedFrames > 0 else { return true }
+        return outbound.unacknowledgedFrames < min(peerHello.window, windowFrames)
+            && outbound.unacknowledgedBytes + bytes <= min(windowBytes, ProtocolLimits.windowBytes)
+    }
+
+    /// Numbers one Store. Only when `hasRoom` said so.
+    /// - Parameter tag: the row of the outbox, given back in `Action.settled`.
+    public mutating func numberStore(tag: Int64, bytes: Int, now: Instant) -> Int64 {
+        lastActivity = now
+        return outbound.number(tag: tag, bytes: bytes, now: now)
+    }
+
+    public var unacknowledgedFrames: Int { outbound.unacknowledgedFrames }
+    /// Rows of the outbox that are on their way.
+    public var unacknowledgedTags: Set<Int64> { outbound.tags }
+    public var nextSequence: Int64 { outbound.nextSequence }
+    /// When the peer last answered for anything.
+    public var lastReceipt: Instant? { outbound.lastReceipt }
+
+    public mutating func sendAlert(_ message: String, now: Instant, _ actions: inout [Action]) {
+        guard state == .open else { return }
+        lastActivity = now
+        actions.append(.send(.alert(message: message, sequence: outbound.number(tag: nil, bytes: 0, now: now))))
+    }
+
+    /// Tells the peer more room or another name; `maxFrameBytes` and `window` are never lowered.
+    public mutating func sayHelloAgain(name: String, maxFrameBytes: Int, _ actions: inout [Action]) {
+        guard state == .open else { return }
+        var hello = ownHello
+        hello.name = name
+        hello.maxFrameBytes = max(hello.maxFrameBytes, maxFrameBytes)
+        guard hello != ownHello else { return }
+        ownHello = hello
+        actions.append(.send(.hello(hello)))
+        if isTLS { actions.append(.setFrameLimit(hello.maxFrameBytes)) }
+    }
+
+    public mutating func setTrusted(_ trusted: Bool) { isTrusted = trusted }
+
+    /// Asks whether the other side still answers: only a Pong with this message, within 5 s of reading, counts.
+    public mutating func challenge(_ message: String, now: Instant, _ actions: inout [Action]) {
+        guard state == .open else { return }
+        challenge = (message, now + timing.challenge)
+        lastPing = now
+        actions.append(.send(.ping(message: message, sequence: nil)))
+    }
+
+    // MARK: Time
+
+    /// When `tick` has something to do.
+    public var nextDeadline: Instant? {
+        guard state != .closed else { return nil }
+        var deadlines: [Instant] = []
+        if state == .awaitingHello { deadlines.append(configuration.connectedAt + timing.hello) }
+        if let challenge, pausedSince == nil { deadlines.append(challenge.deadline) }
+        if state == .open {
+            if pausedSince != nil {
+                deadlines.append(lastPing + timing.pausedPing)
+            } else if outbound.unacknowledgedFrames > 0 {
+                deadlines.append(lastReceived + timing.silenceUnacknowledged)
+                deadlines.append(max(quietSince, lastPing) + timing.pingUnacknowledged)
+            } else {
+                deadlines.append(lastReceived + timing.silence)
+                deadlines.append(max(lastReceived, lastPing) + timing.ping)
+            }
+            if outbound.unacknowledgedFrames > 0, let since = outbound.waitingSince, pausedSince == nil {
+                deadlines.append(since + timing.receipt)
+            }
+        } else if state == .legacy, pausedSince == nil {
+            deadlines.append(lastReceived + (isTrusted ? timing.silence : timing.strangerIdle))
+        }
+        if state == .open, !isTrusted, isIdle { deadlines.append(lastActivity + timing.strangerIdle) }
+        return deadlines.min()
+    }
+
+    /// Since when neither a frame nor, with own frames unacknowledged, a receipt came.
+    private var quietSince: Instant { outbound.waitingSince.map { min($0, lastReceived) } ?? lastReceived }
+
+    private var isIdle: Bool { outbound.unacknowledgedFrames == 0 && inbound.isIdle }
+
+    /// - Parameter hasMoreToSend: rows wait for this peer, so a stranger's session is not idle.
+    public mutating func tick(now: Instant, hasMoreToSend: Bool, _ actions: inout [Action]) {
+        switch state {
+        case .closed: return
+        case .awaitingHello:
+            if now >= configuration.connectedAt + timing.hello { end(.helloTimeout, &actions) }
+        case .legacy:
+            // Nothing is sent to it, so nothing can be asked of it: it may be silent as long as a stranger may be idle.
+            guard pausedSince == nil, inbound.isIdle else { return }
+            if now >= lastReceived + (isTrusted ? timing.silence : timing.strangerIdle) { end(.idle, &actions) }
+        case .open:
+            tickOpen(now: now, hasMoreToSend: hasMoreToSend, &actions)
+        }
+    }
+
+    private mutating func tickOpen(now: Instant, hasMoreToSend: Bool, _ actions: inout [Action]) {
+        guard pausedSince == nil else {
+            // Who does not read says that it lives.
+            if now >= lastPing + timing.pausedPing { ping(numbered: false, now: now, &actions) }
+            return
+        }
+        if let open = challenge, now >= open.deadline {
+            challenge = nil
+            actions.append(.challengeFailed(open.message))
+        }
+        if outbound.unacknowledgedFrames > 0 {
+            if now >= lastReceived + timing.silenceUnacknowledged { return end(.silent, &actions) }
+            if let since = outbound.waitingSince, now >= since + timing.receipt { return end(.receiptTimeout, &actions) }
+            if now >= max(quietSince, lastPing) + timing.pingUnacknowledged { ping(numbered: true, now: now, &actions) }
+        } else {
+            if now >= lastReceived + timing.silence { return end(.silent, &actions) }
+            if now >= max(lastReceived, lastPing) + timing.ping { ping(numbered: false, now: now, &actions) }
+        }
+        if !isTrusted, isIdle {
+            if hasMoreToSend {
+                lastActivity = now
+            } else if now >= lastActivity + timing.strangerIdle {
+                end(.idle, &actions)
+            }
+        }
+    }
+
+    private mutating func ping(numbered: Bool, now: Instant, _ actions: inout [Action]) {
+        lastPing = now
+        guard maySpeak else { return }
+        let sequence = numbered ? outbound.number(tag: nil, bytes: 0, now: now) : nil
+        actions.append(.send(.ping(message: "", sequence: sequence)))
+    }
+
+    // MARK: Back-pressure
+
+    /// Whether the shell should read on: not while the store owes it, and no faster than a stranger may speak.
+    public func mayRead(now: Instant) -> Bool {
+        guard state != .closed else { return false }
+        guard inbound.waitingFrames < ownHello.window, inbound.waitingBytes < ProtocolLimits.windowBytes else { return false }
+        return isTrusted || bucket.hasToken(now: now)
+    }
+
+    /// When a stranger that spoke too fast may go on; `nil` where the store is what one waits for.
+    public func readsAgain(now: Instant) -> Instant? {
+        guard state != .closed, !isTrusted, !bucket.hasToken(now: now) else { return nil }
+        return bucket.nextToken
+    }
+
+    /// The shell stopped reading: from now on silence is its own doing.
+    public mutating func pausedReading(now: Instant) {
+        guard pausedSince == nil else { return }
+        pausedSince = now
+    }
+
+    /// The shell reads again; the time between counts as no silence.
+    public mutating func resumedReading(now: Instant) {
+        guard let since = pausedSince else { return }
+        pausedSince = nil
+        let pause = now - since
+        lastReceived += pause
+        outbound.shift(by: pause)
+        challenge?.deadline += pause
+    }
+}
+
+/// A stranger's frames: so many a second, and a second's worth at once.
+struct TokenBucket: Sendable {
+    let perSecond: Int
+    private var tokens: Double
+    private var filledAt: ContinuousClock.Instant
+
+    init(perSecond: Int, now: ContinuousClock.Instant) {
+        self.perSecond = max(1, perSecond)
+        tokens = Double(self.perSecond)
+        filledAt = now
+    }
+
+    private func level(at now: ContinuousClock.Instant) -> Double {
+        let elapsed = max(.zero, now - filledAt)
+        let seconds = Double(elapsed.components.seconds) + Double(elapsed.components.attoseconds) / 1e18
+        return min(Double(perSecond), tokens + seconds * Double(perSecond))
+    }
+
+    mutating func take(now: ContinuousClock.Instant) {
+        // Frames of one read may overdraw it; the debt is paid by reading later.
+        tokens = level(at: now) - 1
+        filledAt = max(filledAt, now)
+    }
+
+    func hasToken(now: ContinuousClock.Instant) -> Bool { level(at: now) >= 1 }
+
+    /// When there is one token again.
+    var nextToken: ContinuousClock.Instant {
+        filledAt + .milliseconds(Int64((max(0, 1 - tokens) * 1_000 / Double(perSecond)).rounded(.up)))
+    }
+}

@@ -1,0 +1,362 @@
+public import HexlistModel
+
+/// One authenticated connection to a peer, as a machine without a socket (Docs/Protocol.md, "Session", "Delivery").
+///
+/// The shell feeds it decoded frames, store results and the time, carries out the actions in order, and asks for what it
+/// owes: receipts and the latest Pong are merged here until the connection takes them, so a peer that does not read
+/// makes nothing grow. Time is passed in; there is no clock and no randomness in here.
+public struct Session: Sendable {
+    public typealias Instant = ContinuousClock.Instant
+
+    public enum Role: Sendable { case dialer, acceptor }
+
+    public enum Security: Sendable, Equatable {
+        /// TLS 1.3 with this key proven.
+        case tls(Fingerprint)
+        /// Bare TCP: nothing a peer says of itself proves anything.
+        case plain
+    }
+
+    /// What the session is told when it begins.
+    public struct Configuration: Sendable {
+        public var own: PeerID
+        public var role: Role
+        public var security: Security
+        /// The peer that was dialled; `nil` for an acceptor, and for a dialer that asks who is there.
+        public var expected: PeerID?
+        /// Told to the peer. `maxFrameBytes` is what this side takes after the other's Hello.
+        public var hello: Hello
+        /// Bytes of a frame before and without Hello, from the second frame on.
+        public var strangerFrameBytes: Int
+        public var isTrusted: Bool
+        public var strangerFramesPerSecond: Int
+        /// When the TCP connection was made: Hello must come within 5 s of it.
+        public var connectedAt: Instant
+
+        public init(
+            own: PeerID, role: Role, security: Security, expected: PeerID?, hello: Hello, strangerFrameBytes: Int,
+            isTrusted: Bool, strangerFramesPerSecond: Int, connectedAt: Instant
+        ) {
+            self.own = own
+            self.role = role
+            self.security = security
+            self.expected = expected
+            self.hello = hello
+            self.strangerFrameBytes = strangerFrameBytes
+            self.isTrusted = isTrusted
+            self.strangerFramesPerSecond = strangerFramesPerSecond
+            self.connectedAt = connectedAt
+        }
+    }
+
+    /// Times and bounds of one session; the protocol's, but for tests.
+    public struct Timing: Sendable {
+        public var hello: Duration = .seconds(5)
+        public var ping: Duration = .seconds(15)
+        public var silence: Duration = .seconds(45)
+        public var pingUnacknowledged: Duration = .seconds(7)
+        public var silenceUnacknowledged: Duration = .seconds(20)
+        public var receipt: Duration = .seconds(30)
+        public var pausedPing: Duration = .seconds(5)
+        public var strangerIdle: Duration = .seconds(60)
+        public var challenge: Duration = .seconds(5)
+
+        public init() {}
+    }
+
+    public enum End: Sendable, Equatable {
+        /// This side ended it, with that Bye where one may be said.
+        case own(ByeCode)
+        /// The peer said Bye; `nil` for a code this version does not know.
+        case peer(ByeCode?, text: String)
+        /// The connection went away without a word.
+        case lost
+    }
+
+    public enum OutFrame: Sendable, Equatable {
+        case hello(Hello)
+        case ack(Receipt)
+        case alert(message: String, sequence: Int64)
+        case ping(message: String, sequence: Int64?)
+        case pong(message: String)
+        case pair(Pairing)
+        case bye(ByeCode, text: String)
+    }
+
+    public enum Action: Sendable, Equatable {
+        case send(OutFrame)
+        /// From the next frame on.
+        case setFrameLimit(Int)
+        /// The peer's Hello was checked; on TLS it is proven.
+        case opened(Hello, versionID: String)
+        /// The peer's later Hello: another name, more room.
+        case updated(Hello)
+        /// The first frame was no Hello: a sender of the original app, or a foreign program.
+        case legacy
+        case alert(String)
+        /// Own rows the peer has answered for, in order.
+        case settled([Settled])
+        /// Whether the Ping with this message was answered in time.
+        case challengeAnswered(String)
+        case challengeFailed(String)
+        /// Everything sent before is flushed, then the connection is closed.
+        case close(End)
+    }
+
+    /// One of our Stores, answered for.
+    public struct Settled: Sendable, Equatable {
+        public enum Result: Sendable, Equatable {
+            case kept(ReceiptStatus, of: ReceiptStatus?)
+            case refused(RefusalCode, message: String, retryAfter: Int?)
+        }
+        /// The row of the outbox.
+        public var tag: Int64
+        public var result: Result
+
+        public init(tag: Int64, result: Result) {
+            self.tag = tag
+            self.result = result
+        }
+    }
+
+    enum State: Sendable, Equatable { case awaitingHello, open, legacy, closed }
+
+    public let configuration: Configuration
+    let timing: Timing
+    var state = State.awaitingHello
+    /// The peer's latest Hello.
+    public internal(set) var peerHello: Hello?
+    /// Another start that proved the own identity, where that ended the session (`conflict`).
+    public internal(set) var refusedBoot: BootNonce?
+    /// The own latest Hello: only ever raised.
+    public internal(set) var ownHello: Hello
+    public internal(set) var isTrusted: Bool
+
+    var inbound = InboundNumbers()
+    var outbound = OutboundWindow()
+    var strikes = 0
+    var bucket: TokenBucket
+    var owedPong: String?
+    var owesPairingCancel = false
+    var challenge: (message: String, deadline: Instant)?
+
+    var lastReceived: Instant
+    var lastPing: Instant
+    /// The last frame that was more than a sign of life, either way.
+    var lastActivity: Instant
+    var pausedSince: Instant?
+    var isAwaitingFirstFrame = true
+
+    public init(_ configuration: Configuration, timing: Timing = Timing(), now: Instant) {
+        self.configuration = configuration
+        self.timing = timing
+        ownHello = configuration.hello
+        isTrusted = configuration.isTrusted
+        lastReceived = now
+        lastPing = now
+        lastActivity = now
+        bucket = TokenBucket(perSecond: configuration.strangerFramesPerSecond, now: now)
+    }
+
+    public var isOpen: Bool { state == .open }
+    public var isClosed: Bool { state == .closed }
+    public var isLegacy: Bool { state == .legacy }
+    var isTLS: Bool { configuration.security != .plain }
+
+    /// Whether anything but receipts may be sent (Docs/Protocol.md, "Session", 6).
+    var maySpeak: Bool { isTLS || peerHello != nil }
+
+    /// Call once, when the handshake with the peer's certificate is complete.
+    public mutating func start(_ actions: inout [Action]) {
+        actions.append(.setFrameLimit(isTLS ? ProtocolLimits.firstFrameBytes : configuration.strangerFrameBytes))
+        if isTLS { actions.append(.send(.hello(ownHello))) }
+    }
+
+    // MARK: Frames
+
+    /// One frame came. Stores go to `takeBatch`.
+    public mutating func received(_ frame: DecodedFrame, bytes: Int, now: Instant, _ actions: inout [Action]) {
+        guard state != .closed else { return }
+        lastReceived = now
+        if !isTrusted { bucket.take(now: now) }
+        let isFirst = isAwaitingFirstFrame
+        isAwaitingFirstFrame = false
+        switch frame {
+        case .refused(let refusal):
+            if state == .awaitingHello { beginWithoutHello(refusal, isFirst: isFirst, &actions) }
+            guard state != .closed else { return }
+            refused(refusal, now: now, &actions)
+        case .wrapper(let wrapper):
+            if wrapper.operation == .hello, case .hello(let hello) = wrapper.object {
+                received(hello, versionID: wrapper.versionID, now: now, &actions)
+                return
+            }
+            if state == .awaitingHello {
+                guard wrapper.operation != .bye else {
+                    end(byPeer: wrapper.message, &actions)
+                    return
+                }
+                becomeLegacy(&actions)
+                guard state != .closed else { return }
+            }
+            received(wrapper, bytes: bytes, now: now, &actions)
+        }
+    }
+
+    /// A length prefix outside the bounds: the stream cannot be read any further.
+    public mutating func frameFault(_ actions: inout [Action]) { end(.frameLength, &actions) }
+
+    private mutating func received(_ wrapper: DecodedWrapper, bytes: Int, now: Instant, _ actions: inout [Action]) {
+        if let sequence = wrapper.sequence {
+            guard inbound.accept(sequence) else {
+                end(.sequenceFault, &actions)
+                return
+            }
+        }
+        switch wrapper.operation {
+        case .store:
+            guard case .hex(let content) = wrapper.object else { return }
+            lastActivity = now
+            inbound.store(
+                InboundHex(
+                    content: content, messageID: isTLS ? wrapper.messageID : nil, sequence: wrapper.sequence, byteCount: bytes))
+        case .ack:
+            guard case .receipt(let receipt) = wrapper.object else { return }
+            lastActivity = now
+            guard let settled = outbound.receive(receipt, now: now) else {
+                end(.receiptFault, &actions)
+                return
+            }
+            if !settled.isEmpty { actions.append(.settled(settled)) }
+        case .alert:
+            lastActivity = now
+            if let message = wrapper.message { actions.append(.alert(message)) }
+        case .ping:
+            owedPong = wrapper.message ?? ""
+        case .pong:
+            guard let open = challenge, wrapper.message == open.message else { return }
+            challenge = nil
+            actions.append(now <= open.deadline ? .challengeAnswered(open.message) : .challengeFailed(open.message))
+        case .bye:
+            end(byPeer: wrapper.message, &actions)
+        case .pair:
+            // Taken only while pairing is switched on; anyone else is told so, once for however many asked.
+            guard case .pairing(let pairing) = wrapper.object, pairing.step != "cancel" else { return }
+            owesPairingCancel = true
+        case .hello:
+            return  // handled before it comes here
+        }
+    }
+
+    private mutating func refused(_ refusal: Refusal, now: Instant, _ actions: inout [Action]) {
+        if refusal.isUndecodable {
+            inbound.undecodable += 1
+        } else if let sequence = refusal.sequence {
+            guard inbound.accept(sequence, refused: refusal) else {
+                end(.sequenceFault, &actions)
+                return
+            }
+        }
+        guard refusal.code == .malformed else { return }
+        strikes += 1
+        if strikes >= ProtocolLimits.strikes { end(.tooManyErrors, &actions) }
+    }
+
+    // MARK: Hello
+
+    private mutating func received(_ hello: Hello, versionID: String, now: Instant, _ actions: inout [Action]) {
+        if let fault = check(hello) {
+            if fault == .conflict { refusedBoot = hello.boot }
+            end(fault, &actions)
+            return
+        }
+        if let known = peerHello {
+            guard hello.uuid == known.uuid, hello.boot == known.boot else {
+                end(.identityMismatch, &actions)
+                return
+            }
+            var later = hello
+            later.maxFrameBytes = max(hello.maxFrameBytes, known.maxFrameBytes)
+            later.window = max(hello.window, known.window)
+            peerHello = later
+            actions.append(.updated(later))
+            return
+        }
+        peerHello = hello
+        state = .open
+        lastActivity = now
+        if !isTLS { actions.append(.send(.hello(ownHello))) }
+        actions.append(.setFrameLimit(isTLS ? ownHello.maxFrameBytes : configuration.strangerFrameBytes))
+        actions.append(.opened(hello, versionID: versionID))
+    }
+
+    private func check(_ hello: Hello) -> ByeCode? {
+        guard let uuid = hello.uuid, let boot = hello.boot else { return .identityMismatch }
+        switch configuration.security {
+        case .tls(let fingerprint):
+            guard uuid == fingerprint.peerID else { return .identityMismatch }
+        case .plain: break
+        }
+        if uuid == configuration.own { return boot == ownHello.boot ? .`self` : .conflict }
+        if let expected = configuration.expected, expected != uuid { return .identityMismatch }
+        return hello.protocols.contains(ProtocolLimits.version) ? nil : .protocolMismatch
+    }
+
+    private mutating func beginWithoutHello(_ refusal: Refusal, isFirst: Bool, _ actions: inout [Action]) {
+        // Bytes that could not be read, or a Hello that made no sense, say nothing of who speaks: the deadline stays.
+        guard refusal.isUndecodable || refusal.operation == .hello else {
+            becomeLegacy(&actions)
+            return
+        }
+        if isFirst { actions.append(.setFrameLimit(configuration.strangerFrameBytes)) }
+    }
+
+    private mutating func becomeLegacy(_ actions: inout [Action]) {
+        // Who was dialled answers with Hello; anything else is not the peer one looked for.
+        guard configuration.role == .acceptor else {
+            end(.identityMismatch, &actions)
+            return
+        }
+        state = .legacy
+        actions.append(.setFrameLimit(configuration.strangerFrameBytes))
+        actions.append(.legacy)
+    }
+
+    // MARK: Ends
+
+    /// Ends it from this side, saying why where one may speak.
+    public mutating func end(_ code: ByeCode, text: String = "", _ actions: inout [Action]) {
+        guard state != .closed else { return }
+        takeOwed(&actions)
+        if maySpeak { actions.append(.send(.bye(code, text: text))) }
+        state = .closed
+        actions.append(.close(.own(code)))
+    }
+
+    private mutating func end(byPeer message: String?, _ actions: inout [Action]) {
+        takeOwed(&actions)
+        state = .closed
+        let (code, text) = Session.parseBye(message ?? "")
+        actions.append(.close(.peer(code, text: text)))
+    }
+
+    /// Ends it with a peer that was blocked: Stores already read are refused, the person there is told, then `Bye` `blocked`.
+    public mutating func endBlocked(ownName: String, now: Instant, _ actions: inout [Action]) {
+        guard state == .open else { return }
+        inbound.refuseWaiting(.blocked)
+        takeOwed(&actions)
+        sendAlert("\(ownName) blocked you.", now: now, &actions)
+        end(.blocked, &actions)
+    }
+
+    /// The connection is gone. Nothing more is sent.
+    public mutating func connectionClosed() { state = .closed }
+
+    /// `<code>: <text>`, or the code alone.
+    static func parseBye(_ message: String) -> (ByeCode?, text: String) {
+        let bytes = message.utf8
+        guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else { return (ByeCode(rawValue: message), "") }
+        let text = bytes[bytes.index(after: colon)...].drop { $0 == UInt8(ascii: " ") }
+        return (ByeCode(rawValue: String(decoding: bytes[..<colon], as: UTF8.self)), String(decoding: text, as: UTF8.self))
+    }
+}

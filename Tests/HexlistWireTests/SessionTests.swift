@@ -1,0 +1,500 @@
+import HexlistModel
+import Testing
+
+@testable import HexlistWire
+
+/// Two ends of a session and a clock of their own: no socket, no waiting.
+struct SessionFixture {
+    static let fingerprint = Fingerprint(bytes: (0..<32).map { UInt8($0) })!
+    static let otherFingerprint = Fingerprint(bytes: (0..<32).map { UInt8(200 - $0) })!
+    static let own = fingerprint.peerID
+    static let peer = otherFingerprint.peerID
+
+    var session: Session
+    var actions: [Session.Action] = []
+    var now: ContinuousClock.Instant
+    let start: ContinuousClock.Instant
+
+    init(
+        role: Session.Role = .acceptor, security: Session.Security = .tls(otherFingerprint), expected: PeerID? = nil, trusted: Bool = true
+    ) {
+        start = .now
+        now = start
+        session = Session(
+            Session.Configuration(
+                own: Self.own, role: role, security: security, expected: expected,
+                hello: Hello(uuid: Self.own, name: "own", boot: BootNonce(1)), strangerFrameBytes: 64 << 10, isTrusted: trusted,
+                strangerFramesPerSecond: 20, connectedAt: now),
+            now: now)
+        session.start(&actions)
+    }
+
+    /// Takes what happened so far away.
+    mutating func take() -> [Session.Action] {
+        defer { actions = [] }
+        return actions
+    }
+
+    mutating func receive(_ operation: HexlistWire.Operation, _ object: WrapperObject = .none, message: String? = nil, sequence: Int64? = nil, id: MessageID? = nil) {
+        session.received(
+            .wrapper(DecodedWrapper(operation: operation, object: object, message: message, messageID: id, sequence: sequence)), bytes: 100,
+            now: now, &actions)
+    }
+
+    mutating func hello(uuid: PeerID? = peer, boot: BootNonce? = BootNonce(2), protocols: [Int] = [1], window: Int = 1_024, frame: Int = 1 << 20) {
+        receive(.hello, .hello(Hello(uuid: uuid, name: "peer", boot: boot, protocols: protocols, maxFrameBytes: frame, window: window)))
+    }
+
+    mutating func store(_ sequence: Int64?, id: MessageID? = nil) { receive(.store, .hex(HexContent()), sequence: sequence, id: id) }
+
+    mutating func undecodable() {
+        session.received(.refused(Refusal(code: .malformed, message: "", isUndecodable: true)), bytes: 10, now: now, &actions)
+    }
+
+    /// The store takes everything that waits and answers the same for each.
+    mutating func keepAll(_ result: InboundResult = .kept(.stored)) {
+        let batch = session.takeBatch(limit: 1_000)
+        session.batchCompleted(batch.map { _ in result })
+    }
+
+    mutating func owed() -> [Session.OutFrame] {
+        actions = []
+        session.takeOwed(&actions)
+        return take().compactMap { if case .send(let frame) = $0 { frame } else { nil } }
+    }
+
+    mutating func tick(after duration: Duration, hasMore: Bool = false) -> [Session.Action] {
+        now = start + duration
+        session.tick(now: now, hasMoreToSend: hasMore, &actions)
+        return take()
+    }
+
+    static func opened(role: Session.Role = .acceptor, trusted: Bool = true, window: Int = 1_024) -> SessionFixture {
+        var fixture = SessionFixture(role: role, trusted: trusted)
+        fixture.hello(window: window)
+        _ = fixture.take()
+        return fixture
+    }
+
+    static func id(_ number: UInt64) -> MessageID { MessageID(UUIDBytes(high: number, low: 7)) }
+}
+
+extension [Session.Action] {
+    var end: Session.End? { compactMap { if case .close(let end) = $0 { end } else { nil } }.first }
+    var frames: [Session.OutFrame] { compactMap { if case .send(let frame) = $0 { frame } else { nil } } }
+}
+
+@Suite("Session: opening")
+struct SessionOpeningTests {
+    @Test("over TLS Hello goes out first, within the limit of a first frame")
+    func start() {
+        var fixture = SessionFixture()
+        let actions = fixture.take()
+        #expect(actions.first == .setFrameLimit(8 << 10))
+        #expect(actions.frames.count == 1)
+        fixture.hello()
+        #expect(fixture.take().contains(.setFrameLimit(1 << 20)))
+        #expect(fixture.session.isOpen)
+    }
+
+    @Test(
+        "a Hello that does not prove its sender ends the session",
+        arguments: [
+            (SessionFixture.own, BootNonce(2), [1], ByeCode.identityMismatch),
+            (nil, BootNonce(2), [1], .identityMismatch),
+            (SessionFixture.peer, nil, [1], .identityMismatch),
+            (SessionFixture.peer, BootNonce(2), [2, 3], .protocolMismatch),
+        ] as [(PeerID?, BootNonce?, [Int], ByeCode)])
+    func refusedHello(uuid: PeerID?, boot: BootNonce?, protocols: [Int], code: ByeCode) {
+        var fixture = SessionFixture()
+        _ = fixture.take()
+        fixture.hello(uuid: uuid, boot: boot, protocols: protocols)
+        let actions = fixture.take()
+        #expect(actions.end == .own(code))
+        #expect(actions.frames == [.bye(code, text: "")])
+    }
+
+    @Test("oneself is told from a clone by the boot nonce", arguments: [(BootNonce(1), ByeCode.`self`), (BootNonce(9), .conflict)])
+    func own(boot: BootNonce, code: ByeCode) {
+        var fixture = SessionFixture(security: .tls(SessionFixture.fingerprint))
+        fixture.hello(uuid: SessionFixture.own, boot: boot)
+        #expect(fixture.take().end == .own(code))
+    }
+
+    @Test("who was dialled must answer")
+    func dialled() {
+        let third = Fingerprint(bytes: [UInt8](repeating: 5, count: 32))!.peerID
+        var fixture = SessionFixture(role: .dialer, expected: third)
+        fixture.hello()
+        #expect(fixture.take().end == .own(.identityMismatch))
+    }
+
+    @Test("Hello must come within 5 s")
+    func timeout() {
+        var fixture = SessionFixture()
+        _ = fixture.take()
+        #expect(fixture.tick(after: .milliseconds(4_900)).isEmpty)
+        #expect(fixture.tick(after: .seconds(5)).end == .own(.helloTimeout))
+    }
+
+    @Test("undecodable bytes are not a legacy sender; another first frame is")
+    func legacy() {
+        var fixture = SessionFixture()
+        fixture.undecodable()
+        #expect(!fixture.session.isLegacy)
+        fixture.store(nil)
+        #expect(fixture.session.isLegacy)
+        #expect(fixture.take().contains(.legacy))
+        fixture.keepAll()
+        #expect(fixture.owed().isEmpty)  // no sequence, no receipt
+    }
+
+    @Test("a legacy sender with numbers gets receipts and nothing else, also over plain TCP")
+    func plainLegacy() {
+        var fixture = SessionFixture(security: .plain)
+        #expect(fixture.take().frames.isEmpty)
+        fixture.store(1, id: SessionFixture.id(1))
+        let batch = fixture.session.takeBatch(limit: 10)
+        #expect(batch.map(\.messageID) == [nil])  // nothing proves whose it is, so it does not deduplicate
+        fixture.session.batchCompleted([.kept(.held)])
+        #expect(fixture.owed() == [.ack(Receipt(through: 1, status: .held))])
+        fixture.receive(.ping, message: "x")
+        #expect(fixture.owed().isEmpty)
+        var actions: [Session.Action] = []
+        fixture.session.end(.tooManyErrors, &actions)
+        #expect(actions == [.close(.own(.tooManyErrors))])
+    }
+
+    @Test("over plain TCP Hello is answered with Hello")
+    func plainHello() {
+        var fixture = SessionFixture(security: .plain)
+        fixture.hello()
+        #expect(fixture.take().frames.count == 1)
+        fixture.receive(.ping, message: "x")
+        #expect(fixture.owed() == [.pong(message: "x")])
+    }
+
+    @Test("a later Hello may raise, never lower, and never be somebody else's")
+    func later() {
+        var fixture = SessionFixture.opened(window: 10)
+        fixture.hello(window: 5, frame: 2 << 20)
+        guard case .updated(let hello)? = fixture.take().first else { return #expect(Bool(false), "no update") }
+        #expect(hello.window == 10)
+        #expect(hello.maxFrameBytes == 2 << 20)
+        fixture.hello(boot: BootNonce(3))
+        #expect(fixture.take().end == .own(.identityMismatch))
+    }
+}
+
+@Suite("Session: receiving")
+struct SessionReceivingTests {
+    @Test("nothing is acknowledged before the store answered, and then once, merged")
+    func receipts() {
+        var fixture = SessionFixture.opened()
+        for number in 1...5 { fixture.store(Int64(number)) }
+        #expect(fixture.owed().isEmpty)
+        fixture.keepAll()
+        #expect(fixture.owed() == [.ack(Receipt(through: 5, status: .stored))])
+        #expect(fixture.owed().isEmpty)
+    }
+
+    @Test("a change of status starts a new receipt")
+    func statuses() {
+        var fixture = SessionFixture.opened()
+        for number in 1...6 { fixture.store(Int64(number)) }
+        _ = fixture.session.takeBatch(limit: 100)
+        fixture.session.batchCompleted([
+            .kept(.stored), .kept(.stored), .kept(.duplicate, of: .stored), .kept(.duplicate, of: .held), .kept(.held),
+            .refused(.tooLarge, message: "m"),
+        ])
+        #expect(
+            fixture.owed() == [
+                .ack(Receipt(through: 2, status: .stored)), .ack(Receipt(through: 3, status: .duplicate, of: .stored)),
+                .ack(Receipt(through: 4, status: .duplicate, of: .held)),
+                .ack(Receipt(through: 6, status: .held, rejected: [Rejection(sequence: 6, code: .tooLarge, message: "m")])),
+            ])
+    }
+
+    @Test("one batch at a time is with the store")
+    func oneBatch() {
+        var fixture = SessionFixture.opened()
+        fixture.store(1)
+        #expect(fixture.session.takeBatch(limit: 10).count == 1)
+        fixture.store(2)
+        #expect(fixture.session.takeBatch(limit: 10).isEmpty)
+        fixture.session.batchCompleted([.kept(.stored)])
+        #expect(fixture.owed() == [.ack(Receipt(through: 1, status: .stored))])
+        #expect(fixture.session.takeBatch(limit: 10).map(\.sequence) == [2])
+    }
+
+    @Test("numbers rise by one", arguments: [[1, 1], [2], [1, 3], [1, 2, 1], [Int64.max]] as [[Int64]])
+    func faults(numbers: [Int64]) {
+        var fixture = SessionFixture.opened()
+        for number in numbers { fixture.store(number) }
+        #expect(fixture.take().end == .own(.sequenceFault))
+    }
+
+    @Test("missing numbers are explained by as many undecodable frames, no more")
+    func gap() {
+        var fixture = SessionFixture.opened()
+        fixture.store(1)
+        fixture.undecodable()
+        fixture.undecodable()
+        fixture.receive(.ping, message: "", sequence: 4)
+        fixture.keepAll()
+        guard case .ack(let receipt)? = fixture.owed().first else { return #expect(Bool(false), "no receipt") }
+        #expect(receipt.through == 4)
+        #expect(receipt.rejected.map(\.sequence) == [2, 3])
+        #expect(receipt.rejected.map(\.code) == [.malformed, .malformed])
+        fixture.undecodable()
+        fixture.store(7)
+        #expect(fixture.take().end == .own(.sequenceFault))
+    }
+
+    @Test("the 16th malformed frame ends it; refusals of a newer peer do not count")
+    func strikes() {
+        var fixture = SessionFixture.opened()
+        for _ in 0..<100 {
+            fixture.session.received(
+                .refused(Refusal(code: .unsupportedOperation, message: "")), bytes: 10, now: fixture.now, &fixture.actions)
+        }
+        for _ in 0..<15 { fixture.undecodable() }
+        #expect(fixture.take().end == nil)
+        fixture.undecodable()
+        #expect(fixture.take().end == .own(.tooManyErrors))
+    }
+
+    @Test("a temporary refusal refuses what follows, until one refused so comes again")
+    func temporary() {
+        var fixture = SessionFixture.opened()
+        fixture.store(1, id: SessionFixture.id(1))
+        _ = fixture.session.takeBatch(limit: 10)
+        fixture.store(2, id: SessionFixture.id(2))
+        fixture.session.batchCompleted([.refused(.storageFull, message: "full", retryAfter: 60)])
+        #expect(fixture.session.takeBatch(limit: 10).isEmpty)
+        guard case .ack(let receipt)? = fixture.owed().first else { return #expect(Bool(false), "no receipt") }
+        #expect(receipt.rejected.map(\.sequence) == [1, 2])
+        #expect(receipt.status == nil)
+        fixture.store(3, id: SessionFixture.id(2))
+        #expect(fixture.session.takeBatch(limit: 10).map(\.sequence) == [3])
+    }
+
+    @Test("a Store without an id is refused but starts no such state")
+    func temporaryWithoutID() {
+        var fixture = SessionFixture.opened()
+        fixture.store(1)
+        fixture.keepAll(.refused(.quotaExceeded))
+        fixture.store(2)
+        #expect(fixture.session.takeBatch(limit: 10).count == 1)
+    }
+
+    @Test("a receipt too long for the peer's limit is split")
+    func split() {
+        var fixture = SessionFixture(role: .acceptor)
+        fixture.hello(frame: 2_048)
+        for number in 1...100 { fixture.store(Int64(number)) }
+        fixture.keepAll(.refused(.tooLarge, message: "too long"))
+        let receipts = fixture.owed().compactMap { if case .ack(let receipt) = $0 { receipt } else { nil } }
+        #expect(receipts.count > 4)
+        #expect(receipts.flatMap(\.rejected).map(\.sequence) == Array(1...100))
+        #expect(receipts.last?.through == 100)
+    }
+
+    @Test("reading stops at a window of frames the store has not taken")
+    func pressure() {
+        var fixture = SessionFixture.opened()
+        for number in 1...1_024 { fixture.store(Int64(number)) }
+        #expect(!fixture.session.mayRead(now: fixture.now))
+        fixture.keepAll()
+        _ = fixture.session.takeBatch(limit: 1_000)
+        fixture.session.batchCompleted(Array(repeating: .kept(.stored), count: 24))
+        _ = fixture.owed()
+        #expect(fixture.session.mayRead(now: fixture.now))
+    }
+
+    @Test("a stranger is read at 20 frames a second")
+    func strangerRate() throws {
+        var fixture = SessionFixture.opened(trusted: false)
+        for number in 1...19 { fixture.store(Int64(number)) }
+        #expect(!fixture.session.mayRead(now: fixture.now))  // Hello was the first of the twenty
+        let again = try #require(fixture.session.readsAgain(now: fixture.now))
+        #expect(again - fixture.now <= .milliseconds(51))
+        #expect(fixture.session.mayRead(now: again))
+    }
+
+    @Test("a flood of Pings owes one Pong, a flood of pairing requests one cancel")
+    func merged() {
+        var fixture = SessionFixture.opened()
+        for number in 0..<1_000 { fixture.receive(.ping, message: "\(number)") }
+        for _ in 0..<1_000 { fixture.receive(.pair, .pairing(Pairing(step: "commit"))) }
+        #expect(fixture.owed().count == 2)
+    }
+
+    @Test("a blocked peer is told, and what it sent is refused")
+    func blocked() {
+        var fixture = SessionFixture.opened()
+        fixture.store(1)
+        fixture.session.endBlocked(ownName: "Ada", now: fixture.now, &fixture.actions)
+        let actions = fixture.take()
+        #expect(
+            actions.frames == [
+                .ack(Receipt(through: 1, status: nil, rejected: [Rejection(sequence: 1, code: .blocked)])),
+                .alert(message: "Ada blocked you.", sequence: 1), .bye(.blocked, text: ""),
+            ])
+        #expect(actions.end == .own(.blocked))
+    }
+}
+
+@Suite("Session: sending and time")
+struct SessionSendingTests {
+    @Test("the window is the smaller of both sides', and one long frame may go alone")
+    func window() {
+        var fixture = SessionFixture.opened(window: 2)
+        #expect(fixture.session.hasRoom(forBytes: 100 << 20, windowFrames: 1_024, windowBytes: 8 << 20))
+        #expect(fixture.session.numberStore(tag: 11, bytes: 10, now: fixture.now) == 1)
+        #expect(!fixture.session.hasRoom(forBytes: 8 << 20, windowFrames: 1_024, windowBytes: 8 << 20))
+        #expect(fixture.session.numberStore(tag: 12, bytes: 10, now: fixture.now) == 2)
+        #expect(!fixture.session.hasRoom(forBytes: 1, windowFrames: 1_024, windowBytes: 8 << 20))
+    }
+
+    @Test("receipts settle rows in order")
+    func receipts() {
+        var fixture = SessionFixture.opened()
+        for tag in 11...14 { _ = fixture.session.numberStore(tag: Int64(tag), bytes: 10, now: fixture.now) }
+        fixture.receive(.ack, .receipt(Receipt(through: 3, status: .stored, rejected: [Rejection(sequence: 2, code: .tooLarge)])))
+        #expect(
+            fixture.take() == [
+                .settled([
+                    .init(tag: 11, result: .kept(.stored, of: nil)), .init(tag: 12, result: .refused(.tooLarge, message: "", retryAfter: nil)),
+                    .init(tag: 13, result: .kept(.stored, of: nil)),
+                ])
+            ])
+        #expect(fixture.session.unacknowledgedFrames == 1)
+    }
+
+    @Test(
+        "a receipt that cannot be true ends the session and settles nothing",
+        arguments: [
+            Receipt(through: 0, status: .stored), Receipt(through: 3, status: .stored), Receipt(through: -1, status: .stored),
+            Receipt(through: 2, status: nil), Receipt(through: 1, status: .stored, rejected: [Rejection(sequence: 2, code: .internal)]),
+            Receipt(through: 2, status: .stored, rejected: [.init(sequence: 2, code: .internal), .init(sequence: 2, code: .internal)]),
+            Receipt(through: .max, status: .stored),
+        ])
+    func faults(receipt: Receipt) {
+        var fixture = SessionFixture.opened()
+        for tag in 11...12 { _ = fixture.session.numberStore(tag: Int64(tag), bytes: 10, now: fixture.now) }
+        fixture.receive(.ack, .receipt(receipt))
+        let actions = fixture.take()
+        #expect(actions.end == .own(.receiptFault))
+        #expect(!actions.contains { if case .settled = $0 { true } else { false } })
+    }
+
+    @Test("an idle session is asked after 15 s and given up after 45 s")
+    func silence() {
+        var fixture = SessionFixture.opened()
+        #expect(fixture.tick(after: .seconds(14)).isEmpty)
+        #expect(fixture.tick(after: .seconds(15)).frames == [.ping(message: "", sequence: nil)])
+        #expect(fixture.tick(after: .seconds(30)).frames.count == 1)
+        #expect(fixture.tick(after: .seconds(45)).end == .own(.silent))
+    }
+
+    @Test("with frames unacknowledged: a numbered Ping after 7 s, 20 s of silence, 30 s without a receipt")
+    func unacknowledged() {
+        var fixture = SessionFixture.opened()
+        _ = fixture.session.numberStore(tag: 1, bytes: 1, now: fixture.now)
+        #expect(fixture.tick(after: .seconds(7)).frames == [.ping(message: "", sequence: 2)])
+        #expect(fixture.tick(after: .seconds(20)).end == .own(.silent))
+
+        var alive = SessionFixture.opened()
+        _ = alive.session.numberStore(tag: 1, bytes: 1, now: alive.now)
+        var end: Session.End?
+        for second in 1...30 where end == nil {
+            alive.now = alive.start + .seconds(second)
+            alive.receive(.pong, message: "")
+            end = alive.tick(after: .seconds(second)).end
+        }
+        #expect(end == .own(.receiptTimeout))
+    }
+
+    @Test("time in which one does not read is not silence, and one says that one lives")
+    func paused() {
+        var fixture = SessionFixture.opened()
+        fixture.session.pausedReading(now: fixture.now)
+        for seconds in stride(from: 5, through: 100, by: 5) {
+            #expect(fixture.tick(after: .seconds(seconds)).frames == [.ping(message: "", sequence: nil)])
+        }
+        fixture.session.resumedReading(now: fixture.now)
+        #expect(fixture.tick(after: .seconds(101)).end == nil)
+        #expect(fixture.tick(after: .seconds(144)).end == nil)
+        #expect(fixture.tick(after: .seconds(145)).end == .own(.silent))
+    }
+
+    @Test("a stranger's session ends after a minute of nothing, a trusted one stays, one with rows to send stays")
+    func idle() {
+        var stranger = SessionFixture.opened(trusted: false)
+        var trusted = SessionFixture.opened()
+        var busy = SessionFixture.opened(trusted: false)
+        for seconds in stride(from: 10, through: 120, by: 10) {
+            for fixture in [0, 1, 2] {
+                let now = Duration.seconds(seconds)
+                switch fixture {
+                case 0:
+                    stranger.now = stranger.start + now
+                    stranger.receive(.pong, message: "")
+                    let end = stranger.tick(after: now).end
+                    #expect((end == .own(.idle)) == (seconds == 60))
+                case 1:
+                    trusted.now = trusted.start + now
+                    trusted.receive(.pong, message: "")
+                    #expect(trusted.tick(after: now).end == nil)
+                default:
+                    busy.now = busy.start + now
+                    busy.receive(.pong, message: "")
+                    #expect(busy.tick(after: now, hasMore: true).end == nil)
+                }
+            }
+        }
+    }
+
+    @Test("only the Pong that repeats the message answers a challenge")
+    func challenge() {
+        var fixture = SessionFixture.opened()
+        fixture.session.challenge("c", now: fixture.now, &fixture.actions)
+        #expect(fixture.take().frames == [.ping(message: "c", sequence: nil)])
+        fixture.receive(.pong, message: "d")
+        #expect(fixture.take().isEmpty)
+        fixture.receive(.pong, message: "c")
+        #expect(fixture.take() == [.challengeAnswered("c")])
+
+        fixture.session.challenge("e", now: fixture.now, &fixture.actions)
+        _ = fixture.take()
+        #expect(fixture.tick(after: .seconds(5)) == [.challengeFailed("e")])
+    }
+
+    @Test(
+        "Bye gives its code and text",
+        arguments: [
+            ("shutdown: going down", ByeCode.shutdown, "going down"), ("idle", .idle, ""), ("somethingNew: x: y", nil, "x: y"), ("", nil, ""),
+        ] as [(String, ByeCode?, String)])
+    func bye(message: String, code: ByeCode?, text: String) {
+        var fixture = SessionFixture.opened()
+        fixture.receive(.bye, message: message)
+        #expect(fixture.take().end == .peer(code, text: text))
+    }
+
+    @Test("every deadline the machine names leads to something, so its timer never spins")
+    func deadlines() throws {
+        for trusted in [true, false] {
+            var fixture = SessionFixture.opened(trusted: trusted)
+            _ = fixture.session.numberStore(tag: 1, bytes: 1, now: fixture.now)
+            var steps = 0
+            while let deadline = fixture.session.nextDeadline {
+                steps += 1
+                try #require(steps < 50)
+                let actions = fixture.tick(after: deadline - fixture.start)
+                #expect(!actions.isEmpty)
+            }
+            #expect(fixture.session.isClosed)
+        }
+    }
+}
