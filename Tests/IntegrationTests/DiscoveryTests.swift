@@ -1,0 +1,168 @@
+import Foundation
+import HexlistModel
+import Testing
+
+extension TwoMachines {
+    @Suite("Discovery")
+    struct Discovery {
+        @Test("each lists exactly the other, though each is announced on IPv4 and IPv6")
+        func eachListsExactlyTheOther() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                let uuid = try await lab.startAndMeet()
+                for (host, own, other) in [("h1", uuid.one, uuid.other), ("h2", uuid.other, uuid.one)] {
+                    // From another client of the same avahi-daemon: both families are announced, by both hosts.
+                    _ = try await Announcement.await(4, on: host, of: lab) { [own, other].contains($0.txt["id"]) }
+                    let peers = try await lab.peers(host)
+                    #expect(peers.map(\.uuid) == [other])
+                    #expect(peers.first?.state == "verified")
+                    #expect(peers.first?.fingerprint?.hasPrefix(String(other.replacing("-", with: "").prefix(12))) == true)
+                    #expect(try await lab.status(host).peers == 1)
+                    // With --all too there is no second row that is a peer.
+                    let all: [PeerRow] = try await lab.rows(host, "peers", "--all")
+                    #expect(all.filter { $0.state != "ghost" }.map(\.uuid) == [other])
+                    #expect(!all.contains { $0.state == "ghost" && $0.uuid == other && $0.reason != "duplicate" })
+                }
+            }
+        }
+
+        @Test("another program sees the instance name, the TXT record and the port")
+        func seenFromOutside() async throws {
+            try await Lab.with("h1", "h2", "h3") { lab in
+                let uuid = try await lab.startAndMeet()
+                let announcements = try await Announcement.await(4, on: "h3", of: lab) { $0.isIPv6 != nil }
+                for (host, uuid) in [("h1", uuid.one), ("h2", uuid.other)] {
+                    let own = announcements.filter { $0.txt["id"] == uuid }
+                    #expect(Set(own.map(\.isIPv6)) == [true, false])
+                    let port = try await lab.status(host).port
+                    let peer = try #require(PeerID(uuid))
+                    for announcement in own {
+                        #expect(announcement.name == PeerName.instance(displayName: host, peer: peer))
+                        #expect(announcement.host == "\(host).local")
+                        #expect(announcement.port == port)
+                        #expect(announcement.txt["txtvers"] == "1")
+                        #expect(announcement.txt["p"] == "1")
+                        #expect(announcement.txt["v"] == ProtocolLimits.appVersion)
+                        #expect(announcement.txt["boot"].flatMap { BootNonce($0) } != nil)
+                        #expect(Set(announcement.txt.keys) == ["txtvers", "id", "v", "p", "boot"])
+                    }
+                }
+            }
+        }
+
+        @Test("killing, stopping and restarting on another port show on the other machine")
+        func comingAndGoing() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                let uuid = try await lab.startAndMeet()
+                let first = try #require(try await lab.peers("h1").first)
+
+                try await lab.kill("h2")
+                let killed = try await lab.awaitEvent("h1", "peer.down", peer: uuid.other)
+                #expect(try await lab.peers("h1").isEmpty)
+                let away: [PeerRow] = try await lab.rows("h1", "peers", "--all")
+                #expect(away.filter { $0.uuid == uuid.other && $0.state == "away" }.count == 1)
+
+                try await lab.start("h2")
+                let back = try await lab.awaitEvent("h1", "peer.up", peer: uuid.other, after: killed.number)
+                let again = try await lab.awaitPeers("h1")
+                #expect(again.map(\.uuid) == [uuid.other])
+                #expect(again.first?.boot != first.boot)
+
+                try await lab.stop("h2")
+                let stopped = try await lab.awaitEvent("h1", "peer.down", peer: uuid.other, after: back.number)
+                #expect(try await lab.peers("h1").isEmpty)
+
+                try await lab.start("h2", arguments: ["--port", "25111"])
+                try await lab.awaitEvent("h1", "peer.up", peer: uuid.other, after: stopped.number)
+                let moved = try await lab.awaitPeers("h1")
+                #expect(moved.map(\.uuid) == [uuid.other])
+                #expect(moved.first?.endpoints.contains { $0.port == 25_111 } == true)
+                #expect(try await lab.status("h2").port == 25_111)
+                // And it is used: a send arrives.
+                try await lab.hexlist("h2", "peer", "trust", uuid.one)
+                try await lab.hexlist("h1", "send", "--to", uuid.other, "https://example.org/moved")
+            }
+        }
+
+        @Test("a restart that nobody saw is noticed by the boot number alone")
+        func restartBehindTheBack() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                let uuid = try await lab.startAndMeet()
+                let first = try #require(try await lab.peers("h1").first)
+                try await lab.run(["link", "h2", "silent"])
+                try await lab.kill("h2")
+                try await lab.start("h2")
+                let boot = try await Announcement.boot(of: uuid.other, on: "h2", of: lab)
+                try await lab.run(["link", "h2", "up"])
+                let watch = try lab.follow("h1", ["peers", "--watch", "--json"])
+                _ = try await watch.first { $0.contains(boot) ? true : nil }
+                await watch.stop()
+                let peers = try await lab.awaitPeers("h1")
+                #expect(peers.map(\.uuid) == [uuid.other])
+                #expect(peers.first?.boot != first.boot)
+            }
+        }
+
+        @Test("a new name shows on the other machine, and the peer stays the same one")
+        func renaming() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                let uuid = try await lab.startAndMeet()
+                let watch = try lab.follow("h1", ["peers", "--watch", "--json"])
+                try await lab.configure("h2", "name: Größe 名前\n")
+                try await lab.run(["signal", "h2", "HUP"])
+                _ = try await watch.first { $0.contains("Größe 名前") ? true : nil }
+                await watch.stop()
+                let peers = try await lab.awaitPeers("h1")
+                #expect(peers.map(\.uuid) == [uuid.other])
+                #expect(peers.map(\.name) == ["Größe 名前"])
+                // The old announcement is gone for others as well.
+                let announcements = try await Announcement.await(2, on: "h1", of: lab) {
+                    $0.txt["id"] == uuid.other && $0.name.hasPrefix("Größe 名前 [")
+                }
+                #expect(announcements.count == 2)
+            }
+        }
+
+        @Test("two daemons on one host see each other")
+        func twoOnOneHost() async throws {
+            try await Lab.with("h1") { lab in
+                let uuid = try await lab.startAndMeet("h1", "h1/second")
+                #expect(uuid.one != uuid.other)
+                #expect(try await lab.peers("h1").map(\.uuid) == [uuid.other])
+                #expect(try await lab.peers("h1/second").map(\.uuid) == [uuid.one])
+                #expect(try await lab.status("h1").port != lab.status("h1/second").port)
+                try await lab.trustEachOther(("h1", uuid.one), ("h1/second", uuid.other))
+                try await lab.hexlist("h1", "send", "--to", uuid.other, "https://example.org/neighbour")
+                let inbox: [HexRow] = try await lab.rows("h1/second", "inbox")
+                #expect(inbox.map(\.peerUUID) == [uuid.one])
+            }
+        }
+
+        @Test("without avahi-daemon the daemon runs, says so, and finds its peers once it is there")
+        func withoutAvahi() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                try await lab.run(["avahi", "h1", "stop"])
+                try await lab.start("h1", "h2")
+                let status = try await lab.status("h1")
+                #expect(status.avahi.state == "unavailable")
+                #expect(status.avahi.message?.isEmpty == false)
+                #expect(try await lab.hexlist("h1", "status").out.contains("avahi-daemon"))
+                try await lab.run(["avahi", "h1", "start"])
+                try await lab.awaitPeers("h1")
+                try await lab.awaitPeers("h2")
+                #expect(try await lab.status("h1").avahi.state == "running")
+
+                // A restart under way loses the registration; it is made again.
+                let before = try await lab.lastEvent("h2")
+                try await lab.run(["avahi", "h1", "kill"])
+                try await lab.run(["avahi", "h1", "start"])
+                let own = try await lab.uuid("h1")
+                let seen = try await Announcement.await(2, on: "h2", of: lab) { $0.txt["id"] == own }
+                #expect(seen.count == 2)
+                #expect(try await lab.peers("h2").map(\.uuid) == [own])
+                // The session lived on: nobody was away.
+                let since: [EventRow] = try await lab.rows("h2", "events", "--since", "\(before)")
+                #expect(!since.contains { $0.type == "peer.down" })
+            }
+        }
+    }
+}

@@ -1,0 +1,18 @@
+import Foundation
+
+/// Where the project and its programs are.
+enum Checkout {
+    static let root = URL(fileURLWithPath: #filePath)
+        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path
+
+    /// The folder with hexlistd and hexlist: HEXLIST_BIN, or where this test program was built, beside them.
+    static let programs: String = {
+        if let folder = ProcessInfo.processInfo.environment["HEXLIST_BIN"], !folder.isEmpty { return folder }
+        return URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent().path
+    }()
+
+    static let hexlistd = "\(programs)/hexlistd"
+    static let hexlist = "\(programs)/hexlist"
+
+    static let hasPrograms = [hexlistd, hexlist].allSatisfy { FileManager.default.isExecutableFile(atPath: $0) }
+}

@@ -1,0 +1,166 @@
+import Foundation
+import Synchronization
+
+/// Runs programs, each under a time limit (`timeout` of coreutils), so that no test can hang on one.
+enum Command {
+    struct Output: Sendable, CustomStringConvertible {
+        var command: String
+        var status: Int32
+        var out: String
+        var err: String
+
+        var description: String { "\(command)\nstatus \(status)\n\(out)\(err)" }
+    }
+
+    struct Failure: Error, CustomStringConvertible {
+        var description: String
+
+        init(_ description: String) { self.description = description }
+    }
+
+    /// Runs to the end.
+    /// - Parameters:
+    ///   - seconds: after which it is ended; the status is 124 then.
+    ///   - environment: on top of this process's own.
+    static func run(
+        _ arguments: [String], input: [UInt8] = [], environment: [String: String] = [:], seconds: Int = 60
+    ) async throws -> Output {
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        // Files, not pipes: however much it prints, it is never held up by a reader.
+        try Data(input).write(to: folder.url("in"))
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["timeout", "--kill-after=5", "\(seconds)"] + arguments
+        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+        process.standardInput = try FileHandle(forReadingFrom: folder.url("in"))
+        process.standardOutput = try folder.newFile("out")
+        process.standardError = try folder.newFile("err")
+        let status = try await exitStatus(of: process)
+        return Output(
+            command: arguments.joined(separator: " "), status: status, out: try folder.text("out"), err: try folder.text("err"))
+    }
+
+    private static func exitStatus(of process: Process) async throws -> Int32 {
+        try await withCheckedThrowingContinuation { continuation in
+            process.terminationHandler = { continuation.resume(returning: $0.terminationStatus) }
+            do {
+                try process.run()
+            } catch {
+                process.terminationHandler = nil
+                continuation.resume(throwing: error)
+            }
+        }
+    }
+}
+
+/// A program whose lines are read as they come: how tests wait for something to happen.
+final class RunningCommand: Sendable {
+    private let process: Mutex<Process>
+    private let ended: AsyncStream<Int32>
+    private let lines: AsyncStream<String>
+    private let command: String
+
+    /// - Parameter seconds: after which it is ended, and a wait for a line fails.
+    init(_ arguments: [String], environment: [String: String] = [:], seconds: Int = 60) throws {
+        command = arguments.joined(separator: " ")
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["timeout", "--kill-after=5", "\(seconds)"] + arguments
+        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+        process.standardInput = FileHandle.nullDevice
+        let pipe = Pipe()
+        process.standardOutput = pipe
+        process.standardError = pipe
+        let (lines, linesContinuation) = AsyncStream.makeStream(of: String.self)
+        let (ended, endedContinuation) = AsyncStream.makeStream(of: Int32.self)
+        let splitter = Mutex(LineSplitter())
+        pipe.fileHandleForReading.readabilityHandler = { handle in
+            let data = handle.availableData
+            let whole = splitter.withLock { data.isEmpty ? $0.rest() : $0.feed(data) }
+            for line in whole { linesContinuation.yield(line) }
+            if data.isEmpty {
+                handle.readabilityHandler = nil
+                linesContinuation.finish()
+            }
+        }
+        process.terminationHandler = {
+            endedContinuation.yield($0.terminationStatus)
+            endedContinuation.finish()
+        }
+        try process.run()
+        self.lines = lines
+        self.ended = ended
+        self.process = Mutex(process)
+    }
+
+    /// The first line that `match` makes something of. Lines before it are gone.
+    func first<Result>(_ match: (String) throws -> Result?) async throws -> Result {
+        var seen: [String] = []
+        for await line in lines {
+            if let result = try match(line) { return result }
+            seen.append(line)
+            if seen.count > 40 { seen.removeFirst() }
+        }
+        throw Command.Failure("`\(command)` ended, or its time was up, before the line that was waited for. It said:\n\(seen.joined(separator: "\n"))")
+    }
+
+    /// Sends SIGTERM, to its own process, and waits for its end.
+    @discardableResult
+    func stop() async -> Int32 {
+        process.withLock { if $0.isRunning { $0.terminate() } }
+        return await status()
+    }
+
+    /// Waits for its end.
+    func status() async -> Int32 {
+        for await status in ended { return status }
+        return -1
+    }
+
+    var identifier: Int32 { process.withLock { $0.processIdentifier } }
+}
+
+/// Bytes into lines.
+private struct LineSplitter {
+    private var pending = Data()
+
+    mutating func feed(_ data: Data) -> [String] {
+        pending.append(data)
+        var lines: [String] = []
+        while let end = pending.firstIndex(of: UInt8(ascii: "\n")) {
+            lines.append(String(decoding: pending[pending.startIndex..<end], as: UTF8.self))
+            pending = Data(pending[pending.index(after: end)...])
+        }
+        return lines
+    }
+
+    mutating func rest() -> [String] {
+        defer { pending = Data() }
+        return pending.isEmpty ? [] : [String(decoding: pending, as: UTF8.self)]
+    }
+}
+
+/// A folder of its own for one test, with a short path: a socket's has to fit into 107 bytes.
+struct TemporaryFolder: Sendable {
+    let path: String
+
+    init() throws {
+        path = "/tmp/hexlist-test-\(ProcessInfo.processInfo.processIdentifier)-\(UInt32.random(in: 0...UInt32.max))"
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+    }
+
+    func url(_ name: String) -> URL { URL(fileURLWithPath: "\(path)/\(name)") }
+
+    func newFile(_ name: String) throws -> FileHandle {
+        try Data().write(to: url(name))
+        return try FileHandle(forWritingTo: url(name))
+    }
+
+    func text(_ name: String) throws -> String { String(decoding: try Data(contentsOf: url(name)), as: UTF8.self) }
+
+    func write(_ text: String, to name: String) throws { try Data(text.utf8).write(to: url(name)) }
+
+    /// What is left of it is no test's business.
+    func remove() { try? FileManager.default.removeItem(atPath: path) }
+}

@@ -1,0 +1,177 @@
+import Foundation
+import HexlistModel
+
+/// Hosts in namespaces with the real programs on them, through Scripts/lab.
+struct Lab: Sendable {
+    private static let script = "\(Checkout.root)/Scripts/lab"
+    private let name: String
+
+    /// Whether this machine can run one, and why not.
+    static let availability: (isAvailable: Bool, reason: String) = {
+        guard Checkout.hasPrograms else { return (false, "\(Checkout.programs) has no hexlistd and hexlist; build first") }
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: script)
+        process.arguments = ["check"]
+        let pipe = Pipe()
+        process.standardOutput = pipe
+        process.standardError = pipe
+        do {
+            try process.run()
+        } catch {
+            return (false, "\(script) does not run: \(error)")
+        }
+        let words = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        return (process.terminationStatus == 0, words.trimmingCharacters(in: .whitespacesAndNewlines))
+    }()
+
+    static var isAvailable: Bool { availability.isAvailable }
+
+    /// Makes the hosts, runs the test, and takes them down however it ended.
+    static func with(_ hosts: String..., test: (Lab) async throws -> Void) async throws {
+        let lab = Lab(name: "t\(ProcessInfo.processInfo.processIdentifier)-\(UInt16.random(in: 0...UInt16.max))")
+        // A test program that dies leaves its lab to the next `up`, which knows its owner by this id.
+        try await lab.run(["up", "--owner", "\(ProcessInfo.processInfo.processIdentifier)"] + hosts)
+        do {
+            try await test(lab)
+        } catch {
+            print(await lab.logs(of: hosts))
+            try await lab.run(["down"])
+            throw error
+        }
+        try await lab.run(["down"])
+    }
+
+    /// Runs Scripts/lab for this lab.
+    /// - Parameter expecting: the exit status; `nil` takes any.
+    @discardableResult
+    func run(
+        _ arguments: [String], input: [UInt8] = [], expecting: Int32? = 0, seconds: Int = 60
+    ) async throws -> Command.Output {
+        let output = try await Command.run([Self.script] + arguments, input: input, environment: environment, seconds: seconds)
+        if let expecting, output.status != expecting { throw Command.Failure("not status \(expecting): \(output)") }
+        return output
+    }
+
+    private var environment: [String: String] { ["HEXLIST_LAB": name, "HEXLIST_BIN": Checkout.programs] }
+
+    /// The end of each daemon's log, for a test that failed.
+    private func logs(of hosts: [String]) async -> String {
+        var text = ""
+        for host in hosts {
+            guard let path = try? await path("log", on: host), let log = try? String(contentsOfFile: path, encoding: .utf8) else { continue }
+            text += "--- hexlistd on \(host)\n\(log.suffix(6_000))\n"
+        }
+        return text
+    }
+
+    // MARK: Daemons
+
+    func start(_ hosts: String...) async throws {
+        for host in hosts { try await run(["start", host]) }
+    }
+
+    func start(_ host: String, arguments: [String]) async throws { try await run(["start", host] + arguments) }
+
+    func stop(_ host: String) async throws { try await run(["stop", host]) }
+
+    func kill(_ host: String) async throws { try await run(["kill", host]) }
+
+    func path(_ what: String, on host: String) async throws -> String {
+        try await run(["path", host, what]).out.trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+
+    /// Writes the configuration of a daemon; it is read at its start, or on SIGHUP.
+    func configure(_ host: String, _ yaml: String) async throws {
+        try Data(yaml.utf8).write(to: URL(fileURLWithPath: try await path("config", on: host)))
+    }
+
+    // MARK: hexlist
+
+    @discardableResult
+    func hexlist(_ host: String, _ arguments: String..., expecting: Int32? = 0) async throws -> Command.Output {
+        try await run(["hexlist", host] + arguments, expecting: expecting)
+    }
+
+    /// What a command with `--json` prints, one object a line.
+    func rows<Row: Decodable>(
+        _ host: String, _ arguments: String..., expecting: Int32 = 0, as type: Row.Type = Row.self
+    ) async throws -> [Row] {
+        try JSONLines.decode(try await run(["hexlist", host] + arguments + ["--json"], expecting: expecting).out)
+    }
+
+    func status(_ host: String) async throws -> StatusRow {
+        let rows: [StatusRow] = try await rows(host, "status")
+        guard let status = rows.first else { throw Command.Failure("status --json printed nothing") }
+        return status
+    }
+
+    /// The verified peers.
+    func peers(_ host: String) async throws -> [PeerRow] { try await rows(host, "peers") }
+
+    func uuid(_ host: String) async throws -> String { try await status(host).uuid }
+
+    /// Returns once `host` has verified so many peers.
+    @discardableResult
+    func awaitPeers(_ host: String, _ count: Int = 1) async throws -> [PeerRow] {
+        try await rows(host, "peers", "--wait", "\(count)", "--timeout", "30s")
+    }
+
+    /// Starts both, and returns once each has verified the other: their UUIDs.
+    func startAndMeet(_ one: String = "h1", _ other: String = "h2") async throws -> (one: String, other: String) {
+        try await start(one, other)
+        try await awaitPeers(one)
+        try await awaitPeers(other)
+        return (try await uuid(one), try await uuid(other))
+    }
+
+    /// Each trusts the other.
+    func trustEachOther(_ one: (host: String, uuid: String), _ other: (host: String, uuid: String)) async throws {
+        try await hexlist(one.host, "peer", "trust", other.uuid)
+        try await hexlist(other.host, "peer", "trust", one.uuid)
+    }
+
+    func show(_ host: String, _ hex: Int64) async throws -> (row: HexRow, json: String) {
+        let json = try await hexlist(host, "show", "\(hex)", "--json").out
+        guard let row = try JSONLines.decode(json, as: HexRow.self).first else { throw Command.Failure("show --json printed nothing") }
+        return (row, json)
+    }
+
+    /// Posts to the local API, past the command line.
+    func post(_ host: String, _ target: String, body: [UInt8]) async throws -> Command.Output {
+        let socket = try await path("socket", on: host)
+        return try await run(
+            [
+                "exec", host, "curl", "--silent", "--show-error", "--fail-with-body", "--unix-socket", socket, "--header",
+                "content-type: application/json", "--data-binary", "@-", "http://localhost\(target)",
+            ], input: body)
+    }
+
+    // MARK: Waiting
+
+    /// The first event of a type after a number, as soon as it is there.
+    @discardableResult
+    func awaitEvent(_ host: String, _ type: String, peer: String? = nil, after number: Int64 = 0) async throws -> EventRow {
+        let stream = try follow(host, ["events", "--since", "\(number)", "--follow", "--json"])
+        let event = try await stream.first { line -> EventRow? in
+            guard let event = try JSONLines.decode(line, as: EventRow.self).first else { return nil }
+            return event.type == type && (peer == nil || event.peer == peer) ? event : nil
+        }
+        await stream.stop()
+        return event
+    }
+
+    /// The number of the newest event.
+    func lastEvent(_ host: String) async throws -> Int64 {
+        let events: [EventRow] = try await rows(host, "events")
+        return events.last?.number ?? 0
+    }
+
+    /// A hexlist that goes on printing.
+    func follow(_ host: String, _ arguments: [String]) throws -> RunningCommand { try running(["hexlist", host] + arguments) }
+
+    /// A Scripts/lab that goes on printing.
+    func running(_ arguments: [String]) throws -> RunningCommand {
+        try RunningCommand([Self.script] + arguments, environment: environment)
+    }
+}

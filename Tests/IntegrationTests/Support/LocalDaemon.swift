@@ -1,0 +1,61 @@
+import Foundation
+
+/// hexlistd on this machine, on loopback only and with no bus, in a folder of its own: needs no namespaces.
+struct LocalDaemon: Sendable {
+    let folder: TemporaryFolder
+    private let extra: [String: String]
+
+    init(environment: [String: String] = [:]) throws {
+        folder = try TemporaryFolder()
+        extra = environment
+        try folder.write("name: local\nlisten: [127.0.0.1]\n", to: "config.yaml")
+    }
+
+    static func with(environment: [String: String] = [:], test: (LocalDaemon) async throws -> Void) async throws {
+        let daemon = try LocalDaemon(environment: environment)
+        defer { daemon.folder.remove() }
+        try await test(daemon)
+    }
+
+    var state: String { "\(folder.path)/state" }
+    var socket: String { "\(folder.path)/control.sock" }
+    var store: String { "\(state)/hexlist.sqlite" }
+
+    var environment: [String: String] {
+        var environment = [
+            "HOME": folder.path, "XDG_CONFIG_HOME": folder.path, "XDG_RUNTIME_DIR": folder.path, "HEXLIST_STATE_DIR": state,
+            "HEXLIST_CONFIG": "\(folder.path)/config.yaml", "HEXLIST_SOCKET": socket,
+            // No test announces anything on the network this machine is on.
+            "DBUS_SYSTEM_BUS_ADDRESS": "unix:path=\(folder.path)/no-bus",
+        ]
+        environment.merge(extra) { $1 }
+        return environment
+    }
+
+    /// Runs hexlistd to its end, for what it refuses to start with.
+    func refused(_ arguments: String..., seconds: Int = 30) async throws -> Command.Output {
+        try await Command.run([Checkout.hexlistd, "--port", "0"] + arguments, environment: environment, seconds: seconds)
+    }
+
+    func hexlist(_ arguments: String...) async throws -> Command.Output {
+        try await Command.run([Checkout.hexlist] + arguments, environment: environment)
+    }
+
+    /// Runs the test while hexlistd runs, then ends it with SIGTERM.
+    /// - Returns: the status it ended with.
+    @discardableResult
+    func running(_ arguments: String..., test: () async throws -> Void) async throws -> Int32 {
+        let notify = try NotifySocket(path: "\(folder.path)/notify")
+        let daemon = try RunningCommand(
+            [Checkout.hexlistd] + (arguments.contains("--port") ? [] : ["--port", "0"]) + arguments,
+            environment: environment.merging(["NOTIFY_SOCKET": notify.path]) { $1 })
+        do {
+            try await notify.ready()
+            try await test()
+        } catch {
+            await daemon.stop()
+            throw error
+        }
+        return await daemon.stop()
+    }
+}

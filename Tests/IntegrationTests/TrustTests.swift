@@ -1,0 +1,85 @@
+import Foundation
+import HexlistModel
+import Testing
+
+extension TwoMachines {
+    @Suite("Trust")
+    struct TrustOnTheNetwork {
+        @Test("a stranger's hexes are held; trusting it moves them to the inbox in their order")
+        func heldUntilTrusted() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                let uuid = try await lab.startAndMeet()
+                for number in 1...3 {
+                    let sent: [SendRow] = try await lab.rows(
+                        "h1", "send", "--to", uuid.other, "--description", "\(number)", "https://example.org/\(number)", expecting: 3)
+                    #expect(sent.map(\.state) == ["held"])
+                }
+                #expect(try await lab.rows("h2", "inbox", as: HexRow.self).isEmpty)
+                let held: [HexRow] = try await lab.rows("h2", "inbox", "--held")
+                #expect(held.map(\.description) == ["3", "2", "1"])
+                #expect(held.allSatisfy { $0.location == "held" && $0.peerUUID == uuid.one })
+                #expect(try await lab.status("h2").held == 3)
+
+                try await lab.hexlist("h2", "peer", "trust", uuid.one)
+                let inbox: [HexRow] = try await lab.rows("h2", "inbox")
+                #expect(inbox.map(\.description) == ["3", "2", "1"])
+                #expect(inbox.allSatisfy { $0.location == "inbox" && $0.unread })
+                let status = try await lab.status("h2")
+                #expect((status.held, status.unread) == (0, 3))
+                let events: [EventRow] = try await lab.rows("h2", "events")
+                #expect(events.filter { $0.type == "hex.held" }.count == 3)
+                #expect(events.filter { $0.type == "hex.received" }.count == 3)
+                #expect(events.map(\.number) == (0..<Int64(events.count)).map { $0 + (events.first?.number ?? 0) })
+            }
+        }
+
+        @Test("a blocked peer is refused, and said so; unblocked, it is a stranger again")
+        func blocked() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                let uuid = try await lab.startAndMeet()
+                try await lab.hexlist("h1", "send", "--to", uuid.other, "https://example.org/held", expecting: 3)
+                try await lab.hexlist("h2", "peer", "block", uuid.one)
+                #expect(try await lab.rows("h2", "inbox", "--held", as: HexRow.self).isEmpty)
+                let sent: [SendRow] = try await lab.rows(
+                    "h1", "send", "--to", uuid.other, "--timeout", "20s", "https://example.org/refused", expecting: 4)
+                #expect(sent.map(\.state) == ["rejected"])
+                #expect(sent.map(\.code) == ["blocked"])
+                #expect(try await lab.rows("h2", "inbox", "--held", as: HexRow.self).isEmpty)
+
+                let before = try await lab.lastEvent("h1")
+                try await lab.hexlist("h2", "peer", "unblock", uuid.one)
+                try await lab.stop("h1")
+                try await lab.start("h1")
+                try await lab.awaitEvent("h1", "peer.up", peer: uuid.other, after: before)
+                try await lab.hexlist("h1", "send", "--to", uuid.other, "https://example.org/held", expecting: 3)
+            }
+        }
+
+        @Test("a name two strangers share is ambiguous, an unknown one is not found, and a UUID always works")
+        func names() async throws {
+            try await Lab.with("h1", "h2", "h3") { lab in
+                try await lab.configure("h2", "name: twin\n")
+                try await lab.configure("h3", "name: twin\n")
+                try await lab.start("h1", "h2", "h3")
+                try await lab.awaitPeers("h1", 2)
+                let (two, three) = (try await lab.uuid("h2"), try await lab.uuid("h3"))
+
+                let ambiguous = try await lab.hexlist("h1", "send", "--to", "twin", "https://example.org/", expecting: 6)
+                #expect(ambiguous.err.contains(two.prefix(8)))
+                #expect(ambiguous.err.contains(three.prefix(8)))
+                let unknown = try await lab.hexlist("h1", "send", "--to", "nobody", "https://example.org/", expecting: 6)
+                #expect(unknown.err.contains("nobody"))
+                #expect(unknown.err.contains("hexlist peers"))
+                #expect(try await lab.status("h1").outbox.values.allSatisfy { $0 == 0 })
+
+                try await lab.hexlist("h1", "send", "--to", two, "https://example.org/", expecting: 3)
+                // Once one of them is trusted, the name means it.
+                try await lab.hexlist("h1", "peer", "trust", two)
+                let sent: [SendRow] = try await lab.rows("h1", "send", "--to", "twin", "https://example.org/", expecting: 3)
+                #expect(sent.map(\.peer) == [two])
+                // Eight digits are not enough where nobody can be asked.
+                try await lab.hexlist("h1", "peer", "trust", String(three.prefix(8)), expecting: 2)
+            }
+        }
+    }
+}

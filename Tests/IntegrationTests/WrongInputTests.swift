@@ -1,0 +1,187 @@
+import Foundation
+import Testing
+
+/// Each kind of wrong input gives a message that says what to do and the exit code scripts rely on, and loses nothing.
+/// On loopback, with no namespaces.
+@Suite("Wrong input", .serialized, .timeLimit(.minutes(2)), .enabled(if: Checkout.hasPrograms, "needs hexlistd and hexlist: build first"))
+struct WrongInput {
+    @Test("no daemon: status 5, in one or two lines that name it", arguments: [["status"], ["peers"], ["inbox"], ["send", "--to", "x", "u"]])
+    func noDaemon(arguments: [String]) async throws {
+        try await LocalDaemon.with { local in
+            let output = try await Command.run([Checkout.hexlist] + arguments, environment: local.environment)
+            #expect(output.status == 5, "\(output)")
+            #expect(output.err.contains("hexlistd"))
+            #expect(output.out.isEmpty)
+            #expect(isShort(output.err))
+        }
+    }
+
+    @Test(
+        "a configuration with a mistake: status 2, the file and what is wrong in it",
+        arguments: [
+            (yaml: "name: local\nrecieveFrom: held\n", words: ["recieveFrom", "receiveFrom"]),
+            (yaml: "limits:\n  heldHexPerPeer: 3\n", words: ["heldHexPerPeer", "heldHexesPerPeer"]),
+            (yaml: "receiveFrom: nobody\n", words: ["receiveFrom", "nobody"]),
+            (yaml: "port: 99999\n", words: ["port", "99999"]),
+            (yaml: "transport: plain\n", words: ["transport", "tls"]),
+            (yaml: "name: [\n", words: ["config.yaml"]),
+        ])
+    func configuration(yaml: String, words: [String]) async throws {
+        try await LocalDaemon.with { local in
+            try local.folder.write(yaml, to: "config.yaml")
+            let output = try await local.refused()
+            #expect(output.status == 2, "\(output)")
+            for word in words + ["config.yaml"] { #expect(output.err.contains(word), "\(output)") }
+            #expect(isShort(output.err))
+            #expect(!FileManager.default.fileExists(atPath: local.socket))
+        }
+    }
+
+    @Test("a port in use: status 1, its number and what to do")
+    func portInUse() async throws {
+        try await LocalDaemon.with { first in
+            try await first.running {
+                let port = try await port(of: first)
+                try await LocalDaemon.with { second in
+                    try second.folder.write("name: second\nlisten: [127.0.0.1]\nport: \(port)\n", to: "config.yaml")
+                    let output = try await Command.run([Checkout.hexlistd], environment: second.environment, seconds: 30)
+                    #expect(output.status == 1, "\(output)")
+                    #expect(output.err.contains("\(port)"))
+                    #expect(isShort(output.err))
+                }
+                #expect(try await first.hexlist("status").status == 0)
+            }
+        }
+    }
+
+    @Test("a second daemon on the same folder is refused with the first one's process id")
+    func secondDaemon() async throws {
+        try await LocalDaemon.with { local in
+            try await local.running {
+                let pid = try #require(JSONLines.member("pid", of: try await local.hexlist("status", "--json").out))
+                let output = try await local.refused()
+                #expect(output.status == 1, "\(output)")
+                #expect(output.err.contains(pid))
+                #expect(try await local.hexlist("status").status == 0)
+            }
+        }
+    }
+
+    @Test("a state folder that cannot be used: status 1, its path", arguments: [StateFault.isFile, .isClosed])
+    func stateFolder(fault: StateFault) async throws {
+        try await LocalDaemon.with { local in
+            switch fault {
+            case .isFile: try local.folder.write("not a folder", to: "state")
+            case .isClosed:
+                // Root opens what is closed to others; a folder inside a file is closed to root as well.
+                guard getuid() != 0 else {
+                    try local.folder.write("not a folder", to: "parent")
+                    let output = try await local.refused("--state-dir", "\(local.folder.path)/parent/state")
+                    #expect(output.status == 1, "\(output)")
+                    #expect(output.err.contains("\(local.folder.path)/parent/state"))
+                    return
+                }
+                try FileManager.default.createDirectory(
+                    atPath: local.state, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o000])
+            }
+            let output = try await local.refused()
+            #expect(output.status == 1, "\(output)")
+            #expect(output.err.contains(local.state))
+            #expect(isShort(output.err))
+        }
+    }
+
+    enum StateFault: Sendable { case isFile, isClosed }
+
+    @Test("a database that is not one, or not ours, is refused and left as it was", arguments: [StoreFault.isText, .isAnotherProgrammes])
+    func database(fault: StoreFault) async throws {
+        try await LocalDaemon.with { local in
+            // A folder as a first start makes it, with its identity.
+            try await local.running {}
+            for file in ["", "-wal", "-shm"] where FileManager.default.fileExists(atPath: local.store + file) {
+                try FileManager.default.removeItem(atPath: local.store + file)
+            }
+            switch fault {
+            case .isText:
+                try Data(String(repeating: "This is a letter to my aunt.\n", count: 100).utf8).write(to: URL(fileURLWithPath: local.store))
+            case .isAnotherProgrammes:
+                let script = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('CREATE TABLE recipe(name)'); c.commit()"
+                let made = try await Command.run(["/usr/bin/python3", "-I", "-c", script, local.store])
+                #expect(made.status == 0, "\(made)")
+            }
+            let bytes = try Data(contentsOf: URL(fileURLWithPath: local.store))
+            let output = try await local.refused()
+            #expect(output.status == 1, "\(output)")
+            #expect(output.err.contains(local.store))
+            #expect(isShort(output.err))
+            #expect(try Data(contentsOf: URL(fileURLWithPath: local.store)) == bytes)
+        }
+    }
+
+    enum StoreFault: Sendable { case isText, isAnotherProgrammes }
+
+    @Test("an identity that is damaged, or open to others, is refused and left as it was", arguments: [true, false])
+    func identity(isDamaged: Bool) async throws {
+        try await LocalDaemon.with { local in
+            try await local.running {}
+            let path = "\(local.state)/identity.pem"
+            let bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+            let kept = isDamaged ? bytes.prefix(bytes.count / 2) : bytes
+            try kept.write(to: URL(fileURLWithPath: path))
+            try FileManager.default.setAttributes([.posixPermissions: isDamaged ? 0o600 : 0o644], ofItemAtPath: path)
+            let output = try await local.refused()
+            #expect(output.status == 1, "\(output)")
+            #expect(output.err.contains(path))
+            #expect(isShort(output.err))
+            #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == kept)
+        }
+    }
+
+    @Test("bad usage is status 2, an unknown hex or peer status 6, each with its name")
+    func usage() async throws {
+        try await LocalDaemon.with { local in
+            try await local.running {
+                for arguments in [["nonsense"], ["peers", "--nonsense"], ["show", "seven"], ["send", "https://example.org"]] {
+                    let output = try await Command.run([Checkout.hexlist] + arguments, environment: local.environment)
+                    #expect(output.status == 2, "\(output)")
+                    #expect(!output.err.isEmpty)
+                }
+                for (arguments, word) in [
+                    (["show", "4711"], "4711"), (["delete", "4711"], "4711"), (["peer", "trust", "nobody"], "nobody"),
+                    (["peer", "show", "AAAA"], "AAAA"),
+                ] {
+                    let output = try await Command.run([Checkout.hexlist] + arguments, environment: local.environment)
+                    #expect(output.status == 6, "\(output)")
+                    #expect(output.err.contains(word))
+                    #expect(isShort(output.err))
+                }
+            }
+        }
+    }
+
+    @Test("with no bus at all the daemon runs and says what is missing; SIGTERM ends it with status 0")
+    func withoutBus() async throws {
+        try await LocalDaemon.with { local in
+            let status = try await local.running {
+                let output = try await local.hexlist("status", "--json")
+                let row = try #require(try JSONLines.decode(output.out, as: StatusRow.self).first)
+                #expect(row.avahi.state == "unavailable")
+                #expect(row.avahi.message?.isEmpty == false)
+                #expect(row.name == "local")
+            }
+            #expect(status == 0)
+            #expect(!FileManager.default.fileExists(atPath: local.socket))
+        }
+    }
+
+    private func port(of local: LocalDaemon) async throws -> Int {
+        let output = try await local.hexlist("status", "--json")
+        return try #require(try JSONLines.decode(output.out, as: StatusRow.self).first).port
+    }
+
+    /// One or two lines for a person, besides what was logged before it: no stack trace, no Swift type.
+    private func isShort(_ text: String) -> Bool {
+        let lines = text.split(separator: "\n")
+        return !lines.isEmpty && lines.count <= 6 && !text.contains("HexlistError") && !text.contains("Swift.")
+    }
+}
