@@ -27,10 +27,11 @@ extension TwoMachines {
                     #expect((hex.description, hex.color, hex.linkCount, hex.unread) == ("From \(from)", "#3366CC", 2, true))
                     #expect(try await lab.status(to).unread == 1)
                     let links = try await lab.show(to, hex.id).row.links
-                    #expect(links == [
-                        LinkRow(url: "https://example.org/a", linkDescription: "The first", service: "Unknown"),
-                        LinkRow(url: "https://example.org/b", linkDescription: "", service: "Unknown"),
-                    ])
+                    #expect(
+                        links == [
+                            LinkRow(url: "https://example.org/a", linkDescription: "The first", service: "Unknown"),
+                            LinkRow(url: "https://example.org/b", linkDescription: "", service: "Unknown"),
+                        ])
                     try await lab.hexlist(to, "read", "\(hex.id)")
                     #expect(try await lab.status(to).unread == 0)
                 }
@@ -132,7 +133,8 @@ extension TwoMachines {
                     #expect(sent.map(\.state) == ["stored"])
                 }
                 #expect(try await lab.rows("h2", "inbox", as: HexRow.self).count == 1)
-                let other = try await lab.hexlist("h1", "send", "--to", uuid.other, "--key", "k1", "https://example.org/other", expecting: 1)
+                let other = try await lab.hexlist(
+                    "h1", "send", "--to", uuid.other, "--key", "k1", "https://example.org/other", expecting: 1)
                 #expect(other.err.contains("k1") || other.err.lowercased().contains("key"))
                 #expect(try await lab.rows("h2", "inbox", as: HexRow.self).count == 1)
             }

@@ -81,7 +81,8 @@ extension TwoMachines {
                 try await lab.hexlist("h1", "peer", "trust", uuid.other)
                 let before = try await lab.status("h1").pid
                 for arguments in [[], ["--plain"]] {
-                    let lines = ["{", "\u{FEFF}[]", String(repeating: "[", count: 4_000), "null", #"{"operationType":7}"#].joined(separator: "\n")
+                    let lines = ["{", "\u{FEFF}[]", String(repeating: "[", count: 4_000), "null", #"{"operationType":7}"#].joined(
+                        separator: "\n")
                     try await send("h2", to: "h1", arguments, frames: lines, lab)
                 }
                 let port = try await lab.status("h1").port

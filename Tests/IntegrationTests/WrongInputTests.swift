@@ -3,9 +3,12 @@ import Testing
 
 /// Each kind of wrong input gives a message that says what to do and the exit code scripts rely on, and loses nothing.
 /// On loopback, with no namespaces.
-@Suite("Wrong input", .serialized, .timeLimit(.minutes(2)), .enabled(if: Checkout.hasPrograms, "needs hexlistd and hexlist: build first"))
+@Suite(
+    "Wrong input", .serialized, .timeLimit(.minutes(2)),
+    .enabled(if: Checkout.hasPrograms, "needs hexlistd and hexlist: build first"))
 struct WrongInput {
-    @Test("no daemon: status 5, in one or two lines that name it", arguments: [["status"], ["peers"], ["inbox"], ["send", "--to", "x", "u"]])
+    @Test(
+        "no daemon: status 5, in one or two lines that name it", arguments: [["status"], ["peers"], ["inbox"], ["send", "--to", "x", "u"]])
     func noDaemon(arguments: [String]) async throws {
         try await LocalDaemon.with { local in
             let output = try await Command.run([Checkout.hexlist] + arguments, environment: local.environment)

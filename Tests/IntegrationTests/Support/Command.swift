@@ -102,7 +102,8 @@ final class RunningCommand: Sendable {
             seen.append(line)
             if seen.count > 40 { seen.removeFirst() }
         }
-        throw Command.Failure("`\(command)` ended, or its time was up, before the line that was waited for. It said:\n\(seen.joined(separator: "\n"))")
+        throw Command.Failure(
+            "`\(command)` ended, or its time was up, before the line that was waited for. It said:\n\(seen.joined(separator: "\n"))")
     }
 
     /// Sends SIGTERM, to its own process, and waits for its end.

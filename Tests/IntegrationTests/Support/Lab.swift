@@ -59,7 +59,9 @@ struct Lab: Sendable {
     private func logs(of hosts: [String]) async -> String {
         var text = ""
         for host in hosts {
-            guard let path = try? await path("log", on: host), let log = try? String(contentsOfFile: path, encoding: .utf8) else { continue }
+            guard let path = try? await path("log", on: host), let log = try? String(contentsOfFile: path, encoding: .utf8) else {
+                continue
+            }
             text += "--- hexlistd on \(host)\n\(log.suffix(6_000))\n"
         }
         return text

@@ -6,7 +6,9 @@ struct LargeHex {
         var service: String
     }
 
-    let description = "Grüße – Привет – 你好 – مرحبا – שלום – नमस्ते – สวัสดี – 👩🏽‍🚀 – e\u{301} and é – \u{200F}RTL\u{200E} – \"quoted\" \\ / \u{8}\u{1F}"
+    let description =
+        "Grüße – Привет – 你好 – مرحبا – שלום – नमस्ते – สวัสดี – 👩🏽‍🚀 – e\u{301} and é – "
+        + "\u{200F}RTL\u{200E} – \"quoted\" \\ / \u{8}\u{1F}"
     let links: [Link]
     /// In the forms a generic JSON library would change: a big integer, an exponent, an escape, a repeated depth.
     let hexExtra = #""tags":["x","\u00e9\/"],"big":123456789012345678901234567890,"exponent":1.50E+2"#
@@ -28,10 +30,13 @@ struct LargeHex {
     var json: [UInt8] {
         let members = links.enumerated().map { index, link in
             let extra = index % 3 == 0 ? ",\(linkExtra)" : ""
-            return #"{"url":\#(quoted(link.url)),"linkDescription":\#(quoted(link.linkDescription)),"service":\#(quoted(link.service))\#(extra)}"#
+            let known = [("url", link.url), ("linkDescription", link.linkDescription), ("service", link.service)]
+            return "{\(known.map { "\"\($0)\":\(quoted($1))" }.joined(separator: ","))\(extra)}"
         }
-        return Array(
-            ##"{"hexDescription":\##(quoted(description)),"hexColor":"#3366CC","links":[\##(members.joined(separator: ","))],\##(hexExtra)}"##.utf8)
+        let hex =
+            ##"{"hexDescription":\##(quoted(description)),"hexColor":"#3366CC","##
+            + #""links":[\#(members.joined(separator: ","))],\#(hexExtra)}"#
+        return Array(hex.utf8)
     }
 
     private func quoted(_ text: String) -> String {

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# The walk-through of two-machines.md as a script: two hosts in network namespaces, each with avahi-daemon and hexlistd.
+# Runs as it stands after `make build`, as root or as anybody who may make user namespaces.
+set -euo pipefail
+cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.."
+export HEXLIST_LAB="example-$$"
+lab=Scripts/lab
+
+$lab up --owner $$ ada bob
+trap '$lab down' EXIT
+$lab start ada
+$lab start bob
+
+# They find each other.
+$lab hexlist ada peers --wait 1 --timeout 30s
+$lab hexlist bob peers --wait 1 --timeout 30s
+id_of() { $lab hexlist "$1" id --json | sed -E 's/.*"uuid": ?"([^"]+)".*/\1/'; }
+ada=$(id_of ada)
+bob=$(id_of bob)
+
+# A stranger's hex is kept, but held (status 3 says: accepted, not in the inbox yet).
+status=0
+$lab hexlist ada send --to "$bob" "https://www.rfc-editor.org/rfc/rfc6763 How services get their names" || status=$?
+[ "$status" = 3 ]
+$lab hexlist bob inbox --held
+
+# Bob trusts ada: what was held moves into the inbox, and the next one goes there at once.
+$lab hexlist bob peer trust "$ada"
+$lab hexlist ada send --to "$bob" --description "Two more" https://www.sqlite.org/wal.html https://avahi.org
+$lab hexlist bob inbox
+
+# A list, while bob is away. It goes out when he is back.
+$lab stop bob
+printf '%s\n' "https://example.org/1 One" "https://example.org/2 Two" '{"description":"Three","links":["https://example.org/3"]}' |
+    HEXLIST="$lab hexlist ada" Examples/bulk-send.sh - "$bob"
+$lab hexlist ada outbox list
+$lab start bob
+
+# Bob's event log is followed until the fifth hex is there.
+count=0
+while read -r line; do
+    case $line in *'"hex.received"'*) count=$((count + 1)) ;; esac
+    [ "$count" -lt 5 ] || break
+done < <(timeout 60 $lab hexlist bob events --follow --json)
+[ "$count" = 5 ]
+$lab hexlist bob inbox
