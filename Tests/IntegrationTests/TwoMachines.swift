@@ -4,5 +4,5 @@ import Testing
 /// a machine that runs several at once would measure nothing but its own load.
 @Suite(
     "Two machines", .serialized, .timeLimit(.minutes(3)),
-    .enabled(if: Lab.isAvailable, "needs network namespaces, as root or in a user namespace (Scripts/lab check)"))
+    .enabled(if: Lab.isAvailable, "needs network namespaces, as root or in a user namespace. \(Lab.availability.reason)"))
 enum TwoMachines {}

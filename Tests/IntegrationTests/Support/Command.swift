@@ -30,15 +30,21 @@ enum Command {
         // Files, not pipes: however much it prints, it is never held up by a reader.
         try Data(input).write(to: folder.url("in"))
         let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["timeout", "--kill-after=5", "\(seconds)"] + arguments
-        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+        limit(process, to: arguments, environment, seconds)
         process.standardInput = try FileHandle(forReadingFrom: folder.url("in"))
         process.standardOutput = try folder.newFile("out")
         process.standardError = try folder.newFile("err")
         let status = try await exitStatus(of: process)
         return Output(
             command: arguments.joined(separator: " "), status: status, out: try folder.text("out"), err: try folder.text("err"))
+    }
+
+    /// Sets the process up to run the command under its time limit. Threads of a thread pool have signals blocked, which a
+    /// child would inherit; `--default-signal` takes that back, so that the limit's SIGTERM ends it.
+    static func limit(_ process: Process, to arguments: [String], _ environment: [String: String], _ seconds: Int) {
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["--default-signal", "timeout", "--kill-after=5", "\(seconds)"] + arguments
+        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
     }
 
     private static func exitStatus(of process: Process) async throws -> Int32 {
@@ -65,9 +71,7 @@ final class RunningCommand: Sendable {
     init(_ arguments: [String], environment: [String: String] = [:], seconds: Int = 60) throws {
         command = arguments.joined(separator: " ")
         let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["timeout", "--kill-after=5", "\(seconds)"] + arguments
-        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+        Command.limit(process, to: arguments, environment, seconds)
         process.standardInput = FileHandle.nullDevice
         let pipe = Pipe()
         process.standardOutput = pipe

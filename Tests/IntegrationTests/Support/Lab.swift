@@ -8,7 +8,7 @@ struct Lab: Sendable {
 
     /// Whether this machine can run one, and why not.
     static let availability: (isAvailable: Bool, reason: String) = {
-        guard Checkout.hasPrograms else { return (false, "\(Checkout.programs) has no hexlistd and hexlist; build first") }
+        guard Checkout.hasPrograms else { return (false, "And \(Checkout.programs) has no hexlistd and hexlist: build first.") }
         let process = Process()
         process.executableURL = URL(fileURLWithPath: script)
         process.arguments = ["check"]
@@ -22,7 +22,7 @@ struct Lab: Sendable {
         }
         let words = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         process.waitUntilExit()
-        return (process.terminationStatus == 0, words.trimmingCharacters(in: .whitespacesAndNewlines))
+        return (process.terminationStatus == 0, words.split(separator: "\n").first.map(String.init) ?? "")
     }()
 
     static var isAvailable: Bool { availability.isAvailable }

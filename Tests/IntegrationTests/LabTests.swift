@@ -1,0 +1,59 @@
+import Foundation
+import Testing
+
+extension TwoMachines {
+    /// What the other suites stand on: real hosts, apart from each other and from this machine.
+    @Suite("The lab")
+    struct LabItself {
+        @Test("a service published on one host is seen on the other, on both families, until its host goes")
+        func hostsSeeEachOther() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                let publisher = try lab.running(
+                    ["exec", "h1", "avahi-publish", "--service", "Ada's; \"laptop\"", "_hexlist._tcp", "24391", "id=one", "txtvers=1"])
+                let seen = try await Announcement.await(2, on: "h2", of: lab) { $0.txt["id"] == "one" }
+                #expect(Set(seen.map(\.isIPv6)) == [true, false])
+                let h1 = [try await lab.path("address", on: "h1"), try await lab.path("address6", on: "h1")]
+                #expect(seen.allSatisfy { $0.name == "Ada's; \"laptop\"" && $0.port == 24_391 && h1.contains($0.address) })
+
+                let browser = try lab.running(["exec", "h2", "avahi-browse", "--parsable", "_hexlist._tcp"])
+                _ = try await browser.first { $0.hasPrefix("+") ? true : nil }
+                try await lab.run(["link", "h1", "down"])
+                try await lab.run(["link", "h1", "up"])
+                await publisher.stop()
+                _ = try await browser.first { $0.hasPrefix("-") ? true : nil }
+                await browser.stop()
+            }
+        }
+
+        @Test("a power cut ends what runs on the host and takes it off the network; power brings it back")
+        func powerCut() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                let publisher = try lab.running(["exec", "h1", "avahi-publish", "--service", "gone", "_hexlist._tcp", "24391", "id=one"])
+                _ = try await Announcement.await(1, on: "h2", of: lab) { $0.name == "gone" }
+                try await lab.run(["power-cut", "h1"])
+                _ = await publisher.status()  // it has ended
+                try await lab.run(["exec", "h1", "true"], expecting: 1)
+                // Nobody was told: what the other host believes is unchanged.
+                let cached = try await lab.run(["exec", "h2", "avahi-browse", "--cache", "--parsable", "_hexlist._tcp"])
+                #expect(cached.out.contains("gone"))
+                try await lab.run(["power-on", "h1"])
+                let name = try await lab.run(["exec", "h1", "hostname"])
+                #expect(name.out == "h1\n")
+            }
+        }
+
+        @Test("wrong use is told apart: an unknown host, an unknown command, no such lab")
+        func wrongUse() async throws {
+            try await Lab.with("h1") { lab in
+                let host = try await lab.run(["exec", "h9", "true"], expecting: 2)
+                #expect(host.err.contains("h9") && host.err.contains("h1"))
+                try await lab.run(["dance"], expecting: 2)
+                try await lab.run(["up"], expecting: 1)
+                let status = try await lab.run(["--name", "no-such-lab", "status"], expecting: 1)
+                #expect(status.err.contains("no-such-lab"))
+                // What ran on a host gives its own status.
+                try await lab.run(["exec", "h1", "sh", "-c", "exit 42"], expecting: 42)
+            }
+        }
+    }
+}
