@@ -111,7 +111,8 @@ let package = Package(
         .testTarget(name: "HexlistAvahiTests", dependencies: ["HexlistAvahi", "HexlistDiscovery", "HexlistModel"], swiftSettings: settings),
         .testTarget(
             name: "HexlistStoreTests",
-            dependencies: ["HexlistStore", "HexlistModel", .product(name: "GRDB", package: "GRDB.swift")], swiftSettings: settings),
+            dependencies: ["HexlistStore", "HexlistModel", .product(name: "GRDB", package: "GRDB.swift")],
+            resources: [.copy("Fixtures")], swiftSettings: settings),
         .testTarget(
             name: "HexlistTransportTests",
             dependencies: [

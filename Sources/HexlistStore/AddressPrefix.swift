@@ -1,0 +1,23 @@
+internal import Foundation
+
+/// What held hexes are counted by: one household or host, as far as an address tells.
+enum AddressPrefix {
+    /// The /64 of an IPv6 address as 16 digits, an IPv4 address (also one mapped into IPv6) as it is; anything else,
+    /// cut to 64 bytes, as it is.
+    static func of(_ address: String) -> String {
+        let host = String(decoding: address.utf8.prefix { $0 != UInt8(ascii: "%") }.prefix(64), as: UTF8.self)
+        var six = in6_addr()
+        if inet_pton(AF_INET6, host, &six) == 1 {
+            let bytes = withUnsafeBytes(of: &six) { Array($0) }
+            if bytes.starts(with: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF]) {
+                return bytes.suffix(4).map(String.init).joined(separator: ".")
+            }
+            return bytes.prefix(8).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() + "/64"
+        }
+        var four = in_addr()
+        if inet_pton(AF_INET, host, &four) == 1 {
+            return withUnsafeBytes(of: &four) { $0.map(String.init) }.joined(separator: ".")
+        }
+        return host
+    }
+}

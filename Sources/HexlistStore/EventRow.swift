@@ -1,0 +1,37 @@
+public import HexlistModel
+
+/// What happened, as scripts and hooks know it. Open: a newer Hexlist records more.
+public struct EventType: RawRepresentable, Hashable, Sendable {
+    public var rawValue: String
+
+    public init(rawValue: String) { self.rawValue = rawValue }
+
+    public static let peerUp = EventType(rawValue: "peer.up")
+    public static let peerDown = EventType(rawValue: "peer.down")
+    public static let peerGhost = EventType(rawValue: "peer.ghost")
+    public static let hexReceived = EventType(rawValue: "hex.received")
+    public static let hexHeld = EventType(rawValue: "hex.held")
+    public static let hexDelivered = EventType(rawValue: "hex.delivered")
+    public static let hexRejected = EventType(rawValue: "hex.rejected")
+    public static let hexFailed = EventType(rawValue: "hex.failed")
+    public static let hexExpired = EventType(rawValue: "hex.expired")
+    public static let alertReceived = EventType(rawValue: "alert.received")
+    public static let pairingRequested = EventType(rawValue: "pairing.requested")
+    public static let conflictIdentity = EventType(rawValue: "conflict.identity")
+    public static let hookFailed = EventType(rawValue: "hook.failed")
+}
+
+/// One event of the log. Numbers have no gaps.
+public struct EventRow: Sendable, Equatable {
+    public var number: Int64
+    /// Milliseconds since 1970.
+    public var at: Int64
+    public var type: EventType
+    public var peer: PeerID?
+    /// The local id of the hex it is about.
+    public var hex: Int64?
+    /// The row of the outbox it is about.
+    public var outboxID: Int64?
+    /// A JSON object.
+    public var data: String?
+}

@@ -1,0 +1,98 @@
+internal import GRDB
+public import HexlistModel
+
+extension StoreReader {
+    /// Events after a number, oldest first, runs taken apart.
+    ///
+    /// - Parameters:
+    ///   - number: the last one seen; 0 for all there are.
+    ///   - limit: at most that many.
+    public func events(since number: Int64, limit: Int) throws -> [EventRow] {
+        guard limit > 0 else { return [] }
+        let statement = try SQLStatement(
+            """
+            SELECT number, count, at, type, peer, hex, outbox, data FROM event
+            WHERE number >= coalesce((SELECT max(number) FROM event WHERE number <= ?), 0) ORDER BY number
+            """, on: db)
+        defer { statement.reset() }
+        let wanted = Swift.max(0, number) &+ 1
+        try statement.bind([wanted])
+        var events: [EventRow] = []
+        while events.count < limit, try statement.step() {
+            let first = statement.int64(0)
+            let count = Swift.max(1, statement.int64(1))
+            let run = EventRow(
+                number: first, at: statement.int64(2), type: EventType(rawValue: statement.text(3)),
+                peer: statement.uuid(4).map(PeerID.init), hex: statement.optionalInt64(5),
+                outboxID: statement.optionalInt64(6), data: statement.optionalText(7))
+            var offset = Swift.max(0, wanted &- first)
+            while offset < count, events.count < limit {
+                var event = run
+                event.number = first &+ offset
+                event.hex = run.hex.map { $0 &+ offset }
+                event.outboxID = run.outboxID.map { $0 &+ offset }
+                events.append(event)
+                offset += 1
+            }
+        }
+        return events
+    }
+
+    /// The smallest number that can still be read; the next one to come where there is none. Who asks for less is told
+    /// what is gone (410).
+    public func oldestEvent() throws -> Int64 {
+        if let oldest = try first("SELECT number FROM event ORDER BY number LIMIT 1", read: { $0.int64(0) }) { return oldest }
+        return try counts().lastEvent &+ 1
+    }
+}
+
+extension StoreWriter {
+    /// Records one event.
+    ///
+    /// - Parameter data: a JSON object; the caller bounds it.
+    /// - Returns: its number.
+    @discardableResult
+    public func appendEvent(
+        _ type: EventType, at time: Int64, peer: PeerID? = nil, hex: Int64? = nil, outboxID: Int64? = nil, data: String? = nil
+    ) throws -> Int64 {
+        try change { try record(type, at: time, peer: peer, hex: hex, outboxID: outboxID, data: data) }
+    }
+
+    /// Records a run of events that differ in their ids only, which count on from the first, as one row. Inside `change`.
+    ///
+    /// - Returns: the first number.
+    @discardableResult
+    func record(
+        _ type: EventType, at time: Int64, count: Int = 1, peer: PeerID?, hex: Int64? = nil, outboxID: Int64? = nil,
+        data: String? = nil
+    ) throws -> Int64 {
+        let number = tally.nextEvent
+        try run(
+            "INSERT INTO event (number, count, at, type, peer, hex, outbox, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            number, count, time, type.rawValue, peer?.uuid, hex, outboxID, data)
+        tally.nextEvent &+= Int64(count)
+        return number
+    }
+
+    /// One `hex.received` or `hex.held` for each id, as few rows as their runs allow. Inside `change`.
+    func record(_ type: EventType, at time: Int64, peer: PeerID?, hexes: [Int64]) throws {
+        for run in ConsecutiveRuns(hexes) { try record(type, at: time, count: run.count, peer: peer, hex: run.lowerBound) }
+    }
+}
+
+/// Ids in the order given, taken together where each is one more than the one before.
+struct ConsecutiveRuns: Sequence, IteratorProtocol {
+    private var ids: ArraySlice<Int64>
+
+    init(_ ids: [Int64]) { self.ids = ids[...] }
+
+    mutating func next() -> Range<Int64>? {
+        guard let first = ids.popFirst() else { return nil }
+        var end = first &+ 1
+        while let id = ids.first, id == end {
+            ids.removeFirst()
+            end &+= 1
+        }
+        return first < end ? first..<end : nil
+    }
+}

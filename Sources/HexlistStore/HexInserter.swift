@@ -1,0 +1,121 @@
+internal import GRDB
+internal import GRDBSQLite
+internal import HexlistModel
+
+/// Puts hexes and their links into their tables: the hot path of the store.
+///
+/// Prepared once, texts bound as they lie in the frame: SQLite reads them there while the statement runs, nothing is
+/// copied on the way.
+struct HexInserter {
+    /// What a row has besides the texts of its content.
+    struct Row {
+        var id: Int64
+        var location: HexLocation
+        var inboxNumber: Int64?
+        var peer: Int64?
+        var messageID: MessageID?
+        var isProven = false
+        var unread = true
+        var byteCount: Int
+        var receivedAt: Int64
+        var heldFrom: String?
+    }
+
+    /// Positions a link's id has room for.
+    static let linksPerHex = 8_192
+
+    private let hex: SQLStatement
+    private let link: SQLStatement
+
+    init(on db: Database) throws {
+        hex = try SQLStatement(
+            """
+            INSERT INTO hex (id, location, inboxNumber, peer, messageID, isProven, unread, linkCount, byteCount, receivedAt,
+                inboxAt, heldSince, heldFrom, senderUUID, senderName, description, color, extra)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT (peer, messageID) WHERE isProven = 1 AND messageID IS NOT NULL DO NOTHING
+            """, on: db)
+        link = try SQLStatement("INSERT INTO link (id, url, description, service, extra) VALUES (?, ?, ?, ?, ?)", on: db)
+    }
+
+    /// - Returns: `false` where a hex with that peer and proven message id is there already; then nothing was done.
+    func insert(_ content: HexContent, _ row: Row) throws -> Bool {
+        guard content.links.count <= Self.linksPerHex else {
+            throw HexlistError(.badRequest, "A hex has at most \(ProtocolLimits.links) links.")
+        }
+        return try content.frame.withUnsafeBytes { frame in
+            try content.arena.withUnsafeBytes { arena in
+                let texts = Texts(frame: frame, arena: arena)
+                try bind(row, linkCount: content.links.count)
+                try bind(texts[content.senderUUID], to: hex, at: 14)
+                try bind(texts[content.senderName], to: hex, at: 15)
+                try bind(texts[content.hexDescription], to: hex, at: 16)
+                try bind(texts[content.hexColor], to: hex, at: 17)
+                try bind(texts[content.extra], to: hex, at: 18)
+                try hex.run()
+                guard hex.changes == 1 else { return false }
+                var id = row.id << 13
+                for content in content.links {
+                    try link.check(sqlite3_bind_int64(link.handle, 1, id))
+                    try bind(texts[content.url], to: link, at: 2)
+                    try bind(texts[content.linkDescription], to: link, at: 3)
+                    try bind(texts[content.service], to: link, at: 4)
+                    try bind(texts[content.extra], to: link, at: 5)
+                    try link.run()
+                    id &+= 1
+                }
+                return true
+            }
+        }
+    }
+
+    private func bind(_ row: Row, linkCount: Int) throws {
+        let handle = hex.handle
+        try hex.check(sqlite3_bind_int64(handle, 1, row.id))
+        try hex.check(row.location.bindValue(to: handle, at: 2))
+        try hex.check(row.inboxNumber.bindValue(to: handle, at: 3))
+        try hex.check(row.peer.bindValue(to: handle, at: 4))
+        try hex.check((row.messageID?.uuid).bindValue(to: handle, at: 5))
+        try hex.check(sqlite3_bind_int64(handle, 6, row.isProven ? 1 : 0))
+        try hex.check(sqlite3_bind_int64(handle, 7, row.unread ? 1 : 0))
+        try hex.check(sqlite3_bind_int64(handle, 8, Int64(linkCount)))
+        try hex.check(sqlite3_bind_int64(handle, 9, Int64(row.byteCount)))
+        try hex.check(sqlite3_bind_int64(handle, 10, row.receivedAt))
+        try hex.check((row.inboxNumber == nil ? nil : row.receivedAt).bindValue(to: handle, at: 11))
+        try hex.check((row.heldFrom == nil ? nil : row.receivedAt).bindValue(to: handle, at: 12))
+        try hex.check(row.heldFrom.bindValue(to: handle, at: 13))
+    }
+
+    @inline(__always)
+    private func bind(_ text: UnsafeRawBufferPointer, to statement: SQLStatement, at index: Int32) throws {
+        try statement.check(SQLStatement.bindText(text, to: statement.handle, at: index, nil))
+    }
+}
+
+/// The two buffers a hex's slices lie in.
+private struct Texts {
+    let frame: UnsafeRawBufferPointer
+    let arena: UnsafeRawBufferPointer
+
+    /// The bytes of a slice; none for one that does not lie inside its buffer.
+    @inline(__always)
+    subscript(slice: TextSlice) -> UnsafeRawBufferPointer {
+        let bytes = slice.isInArena ? arena : frame
+        guard slice.offset + slice.count <= bytes.count else { return UnsafeRawBufferPointer(start: nil, count: 0) }
+        return UnsafeRawBufferPointer(rebasing: bytes[slice.offset..<slice.offset + slice.count])
+    }
+}
+
+extension HexLocation: SQLValue {
+    /// The raw value, from static memory.
+    func bindValue(to statement: OpaquePointer, at index: Int32) -> Int32 {
+        let text: StaticString =
+            switch self {
+            case .inbox: "inbox"
+            case .held: "held"
+            case .mine: "mine"
+            }
+        let bytes = UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
+        return SQLStatement.bindText(bytes, to: statement, at: index, nil)
+    }
+}

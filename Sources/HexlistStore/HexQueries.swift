@@ -1,0 +1,123 @@
+internal import GRDB
+internal import HexlistModel
+
+extension StoreReader {
+    /// One hex with its links; `nil` where there is none of that id.
+    public func hex(_ id: Int64) throws -> HexDetail? { try hexes([id]).first }
+
+    /// Hexes with their links, in the order of the ids given, without those that are not there. Two queries.
+    public func hexes(_ ids: [Int64]) throws -> [HexDetail] {
+        guard !ids.isEmpty else { return [] }
+        let list = jsonArray(ids)
+        var details: [Int64: HexDetail] = [:]
+        let found = try all(
+            "SELECT \(HexSummary.columns), hex.extra FROM \(HexSummary.tables) WHERE hex.id IN (SELECT value FROM json_each(?))", list
+        ) { row in
+            var detail = HexDetail(summary: HexSummary(row), content: HexContent())
+            detail.content.senderUUID = detail.content.add(detail.summary.senderUUID)
+            detail.content.senderName = detail.content.add(detail.summary.senderName)
+            detail.content.hexDescription = detail.content.add(detail.summary.description)
+            detail.content.hexColor = detail.content.add(detail.summary.color)
+            detail.content.extra = row.withBytes(HexSummary.columnCount) { detail.content.add(bytes: $0) }
+            return detail
+        }
+        for detail in found { details[detail.summary.id] = detail }
+
+        let links = try SQLStatement(
+            """
+            SELECT link.id >> 13, link.url, link.description, link.service, link.extra
+            FROM json_each(?) AS wanted CROSS JOIN link ON link.id BETWEEN wanted.value << 13 AND (wanted.value << 13) + 8191
+            ORDER BY link.id
+            """, on: db)
+        defer { links.reset() }
+        try links.bind([list])
+        while try links.step() {
+            let id = links.int64(0)
+            guard details[id] != nil else { continue }
+            details[id]?.content.appendLink(of: links)
+        }
+        return ids.compactMap { details[$0] }
+    }
+
+    /// A page of summaries, newest first. Every page costs the same, and arrivals do not shift later ones.
+    ///
+    /// - Parameters:
+    ///   - limit: items at most.
+    ///   - after: `next` of the page before.
+    public func hexPage(_ filter: HexFilter = HexFilter(), limit: Int = 20, after: Int64? = nil) throws -> Page<HexSummary> {
+        let limit = Swift.max(1, limit)
+        let before = after ?? .max
+        let peer = try filter.peer.map { try peerRow($0)?.id ?? -1 }
+        let select = "SELECT \(HexSummary.columns) FROM \(HexSummary.tables)"
+        // Each list names the index that has it in order, so that no page is ever sorted or counted through.
+        let items: [HexSummary] =
+            switch (filter.location, peer, filter.unread) {
+            case (.inbox, nil, false):
+                try all(
+                    "\(select) WHERE hex.inboxNumber < ? ORDER BY hex.inboxNumber DESC LIMIT ?",
+                    before, limit + 1, read: HexSummary.init)
+            case (.inbox, nil, true):
+                try all(
+                    """
+                    \(select) WHERE hex.unread = 1 AND hex.inboxNumber IS NOT NULL AND hex.inboxNumber < ?
+                    ORDER BY hex.inboxNumber DESC LIMIT ?
+                    """, before, limit + 1, read: HexSummary.init)
+            case (.inbox, let peer?, false):
+                try all(
+                    "\(select) WHERE hex.peer = ? AND hex.inboxNumber < ? ORDER BY hex.inboxNumber DESC LIMIT ?",
+                    peer, before, limit + 1, read: HexSummary.init)
+            case (.inbox, let peer?, true):
+                try all(
+                    """
+                    \(select) WHERE hex.unread = 1 AND hex.inboxNumber IS NOT NULL AND hex.peer = ? AND hex.inboxNumber < ?
+                    ORDER BY hex.inboxNumber DESC LIMIT ?
+                    """, peer, before, limit + 1, read: HexSummary.init)
+            case (.held, _, _), (.mine, _, _):
+                try all(
+                    """
+                    \(select) WHERE hex.location = ? AND hex.location <> 'inbox' AND hex.id < ? AND hex.peer IS coalesce(?, hex.peer)
+                        AND hex.unread >= ? ORDER BY hex.id DESC LIMIT ?
+                    """, filter.location.rawValue, before, peer, filter.unread, limit + 1, read: HexSummary.init)
+            }
+        guard items.count > limit else { return Page(items: items, next: nil) }
+        let page = Array(items.prefix(limit))
+        return Page(items: page, next: page.last.map { $0.inboxNumber ?? $0.id })
+    }
+}
+
+extension HexSummary {
+    fileprivate static let tables = "hex LEFT JOIN peer ON peer.id = hex.peer"
+    fileprivate static let columns = """
+        hex.id, hex.location, hex.inboxNumber, peer.uuid, coalesce(peer.name, ''), hex.senderUUID, hex.senderName,
+        hex.description, hex.color, hex.linkCount, hex.unread, hex.receivedAt, hex.messageID, hex.byteCount
+        """
+    fileprivate static let columnCount: Int32 = 14
+
+    fileprivate init(_ row: SQLStatement) {
+        id = row.int64(0)
+        location = HexLocation(rawValue: row.text(1)) ?? .inbox
+        inboxNumber = row.optionalInt64(2)
+        peer = row.uuid(3).map(PeerID.init)
+        peerName = row.text(4)
+        senderUUID = row.text(5)
+        senderName = row.text(6)
+        description = row.text(7)
+        color = row.text(8)
+        linkCount = row.int(9)
+        unread = row.bool(10)
+        receivedAt = row.int64(11)
+        messageID = row.uuid(12).map(MessageID.init)
+        byteCount = row.int(13)
+    }
+}
+
+extension HexContent {
+    /// Appends the link a row of `id, url, description, service, extra` holds.
+    fileprivate mutating func appendLink(of row: SQLStatement) {
+        let url = row.withBytes(1) { add(bytes: $0) }
+        let description = row.withBytes(2) { add(bytes: $0) }
+        let service = row.withBytes(3) { add(bytes: $0) }
+        let extra = row.withBytes(4) { add(bytes: $0) }
+        links.append(LinkContent(url: url, linkDescription: description, service: service, extra: extra))
+    }
+}

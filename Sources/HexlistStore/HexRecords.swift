@@ -1,0 +1,55 @@
+public import HexlistModel
+
+/// One hex as lists show it.
+public struct HexSummary: Sendable, Equatable {
+    /// The local id people and scripts name it by; never used twice.
+    public var id: Int64
+    public var location: HexLocation
+    /// Its place in the inbox, given on arrival there: greater is later, whatever the clock did.
+    public var inboxNumber: Int64?
+    /// The proven sender; `nil` in My Hexlist.
+    public var peer: PeerID?
+    /// What the proven sender calls itself, as last seen.
+    public var peerName: String
+    /// Whom it says it is from: a claim.
+    public var senderUUID: String
+    public var senderName: String
+    public var description: String
+    public var color: String
+    public var linkCount: Int
+    public var unread: Bool
+    /// Milliseconds since 1970.
+    public var receivedAt: Int64
+    public var messageID: MessageID?
+    /// Bytes of the frame it came in.
+    public var byteCount: Int
+}
+
+/// One hex with everything it carries.
+public struct HexDetail: Sendable {
+    public var summary: HexSummary
+    /// All texts lie in its arena; unknown members are kept.
+    public var content: HexContent
+}
+
+/// Which hexes a list shows.
+public struct HexFilter: Sendable, Equatable {
+    public var location: HexLocation
+    /// Only unread ones.
+    public var unread: Bool
+    /// Only those of one proven sender.
+    public var peer: PeerID?
+
+    public init(location: HexLocation = .inbox, unread: Bool = false, peer: PeerID? = nil) {
+        self.location = location
+        self.unread = unread
+        self.peer = peer
+    }
+}
+
+/// Some items of a list, and where it goes on.
+public struct Page<Item: Sendable>: Sendable {
+    public var items: [Item]
+    /// Give it as `after` for the next page; `nil` at the end.
+    public var next: Int64?
+}

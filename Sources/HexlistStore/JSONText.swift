@@ -1,0 +1,23 @@
+/// The little JSON the store writes itself: objects of texts. No general encoder: some of the texts are a peer's.
+public enum JSONText {
+    /// `{"code":"blocked"}`; members without a value are left out.
+    public static func object(_ members: [(String, String?)]) -> String {
+        let present = members.compactMap { name, value in value.map { string(name) + ":" + string($0) } }
+        return "{" + present.joined(separator: ",") + "}"
+    }
+
+    private static func string(_ text: String) -> String {
+        var bytes: [UInt8] = [UInt8(ascii: "\"")]
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"): bytes += [UInt8(ascii: "\\"), byte]
+            case 0..<0x20:
+                let digits = Array("0123456789abcdef".utf8)
+                bytes += Array("\\u00".utf8) + [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            default: bytes.append(byte)
+            }
+        }
+        bytes.append(UInt8(ascii: "\""))
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}

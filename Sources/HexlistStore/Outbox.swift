@@ -1,0 +1,167 @@
+internal import GRDB
+internal import HexlistModel
+
+extension StoreWriter {
+    /// Queues hexes, each to be durable before anything is promised of it.
+    ///
+    /// - Returns: for each what became of it; one that is refused leaves the others as they are.
+    public func enqueue(_ batch: [OutboxInsert], bounds: OutboxBounds = OutboxBounds()) throws -> [Enqueued] {
+        guard !batch.isEmpty else { return [] }
+        return try change {
+            let writer = try OutboxInserter(self)
+            var peers: [PeerID: Int64] = [:]
+            return try batch.map { insert in
+                if let earlier = try writer.earlier(insert) { return earlier }
+                if let full = full(for: insert.body.count, bounds) { return .refused(full) }
+                let peer = try peers[insert.peer] ?? peerRow(making: insert.peer).id
+                peers[insert.peer] = peer
+                let id = tally.nextOutbox
+                try writer.insert(insert, id: id, peer: peer)
+                tally.nextOutbox &+= 1
+                tally.outbox.queued &+= 1
+                tally.outboxBytes &+= Int64(insert.body.count)
+                count(peer: peer) { $0.queued &+= 1 }
+                return .new(id)
+            }
+        }
+    }
+
+    /// Queues one hex.
+    ///
+    /// - Throws: `.keyConflict`, `.outboxFull`.
+    public func enqueue(_ insert: OutboxInsert, bounds: OutboxBounds = OutboxBounds()) throws -> Enqueued {
+        guard let outcome = try enqueue([insert], bounds: bounds).first else { throw StoreFault.lost }
+        if case .refused(let error) = outcome { throw error }
+        return outcome
+    }
+
+    private func full(for bytes: Int, _ bounds: OutboxBounds) -> HexlistError? {
+        guard tally.outbox.undelivered >= Int64(bounds.rows) || tally.outboxBytes &+ Int64(bytes) > Int64(bounds.bytes) else {
+            return nil
+        }
+        return HexlistError(
+            .outboxFull, "The outbox is full: \(tally.outbox.undelivered) hexes, \(tally.outboxBytes) bytes wait.",
+            hint: "Wait until some are delivered, cancel some (hexlist outbox cancel), or raise outbox.rows and outbox.bytes.")
+    }
+
+    /// Notes what is known of rows that still wait. Others are passed over.
+    public func note(_ notes: [AttemptNote]) throws {
+        try change {
+            for note in notes {
+                try run(
+                    """
+                    UPDATE outbox SET attempts = attempts + ?, failures = failures + ?, nextAttemptAt = ?, waitingFor = ?,
+                        lastError = coalesce(?, lastError) WHERE id = ? AND state = 'queued'
+                    """, note.attempts, note.failures, note.nextAttemptAt, note.waitingFor, note.lastError, note.id)
+            }
+        }
+    }
+
+    /// Takes rows back that are not delivered. One in flight may have arrived all the same; if that shows, its state says so.
+    ///
+    /// - Returns: those that were taken back.
+    public func cancel(_ ids: [Int64], at now: Int64) throws -> [Int64] {
+        try change {
+            try ids.filter { id in
+                guard let row = try outboxEntry(id), row.state.keepsBody else { return false }
+                try move(row, to: .cancelled, at: now)
+                return true
+            }
+        }
+    }
+
+    /// Queues `failed` and `rejected` rows again, at the place they had, with nothing counted against them.
+    ///
+    /// - Returns: those that are queued now and were not.
+    public func retry(_ ids: [Int64], at now: Int64, expiresAt: Int64) throws -> [Int64] {
+        try change {
+            try ids.filter { id in
+                guard let row = try outboxEntry(id), row.state == .failed || row.state == .rejected else { return false }
+                try requeue(row, at: now, expiresAt: expiresAt)
+                return true
+            }
+        }
+    }
+
+    /// Queues a row again whose content is at hand once more: the same key was sent after it failed, was rejected,
+    /// cancelled or expired.
+    ///
+    /// - Returns: whether it was. A queued or delivered row stays as it is, and so does one with another digest.
+    public func requeue(_ id: Int64, _ insert: OutboxInsert, at now: Int64) throws -> Bool {
+        try change {
+            guard let row = try outboxEntry(id), row.state != .queued, !row.state.isDelivered else { return false }
+            let same = try first("SELECT 1 FROM outbox WHERE id = ? AND digest = ?", id, insert.digest) { _ in true } ?? false
+            guard same else { return false }
+            if !row.state.keepsBody {
+                try run("INSERT INTO outboxBody (id, body) VALUES (?, ?)", id, insert.body)
+                try run("UPDATE outbox SET bytes = ? WHERE id = ?", insert.body.count, id)
+                tally.outboxBytes &+= Int64(insert.body.count)
+            }
+            try requeue(row, at: now, expiresAt: insert.expiresAt)
+            return true
+        }
+    }
+
+    private func requeue(_ row: OutboxEntry, at now: Int64, expiresAt: Int64) throws {
+        try run(
+            """
+            UPDATE outbox SET state = 'queued', dueAt = ?, settledAt = NULL, failures = 0, nextAttemptAt = NULL,
+                waitingFor = NULL, lastError = NULL, code = NULL, message = NULL WHERE id = ?
+            """, expiresAt, row.id)
+        tally.outbox[row.state] &-= 1
+        tally.outbox.queued &+= 1
+        count(peer: row.peer) { $0.queued &+= 1 }
+    }
+}
+
+/// The statements of `enqueue`, looked up once a batch.
+private struct OutboxInserter {
+    private let store: StoreWriter
+    private let earlier: SQLStatement
+    private let row: SQLStatement
+    private let body: SQLStatement
+
+    init(_ store: StoreWriter) throws {
+        self.store = store
+        earlier = try SQLStatement(
+            "SELECT outbox.id, outbox.digest, peer.uuid FROM outbox JOIN peer ON peer.id = outbox.peer WHERE messageID = ?", on: store.db)
+        row = try SQLStatement(
+            """
+            INSERT INTO outbox (id, messageID, peer, digest, state, bytes, createdAt, dueAt) VALUES (?, ?, ?, ?, 'queued', ?, ?, ?)
+            """, on: store.db)
+        body = try SQLStatement("INSERT INTO outboxBody (id, body) VALUES (?, ?)", on: store.db)
+    }
+
+    /// What an earlier insert of the same message, for whichever peer, makes of this one.
+    func earlier(_ insert: OutboxInsert) throws -> Enqueued? {
+        defer { earlier.reset() }
+        try earlier.check(insert.messageID.uuid.bindValue(to: earlier.handle, at: 1))
+        var existing: Int64?
+        while try earlier.step() {
+            guard earlier.withBytes(1, { $0.elementsEqual(insert.digest) }) else {
+                return .refused(
+                    HexlistError(
+                        .keyConflict, "The same key was used before for other content (outbox \(earlier.int64(0))).",
+                        hint: "Use another key, or send the same content."))
+            }
+            if earlier.uuid(2) == insert.peer.uuid { existing = earlier.int64(0) }
+        }
+        guard let existing else { return nil }
+        guard let row = try store.outboxRow(existing) else { throw StoreFault.lost }
+        return .existing(row)
+    }
+
+    func insert(_ insert: OutboxInsert, id: Int64, peer: Int64) throws {
+        try row.check(id.bindValue(to: row.handle, at: 1))
+        try row.check(insert.messageID.uuid.bindValue(to: row.handle, at: 2))
+        try row.check(peer.bindValue(to: row.handle, at: 3))
+        try row.check(insert.digest.bindValue(to: row.handle, at: 4))
+        try row.check(insert.body.count.bindValue(to: row.handle, at: 5))
+        try row.check(insert.createdAt.bindValue(to: row.handle, at: 6))
+        try row.check(insert.expiresAt.bindValue(to: row.handle, at: 7))
+        try row.run()
+        try body.check(id.bindValue(to: body.handle, at: 1))
+        try body.check(insert.body.bindValue(to: body.handle, at: 2))
+        try body.run()
+    }
+}

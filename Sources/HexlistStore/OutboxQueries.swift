@@ -1,0 +1,112 @@
+internal import GRDB
+public import HexlistModel
+
+extension StoreReader {
+    /// A row of the outbox; `nil` where there is none of that id.
+    public func outboxRow(_ id: Int64) throws -> OutboxRow? { try outboxRows([id]).first }
+
+    /// Rows of the outbox in order, without those that are not there.
+    public func outboxRows(_ ids: [Int64]) throws -> [OutboxRow] {
+        try all(
+            "SELECT \(OutboxRow.columns) FROM \(OutboxRow.tables) WHERE outbox.id IN (SELECT value FROM json_each(?)) ORDER BY outbox.id",
+            jsonArray(ids), read: OutboxRow.init
+        ).compactMap(\.self)
+    }
+
+    /// A page of the outbox in order of delivery, oldest first.
+    ///
+    /// - Parameters:
+    ///   - limit: rows at most.
+    ///   - after: `next` of the page before.
+    public func outboxPage(_ filter: OutboxFilter = OutboxFilter(), limit: Int = 20, after: Int64 = 0) throws -> Page<OutboxRow> {
+        let limit = Swift.max(1, limit)
+        let states = filter.states ?? Set(OutboxState.allCases)
+        let list = "[" + states.map { "\"\($0.rawValue)\"" }.sorted().joined(separator: ",") + "]"
+        var sql = "SELECT \(OutboxRow.columns) FROM \(OutboxRow.tables) WHERE outbox.id > ?"
+        var values: [any SQLValue] = [after]
+        if let peer = filter.peer {
+            sql += " AND outbox.peer = ?"
+            values.append(try peerRow(peer)?.id ?? -1)
+            if states == [.queued] { sql += " AND outbox.state = 'queued'" }  // the queue's own index
+        } else if states.isSubset(of: OutboxFilter.undelivered) {
+            sql += " AND outbox.id IN (SELECT id FROM outboxBody WHERE id > ? ORDER BY id)"
+            values.append(after)
+        }
+        sql += " AND outbox.state IN (SELECT value FROM json_each(?)) ORDER BY outbox.id LIMIT ?"
+        values += [list, limit + 1] as [any SQLValue]
+
+        let statement = try SQLStatement(sql, on: db)
+        defer { statement.reset() }
+        try statement.bind(values)
+        var rows: [OutboxRow] = []
+        while try statement.step() {
+            if let row = OutboxRow(statement) { rows.append(row) }
+        }
+        guard rows.count > limit else { return Page(items: rows, next: nil) }
+        rows.removeLast(rows.count - limit)
+        return Page(items: rows, next: rows.last?.id)
+    }
+
+    /// The next rows waiting for a peer, in order of delivery.
+    ///
+    /// - Parameters:
+    ///   - id: the last one already read; 0 for the first.
+    ///   - limit: rows at most.
+    ///   - maxBytes: of bodies; the first one comes whatever its size.
+    ///   - longest: rows with a longer body are passed over: the peer does not take them yet.
+    public func outboxBatch(
+        _ peer: PeerID, after id: Int64, limit: Int, maxBytes: Int, longest: Int = .max
+    ) throws -> [OutboxItem] {
+        guard let row = try peerRow(peer), limit > 0 else { return [] }
+        let statement = try SQLStatement(
+            """
+            SELECT outbox.id, outbox.messageID, outbox.bytes, outboxBody.body
+            FROM outbox INDEXED BY outboxQueue CROSS JOIN outboxBody ON outboxBody.id = outbox.id
+            WHERE outbox.peer = ? AND outbox.state = 'queued' AND outbox.id > ? AND outbox.bytes <= ?
+            ORDER BY outbox.id LIMIT ?
+            """, on: db)
+        defer { statement.reset() }
+        try statement.bind([row.id, id, longest, limit])
+        var items: [OutboxItem] = []
+        items.reserveCapacity(Swift.min(limit, 1_024))
+        var bytes = 0
+        while try statement.step() {
+            let (sum, overflow) = bytes.addingReportingOverflow(statement.int(2))
+            guard items.isEmpty || (!overflow && sum <= maxBytes) else { break }
+            bytes = sum
+            guard let messageID = statement.uuid(1) else { continue }
+            items.append(OutboxItem(id: statement.int64(0), messageID: MessageID(messageID), body: statement.bytes(3)))
+        }
+        return items
+    }
+
+    /// The same content for the same peer that `failed` lately: sending it again is worth a warning.
+    public func recentlyFailed(_ peer: PeerID, digest: [UInt8], since time: Int64) throws -> OutboxRow? {
+        guard let row = try peerRow(peer) else { return nil }
+        return try first(
+            """
+            SELECT \(OutboxRow.columns) FROM \(OutboxRow.tables)
+            WHERE outbox.peer = ? AND outbox.digest = ? AND outbox.state = 'failed' AND outbox.settledAt >= ?
+            ORDER BY outbox.settledAt DESC LIMIT 1
+            """, row.id, digest, time, read: OutboxRow.init) ?? nil
+    }
+}
+
+extension OutboxRow {
+    static let tables = "outbox JOIN peer ON peer.id = outbox.peer"
+    static let columns = """
+        outbox.id, outbox.messageID, peer.uuid, outbox.digest, outbox.state, outbox.bytes, outbox.createdAt, outbox.dueAt,
+        outbox.settledAt, outbox.attempts, outbox.failures, outbox.nextAttemptAt, outbox.waitingFor, outbox.lastError,
+        outbox.code, outbox.message
+        """
+
+    /// `nil` where a UUID or the state is none: a damaged file.
+    init?(_ row: SQLStatement) {
+        guard let messageID = row.uuid(1), let peer = row.uuid(2), let state = OutboxState(rawValue: row.text(4)) else { return nil }
+        self.init(
+            id: row.int64(0), messageID: MessageID(messageID), peer: PeerID(peer), digest: row.bytes(3), state: state,
+            bytes: row.int(5), createdAt: row.int64(6), dueAt: row.int64(7), settledAt: row.optionalInt64(8),
+            attempts: row.int(9), failures: row.int(10), nextAttemptAt: row.optionalInt64(11), waitingFor: row.optionalText(12),
+            lastError: row.optionalText(13), code: row.optionalText(14), message: row.optionalText(15))
+    }
+}

@@ -1,0 +1,39 @@
+internal import HexlistModel
+
+/// What writing needs to know of a peer's row.
+struct PeerRow {
+    var id: Int64
+    var uuid: UUIDBytes
+    var fingerprint: [UInt8]?
+    var trust: Trust
+    var name: String
+    var held: Int64
+    var heldBytes: Int64
+    /// What it sent into the inbox on `day` as a stranger, with `receiveFrom: everyone`.
+    var day: Int64
+    var dayHexes: Int64
+    var dayBytes: Int64
+}
+
+extension StoreReader {
+    func peerRow(_ peer: PeerID) throws -> PeerRow? {
+        try first(
+            "SELECT id, fingerprint, trust, name, held, heldBytes, day, dayHexes, dayBytes FROM peer WHERE uuid = ?", peer.uuid
+        ) { row in
+            PeerRow(
+                id: row.int64(0), uuid: peer.uuid, fingerprint: row.isNull(1) ? nil : row.bytes(1),
+                trust: Trust(rawValue: row.text(2)) ?? .stranger, name: row.text(3), held: row.int64(4),
+                heldBytes: row.int64(5), day: row.int64(6), dayHexes: row.int64(7), dayBytes: row.int64(8))
+        }
+    }
+}
+
+extension StoreWriter {
+    /// The peer's row, made where there is none. Inside `change`.
+    func peerRow(making peer: PeerID, fingerprint: Fingerprint? = nil, name: String = "") throws -> PeerRow {
+        if let row = try peerRow(peer) { return row }
+        try run("INSERT INTO peer (uuid, fingerprint, name) VALUES (?, ?, ?)", peer.uuid, fingerprint?.bytes, name)
+        guard let row = try peerRow(peer) else { throw StoreFault.lost }
+        return row
+    }
+}

@@ -1,0 +1,226 @@
+internal import GRDB
+public import HexlistModel
+
+extension StoreReader {
+    /// Every remembered peer, trusted ones first, then by name. Two queries.
+    public func peers() throws -> [PeerRecord] {
+        try records("SELECT \(PeerRecord.columns) FROM peer ORDER BY trust <> 'trusted', coalesce(alias, name), uuid")
+    }
+
+    /// `nil` for a peer the store does not remember.
+    public func peer(_ peer: PeerID) throws -> PeerRecord? {
+        try records("SELECT \(PeerRecord.columns) FROM peer WHERE uuid = ?", peer.uuid).first
+    }
+
+    /// Whether a peer that was trusted ever had that name, byte for byte: then no stranger is found by it.
+    public func wasNameTrusted(_ name: String) throws -> Bool {
+        try first("SELECT 1 FROM trustedName WHERE name = ? LIMIT 1", name) { _ in true } ?? false
+    }
+
+    /// Peers rows of the outbox wait for.
+    public func peersWithQueuedRows() throws -> [PeerID] {
+        try all("SELECT uuid FROM peer WHERE queued > 0") { $0.uuid(0).map(PeerID.init) }.compactMap(\.self)
+    }
+
+    private func records(_ sql: String, _ values: any SQLValue...) throws -> [PeerRecord] {
+        let statement = try SQLStatement(sql, on: db)
+        try statement.bind(values)
+        var records: [(row: Int64, record: PeerRecord)] = []
+        do {
+            defer { statement.reset() }
+            while try statement.step() {
+                if let record = PeerRecord(statement) { records.append((statement.int64(0), record)) }
+            }
+        }
+        var endpoints: [Int64: [PeerEndpoint]] = [:]
+        let found = try all(
+            """
+            SELECT peer, host, port, interface, via, lastOKAt FROM endpoint
+            WHERE peer IN (SELECT value FROM json_each(?)) ORDER BY lastOKAt DESC, host, port
+            """, jsonArray(records.map(\.row))
+        ) { row in
+            let interface = row.text(3)
+            let endpoint = PeerEndpoint(
+                host: row.text(1), port: row.int(2), interface: interface.isEmpty ? nil : interface, via: row.text(4),
+                lastOKAt: row.int64(5))
+            return (row.int64(0), endpoint)
+        }
+        for (row, endpoint) in found { endpoints[row, default: []].append(endpoint) }
+        return records.map { row, record in
+            var record = record
+            record.endpoints = endpoints[row] ?? []
+            return record
+        }
+    }
+}
+
+extension StoreWriter {
+    /// Remembers what a look at a peer showed, if the peer is remembered at all: one the store does not know (nothing of
+    /// it is trusted, blocked, named, stored or waiting) is not worth a row.
+    ///
+    /// - Parameter creating: make a row where there is none.
+    /// - Returns: whether the peer is remembered now.
+    @discardableResult
+    public func upsertPeer(_ sighting: PeerSighting, creating: Bool = false) throws -> Bool {
+        guard try peerRow(sighting.peer) != nil || creating else { return false }
+        try change {
+            let row = try peerRow(making: sighting.peer, fingerprint: sighting.fingerprint, name: sighting.name)
+            if let known = row.fingerprint, let seen = sighting.fingerprint, known != seen.bytes { return }
+            try run(
+                """
+                UPDATE peer SET fingerprint = coalesce(fingerprint, ?), name = ?, version = coalesce(?, version),
+                    boot = coalesce(?, boot), lastSeenAt = ? WHERE id = ?
+                """, sighting.fingerprint?.bytes, sighting.name, sighting.version, sighting.boot?.description, sighting.seenAt,
+                row.id)
+            if row.trust == .trusted { try rememberName(sighting.name, of: row.id, at: sighting.seenAt) }
+            if let endpoint = sighting.endpoint { try remember(endpoint, of: row.id) }
+        }
+        return true
+    }
+
+    /// Trusts, blocks or neither. Trusting takes the peer's held hexes into the inbox in order of arrival, with a new
+    /// inbox number and a `hex.received` each; blocking deletes them and forgets their ids.
+    ///
+    /// - Parameter fingerprint: the key that is trusted, for a peer whose key the store does not know.
+    /// - Throws: `.badRequest` where a peer would be trusted whose key is not known or is another one.
+    public func setTrust(
+        _ peer: PeerID, _ trust: Trust, fingerprint: Fingerprint? = nil, name: String = "", at now: Int64
+    ) throws -> TrustChange {
+        if let fingerprint, fingerprint.peerID != peer { throw Self.anotherKey(peer) }
+        let known = try peerRow(peer)
+        if let known = known?.fingerprint, let fingerprint, known != fingerprint.bytes { throw Self.anotherKey(peer) }
+        guard trust != .trusted || fingerprint != nil || known?.fingerprint != nil else {
+            throw HexlistError(
+                .badRequest, "The key of peer \(peer) is not known, so it cannot be trusted.",
+                hint: "Trust it once it was seen on the network, or give its fingerprint.")
+        }
+        return try change {
+            let row = try peerRow(making: peer, fingerprint: fingerprint, name: name)
+            try run(
+                "UPDATE peer SET trust = ?, fingerprint = coalesce(fingerprint, ?) WHERE id = ?",
+                trust.rawValue, fingerprint?.bytes, row.id)
+            let held = try all(
+                // What came without proof (plain TCP) is not the key's, and is only accepted one by one.
+                "SELECT id FROM hex WHERE peer = ? AND location = 'held' AND (isProven = 1 OR ?) ORDER BY id",
+                row.id, trust == .blocked
+            ) { $0.int64(0) }
+            switch trust {
+            case .trusted:
+                try rememberName(row.name, of: row.id, at: now)
+                return TrustChange(moved: try takeIn(held, at: now), deleted: 0)
+            case .blocked:
+                return TrustChange(moved: [], deleted: try remove(held, remembering: nil))
+            case .stranger:
+                return TrustChange(moved: [], deleted: 0)
+            }
+        }
+    }
+
+    /// Sets or takes away a local alias. Aliases are compared byte for byte and name one peer each.
+    ///
+    /// - Throws: `.badRequest` where another peer has it.
+    public func setAlias(_ peer: PeerID, _ alias: String?) throws {
+        if let alias {
+            let owner = try first("SELECT uuid FROM peer WHERE alias = ?", alias) { $0.uuid(0) } ?? nil
+            if let owner, owner != peer.uuid {
+                throw HexlistError(
+                    .badRequest, "The alias is taken by peer \(PeerID(owner)).", hint: "Choose another one, or rename that peer.")
+            }
+        }
+        try change {
+            let row = try peerRow(making: peer)
+            try run("UPDATE peer SET alias = ? WHERE id = ?", alias, row.id)
+        }
+    }
+
+    /// Forgets trust, alias, addresses and when it was seen. Its hexes, and what waits for it, stay with its UUID.
+    ///
+    /// - Returns: whether nothing of it is left. Otherwise its UUID, key and name are kept for what stays.
+    @discardableResult
+    public func forgetPeer(_ peer: PeerID) throws -> Bool {
+        guard let row = try peerRow(peer) else { return true }
+        return try change {
+            try run(
+                "UPDATE peer SET trust = 'stranger', alias = NULL, version = NULL, boot = NULL, lastSeenAt = NULL WHERE id = ?", row.id)
+            try run("DELETE FROM endpoint WHERE peer = ?", row.id)
+            try run("DELETE FROM trustedName WHERE peer = ?", row.id)
+            return try dropPeers("AND id = ?", row.id) == 1
+        }
+    }
+
+    // MARK: - Inside `change`
+
+    /// Deletes rows of peers that nothing refers to.
+    /// - Returns: rows deleted.
+    func dropPeers(_ condition: String = "", _ values: any SQLValue...) throws -> Int {
+        let statement = try SQLStatement(
+            """
+            DELETE FROM peer WHERE trust = 'stranger' AND alias IS NULL AND hexes = 0 AND queued = 0 \(condition)
+                AND NOT EXISTS (SELECT 1 FROM hex WHERE hex.peer = peer.id)
+                AND NOT EXISTS (SELECT 1 FROM outbox WHERE outbox.peer = peer.id)
+                AND NOT EXISTS (SELECT 1 FROM tombstone WHERE tombstone.peer = peer.id)
+            """, on: db)
+        try statement.bind(values)
+        try statement.run()
+        return statement.changes
+    }
+
+    /// Names and addresses kept of one peer: both come from it, so they are bounded; the oldest go.
+    private static let namesPerPeer = 64
+    private static let endpointsPerPeer = 16
+
+    private func rememberName(_ name: String, of row: Int64, at now: Int64) throws {
+        guard !name.isEmpty else { return }
+        try run(
+            "INSERT INTO trustedName (peer, name, seenAt) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET seenAt = excluded.seenAt",
+            row, name, now)
+        try run(
+            """
+            DELETE FROM trustedName WHERE peer = ? AND name IN
+                (SELECT name FROM trustedName WHERE peer = ? ORDER BY seenAt DESC, name LIMIT -1 OFFSET ?)
+            """, row, row, Self.namesPerPeer)
+    }
+
+    private func remember(_ endpoint: PeerEndpoint, of row: Int64) throws {
+        try run(
+            """
+            INSERT INTO endpoint (peer, host, port, interface, via, lastOKAt) VALUES (?, ?, ?, ?, ?, ?)
+            ON CONFLICT DO UPDATE SET via = excluded.via, lastOKAt = excluded.lastOKAt
+            """, row, endpoint.host, endpoint.port, endpoint.interface ?? "", endpoint.via, endpoint.lastOKAt)
+        try run(
+            """
+            DELETE FROM endpoint WHERE peer = ? AND (host, port, interface) IN
+                (SELECT host, port, interface FROM endpoint WHERE peer = ? ORDER BY lastOKAt DESC, host, port LIMIT -1 OFFSET ?)
+            """, row, row, Self.endpointsPerPeer)
+    }
+
+    private static func anotherKey(_ peer: PeerID) -> HexlistError {
+        HexlistError(
+            .badRequest, "That fingerprint is not the key of peer \(peer).",
+            hint: "Compare the fingerprint on the other machine: hexlist id.")
+    }
+}
+
+extension PeerRecord {
+    fileprivate static let columns =
+        "id, uuid, fingerprint, name, alias, trust, version, boot, lastSeenAt, hexes, unread, held, heldBytes, queued"
+
+    /// `nil` where the row has no UUID: a damaged file.
+    fileprivate init?(_ row: SQLStatement) {
+        guard let uuid = row.uuid(1) else { return nil }
+        peer = PeerID(uuid)
+        fingerprint = row.withBytes(2) { Fingerprint(bytes: $0) }
+        name = row.text(3)
+        alias = row.optionalText(4)
+        trust = Trust(rawValue: row.text(5)) ?? .stranger
+        version = row.optionalText(6)
+        boot = row.optionalText(7).flatMap { BootNonce($0) }
+        lastSeenAt = row.optionalInt64(8)
+        hexes = row.int(9)
+        unread = row.int(10)
+        held = row.int(11)
+        heldBytes = row.int(12)
+        queued = row.int(13)
+        endpoints = []
+    }
+}

@@ -1,0 +1,276 @@
+internal import GRDB
+public import HexlistModel
+
+extension StoreWriter {
+    /// Takes in a batch of hexes of one session, in order: into the inbox, among the held ones, or not at all, by the
+    /// trust its sender has at this moment.
+    ///
+    /// After a temporary refusal of a hex that has a message id the later ones of the batch are refused with the same
+    /// code, until one refused so comes again, so that order is kept (Docs/Protocol.md, "Delivery").
+    ///
+    /// - Parameters:
+    ///   - now: milliseconds since 1970.
+    ///   - policy: what is done with strangers' hexes.
+    ///   - diskReserve: bytes of the file system that are left free.
+    /// - Returns: an outcome for each hex. They are true once the piece is committed.
+    public func receive(
+        _ batch: [IncomingHex], from sender: Sender, at now: Int64, policy: ReceivePolicy, quotas: HeldQuotas, diskReserve: Int64
+    ) throws -> [ReceiveOutcome] {
+        guard !batch.isEmpty else { return [] }
+        return try change {
+            var reception = try Reception(
+                self, sender: sender, now: now, policy: policy, quotas: quotas, isDiskFull: isDiskFull(for: batch, reserve: diskReserve))
+            let outcomes = try batch.map { try reception.take($0) }
+            try reception.finish()
+            return outcomes
+        }
+    }
+
+    private func isDiskFull(for batch: [IncomingHex], reserve: Int64) -> Bool {
+        guard let free = StoreFile.freeBytes(path) else { return false }
+        let bytes = batch.reduce(into: Int64(0)) { $0 &+= Int64($1.byteCount) }
+        let (needed, overflow) = bytes.addingReportingOverflow(reserve)
+        return overflow || free < needed
+    }
+}
+
+/// One batch on its way in.
+private struct Reception {
+    /// Where the sender's hexes go.
+    private enum Way {
+        case inbox
+        /// Into the inbox, counted against the stranger's day.
+        case inboxByDay
+        case held
+        case refused(RefusalCode, retryAfter: Int?)
+    }
+
+    private let store: StoreWriter
+    private let sender: Sender
+    private let now: Int64
+    private let quotas: HeldQuotas
+    private let isDiskFull: Bool
+    private let way: Way
+    private let inserter: HexInserter
+    private let tombstone: SQLStatement
+    /// `nil` until something of the sender is kept.
+    private var peer: PeerRow?
+    private lazy var addressPrefix = AddressPrefix.of(sender.address)
+    private var arrived: [Int64] = []
+    private var refusal: (code: RefusalCode, retryAfter: Int?)?
+    private var refusedIDs: Set<MessageID> = []
+
+    init(
+        _ store: StoreWriter, sender: Sender, now: Int64, policy: ReceivePolicy, quotas: HeldQuotas, isDiskFull: Bool
+    ) throws {
+        self.store = store
+        self.sender = sender
+        self.now = now
+        self.quotas = quotas
+        self.isDiskFull = isDiskFull
+        inserter = try HexInserter(on: store.db)
+        tombstone = try SQLStatement("SELECT 1 FROM tombstone WHERE peer = ? AND messageID = ?", on: store.db)
+        peer = try store.peerRow(sender.peer)
+        way = Self.way(of: peer, sender: sender, policy: policy)
+        let day = now / 86_400_000
+        if peer?.day != day {
+            peer?.day = day
+            peer?.dayHexes = 0
+            peer?.dayBytes = 0
+        }
+        if store.tally.day != day, case .inboxByDay = way {
+            store.tally.day = day
+            store.tally.dayHexes = 0
+            store.tally.dayBytes = 0
+        }
+    }
+
+    private static func way(of peer: PeerRow?, sender: Sender, policy: ReceivePolicy) -> Way {
+        // Trust is in the key. Who proved none is a stranger; who proved another than the one known by that UUID is let
+        // in nowhere (it took 2^122 tries to make, or a damaged store).
+        if let known = peer?.fingerprint, let proved = sender.fingerprint, known != proved.bytes {
+            return .refused(.notAccepting, retryAfter: RetryAfter.notAccepting)
+        }
+        switch sender.fingerprint == nil ? .stranger : peer?.trust ?? .stranger {
+        case .trusted: return .inbox
+        case .blocked: return .refused(.blocked, retryAfter: nil)
+        case .stranger:
+            switch policy {
+            case .held: return .held
+            case .everyone: return .inboxByDay
+            case .trusted: return .refused(.notAccepting, retryAfter: RetryAfter.notAccepting)
+            }
+        }
+    }
+
+    mutating func take(_ hex: IncomingHex) throws -> ReceiveOutcome {
+        if case .refused(.blocked, let retryAfter) = way { return .refused(.blocked, retryAfter: retryAfter) }
+        if let id = hex.messageID, refusedIDs.contains(id) {  // its sender has seen the refusal and begins again
+            refusal = nil
+            refusedIDs.removeAll()
+        }
+        if let refusal { return refuse(hex, refusal.code, retryAfter: refusal.retryAfter) }
+        guard hex.content.links.count <= ProtocolLimits.links else { return .refused(.tooManyLinks, retryAfter: nil) }
+        switch way {
+        case .refused(let code, let retryAfter):
+            if let status = try earlier(hex) { return .duplicate(of: status) }
+            return refuse(hex, code, retryAfter: retryAfter)
+        case .inbox:
+            guard !isInboxFull, !isDiskFull else { return try refuseUnlessEarlier(hex, .storageFull, RetryAfter.storageFull) }
+            return try store(hex)
+        case .inboxByDay:
+            guard !isInboxFull, !isDiskFull else { return try refuseUnlessEarlier(hex, .storageFull, RetryAfter.storageFull) }
+            guard fitsDay(hex) else { return try refuseUnlessEarlier(hex, .quotaExceeded, secondsToNextDay) }
+            return try storeByDay(hex)
+        case .held:
+            if let status = try earlier(hex) { return .duplicate(of: status) }
+            guard !isDiskFull else { return refuse(hex, .storageFull, retryAfter: RetryAfter.storageFull) }
+            guard try makeRoom(for: hex) else { return refuse(hex, .quotaExceeded, retryAfter: RetryAfter.quotaExceeded) }
+            return try hold(hex)
+        }
+    }
+
+    /// Records the events and the day's counts.
+    mutating func finish() throws {
+        guard let peer, !arrived.isEmpty else { return }
+        if peer.fingerprint == nil, let fingerprint = sender.fingerprint {
+            try store.run("UPDATE peer SET fingerprint = ? WHERE id = ?", fingerprint.bytes, peer.id)
+        }
+        switch way {
+        case .inbox, .refused: break
+        case .inboxByDay:
+            try store.run(
+                "UPDATE peer SET day = ?, dayHexes = ?, dayBytes = ? WHERE id = ?", peer.day, peer.dayHexes, peer.dayBytes, peer.id)
+        case .held:
+            return try store.record(.hexHeld, at: now, peer: sender.peer, hexes: arrived)
+        }
+        try store.record(.hexReceived, at: now, peer: sender.peer, hexes: arrived)
+    }
+
+    // MARK: - Duplicates and refusals
+
+    /// What an earlier hex of that sender and message id was answered; `nil` where there is none.
+    private func earlier(_ hex: IncomingHex) throws -> ReceiptStatus? {
+        guard hex.deduplicates, let id = hex.messageID, let peer else { return nil }
+        if try isBuried(id, of: peer) { return .stored }
+        return try store.first(
+            "SELECT location FROM hex WHERE peer = ? AND messageID = ? AND isProven = 1", peer.id, id.uuid
+        ) { $0.text(0) == HexLocation.held.rawValue ? .held : .stored }
+    }
+
+    private func isBuried(_ id: MessageID, of peer: PeerRow) throws -> Bool {
+        try tombstone.check(peer.id.bindValue(to: tombstone.handle, at: 1))
+        try tombstone.check(id.uuid.bindValue(to: tombstone.handle, at: 2))
+        defer { tombstone.reset() }
+        return try tombstone.step()
+    }
+
+    private mutating func refuse(_ hex: IncomingHex, _ code: RefusalCode, retryAfter: Int?) -> ReceiveOutcome {
+        if code.isTemporary, let id = hex.messageID {
+            refusal = (code, retryAfter)
+            refusedIDs.insert(id)
+        }
+        return .refused(code, retryAfter: retryAfter)
+    }
+
+    private mutating func refuseUnlessEarlier(_ hex: IncomingHex, _ code: RefusalCode, _ retryAfter: Int) throws -> ReceiveOutcome {
+        if let status = try earlier(hex) { return .duplicate(of: status) }
+        return refuse(hex, code, retryAfter: retryAfter)
+    }
+
+    // MARK: - Into the inbox
+
+    private var isInboxFull: Bool {
+        guard let limit = quotas.inboxHexes else { return false }
+        return store.tally.inbox >= Int64(limit)
+    }
+
+    private mutating func store(_ hex: IncomingHex) throws -> ReceiveOutcome {
+        let peer = try knownPeer()
+        if hex.deduplicates, let id = hex.messageID, try isBuried(id, of: peer) { return .duplicate(of: .stored) }
+        let id = store.tally.nextHex
+        let isNew = try inserter.insert(
+            hex.content,
+            HexInserter.Row(
+                id: id, location: .inbox, inboxNumber: store.tally.nextInbox, peer: peer.id, messageID: hex.messageID,
+                isProven: hex.deduplicates, byteCount: hex.byteCount, receivedAt: now))
+        guard isNew else {
+            guard let status = try earlier(hex) else { throw StoreFault.lost }
+            return .duplicate(of: status)
+        }
+        store.tally.nextHex &+= 1
+        store.tally.nextInbox &+= 1
+        store.tally.inbox &+= 1
+        store.tally.unread &+= 1
+        store.count(peer: peer.id) { delta in
+            delta.hexes &+= 1
+            delta.unread &+= 1
+        }
+        arrived.append(id)
+        return .stored(id)
+    }
+
+    // MARK: - Into the inbox, within a day's quota
+
+    private var secondsToNextDay: Int {
+        let milliseconds = 86_400_000 - (now % 86_400_000 + 86_400_000) % 86_400_000
+        return min(max(Int(milliseconds / 1_000), ProtocolLimits.retryAfterRange.lowerBound), ProtocolLimits.retryAfterRange.upperBound)
+    }
+
+    private func fitsDay(_ hex: IncomingHex) -> Bool {
+        let bytes = Int64(hex.byteCount)
+        let (hexes, size) = (peer?.dayHexes ?? 0, peer?.dayBytes ?? 0)
+        return hexes < Int64(quotas.hexesPerPeer) && size &+ bytes <= Int64(quotas.bytesPerPeer)
+            && store.tally.dayHexes < Int64(quotas.hexes) && store.tally.dayBytes &+ bytes <= Int64(quotas.bytes)
+    }
+
+    private mutating func storeByDay(_ hex: IncomingHex) throws -> ReceiveOutcome {
+        let outcome = try store(hex)
+        guard case .stored = outcome else { return outcome }
+        peer?.dayHexes &+= 1
+        peer?.dayBytes &+= Int64(hex.byteCount)
+        store.tally.dayHexes &+= 1
+        store.tally.dayBytes &+= Int64(hex.byteCount)
+        return outcome
+    }
+
+    // MARK: - Held
+
+    private mutating func makeRoom(for hex: IncomingHex) throws -> Bool {
+        let bytes = Int64(hex.byteCount)
+        let change = peer.map { store.change(ofPeer: $0.id) } ?? PeerDelta()
+        let (hexes, size) = ((peer?.held ?? 0) &+ change.held, (peer?.heldBytes ?? 0) &+ change.heldBytes)
+        guard hexes < Int64(quotas.hexesPerPeer), size &+ bytes <= Int64(quotas.bytesPerPeer) else { return false }
+        return try store.makeRoom(bytes: bytes, from: addressPrefix, quotas: quotas)
+    }
+
+    private mutating func hold(_ hex: IncomingHex) throws -> ReceiveOutcome {
+        let peer = try knownPeer()
+        let id = store.tally.nextHex
+        let isNew = try inserter.insert(
+            hex.content,
+            HexInserter.Row(
+                id: id, location: .held, peer: peer.id, messageID: hex.messageID, isProven: hex.deduplicates,
+                byteCount: hex.byteCount, receivedAt: now, heldFrom: addressPrefix))
+        guard isNew else { throw StoreFault.lost }
+        let bytes = Int64(hex.byteCount)
+        store.tally.nextHex &+= 1
+        store.tally.held &+= 1
+        store.tally.heldBytes &+= bytes
+        store.count(peer: peer.id) { delta in
+            delta.hexes &+= 1
+            delta.held &+= 1
+            delta.heldBytes &+= bytes
+        }
+        arrived.append(id)
+        return .held(id)
+    }
+
+    private mutating func knownPeer() throws -> PeerRow {
+        if let peer { return peer }
+        var row = try store.peerRow(making: sender.peer, fingerprint: sender.fingerprint, name: sender.name)
+        row.day = now / 86_400_000
+        peer = row
+        return row
+    }
+}

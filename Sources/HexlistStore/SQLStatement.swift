@@ -1,0 +1,158 @@
+internal import Foundation
+internal import GRDB
+internal import GRDBSQLite
+internal import HexlistModel
+
+/// A value SQLite can keep; its bytes are copied when it is bound.
+protocol SQLValue {
+    func bindValue(to statement: OpaquePointer, at index: Int32) -> Int32
+}
+
+extension Int64: SQLValue {
+    func bindValue(to statement: OpaquePointer, at index: Int32) -> Int32 { sqlite3_bind_int64(statement, index, self) }
+}
+
+extension Int: SQLValue {
+    func bindValue(to statement: OpaquePointer, at index: Int32) -> Int32 { sqlite3_bind_int64(statement, index, Int64(self)) }
+}
+
+extension Bool: SQLValue {
+    func bindValue(to statement: OpaquePointer, at index: Int32) -> Int32 { sqlite3_bind_int64(statement, index, self ? 1 : 0) }
+}
+
+extension String: SQLValue {
+    func bindValue(to statement: OpaquePointer, at index: Int32) -> Int32 {
+        var text = self
+        return text.withUTF8 {
+            SQLStatement.bindText(UnsafeRawBufferPointer($0), to: statement, at: index, SQLStatement.copying)
+        }
+    }
+}
+
+extension [UInt8]: SQLValue {
+    func bindValue(to statement: OpaquePointer, at index: Int32) -> Int32 {
+        guard !isEmpty else { return sqlite3_bind_zeroblob(statement, index, 0) }
+        return withUnsafeBytes {
+            sqlite3_bind_blob64(statement, index, $0.baseAddress, UInt64($0.count), SQLStatement.copying)
+        }
+    }
+}
+
+extension UUIDBytes: SQLValue {
+    func bindValue(to statement: OpaquePointer, at index: Int32) -> Int32 {
+        var words = (high.bigEndian, low.bigEndian)
+        return withUnsafeBytes(of: &words) {
+            sqlite3_bind_blob(statement, index, $0.baseAddress, 16, SQLStatement.copying)
+        }
+    }
+}
+
+extension Optional: SQLValue where Wrapped: SQLValue {
+    func bindValue(to statement: OpaquePointer, at index: Int32) -> Int32 {
+        switch self {
+        case .some(let value): value.bindValue(to: statement, at: index)
+        case .none: sqlite3_bind_null(statement, index)
+        }
+    }
+}
+
+/// A prepared statement of one connection, from GRDB's cache, driven through SQLite's own API.
+///
+/// GRDB decodes rows by trapping on a value of another type, and costs a third of the insert rate; SQLite converts, and
+/// never traps on what a damaged file holds. Use it only on its connection's queue, and not inside its own rows.
+struct SQLStatement {
+    private let prepared: Statement  // owns the handle
+    let handle: OpaquePointer
+    private let connection: OpaquePointer
+
+    init(_ sql: String, on db: Database) throws {
+        guard let connection = db.sqliteConnection else { throw StoreFault.closed }
+        prepared = try db.cachedStatement(sql: sql)
+        handle = prepared.sqliteStatement
+        self.connection = connection
+    }
+
+    /// Tells SQLite to copy what it is given.
+    static var copying: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
+
+    /// - Parameter lifetime: `copying`, or `nil` for bytes that stay where they are until the statement was reset.
+    @inline(__always)
+    static func bindText(
+        _ bytes: UnsafeRawBufferPointer, to statement: OpaquePointer, at index: Int32, _ lifetime: sqlite3_destructor_type?
+    ) -> Int32 {
+        guard bytes.count > 0, let start = bytes.baseAddress else { return sqlite3_bind_text(statement, index, "", 0, nil) }
+        let text = start.assumingMemoryBound(to: CChar.self)
+        return sqlite3_bind_text64(statement, index, text, UInt64(bytes.count), lifetime, UInt8(SQLITE_UTF8))
+    }
+
+    func bind(_ values: [any SQLValue]) throws {
+        for (index, value) in values.enumerated() {
+            try check(value.bindValue(to: handle, at: Int32(truncatingIfNeeded: index + 1)))
+        }
+    }
+
+    @inline(__always)
+    func check(_ code: Int32) throws {
+        guard code == SQLITE_OK else { throw fault(code) }
+    }
+
+    /// - Returns: whether there is a row; after the last one the statement is reset.
+    func step() throws -> Bool {
+        switch sqlite3_step(handle) {
+        case SQLITE_ROW: return true
+        case SQLITE_DONE:
+            sqlite3_reset(handle)
+            return false
+        case let code: throw fault(code)
+        }
+    }
+
+    /// Runs it to its end.
+    func run() throws {
+        while try step() {}
+    }
+
+    func reset() { sqlite3_reset(handle) }
+
+    /// Rows the last INSERT, UPDATE or DELETE of the connection touched, without what triggers and cascades did.
+    var changes: Int { Int(sqlite3_changes(connection)) }
+
+    private func fault(_ code: Int32) -> StoreFault {
+        let lastError = errno  // COMMIT does not leave it in sqlite3_system_errno
+        let extended = sqlite3_extended_errcode(connection)
+        let systemError = sqlite3_system_errno(connection)
+        let fault = StoreFault(
+            code: extended & 0xFF == code & 0xFF ? extended : code, message: String(cString: sqlite3_errmsg(connection)),
+            systemError: systemError == 0 && code & 0xFF == SQLITE_IOERR ? lastError : systemError)
+        sqlite3_reset(handle)
+        return fault
+    }
+}
+
+// Columns of the row the statement stands on, from 0. SQLite converts where the stored type is another one.
+extension SQLStatement {
+    func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
+
+    func int64(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+
+    func int(_ column: Int32) -> Int { Int(truncatingIfNeeded: sqlite3_column_int64(handle, column)) }
+
+    func bool(_ column: Int32) -> Bool { sqlite3_column_int64(handle, column) != 0 }
+
+    func optionalInt64(_ column: Int32) -> Int64? { isNull(column) ? nil : int64(column) }
+
+    /// The column's bytes, valid until the next step.
+    func withBytes<Result>(_ column: Int32, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+        let start = sqlite3_column_blob(handle, column)
+        return try body(UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : Int(sqlite3_column_bytes(handle, column))))
+    }
+
+    func bytes(_ column: Int32) -> [UInt8] { withBytes(column) { Array($0) } }
+
+    func text(_ column: Int32) -> String { withBytes(column) { String(decoding: $0, as: UTF8.self) } }
+
+    func optionalText(_ column: Int32) -> String? { isNull(column) ? nil : text(column) }
+
+    /// `nil` for anything but 16 bytes.
+    func uuid(_ column: Int32) -> UUIDBytes? { withBytes(column) { UUIDBytes(bytes: $0) } }
+}

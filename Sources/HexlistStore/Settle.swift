@@ -1,0 +1,140 @@
+internal import GRDB
+public import HexlistModel
+
+/// What moving a row of the outbox needs to know of it.
+struct OutboxEntry {
+    var id: Int64
+    var peer: Int64
+    var state: OutboxState
+    var bytes: Int64
+}
+
+extension StoreWriter {
+    /// 7 days a delivered, cancelled or expired row is remembered, so that the same key is still known.
+    private static let rememberedFor: Int64 = 7 * 86_400_000
+
+    /// Records how rows of one peer ended, with their events (`hex.delivered`, `hex.rejected`, `hex.failed`). Those that
+    /// follow each other with the same end go as one.
+    ///
+    /// `stored` and `held` are taken whatever was recorded before, for the peer says so; `rejected` and `failed` only of
+    /// rows that still wait. Delivered rows lose their body at once. A delivery clears what counted against the peer's
+    /// other rows. Rows of other peers, and rows that are not there, are passed over.
+    ///
+    /// - Returns: rows that changed.
+    @discardableResult
+    public func settle(_ settlements: [Settlement], of peer: PeerID, at now: Int64) throws -> Int {
+        guard let row = try peerRow(peer) else { return 0 }
+        return try change {
+            var changed = 0
+            var start = settlements.startIndex
+            while start < settlements.endIndex {
+                let end = settlements[start]
+                var last = end.id
+                start += 1
+                while start < settlements.endIndex, settlements[start].follows(last, as: end) {
+                    last = settlements[start].id
+                    start += 1
+                }
+                changed += try settle(end.id...last, as: end, of: row, at: now)
+            }
+            if settlements.contains(where: \.state.isDelivered) {
+                try self.run("UPDATE outbox SET failures = 0 WHERE peer = ? AND failures > 0 AND state = 'queued'", row.id)
+            }
+            return changed
+        }
+    }
+
+    /// Rejects the oldest rows waiting for a peer: it blocked us.
+    ///
+    /// - Parameter limit: rows at most, so that one piece of work does not hold up the others; again while it returns as many.
+    /// - Returns: rows that changed.
+    public func rejectQueued(_ peer: PeerID, code: String, message: String?, limit: Int, at now: Int64) throws -> Int {
+        guard let row = try peerRow(peer) else { return 0 }
+        let ids = try all("SELECT id FROM outbox WHERE peer = ? AND state = 'queued' ORDER BY id LIMIT ?", row.id, limit) { $0.int64(0) }
+        return try settle(ids.map { Settlement(id: $0, state: .rejected, code: code, message: message) }, of: peer, at: now)
+    }
+
+    // MARK: - Inside `change`
+
+    func outboxEntry(_ id: Int64) throws -> OutboxEntry? {
+        try first("SELECT id, peer, state, bytes FROM outbox WHERE id = ?", id, read: OutboxEntry.init) ?? nil
+    }
+
+    /// One row into a final state, without an event.
+    func move(_ row: OutboxEntry, to state: OutboxState, at now: Int64, code: String? = nil, message: String? = nil) throws {
+        try move(row.id...row.id, to: state, at: now, code: code, message: message)
+        count(row, movedTo: state)
+    }
+
+    private func settle(_ ids: ClosedRange<Int64>, as end: Settlement, of peer: PeerRow, at now: Int64) throws -> Int {
+        let rows = try all(
+            "SELECT id, peer, state, bytes FROM outbox WHERE id BETWEEN ? AND ? AND peer = ? ORDER BY id",
+            ids.lowerBound, ids.upperBound, peer.id, read: OutboxEntry.init
+        ).compactMap(\.self).filter { takes(end.state, after: $0.state) }
+        for run in ConsecutiveRuns(rows.map(\.id)) {
+            let range = run.lowerBound...(run.upperBound - 1)
+            try move(range, to: end.state, at: now, code: end.code, message: end.message)
+            let (type, data) = event(of: end)
+            try record(type, at: now, count: run.count, peer: PeerID(peer.uuid), outboxID: run.lowerBound, data: data)
+        }
+        for row in rows { count(row, movedTo: end.state) }
+        return rows.count
+    }
+
+    private func takes(_ state: OutboxState, after earlier: OutboxState) -> Bool {
+        switch state {
+        case .stored, .held: !earlier.isDelivered
+        case .rejected, .failed: earlier == .queued
+        case .queued, .sending, .expired, .cancelled: false
+        }
+    }
+
+    private func event(of end: Settlement) -> (EventType, String) {
+        switch end.state {
+        case .stored, .held: (.hexDelivered, JSONText.object([("state", end.state.rawValue)]))
+        case .failed: (.hexFailed, JSONText.object([("code", end.code), ("message", end.message)]))
+        case .rejected, .queued, .sending, .expired, .cancelled:
+            (.hexRejected, JSONText.object([("code", end.code), ("message", end.message)]))
+        }
+    }
+
+    /// Rows of consecutive ids into a final state.
+    private func move(_ ids: ClosedRange<Int64>, to state: OutboxState, at now: Int64, code: String?, message: String?) throws {
+        if state.keepsBody {
+            try run(
+                """
+                UPDATE outbox SET state = ?, code = ?, message = ?, settledAt = ?, nextAttemptAt = NULL, waitingFor = NULL
+                WHERE id BETWEEN ? AND ?
+                """, state.rawValue, code, message, now, ids.lowerBound, ids.upperBound)
+        } else {
+            try run(
+                """
+                UPDATE outbox SET state = ?, code = ?, message = ?, settledAt = ?, dueAt = ?, nextAttemptAt = NULL, waitingFor = NULL
+                WHERE id BETWEEN ? AND ?
+                """, state.rawValue, code, message, now, now &+ Self.rememberedFor, ids.lowerBound, ids.upperBound)
+            try run("DELETE FROM outboxBody WHERE id BETWEEN ? AND ?", ids.lowerBound, ids.upperBound)
+        }
+    }
+
+    private func count(_ row: OutboxEntry, movedTo state: OutboxState) {
+        tally.outbox[row.state] &-= 1
+        tally.outbox[state] &+= 1
+        if row.state.keepsBody && !state.keepsBody { tally.outboxBytes &-= row.bytes }
+        if row.state == .queued { count(peer: row.peer) { $0.queued &-= 1 } }
+    }
+}
+
+extension Settlement {
+    /// Whether it is the same end of the next row.
+    fileprivate func follows(_ id: Int64, as end: Settlement) -> Bool {
+        self.id > id && self.id &- id == 1 && state == end.state && code == end.code && message == end.message
+    }
+}
+
+extension OutboxEntry {
+    /// `nil` where the state is none: a damaged file.
+    init?(_ row: SQLStatement) {
+        guard let state = OutboxState(rawValue: row.text(2)) else { return nil }
+        self.init(id: row.int64(0), peer: row.int64(1), state: state, bytes: row.int64(3))
+    }
+}

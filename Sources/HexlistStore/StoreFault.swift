@@ -1,0 +1,74 @@
+internal import Foundation
+internal import GRDB
+internal import GRDBSQLite
+internal import HexlistModel
+
+/// What SQLite answered instead of OK.
+struct StoreFault: Error, Equatable {
+    /// An extended result code.
+    var code: Int32
+    var message: String
+    /// `errno` of the system call that failed, 0 where none did.
+    var systemError: Int32 = 0
+
+    static let closed = StoreFault(code: SQLITE_MISUSE, message: "the store is closed")
+    /// A row that was just written, or counts that are always there, cannot be read.
+    static let lost = StoreFault(code: SQLITE_CORRUPT, message: "a row is missing")
+
+    /// The same for an error of SQLite that came through GRDB; `nil` for any other.
+    init?(_ error: any Error) {
+        if let fault = error as? StoreFault {
+            self = fault
+        } else if let error = error as? DatabaseError {
+            self.init(code: error.extendedResultCode.rawValue, message: error.message ?? "\(error.resultCode)")
+        } else {
+            return nil
+        }
+    }
+
+    init(code: Int32, message: String, systemError: Int32 = 0) {
+        self.code = code
+        self.message = message
+        self.systemError = systemError
+    }
+
+    /// The disk, or the bound SQLite was given, is full.
+    var isFull: Bool {
+        switch code & 0xFF {
+        case SQLITE_FULL: true
+        case SQLITE_IOERR: systemError == ENOSPC || systemError == EDQUOT
+        default: false
+        }
+    }
+}
+
+extension HexlistError {
+    /// An error of the store as a person meets it; errors that are none of SQLite's pass as they are.
+    ///
+    /// - Parameters:
+    ///   - path: the store file.
+    ///   - opening: while the store is opened, so that whatever fails makes it unusable.
+    static func of(_ error: any Error, path: String, opening: Bool = false) -> any Error {
+        guard let fault = StoreFault(error) else { return error }
+        if fault.isFull {
+            return HexlistError(
+                .storageFull, "No space is left to write the store \(path).", hint: "Free disk space; what waits is kept and goes on then.")
+        }
+        switch fault.code & 0xFF {
+        case SQLITE_INTERRUPT: return CancellationError()
+        case SQLITE_NOTADB, SQLITE_CORRUPT:
+            return HexlistError(
+                .storeUnusable, "The store \(path) is damaged (\(fault.message)).",
+                hint: "Keep a copy of the file, then put a backup in its place, or move it away to start anew.")
+        case SQLITE_BUSY, SQLITE_LOCKED:
+            return HexlistError(
+                opening ? .storeUnusable : .internal, "The store \(path) is locked by another program.",
+                hint: "Close the program that has it open; try again.")
+        default:
+            let reason = fault.systemError == 0 ? "" : " (\(String(cString: strerror(fault.systemError))))"
+            return HexlistError(
+                opening ? .storeUnusable : .internal, "The store \(path) failed: \(fault.message)\(reason).",
+                hint: "Check the disk and the permissions of the file and its folder.")
+        }
+    }
+}

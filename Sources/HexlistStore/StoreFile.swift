@@ -1,0 +1,151 @@
+internal import Foundation
+internal import GRDB
+internal import HexlistModel
+
+/// The store's file, before SQLite sees it: told apart from everything else, made whole, kept private.
+enum StoreFile {
+    /// Bytes 68 … 71 of the file: "Hex1". Tells the store from another program's database.
+    static let applicationID: Int32 = 0x4865_7831
+
+    enum Found: Equatable {
+        case nothing
+        case store
+    }
+
+    /// Looks without touching: nothing is written, locked or made.
+    ///
+    /// - Throws: `.storeUnusable` for whatever is not a store this version can use.
+    static func inspect(_ path: String) throws -> Found {
+        var info = stat()
+        guard stat(path, &info) == 0 else {
+            guard errno == ENOENT else { throw unusable(path, "cannot be looked at (\(systemError))", hint: permissions) }
+            try inspectFolder(of: path)
+            return .nothing
+        }
+        guard info.st_mode & S_IFMT != S_IFDIR else {
+            throw unusable(path, "is a folder", hint: "Name a file, or move the folder away.")
+        }
+        guard info.st_mode & S_IFMT == S_IFREG else {
+            throw unusable(path, "is no regular file", hint: "Name a regular file.")
+        }
+        guard access(path, R_OK | W_OK) == 0 else {
+            throw unusable(path, "cannot be read and written (\(systemError))", hint: permissions)
+        }
+        try inspectFolder(of: path)
+        try inspectHeader(path)
+        return .store
+    }
+
+    /// A new, empty store with every migration applied: made beside its place and moved there, so that a crash leaves
+    /// either nothing or a whole store. The caller holds the lock of the folder and found nothing at `path`.
+    static func create(_ path: String) throws {
+        let making = path + ".new"
+        for leftover in [making, making + "-journal"] where unlink(leftover) != 0 && errno != ENOENT {
+            throw unusable(leftover, "is in the way and cannot be removed (\(systemError))", hint: permissions)
+        }
+        let descriptor = open(making, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw unusable(path, "cannot be made (\(systemError))", hint: permissions) }
+        close(descriptor)
+        do {
+            var configuration = Configuration()
+            configuration.prepareDatabase { db in
+                try db.execute(sql: "PRAGMA synchronous = EXTRA; PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY")
+            }
+            let queue = try DatabaseQueue(path: making, configuration: configuration)
+            try queue.writeWithoutTransaction { try $0.execute(sql: "PRAGMA application_id = \(applicationID)") }
+            try StoreSchema.migrator.migrate(queue)
+            try queue.close()
+        } catch {
+            unlink(making)
+            unlink(making + "-journal")
+            throw error
+        }
+        guard rename(making, path) == 0 else {
+            let error = unusable(path, "cannot be made (\(systemError))", hint: permissions)
+            unlink(making)
+            throw error
+        }
+        syncFolder(of: path)
+    }
+
+    /// Mode 0600 for the file and for what SQLite keeps beside it; new ones take the mode of the file.
+    static func restrict(_ path: String) throws {
+        for file in [path, path + "-wal", path + "-shm"] {
+            var info = stat()
+            guard stat(file, &info) == 0, info.st_mode & 0o777 != 0o600 else { continue }
+            guard chmod(file, 0o600) == 0 else {
+                throw unusable(file, "is open to other users and its mode cannot be changed (\(systemError))", hint: permissions)
+            }
+        }
+    }
+
+    /// Bytes of the store on disk, with its write-ahead log.
+    static func bytes(_ path: String) -> Int64 {
+        [path, path + "-wal"].reduce(0) { sum, file in
+            var info = stat()
+            return stat(file, &info) == 0 ? sum + Int64(info.st_size) : sum
+        }
+    }
+
+    /// Bytes an ordinary process may still write on the file system of the store; `nil` where the system does not say.
+    static func freeBytes(_ path: String) -> Int64? {
+        var info = statvfs()
+        guard statvfs(path, &info) == 0 else { return nil }
+        let (bytes, overflow) = UInt64(info.f_bavail).multipliedReportingOverflow(by: UInt64(info.f_frsize))
+        return overflow ? .max : Int64(clamping: bytes)
+    }
+
+    // MARK: - Parts
+
+    private static let permissions = "Check the owner and the permissions of the file and its folder."
+    private static var systemError: String { String(cString: strerror(errno)) }
+
+    private static func unusable(_ path: String, _ what: String, hint: String) -> HexlistError {
+        HexlistError(.storeUnusable, "The store \(path) \(what).", hint: hint)
+    }
+
+    private static func folder(of path: String) -> String {
+        guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+
+    private static func inspectFolder(of path: String) throws {
+        let folder = folder(of: path)
+        var info = stat()
+        guard stat(folder, &info) == 0, info.st_mode & S_IFMT == S_IFDIR else {
+            throw unusable(path, "has no folder: \(folder) is missing", hint: "Make the folder, or name another one.")
+        }
+        guard access(folder, W_OK | X_OK) == 0 else {
+            throw unusable(
+                path, "needs a folder it can write to, and \(folder) is none (\(systemError))",
+                hint: "Make the folder writable, or name another one; SQLite keeps its log beside the store.")
+        }
+    }
+
+    private static func inspectHeader(_ path: String) throws {
+        let elsewhere = "Nothing was changed. Move the file away to start anew, put a backup in its place, or name another one."
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw unusable(path, "cannot be read (\(systemError))", hint: permissions) }
+        defer { close(descriptor) }
+        var header = [UInt8](repeating: 0, count: 100)
+        let count = pread(descriptor, &header, header.count, 0)
+        guard count >= 0 else { throw unusable(path, "cannot be read (\(systemError))", hint: "Check the disk.") }
+        guard count == header.count, header.starts(with: Array("SQLite format 3\0".utf8)) else {
+            throw unusable(path, count == 0 ? "is empty" : "is not a SQLite database", hint: elsewhere)
+        }
+        func number(at offset: Int) -> UInt32 { header[offset..<offset + 4].reduce(0) { $0 << 8 | UInt32($1) } }
+        guard number(at: 68) == UInt32(bitPattern: applicationID) else {
+            throw unusable(path, "is a SQLite database of another program", hint: elsewhere)
+        }
+        guard number(at: 60) <= UInt32(StoreSchema.version) else {
+            throw StoreSchema.newer(path, version: Int(number(at: 60)))
+        }
+    }
+
+    private static func syncFolder(of path: String) {
+        let descriptor = open(folder(of: path), O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return }
+        fsync(descriptor)
+        close(descriptor)
+    }
+}

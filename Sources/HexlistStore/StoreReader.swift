@@ -1,0 +1,52 @@
+internal import GRDB
+internal import HexlistModel
+
+/// What can be asked of the store. One snapshot: everything read through it is of the same instant.
+///
+/// Lives as long as the closure it was given to; it must not leave it.
+public class StoreReader {
+    let db: Database
+    /// The store file.
+    let path: String
+
+    init(db: Database, path: String) {
+        self.db = db
+        self.path = path
+    }
+
+    /// Counts that lists and `status` show. Costs one row.
+    public func counts() throws -> StoreCounts { try Tally(on: db).counts }
+
+    /// Bytes on disk, with the write-ahead log.
+    public func storeBytes() -> Int64 { StoreFile.bytes(path) }
+
+    /// A remembered value; `nil` where there is none.
+    public func meta(_ key: String) throws -> String? {
+        try first("SELECT value FROM meta WHERE key = ?", key) { $0.text(0) }
+    }
+
+    // MARK: - Statements
+
+    /// Every row, read by `read`, which may only look at columns.
+    func all<Value>(_ sql: String, _ values: any SQLValue..., read: (SQLStatement) throws -> Value) throws -> [Value] {
+        let statement = try SQLStatement(sql, on: db)
+        defer { statement.reset() }
+        try statement.bind(values)
+        var rows: [Value] = []
+        while try statement.step() { rows.append(try read(statement)) }
+        return rows
+    }
+
+    /// The first row, or `nil`.
+    func first<Value>(_ sql: String, _ values: any SQLValue..., read: (SQLStatement) throws -> Value) throws -> Value? {
+        let statement = try SQLStatement(sql, on: db)
+        defer { statement.reset() }
+        try statement.bind(values)
+        return try statement.step() ? read(statement) : nil
+    }
+}
+
+/// Lists of ids in one statement, whatever their count: `IN (SELECT value FROM json_each(?))`.
+func jsonArray(_ ids: some Sequence<Int64>) -> String {
+    "[" + ids.lazy.map(String.init).joined(separator: ",") + "]"
+}

@@ -1,0 +1,172 @@
+internal import GRDB
+internal import HexlistModel
+
+/// The tables, by migration. A migration is never edited once shipped; the next one only adds.
+///
+/// Times are milliseconds since 1970, UTC. UUIDs, fingerprints and digests are blobs of 16 and 32 bytes.
+enum StoreSchema {
+    /// `user_version` of a store with every migration applied. A greater one is of a newer Hexlist and left alone.
+    static let version = 1
+
+    static func newer(_ path: String, version: Int) -> HexlistError {
+        HexlistError(
+            .storeUnusable, "The store \(path) is of a newer Hexlist (schema \(version), this one knows \(Self.version)).",
+            hint: "Nothing was changed. Update Hexlist, or put a backup of the older version in its place.")
+    }
+
+    static let migrator: DatabaseMigrator = {
+        var migrator = DatabaseMigrator()
+        migrator.registerMigration("1 hexes, peers, outbox, events") { db in
+            try db.execute(sql: tallyAndPeers)
+            try db.execute(sql: hexes)
+            try db.execute(sql: outbox)
+            try db.execute(sql: events)
+            try db.execute(sql: "PRAGMA user_version = 1")
+        }
+        return migrator
+    }()
+
+    /// One row of numbers to give and of counts that are shown, so that nothing is ever counted row by row.
+    private static let tallyAndPeers = """
+        CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+
+        CREATE TABLE tally (
+            id INTEGER PRIMARY KEY CHECK (id = 1),
+            nextHex INTEGER NOT NULL DEFAULT 1, nextInbox INTEGER NOT NULL DEFAULT 1,
+            nextOutbox INTEGER NOT NULL DEFAULT 1, nextEvent INTEGER NOT NULL DEFAULT 1,
+            inbox INTEGER NOT NULL DEFAULT 0, unread INTEGER NOT NULL DEFAULT 0,
+            held INTEGER NOT NULL DEFAULT 0, heldBytes INTEGER NOT NULL DEFAULT 0, mine INTEGER NOT NULL DEFAULT 0,
+            outQueued INTEGER NOT NULL DEFAULT 0, outStored INTEGER NOT NULL DEFAULT 0, outHeld INTEGER NOT NULL DEFAULT 0,
+            outRejected INTEGER NOT NULL DEFAULT 0, outExpired INTEGER NOT NULL DEFAULT 0,
+            outCancelled INTEGER NOT NULL DEFAULT 0, outFailed INTEGER NOT NULL DEFAULT 0,
+            outboxBytes INTEGER NOT NULL DEFAULT 0,
+            day INTEGER NOT NULL DEFAULT 0, dayHexes INTEGER NOT NULL DEFAULT 0, dayBytes INTEGER NOT NULL DEFAULT 0
+        ) STRICT;
+        INSERT INTO tally (id) VALUES (1);
+
+        CREATE TABLE peer (
+            id INTEGER PRIMARY KEY,
+            uuid BLOB NOT NULL UNIQUE,
+            fingerprint BLOB,
+            name TEXT NOT NULL DEFAULT '',
+            alias TEXT,
+            trust TEXT NOT NULL DEFAULT 'stranger' CHECK (trust IN ('stranger', 'trusted', 'blocked')),
+            version TEXT,
+            boot TEXT,
+            lastSeenAt INTEGER,
+            hexes INTEGER NOT NULL DEFAULT 0, unread INTEGER NOT NULL DEFAULT 0,
+            held INTEGER NOT NULL DEFAULT 0, heldBytes INTEGER NOT NULL DEFAULT 0,
+            queued INTEGER NOT NULL DEFAULT 0,
+            day INTEGER NOT NULL DEFAULT 0, dayHexes INTEGER NOT NULL DEFAULT 0, dayBytes INTEGER NOT NULL DEFAULT 0,
+            CHECK (trust <> 'trusted' OR length(fingerprint) = 32)
+        ) STRICT;
+        CREATE UNIQUE INDEX peerAlias ON peer (alias) WHERE alias IS NOT NULL;
+
+        CREATE TABLE endpoint (
+            peer INTEGER NOT NULL REFERENCES peer (id) ON DELETE CASCADE,
+            host TEXT NOT NULL, port INTEGER NOT NULL, interface TEXT NOT NULL DEFAULT '',
+            via TEXT NOT NULL, lastOKAt INTEGER NOT NULL,
+            PRIMARY KEY (peer, host, port, interface)
+        ) STRICT, WITHOUT ROWID;
+
+        -- Every name a trusted peer ever had: a stranger is not found by one of them.
+        CREATE TABLE trustedName (
+            peer INTEGER NOT NULL REFERENCES peer (id) ON DELETE CASCADE,
+            name TEXT NOT NULL, seenAt INTEGER NOT NULL,
+            PRIMARY KEY (peer, name)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX trustedNameName ON trustedName (name);
+        """
+
+    private static let hexes = """
+        CREATE TABLE hex (
+            id INTEGER PRIMARY KEY,                 -- from tally.nextHex, never used twice
+            location TEXT NOT NULL CHECK (location IN ('inbox', 'held', 'mine')),
+            inboxNumber INTEGER,                    -- given on arrival in the inbox: its order, whatever the clock did
+            peer INTEGER REFERENCES peer (id),      -- the proven sender; none in My Hexlist
+            messageID BLOB,
+            isProven INTEGER NOT NULL,              -- 1: messageID deduplicates, and trusting its peer takes it in
+            unread INTEGER NOT NULL,
+            linkCount INTEGER NOT NULL,
+            byteCount INTEGER NOT NULL,             -- of its frame
+            receivedAt INTEGER NOT NULL,
+            inboxAt INTEGER,
+            heldSince INTEGER,                      -- where it is held: what its days are counted from
+            heldFrom TEXT,                          -- where it is held: the address it came from, IPv6 cut to /64
+            senderUUID TEXT NOT NULL, senderName TEXT NOT NULL, description TEXT NOT NULL, color TEXT NOT NULL,
+            extra TEXT NOT NULL,                    -- unknown members as one JSON object, or empty
+            CHECK ((location = 'inbox') = (inboxNumber IS NOT NULL)),
+            CHECK ((location = 'held') = (heldFrom IS NOT NULL))
+        ) STRICT;
+        CREATE UNIQUE INDEX hexMessage ON hex (peer, messageID) WHERE isProven = 1 AND messageID IS NOT NULL;
+        CREATE UNIQUE INDEX hexInbox ON hex (inboxNumber) WHERE inboxNumber IS NOT NULL;
+        CREATE INDEX hexPeer ON hex (peer, inboxNumber);
+        CREATE INDEX hexUnread ON hex (inboxNumber, peer) WHERE unread = 1 AND inboxNumber IS NOT NULL;
+        CREATE INDEX hexBeside ON hex (location, id) WHERE location <> 'inbox';
+        CREATE INDEX hexHeldSince ON hex (heldSince) WHERE heldSince IS NOT NULL;
+
+        -- id is hex.id * 8192 + position, so a hex's links lie together at the end of one tree: a third of the insert
+        -- rate is that.
+        CREATE TABLE link (
+            id INTEGER PRIMARY KEY,
+            url TEXT NOT NULL, description TEXT NOT NULL, service TEXT NOT NULL,
+            extra TEXT NOT NULL
+        ) STRICT;
+        CREATE TRIGGER hexDeleted AFTER DELETE ON hex BEGIN
+            DELETE FROM link WHERE id BETWEEN old.id << 13 AND (old.id << 13) + 8191;
+        END;
+
+        -- Message ids of deleted hexes that were in the inbox, so that a late repeat is still one.
+        CREATE TABLE tombstone (
+            peer INTEGER NOT NULL REFERENCES peer (id),
+            messageID BLOB NOT NULL,
+            forgetAt INTEGER NOT NULL,
+            PRIMARY KEY (peer, messageID)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX tombstoneForget ON tombstone (forgetAt);
+        """
+
+    private static let outbox = """
+        CREATE TABLE outbox (
+            id INTEGER PRIMARY KEY,                 -- from tally.nextOutbox, never used twice: the order of delivery
+            messageID BLOB NOT NULL,
+            peer INTEGER NOT NULL REFERENCES peer (id),
+            digest BLOB NOT NULL,                   -- of the body; stays when that is gone
+            state TEXT NOT NULL
+                CHECK (state IN ('queued', 'stored', 'held', 'rejected', 'expired', 'cancelled', 'failed')),
+            bytes INTEGER NOT NULL,
+            createdAt INTEGER NOT NULL,
+            dueAt INTEGER NOT NULL,                 -- undelivered: when it expires; else when it is forgotten
+            settledAt INTEGER,
+            attempts INTEGER NOT NULL DEFAULT 0, failures INTEGER NOT NULL DEFAULT 0,
+            nextAttemptAt INTEGER, waitingFor TEXT, lastError TEXT,
+            code TEXT, message TEXT,
+            UNIQUE (messageID, peer)
+        ) STRICT;
+        CREATE INDEX outboxPeer ON outbox (peer, id);
+        CREATE INDEX outboxQueue ON outbox (peer, id) WHERE state = 'queued';
+        CREATE INDEX outboxDue ON outbox (dueAt);
+        CREATE INDEX outboxBlamed ON outbox (peer) WHERE failures > 0;
+        CREATE INDEX outboxFailed ON outbox (peer, digest) WHERE state = 'failed';
+
+        -- HexJM JSON, while it may still be sent.
+        CREATE TABLE outboxBody (
+            id INTEGER PRIMARY KEY REFERENCES outbox (id) ON DELETE CASCADE,
+            body BLOB NOT NULL
+        ) STRICT;
+        """
+
+    /// A row stands for `count` events, numbered on from `number`; its ids then count on as well.
+    private static let events = """
+        CREATE TABLE event (
+            number INTEGER PRIMARY KEY,             -- from tally.nextEvent, without gaps
+            count INTEGER NOT NULL CHECK (count > 0),
+            at INTEGER NOT NULL,
+            type TEXT NOT NULL,
+            peer BLOB,                              -- a UUID: the log outlives the peer
+            hex INTEGER,
+            outbox INTEGER,
+            data TEXT                               -- a JSON object
+        ) STRICT;
+        """
+}

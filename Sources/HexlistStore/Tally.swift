@@ -1,0 +1,81 @@
+internal import GRDB
+
+/// The one row of `tally`: the next numbers to give, and counts of everything.
+struct Tally: Equatable {
+    var nextHex: Int64 = 1
+    var nextInbox: Int64 = 1
+    var nextOutbox: Int64 = 1
+    var nextEvent: Int64 = 1
+    var inbox: Int64 = 0
+    var unread: Int64 = 0
+    var held: Int64 = 0
+    var heldBytes: Int64 = 0
+    var mine: Int64 = 0
+    var outbox = OutboxCounts()
+    var outboxBytes: Int64 = 0
+    /// What strangers sent into the inbox on a day (`receiveFrom: everyone`), as days since 1970.
+    var day: Int64 = 0
+    var dayHexes: Int64 = 0
+    var dayBytes: Int64 = 0
+
+    init() {}
+
+    init(on db: Database) throws {
+        let row = try SQLStatement(
+            """
+            SELECT nextHex, nextInbox, nextOutbox, nextEvent, inbox, unread, held, heldBytes, mine,
+                outQueued, outStored, outHeld, outRejected, outExpired, outCancelled, outFailed, outboxBytes,
+                day, dayHexes, dayBytes
+            FROM tally WHERE id = 1
+            """, on: db)
+        defer { row.reset() }
+        guard try row.step() else { throw StoreFault.lost }
+        nextHex = row.int64(0)
+        nextInbox = row.int64(1)
+        nextOutbox = row.int64(2)
+        nextEvent = row.int64(3)
+        inbox = row.int64(4)
+        unread = row.int64(5)
+        held = row.int64(6)
+        heldBytes = row.int64(7)
+        mine = row.int64(8)
+        outbox = OutboxCounts(
+            queued: row.int64(9), stored: row.int64(10), held: row.int64(11), rejected: row.int64(12),
+            expired: row.int64(13), cancelled: row.int64(14), failed: row.int64(15))
+        outboxBytes = row.int64(16)
+        day = row.int64(17)
+        dayHexes = row.int64(18)
+        dayBytes = row.int64(19)
+    }
+
+    func save(on db: Database) throws {
+        let update = try SQLStatement(
+            """
+            UPDATE tally SET nextHex = ?, nextInbox = ?, nextOutbox = ?, nextEvent = ?, inbox = ?, unread = ?, held = ?,
+                heldBytes = ?, mine = ?, outQueued = ?, outStored = ?, outHeld = ?, outRejected = ?, outExpired = ?,
+                outCancelled = ?, outFailed = ?, outboxBytes = ?, day = ?, dayHexes = ?, dayBytes = ?
+            WHERE id = 1
+            """, on: db)
+        try update.bind([
+            nextHex, nextInbox, nextOutbox, nextEvent, inbox, unread, held, heldBytes, mine,
+            outbox.queued, outbox.stored, outbox.held, outbox.rejected, outbox.expired, outbox.cancelled, outbox.failed,
+            outboxBytes, day, dayHexes, dayBytes,
+        ])
+        try update.run()
+    }
+
+    var counts: StoreCounts {
+        StoreCounts(
+            inbox: inbox, unread: unread, held: held, heldBytes: heldBytes, mine: mine, outbox: outbox,
+            outboxBytes: outboxBytes, lastEvent: nextEvent - 1)
+    }
+}
+
+/// Changes of one peer's counters, to be added to its row.
+struct PeerDelta: Equatable {
+    var hexes: Int64 = 0
+    var unread: Int64 = 0
+    var held: Int64 = 0
+    var heldBytes: Int64 = 0
+    var queued: Int64 = 0
+}

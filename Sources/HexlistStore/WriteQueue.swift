@@ -1,0 +1,130 @@
+internal import Dispatch
+internal import GRDB
+internal import GRDBSQLite
+internal import HexlistModel
+internal import Synchronization
+
+/// The one writer. Pieces of work that wait together share a transaction and its one fsync; each runs in a savepoint, so
+/// that one that fails is taken back alone. A piece is reported done after COMMIT returned OK, and never otherwise.
+///
+/// The queue has no bound of its own: each caller waits for its completion before it submits much more.
+///
+/// `@unchecked`: `writer` is touched on `queue` only.
+final class WriteQueue: @unchecked Sendable {
+    struct Piece: Sendable {
+        let work: @Sendable (StoreWriter) throws -> Void
+        /// `nil`: done and durable.
+        let finish: @Sendable ((any Error)?) -> Void
+    }
+
+    private struct State {
+        var waiting: [Piece] = []
+        var isDraining = false
+        var isClosed = false
+    }
+
+    private let pool: DatabasePool
+    private let queue = DispatchQueue(label: "hexlist.store.writer")
+    private let state = Mutex(State())
+    private var writer: StoreWriter?
+
+    init(pool: DatabasePool) { self.pool = pool }
+
+    /// Any thread. `finish` runs on the writer's, or at once on the caller's when the store is closed.
+    func submit(_ piece: Piece) {
+        let (isClosed, starts) = state.withLock { state in
+            guard !state.isClosed else { return (true, false) }
+            state.waiting.append(piece)
+            defer { state.isDraining = true }
+            return (false, !state.isDraining)
+        }
+        if isClosed { return piece.finish(HexlistError(.internal, "The store is closed.")) }
+        if starts { queue.async { self.drain() } }
+    }
+
+    /// Does what waits, refuses what comes later, and moves the log into the store. Not from a completion.
+    func close() throws {
+        let wasClosed = state.withLock { state in
+            defer { state.isClosed = true }
+            return state.isClosed
+        }
+        guard !wasClosed else { return }
+        try queue.sync {
+            drain()
+            writer = nil
+            pool.writeWithoutTransaction { db in _ = try? db.checkpoint(.truncate) }
+            pool.invalidateReadOnlyConnections()
+            try pool.close()
+        }
+    }
+
+    // MARK: - On the writer's thread
+
+    private func drain() {
+        while true {
+            let pieces = state.withLock { state in
+                if state.waiting.isEmpty { state.isDraining = false }
+                defer { state.waiting.removeAll(keepingCapacity: true) }
+                return state.waiting
+            }
+            guard !pieces.isEmpty else { return }
+            let outcomes = pool.writeWithoutTransaction { db in commit(pieces, on: db) }
+            for (piece, outcome) in zip(pieces, outcomes) { piece.finish(outcome) }
+        }
+    }
+
+    /// - Returns: for each piece why it failed; `nil` where it is committed.
+    private func commit(_ pieces: [Piece], on db: Database) -> [(any Error)?] {
+        let writer = writer ?? StoreWriter(db: db, path: pool.path)
+        self.writer = writer
+        var outcomes = [(any Error)?](repeating: nil, count: pieces.count)
+        var start = 0
+        while start < pieces.count {
+            start = transaction(pieces, from: start, outcomes: &outcomes, writer)
+        }
+        return outcomes
+    }
+
+    /// One transaction.
+    /// - Returns: the first piece it did not get to: SQLite gives up a whole transaction on some errors, and what comes
+    ///   after the piece that met one goes on in another.
+    private func transaction(
+        _ pieces: [Piece], from start: Int, outcomes: inout [(any Error)?], _ writer: StoreWriter
+    ) -> Int {
+        let isAlone = pieces.count - start == 1  // then the transaction is its savepoint
+        var next = start
+        do {
+            try rollBack(writer)  // a transaction left open would swallow this one; there never is one
+            try writer.run("BEGIN IMMEDIATE")
+            try writer.transactionBegan()
+            while next < pieces.count {
+                next += 1
+                do {
+                    if !isAlone { try writer.run("SAVEPOINT piece") }
+                    try writer.perform(pieces[next - 1].work)
+                    if !isAlone { try writer.run("RELEASE piece") }
+                } catch {
+                    outcomes[next - 1] = error
+                    guard isInTransaction(writer), !isAlone else { throw error }
+                    try writer.run("ROLLBACK TO piece")
+                    try writer.run("RELEASE piece")
+                }
+            }
+            try writer.run("COMMIT")
+        } catch {
+            if next == start { next = pieces.count }  // BEGIN failed, and would again
+            for index in start..<next where outcomes[index] == nil { outcomes[index] = error }
+            try? rollBack(writer)
+        }
+        return next
+    }
+
+    private func isInTransaction(_ writer: StoreWriter) -> Bool {
+        guard let connection = writer.db.sqliteConnection else { return false }
+        return sqlite3_get_autocommit(connection) == 0
+    }
+
+    private func rollBack(_ writer: StoreWriter) throws {
+        if isInTransaction(writer) { try writer.run("ROLLBACK") }
+    }
+}

@@ -1,0 +1,235 @@
+import Dispatch
+import Foundation
+import GRDB
+import HexlistModel
+import Synchronization
+import Testing
+
+@testable import HexlistStore
+
+@Suite(.timeLimit(.minutes(1))) struct CommitTests {
+    private struct Mistake: Error {}
+
+    /// Keeps the writer busy until `release`, so that what is submitted meanwhile waits together.
+    private final class Gate: Sendable {
+        private let open = DispatchSemaphore(value: 0)
+        private let entered = DispatchSemaphore(value: 0)
+
+        init(_ store: HexStore) {
+            store.submit(
+                { [open, entered] _ in
+                    entered.signal()
+                    open.wait()
+                }, completion: { _ in })
+            entered.wait()
+        }
+
+        func release() { open.signal() }
+    }
+
+    @Test func aCompletionRunsOnlyOnceOthersSeeTheCommit() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        let seen = Mutex<[Int64]>([])
+        let done = DispatchSemaphore(value: 0)
+        let reader = try DatabaseQueue(path: test.path)
+        for number in 1...50 {
+            let sender = Sender(peer: peer.id, fingerprint: peer.fingerprint, name: "", address: "::1")
+            let incoming = hex(UInt64(number))
+            test.store.submit(
+                { writer in
+                    try writer.receive(
+                        [incoming], from: sender, at: start, policy: .everyone, quotas: HeldQuotas(hexesPerPeer: 100), diskReserve: 0)
+                },
+                completion: { result in
+                    guard let id = try? result.get().first?.id else { return }
+                    let count = try? reader.read { try Int64.fetchOne($0, sql: "SELECT count(*) FROM hex WHERE id = ?", arguments: [id]) }
+                    if count == 1 { seen.withLock { $0.append(id) } }
+                    if number == 50 { done.signal() }
+                })
+        }
+        done.wait()
+        #expect(seen.withLock { $0 } == Array(1...50))
+    }
+
+    @Test func piecesThatWaitTogetherShareATransaction() throws {
+        let test = try TestStore()
+        let reader = try DatabaseQueue(path: test.path)
+        let gate = Gate(test.store)
+        let seen = Mutex<[Int64?]>([])
+        let done = DispatchSemaphore(value: 0)
+        for number in 1...20 {
+            test.store.submit(
+                { try $0.appendEvent(.peerUp, at: Int64(number)) },
+                completion: { _ in
+                    let newest = try? reader.read { try Int64.fetchOne($0, sql: "SELECT max(number) FROM event") }
+                    seen.withLock { $0.append(newest) }
+                    if number == 20 { done.signal() }
+                })
+        }
+        gate.release()
+        done.wait()
+        #expect(seen.withLock { $0 } == [Int64?](repeating: 20, count: 20))
+        #expect(try test.read { try $0.events(since: 0, limit: 100) }.map(\.number) == Array(1...20))
+    }
+
+    @Test(arguments: [false, true]) func aPieceThatFailsIsTakenBackAlone(_ swallows: Bool) throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        let gate = Gate(test.store)
+        let results = Mutex<[Int: Bool]>([:])
+        let done = DispatchSemaphore(value: 0)
+        for number in 1...5 {
+            test.store.submit(
+                { writer in
+                    try writer.setMeta("\(number)", "here")
+                    _ = try writer.enqueue(outgoing(UInt64(number), to: peer))
+                    try writer.appendEvent(.peerUp, at: 1)
+                    guard number == 3 else { return }
+                    if swallows {  // an operation that failed half way is never half done, whoever catches its error
+                        _ = try? writer.change {
+                            try writer.run("DELETE FROM event")
+                            try writer.run("INSERT INTO meta (key) VALUES ('no value')")
+                        }
+                    } else {
+                        throw Mistake()
+                    }
+                },
+                completion: { result in
+                    results.withLock { $0[number] = (try? result.get()) != nil }
+                    if number == 5 { done.signal() }
+                })
+        }
+        gate.release()
+        done.wait()
+        #expect(results.withLock { $0 } == [1: true, 2: true, 3: false, 4: true, 5: true])
+        #expect(try test.read { reader in try (1...5).map { try reader.meta("\($0)") != nil } } == [true, true, false, true, true])
+        #expect(try test.read { try $0.events(since: 0, limit: 10) }.map(\.number) == [1, 2, 3, 4])
+        #expect(try test.countersAreRight())
+    }
+
+    @Test func aPieceAloneThatFailsLeavesNothing() throws {
+        let test = try TestStore()
+        #expect(throws: Mistake.self) {
+            try test.write { writer in
+                try writer.setMeta("a", "b")
+                throw Mistake()
+            }
+        }
+        #expect(try test.read { try $0.meta("a") } == nil)
+        try test.write { try $0.setMeta("a", "c") }
+        #expect(try test.read { try $0.meta("a") } == "c")
+    }
+
+    @Test func aReadSeesTheNewestCommitAndItsErrorsArePeoples() async throws {
+        let test = try TestStore()
+        let store = test.store
+        try await store.write { try $0.setMeta("a", "b") }
+        #expect(try await store.read { try $0.meta("a") } == "b")
+        let submitted = await withCheckedContinuation { continuation in
+            store.submitRead({ try $0.meta("a") }, completion: { continuation.resume(returning: $0) })
+        }
+        #expect(try submitted.get() == "b")
+        let failed = await withCheckedContinuation { continuation in
+            store.submitRead({ try $0.first("SELECT nothing", read: { $0.int64(0) }) }, completion: { continuation.resume(returning: $0) })
+        }
+        #expect(throws: HexlistError.self) { try failed.get() }
+        await #expect(throws: HexlistError.self) { try await store.read { try $0.db.execute(sql: "DELETE FROM hex") } }
+        try store.close()
+        let late = await withCheckedContinuation { continuation in
+            store.submitRead({ try $0.meta("a") }, completion: { continuation.resume(returning: $0) })
+        }
+        #expect(throws: HexlistError.self) { try late.get() }
+    }
+
+    @Test func manyThreadsSubmitAtOnce() async throws {
+        let test = try TestStore()
+        let store = test.store
+        let peer = try TestPeer(1)
+        let ids = try await withThrowingTaskGroup(of: [Int64].self) { group in
+            for thread in 0..<8 {
+                group.addTask {
+                    var ids: [Int64] = []
+                    for number in 0..<50 {
+                        let insert = outgoing(UInt64(thread * 1_000 + number), to: peer)
+                        ids.append(try await store.write { try $0.enqueue(insert).id ?? 0 })
+                    }
+                    return ids
+                }
+            }
+            return try await group.reduce(into: []) { $0 += $1 }
+        }
+        #expect(ids.sorted() == Array(1...400))
+        #expect(try test.countersAreRight())
+    }
+
+    @Test func closingDoesWhatWaitsAndRefusesTheRest() throws {
+        let test = try TestStore()
+        let gate = Gate(test.store)
+        let results = Mutex<[Bool]>([])
+        for number in 1...3 {
+            test.store.submit(
+                { try $0.setMeta("\(number)", "") },
+                completion: { result in
+                    results.withLock { $0.append((try? result.get()) != nil) }
+                })
+        }
+        gate.release()
+        try test.store.close()
+        #expect(results.withLock { $0 } == [true, true, true])
+        test.store.submit({ try $0.setMeta("4", "") }, completion: { result in results.withLock { $0.append((try? result.get()) != nil) } })
+        #expect(results.withLock { $0 } == [true, true, true, false])
+        let again = try HexStore(path: test.path)
+        #expect(try again.readSync { reader in try (1...4).map { try reader.meta("\($0)") != nil } } == [true, true, true, false])
+        try again.close()
+    }
+
+    /// What the disk holds when a completion runs is enough: the copy is the store as a power cut would leave it.
+    @Test func whatIsReportedDoneSurvivesACrash() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        let copies = try TestStore.makeFolder()
+        defer { try? FileManager.default.removeItem(atPath: copies) }
+        for number in 1...20 {
+            let done = DispatchSemaphore(value: 0)
+            let insert = outgoing(UInt64(number), to: peer, body: String(repeating: "x", count: 3_000))
+            test.store.submit(
+                { try $0.enqueue(insert) },
+                completion: { [path = test.path] _ in
+                    for file in ["", "-wal"] {
+                        try? FileManager.default.copyItem(atPath: path + file, toPath: copies + "/\(number).sqlite" + file)
+                    }
+                    done.signal()
+                })
+            done.wait()
+            let crashed = try HexStore(path: copies + "/\(number).sqlite")
+            #expect(try crashed.readSync { try $0.outboxPage(limit: 100) }.items.map(\.id) == (1...Int64(number)).map { $0 })
+            #expect(try crashed.readSync { try $0.counts() }.outbox.queued == Int64(number))
+            #expect(try crashed.readSync { try String.fetchOne($0.db, sql: "PRAGMA integrity_check") } == "ok")
+            try crashed.close()
+        }
+    }
+
+    /// A log cut anywhere gives a store that opens, with the first so many transactions whole.
+    @Test func aLogCutShortLosesWholeTransactionsOnly() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        for number in 1...20 { _ = try test.write { try $0.enqueue(outgoing(UInt64(number), to: peer)) } }
+        let file = try Data(contentsOf: URL(fileURLWithPath: test.path))
+        let log = try Data(contentsOf: URL(fileURLWithPath: test.path + "-wal"))
+        let copies = try TestStore.makeFolder()
+        defer { try? FileManager.default.removeItem(atPath: copies) }
+        var seen: Set<Int64> = []
+        for step in 0..<40 {
+            let path = copies + "/\(step).sqlite"
+            try file.write(to: URL(fileURLWithPath: path))
+            try log.prefix(log.count * step / 40).write(to: URL(fileURLWithPath: path + "-wal"))
+            let cut = try HexStore(path: path)
+            let queued = try cut.readSync { try $0.counts() }.outbox.queued
+            #expect(try cut.readSync { try $0.outboxPage(limit: 100) }.items.map(\.id) == (0..<queued).map { $0 + 1 })
+            seen.insert(queued)
+            try cut.close()
+        }
+        #expect(seen.count > 10)
+    }
+}

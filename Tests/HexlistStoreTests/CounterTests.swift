@@ -1,0 +1,74 @@
+import HexlistModel
+import Testing
+
+@testable import HexlistStore
+
+/// A small generator with a seed, so that a failure can be repeated.
+private struct SeededGenerator: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}
+
+@Suite struct CounterTests {
+    /// Whatever happens in whatever order, what is kept is what counting every row gives, and the log has no gap.
+    @Test(arguments: 1...6) func countersAreWhatCountingGives(_ seed: Int) throws {
+        let test = try TestStore()
+        var random = SeededGenerator(state: UInt64(seed))
+        let peers = try (1...5).map { try TestPeer(UInt8($0)) }
+        let addresses = ["10.0.0.1", "10.0.0.2", "fe80::1%eth0", "2001:db8::1"]
+        let quotas = HeldQuotas(hexesPerPeer: 8, bytesPerPeer: 6_000, hexes: 15, bytes: 9_000, inboxHexes: 120)
+        var now = start
+        for _ in 0..<150 {
+            now += Int64.random(in: 0...day, using: &random)
+            let time = now
+            let peer = try #require(peers.randomElement(using: &random))
+            let hexIDs = (0..<5).map { _ in Int64.random(in: 1...200, using: &random) }
+            let rowIDs = (0..<5).map { _ in Int64.random(in: 1...200, using: &random) }
+            switch Int.random(in: 0..<12, using: &random) {
+            case 0...3:
+                let batch = (0..<Int.random(in: 1...10, using: &random)).map { _ in
+                    hex(
+                        UInt64.random(in: 0..<400, using: &random), bytes: Int.random(in: 1...1_500, using: &random),
+                        deduplicates: Int.random(in: 0..<5, using: &random) > 0)
+                }
+                try test.receive(
+                    batch, from: peer, at: now, address: addresses.randomElement(using: &random) ?? "",
+                    policy: ReceivePolicy.allCases.randomElement(using: &random) ?? .held, quotas: quotas)
+            case 4: _ = try test.trust(peer, Trust.allCases.randomElement(using: &random) ?? .stranger, at: now)
+            case 5: _ = try test.write { try $0.delete(hexIDs, at: time) }
+            case 6:
+                let read = Bool.random(using: &random)
+                _ = try test.write { try $0.setRead(hexIDs, read) }
+            case 7: _ = try test.write { try $0.accept(hexIDs, at: time) }
+            case 8:
+                let batch = (0..<10).map { _ in outgoing(UInt64.random(in: 0..<300, using: &random), to: peer, createdAt: now) }
+                _ = try test.write { try $0.enqueue(batch, bounds: OutboxBounds(rows: 60, bytes: 1_000)) }
+            case 9:
+                let ends = rowIDs.map { id in
+                    Settlement(id: id, state: [.stored, .held, .rejected, .failed].randomElement(using: &random) ?? .stored)
+                }
+                _ = try test.write { try $0.settle(ends, of: peer.id, at: time) }
+            case 10:
+                _ = try test.write { try $0.cancel(Array(rowIDs.prefix(2)), at: time) }
+                _ = try test.write { try $0.retry(rowIDs, at: time, expiresAt: time + 30 * day) }
+            default:
+                _ = try test.write { try $0.maintain(now: time, limits: RetentionLimits(heldDays: 7, events: 200), chunk: 20) }
+                if Bool.random(using: &random) { _ = try test.write { try $0.forgetPeer(peer.id) } }
+            }
+        }
+        #expect(try test.countersAreRight())
+        let events = try test.read { try $0.events(since: 0, limit: 100_000) }
+        let (oldest, last) = (try test.read { try $0.oldestEvent() }, try test.read { try $0.counts() }.lastEvent)
+        #expect(events.map(\.number) == (oldest..<last + 1).map { $0 })
+        // Order in the inbox is that of arrival there.
+        let numbers = try test.read { try $0.hexPage(limit: 1_000) }.items.compactMap(\.inboxNumber)
+        #expect(numbers == numbers.sorted(by: >) && Set(numbers).count == numbers.count)
+    }
+}

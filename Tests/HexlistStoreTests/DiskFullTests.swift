@@ -1,0 +1,116 @@
+import Dispatch
+import Foundation
+import GRDB
+import HexlistModel
+import Synchronization
+import Testing
+
+@testable import HexlistStore
+
+@Suite(.timeLimit(.minutes(1))) struct DiskFullTests {
+    private func fill(_ store: HexStore, from first: UInt64, peer: TestPeer) throws -> (queued: Int, error: HexlistError?) {
+        for number in 0..<2_000 {
+            do {
+                let insert = outgoing(first + UInt64(number), to: peer, body: String(repeating: "x", count: 9_000))
+                _ = try store.writeSync { try $0.enqueue(insert) }
+            } catch let error as HexlistError {
+                return (number, error)
+            }
+        }
+        return (2_000, nil)
+    }
+
+    @Test func aBoundedFileFailsWholePiecesAndGoesOnLater() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        try test.store.onWritingConnection { try $0.execute(sql: "PRAGMA max_page_count = 200") }
+        let (queued, error) = try fill(test.store, from: 0, peer: peer)
+        #expect(error?.code == .storageFull)
+        #expect(error?.message.contains(test.path) == true)
+        #expect(queued > 10 && queued < 200)
+        #expect(try test.read { try $0.counts() }.outbox.queued == Int64(queued))
+        #expect(try test.countersAreRight())
+
+        try test.store.onWritingConnection { try $0.execute(sql: "PRAGMA max_page_count = 100000") }
+        #expect(try test.write { try $0.enqueue(outgoing(9_999, to: peer)) }.id == Int64(queued) + 1)
+        #expect(try test.countersAreRight())
+    }
+
+    @Test func piecesBesideTheOneThatDoesNotFitAreKeptOrSaidToHaveFailed() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        try test.store.onWritingConnection { try $0.execute(sql: "PRAGMA max_page_count = 100") }
+        let results = Mutex<[Int: Bool]>([:])
+        let done = DispatchSemaphore(value: 0)
+        let entered = DispatchSemaphore(value: 0)
+        let open = DispatchSemaphore(value: 0)
+        test.store.submit(
+            { _ in
+                entered.signal()
+                open.wait()
+            }, completion: { _ in })
+        entered.wait()
+        for number in 1...30 {
+            let insert = outgoing(UInt64(number), to: peer, body: String(repeating: "x", count: number == 7 ? 900_000 : 100))
+            test.store.submit(
+                { try $0.enqueue(insert) },
+                completion: { result in
+                    results.withLock { $0[number] = (try? result.get()) != nil }
+                    if number == 30 { done.signal() }
+                })
+        }
+        open.signal()
+        done.wait()
+        let kept = try test.read { reader in
+            try reader.all("SELECT messageID FROM outbox ORDER BY id") { Int(($0.uuid(0)?.low ?? 0) & 0xFFFF) }
+        }
+        #expect(results.withLock { $0.filter(\.value).keys.sorted() } == kept)
+        #expect(results.withLock { $0[7] } == false)
+        #expect(kept.contains(30))
+        #expect(try test.countersAreRight())
+    }
+
+    @Test func theDiskReserveRefusesBeforeSQLiteFails() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        _ = try test.trust(peer)
+        #expect(try test.receive([hex(1)], from: peer) == [.stored(1)])
+        let outcomes = try test.receive([hex(1), hex(2), hex(3)], from: peer, diskReserve: .max)
+        #expect(outcomes == [.duplicate(of: .stored), .refused(.storageFull, retryAfter: 60), .refused(.storageFull, retryAfter: 60)])
+    }
+
+    #if os(Linux)
+        /// A file system of so many bytes over a folder; `false` where that is not allowed.
+        private static func mountSmall(_ folder: String, bytes: Int, again: Bool = false) -> Bool {
+            mount("tmpfs", folder, "tmpfs", again ? UInt(MS_REMOUNT) : 0, "size=\(bytes)") == 0
+        }
+
+        private static let canMount: Bool = {
+            guard let folder = try? TestStore.makeFolder() else { return false }
+            defer { try? FileManager.default.removeItem(atPath: folder) }
+            guard mountSmall(folder, bytes: 1 << 20) else { return false }
+            umount2(folder, Int32(MNT_DETACH))
+            return true
+        }()
+
+        /// A real file system without space: COMMIT itself fails, not an operation before it.
+        @Test(.enabled(if: canMount, "mounts a tmpfs, so needs root")) func aFullFileSystemFailsTheCommitAndRecovers() throws {
+            let folder = try TestStore.makeFolder()
+            defer { try? FileManager.default.removeItem(atPath: folder) }
+            try #require(Self.mountSmall(folder, bytes: 2 << 20))
+            defer { umount2(folder, Int32(MNT_DETACH)) }
+            let store = try HexStore(path: folder + "/s.sqlite")
+            let peer = try TestPeer(1)
+            let (queued, error) = try fill(store, from: 0, peer: peer)
+            #expect(error?.code == .storageFull)
+            #expect(queued > 10)
+            #expect(try store.readSync { try $0.counts() }.outbox.queued == Int64(queued))
+            try #require(Self.mountSmall(folder, bytes: 32 << 20, again: true))
+            #expect(try store.writeSync { try $0.enqueue(outgoing(9_999, to: peer)) }.id == Int64(queued) + 1)
+            try store.close()
+            let again = try HexStore(path: folder + "/s.sqlite")
+            #expect(try again.readSync { try $0.counts() }.outbox.queued == Int64(queued) + 1)
+            try again.close()
+        }
+    #endif
+}

@@ -1,0 +1,145 @@
+import GRDB
+import HexlistModel
+import Testing
+
+@testable import HexlistStore
+
+@Suite struct HexTests {
+    /// An inbox of 50 from two trusted peers in turn, 5 held from a third, 3 of one's own.
+    private func filled() throws -> (test: TestStore, one: TestPeer, two: TestPeer, three: TestPeer) {
+        let test = try TestStore()
+        let (one, two, three) = (try TestPeer(1), try TestPeer(2), try TestPeer(3))
+        _ = try test.trust(one)
+        _ = try test.trust(two)
+        for number in 0..<25 {
+            try test.receive([hex(UInt64(number), "one \(number)")], from: one, at: start + Int64(number))
+            try test.receive([hex(UInt64(number), "two \(number)")], from: two, at: start - Int64(number))
+        }
+        try test.receive((1...5).map { hex($0) }, from: three)
+        for number in 1...3 { _ = try test.write { try $0.insertMine(content("mine \(number)"), at: start) } }
+        return (test, one, two, three)
+    }
+
+    private func all(_ test: TestStore, _ filter: HexFilter, limit: Int) throws -> [Int64] {
+        var ids: [Int64] = []
+        var after: Int64?
+        repeat {
+            let page = try test.read { try $0.hexPage(filter, limit: limit, after: after) }
+            #expect(page.items.count <= limit)
+            ids += page.items.map(\.id)
+            after = page.next
+        } while after != nil
+        return ids
+    }
+
+    @Test(arguments: [1, 7, 20, 50, 1_000]) func pagesAreNewestFirstWithoutGapsOrRepeats(_ limit: Int) async throws {
+        let (test, one, two, three) = try filled()
+        #expect(try all(test, HexFilter(), limit: limit) == (1...50).reversed())
+        #expect(try all(test, HexFilter(peer: one.id), limit: limit) == stride(from: 49, through: 1, by: -2).map { $0 })
+        #expect(try all(test, HexFilter(location: .held), limit: limit) == (51...55).reversed())
+        #expect(try all(test, HexFilter(location: .held, peer: three.id), limit: limit) == (51...55).reversed())
+        #expect(try all(test, HexFilter(location: .held, peer: one.id), limit: limit).isEmpty)
+        #expect(try all(test, HexFilter(location: .mine), limit: limit) == [58, 57, 56])
+        #expect(try all(test, HexFilter(location: .mine, unread: true), limit: limit).isEmpty)
+        #expect(try all(test, HexFilter(peer: try TestPeer(9).id), limit: limit).isEmpty)
+
+        #expect(try test.write { try $0.setRead(Array(1...40) + [50, 51, 999]) } == 42)
+        #expect(try test.write { try $0.setRead(Array(1...40)) } == 0)
+        #expect(try all(test, HexFilter(unread: true), limit: limit) == (41...49).reversed())
+        #expect(try all(test, HexFilter(unread: true, peer: two.id), limit: limit) == [48, 46, 44, 42])
+        #expect(try all(test, HexFilter(location: .held, unread: true), limit: limit) == (52...55).reversed())
+        #expect(try test.countersAreRight())
+
+        var streamed: [Int64] = []
+        for try await page in test.store.hexPages(HexFilter(), pageSize: limit) { streamed += page.map(\.id) }
+        #expect(streamed == (1...50).reversed())
+    }
+
+    @Test func arrivalsDoNotShiftPages() throws {
+        let (test, one, _, _) = try filled()
+        let first = try test.read { try $0.hexPage(limit: 10) }
+        try test.receive([hex(100)], from: one)
+        try test.write { _ = try $0.delete([38], at: start) }
+        #expect(try test.read { try $0.hexPage(limit: 10, after: first.next) }.items.map(\.id) == [40, 39] + (30...37).reversed())
+    }
+
+    @Test func everythingCanBeMarkedRead() throws {
+        let (test, _, _, _) = try filled()
+        #expect(try test.write { try $0.markRead(upTo: 10, limit: 4) } == 4)
+        #expect(try test.read { try $0.counts() }.unread == 46)
+        #expect(try test.write { try $0.markRead(upTo: .max, limit: 1_000) } == 46)
+        #expect(try test.write { try $0.markRead(upTo: .max, limit: 1_000) } == 0)
+        #expect(try test.read { try $0.counts() }.unread == 0)
+        #expect(try test.write { try $0.setRead([3], false) } == 1)
+        #expect(try test.read { try $0.counts() }.unread == 1)
+        #expect(try test.countersAreRight())
+    }
+
+    @Test func manyAreReadInTwoQueriesInTheOrderAsked() throws {
+        let (test, _, _, _) = try filled()
+        let details = try test.read { try $0.hexes([56, 3, 999, 51]) }
+        #expect(details.map(\.summary.id) == [56, 3, 51])
+        #expect(details.map(\.summary.description) == ["mine 1", "one 1", "A hex"])
+        #expect(details.allSatisfy { $0.content.links.count == 2 && $0.content.string($0.content.links[1].url) == "https://example.com/1" })
+        #expect(try test.read { try $0.hexes([]) }.isEmpty)
+        #expect(try test.read { try $0.hex(999) } == nil)
+    }
+
+    @Test func deletingTakesLinksAndCounts() throws {
+        let (test, one, _, _) = try filled()
+        #expect(try test.write { try $0.delete(Array(1...100), at: start) } == 58)
+        #expect(try test.read { try Int.fetchOne($0.db, sql: "SELECT count(*) FROM link") } == 0)
+        #expect(try test.countersAreRight())
+        // Numbers go on: no id is used twice.
+        #expect(try test.receive([hex(200)], from: one) == [.stored(59)])
+    }
+
+    @Test func unknownMembersAreKept() throws {
+        let test = try TestStore()
+        let id = try test.write { try $0.insertMine(content("a", extra: "{\"x\":[1,2,{\"y\":null}]}"), at: start) }
+        let detail = try #require(try test.read { try $0.hex(id) })
+        #expect(detail.content.string(detail.content.extra) == "{\"x\":[1,2,{\"y\":null}]}")
+        #expect(detail.content.string(detail.content.links[0].extra) == "{\"x\":[1,2,{\"y\":null}]}")
+        #expect(detail.content.links[1].extra.isEmpty)
+        #expect(throws: HexlistError.self) { try test.write { try $0.insertMine(content(links: 5_001), at: start) } }
+        #expect(try test.countersAreRight())
+    }
+
+    /// No list sorts, and none looks at more rows than it shows.
+    @Test func everyPageHasAnIndexInItsOrder() throws {
+        let (test, one, _, _) = try filled()
+        let filters = [
+            HexFilter(), HexFilter(unread: true), HexFilter(peer: one.id), HexFilter(unread: true, peer: one.id),
+            HexFilter(location: .held), HexFilter(location: .mine, unread: true), HexFilter(location: .held, peer: one.id),
+        ]
+        for filter in filters {
+            let plan = try test.plans { _ = try $0.hexPage(filter) }
+            #expect(plan.allSatisfy { !$0.contains("TEMP B-TREE") && !$0.hasPrefix("SCAN hex") }, "\(filter): \(plan)")
+        }
+        let peer = try TestPeer(1).id
+        for plan in [
+            try test.plans { _ = try $0.outboxPage(OutboxFilter(peer: peer, states: [.queued])) },
+            try test.plans { _ = try $0.outboxPage(OutboxFilter(states: OutboxFilter.undelivered)) },
+            try test.plans { _ = try $0.outboxBatch(peer, after: 0, limit: 10, maxBytes: 1) },
+            try test.plans { _ = try $0.events(since: 5, limit: 10) },
+            try test.plans { _ = try $0.hexes([1, 2]) },
+        ] {
+            #expect(plan.allSatisfy { !$0.contains("SCAN outbox") && !$0.contains("SCAN event") && !$0.contains("SCAN link") }, "\(plan)")
+        }
+    }
+}
+
+extension TestStore {
+    /// How SQLite goes about the statements a reader runs.
+    func plans(_ work: (StoreReader) throws -> Void) throws -> [String] {
+        var statements: [String] = []
+        return try read { reader in
+            reader.db.trace { statements.append("\($0)") }
+            try work(reader)
+            reader.db.trace(options: [])
+            return try statements.filter { $0.hasPrefix("SELECT") }.flatMap { sql in
+                try reader.all("EXPLAIN QUERY PLAN \(sql)") { $0.text(3) }
+            }
+        }
+    }
+}

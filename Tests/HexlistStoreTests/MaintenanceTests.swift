@@ -1,0 +1,93 @@
+import GRDB
+import HexlistModel
+import Testing
+
+@testable import HexlistStore
+
+@Suite struct MaintenanceTests {
+    @Test func undeliveredRowsExpireAndSettledOnesAreForgotten() throws {
+        let test = try TestStore()
+        let (one, two) = (try TestPeer(1), try TestPeer(2))
+        _ = try test.write { try $0.enqueue((1...5).map { outgoing($0, to: one) } + [outgoing(1, to: two), outgoing(6, to: one)]) }
+        _ = try test.write { try $0.enqueue([outgoing(7, to: one, createdAt: start + day)]) }
+        _ = try test.write { writer in
+            try writer.settle([Settlement(id: 1, state: .stored), Settlement(id: 2, state: .failed)], of: one.id, at: start)
+        }
+        #expect(try test.write { try $0.maintain(now: start + 7 * day - 1) } == MaintenanceReport())
+        #expect(try test.write { try $0.maintain(now: start + 7 * day) }.forgotten == 1)
+        let report = try test.write { try $0.maintain(now: start + 30 * day) }
+        #expect(report.expired == 5 && report.forgotten == 1 && !report.isPartial)
+        #expect(try test.read { try $0.outboxPage() }.items.map(\.state) == [.expired, .expired, .expired, .expired, .expired, .queued])
+        let events = try test.read { try $0.events(since: 2, limit: 100) }
+        #expect(events.map(\.outboxID) == [3, 4, 5, 7, 6] && events.allSatisfy { $0.type == .hexExpired })
+        #expect(events.map(\.peer) == [one.id, one.id, one.id, one.id, two.id])
+        #expect(try test.countersAreRight())
+        #expect(try test.write { try $0.maintain(now: start + 37 * day) }.forgotten == 5)
+        #expect(try test.countersAreRight())
+    }
+
+    @Test func heldHexesGoAfterTheirDays() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        try test.receive([hex(1)], from: peer)
+        try test.receive([hex(2)], from: peer, at: start + day)
+        #expect(try test.write { try $0.maintain(now: start + 7 * day) }.heldDropped == 1)
+        #expect(try test.receive([hex(1), hex(2)], from: peer, at: start + 7 * day) == [.held(3), .duplicate(of: .held)])
+        #expect(try test.write { try $0.maintain(now: start + 9 * day, limits: RetentionLimits(heldDays: 1)) }.heldDropped == 2)
+        #expect(try test.countersAreRight())
+    }
+
+    @Test func eventsAreKeptByAgeAndByCountWithoutGaps() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        _ = try test.trust(peer)
+        for number in 1...10 {
+            try test.receive((0..<10).map { hex(UInt64(number * 10 + $0)) }, from: peer, at: start + Int64(number) * day)
+        }
+        #expect(try test.read { try $0.oldestEvent() } == 1)
+        #expect(try test.write { try $0.maintain(now: start + 10 * day, limits: RetentionLimits(events: 55)) }.eventsDropped == 4)
+        #expect(try test.read { try $0.oldestEvent() } == 41)
+        #expect(try test.read { try $0.events(since: 0, limit: 1_000) }.map(\.number) == Array(41...100))
+        #expect(try test.read { try $0.events(since: 44, limit: 3) }.map(\.number) == [45, 46, 47])
+        #expect(try test.write { try $0.maintain(now: start + 38 * day) }.eventsDropped == 4)
+        #expect(try test.read { try $0.oldestEvent() } == 81)
+        #expect(try test.write { try $0.maintain(now: start + 400 * day) }.eventsDropped == 2)
+        #expect(try test.read { try $0.oldestEvent() } == 101)
+        #expect(try test.write { try $0.appendEvent(.peerUp, at: start, peer: peer.id, data: "{}") } == 101)
+        #expect(
+            try test.read { try $0.events(since: 100, limit: 1) } == [
+                EventRow(number: 101, at: start, type: .peerUp, peer: peer.id, data: "{}")
+            ])
+        #expect(try test.read { try $0.events(since: 101, limit: 1) }.isEmpty)
+        #expect(try test.read { try $0.events(since: -5, limit: 0) }.isEmpty)
+        #expect(try test.read { try $0.events(since: .max, limit: 5) }.isEmpty)
+        #expect(try test.read { try $0.events(since: .min, limit: 5) }.map(\.number) == [101])
+    }
+
+    @Test func aRoundIsBounded() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        _ = try test.write { try $0.enqueue((1...25).map { outgoing($0, to: peer) }) }
+        let rounds = try test.write { writer in try (0..<3).map { _ in try writer.maintain(now: start + 31 * day, chunk: 10) } }
+        #expect(rounds.map(\.expired) == [10, 10, 5] && rounds.map(\.isPartial) == [true, true, false])
+        #expect(try test.countersAreRight())
+    }
+
+    /// SURFACE: a jump of the wall clock of more than an hour moves no deadline.
+    @Test func aJumpOfTheClockMovesNoDeadline() throws {
+        let test = try TestStore()
+        let (peer, stranger) = (try TestPeer(1), try TestPeer(2))
+        let year = 365 * day
+        _ = try test.trust(peer)
+        try test.receive([hex(1)], from: peer)
+        try test.receive([hex(1)], from: stranger)
+        _ = try test.write { try $0.enqueue(outgoing(1, to: peer)) }
+        try test.write { _ = try $0.delete([1], at: start) }
+        try test.write { try $0.shiftDeadlines(by: year) }
+        let report = try test.write { try $0.maintain(now: start + year + day, limits: RetentionLimits(eventDays: 1_000)) }
+        #expect(report == MaintenanceReport())
+        let later = try test.write { try $0.maintain(now: start + year + 60 * day) }
+        #expect(later.expired == 1 && later.heldDropped == 1 && later.idsForgotten == 1)
+        #expect(try test.countersAreRight())
+    }
+}

@@ -1,0 +1,149 @@
+import GRDB
+import HexlistModel
+import Testing
+
+@testable import HexlistStore
+
+@Suite struct PeerTests {
+    private func sighting(_ peer: TestPeer, name: String? = nil, at now: Int64 = start, host: String? = nil) -> PeerSighting {
+        PeerSighting(
+            peer: peer.id, fingerprint: peer.fingerprint, name: name ?? peer.name, version: "1.2", boot: BootNonce(7), seenAt: now,
+            endpoint: host.map { PeerEndpoint(host: $0, port: 24_391, interface: "eth0", via: "mdns", lastOKAt: now) })
+    }
+
+    @Test func onlyPeersThatMatterAreRemembered() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        let seen = sighting(peer, host: "10.0.0.1")
+        #expect(try test.write { try $0.upsertPeer(seen) } == false)
+        #expect(try test.read { try $0.peers() }.isEmpty)
+        _ = try test.trust(peer)
+        #expect(try test.write { try $0.upsertPeer(seen) })
+        let record = try #require(try test.read { try $0.peer(peer.id) })
+        #expect(record.trust == .trusted && record.version == "1.2" && record.boot == BootNonce(7) && record.lastSeenAt == start)
+        #expect(record.endpoints == [PeerEndpoint(host: "10.0.0.1", port: 24_391, interface: "eth0", via: "mdns", lastOKAt: start)])
+        let other = sighting(try TestPeer(2))
+        #expect(try test.write { try $0.upsertPeer(other, creating: true) })
+        #expect(try test.read { try $0.peers() }.map(\.peer) == [peer.id, other.peer])
+    }
+
+    @Test func endpointsAreBoundedAndTheLastGoodOneIsFirst() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        _ = try test.trust(peer)
+        for number in 0..<40 {
+            let seen = sighting(peer, at: start + Int64(number), host: "10.0.0.\(number)")
+            try test.write { _ = try $0.upsertPeer(seen) }
+        }
+        let again = sighting(peer, at: start + 100, host: "10.0.0.30")
+        try test.write { _ = try $0.upsertPeer(again) }
+        let endpoints = try #require(try test.read { try $0.peer(peer.id) }).endpoints
+        #expect(endpoints.count == 16)
+        #expect(endpoints.first?.host == "10.0.0.30" && endpoints.dropFirst().first?.host == "10.0.0.39")
+    }
+
+    @Test func namesOfTrustedPeersAreRemembered() throws {
+        let test = try TestStore()
+        let (peer, stranger) = (try TestPeer(1, name: "Anna"), try TestPeer(2, name: "Mallory"))
+        _ = try test.trust(peer)
+        let renamed = sighting(peer, name: "Anna’s laptop", at: start + 1)
+        try test.write { _ = try $0.upsertPeer(renamed) }
+        let other = sighting(stranger)
+        try test.write { _ = try $0.upsertPeer(other, creating: true) }
+        #expect(try test.read { try ["Anna", "Anna’s laptop", "anna", "Mallory"].map($0.wasNameTrusted) } == [true, true, false, false])
+        _ = try test.trust(peer, .stranger)
+        #expect(try test.read { try $0.wasNameTrusted("Anna") })
+        for number in 0..<100 {
+            let seen = sighting(peer, name: "name \(number)", at: start + Int64(number) + 2)
+            _ = try test.trust(peer)
+            try test.write { _ = try $0.upsertPeer(seen) }
+        }
+        #expect(try test.read { try Int.fetchOne($0.db, sql: "SELECT count(*) FROM trustedName") } == 64)
+    }
+
+    @Test func trustingTakesInWhatIsHeldInOrder() throws {
+        let test = try TestStore()
+        let (one, two) = (try TestPeer(1), try TestPeer(2))
+        try test.receive([hex(1), hex(2)], from: one)
+        try test.receive([hex(1)], from: two)
+        try test.receive([hex(3)], from: one)
+        try test.write { _ = try $0.setRead([2]) }
+        #expect(try test.trust(one, at: start + 5) == TrustChange(moved: [1, 2, 4], deleted: 0))
+        let items = try test.read { try $0.hexPage() }.items
+        #expect(items.map(\.id) == [4, 2, 1] && items.map(\.inboxNumber) == [3, 2, 1])
+        #expect(items.map(\.unread) == [true, false, true] && items.allSatisfy { $0.receivedAt == start })
+        let events = try test.read { try $0.events(since: 4, limit: 100) }
+        #expect(events.map(\.hex) == [1, 2, 4] && events.allSatisfy { $0.type == .hexReceived && $0.peer == one.id && $0.at == start + 5 })
+        #expect(events.map(\.number) == [5, 6, 7])
+        #expect(try test.trust(one) == TrustChange(moved: [], deleted: 0))
+        #expect(try test.receive([hex(3), hex(4)], from: one) == [.duplicate(of: .stored), .stored(5)])
+        #expect(try test.countersAreRight())
+    }
+
+    @Test func blockingDeletesWhatIsHeldAndForgetsIt() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        _ = try test.trust(peer)
+        try test.receive([hex(1)], from: peer)
+        _ = try test.trust(peer, .stranger)
+        try test.receive([hex(2), hex(3, deduplicates: false)], from: peer)
+        #expect(try test.trust(peer, .blocked) == TrustChange(moved: [], deleted: 2))
+        #expect(try test.read { try $0.hexPage() }.items.map(\.id) == [1])
+        #expect(try test.trust(peer, .stranger) == TrustChange(moved: [], deleted: 0))
+        #expect(try test.receive([hex(2)], from: peer) == [.held(4)])
+        #expect(try test.countersAreRight())
+    }
+
+    @Test func aPeerIsTrustedByItsKeyOnly() throws {
+        let test = try TestStore()
+        let (peer, other) = (try TestPeer(1), try TestPeer(2))
+        for (id, fingerprint) in [(peer.id, nil), (peer.id, other.fingerprint)] as [(PeerID, Fingerprint?)] {
+            let error = #expect(throws: HexlistError.self) {
+                try test.write { try $0.setTrust(id, .trusted, fingerprint: fingerprint, at: start) }
+            }
+            #expect(error?.code == .badRequest)
+        }
+        #expect(try test.read { try $0.peers() }.isEmpty)
+        // Blocking a UUID is enough, and the key can follow.
+        _ = try test.write { try $0.setTrust(peer.id, .blocked, at: start) }
+        _ = try test.write { try $0.setTrust(peer.id, .trusted, fingerprint: peer.fingerprint, at: start) }
+        #expect(try test.read { try $0.peer(peer.id) }?.fingerprint == peer.fingerprint)
+        _ = try test.write { try $0.setTrust(peer.id, .stranger, at: start) }
+        _ = try test.write { try $0.setTrust(peer.id, .trusted, at: start) }
+        #expect(try test.read { try $0.peer(peer.id) }?.trust == .trusted)
+    }
+
+    @Test func anAliasNamesOnePeer() throws {
+        let test = try TestStore()
+        let (one, two) = (try TestPeer(1), try TestPeer(2))
+        try test.write { try $0.setAlias(one.id, "desk") }
+        try test.write { try $0.setAlias(one.id, "desk") }
+        let error = #expect(throws: HexlistError.self) { try test.write { try $0.setAlias(two.id, "desk") } }
+        #expect(error?.code == .badRequest)
+        try test.write { try $0.setAlias(one.id, nil) }
+        try test.write { try $0.setAlias(two.id, "desk") }
+        #expect(try test.read { try $0.peer(two.id) }?.alias == "desk")
+        #expect(try test.read { try $0.peer(one.id) }?.alias == nil)
+    }
+
+    @Test func aForgottenPeersHexesStay() throws {
+        let test = try TestStore()
+        let (peer, empty) = (try TestPeer(1), try TestPeer(2))
+        _ = try test.trust(peer)
+        _ = try test.trust(empty)
+        try test.receive([hex(1)], from: peer)
+        let seen = sighting(peer, host: "10.0.0.1")
+        try test.write { _ = try $0.upsertPeer(seen) }
+        #expect(try test.write { try $0.forgetPeer(peer.id) } == false)
+        #expect(try test.write { try $0.forgetPeer(empty.id) })
+        #expect(try test.write { try $0.forgetPeer(try TestPeer(3).id) })
+        let record = try #require(try test.read { try $0.peer(peer.id) })
+        #expect(record.trust == .stranger && record.endpoints.isEmpty && record.lastSeenAt == nil && record.hexes == 1)
+        #expect(try test.read { try $0.hex(1) }?.summary.peer == peer.id)
+        // Nothing of it left: the next maintenance drops it, once its ids are forgotten too.
+        try test.write { _ = try $0.delete([1], at: start) }
+        #expect(try test.write { try $0.maintain(now: start + 59 * day) }.peersDropped == 0)
+        #expect(try test.write { try $0.maintain(now: start + 61 * day) }.peersDropped == 1)
+        #expect(try test.read { try $0.peers() }.isEmpty)
+    }
+}

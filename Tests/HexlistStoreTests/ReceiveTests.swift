@@ -1,0 +1,304 @@
+import GRDB
+import HexlistModel
+import Testing
+
+@testable import HexlistStore
+
+@Suite struct ReceiveTests {
+    @Test(arguments: [
+        (Trust.trusted, ReceivePolicy.held, ReceiveOutcome.stored(1)),
+        (.trusted, .everyone, .stored(1)),
+        (.trusted, .trusted, .stored(1)),
+        (.stranger, .held, .held(1)),
+        (.stranger, .everyone, .stored(1)),
+        (.stranger, .trusted, .refused(.notAccepting, retryAfter: 3_600)),
+        (.blocked, .held, .refused(.blocked, retryAfter: nil)),
+        (.blocked, .everyone, .refused(.blocked, retryAfter: nil)),
+        (.blocked, .trusted, .refused(.blocked, retryAfter: nil)),
+    ])
+    func trustAndPolicyDecide(_ trust: Trust, _ policy: ReceivePolicy, _ outcome: ReceiveOutcome) throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        if trust != .stranger { _ = try test.trust(peer, trust) }
+        #expect(try test.receive([hex(1)], from: peer, policy: policy) == [outcome])
+        #expect(try test.countersAreRight())
+        let events = try test.read { try $0.events(since: 0, limit: 10) }
+        switch outcome {
+        case .stored(let id):
+            #expect(events == [EventRow(number: 1, at: start, type: .hexReceived, peer: peer.id, hex: id)])
+        case .held(let id):
+            #expect(events == [EventRow(number: 1, at: start, type: .hexHeld, peer: peer.id, hex: id)])
+        case .duplicate, .refused:
+            #expect(events.isEmpty)
+        }
+    }
+
+    @Test func anUnknownPeerWhoseHexesAreRefusedGetsNoRow() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        try test.receive([hex(1)], from: peer, policy: .trusted)
+        #expect(try test.read { try $0.peer(peer.id) } == nil)
+        try test.receive([hex(1)], from: peer)
+        let record = try #require(try test.read { try $0.peer(peer.id) })
+        #expect(record.fingerprint == peer.fingerprint && record.name == peer.name && record.trust == .stranger && record.held == 1)
+    }
+
+    /// Trust is in the key: the UUID alone, or with another key, opens nothing.
+    @Test func trustNeedsTheKey() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        let other = try TestPeer(2)
+        _ = try test.trust(peer)
+        let unproven = Sender(peer: peer.id, fingerprint: nil, name: "", address: "10.0.0.1")
+        let wrong = Sender(peer: peer.id, fingerprint: other.fingerprint, name: "", address: "10.0.0.1")
+        for (sender, outcome) in [
+            (unproven, ReceiveOutcome.held(1)), (wrong, .refused(.notAccepting, retryAfter: 3_600)),
+        ] {
+            let incoming = hex(1, deduplicates: sender.fingerprint != nil)
+            let outcomes = try test.write {
+                try $0.receive([incoming], from: sender, at: start, policy: .held, quotas: HeldQuotas(), diskReserve: 0)
+            }
+            #expect(outcomes == [outcome])
+        }
+    }
+
+    // MARK: - Duplicates
+
+    @Test func aRepeatIsNotStoredAgain() throws {
+        let test = try TestStore()
+        let (trusted, stranger) = (try TestPeer(1), try TestPeer(2))
+        _ = try test.trust(trusted)
+        #expect(try test.receive([hex(1), hex(1), hex(2)], from: trusted) == [.stored(1), .duplicate(of: .stored), .stored(2)])
+        #expect(try test.receive([hex(2), hex(3)], from: trusted) == [.duplicate(of: .stored), .stored(3)])
+        // The same id of another sender is another hex.
+        #expect(try test.receive([hex(1), hex(1)], from: stranger) == [.held(4), .duplicate(of: .held)])
+        #expect(try test.receive([hex(1)], from: stranger, policy: .everyone) == [.duplicate(of: .held)])
+        #expect(try test.receive([hex(1)], from: stranger, policy: .trusted) == [.duplicate(of: .held)])
+        #expect(try test.countersAreRight())
+        #expect(try test.read { try $0.counts() }.lastEvent == 4)
+    }
+
+    @Test func idsThatReachedTheInboxAreRememberedForSixtyDays() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        _ = try test.trust(peer)
+        try test.receive([hex(1), hex(2)], from: peer)
+        #expect(try test.write { try $0.delete([1, 2, 99], at: start + day) } == 2)
+        #expect(try test.receive([hex(1)], from: peer, at: start + 59 * day) == [.duplicate(of: .stored)])
+        // Also when it is a stranger again.
+        _ = try test.trust(peer, .stranger)
+        #expect(try test.receive([hex(1)], from: peer, at: start + 59 * day) == [.duplicate(of: .stored)])
+        _ = try test.trust(peer)
+        #expect(try test.write { try $0.maintain(now: start + 59 * day) }.idsForgotten == 0)
+        #expect(try test.write { try $0.maintain(now: start + 61 * day) }.idsForgotten == 2)
+        #expect(try test.receive([hex(1)], from: peer, at: start + 61 * day) == [.stored(3)])
+        // One that lay there for longer than that leaves nothing to remember.
+        try test.write { _ = try $0.delete([3], at: start + 200 * day) }
+        #expect(try test.receive([hex(1)], from: peer, at: start + 200 * day) == [.stored(4)])
+    }
+
+    @Test func theIdOfAHeldHexIsForgottenWithIt() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        try test.receive([hex(1)], from: peer)
+        #expect(try test.write { try $0.delete([1], at: start) } == 1)
+        #expect(try test.receive([hex(1)], from: peer) == [.held(2)])
+        // Once accepted it is one of the inbox.
+        #expect(try test.write { try $0.accept([2], at: start) } == [2])
+        #expect(try test.receive([hex(1)], from: peer) == [.duplicate(of: .stored)])
+        try test.write { _ = try $0.delete([2], at: start) }
+        #expect(try test.receive([hex(1)], from: peer) == [.duplicate(of: .stored)])
+        #expect(try test.countersAreRight())
+    }
+
+    @Test func withoutProofNothingIsARepeat() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        let incoming = hex(1, deduplicates: false)
+        #expect(try test.receive([incoming, incoming], from: peer) == [.held(1), .held(2)])
+        #expect(try test.receive([hex(1)], from: peer) == [.held(3)])
+        let anonymous = IncomingHex(content: content(), messageID: nil, byteCount: 10)
+        #expect(try test.receive([anonymous, anonymous], from: peer) == [.held(4), .held(5)])
+        #expect(try test.read { try $0.hex(1) }?.summary.messageID == message(1))
+        #expect(try test.read { try $0.hex(4) }?.summary.messageID == nil)
+        // Trusting the peer takes in what its key proved; the rest is accepted one by one.
+        #expect(try test.trust(peer).moved == [3, 4, 5])
+        #expect(try test.write { try $0.accept([1, 2], at: start) } == [1, 2])
+        #expect(try test.countersAreRight())
+    }
+
+    // MARK: - Quotas
+
+    @Test func oneStrangerIsHeldToItsQuota() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        let quotas = HeldQuotas(hexesPerPeer: 3, bytesPerPeer: 1_000)
+        #expect(try test.receive([hex(1, bytes: 600)], from: peer, quotas: quotas) == [.held(1)])
+        #expect(try test.receive([hex(2, bytes: 401)], from: peer, quotas: quotas) == [.refused(.quotaExceeded, retryAfter: 3_600)])
+        #expect(try test.receive([hex(2, bytes: 400)], from: peer, quotas: quotas) == [.held(2)])
+        try test.write { _ = try $0.delete([1], at: start) }
+        #expect(try test.receive([hex(3, bytes: 1), hex(4, bytes: 1)], from: peer, quotas: quotas) == [.held(3), .held(4)])
+        #expect(try test.receive([hex(5, bytes: 1)], from: peer, quotas: quotas) == [.refused(.quotaExceeded, retryAfter: 3_600)])
+        #expect(try test.receive([hex(4)], from: peer, quotas: quotas) == [.duplicate(of: .held)])
+        #expect(try test.countersAreRight())
+    }
+
+    @Test func fullOfAllStrangersTheGreediestAddressGivesWay() throws {
+        let test = try TestStore()
+        let (greedy, greedyToo, modest, late) = (try TestPeer(1), try TestPeer(2), try TestPeer(3), try TestPeer(4))
+        let quotas = HeldQuotas(hexesPerPeer: 20, bytesPerPeer: 1 << 20, hexes: 6, bytes: 10_000)
+        // One /64 with two keys has 4 of 6.
+        try test.receive([hex(1), hex(2)], from: greedy, address: "2001:db8::1", quotas: quotas)
+        try test.receive([hex(1), hex(2)], from: greedyToo, address: "2001:db8::2", quotas: quotas)
+        try test.receive([hex(1), hex(2)], from: modest, address: "10.0.0.1", quotas: quotas)
+        // The greedy address gets no more, whichever key it uses.
+        #expect(
+            try test.receive([hex(9)], from: greedy, address: "2001:db8::3", quotas: quotas) == [
+                .refused(.quotaExceeded, retryAfter: 3_600)
+            ])
+        // A newcomer pushes out its oldest, one by one, until none has more than the newcomer.
+        let outcomes = try test.receive([hex(1), hex(2), hex(3), hex(4)], from: late, address: "10.0.0.2", quotas: quotas)
+        #expect(outcomes == [.held(7), .held(8), .refused(.quotaExceeded, retryAfter: 3_600), .refused(.quotaExceeded, retryAfter: 3_600)])
+        #expect(try test.read { try $0.hexPage(HexFilter(location: .held)) }.items.map(\.id) == [8, 7, 6, 5, 4, 3])
+        // What went is forgotten: it may come again.
+        #expect(try test.read { try $0.peer(greedy.id) }?.held == 0)
+        #expect(try test.countersAreRight())
+    }
+
+    @Test func fullOfBytesTheGreediestAddressGivesWay() throws {
+        let test = try TestStore()
+        let (greedy, modest, late) = (try TestPeer(1), try TestPeer(2), try TestPeer(3))
+        let quotas = HeldQuotas(hexesPerPeer: 20, bytesPerPeer: 5_000, hexes: 100, bytes: 6_000)
+        try test.receive([hex(1, bytes: 2_000), hex(2, bytes: 2_000)], from: greedy, address: "::ffff:10.0.0.1", quotas: quotas)
+        try test.receive([hex(1, bytes: 1_900)], from: modest, address: "10.0.0.2", quotas: quotas)
+        #expect(
+            try test.receive([hex(3, bytes: 200)], from: greedy, address: "10.0.0.1", quotas: quotas) == [
+                .refused(.quotaExceeded, retryAfter: 3_600)
+            ])
+        #expect(try test.receive([hex(1, bytes: 200)], from: late, address: "10.0.0.3", quotas: quotas) == [.held(4)])
+        #expect(try test.read { try $0.hexPage(HexFilter(location: .held)) }.items.map(\.id) == [4, 3, 2])
+        // More than all is never taken, and nothing goes for it.
+        #expect(
+            try test.receive([hex(2, bytes: 6_001)], from: late, address: "10.0.0.3", quotas: HeldQuotas(bytes: 6_000)) == [
+                .refused(.quotaExceeded, retryAfter: 3_600)
+            ])
+        #expect(try test.read { try $0.counts() }.held == 3)
+        #expect(try test.countersAreRight())
+    }
+
+    @Test func everyoneIsHeldToTheSameQuotaADay() throws {
+        let test = try TestStore()
+        let (one, two) = (try TestPeer(1), try TestPeer(2))
+        let quotas = HeldQuotas(hexesPerPeer: 2, bytesPerPeer: 1_000, hexes: 3, bytes: 10_000)
+        let noon = start / day * day + day / 2
+        #expect(try test.receive([hex(1), hex(2)], from: one, at: noon, policy: .everyone, quotas: quotas) == [.stored(1), .stored(2)])
+        #expect(
+            try test.receive([hex(3)], from: one, at: noon, policy: .everyone, quotas: quotas) == [
+                .refused(.quotaExceeded, retryAfter: 3_600)
+            ])
+        #expect(try test.receive([hex(2)], from: one, at: noon, policy: .everyone, quotas: quotas) == [.duplicate(of: .stored)])
+        #expect(try test.receive([hex(1)], from: two, at: noon, policy: .everyone, quotas: quotas) == [.stored(3)])
+        // All strangers together.
+        let late = start / day * day + day - 90_000
+        #expect(
+            try test.receive([hex(2)], from: two, at: late, policy: .everyone, quotas: quotas) == [.refused(.quotaExceeded, retryAfter: 90)]
+        )
+        // A trusted peer counts for nothing, and the next day is a new one.
+        _ = try test.trust(two)
+        #expect(try test.receive([hex(2)], from: two, at: late, policy: .everyone, quotas: quotas) == [.stored(4)])
+        #expect(try test.receive([hex(3)], from: one, at: noon + day, policy: .everyone, quotas: quotas) == [.stored(5)])
+        #expect(try test.countersAreRight())
+    }
+
+    @Test func aFullInboxRefuses() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        _ = try test.trust(peer)
+        let quotas = HeldQuotas(inboxHexes: 2)
+        let outcomes = try test.receive([hex(1), hex(2), hex(1), hex(3)], from: peer, quotas: quotas)
+        #expect(outcomes == [.stored(1), .stored(2), .duplicate(of: .stored), .refused(.storageFull, retryAfter: 60)])
+    }
+
+    // MARK: - Order
+
+    /// PROTOCOL: a temporary refusal refuses what comes behind it, until one refused so comes again.
+    @Test func nothingOvertakesARefusedHex() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        let quotas = HeldQuotas(hexesPerPeer: 20, bytesPerPeer: 1_000)
+        let refused = ReceiveOutcome.refused(.quotaExceeded, retryAfter: 3_600)
+        let outcomes = try test.receive(
+            [hex(1, bytes: 500), hex(2, bytes: 600), hex(3, bytes: 10), hex(1, bytes: 500), hex(3, bytes: 10), hex(2, bytes: 600)],
+            from: peer, quotas: quotas)
+        // The repeat of hex 3 ends the state: its sender has seen the refusal.
+        #expect(outcomes == [.held(1), refused, refused, refused, .held(2), refused])
+        // One without an id is refused and starts nothing.
+        let anonymous = IncomingHex(content: content(), messageID: nil, byteCount: 600)
+        #expect(try test.receive([anonymous, hex(4, bytes: 10)], from: peer, quotas: quotas) == [refused, .held(3)])
+    }
+
+    @Test func tooManyLinksAreRefusedForGood() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        let many = IncomingHex(content: content(links: 5_001), messageID: message(1), byteCount: 1)
+        let most = IncomingHex(content: content(links: 5_000), messageID: message(2), byteCount: 1)
+        #expect(try test.receive([many, most], from: peer) == [.refused(.tooManyLinks, retryAfter: nil), .held(1)])
+        #expect(try test.read { try $0.hex(1) }?.content.links.count == 5_000)
+        try test.write { _ = try $0.delete([1], at: start) }
+        #expect(try test.countersAreRight())
+    }
+
+    // MARK: - Content
+
+    @Test func everyTextComesBackByteForByte() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        var content = HexContent(frame: Array("xx{\"a\":1}Größe אבג 中文 👩‍👩‍👧 e\u{301}\u{0}\"'\\yy".utf8))
+        let text = Array("xx{\"a\":1}".utf8).count..<content.frame.count - 2
+        content.hexDescription = TextSlice(frame: text)
+        content.extra = TextSlice(frame: 2..<9)
+        content.senderUUID = content.add("no uuid at all")
+        content.senderName = content.add("\u{FEFF}\u{202E}name\n")
+        content.hexColor = TextSlice(frame: 0..<0)
+        content.links = [
+            LinkContent(
+                url: TextSlice(frame: text), linkDescription: content.add(""), service: content.add("Unknown"),
+                extra: TextSlice(frame: 2..<9)),
+            LinkContent(
+                url: content.add(String(repeating: "ü", count: 32_768)), linkDescription: TextSlice(arena: 0..<2),
+                service: content.add("Box")),
+            // A slice that does not lie in its buffer is no text.
+            LinkContent(url: TextSlice(frame: 0..<4_000_000), linkDescription: TextSlice(arena: 4_000_000..<4_000_001), service: .empty),
+        ]
+        let incoming = IncomingHex(content: content, messageID: message(1), byteCount: content.frame.count)
+        try test.receive([incoming], from: peer)
+        let detail = try #require(try test.read { try $0.hex(1) })
+        #expect(detail.content.texts.map { Array($0.utf8) } == content.texts.map { Array($0.utf8) })
+        #expect(detail.summary.linkCount == 3 && detail.summary.peer == peer.id && detail.summary.peerName == peer.name)
+        #expect(detail.summary.location == .held && detail.summary.unread && detail.summary.receivedAt == start)
+        #expect(Array(detail.summary.description.utf8) == Array(content.string(content.hexDescription).utf8))
+    }
+
+    @Test func aRunOfHexesIsOneRowOfEventsAndReadAsMany() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        _ = try test.trust(peer)
+        try test.receive((1...5).map { hex($0) }, from: peer)
+        try test.receive([hex(5), hex(6), hex(5), hex(7)], from: peer, at: start + 1)
+        #expect(try test.read { try Int.fetchOne($0.db, sql: "SELECT count(*) FROM event") } == 2)
+        let events = try test.read { try $0.events(since: 0, limit: 100) }
+        #expect(events.map(\.number) == Array(1...7))
+        #expect(events.map(\.hex) == (1...7).map(Optional.init))
+        #expect(events.map(\.at) == [Int64](repeating: start, count: 5) + [start + 1, start + 1])
+    }
+
+    @Test(arguments: [
+        ("10.1.2.3", "10.1.2.3"), ("::ffff:10.1.2.3", "10.1.2.3"), ("2001:db8:1:2:3:4:5:6", "20010db800010002/64"),
+        ("2001:db8:1:2::", "20010db800010002/64"), ("fe80::1%eth0", "fe80000000000000/64"), ("fe80::2%3", "fe80000000000000/64"),
+        ("::1", "0000000000000000/64"), ("", ""), ("not an address", "not an address"),
+    ])
+    func heldHexesAreCountedByAddress(_ address: String, _ prefix: String) {
+        #expect(AddressPrefix.of(address) == prefix)
+        #expect(AddressPrefix.of(String(repeating: "x", count: 1_000)).utf8.count == 64)
+    }
+}

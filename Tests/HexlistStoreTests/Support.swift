@@ -1,0 +1,156 @@
+import Foundation
+import GRDB
+import HexlistModel
+@testable import HexlistStore
+
+/// A store in a folder of its own, both gone at the end.
+final class TestStore {
+    let folder: String
+    let path: String
+    let store: HexStore
+
+    init() throws {
+        folder = try TestStore.makeFolder()
+        path = folder + "/hexlist.sqlite"
+        store = try HexStore(path: path)
+    }
+
+    deinit {
+        try? store.close()
+        try? FileManager.default.removeItem(atPath: folder)
+    }
+
+    static func makeFolder() throws -> String {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("hexlist-store-\(UUID().uuidString)").path
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        return folder
+    }
+
+    func write<Value: Sendable>(_ work: @escaping @Sendable (StoreWriter) throws -> Value) throws -> Value {
+        try store.writeSync(work)
+    }
+
+    func read<Value>(_ work: (StoreReader) throws -> Value) throws -> Value { try store.readSync(work) }
+
+    /// Takes in hexes of a sender, as a session would.
+    @discardableResult
+    func receive(
+        _ hexes: [IncomingHex], from peer: TestPeer, at now: Int64 = start, address: String = "192.168.1.7",
+        policy: ReceivePolicy = .held, quotas: HeldQuotas = HeldQuotas(), diskReserve: Int64 = 0
+    ) throws -> [ReceiveOutcome] {
+        let sender = Sender(peer: peer.id, fingerprint: peer.fingerprint, name: peer.name, address: address)
+        return try write {
+            try $0.receive(hexes, from: sender, at: now, policy: policy, quotas: quotas, diskReserve: diskReserve)
+        }
+    }
+
+    func trust(_ peer: TestPeer, _ trust: Trust = .trusted, at now: Int64 = start) throws -> TrustChange {
+        try write { try $0.setTrust(peer.id, trust, fingerprint: peer.fingerprint, name: peer.name, at: now) }
+    }
+
+    /// Counts every row there is and compares with what is kept.
+    func countersAreRight() throws -> Bool {
+        try read { reader in
+            func number(_ sql: String) throws -> Int64 { try Int64.fetchOne(reader.db, sql: sql) ?? -1 }
+            var counts = StoreCounts(
+                inbox: try number("SELECT count(*) FROM hex WHERE location = 'inbox'"),
+                unread: try number("SELECT count(*) FROM hex WHERE location = 'inbox' AND unread = 1"),
+                held: try number("SELECT count(*) FROM hex WHERE location = 'held'"),
+                heldBytes: try number("SELECT coalesce(sum(byteCount), 0) FROM hex WHERE location = 'held'"),
+                mine: try number("SELECT count(*) FROM hex WHERE location = 'mine'"), outbox: OutboxCounts(),
+                outboxBytes: try number("SELECT coalesce(sum(length(body)), 0) FROM outboxBody"),
+                lastEvent: try number("SELECT coalesce(max(number + count) - 1, 0) FROM event"))
+            for state in OutboxState.allCases {
+                counts.outbox[state] = try number("SELECT count(*) FROM outbox WHERE state = '\(state.rawValue)'")
+            }
+            var kept = try reader.counts()
+            if counts.lastEvent == 0 { kept.lastEvent = 0 }  // everything in the log may be gone
+            let strays = try number(
+                """
+                SELECT count(*) FROM peer WHERE
+                    hexes <> (SELECT count(*) FROM hex WHERE hex.peer = peer.id) OR
+                    unread <> (SELECT count(*) FROM hex WHERE hex.peer = peer.id AND unread = 1 AND location = 'inbox') OR
+                    held <> (SELECT count(*) FROM hex WHERE hex.peer = peer.id AND location = 'held') OR
+                    heldBytes <> (SELECT coalesce(sum(byteCount), 0) FROM hex WHERE hex.peer = peer.id AND location = 'held') OR
+                    queued <> (SELECT count(*) FROM outbox WHERE outbox.peer = peer.id AND state = 'queued')
+                """)
+            let links = try number("SELECT (SELECT count(*) FROM link) - (SELECT coalesce(sum(linkCount), 0) FROM hex)")
+            let bodies = try number(
+                "SELECT count(*) FROM outbox WHERE (state IN ('queued', 'rejected', 'failed')) <> (id IN (SELECT id FROM outboxBody))")
+            if kept != counts { print("kept \(kept)\nare  \(counts)") }
+            return kept == counts && strays == 0 && links == 0 && bodies == 0
+        }
+    }
+}
+
+/// 2023-11-14 22:13:20 UTC.
+let start: Int64 = 1_700_000_000_000
+let day: Int64 = 86_400_000
+
+struct TestPeer: Sendable {
+    let fingerprint: Fingerprint
+    let name: String
+    var id: PeerID { fingerprint.peerID }
+
+    init(_ number: UInt8, name: String = "") throws {
+        guard let fingerprint = Fingerprint(bytes: [UInt8](repeating: number, count: 32)) else { throw CancellationError() }
+        self.fingerprint = fingerprint
+        self.name = name.isEmpty ? "Peer \(number)" : name
+    }
+}
+
+func message(_ number: UInt64) -> MessageID { MessageID(UUIDBytes(high: 0x0192_0000_0000_7000, low: 0x8000_0000_0000_0000 | number)) }
+
+func content(_ description: String = "A hex", links: Int = 2, extra: String = "") -> HexContent {
+    var content = HexContent()
+    content.senderUUID = content.add("SENDER")
+    content.senderName = content.add("Sender")
+    content.hexDescription = content.add(description)
+    content.hexColor = content.add("#ff8800")
+    content.extra = content.add(extra)
+    content.links = (0..<links).map { number in
+        LinkContent(
+            url: content.add("https://example.com/\(number)"), linkDescription: content.add("Link \(number)"),
+            service: content.add("Dropbox"),
+            extra: content.add(number == 0 ? extra : ""))
+    }
+    return content
+}
+
+func hex(_ number: UInt64, _ description: String = "A hex", bytes: Int = 500, deduplicates: Bool = true) -> IncomingHex {
+    IncomingHex(content: content(description), messageID: message(number), byteCount: bytes, deduplicates: deduplicates)
+}
+
+func outgoing(_ number: UInt64, to peer: TestPeer, body: String = "{}", createdAt: Int64 = start) -> OutboxInsert {
+    OutboxInsert(
+        peer: peer.id, messageID: message(number), body: Array(body.utf8), digest: Array(body.utf8.prefix(32)), createdAt: createdAt,
+        expiresAt: createdAt + 30 * day)
+}
+
+extension HexContent {
+    /// Every text, for comparing two contents whose buffers differ.
+    var texts: [String] {
+        [senderUUID, senderName, hexDescription, hexColor, extra].map(string)
+            + links.flatMap { [$0.url, $0.linkDescription, $0.service, $0.extra].map(string) }
+    }
+}
+
+extension ReceiveOutcome {
+    /// The local id it came to have.
+    var id: Int64? {
+        switch self {
+        case .stored(let id), .held(let id): id
+        case .duplicate, .refused: nil
+        }
+    }
+}
+
+extension Enqueued {
+    var id: Int64? {
+        switch self {
+        case .new(let id): id
+        case .existing(let row): row.id
+        case .refused: nil
+        }
+    }
+}
