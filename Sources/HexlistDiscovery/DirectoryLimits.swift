@@ -1,0 +1,59 @@
+/// The bounds of a peer directory: what a network may make it hold, and do.
+public struct DirectoryLimits: Sendable {
+    /// Announced records tracked (one for each interface and IP version of an instance), and peers. Beyond it the oldest
+    /// announcement that nothing proved makes room.
+    public var instances = 8_192
+    /// Resolvers open at once; avahi-daemon refuses one client beyond 1 024 objects.
+    public var resolvers = 256
+    /// Probes begun a second, lastingly.
+    public var probesPerSecond = 2.0
+    /// Probes saved up from quiet seconds for what should not wait: a newcomer, a lost session.
+    public var probeBurst = 8
+    /// Probes under way at once.
+    public var concurrentProbes = 24
+
+    public init() {}
+
+    /// Saved endpoints of one peer, and endpoints of one probe.
+    static let endpointsPerProbe = 8
+    /// Announcements that claim one UUID. Anybody can announce any UUID, so the newest are kept.
+    static let claimsPerPeer = 64
+    /// Places of one peer something is remembered about.
+    static let marksPerPeer = 128
+    /// Bytes of a name, a version, and a text about a failure.
+    static let nameBytes = 256
+    static let versionBytes = 64
+    static let textBytes = 200
+    /// Earlier starts remembered of one peer.
+    static let formerBoots = 8
+    /// Static addresses.
+    static let addresses = 1_024
+}
+
+/// The clock of SURFACE's "Peers and ghosts".
+enum DirectoryTimes {
+    /// A verified peer without a session is probed again after this, or `reverifyPerPeer` for each of them if that is longer.
+    static let reverify: Duration = .seconds(60)
+    static let reverifyPerPeer: Duration = .milliseconds(500)
+    /// A verified peer's first failure is repeated after this.
+    static let recheck: Duration = .seconds(5)
+    static let firstBackoff: Duration = .seconds(5)
+    static let longestBackoff: Duration = .seconds(300)
+    /// An announcement that is gone and was never verified.
+    static let forget: Duration = .seconds(90)
+    /// A conflict is believed this long after it last showed.
+    static let conflict: Duration = .seconds(300)
+    /// A probe nobody ended. A dial takes 3 s an address and a Hello 5 s.
+    static let probe: Duration = .seconds(30)
+    /// What announcements may cost one peer in probes beyond the schedule: 3 at once, then one in this time.
+    static let announcedProbe: Duration = .seconds(5)
+    static let announcedProbes = 3.0
+
+    /// 5, 10, 20 … 300 s after the 1st, 2nd, 3rd … failure in a row.
+    static func backoff(failures: Int) -> Duration {
+        min(longestBackoff, firstBackoff * (1 << min(max(failures, 1) - 1, 16)))
+    }
+
+    /// After this many failures in a row (about 10 minutes) a stranger that is no longer announced is left alone.
+    static let strangerPatience = 7
+}

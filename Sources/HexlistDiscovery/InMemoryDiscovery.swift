@@ -1,0 +1,64 @@
+import Synchronization
+
+/// Discovery over an `InMemoryLink`: announces, browses and resolves as Avahi does, without a network.
+public final class InMemoryDiscovery: PeerDiscovery {
+    private let link: InMemoryLink
+    private let addresses: [Bool: String]
+
+    private struct State: Sendable {
+        var node: InMemoryLink.NodeNumber?
+        /// Started, or stopped before that.
+        var isOver = false
+    }
+    private let state = Mutex(State())
+
+    /// - Parameters: the addresses the node is announced with; there is a record for each.
+    public init(link: InMemoryLink, ipv4: String? = "127.0.0.1", ipv6: String? = "::1") {
+        self.link = link
+        var addresses: [Bool: String] = [:]
+        addresses[false] = ipv4
+        addresses[true] = ipv6
+        self.addresses = addresses
+    }
+
+    public func start(publishing announcement: ServiceAnnouncement, events: @escaping @Sendable (DiscoveryEvent) -> Void) {
+        let number = link.number()
+        let isFirst = state.withLock { state in
+            guard !state.isOver else { return false }
+            state = State(node: number, isOver: true)
+            return true
+        }
+        // The number is known before the first event, which may be answered by `resolve`.
+        if isFirst { link.join(number, announcement, addresses: addresses, events: events) }
+    }
+
+    public func publish(_ announcement: ServiceAnnouncement) {
+        guard let node = state.withLock({ $0.node }) else { return }
+        link.publish(announcement, by: node)
+    }
+
+    public func resolve(_ record: Record, open: Bool) {
+        guard let node = state.withLock({ $0.node }) else { return }
+        link.resolve(record, open: open, by: node)
+    }
+
+    public func stop() async { await leave(withdrawing: true) }
+
+    /// Gone without a goodbye: what was announced stays announced.
+    public func crash() async { await leave(withdrawing: false) }
+
+    /// Its discovery service goes away (`unavailable`) or comes back (`running`).
+    public func setBackend(_ backend: BackendState) {
+        guard let node = state.withLock({ $0.node }) else { return }
+        link.setBackend(backend, of: node)
+    }
+
+    private func leave(withdrawing: Bool) async {
+        let node = state.withLock { state in
+            defer { state = State(node: nil, isOver: true) }
+            return state.node
+        }
+        guard let node else { return }
+        await link.leave(node, withdrawing: withdrawing)
+    }
+}

@@ -1,0 +1,236 @@
+import Synchronization
+
+/// A link inside one process: what is announced on it is seen by every node that joined, as on a network with one interface.
+/// Tests add what a network adds by itself: forged announcements, crashes without a goodbye, a discovery service that goes away.
+public final class InMemoryLink: Sendable {
+    typealias NodeNumber = Int
+
+    /// The interfaces every node of the link is told of.
+    public let interfaces: [InterfaceAddress]
+    private let name: String?
+    private let index: Int32
+    private let state = Mutex(State())
+
+    struct Item: Sendable {
+        var key: InstanceKey
+        /// The address by whether it is an IPv6 one: a record for each.
+        var addresses: [Bool: String]
+        var port: UInt16
+        var txt: [[UInt8]]
+
+        func resolution(ipv6: Bool) -> Resolution {
+            Resolution(host: "host.local", address: addresses[ipv6] ?? "", port: port, txt: txt)
+        }
+    }
+
+    private struct Node: Sendable {
+        var events: @Sendable (DiscoveryEvent) -> Void
+        var announcement: ServiceAnnouncement
+        var addresses: [Bool: String]
+        /// What is on the link for it.
+        var item: Int?
+        var open: Set<Record> = []
+        var backend = BackendState.running
+    }
+
+    private struct State: Sendable {
+        var nodes: [NodeNumber: Node] = [:]
+        var items: [Int: Item] = [:]
+        var lastNumber = 0
+        var pending = Fifo<(NodeNumber, DiscoveryEvent)>()
+        var isDelivering = false
+        var waitingForDelivery: [CheckedContinuation<Void, Never>] = []
+    }
+
+    /// - Parameter interfaces: by default one loopback interface, so that nodes can really dial each other.
+    public init(interfaces: [InterfaceAddress] = InMemoryLink.loopback) {
+        self.interfaces = interfaces
+        name = interfaces.first?.interface
+        index = interfaces.first?.index ?? 1
+    }
+
+    public static let loopback = [
+        InterfaceAddress(interface: "lo", index: 1, address: "127.0.0.1", prefixLength: 8),
+        InterfaceAddress(interface: "lo", index: 1, address: "::1", prefixLength: 128),
+    ]
+
+    // MARK: - For tests
+
+    /// Puts an announcement on the link nobody stands behind.
+    /// - Returns: what `withdraw` takes.
+    public func forge(_ instance: String, ipv4: String? = "127.0.0.1", ipv6: String? = nil, port: UInt16, txt: [[UInt8]]) -> Int {
+        change { state in
+            var addresses: [Bool: String] = [:]
+            addresses[false] = ipv4
+            addresses[true] = ipv6
+            return self.add(Item(key: self.key(instance), addresses: addresses, port: port, txt: txt), &state)
+        }
+    }
+
+    public func withdraw(_ announcement: Int) {
+        change { self.remove(announcement, &$0) }
+    }
+
+    // MARK: - For nodes
+
+    func number() -> NodeNumber {
+        state.withLock { state in
+            state.lastNumber += 1
+            return state.lastNumber
+        }
+    }
+
+    func join(
+        _ node: NodeNumber, _ announcement: ServiceAnnouncement, addresses: [Bool: String],
+        events: @escaping @Sendable (DiscoveryEvent) -> Void
+    ) {
+        change { state in
+            state.nodes[node] = Node(events: events, announcement: announcement, addresses: addresses)
+            self.tell(node, .interfaces(self.interfaces), &state)
+            self.becomeAvailable(node, &state)
+        }
+    }
+
+    func publish(_ announcement: ServiceAnnouncement, by node: NodeNumber) {
+        change { state in
+            let before = state.nodes[node]?.announcement
+            state.nodes[node]?.announcement = announcement
+            guard let number = state.nodes[node]?.item, var item = state.items[number] else { return }
+            guard before?.instanceName == announcement.instanceName else {
+                self.remove(number, &state)
+                self.announce(node, &state)
+                return
+            }
+            item.port = announcement.port
+            item.txt = announcement.strings
+            state.items[number] = item
+            for (other, present) in state.nodes {
+                for record in self.records(of: item) where present.open.contains(record) {
+                    self.tell(other, .resolved(record, item.resolution(ipv6: record.ipv6)), &state)
+                }
+            }
+        }
+    }
+
+    func resolve(_ record: Record, open: Bool, by node: NodeNumber) {
+        change { state in
+            guard open else {
+                state.nodes[node]?.open.remove(record)
+                return
+            }
+            guard let item = state.items.values.first(where: { $0.key == record.key && $0.addresses[record.ipv6] != nil }) else { return }
+            guard state.nodes[node]?.open.insert(record).inserted == true else { return }
+            self.tell(node, .resolved(record, item.resolution(ipv6: record.ipv6)), &state)
+        }
+    }
+
+    /// - Parameter withdrawing: with a goodbye; otherwise what it announced stays, as after a power cut.
+    func leave(_ node: NodeNumber, withdrawing: Bool) async {
+        change { state in
+            let item = state.nodes.removeValue(forKey: node)?.item
+            if withdrawing, let item { self.remove(item, &state) }
+        }
+        await withCheckedContinuation { continuation in
+            let isQuiet = state.withLock { state in
+                if state.isDelivering { state.waitingForDelivery.append(continuation) }
+                return !state.isDelivering
+            }
+            if isQuiet { continuation.resume() }
+        }
+    }
+
+    /// The node's discovery service goes away, with what it announced, or comes back.
+    func setBackend(_ backend: BackendState, of node: NodeNumber) {
+        change { state in
+            guard let present = state.nodes[node], present.backend != backend else { return }
+            state.nodes[node]?.backend = backend
+            switch backend {
+            case .running: self.becomeAvailable(node, &state)
+            case .degraded: self.tell(node, .backend(backend), &state)
+            case .unavailable:
+                state.nodes[node]?.open = []
+                state.nodes[node]?.item = nil
+                if let item = present.item { self.remove(item, &state) }
+                state.pending.append((node, .backend(backend)))
+            }
+        }
+    }
+
+    // MARK: - Inside
+
+    private func key(_ instance: String) -> InstanceKey { InstanceKey(name: instance, type: "_hexlist._tcp", domain: "local") }
+
+    private func records(of item: Item) -> [Record] {
+        [true, false].filter { item.addresses[$0] != nil }.map { Record(key: item.key, interface: index, ipv6: $0) }
+    }
+
+    private func becomeAvailable(_ node: NodeNumber, _ state: inout State) {
+        tell(node, .backend(.running), &state)
+        for item in state.items.sorted(by: { $0.key < $1.key }) {
+            for record in records(of: item.value) { tell(node, .appeared(record, interfaceName: name), &state) }
+        }
+        announce(node, &state)
+    }
+
+    private func announce(_ node: NodeNumber, _ state: inout State) {
+        guard let present = state.nodes[node] else { return }
+        // A name that is taken gets a number, as Avahi does it.
+        var instance = present.announcement.instanceName
+        var number = 2
+        while state.items.values.contains(where: { $0.key == key(instance) }) {
+            instance = "\(present.announcement.instanceName) #\(number)"
+            number += 1
+        }
+        let announcement = present.announcement
+        let item = Item(key: key(instance), addresses: present.addresses, port: announcement.port, txt: announcement.strings)
+        let itemNumber = add(item, &state)
+        state.nodes[node]?.item = itemNumber
+    }
+
+    private func add(_ item: Item, _ state: inout State) -> Int {
+        state.lastNumber += 1
+        state.items[state.lastNumber] = item
+        for node in state.nodes.keys.sorted() {
+            for record in records(of: item) { tell(node, .appeared(record, interfaceName: name), &state) }
+        }
+        return state.lastNumber
+    }
+
+    private func remove(_ number: Int, _ state: inout State) {
+        guard let item = state.items.removeValue(forKey: number) else { return }
+        for node in state.nodes.keys.sorted() {
+            for record in records(of: item) {
+                state.nodes[node]?.open.remove(record)
+                tell(node, .withdrawn(record), &state)
+            }
+        }
+    }
+
+    private func tell(_ node: NodeNumber, _ event: DiscoveryEvent, _ state: inout State) {
+        guard let present = state.nodes[node] else { return }
+        switch present.backend {
+        case .running, .degraded: state.pending.append((node, event))
+        case .unavailable: break
+        }
+    }
+
+    /// Changes the link, then tells the nodes: outside the lock, by one thread at a time, so that each hears things in order.
+    private func change<T: Sendable>(_ body: (inout State) -> T) -> T {
+        let result = state.withLock { body(&$0) }
+        while true {
+            let next = state.withLock { state -> ((@Sendable (DiscoveryEvent) -> Void)?, DiscoveryEvent)? in
+                guard !state.isDelivering, let (node, event) = state.pending.popFirst() else { return nil }
+                state.isDelivering = true
+                return (state.nodes[node]?.events, event)
+            }
+            guard let (events, event) = next else { return result }
+            events?(event)
+            let waiting = state.withLock { state in
+                state.isDelivering = false
+                defer { state.waitingForDelivery = [] }
+                return state.waitingForDelivery
+            }
+            for continuation in waiting { continuation.resume() }
+        }
+    }
+}

@@ -1,0 +1,304 @@
+import HexlistModel
+
+// What discovery says, and the resolvers it needs.
+extension PeerDirectory {
+    mutating func appeared(_ record: Record, interfaceName: String?) {
+        if records[record] == nil {
+            guard makeRoomForRecord() else { return }
+            records[record] = DirectoryRecord()
+            arrivals.append(record)
+            if arrivals.count > 2 * records.count + 256 { arrivals.keep { records[$0] != nil } }
+        }
+        records[record]?.interfaceName = interfaceName.map { PeerName.cut($0, bytes: 32) }
+        touchedRecords.insert(record)
+        wantResolver(record)
+    }
+
+    /// Where all places are taken, the oldest announcement that nothing proved goes.
+    private mutating func makeRoomForRecord() -> Bool {
+        guard records.count >= limits.instances else { return true }
+        for _ in 0..<arrivals.count {
+            guard let oldest = arrivals.popFirst() else { return false }
+            guard records[oldest] != nil else { continue }
+            if isProtected(oldest) {
+                arrivals.append(oldest)
+            } else {
+                remove(oldest, isWithdrawn: false)
+                return true
+            }
+        }
+        return false
+    }
+
+    private func isProtected(_ record: Record) -> Bool {
+        guard let claim = records[record]?.claim else { return false }
+        guard claim.peer != own else { return claim.boot == boot }
+        guard let peer = peers[claim.peer], peer.isProven else { return false }
+        // Of a proved peer only announcements that may be its own: anybody can announce its UUID.
+        return claim.boot == peer.boot || peer.answered(claim.endpoint.place) != nil
+    }
+
+    /// - Parameter isWithdrawn: the network withdrew it; otherwise it is only not seen any more.
+    mutating func remove(_ record: Record, isWithdrawn: Bool) {
+        guard let removed = records.removeValue(forKey: record) else { return }
+        if turns.dismiss(record) { outputs.append(.closeResolver(record)) }
+        unlink(record, removed.claim)
+        forgetReports(of: record.key)
+        if let id = removed.claim?.peer { lostAnnouncement(id, isWithdrawn: isWithdrawn) }
+    }
+
+    /// One announcement of a peer is gone; what follows where it was the last.
+    private mutating func lostAnnouncement(_ id: PeerID, isWithdrawn: Bool) {
+        guard let peer = peers[id], peer.records.isEmpty else { return }
+        peers[id]?.wasWithdrawn = isWithdrawn
+        guard peer.isProven else { return forgetSoon(id) }
+        if isWithdrawn, peer.isUnattended, peer.mayBeProbed {
+            request(.peer(id), at: now, as: peer.trust == .trusted ? .trusted : .lost)
+        }
+    }
+
+    /// Reports start anew once no record of the instance is left.
+    private mutating func forgetReports(of key: InstanceKey) {
+        guard reported[key] != nil else { return }
+        // Few interfaces carry one instance; the table of records is asked for those seen so far.
+        let isLeft = interfaces.contains { interface in
+            [true, false].contains { records[Record(key: key, interface: interface.index, ipv6: $0)] != nil }
+        }
+        if !isLeft { reported[key] = nil }
+    }
+
+    /// What is no longer announced and was never verified is forgotten after 90 s.
+    private mutating func forgetSoon(_ id: PeerID) {
+        guard peers[id]?.forgetAt == nil, peers[id]?.hasStaticEndpoint == false else { return }
+        let forgetAt = now + DirectoryTimes.forget
+        peers[id]?.forgetAt = forgetAt
+        timers.push(.forget(id), at: forgetAt)
+        cancel(.peer(id))
+    }
+
+    /// Takes a record's claim back.
+    private mutating func unlink(_ record: Record, _ claim: DirectoryRecord.Claim?) {
+        guard let claim else { return }
+        if claim.peer == own { ownRecords.remove(record) }
+        peers[claim.peer]?.records.remove(record)
+        touchedPeers.insert(claim.peer)
+        guard let boot = claim.boot else { return }
+        let others = claim.peer == own ? ownRecords : peers[claim.peer]?.records ?? []
+        guard !others.contains(where: { records[$0]?.claim?.boot == boot }) else { return }
+        cancel(.start(claim.peer, boot))
+        schedules[.start(claim.peer, boot)] = nil
+        if claim.peer == own { ownDisproved.remove(boot) }
+    }
+
+    mutating func resolveFailed(_ record: Record, _ text: String) {
+        guard let present = records[record] else { return }
+        touchedRecords.insert(record)
+        switch present.content {
+        case .unresolved, .unresolvable: records[record]?.content = .unresolvable(PeerName.cut(text, bytes: DirectoryLimits.textBytes))
+        case .invalid, .claim: break  // what it said before still stands; its endpoint is tried as long as it is announced
+        }
+    }
+
+    mutating func resolved(_ record: Record, _ resolution: Resolution) {
+        guard let present = records[record] else { return }
+        var bounded = resolution
+        bounded.host = ""  // nothing is decided by it
+        bounded.address = PeerName.cut(resolution.address, bytes: 64)  // the longest is 45
+        bounded.txt = Array(TXTRecord.readable(resolution.txt))
+        guard present.resolution != bounded else { return }
+        records[record]?.resolution = bounded
+        judge(record, bounded)
+    }
+
+    /// Reads what an announcement says, and does what follows from it.
+    private mutating func judge(_ record: Record, _ resolution: Resolution) {
+        guard let present = records[record] else { return }
+        let content = content(of: record, interfaceName: present.interfaceName, resolution)
+        guard content != present.content else { return }
+        contents += 1
+        records[record]?.content = content
+        records[record]?.number = contents
+        touchedRecords.insert(record)
+        let before = present.claim
+        guard let claim = records[record]?.claim else {
+            unlink(record, before)
+            if let before { lostAnnouncement(before.peer, isWithdrawn: false) }
+            return wantResolver(record)
+        }
+        let news = news(in: claim, besides: record, before: before)
+        if let before, before.peer != claim.peer || before.boot != claim.boot {
+            unlink(record, before)
+            if before.peer != claim.peer { lostAnnouncement(before.peer, isWithdrawn: false) }
+        }
+        if claim.peer == own {
+            if ownRecords.count < DirectoryLimits.claimsPerPeer { ownRecords.insert(record) }
+        } else {
+            guard enter(claim.peer, isProven: false) else { return remove(record, isWithdrawn: false) }
+            makeRoomForClaim(of: claim.peer)
+            peers[claim.peer]?.records.insert(record)
+            peers[claim.peer]?.forgetAt = nil
+            touchedPeers.insert(claim.peer)
+        }
+        wantResolver(record)
+        announced(claim, news)
+    }
+
+    /// Where too many announcements claim one UUID, the oldest of those nobody answered at goes.
+    private mutating func makeRoomForClaim(of id: PeerID) {
+        guard let peer = peers[id], peer.records.count >= DirectoryLimits.claimsPerPeer else { return }
+        let oldest = peer.records.min { left, right in
+            guard let left = records[left], let right = records[right] else { return false }
+            let answered = [left, right].map { $0.claim.flatMap { peer.answered($0.endpoint.place) } != nil }
+            return answered[0] == answered[1] ? left.number < right.number : answered[1]
+        }
+        guard let oldest else { return }
+        unlink(oldest, records[oldest]?.claim)
+        records[oldest]?.content = .invalid("too many announcements claim its UUID")
+        touchedRecords.insert(oldest)
+    }
+
+    private func content(of record: Record, interfaceName: String?, _ resolution: Resolution) -> DirectoryRecord.Content {
+        let txt = TXTRecord(strings: resolution.txt)
+        guard let peer = txt.peer else { return .invalid("its TXT has no UUID in `id`") }
+        guard resolution.port != 0 else { return .invalid("its port is 0") }
+        guard let address = IPAddress(resolution.address) else { return .invalid("it has no address") }
+        var host = resolution.address
+        if address.isLinkLocal, host.utf8.contains(UInt8(ascii: ":")) {
+            host += "%" + (interfaceName ?? "\(record.interface)")
+        }
+        let endpoint = Endpoint(host: host, port: resolution.port, interface: interfaceName, via: .mdns)
+        let refusal = policy.refusal(address: address, port: resolution.port, interface: record.interface)
+        return .claim(.init(peer: peer, boot: txt.boot, version: txt.version, endpoint: endpoint, refusal: refusal))
+    }
+
+    /// What an announcement says of a peer that nothing said before.
+    private struct News {
+        var isNewPlace: Bool
+        var isNewStart: Bool
+        /// The record did not claim this peer before.
+        var isNewRecord: Bool
+    }
+
+    private func news(in claim: DirectoryRecord.Claim, besides record: Record, before: DirectoryRecord.Claim?) -> News {
+        let before = before?.peer == claim.peer ? before : nil
+        var news = News(isNewPlace: true, isNewStart: claim.boot != nil, isNewRecord: before == nil)
+        guard let peer = peers[claim.peer] else { return news }
+        let others = peer.records.filter { $0 != record }.compactMap { records[$0]?.claim } + (before.map { [$0] } ?? [])
+        let place = claim.endpoint.place
+        news.isNewPlace =
+            !peer.saved.contains { $0.place == place } && !others.contains { $0.endpoint.place == place && $0.refusal == nil }
+        if let boot = claim.boot {
+            news.isNewStart = boot != peer.boot && !peer.isFormer(boot) && !others.contains { $0.boot == boot }
+        }
+        return news
+    }
+
+    /// An announcement is a hint: it may cause a probe, and nothing else.
+    private mutating func announced(_ claim: DirectoryRecord.Claim, _ news: News) {
+        guard claim.peer != own else { return checkOwnStart(claim) }
+        guard let peer = peers[claim.peer], claim.refusal == nil else { return }
+        // A place that was another's may have become this peer's.
+        if news.isNewPlace, peer.answered(claim.endpoint.place) == nil { peers[claim.peer]?.marks[claim.endpoint.place] = nil }
+        guard peer.trust != .blocked else { return }
+        guard !peer.hasSession else { return checkStarts(of: claim.peer) }
+        switch peer.presence {
+        case .unproven where news.isNewPlace || news.isNewStart:
+            requestAnnounced(claim.peer, as: peer.trust == .trusted ? .trusted : .newcomer)
+        case .verified where news.isNewStart:
+            requestAnnounced(claim.peer, as: peer.trust == .trusted ? .trusted : .lost)
+        case .away where news.isNewPlace || news.isNewStart || news.isNewRecord:
+            requestAnnounced(claim.peer, as: peer.trust == .trusted ? .trusted : .newcomer)
+        case .unproven, .verified, .away: break
+        }
+    }
+
+    private mutating func requestAnnounced(_ id: PeerID, as urgency: ProbeQueue.Urgency) {
+        requestAnnounced(.peer(id), of: id, as: urgency)
+    }
+
+    /// As far as the peer's allowance goes: whoever announces things in its name decides no more than that.
+    private mutating func requestAnnounced(_ target: ProbeTarget, of id: PeerID, as urgency: ProbeQueue.Urgency) {
+        let instant = schedules[.peer(id), default: ProbeSchedule()].announcedInstant(now: now)
+        guard !queue.holds(target) else { return queue.enqueue(target, as: urgency) }
+        if let nextAt = schedules[target]?.nextAt, nextAt <= instant { return }
+        if schedules[target]?.running != nil, instant > now { return }
+        schedules[.peer(id)]?.allowance -= 1
+        request(target, at: instant, as: urgency)
+    }
+
+    /// Announced starts of a peer that has a session with another start: each is dialled once, to tell a restart or a second machine
+    /// from what is merely left over.
+    mutating func checkStarts(of id: PeerID) {
+        guard let peer = peers[id], peer.hasSession, peer.trust != .blocked else { return }
+        for record in peer.records {
+            guard let claim = records[record]?.claim, let boot = claim.boot, claim.refusal == nil else { continue }
+            guard boot != peer.boot, peer.sessions[boot] == nil, !peer.isFormer(boot) else { continue }
+            let target = ProbeTarget.start(id, boot)
+            guard schedules[target] == nil else { continue }
+            requestAnnounced(target, of: id, as: peer.trust == .trusted ? .trusted : .newcomer)
+        }
+    }
+
+    /// The same, also for those that were dialled before.
+    mutating func checkStartsAnew(of id: PeerID) {
+        for boot in Set(peers[id]?.records.compactMap { records[$0]?.claim?.boot } ?? []) {
+            cancel(.start(id, boot))
+            schedules[.start(id, boot)] = nil
+        }
+        peers[id]?.disprovedBoots = []
+        checkStarts(of: id)
+    }
+
+    private mutating func checkOwnStart(_ claim: DirectoryRecord.Claim) {
+        guard let boot = claim.boot, boot != self.boot, claim.refusal == nil else { return }
+        guard !ownElsewhere.contains(boot), !ownDisproved.contains(boot), schedules[.start(own, boot)] == nil else { return }
+        requestAnnounced(.start(own, boot), of: own, as: .newcomer)
+    }
+
+    mutating func interfacesChanged(_ interfaces: [InterfaceAddress]) {
+        guard interfaces != self.interfaces else { return }
+        let isFirst = self.interfaces.isEmpty
+        self.interfaces = interfaces
+        policy = DialPolicy(interfaces)
+        for (record, present) in records {
+            if let resolution = present.resolution { judge(record, resolution) }
+        }
+        if !isFirst { probeEverybody() }
+    }
+
+    // MARK: - Resolvers
+
+    /// A resolver is wanted while its record may still tell something: until its peer has a session with the very start it announces.
+    mutating func wantResolver(_ record: Record) {
+        guard let present = records[record] else { return }
+        if let claim = present.claim, isSettled(claim) {
+            if turns.dismiss(record) { outputs.append(.closeResolver(record)) }
+        } else {
+            turns.want(record, isTrusted: isTrusted(record, present.claim))
+        }
+    }
+
+    private func isSettled(_ claim: DirectoryRecord.Claim) -> Bool {
+        if claim.peer == own { return claim.boot == boot }
+        guard let peer = peers[claim.peer], peer.hasSession else { return false }
+        return claim.boot.map { peer.sessions[$0] != nil } ?? true
+    }
+
+    private func isTrusted(_ record: Record, _ claim: DirectoryRecord.Claim?) -> Bool {
+        if let claim { return peers[claim.peer]?.trust == .trusted }
+        guard !trustedHints.isEmpty else { return false }
+        let tail = record.key.name.utf8.suffix(10)
+        guard tail.first == UInt8(ascii: "["), tail.last == UInt8(ascii: "]") else { return false }
+        let digits = tail.dropFirst().dropLast().map { (0x61...0x66).contains($0) ? $0 - 0x20 : $0 }
+        return trustedHints[String(decoding: digits, as: UTF8.self)] != nil
+    }
+
+    mutating func turnResolvers() {
+        for action in turns.advance(now: now) {
+            switch action {
+            case .open(let record): outputs.append(.openResolver(record))
+            case .close(let record): outputs.append(.closeResolver(record))
+            }
+        }
+    }
+}

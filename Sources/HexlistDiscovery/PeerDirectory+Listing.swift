@@ -1,0 +1,217 @@
+public import HexlistModel
+
+// What the directory shows.
+extension PeerDirectory {
+    /// Whether a peer is listed as `verified` now.
+    public func isVerified(_ id: PeerID) -> Bool { peers[id]?.isListed ?? false }
+
+    /// Where a peer can be dialled: what answered last first, then what was saved, then what is announced inside an own network, then
+    /// the rest; last what did not answer, or proved another identity.
+    public func endpoints(of id: PeerID) -> [Endpoint] {
+        guard let peer = peers[id] else { return [] }
+        var found: [Endpoint.Place: (endpoint: Endpoint, number: UInt64)] = [:]
+        for record in peer.records {
+            guard let present = records[record], let claim = present.claim, claim.refusal == nil else { continue }
+            let place = claim.endpoint.place
+            if let other = found[place], other.number > present.number { continue }
+            found[place] = (claim.endpoint, present.number)
+        }
+        for (index, endpoint) in peer.saved.enumerated() {
+            // The order they are saved in, as the newest of all.
+            let number = UInt64.max - UInt64(index)
+            let announced = found[endpoint.place]
+            found[endpoint.place] = (endpoint.via == .static ? endpoint : announced?.endpoint ?? endpoint, number)
+        }
+        let ranked = found.values.map { (rank: rank($0.endpoint, $0.number, peer), endpoint: $0.endpoint) }
+        return ranked.sorted { $0.rank < $1.rank }.map(\.endpoint)
+    }
+
+    private func rank(_ endpoint: Endpoint, _ number: UInt64, _ peer: DirectoryPeer) -> EndpointRank {
+        switch peer.marks[endpoint.place] {
+        case .answered(_, let instant)?: return EndpointRank(tier: 0, age: now - instant, number: number)
+        case .silent(let instant)?: return EndpointRank(tier: 4, age: .zero - (now - instant), number: number)
+        case .impostor?, .own?: return EndpointRank(tier: 5, age: .zero, number: number)
+        case nil: break
+        }
+        guard endpoint.via == .mdns else { return EndpointRank(tier: 1, age: .zero, number: number) }
+        let address = endpoint.host.split(separator: "%").first.flatMap { IPAddress(String($0)) }
+        let isNear = address.map(policy.isOnOwnNetwork) ?? false
+        return EndpointRank(tier: isNear ? 2 : 3, age: .zero, number: number)
+    }
+
+    /// Every peer and every ghost: verified ones by name, then those away, then ghosts.
+    public func listing() -> [DirectoryRow] {
+        var rows: [DirectoryRow] = []
+        for peer in peers.values { rows += self.rows(of: peer) }
+        rows += ownRows()
+        rows += addressRows()
+        let nameless = records.filter { $0.value.claim == nil }
+        for (key, group) in Dictionary(grouping: nameless.keys, by: \.key) {
+            // What is unusable says more than what is not resolved.
+            let verdicts = group.compactMap { verdict($0) }
+            guard let told = verdicts.first(where: { $0.reason == .invalid }) ?? verdicts.first, let reason = told.reason else { continue }
+            let why = told.text(heard: wording(group))
+            rows.append(ghostRow(nil, name: PeerName.display(instance: key.name), reason, why, []))
+        }
+        // Keys are made once a row, not once a comparison.
+        let keyed = rows.map { (key: $0.orderKey, row: $0) }
+        return keyed.sorted { $0.key.lexicographicallyPrecedes($1.key) }.map(\.row)
+    }
+
+    // MARK: - Rows
+
+    private func rows(of peer: DirectoryPeer) -> [DirectoryRow] {
+        var row = DirectoryRow(
+            peer: peer.id, name: name(of: peer), state: .ghost, reason: nil, why: "", endpoints: places(of: peer),
+            lastSeen: peer.lastSeen, boot: peer.boot, version: peer.version, hasSession: peer.hasSession)
+        guard peer.conflictUntil == nil else {
+            row.reason = .conflict
+            row.why = Verdict.conflict.text(heard: "")
+            return [row]
+        }
+        switch peer.presence {
+        case .verified:
+            row.state = .verified
+            row.why = peer.hasSession ? "has a session with this machine" : "answered when it was last asked"
+        case .away(let absence):
+            row.state = .away
+            row.why = absence.text
+        case .unproven: return unprovenRow(peer, row).map { [$0] } ?? []
+        }
+        return [row] + foldedRows(of: peer)
+    }
+
+    /// One row for all that claim a UUID nobody proved: the one that says most.
+    private func unprovenRow(_ peer: DirectoryPeer, _ row: DirectoryRow) -> DirectoryRow? {
+        let announcing = peer.records.sorted(by: Record.inOrder)
+        let verdicts = announcing.compactMap { verdict($0) }
+        guard let told = verdicts.max(by: { ($0.reason?.weight ?? 0) < ($1.reason?.weight ?? 0) }) else { return nil }
+        let claims = announcing.compactMap { records[$0]?.claim }
+        var row = row
+        row.reason = told.reason
+        row.why = told.text(heard: wording(announcing.filter { verdict($0)?.reason == told.reason }))
+        row.boot = claims.lazy.compactMap(\.boot).first
+        row.version = claims.lazy.compactMap(\.version).first
+        return row
+    }
+
+    /// The ghosts of a peer that has a row: one for each instance and reason.
+    private func foldedRows(of peer: DirectoryPeer) -> [DirectoryRow] {
+        let announcing = peer.records.sorted(by: Record.inOrder)
+        let fitting = announcing.filter { verdict($0) == .fits }
+        // The announcement the peer is listed through: where it answered last, else the first.
+        let main = fitting.reduce(fitting.first) { best, record in
+            guard let answer = answered(peer, record) else { return best }
+            guard let before = best.flatMap({ answered(peer, $0) }) else { return record }
+            return answer > before ? record : best
+        }
+        var rows: [DirectoryRow] = []
+        let duplicates = fitting.filter { $0 != main }
+        for (key, group) in Dictionary(grouping: duplicates, by: \.key) {
+            guard let main else { continue }
+            let through = main.key == key ? "listed through \(wording([main]))" : "listed as \(main.key.name)"
+            let why = "announced on \(wording(group)) too, already \(through)"
+            rows.append(ghostRow(peer.id, name: PeerName.display(instance: key.name), .duplicate, why, places(group)))
+        }
+        return rows + ghostRows(announcing.filter { verdict($0) != .fits }, of: peer.id)
+    }
+
+    /// One row for each instance and reason.
+    private func ghostRows(_ announcing: [Record], of peer: PeerID) -> [DirectoryRow] {
+        var rows: [DirectoryRow] = []
+        for (key, group) in Dictionary(grouping: announcing, by: \.key) {
+            for (reason, group) in Dictionary(grouping: group, by: { verdict($0)?.reason }) {
+                guard let reason, let told = group.first.flatMap({ verdict($0) }) else { continue }
+                let why = told.text(heard: wording(group))
+                rows.append(ghostRow(peer, name: PeerName.display(instance: key.name), reason, why, places(group)))
+            }
+        }
+        return rows
+    }
+
+    private func ownRows() -> [DirectoryRow] {
+        var rows = ghostRows(ownRecords.sorted(by: Record.inOrder), of: own)
+        if ownConflictUntil != nil, !rows.contains(where: { $0.reason == .conflict }) {
+            rows.append(ghostRow(own, name: own.shortID, .conflict, Verdict.ownClone.text(heard: ""), []))
+        }
+        return rows
+    }
+
+    private func addressRows() -> [DirectoryRow] {
+        addresses.compactMap { address, state in
+            guard state.peer == nil else { return nil }
+            let places = [DirectoryRow.Place(endpoint: address.endpoint, lastOK: nil)]
+            if state.isOwn {
+                return ghostRow(own, name: address.description, .self, "this configured address is this machine", places)
+            }
+            guard let failure = state.failure else {
+                return ghostRow(nil, name: address.description, .unverified, "configured, being asked who it is", places)
+            }
+            return ghostRow(nil, name: address.description, .stale, "configured, but \(failure.text)", places)
+        }
+    }
+
+    private func ghostRow(
+        _ peer: PeerID?, name: String, _ reason: GhostReason, _ why: String, _ places: [DirectoryRow.Place]
+    ) -> DirectoryRow {
+        DirectoryRow(
+            peer: peer, name: name, state: .ghost, reason: reason, why: why, endpoints: places, lastSeen: nil, boot: nil,
+            version: nil, hasSession: false)
+    }
+
+    private func name(of peer: DirectoryPeer) -> String {
+        if let name = peer.name, !name.isEmpty { return name }
+        let newest = peer.records.max { (records[$0]?.number ?? 0) < (records[$1]?.number ?? 0) }
+        return newest.map { PeerName.display(instance: $0.key.name) } ?? peer.id.shortID
+    }
+
+    private func places(of peer: DirectoryPeer) -> [DirectoryRow.Place] {
+        let dialable = endpoints(of: peer.id).map { DirectoryRow.Place(endpoint: $0, lastOK: peer.answered($0.place)) }
+        return dialable + (peer.inbound.map { [DirectoryRow.Place(endpoint: $0, lastOK: nil)] } ?? [])
+    }
+
+    private func places(_ group: [Record]) -> [DirectoryRow.Place] {
+        var seen: Set<Endpoint.Place> = []
+        return group.sorted(by: Record.inOrder).compactMap { record in
+            guard let endpoint = records[record]?.claim?.endpoint, seen.insert(endpoint.place).inserted else { return nil }
+            return DirectoryRow.Place(endpoint: endpoint, lastOK: nil)
+        }
+    }
+
+    private func answered(_ peer: DirectoryPeer, _ record: Record) -> Instant? {
+        records[record]?.claim.flatMap { peer.answered($0.endpoint.place) }
+    }
+}
+
+/// What comes first when a peer is dialled.
+private struct EndpointRank: Comparable {
+    /// 0 answered, 1 saved, 2 announced inside an own network, 3 announced elsewhere, 4 silent, 5 another's.
+    var tier: Int
+    var age: Duration
+    /// The newest first.
+    var number: UInt64
+
+    static func < (left: EndpointRank, right: EndpointRank) -> Bool {
+        (left.tier, left.age, right.number) < (right.tier, right.age, left.number)
+    }
+}
+
+extension DirectoryRow {
+    /// Bytes that order rows: by state, then name, UUID, reason and text.
+    fileprivate var orderKey: [UInt8] {
+        let state: UInt8 =
+            switch self.state {
+            case .verified: 0
+            case .away: 1
+            case .ghost: 2
+            }
+        var key = [state]
+        key.reserveCapacity(name.utf8.count + why.utf8.count + 32)
+        key += name.utf8
+        key.append(0)
+        key += peer?.uuid.bytes ?? []
+        key += (reason?.rawValue ?? "").utf8
+        key += why.utf8
+        return key
+    }
+}

@@ -1,0 +1,345 @@
+import HexlistModel
+
+// Who is probed when, and what comes of it.
+extension PeerDirectory {
+    // MARK: - Asking for probes
+
+    /// Asks for a probe no later than `instant`. One that is under way is repeated when it fails.
+    mutating func request(_ target: ProbeTarget, at instant: Instant, as urgency: ProbeQueue.Urgency) {
+        let schedule = schedules[target] ?? ProbeSchedule()
+        guard schedule.running == nil else {
+            if instant <= now { schedules[target]?.again = true }
+            return
+        }
+        if queue.holds(target) {
+            queue.enqueue(target, as: urgency)
+        } else if let nextAt = schedule.nextAt, nextAt <= instant {
+            return
+        } else {
+            reschedule(target, at: instant, as: urgency)
+        }
+    }
+
+    /// Sets when a target is probed next, whatever was set before.
+    mutating func reschedule(_ target: ProbeTarget, at instant: Instant, as urgency: ProbeQueue.Urgency) {
+        cancel(target)
+        var schedule = schedules[target] ?? ProbeSchedule()
+        schedule.urgency = urgency
+        if schedule.running != nil {
+            schedule.again = instant <= now
+        } else if instant <= now {
+            queue.enqueue(target, as: urgency)
+        } else {
+            schedule.nextAt = instant
+            timers.push(.probe(target), at: instant)
+        }
+        schedules[target] = schedule
+    }
+
+    /// Nothing is going to happen by itself; a probe under way ends as it ends.
+    mutating func cancel(_ target: ProbeTarget) {
+        queue.remove(target)
+        schedules[target]?.nextAt = nil
+        schedules[target]?.again = false
+    }
+
+    /// Waking up, and other networks: whoever has no session is asked at once, as the budget allows.
+    mutating func probeEverybody() {
+        for (id, peer) in peers where peer.mayBeProbed {
+            guard !endpoints(of: id).isEmpty else { continue }
+            schedules[.peer(id)]?.failures = 0
+            let urgency: ProbeQueue.Urgency =
+                switch peer.presence {
+                case _ where peer.trust == .trusted: .trusted
+                case .verified: .lost
+                case .away: .routine
+                case .unproven: .retry
+                }
+            request(.peer(id), at: now, as: urgency)
+        }
+        for (address, state) in addresses where state.peer == nil {
+            schedules[.address(address)]?.failures = 0
+            request(.address(address), at: now, as: .routine)
+        }
+    }
+
+    mutating func staticPeers(_ configured: [StaticAddress]) {
+        let wanted = Set(configured.prefix(DirectoryLimits.addresses))
+        for (address, state) in addresses where !wanted.contains(address) {
+            addresses[address] = nil
+            cancel(.address(address))
+            schedules[.address(address)] = nil
+            guard let id = state.peer else { continue }
+            peers[id]?.saved.removeAll { $0.place == address.endpoint.place && $0.via == .static }
+        }
+        for address in wanted where addresses[address] == nil {
+            addresses[address] = DirectoryAddress()
+            request(.address(address), at: now, as: .routine)
+        }
+    }
+
+    // MARK: - Beginning
+
+    mutating func beginProbes() {
+        while running.count < limits.concurrentProbes, let target = queue.next(now: now) {
+            let endpoints = endpointsToProbe(target)
+            guard !endpoints.isEmpty else {
+                queue.refund()
+                if isWanted(target) { failed(target, .noAnswer) }
+                continue
+            }
+            lastProbe += 1
+            let probe = ProbeID(number: lastProbe)
+            let deadline = now + DirectoryTimes.probe
+            running[probe] = RunningProbe(target: target, endpoints: endpoints, deadline: deadline)
+            timers.push(.probeTimeout(probe), at: deadline)
+            schedules[target, default: ProbeSchedule()].running = probe
+            schedules[target]?.nextAt = nil
+            schedules[target]?.again = false
+            outputs.append(.probe(probe, endpoints, expecting: target.expected))
+        }
+    }
+
+    /// Whether what a target asks is still asked: time has passed since it stood in line.
+    private func isWanted(_ target: ProbeTarget) -> Bool {
+        switch target {
+        case .peer(let id): peers[id]?.mayBeProbed ?? false
+        case .start(own, let boot): !ownElsewhere.contains(boot)
+        case .start(let id, let boot): peers[id].map { $0.hasSession && $0.sessions[boot] == nil } ?? false
+        case .address(let address): addresses[address].map { $0.peer == nil } ?? false
+        }
+    }
+
+    private func endpointsToProbe(_ target: ProbeTarget) -> [Endpoint] {
+        guard isWanted(target) else { return [] }
+        switch target {
+        case .peer(let id):
+            guard let peer = peers[id] else { return [] }
+            let all = endpoints(of: id)
+            let good = all.filter { peer.marks[$0.place]?.isGood ?? true }
+            // Places that proved another identity are asked only where there is no other, and every third time: addresses move.
+            let asksAll = good.isEmpty || (schedules[target]?.failures ?? 0) % 3 == 2
+            return Array((asksAll ? all : good).prefix(DirectoryLimits.endpointsPerProbe))
+        case .start(let id, let boot):
+            let claiming = id == own ? ownRecords : peers[id]?.records ?? []
+            let claims = claiming.sorted(by: Record.inOrder).compactMap { records[$0]?.claim }
+            var places: Set<Endpoint.Place> = []
+            let announced = claims.filter { $0.boot == boot && $0.refusal == nil && places.insert($0.endpoint.place).inserted }
+            return announced.prefix(DirectoryLimits.endpointsPerProbe).map(\.endpoint)
+        case .address(let address): return [address.endpoint]
+        }
+    }
+
+    // MARK: - Endings
+
+    mutating func probeEnded(_ probe: ProbeID, _ result: ProbeResult) {
+        guard let ended = running.removeValue(forKey: probe) else { return }
+        let target = ended.target
+        guard schedules[target]?.running == probe else { return proveAnyway(target, result) }
+        schedules[target]?.running = nil
+        switch result {
+        case .refused, .noAnswer, .failed:
+            if let id = target.expected { peers[id]?.silent(ended.endpoints, at: now) }
+        case .proved, .otherIdentity, .ownIdentity: break
+        }
+        switch result {
+        case .proved(let id, let boot, let endpoint): answered(target, by: id, boot, at: endpoint)
+        case .refused: failed(target, .refused)
+        case .noAnswer: failed(target, .noAnswer)
+        case .failed(let text): failed(target, .failed(PeerName.cut(text, bytes: DirectoryLimits.textBytes)))
+        case .otherIdentity(let id, let endpoint): answeredWrongly(target, .impostor(id), at: endpoint)
+        case .ownIdentity(let sameBoot, let endpoint):
+            if !sameBoot { ownAnswered(target) }
+            answeredWrongly(target, .own, at: endpoint)
+        }
+    }
+
+    /// What it was for is gone; a proof still counts for whom it names.
+    private mutating func proveAnyway(_ target: ProbeTarget, _ result: ProbeResult) {
+        switch result {
+        case .proved(let id, let boot, _): proved(id, boot)
+        case .refused, .noAnswer, .failed, .otherIdentity, .ownIdentity: break
+        }
+    }
+
+    private mutating func answered(_ target: ProbeTarget, by id: PeerID, _ boot: BootNonce, at endpoint: Endpoint) {
+        if let expected = target.expected, expected != id { return answeredWrongly(target, .impostor(id), at: endpoint) }
+        guard id != own, enter(id, isProven: true) else { return }
+        peers[id]?.mark(endpoint.place, .answered(boot, at: now))
+        peers[id]?.leaveFormerPorts(endpoint, boot)
+        peers[id]?.save(endpoint)
+        proved(id, boot)
+        schedules[target]?.again = false
+        switch target {
+        case .peer: break
+        case .start(_, let announced):
+            if announced != boot { peers[id]?.disproved(announced) }
+        case .address(let address):
+            addresses[address] = DirectoryAddress(peer: id)
+            schedules[target]?.failures = 0
+        }
+        guard let peer = peers[id], !peer.hasSession else { return }
+        schedules[.peer(id), default: ProbeSchedule()].failures = 0
+        reschedule(.peer(id), at: now + reverifyInterval(), as: .routine)
+    }
+
+    /// Something proved an identity, but not the one that was asked for.
+    private mutating func answeredWrongly(_ target: ProbeTarget, _ mark: DirectoryPeer.Mark, at endpoint: Endpoint) {
+        switch target {
+        case .peer(let id):
+            guard let peer = peers[id] else { return }
+            let isNews = peer.marks[endpoint.place] != mark
+            peers[id]?.mark(endpoint.place, mark)
+            touchedPeers.insert(id)
+            releaseAddress(endpoint, from: id)
+            let isLeft = endpoints(of: id).contains { peers[id]?.marks[$0.place].map(\.isGood) ?? true }
+            if isLeft, isNews, peer.mayBeProbed {
+                reschedule(target, at: now, as: schedules[target]?.urgency ?? .retry)
+            } else {
+                failed(target, .noAnswer)
+            }
+        case .start(let id, _):
+            peers[id]?.mark(endpoint.place, mark)
+            failed(target, .noAnswer)
+        case .address(let address):
+            addresses[address]?.isOwn = mark == .own
+            failed(target, .noAnswer)
+        }
+    }
+
+    /// A configured address where another identity answers now is asked anew who it is.
+    private mutating func releaseAddress(_ endpoint: Endpoint, from id: PeerID) {
+        let address = StaticAddress(host: endpoint.host, port: endpoint.port)
+        guard addresses[address]?.peer == id else { return }
+        addresses[address] = DirectoryAddress()
+        peers[id]?.saved.removeAll { $0.place == endpoint.place }
+        request(.address(address), at: now, as: .routine)
+    }
+
+    /// The own UUID was proved by another start of it: a clone of this machine's identity.
+    private mutating func ownAnswered(_ target: ProbeTarget) {
+        switch target {
+        case .start(own, let boot): ownConflictShown(by: boot)
+        case .start, .peer, .address: ownConflictShown(by: nil)  // which start it was is not said
+        }
+    }
+
+    private mutating func failed(_ target: ProbeTarget, _ failure: DirectoryPeer.Failure) {
+        let again = schedules[target]?.again ?? false
+        schedules[target]?.again = false
+        schedules[target, default: ProbeSchedule()].failures += 1
+        let failures = schedules[target]?.failures ?? 1
+        switch target {
+        case .peer(let id): peerFailed(id, failure, failures: failures, again: again)
+        case .start(own, let boot):
+            if !ownElsewhere.contains(boot) { ownDisproved.insert(boot) }
+            touchedRecords.formUnion(ownRecords)
+        case .start(let id, let boot):
+            peers[id]?.disproved(boot)
+            touchedPeers.insert(id)
+        case .address(let address):
+            guard addresses[address] != nil else { return }
+            addresses[address]?.failure = failure
+            reschedule(target, at: again ? now : now + DirectoryTimes.backoff(failures: failures), as: .routine)
+        }
+    }
+
+    private mutating func peerFailed(_ id: PeerID, _ failure: DirectoryPeer.Failure, failures: Int, again: Bool) {
+        guard let peer = peers[id], peer.mayBeProbed else { return }  // a session speaks for itself
+        touchedPeers.insert(id)
+        let isWithdrawn = peer.records.isEmpty && peer.wasWithdrawn
+        switch peer.presence {
+        case .verified where again:
+            peers[id]?.failure = failure
+            reschedule(.peer(id), at: now, as: peer.trust == .trusted ? .trusted : .lost)
+        case .verified where peer.failure == nil && failure != .refused && !isWithdrawn:
+            peers[id]?.failure = failure
+            reschedule(.peer(id), at: now + DirectoryTimes.recheck, as: peer.trust == .trusted ? .trusted : .lost)
+        case .verified:
+            becomesAway(id, failure.absence)
+        case .unproven, .away:
+            if !peer.isProven { peers[id]?.failure = failure }
+            if peer.isAway, peer.presence != .away(.saidShutdown) { peers[id]?.presence = .away(failure.absence) }
+            if again {
+                reschedule(.peer(id), at: now, as: retryUrgency(peer))
+            } else if isWorthRetrying(peer, failures: failures) {
+                reschedule(.peer(id), at: now + DirectoryTimes.backoff(failures: failures), as: retryUrgency(peer))
+            }
+        }
+    }
+
+    /// What is announced or configured is looked for as long as it is; a trusted peer for ever; a stranger that is not announced
+    /// any more about 10 minutes. What has no endpoint waits for one.
+    func isWorthRetrying(_ peer: DirectoryPeer, failures: Int) -> Bool {
+        guard !endpoints(of: peer.id).isEmpty else { return false }
+        guard peer.records.isEmpty, !peer.hasStaticEndpoint, peer.trust != .trusted else { return true }
+        return peer.isProven && failures < DirectoryTimes.strangerPatience
+    }
+
+    func retryUrgency(_ peer: DirectoryPeer) -> ProbeQueue.Urgency {
+        peer.trust == .trusted || peer.hasStaticEndpoint ? .routine : .retry
+    }
+
+    // MARK: - Time
+
+    mutating func fireTimers() {
+        while let first = timers.first, first.at <= now {
+            _ = timers.popFirst()
+            guard isMeant(first.key, at: first.at) else { continue }
+            switch first.key {
+            case .probe(let target):
+                schedules[target]?.nextAt = nil
+                queue.enqueue(target, as: schedules[target]?.urgency ?? .retry)
+            case .probeTimeout(let probe): probeEnded(probe, .noAnswer)
+            case .forget(let id): drop(id)
+            case .conflict(let id):
+                peers[id]?.conflictUntil = nil
+                peers[id]?.formerBoots = []
+                touchedPeers.insert(id)
+                checkStartsAnew(of: id)
+            case .ownConflict:
+                ownConflictUntil = nil
+                ownElsewhere = []
+                ownRecords.forEach { touchedRecords.insert($0) }
+            }
+        }
+    }
+
+    private func isMeant(_ timer: DirectoryTimer, at instant: Instant) -> Bool {
+        switch timer {
+        case .probe(let target): schedules[target]?.nextAt == instant
+        case .probeTimeout(let probe): running[probe]?.deadline == instant
+        case .forget(let id): peers[id]?.forgetAt == instant
+        case .conflict(let id): peers[id]?.conflictUntil == instant
+        case .ownConflict: ownConflictUntil == instant
+        }
+    }
+
+    /// Takes away deadlines nobody means any more: those at the top, so that they wake nobody, and all once they are the most.
+    mutating func tidyTimers() {
+        while let first = timers.first, !isMeant(first.key, at: first.at) { _ = timers.popFirst() }
+        guard timers.count > 2 * (schedules.count + peers.count + running.count) + 1_024 else { return }
+        var kept = timers
+        kept.keep { isMeant($1, at: $0) }
+        timers = kept
+    }
+}
+
+extension ProbeTarget {
+    /// Who has to answer; `nil` where anybody may.
+    var expected: PeerID? {
+        switch self {
+        case .peer(let id), .start(let id, _): id
+        case .address: nil
+        }
+    }
+}
+
+extension DirectoryPeer.Mark {
+    var isGood: Bool {
+        switch self {
+        case .answered, .silent: true
+        case .impostor, .own: false
+        }
+    }
+}

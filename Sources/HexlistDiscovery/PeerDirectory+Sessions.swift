@@ -1,0 +1,111 @@
+import HexlistModel
+
+// What sessions prove, and what their end means.
+extension PeerDirectory {
+    mutating func sessionUp(_ session: SessionInfo) {
+        let id = session.peer
+        guard id != own, enter(id, isProven: true), var peer = peers[id] else { return }
+        peer.sessions[session.boot, default: 0] += 1
+        peer.saidShutdown = false
+        peer.name = PeerName.cut(session.name, bytes: DirectoryLimits.nameBytes)
+        peer.version = session.version.map { PeerName.cut($0, bytes: DirectoryLimits.versionBytes) } ?? peer.version
+        if let endpoint = session.endpoint {
+            if endpoint.via == .inbound {
+                peer.inbound = endpoint
+            } else {
+                peer.mark(endpoint.place, .answered(session.boot, at: now))
+                peer.leaveFormerPorts(endpoint, session.boot)
+                peer.save(endpoint)
+            }
+        }
+        peers[id] = peer
+        proved(id, session.boot)
+        cancel(.peer(id))
+        schedules[.peer(id)]?.failures = 0
+        for record in peer.records { wantResolver(record) }
+        checkStarts(of: id)
+    }
+
+    /// A Hello proved this peer and this start of it.
+    mutating func proved(_ id: PeerID, _ boot: BootNonce) {
+        guard var peer = peers[id] else { return }
+        let isSecondMachine = peer.proved(boot)
+        if !peer.hasSession, peer.trust == .blocked { peer.presence = .away(.blocked) } else { peer.presence = .verified }
+        peer.failure = nil
+        peer.wasWithdrawn = false
+        peer.lastSeen = now
+        peer.forgetAt = nil
+        peers[id] = peer
+        touchedPeers.insert(id)
+        if isSecondMachine { conflictShown(id) }
+    }
+
+    mutating func sessionDown(_ session: SessionInfo, _ end: SessionEnd) {
+        let id = session.peer
+        guard var peer = peers[id], let count = peer.sessions[session.boot] else { return }
+        peer.sessions[session.boot] = count > 1 ? count - 1 : nil
+        peer.lastSeen = now
+        peer.saidShutdown = peer.saidShutdown || end == .shutdown && session.boot == peer.boot
+        if !peer.hasSession { peer.inbound = nil }
+        peers[id] = peer
+        touchedPeers.insert(id)
+        if end == .conflict { conflictShown(id) }
+        guard !peer.hasSession else { return }
+        for record in peer.records { wantResolver(record) }
+
+        guard peer.trust != .blocked else {
+            peers[id]?.presence = .away(.blocked)
+            return
+        }
+        guard !peer.saidShutdown else { return becomesAway(id, .saidShutdown) }
+        switch end {
+        case .lost:
+            reschedule(.peer(id), at: now, as: peer.trust == .trusted ? .trusted : .lost)
+        case .shutdown, .idle, .conflict, .other:
+            reschedule(.peer(id), at: now + reverifyInterval(), as: .routine)
+        }
+    }
+
+    mutating func becomesAway(_ id: PeerID, _ absence: DirectoryPeer.Absence) {
+        guard let peer = peers[id] else { return }
+        touchedPeers.insert(id)
+        peers[id]?.presence = .away(absence)
+        peers[id]?.failure = nil
+        // Not a failure of the peer's yet: the first of the row of probes that look for it.
+        schedules[.peer(id), default: ProbeSchedule()].failures = 1
+        if isWorthRetrying(peer, failures: 1) {
+            reschedule(.peer(id), at: now + DirectoryTimes.backoff(failures: 1), as: retryUrgency(peer))
+        } else {
+            cancel(.peer(id))
+        }
+    }
+
+    /// Two starts of one UUID were proved while both live.
+    private mutating func conflictShown(_ id: PeerID) {
+        let until = now + DirectoryTimes.conflict
+        peers[id]?.conflictUntil = until
+        touchedPeers.insert(id)
+        timers.push(.conflict(id), at: until)
+    }
+
+    /// Another start of the own UUID was proved: a copy of this machine's identity lives elsewhere.
+    mutating func ownConflictShown(by boot: BootNonce?) {
+        guard boot != self.boot else { return }
+        if let boot, ownElsewhere.count < DirectoryLimits.formerBoots { ownElsewhere.insert(boot) }
+        let until = now + DirectoryTimes.conflict
+        ownConflictUntil = until
+        timers.push(.ownConflict, at: until)
+        touchedRecords.formUnion(ownRecords)
+    }
+
+    /// The routine's interval: long enough that all verified peers without a session cost no more than the budget, and a tenth
+    /// more or less so that they spread out.
+    mutating func reverifyInterval() -> Duration {
+        let interval = max(DirectoryTimes.reverify, DirectoryTimes.reverifyPerPeer * unattended.count)
+        // xorshift64, seeded with the boot nonce: spread, nothing more.
+        random ^= random << 13
+        random ^= random >> 7
+        random ^= random << 17
+        return interval + interval / 10_000 * Int(random % 1_000)
+    }
+}

@@ -1,0 +1,159 @@
+import HexlistModel
+
+/// What one announcement comes to.
+enum Verdict: Sendable, Equatable {
+    /// It is of the peer that has a row: the announcement that peer is listed through, or one more of it.
+    case fits
+    case unresolved
+    case unresolvable(String)
+    case unusable(String)
+    /// This machine's own.
+    case own
+    /// The own UUID from another start; `isDisproved` once nobody proved it there.
+    case ownOtherStart(isDisproved: Bool)
+    /// The own UUID, proved by another start.
+    case ownClone
+    case conflict
+    /// Another identity was proved at its endpoint.
+    case impostor(PeerID, Endpoint)
+    /// Another UUID, with an endpoint that is this machine.
+    case ownEndpoint(Endpoint)
+    case blocked
+    /// Nothing is known of it yet.
+    case asked
+    case failed(DirectoryPeer.Failure, Endpoint)
+    /// Of a start of the peer before its present one, or one nobody proves.
+    case formerStart
+    /// Of a start of the peer that is not its present one.
+    case otherStart
+
+    var reason: GhostReason? {
+        switch self {
+        case .fits: nil
+        case .own, .ownOtherStart, .ownEndpoint: .self
+        case .ownClone, .conflict: .conflict
+        case .unusable: .invalid
+        case .impostor: .impostor
+        case .unresolvable, .failed, .formerStart: .stale
+        case .unresolved, .blocked, .asked, .otherStart: .unverified
+        }
+    }
+
+    /// One sentence for people. `heard` is where it was heard: "eth0 over IPv4".
+    func text(heard: String) -> String {
+        switch self {
+        case .fits: "announced on \(heard)"
+        case .unresolved: "announced on \(heard), being resolved"
+        case .unresolvable(let text): "announced on \(heard), but its address is not found: \(text)"
+        case .unusable(let text): "its announcement is not usable: \(text)"
+        case .own: "this machine's own announcement, on \(heard)"
+        case .ownOtherStart(false): "announces this machine's UUID from another start, being asked"
+        case .ownOtherStart(true): "announces this machine's UUID from another start, where nobody proves it"
+        case .ownClone: "another machine proves this machine's UUID: one has a copy of the other's identity"
+        case .conflict: "two machines prove this UUID at once: one has a copy of the other's identity"
+        case .impostor(let other, let endpoint): "announced with this UUID, but \(endpoint) proves to be \(other)"
+        case .ownEndpoint(let endpoint): "announced with another UUID, but \(endpoint) is this machine"
+        case .blocked: "announced on \(heard); blocked here, so it is not asked"
+        case .asked: "announced on \(heard), being asked who it is"
+        case .failed(let failure, let endpoint): "announced on \(heard), but \(failure.text) (\(endpoint))"
+        case .formerStart: "announced on \(heard), but of an earlier start of this peer, or nobody proves it"
+        case .otherStart: "announced on \(heard) by another start of this peer, being asked"
+        }
+    }
+}
+
+extension PeerDirectory {
+    /// `nil` for a record that is not announced.
+    func verdict(_ record: Record) -> Verdict? {
+        guard let present = records[record] else { return nil }
+        switch present.content {
+        case .unresolved: return .unresolved
+        case .unresolvable(let text): return .unresolvable(text)
+        case .invalid(let text): return .unusable(text)
+        case .claim(let claim) where claim.peer == own: return ownVerdict(claim)
+        case .claim(let claim): return peers[claim.peer].map { verdict(claim, of: $0) } ?? .asked
+        }
+    }
+
+    private func ownVerdict(_ claim: DirectoryRecord.Claim) -> Verdict {
+        guard let boot = claim.boot, boot != self.boot else { return .own }
+        return ownElsewhere.contains(boot) ? .ownClone : .ownOtherStart(isDisproved: ownDisproved.contains(boot))
+    }
+
+    private func verdict(_ claim: DirectoryRecord.Claim, of peer: DirectoryPeer) -> Verdict {
+        guard peer.conflictUntil == nil else { return .conflict }
+        switch peer.marks[claim.endpoint.place] {
+        case .impostor(let other)?: return .impostor(other, claim.endpoint)
+        case .own?: return .ownEndpoint(claim.endpoint)
+        case .answered?, .silent?, nil: break
+        }
+        guard peer.isProven else {
+            if let refusal = claim.refusal { return .unusable(refusal) }
+            guard peer.trust != .blocked else { return .blocked }
+            return peer.failure.map { .failed($0, claim.endpoint) } ?? .asked
+        }
+        guard let boot = claim.boot, let proven = peer.boot, boot != proven, peer.sessions[boot] == nil else { return .fits }
+        if peer.isFormer(boot) || claim.refusal != nil { return .formerStart }
+        // Without a session it is asked among the peer's other endpoints.
+        return peer.hasSession ? .otherStart : .fits
+    }
+
+    /// "eth0 over IPv4 and IPv6, wlan0 over IPv4"; at most four interfaces are named.
+    func wording(_ announcing: [Record]) -> String {
+        var names: [String] = []
+        var versions: [String: Set<Bool>] = [:]
+        for record in announcing.sorted(by: Record.inOrder) {
+            let name = records[record]?.interfaceName ?? "interface \(record.interface)"
+            if versions[name] == nil { names.append(name) }
+            versions[name, default: []].insert(record.ipv6)
+        }
+        var parts = names.prefix(4).map { name in
+            switch versions[name] {
+            case [true]: "\(name) over IPv6"
+            case [false]: "\(name) over IPv4"
+            default: "\(name) over IPv4 and IPv6"
+            }
+        }
+        if names.count > 4 { parts.append("\(names.count - 4) more") }
+        return parts.joined(separator: ", ")
+    }
+}
+
+extension DirectoryPeer.Failure {
+    /// Follows "but".
+    var text: String {
+        switch self {
+        case .refused: "the connection is refused"
+        case .noAnswer: "nobody answers"
+        case .failed(let text): "it answers, but \(text)"
+        }
+    }
+}
+
+extension DirectoryPeer.Absence {
+    var text: String {
+        switch self {
+        case .notSeenYet: "not seen since this daemon started"
+        case .saidShutdown: "said that it is shutting down"
+        case .refused: "refuses the connection"
+        case .noAnswer: "does not answer"
+        case .blocked: "blocked here, so it is not asked"
+        case .failed(let text): "answers, but \(text)"
+        }
+    }
+}
+
+extension GhostReason {
+    /// Of several reasons for one UUID the weightiest is shown.
+    var weight: Int {
+        switch self {
+        case .duplicate: 0
+        case .self: 1
+        case .invalid: 2
+        case .stale: 3
+        case .unverified: 4
+        case .impostor: 5
+        case .conflict: 6
+        }
+    }
+}

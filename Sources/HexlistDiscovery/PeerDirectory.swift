@@ -1,0 +1,273 @@
+public import HexlistModel
+
+/// Announcements in, peers and ghosts out (Docs/Protocol.md, "Discovery"; the rules are those of "Peers and ghosts").
+///
+/// A state machine without IO: the caller hands in what happened and the present instant, and carries out what comes back, in
+/// order. It calls again at `nextDeadline`. An announcement may cause a probe; only a session's Hello changes what is known of a
+/// peer. Whatever a network says, it holds at most `limits.instances` announcements and about as many peers, has at most
+/// `limits.resolvers` resolvers open and begins at most `limits.probesPerSecond` probes a second lastingly.
+public struct PeerDirectory: Sendable {
+    typealias Instant = ContinuousClock.Instant
+
+    let own: PeerID
+    let boot: BootNonce
+    let limits: DirectoryLimits
+
+    var peers: [PeerID: DirectoryPeer] = [:]
+    var records: [Record: DirectoryRecord] = [:]
+    /// Records in the order they appeared; a place `records` does not confirm is skipped.
+    var arrivals = Fifo<Record>()
+    /// Records that claim the own UUID.
+    var ownRecords: Set<Record> = []
+    /// Other starts that proved the own UUID, and until when that is believed.
+    var ownElsewhere: Set<BootNonce> = []
+    var ownConflictUntil: Instant?
+    /// Numbers the contents of records.
+    var contents: UInt64 = 0
+    /// Starts of the own UUID that were dialled and did not answer as such.
+    var ownDisproved: Set<BootNonce> = []
+    var addresses: [StaticAddress: DirectoryAddress] = [:]
+    var policy = DialPolicy()
+    var interfaces: [InterfaceAddress] = []
+    /// The first 8 digits of trusted peers' UUIDs, as instance names carry them: a guess whose resolver to open first.
+    var trustedHints: [String: Int] = [:]
+
+    var schedules: [ProbeTarget: ProbeSchedule] = [:]
+    var running: [ProbeID: RunningProbe] = [:]
+    var lastProbe: UInt64 = 0
+    var queue: ProbeQueue
+    var turns: ResolverTurns
+    var timers = DeadlineQueue<DirectoryTimer>()
+    /// For spreading the routine.
+    var random: UInt64
+
+    /// What the outside was told, and what has to be compared with it at the end of this input.
+    var listed: Set<PeerID> = []
+    var unattended: Set<PeerID> = []
+    var reported: [InstanceKey: Set<GhostReason>] = [:]
+    var ghostAllowance = 16.0
+    var ghostAllowanceAt: Instant?
+    var touchedPeers: Set<PeerID> = []
+    var touchedRecords: Set<Record> = []
+    var outputs: [Output] = []
+    /// Never goes back.
+    var now: Instant
+
+    struct RunningProbe: Sendable {
+        var target: ProbeTarget
+        var endpoints: [Endpoint]
+        var deadline: Instant
+    }
+
+    /// - Parameters:
+    ///   - own: this node, which is never listed.
+    ///   - boot: this start of it; also the seed of what is spread over time.
+    public init(own: PeerID, boot: BootNonce, limits: DirectoryLimits = .init(), now: ContinuousClock.Instant = .now) {
+        self.own = own
+        self.boot = boot
+        self.limits = limits
+        self.now = now
+        queue = ProbeQueue(rate: limits.probesPerSecond, burst: limits.probeBurst)
+        turns = ResolverTurns(limit: limits.resolvers)
+        random = boot.value | 1
+    }
+
+    /// - Parameter now: an instant before an earlier call's is taken as that one.
+    /// - Returns: what to do, in this order.
+    public mutating func handle(_ input: Input, now: ContinuousClock.Instant) -> [Output] {
+        self.now = max(now, self.now)
+        apply(input)
+        fireTimers()
+        turnResolvers()
+        beginProbes()
+        reportChanges()
+        tidyTimers()
+        defer { outputs = [] }
+        return outputs
+    }
+
+    /// When to call `handle(.tick, now:)` next; `nil` when nothing is going to happen by itself.
+    public var nextDeadline: ContinuousClock.Instant? {
+        let permit = running.count < limits.concurrentProbes ? queue.nextPermit(now: now) : nil
+        return [timers.first?.at, turns.nextTurn, permit].compactMap { $0 }.min()
+    }
+
+    private mutating func apply(_ input: Input) {
+        switch input {
+        case .discovery(.appeared(let record, let interfaceName)): appeared(record, interfaceName: interfaceName)
+        case .discovery(.withdrawn(let record)): remove(record, isWithdrawn: true)
+        case .discovery(.resolved(let record, let resolution)): resolved(record, resolution)
+        case .discovery(.resolveFailed(let record, let text)): resolveFailed(record, text)
+        case .discovery(.backend(.running)), .discovery(.backend(.degraded)): break
+        case .discovery(.backend(.unavailable)):
+            for record in Array(records.keys) { remove(record, isWithdrawn: false) }
+        case .discovery(.interfaces(let interfaces)): interfacesChanged(interfaces)
+        case .sessionUp(let session): sessionUp(session)
+        case .sessionDown(let session, let end): sessionDown(session, end)
+        case .renamed(let peer, let name): peers[peer]?.name = PeerName.cut(name, bytes: DirectoryLimits.nameBytes)
+        case .probeEnded(let probe, let result): probeEnded(probe, result)
+        case .ownIdentityElsewhere(let boot): ownConflictShown(by: boot)
+        case .knownPeer(let known): knownPeer(known)
+        case .staticPeers(let addresses): staticPeers(addresses)
+        case .trustChanged(let peer, let trust): trustChanged(peer, trust)
+        case .forget(let peer): forget(peer)
+        case .tick: break
+        case .wake: probeEverybody()
+        }
+    }
+
+    // MARK: - Peers
+
+    /// Makes an entry for a peer that has none.
+    /// - Returns: whether it has one now; `false` only where every place is taken by peers that proved themselves.
+    mutating func enter(_ id: PeerID, isProven: Bool) -> Bool {
+        guard peers[id] == nil else { return true }
+        if peers.count >= limits.instances { makeRoom() }
+        guard peers.count < limits.instances || isProven else { return false }
+        peers[id] = DirectoryPeer(id: id)
+        return true
+    }
+
+    /// Drops a sixteenth of the peers, those least worth keeping: first what was never proved, then strangers long away.
+    private mutating func makeRoom() {
+        let candidates = peers.values.filter { !$0.hasSession && !$0.isKnown && !$0.isListed && $0.trust == .stranger }
+        let worst = candidates.sorted { left, right in
+            guard left.isProven == right.isProven else { return right.isProven }
+            switch (left.lastSeen, right.lastSeen) {
+            case (let left?, let right?): return left < right
+            case (nil, _?): return true
+            case (_, nil): return false
+            }
+        }
+        for peer in worst.prefix(max(1, limits.instances / 16)) {
+            for record in peer.records { remove(record, isWithdrawn: false) }
+            drop(peer.id)
+        }
+    }
+
+    /// Removes a peer and everything that was going to happen to it.
+    mutating func drop(_ id: PeerID) {
+        guard let peer = peers.removeValue(forKey: id) else { return }
+        touchedPeers.insert(id)
+        cancel(.peer(id))
+        schedules[.peer(id)] = nil
+        for boot in peer.records.compactMap({ records[$0]?.claim?.boot }) {
+            cancel(.start(id, boot))
+            schedules[.start(id, boot)] = nil
+        }
+        hintTrust(id, from: peer.trust, to: .stranger)
+        // Whose configured address it was is open again.
+        for (address, state) in addresses where state.peer == id {
+            addresses[address] = DirectoryAddress()
+            request(.address(address), at: now, as: .routine)
+        }
+    }
+
+    private mutating func knownPeer(_ known: KnownPeer) {
+        guard known.id != own, enter(known.id, isProven: true) else { return }
+        trustChanged(known.id, known.trust)
+        peers[known.id]?.isKnown = true
+        peers[known.id]?.forgetAt = nil
+        touchedPeers.insert(known.id)
+        for endpoint in known.endpoints.prefix(DirectoryLimits.endpointsPerProbe).reversed() where endpoint.via != .inbound {
+            peers[known.id]?.save(endpoint)
+        }
+        guard let peer = peers[known.id] else { return }
+        if peer.name == nil { peers[known.id]?.name = PeerName.cut(known.name, bytes: DirectoryLimits.nameBytes) }
+        if peer.version == nil { peers[known.id]?.version = known.version }
+        if !peer.isProven { peers[known.id]?.presence = .away(peer.trust == .blocked ? .blocked : .notSeenYet) }
+        if peer.mayBeProbed, !endpoints(of: known.id).isEmpty { request(.peer(known.id), at: now, as: .routine) }
+    }
+
+    private mutating func trustChanged(_ id: PeerID, _ trust: Trust) {
+        guard let peer = peers[id], peer.trust != trust else { return }
+        peers[id]?.trust = trust
+        touchedPeers.insert(id)
+        hintTrust(id, from: peer.trust, to: trust)
+        for record in peer.records { wantResolver(record) }
+        if trust == .blocked {
+            // It is not asked any more; what it says by itself still counts.
+            cancel(.peer(id))
+            if peer.isUnattended || peer.isAway { peers[id]?.presence = .away(.blocked) }
+        } else if peer.trust == .blocked, !peer.hasSession {
+            if peer.presence == .away(.blocked) { peers[id]?.presence = .away(.notSeenYet) }
+            request(.peer(id), at: now, as: trust == .trusted ? .trusted : .routine)
+        }
+    }
+
+    private mutating func hintTrust(_ id: PeerID, from before: Trust, to after: Trust) {
+        guard (before == .trusted) != (after == .trusted) else { return }
+        let count = (trustedHints[id.shortID] ?? 0) + (after == .trusted ? 1 : -1)
+        trustedHints[id.shortID] = count > 0 ? count : nil
+    }
+
+    private mutating func forget(_ id: PeerID) {
+        guard let peer = peers[id] else { return }
+        trustChanged(id, .stranger)
+        touchedPeers.insert(id)
+        peers[id]?.isKnown = false
+        peers[id]?.saved.removeAll { $0.via == .lastKnown }
+        guard !peer.hasSession else { return }
+        guard !peer.records.isEmpty else { return drop(id) }
+        // Still announced: a newcomer like any other.
+        var fresh = DirectoryPeer(id: id)
+        fresh.records = peer.records
+        fresh.saved = peer.saved.filter { $0.via == .static }
+        peers[id] = fresh
+        reschedule(.peer(id), at: now, as: .newcomer)
+    }
+
+    // MARK: - What the outside is told
+
+    private mutating func reportChanges() {
+        for id in touchedPeers.sorted() {
+            let isListed = peers[id]?.isListed ?? false
+            if isListed, listed.insert(id).inserted {
+                outputs.append(.changed(.up(id)))
+            } else if !isListed, listed.remove(id) != nil {
+                outputs.append(.changed(.down(id)))
+            }
+            if peers[id]?.isUnattended ?? false { unattended.insert(id) } else { unattended.remove(id) }
+            if let peer = peers[id] { touchedRecords.formUnion(peer.records) }
+        }
+        touchedPeers.removeAll(keepingCapacity: true)
+        guard !touchedRecords.isEmpty else { return }
+        for record in touchedRecords { reportGhost(record) }
+        touchedRecords.removeAll(keepingCapacity: true)
+    }
+
+    private mutating func reportGhost(_ record: Record) {
+        guard let verdict = verdict(record), let reason = verdict.reason else { return }
+        switch reason {
+        case .self, .duplicate, .unverified: return  // the ordinary course of things
+        case .stale, .conflict, .impostor, .invalid: break
+        }
+        guard reported[record.key]?.contains(reason) != true else { return }
+        if let ghostAllowanceAt { ghostAllowance = min(16, ghostAllowance + (now - ghostAllowanceAt) / .seconds(10)) }
+        ghostAllowanceAt = now
+        guard ghostAllowance >= 1 else { return }
+        ghostAllowance -= 1
+        reported[record.key, default: []].insert(reason)
+        let event = GhostEvent(
+            peer: records[record]?.claim?.peer, name: PeerName.display(instance: record.key.name), reason: reason,
+            why: verdict.text(heard: wording([record])))
+        outputs.append(.changed(.ghost(event)))
+    }
+}
+
+/// What may become due. Whether it is still meant is asked of what it is for.
+enum DirectoryTimer: Hashable, Sendable {
+    case probe(ProbeTarget)
+    case probeTimeout(ProbeID)
+    case forget(PeerID)
+    case conflict(PeerID)
+    case ownConflict
+}
+
+/// A configured address.
+struct DirectoryAddress: Sendable {
+    /// Who answered there last: from then on it is one of that peer's endpoints.
+    var peer: PeerID?
+    var isOwn = false
+    var failure: DirectoryPeer.Failure?
+}

@@ -1,0 +1,66 @@
+/// The name of one DNS-SD instance. Compared and hashed as bytes.
+public struct InstanceKey: Hashable, Sendable, CustomStringConvertible {
+    public var name: String
+    public var type: String
+    public var domain: String
+
+    public init(name: String, type: String, domain: String) {
+        self.name = name
+        self.type = type
+        self.domain = domain
+    }
+
+    public static func == (left: InstanceKey, right: InstanceKey) -> Bool {
+        left.name.utf8.elementsEqual(right.name.utf8) && left.type.utf8.elementsEqual(right.type.utf8)
+            && left.domain.utf8.elementsEqual(right.domain.utf8)
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        for text in [name, type, domain] {
+            var text = text
+            text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+            hasher.combine(UInt8(0xFF))  // in no UTF-8: ends one text
+        }
+    }
+
+    public var description: String { "\(name).\(type).\(domain)" }
+}
+
+/// One item a browser reports: there is one for every interface and IP version an instance is seen on.
+public struct Record: Hashable, Sendable {
+    public var key: InstanceKey
+    /// The interface's index.
+    public var interface: Int32
+    public var ipv6: Bool
+
+    public init(key: InstanceKey, interface: Int32, ipv6: Bool) {
+        self.key = key
+        self.interface = interface
+        self.ipv6 = ipv6
+    }
+
+    /// By name, then IPv4 first, then by interface: an order for people.
+    static func inOrder(_ left: Record, _ right: Record) -> Bool {
+        guard left.key == right.key else { return left.key.name.utf8.lexicographicallyPrecedes(right.key.name.utf8) }
+        guard left.ipv6 == right.ipv6 else { return right.ipv6 }
+        return left.interface < right.interface
+    }
+}
+
+/// What a resolver says of one record: SRV, one address, TXT.
+public struct Resolution: Hashable, Sendable {
+    /// The host name SRV points to.
+    public var host: String
+    /// A numeric address, without a scope; empty where there is none.
+    public var address: String
+    public var port: UInt16
+    /// TXT strings as they came; `TXTRecord` says how much of them is read.
+    public var txt: [[UInt8]]
+
+    public init(host: String, address: String, port: UInt16, txt: [[UInt8]]) {
+        self.host = host
+        self.address = address
+        self.port = port
+        self.txt = txt
+    }
+}
