@@ -1,0 +1,125 @@
+import HexlistModel
+import Logging
+import NIOCore
+import NIOSSL
+
+/// One accepted TCP connection on its way to being a peer's: let in, told apart by its first byte, its handshake checked, all
+/// within the time there is for it.
+final class AcceptedChannel: ChannelGateOwner {
+    /// Of a TLS record that holds a handshake; a frame starts with 0 (Docs/Protocol.md, "Framing").
+    private static let tlsHandshake: UInt8 = 0x16
+    private static let frame: UInt8 = 0x00
+
+    private let state: TransportState
+    private var channel: (any Channel)?
+    private var gate: ChannelGate?
+    private var place: Admission.Place?
+    private var deadline: Scheduled<Void>?
+    private var openedAt = ContinuousClock.now
+
+    /// - Throws: an error of the channel, which must then be closed.
+    static func install(on channel: any Channel, state: TransportState) throws {
+        let accepted = AcceptedChannel(state: state)
+        try SocketOptions.apply(to: channel)
+        let gate = ChannelGate(phase: .firstByte, owner: accepted)
+        accepted.gate = gate
+        try channel.pipeline.syncOperations.addHandler(gate)
+    }
+
+    private init(state: TransportState) { self.state = state }
+
+    func activated(_ channel: any Channel) -> Bool {
+        guard !state.isStopping, let gate, let address = channel.remoteAddress.flatMap(IPAddress.init) else { return false }
+        do {
+            place = try state.admission.admit(address)
+        } catch {
+            state.logger.debug(
+                "connection refused", metadata: ["remote.address": "\(address)", "limit": "\(error.rawValue)"])
+            return false
+        }
+        self.channel = channel
+        openedAt = ContinuousClock.now
+        state.opened(channel, gate)
+        let seconds = Int64(max(1, state.admission.limits.handshakeSeconds))
+        deadline = state.eventLoop.assumeIsolated().scheduleTask(in: .seconds(seconds)) {
+            self.fail("no handshake in time")
+        }
+        return true
+    }
+
+    func firstByte(_ byte: UInt8, on channel: any Channel) -> ChannelGate.FirstByte {
+        switch byte {
+        case Self.tlsHandshake:
+            do {
+                try beginHandshake(on: channel)
+                return .handshake
+            } catch {
+                fail("\(error)")
+                return .refused
+            }
+        case Self.frame where state.acceptsPlain:
+            connect(nil, on: channel, replacing: nil)
+            return .frame
+        default:
+            fail("neither TLS nor a frame")
+            return .refused
+        }
+    }
+
+    private func beginHandshake(on channel: any Channel) throws {
+        let tls = state.contexts.makeServerHandler()
+        let pipeline = channel.pipeline.syncOperations
+        try pipeline.addHandler(tls)
+        try pipeline.addHandler(
+            HandshakeHandler(tls: tls) { handshake, result in
+                switch result {
+                case .success(let fingerprint): self.connect(fingerprint, on: channel, replacing: handshake)
+                case .failure(let fault): self.fail("\(fault)")
+                }
+            })
+    }
+
+    private func connect(_ fingerprint: Fingerprint?, on channel: any Channel, replacing handshake: HandshakeHandler?) {
+        deadline?.cancel()
+        deadline = nil
+        guard let gate, place != nil else { return }
+        gate.handshakeCompleted()
+        let connection = PeerConnection(
+            channel: channel, gate: gate, origin: .init(role: .acceptor, fingerprint: fingerprint, openedAt: openedAt),
+            identified: { self.identified() })
+        do {
+            try connection.install(replacing: handshake)
+        } catch {
+            return fail("\(error)")
+        }
+        state.connected(connection, on: channel)
+        state.accepted(connection)
+    }
+
+    private func identified() {
+        guard var place else { return }
+        state.admission.identified(&place)
+        self.place = place
+    }
+
+    private func fail(_ reason: String) {
+        deadline?.cancel()
+        deadline = nil
+        state.logger.debug(
+            "connection dropped",
+            metadata: [
+                "remote.address": "\(channel?.remoteAddress.flatMap(IPAddress.init)?.description ?? "?")", "reason": "\(reason)",
+            ])
+        gate?.abort()
+    }
+
+    func ended() {
+        deadline?.cancel()
+        deadline = nil
+        if let place { state.admission.release(place) }
+        place = nil
+        if let channel { state.ended(channel) }
+        channel = nil
+        gate = nil
+    }
+}

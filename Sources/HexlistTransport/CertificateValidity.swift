@@ -1,0 +1,15 @@
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// The dates a certificate must name, and nobody looks at.
+struct CertificateValidity: Sendable {
+    var from: Date
+    var until: Date
+
+    /// 2000-01-01 to 9999-12-31, RFC 5280's "no expiration" (section 4.1.2.5).
+    static let allTimes = CertificateValidity(
+        from: Date(timeIntervalSince1970: 946_684_800), until: Date(timeIntervalSince1970: 253_402_300_799))
+}

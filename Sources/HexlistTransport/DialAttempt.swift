@@ -1,0 +1,148 @@
+import HexlistModel
+import NIOCore
+import NIOPosix
+import NIOSSL
+
+#if canImport(Darwin)
+    import Darwin
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
+/// One TCP connection and handshake to one address.
+final class DialAttempt: ChannelGateOwner {
+    /// For both, TCP and TLS. A host of the same network answers within milliseconds.
+    static let time = TimeAmount.seconds(3)
+
+    let target: DialTarget
+    private let address: IPAddress
+    private let expected: PeerID?
+    private let state: TransportState
+    private let openedAt = ContinuousClock.now
+    private var completion: ((DialAttempt, Result<PeerConnection, DialError>) -> Void)?
+    private var gate: ChannelGate?
+    private var channel: (any Channel)?
+    private var deadline: Scheduled<Void>?
+
+    /// - Parameters:
+    ///   - expected: anyone else is `otherIdentity`.
+    ///   - completion: exactly once.
+    init(
+        target: DialTarget, address: IPAddress, expecting expected: PeerID?, state: TransportState,
+        completion: @escaping (DialAttempt, Result<PeerConnection, DialError>) -> Void
+    ) {
+        self.target = target
+        self.address = address
+        self.expected = expected
+        self.state = state
+        self.completion = completion
+    }
+
+    func start() {
+        guard let address = address.socketAddress(port: target.port), target.port > 0 else {
+            return end(.failure(.failed("\(target) is no address")))
+        }
+        deadline = state.eventLoop.assumeIsolated().scheduleTask(in: Self.time) { self.fail(.timeout) }
+        let bound = NIOLoopBound(self, eventLoop: state.eventLoop)
+        ClientBootstrap(group: state.eventLoop)
+            .connectTimeout(Self.time)
+            .channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture { try bound.value.install(on: channel) }
+            }
+            .connect(to: address)
+            .assumeIsolated().whenFailure { self.fail(Self.classify($0)) }
+    }
+
+    func cancel() { fail(.cancelled) }
+
+    private func install(on channel: any Channel) throws {
+        guard completion != nil else { throw DialError.cancelled }
+        try SocketOptions.apply(to: channel)
+        let gate = ChannelGate(phase: .handshaking(bytes: 0), owner: self)
+        self.gate = gate
+        let tls = try state.contexts.makeClientHandler()
+        let pipeline = channel.pipeline.syncOperations
+        try pipeline.addHandler(gate)
+        try pipeline.addHandler(tls)
+        try pipeline.addHandler(
+            HandshakeHandler(tls: tls) { handshake, result in
+                switch result {
+                case .success(let fingerprint): self.connect(fingerprint, on: channel, replacing: handshake)
+                case .failure(.closed): self.fail(.closed)
+                case .failure(.foreign(let why)): self.fail(.notHexlist(why))
+                }
+            })
+    }
+
+    private func connect(_ fingerprint: Fingerprint, on channel: any Channel, replacing handshake: HandshakeHandler) {
+        guard completion != nil, let gate else { return }
+        if let expected, fingerprint.peerID != expected { return fail(.otherIdentity(fingerprint.peerID)) }
+        gate.handshakeCompleted()
+        let connection = PeerConnection(
+            channel: channel, gate: gate,
+            origin: .init(role: .dialer, target: target, fingerprint: fingerprint, openedAt: openedAt))
+        do {
+            try connection.install(replacing: handshake)
+        } catch {
+            return fail(.failed("\(error)"))
+        }
+        state.connected(connection, on: channel)
+        end(.success(connection))
+    }
+
+    private func fail(_ error: DialError) {
+        let gate = gate
+        end(.failure(error))
+        gate?.abort()
+    }
+
+    private func end(_ result: Result<PeerConnection, DialError>) {
+        deadline?.cancel()
+        deadline = nil
+        let completion = completion
+        self.completion = nil
+        completion?(self, result)
+    }
+
+    // MARK: The gate's
+
+    func activated(_ channel: any Channel) -> Bool {
+        guard completion != nil, let gate else { return false }
+        self.channel = channel
+        state.opened(channel, gate)
+        return true
+    }
+
+    func firstByte(_ byte: UInt8, on channel: any Channel) -> ChannelGate.FirstByte { .refused }  // never asked: it dialled
+
+    func ended() {
+        // A socket that never connected has an error of its own, which says more.
+        if let channel {
+            fail(.closed)
+            state.ended(channel)
+        }
+        channel = nil
+        gate = nil
+    }
+
+    /// What an error before the handshake says about the address.
+    static func classify(_ error: any Error) -> DialError {
+        switch error {
+        case let error as DialError: return error
+        case ChannelError.connectTimeout: return .timeout
+        case let error as IOError:
+            let text = String(cString: strerror(error.errnoCode))
+            switch error.errnoCode {
+            case ECONNREFUSED: return .refused
+            case ETIMEDOUT: return .timeout
+            case ECONNRESET, EPIPE: return .closed
+            case ENETUNREACH, EHOSTUNREACH, EHOSTDOWN, ENETDOWN, EADDRNOTAVAIL, EAFNOSUPPORT, EINVAL, ENODEV, ENXIO, EACCES, EPERM:
+                return .unreachable(text)
+            default: return .failed(text)
+            }
+        default: return .failed(TerminalText.clean("\(error)", columns: 200))
+        }
+    }
+}

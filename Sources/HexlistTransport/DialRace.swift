@@ -1,0 +1,148 @@
+import HexlistModel
+public import NIOCore
+
+/// Dials several targets of one peer, each a moment after the one before (RFC 8305), until one has finished its handshake.
+final class DialRace {
+    private struct Candidate {
+        var target: DialTarget
+        var address: IPAddress
+    }
+
+    private let expected: PeerID?
+    private let stagger: TimeAmount
+    private let state: TransportState
+    private let promise: EventLoopPromise<DialReport>
+    /// Best first.
+    private var targets: ArraySlice<DialTarget>
+    /// Addresses of a name, before the other targets.
+    private var candidates: ArraySlice<Candidate> = []
+    private var running: [DialAttempt] = []
+    private var failures: [DialFailure] = []
+    private var timer: Scheduled<Void>?
+    /// The name that is being looked up, and its end.
+    private var lookup: (target: DialTarget, deadline: Scheduled<Void>)?
+    private var isOver = false
+
+    init(
+        targets: [DialTarget], expecting expected: PeerID?, stagger: TimeAmount, state: TransportState,
+        promise: EventLoopPromise<DialReport>
+    ) {
+        self.targets = targets[...]
+        self.expected = expected
+        self.stagger = stagger
+        self.state = state
+        self.promise = promise
+    }
+
+    func start() {
+        state.began(self)
+        startNext()
+    }
+
+    func cancel() {
+        guard !isOver else { return }
+        if let lookup { failures.append(DialFailure(target: lookup.target, error: .cancelled)) }
+        failures += running.map { DialFailure(target: $0.target, error: .cancelled) }
+        end(nil)
+    }
+
+    /// Starts the next address; with none left the race is over once none runs.
+    private func startNext() {
+        timer?.cancel()
+        timer = nil
+        guard !isOver, lookup == nil else { return }
+        if let candidate = candidates.popFirst() { return start(candidate) }
+        guard let target = targets.popFirst() else {
+            if running.isEmpty { end(nil) }
+            return
+        }
+        if let address = IPAddress(target.host, interface: target.interface) {
+            start(Candidate(target: target, address: address))
+        } else if target.host.contains(":") || target.host.contains("%") {
+            failed(target, .unreachable("\(target) is no address of this machine's networks"))
+        } else {
+            resolve(target)
+        }
+    }
+
+    private func start(_ candidate: Candidate) {
+        let attempt = DialAttempt(
+            target: candidate.target, address: candidate.address, expecting: expected, state: state
+        ) { attempt, result in
+            self.ended(attempt, result)
+        }
+        running.append(attempt)
+        if !candidates.isEmpty || !targets.isEmpty {
+            timer = state.eventLoop.assumeIsolated().scheduleTask(in: stagger) { self.startNext() }
+        }
+        attempt.start()
+    }
+
+    private func resolve(_ target: DialTarget) {
+        let deadline = state.eventLoop.assumeIsolated().scheduleTask(in: DialAttempt.time) {
+            self.resolved(target, .failure(.timeout))
+        }
+        lookup = (target, deadline)
+        state.resolver.resolve(target.host) { self.resolved(target, $0) }
+    }
+
+    private func resolved(_ target: DialTarget, _ outcome: NameResolver.Outcome) {
+        guard !isOver, let lookup, lookup.target == target else { return }
+        lookup.deadline.cancel()
+        self.lookup = nil
+        switch outcome {
+        case .success(let addresses):
+            candidates = addresses.map { Candidate(target: target, address: $0) }[...]
+            startNext()
+        case .failure(let error):
+            failed(target, error)
+        }
+    }
+
+    private func ended(_ attempt: DialAttempt, _ result: Result<PeerConnection, DialError>) {
+        running.removeAll { $0 === attempt }
+        switch result {
+        case .success(let connection):
+            if isOver { connection.abort() } else { end(connection) }
+        case .failure(let error):
+            if !isOver { failed(attempt.target, error) }
+        }
+    }
+
+    private func failed(_ target: DialTarget, _ error: DialError) {
+        failures.append(DialFailure(target: target, error: error))
+        startNext()
+    }
+
+    private func end(_ winner: PeerConnection?) {
+        isOver = true
+        timer?.cancel()
+        timer = nil
+        lookup?.deadline.cancel()
+        lookup = nil
+        targets = []
+        candidates = []
+        for attempt in running { attempt.cancel() }
+        running = []
+        state.ended(self)
+        promise.succeed(DialReport(connection: winner, failures: failures))
+    }
+}
+
+/// A dial that is under way.
+public final class Dial: Sendable {
+    /// Never fails.
+    public let report: EventLoopFuture<DialReport>
+    private let race: NIOLoopBoundBox<DialRace?>
+
+    init(report: EventLoopFuture<DialReport>, race: NIOLoopBoundBox<DialRace?>) {
+        self.report = report
+        self.race = race
+    }
+
+    /// From any thread. What was still running is reported as `cancelled`.
+    public func cancel() {
+        let race = race
+        report.eventLoop.execute { race.value?.cancel() }
+    }
+}

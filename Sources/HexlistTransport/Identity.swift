@@ -1,0 +1,114 @@
+import Crypto
+public import HexlistModel
+import SwiftASN1
+import X509
+
+/// This installation's key and the self-signed certificate that carries it (Docs/Protocol.md, "Identity").
+public struct Identity: Sendable {
+    /// SHA-256 of the key's SubjectPublicKeyInfo: what others trust.
+    public let fingerprint: Fingerprint
+    /// DER.
+    let certificate: [UInt8]
+    /// DER, PKCS #8.
+    let privateKey: [UInt8]
+
+    /// The name other peers know this one by.
+    public var peerID: PeerID { fingerprint.peerID }
+
+    /// The file in the state folder: key and certificate as PEM, mode 0600.
+    public static let fileName = "identity.pem"
+
+    /// - Parameter folder: the state folder.
+    /// - Returns: `nil` when there is no identity yet. Whether one may then be made is the caller's decision.
+    /// - Throws: `HexlistError` `identity` when the file is there and cannot be used: not a file, of another user, readable by
+    ///   others, unreadable, too long, cut off, no P-256 key, or a key and a certificate that do not belong together.
+    public static func load(from folder: String) throws -> Identity? {
+        let path = "\(folder)/\(fileName)"
+        guard let bytes = try IdentityFile.read(path) else { return nil }
+        do {
+            return try Identity(pem: bytes)
+        } catch {
+            throw HexlistError(
+                .identity, "\(path) cannot be used: \(error)",
+                hint: "Put back a copy of this file if you have one. Without it this machine gets a new identity: move the file away, "
+                    + "and other peers have to trust this machine again.")
+        }
+    }
+
+    /// Makes a new key and stores it durably, so that a crash leaves either no identity or a whole one.
+    /// - Parameter folder: the state folder; it must exist.
+    /// - Throws: `HexlistError` `identity` when there is an identity already, or it cannot be written.
+    public static func create(in folder: String) throws -> Identity {
+        let identity = try ephemeral()
+        try IdentityFile.create("\(folder)/\(fileName)", in: folder, contents: Array(identity.pem.utf8))
+        return identity
+    }
+
+    /// An identity that is stored nowhere.
+    public static func ephemeral() throws -> Identity {
+        try make(key: P256.Signing.PrivateKey())
+    }
+
+    /// - Throws: an error of the certificate library; none is known for a valid key.
+    static func make(key: P256.Signing.PrivateKey, validity: CertificateValidity = .allTimes) throws -> Identity {
+        let info = key.publicKey.derRepresentation
+        let fingerprint = try SubjectPublicKey.fingerprint(ofKeyInfo: info)
+        let name = try DistinguishedName { CommonName(fingerprint.peerID.description) }
+        let certificate = try Certificate(
+            version: .v3, serialNumber: Certificate.SerialNumber(), publicKey: Certificate.PublicKey(key.publicKey),
+            notValidBefore: validity.from, notValidAfter: validity.until, issuer: name, subject: name,
+            signatureAlgorithm: .ecdsaWithSHA256,
+            extensions: Certificate.Extensions { Critical(KeyUsage(digitalSignature: true)) },
+            issuerPrivateKey: Certificate.PrivateKey(key))
+        var serializer = DER.Serializer()
+        try serializer.serialize(certificate)
+        return Identity(
+            fingerprint: fingerprint, certificate: serializer.serializedBytes, privateKey: Array(key.derRepresentation))
+    }
+
+    private init(fingerprint: Fingerprint, certificate: [UInt8], privateKey: [UInt8]) {
+        self.fingerprint = fingerprint
+        self.certificate = certificate
+        self.privateKey = privateKey
+    }
+
+    /// - Throws: `PEMFault`.
+    init(pem bytes: [UInt8]) throws {
+        guard let documents = try? PEMDocument.parseMultiple(pemString: String(decoding: bytes, as: UTF8.self)) else {
+            throw PEMFault.damaged
+        }
+        guard let keyDocument = documents.first(where: { $0.discriminator == Self.keyType }) else { throw PEMFault.missing("key") }
+        guard let certificate = documents.first(where: { $0.discriminator == Self.certificateType })?.derBytes else {
+            throw PEMFault.missing("certificate")
+        }
+        guard let key = try? P256.Signing.PrivateKey(derRepresentation: keyDocument.derBytes) else { throw PEMFault.notP256 }
+        let fingerprint = try SubjectPublicKey.fingerprint(ofKeyInfo: key.publicKey.derRepresentation)
+        guard let named = try? SubjectPublicKey.fingerprint(ofCertificate: certificate) else { throw PEMFault.certificate }
+        guard named == fingerprint else { throw PEMFault.mismatch }
+        self.init(fingerprint: fingerprint, certificate: certificate, privateKey: Array(key.derRepresentation))
+    }
+
+    var pem: String {
+        let documents = [
+            PEMDocument(type: Self.keyType, derBytes: privateKey), PEMDocument(type: Self.certificateType, derBytes: certificate),
+        ]
+        return documents.map { $0.pemString + "\n" }.joined()
+    }
+
+    private static let keyType = "PRIVATE KEY"
+    private static let certificateType = "CERTIFICATE"
+
+    enum PEMFault: Error, CustomStringConvertible {
+        case damaged, missing(String), notP256, certificate, mismatch
+
+        var description: String {
+            switch self {
+            case .damaged: "it is not PEM, or cut off."
+            case .missing(let part): "it holds no \(part)."
+            case .notP256: "its key is not a P-256 key."
+            case .certificate: "its certificate cannot be read, or is not one of a P-256 key."
+            case .mismatch: "its key and its certificate do not belong together."
+            }
+        }
+    }
+}

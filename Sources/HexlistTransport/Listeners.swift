@@ -1,0 +1,96 @@
+import HexlistModel
+import Logging
+import NIOCore
+import NIOPosix
+
+#if canImport(Darwin)
+    import Darwin
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
+/// The listening sockets. Confined to its event loop.
+final class Listeners {
+    /// Before the next try, when the process is out of descriptors or a socket closed by itself.
+    static let pause = TimeAmount.seconds(1)
+
+    typealias Bind = @Sendable (SocketAddress) -> EventLoopFuture<any Channel>
+
+    private let eventLoop: any EventLoop
+    private let logger: Logger
+    private(set) var sockets: [any Channel] = []
+    private var isClosed = false
+
+    init(eventLoop: any EventLoop, logger: Logger) {
+        self.eventLoop = eventLoop
+        self.logger = logger
+    }
+
+    /// Keeps a listening socket until `close()`; one that closes by itself is bound again.
+    func keep(_ channel: any Channel, bind: @escaping Bind) {
+        guard !isClosed else { return channel.close(promise: nil) }
+        sockets.append(channel)
+        let address = channel.localAddress
+        channel.closeFuture.assumeIsolated().whenComplete { _ in
+            self.sockets.removeAll { $0 === channel }
+            guard !self.isClosed, let address else { return }
+            self.logger.error("listening socket closed", metadata: ["local.address": "\(address)"])
+            self.bindAgain(address, bind: bind)
+        }
+    }
+
+    private func bindAgain(_ address: SocketAddress, bind: @escaping Bind) {
+        eventLoop.assumeIsolated().scheduleTask(in: Self.pause) {
+            guard !self.isClosed else { return }
+            bind(address).assumeIsolated().whenComplete { result in
+                switch result {
+                case .success(let channel): self.keep(channel, bind: bind)
+                case .failure: self.bindAgain(address, bind: bind)
+                }
+            }
+        }
+    }
+
+    /// - Returns: one future a socket, when it is gone.
+    func close() -> [EventLoopFuture<Void>] {
+        isClosed = true
+        let closing = sockets.map(\.closeFuture)
+        for channel in sockets { channel.close(promise: nil) }
+        return closing
+    }
+}
+
+/// In front of the handler that sets accepted connections up: when the process has no descriptor or memory left for one, NIO
+/// would try again at once and for ever; this waits.
+final class AcceptPause: ChannelInboundHandler {
+    typealias InboundIn = any Channel
+
+    private let logger: Logger
+    private let pause: TimeAmount
+    private var isPaused = false
+
+    init(logger: Logger, pause: TimeAmount = Listeners.pause) {
+        self.logger = logger
+        self.pause = pause
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        switch (error as? IOError)?.errnoCode {
+        case EMFILE, ENFILE, ENOBUFS, ENOMEM: hold(context.channel, error)
+        default: logger.debug("connection not accepted", metadata: ["error": "\(error)"])
+        }
+    }
+
+    private func hold(_ channel: any Channel, _ error: any Error) {
+        guard !isPaused, let options = channel.syncOptions else { return }
+        isPaused = true
+        logger.warning("no connection can be accepted for now", metadata: ["error": "\(error)"])
+        try? options.setOption(.autoRead, value: false)
+        channel.eventLoop.assumeIsolated().scheduleTask(in: pause) {
+            self.isPaused = false
+            try? options.setOption(.autoRead, value: true)
+        }
+    }
+}

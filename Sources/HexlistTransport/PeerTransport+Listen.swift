@@ -1,0 +1,117 @@
+import HexlistModel
+import NIOCore
+import NIOPosix
+
+#if canImport(Darwin)
+    import Darwin
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
+extension PeerTransport {
+    /// Listens, on one port, for connections of peers.
+    /// - Parameters:
+    ///   - addresses: numeric; a link-local one names its interface. Empty: every address, IPv6 where the machine has it.
+    ///   - port: 0 … 65535; 0: one the system chooses.
+    ///   - onAccept: on the loop, once the handshake is done and its certificate checked, or the first byte of plain TCP is a
+    ///     frame's. Frames follow when `delegate` is set.
+    /// - Returns: the port.
+    /// - Throws: `HexlistError` `portInUse` or `configuration`; then nothing is left listening.
+    public func listen(
+        addresses: [String], port: Int, onAccept: @escaping @Sendable (PeerConnection) -> Void
+    ) async throws -> Int {
+        guard let port = UInt16(exactly: port) else {
+            throw HexlistError(
+                .configuration, "\(port) is no port.", hint: "Ports are 1 to 65535; leave it out for one the system chooses.")
+        }
+        let wanted = try addresses.isEmpty ? Self.everyAddress : addresses.map(Self.listenAddress)
+        try await onLoop { $0.accept(with: onAccept) }
+        // A chosen port is free on the first address; on another one it may be taken.
+        var triesLeft = port == 0 ? 20 : 1
+        while true {
+            triesLeft -= 1
+            do {
+                let channels = try await bindAll(wanted, port: port, isOptional: addresses.isEmpty)
+                try await onLoop { state in
+                    for channel in channels { state.listeners.keep(channel) { self.bind($0) } }
+                }
+                return channels.first?.localAddress?.port ?? Int(port)
+            } catch let error as HexlistError where error.code == .portInUse && triesLeft > 0 {
+                continue
+            }
+        }
+    }
+
+    private static var everyAddress: [IPAddress] { ["0.0.0.0", "::"].compactMap { IPAddress($0) } }
+
+    private static func listenAddress(_ text: String) throws -> IPAddress {
+        guard let address = IPAddress(text) else {
+            throw HexlistError(
+                .configuration, "`listen`: \(TerminalText.clean(text, columns: 60)) is no address.",
+                hint: "Give addresses of this machine such as 192.168.1.5 or fe80::1%eth0, or none to listen on all.")
+        }
+        return address
+    }
+
+    /// - Parameter isOptional: an address family this machine does not have is left out.
+    private func bindAll(_ addresses: [IPAddress], port: UInt16, isOptional: Bool) async throws -> [any Channel] {
+        var bound: [any Channel] = []
+        var port = port
+        for address in addresses {
+            do {
+                guard let socket = address.socketAddress(port: port) else { throw ChannelError.unknownLocalAddress }
+                let channel = try await bind(socket).get()
+                bound.append(channel)
+                if port == 0 { port = channel.localAddress?.port.flatMap(UInt16.init(exactly:)) ?? 0 }
+            } catch {
+                let code = (error as? IOError)?.errnoCode
+                if isOptional, address.isIPv6, !bound.isEmpty, code == EAFNOSUPPORT || code == EADDRNOTAVAIL { continue }
+                for channel in bound { try? await channel.close() }
+                throw Self.describe(error, address, port)
+            }
+        }
+        return bound
+    }
+
+    private func bind(_ address: SocketAddress) -> EventLoopFuture<any Channel> {
+        let state = state
+        let logger = logger
+        var bootstrap = ServerBootstrap(group: eventLoop)
+            .serverChannelOption(.backlog, value: 256)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .serverChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(AcceptPause(logger: logger))
+                }
+            }
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture { try AcceptedChannel.install(on: channel, state: state.value) }
+            }
+        if address.protocol == .inet6 {
+            // IPv4 has a socket of its own, so that an IPv4 address never looks like an IPv6 one.
+            bootstrap = bootstrap.serverChannelOption(.socket(.init(IPPROTO_IPV6), .init(IPV6_V6ONLY)), value: 1)
+        }
+        return bootstrap.bind(to: address)
+    }
+
+    private static func describe(_ error: any Error, _ address: IPAddress, _ port: UInt16) -> HexlistError {
+        let name = address.isIPv6 ? "[\(address)]:\(port)" : "\(address):\(port)"
+        switch (error as? IOError)?.errnoCode {
+        case EADDRINUSE:
+            return HexlistError(
+                .portInUse, "Port \(port) is in use on \(address).",
+                hint: "Another program, or another hexlistd, listens there. Stop it, or set another `port`.")
+        case EADDRNOTAVAIL, EINVAL, ENODEV:
+            return HexlistError(
+                .configuration, "Cannot listen on \(name): it is no address of this machine.",
+                hint: "Correct `listen`, or leave it out to listen on all addresses.")
+        case EACCES, EPERM:
+            return HexlistError(
+                .configuration, "Cannot listen on \(name): not permitted.", hint: "Use a `port` from 1024 up.")
+        default:
+            return HexlistError(.configuration, "Cannot listen on \(name): \(error).", hint: "Check `listen` and `port`.")
+        }
+    }
+}

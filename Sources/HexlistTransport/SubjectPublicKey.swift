@@ -1,0 +1,62 @@
+import Crypto
+import HexlistModel
+import NIOSSL
+import SwiftASN1
+
+/// The key of a peer's certificate: the only part of it that means anything here (Docs/Protocol.md, "Identity"). Names,
+/// dates, extensions and the certificate's own signature are not looked at: TLS has proved that the peer holds the key.
+enum SubjectPublicKey {
+    enum Fault: Error, Equatable, CustomStringConvertible {
+        case noCertificate
+        case chain(Int)
+        case unreadable
+        case notP256
+
+        var description: String {
+            switch self {
+            case .noCertificate: "no certificate was presented"
+            case .chain(let count): "\(count) certificates were presented; a peer has exactly one"
+            case .unreadable: "the certificate cannot be read"
+            case .notP256: "the certificate's key is not a P-256 key"
+            }
+        }
+    }
+
+    /// DER of `SubjectPublicKeyInfo { { id-ecPublicKey, prime256v1 }, BIT STRING of an uncompressed point }` up to the point's
+    /// two coordinates of 32 bytes (RFC 5480). One key has this one form, so it has one fingerprint.
+    private static let p256Prefix: [UInt8] = [
+        0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01, 0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE, 0x3D,
+        0x03, 0x01, 0x07, 0x03, 0x42, 0x00, 0x04,
+    ]
+
+    /// - Throws: `Fault`.
+    static func fingerprint(of certificate: NIOSSLCertificate?) throws -> Fingerprint {
+        guard let certificate else { throw Fault.noCertificate }
+        // Not `extractPublicKey()`: it ends the process on a key it does not know.
+        guard let der = try? certificate.toDERBytes() else { throw Fault.unreadable }
+        return try fingerprint(ofCertificate: der)
+    }
+
+    /// - Throws: `Fault`.
+    static func fingerprint(ofCertificate der: [UInt8]) throws -> Fingerprint {
+        guard let info = subjectPublicKeyInfo(ofCertificate: der) else { throw Fault.unreadable }
+        guard info.count == p256Prefix.count + 64, info.starts(with: p256Prefix) else { throw Fault.notP256 }
+        return try fingerprint(ofKeyInfo: info)
+    }
+
+    /// - Parameter info: DER of a SubjectPublicKeyInfo.
+    static func fingerprint(ofKeyInfo info: some Collection<UInt8>) throws -> Fingerprint {
+        guard let fingerprint = Fingerprint(bytes: Array(SHA256.hash(data: Array(info)))) else { throw Fault.unreadable }
+        return fingerprint
+    }
+
+    /// `Certificate { TBSCertificate { version?, serial, algorithm, issuer, validity, subject, subjectPublicKeyInfo, … }, … }`
+    private static func subjectPublicKeyInfo(ofCertificate der: [UInt8]) -> ArraySlice<UInt8>? {
+        guard let certificate = try? DER.parse(der), case .constructed(let fields) = certificate.content,
+            let body = fields.first(where: { _ in true }), case .constructed(let members) = body.content
+        else { return nil }
+        let version = ASN1Identifier(tagWithNumber: 0, tagClass: .contextSpecific)
+        let unversioned = members.drop { $0.identifier == version }
+        return unversioned.dropFirst(5).first { _ in true }?.encodedBytes
+    }
+}

@@ -1,0 +1,72 @@
+import HexlistModel
+import Logging
+import NIOCore
+
+/// What a transport knows, confined to its event loop.
+final class TransportState {
+    let eventLoop: any EventLoop
+    let contexts: TLSContexts
+    let acceptsPlain: Bool
+    let logger: Logger
+    let resolver: NameResolver
+    var admission: Admission
+    private(set) var isStopping = false
+    private var onAccept: ((PeerConnection) -> Void)?
+    private var live: [ObjectIdentifier: LiveChannel] = [:]
+    private var races: [ObjectIdentifier: DialRace] = [:]
+    let listeners: Listeners
+
+    private struct LiveChannel {
+        var channel: any Channel
+        var gate: ChannelGate
+        var connection: PeerConnection?
+    }
+
+    init(eventLoop: any EventLoop, contexts: TLSContexts, limits: TransportLimits, acceptsPlain: Bool, logger: Logger) {
+        self.eventLoop = eventLoop
+        self.contexts = contexts
+        self.acceptsPlain = acceptsPlain
+        self.logger = logger
+        admission = Admission(limits: limits)
+        resolver = NameResolver(eventLoop: eventLoop)
+        listeners = Listeners(eventLoop: eventLoop, logger: logger)
+    }
+
+    func accept(with onAccept: @escaping (PeerConnection) -> Void) { self.onAccept = onAccept }
+
+    func accepted(_ connection: PeerConnection) {
+        guard let onAccept, !isStopping else { return connection.abort() }
+        onAccept(connection)
+    }
+
+    func opened(_ channel: any Channel, _ gate: ChannelGate) {
+        live[ObjectIdentifier(channel)] = LiveChannel(channel: channel, gate: gate)
+    }
+
+    func connected(_ connection: PeerConnection, on channel: any Channel) {
+        live[ObjectIdentifier(channel)]?.connection = connection
+    }
+
+    func ended(_ channel: any Channel) { live[ObjectIdentifier(channel)] = nil }
+
+    /// The race is held until it is over.
+    func began(_ race: DialRace) {
+        races[ObjectIdentifier(race)] = race
+        if isStopping { race.cancel() }
+    }
+
+    func ended(_ race: DialRace) { races[ObjectIdentifier(race)] = nil }
+
+    /// - Returns: when everything is closed.
+    func stop() -> EventLoopFuture<Void> {
+        isStopping = true
+        onAccept = nil
+        for race in Array(races.values) { race.cancel() }
+        var gone = listeners.close()
+        for one in Array(live.values) {
+            gone.append(one.channel.closeFuture)
+            if let connection = one.connection { connection.close() } else { one.gate.abort() }
+        }
+        return .andAllComplete(gone, on: eventLoop)
+    }
+}

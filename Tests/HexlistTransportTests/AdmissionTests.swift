@@ -1,0 +1,119 @@
+import HexlistModel
+import NIOCore
+import Testing
+
+@testable import HexlistTransport
+
+@Suite struct AdmissionTests {
+    private func limits(_ connections: Int, _ perAddress: Int, _ unidentified: Int, _ reserved: Int) -> TransportLimits {
+        var limits = TransportLimits()
+        limits.connections = connections
+        limits.perAddress = perAddress
+        limits.unidentified = unidentified
+        limits.reserved = reserved
+        return limits
+    }
+
+    private func address(_ text: String) throws -> IPAddress { try #require(IPAddress(text)) }
+
+    struct Case: Sendable {
+        var limits: [Int]
+        var addresses: [String]
+        var refusal: Admission.Refusal
+    }
+
+    static let cases: [Case] = [
+        Case(limits: [3, 9, 9, 0], addresses: ["10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"], refusal: .connections),
+        Case(limits: [4, 9, 9, 2], addresses: ["10.0.0.1", "10.0.0.2", "10.0.0.3"], refusal: .connections),
+        Case(limits: [9, 2, 9, 0], addresses: ["10.0.0.1", "10.0.0.1", "10.0.0.1"], refusal: .perAddress),
+        Case(limits: [9, 2, 9, 0], addresses: ["2001:db8::1", "2001:db8::2", "2001:db8::ffff:3"], refusal: .perAddress),
+        Case(limits: [9, 2, 9, 0], addresses: ["::ffff:10.0.0.1", "10.0.0.1", "::ffff:10.0.0.1"], refusal: .perAddress),
+        Case(limits: [9, 9, 2, 0], addresses: ["10.0.0.1", "10.0.0.2", "10.0.0.3"], refusal: .unidentified),
+    ]
+
+    @Test("each limit refuses the next one, by its name", arguments: cases)
+    func refuses(one: Case) throws {
+        var admission = Admission(limits: limits(one.limits[0], one.limits[1], one.limits[2], one.limits[3]))
+        for address in one.addresses.dropLast() { _ = try admission.admit(try self.address(address)) }
+        let last = try address(try #require(one.addresses.last))
+        #expect(throws: one.refusal) { try admission.admit(last) }
+    }
+
+    @Test("hosts of one link do not share a place, though they share fe80::/64")
+    func linkLocal() throws {
+        var admission = Admission(limits: limits(9, 1, 9, 0))
+        _ = try admission.admit(try address("fe80::1%1"))
+        _ = try admission.admit(try address("fe80::2%1"))
+        let again = try address("fe80::1%1")
+        #expect(throws: Admission.Refusal.perAddress) { try admission.admit(again) }
+    }
+
+    @Test("who said Hello frees its place once, and who leaves frees all of them")
+    func places() throws {
+        var admission = Admission(limits: limits(9, 9, 1, 0))
+        let one = try address("10.0.0.1")
+        var place = try admission.admit(one)
+        #expect(throws: Admission.Refusal.unidentified) { try admission.admit(one) }
+        admission.identified(&place)
+        admission.identified(&place)
+        #expect(admission.unidentified == 0)
+        let other = try admission.admit(one)
+        admission.release(other)
+        admission.release(place)
+        #expect(admission.connections == 0)
+        #expect(admission.unidentified == 0)
+        for _ in 0..<100 { admission.release(try admission.admit(one)) }
+        #expect(admission.connections == 0)
+    }
+
+    @Test("a flood leaves the reserved places to trusted peers' addresses")
+    func reserved() throws {
+        var admission = Admission(limits: limits(6, 2, 3, 2))
+        admission.reserve([try address("10.0.0.9"), try address("2001:db8:0:1::9")])
+        for host in 1...3 { _ = try admission.admit(try address("10.0.1.\(host)")) }
+        let stranger = try address("10.0.1.4")
+        #expect(throws: Admission.Refusal.unidentified) { try admission.admit(stranger) }
+        _ = try admission.admit(try address("10.0.0.9"))
+        // Its neighbours in the same /64 do not use its places up.
+        _ = try admission.admit(try address("2001:db8:0:1::9"))
+        let trusted = try address("10.0.0.9")
+        #expect(throws: Admission.Refusal.unidentified) { try admission.admit(trusted) }
+    }
+
+    @Test("limits without sense refuse and do not trap", arguments: [[0, 0, 0, 0], [-1, -5, -7, -9], [1, 1, 1, 1 << 40]])
+    func senseless(values: [Int]) throws {
+        var admission = Admission(limits: limits(values[0], values[1], values[2], values[3]))
+        let one = try address("10.0.0.1")
+        #expect(throws: Admission.Refusal.self) { try admission.admit(one) }
+    }
+}
+
+@Suite struct IPAddressTests {
+    static let texts: [(String, String?)] = [
+        ("192.168.1.5", "192.168.1.5"), ("::1", "::1"), ("2001:DB8::0:1", "2001:db8::1"), ("::ffff:10.1.2.3", "10.1.2.3"),
+        ("fe80::1", "fe80::1"), ("fe80::1%lo", "fe80::1%lo"), ("fe80::1%1", "fe80::1%lo"), ("::1%lo", "::1"),
+        ("fe80::1%nosuch0", nil), ("fe80::1%0", nil), ("fe80::1%", nil), ("10.1.2.3%lo", nil), ("10.1.2", nil),
+        ("localhost", nil), ("", nil), ("10.0.0.1\0evil", nil), ("1.2.3.4.5", nil), (" 1.2.3.4", nil),
+        (String(repeating: ":", count: 9_999), nil),
+    ]
+
+    @Test("text is read as one address or as none", arguments: texts)
+    func text(_ text: String, description: String?) {
+        #expect(IPAddress(text)?.description == description)
+    }
+
+    @Test("a socket's address comes back as it went, interface and all", arguments: ["10.1.2.3", "2001:db8::1", "fe80::1%lo"])
+    func socketAddress(text: String) throws {
+        let address = try #require(IPAddress(text))
+        let socket = try #require(address.socketAddress(port: 24_391))
+        #expect(socket.port == 24_391)
+        #expect(IPAddress(socket) == address)
+    }
+
+    @Test("an interface given beside it counts for a link-local address only")
+    func interface() {
+        #expect(IPAddress("fe80::1", interface: "lo")?.description == "fe80::1%lo")
+        #expect(IPAddress("fe80::1%lo", interface: "nosuch0")?.description == "fe80::1%lo")
+        #expect(IPAddress("2001:db8::1", interface: "nosuch0")?.description == "2001:db8::1")
+    }
+}

@@ -1,0 +1,176 @@
+import HexlistModel
+import NIOCore
+import NIOPosix
+import Testing
+
+@testable import HexlistTransport
+
+@Suite(.timeLimit(.minutes(1))) struct DialTests {
+    private func report(_ peer: Endpoint, _ targets: [DialTarget], expecting: PeerID? = nil) async throws -> DialReport {
+        try await peer.transport.dial(targets, expecting: expecting).report.get()
+    }
+
+    /// A port on which nothing listens.
+    private func closedPort() async throws -> UInt16 {
+        let server = try await RawPeer.serve()
+        try await server.channel.close()
+        return server.port
+    }
+
+    private func target(_ port: UInt16, host: String = "127.0.0.1") -> DialTarget { DialTarget(host: host, port: port) }
+
+    @Test("nothing listens: refused, and nothing else is called that")
+    func refused() async throws {
+        let peer = try await Endpoint()
+        let targets = [target(try await closedPort()), target(try await closedPort(), host: "::1")]
+        let report = try await report(peer, targets)
+        #expect(report.failures == targets.map { DialFailure(target: $0, error: .refused) })
+        #expect(report.summary == .refused)
+        await peer.transport.shutdown()
+    }
+
+    @Test("one that is refused and one that is silent are together not refused")
+    func summary() async throws {
+        let peer = try await Endpoint()
+        let silent = try await RawPeer.serve()
+        let report = try await report(peer, [target(try await closedPort()), target(silent.port)])
+        #expect(report.failures.map(\.error) == [.refused, .timeout])
+        #expect(report.summary == .timeout)
+        try await silent.channel.close()
+        await peer.transport.shutdown()
+    }
+
+    @Test("a server that accepts and hangs up is neither refused nor foreign")
+    func hangsUp() async throws {
+        let peer = try await Endpoint()
+        var limits = TransportLimits()
+        limits.connections = 0
+        let full = try await Endpoint(limits)
+        #expect(try await report(peer, [full.target]).summary == .closed)
+        await peer.transport.shutdown()
+        await full.transport.shutdown()
+    }
+
+    @Test("the silent one first: the good one wins long before it times out, and the loser is closed")
+    func happyEyeballs() async throws {
+        let peer = try await Endpoint()
+        let other = try await Endpoint()
+        let silent = try await RawPeer.serve()
+        let begin = ContinuousClock.now
+        let report = try await report(peer, [target(silent.port), other.target], expecting: other.identity.peerID)
+        #expect(report.connection?.target == other.target)
+        #expect(report.connection?.peerFingerprint == other.identity.fingerprint)
+        #expect(report.failures.isEmpty)
+        #expect(begin.duration(to: .now) < .milliseconds(2_000))
+        // Nothing but a ClientHello reached it.
+        let bytes = await silent.accepted.next().bytes()
+        #expect(bytes.first == 0x16 && bytes.count < 4_096)
+        try await silent.channel.close()
+        await peer.transport.shutdown()
+        await other.transport.shutdown()
+    }
+
+    @Test("of many that answer one is used, and the others end without a word")
+    func oneWinner() async throws {
+        let peer = try await Endpoint()
+        let other = try await Endpoint()
+        let targets = (0..<8).map { _ in other.target }
+        let report = try await peer.transport.dial(targets, stagger: .zero).report.get()
+        let winner = try #require(report.connection)
+        let recorder = try await winner.record()
+        try await other.reaches([1, 1])
+        try await winner.send([[1]])
+        // Losers that got as far as a session see its end, the winner's gets the frame.
+        var got: [[UInt8]] = []
+        while got.isEmpty {
+            let session = try await other.accepted.next().record()
+            got += await session.frames(1)
+        }
+        #expect(got == [[1]])
+        try await winner.on { $0.close() }
+        #expect(await recorder.end() == .closed(nil))
+        await peer.transport.shutdown()
+        await other.transport.shutdown()
+    }
+
+    @Test("another identity is told by name, and the others go on")
+    func otherIdentity() async throws {
+        let peer = try await Endpoint()
+        let wanted = try await Endpoint()
+        let impostor = try await Endpoint()
+        let report = try await report(peer, [impostor.target, wanted.target], expecting: wanted.identity.peerID)
+        #expect(report.connection?.peerFingerprint == wanted.identity.fingerprint)
+        #expect(report.failures == [DialFailure(target: impostor.target, error: .otherIdentity(impostor.identity.peerID))])
+        let alone = try await self.report(peer, [impostor.target], expecting: wanted.identity.peerID)
+        #expect(alone.connection == nil)
+        #expect(alone.summary == .otherIdentity(impostor.identity.peerID))
+        try await impostor.reaches([0, 0])
+        for one in [peer, wanted, impostor] { await one.transport.shutdown() }
+    }
+
+    @Test("a cancelled dial says so at once, and its sockets are gone")
+    func cancel() async throws {
+        let peer = try await Endpoint()
+        let silent = try await RawPeer.serve()
+        let dial = peer.transport.dial([target(silent.port), target(silent.port)])
+        let raw = await silent.accepted.next()
+        dial.cancel()
+        dial.cancel()
+        let report = try await dial.report.get()
+        #expect(report.connection == nil)
+        #expect(report.summary == .cancelled)
+        #expect(await raw.all().last == .closed)
+        try await silent.channel.close()
+        await peer.transport.shutdown()
+    }
+
+    @Test("names are looked up", arguments: ["localhost"])
+    func names(name: String) async throws {
+        let peer = try await Endpoint()
+        let other = try await Endpoint()
+        // The name may have an IPv6 address too, where nothing listens.
+        let report = try await report(peer, [target(other.port, host: name)])
+        #expect(report.connection?.target?.host == name)
+        #expect(report.failures.allSatisfy { $0.error == .refused })
+        await peer.transport.shutdown()
+        await other.transport.shutdown()
+    }
+
+    @Test("what cannot be dialled is an error of its own")
+    func senseless() async throws {
+        let peer = try await Endpoint()
+        #expect(try await report(peer, []).summary == .failed("there is no address to dial"))
+        let cases: [DialTarget] = [
+            DialTarget(host: "fe80::1%nosuch0", port: 9), DialTarget(host: "fe80::1", port: 9, interface: "nosuch0"),
+            DialTarget(host: "1:2:3", port: 9),
+        ]
+        for target in cases {
+            guard case .unreachable? = try await report(peer, [target]).summary else { throw Unexpected("\(target)") }
+        }
+        for host in ["", String(repeating: "x", count: 300), "a\0b"] {
+            guard case .nameNotFound? = try await report(peer, [target(9, host: host)]).summary else { throw Unexpected(host) }
+        }
+        guard case .failed? = try await report(peer, [target(0)]).summary else { throw Unexpected("port 0") }
+        // Without its interface a link-local address leads nowhere; there may be a route of some other interface.
+        #expect(try await report(peer, [target(9, host: "fe80::1")]).connection == nil)
+        await peer.transport.shutdown()
+    }
+
+    @Test("a dial after the end is cancelled")
+    func afterShutdown() async throws {
+        let peer = try await Endpoint()
+        await peer.transport.shutdown()
+        #expect(try await report(peer, [peer.target]).summary == .failed("there is no address to dial"))
+    }
+
+    static let codes: [(CInt, DialError)] = [
+        (ECONNREFUSED, .refused), (ETIMEDOUT, .timeout), (ECONNRESET, .closed),
+        (EHOSTUNREACH, .unreachable(String(cString: strerror(EHOSTUNREACH)))),
+        (ENETUNREACH, .unreachable(String(cString: strerror(ENETUNREACH)))), (EMFILE, .failed(String(cString: strerror(EMFILE)))),
+    ]
+
+    @Test("the system's errors are told apart", arguments: codes)
+    func classify(code: CInt, error: DialError) {
+        #expect(DialAttempt.classify(IOError(errnoCode: code, reason: "connect")) == error)
+    }
+}

@@ -1,0 +1,221 @@
+import Foundation
+import HexlistModel
+import NIOCore
+import NIOSSL
+import Testing
+
+@testable import HexlistTransport
+
+@Suite(.timeLimit(.minutes(1))) struct HandshakeTests {
+    // MARK: What strangers look like
+
+    private static func certificates(_ pem: String) throws -> [NIOSSLCertificateSource] {
+        try NIOSSLCertificate.fromPEMBytes(Array(pem.utf8)).map { .certificate($0) }
+    }
+
+    private static func key(_ pem: String) throws -> NIOSSLPrivateKeySource {
+        .privateKey(try NIOSSLPrivateKey(bytes: Array(pem.utf8), format: .pem))
+    }
+
+    /// A client that differs from a Hexlist peer only by what `change` does to it.
+    private static func client(
+        certificate: String = Fixtures.certificate, key: String = Fixtures.key, _ change: (inout TLSConfiguration) -> Void = { _ in }
+    ) throws -> TLSConfiguration {
+        var configuration = TLSConfiguration.makeClientConfiguration()
+        configuration.certificateVerification = .none
+        configuration.applicationProtocols = ["hexlist/1"]
+        configuration.certificateChain = try certificates(certificate)
+        configuration.privateKey = try Self.key(key)
+        change(&configuration)
+        return configuration
+    }
+
+    private static func server(
+        certificate: String = Fixtures.certificate, key: String = Fixtures.key, _ change: (inout TLSConfiguration) -> Void = { _ in }
+    ) throws -> TLSConfiguration {
+        var configuration = TLSConfiguration.makeServerConfiguration(
+            certificateChain: try certificates(certificate), privateKey: try Self.key(key))
+        configuration.applicationProtocols = ["hexlist/1"]
+        change(&configuration)
+        return configuration
+    }
+
+    // MARK: Both sides
+
+    @Test("each side sees the key the other one holds")
+    func identities() async throws {
+        let pair = try await Endpoint.pair()
+        #expect(pair.dialled.peerFingerprint == pair.right.identity.fingerprint)
+        #expect(pair.accepted.peerFingerprint == pair.left.identity.fingerprint)
+        #expect(pair.dialled.role == .dialer)
+        #expect(pair.accepted.role == .acceptor)
+        #expect(pair.dialled.isTLS && pair.accepted.isTLS)
+        #expect(pair.dialled.remoteAddress == "127.0.0.1")
+        #expect(pair.dialled.remotePort == pair.right.port)
+        #expect(pair.dialled.target == pair.right.target)
+        #expect(pair.accepted.target == nil)
+        await pair.shutdown()
+    }
+
+    @Test("a peer may dial itself, and sees that it did")
+    func ownIdentity() async throws {
+        let peer = try await Endpoint()
+        let connection = try await peer.dial(peer, expecting: peer.identity.peerID)
+        #expect(connection.peerFingerprint == peer.identity.fingerprint)
+        await peer.transport.shutdown()
+    }
+
+    @Test("a certificate long expired is as good as any: clocks lie")
+    func expired() async throws {
+        let past = CertificateValidity(from: Date(timeIntervalSince1970: 0), until: Date(timeIntervalSince1970: 86_400))
+        let future = CertificateValidity(
+            from: Date(timeIntervalSince1970: 4_000_000_000), until: Date(timeIntervalSince1970: 4_000_086_400))
+        let left = try await Endpoint(identity: .make(key: .init(), validity: past))
+        let right = try await Endpoint(identity: .make(key: .init(), validity: future))
+        let connection = try await left.dial(right, expecting: right.identity.peerID)
+        #expect(await right.accepted.next().peerFingerprint == left.identity.fingerprint)
+        #expect(connection.isTLS)
+        await left.transport.shutdown()
+        await right.transport.shutdown()
+    }
+
+    @Test("a foreign program with a P-256 certificate and the ALPN is a peer")
+    func foreignPeer() async throws {
+        let peer = try await Endpoint()
+        let (_, channel) = try await RawPeer.connect(to: peer.port, tls: Self.client())
+        let accepted = await peer.accepted.next()
+        #expect(accepted.peerFingerprint == Fingerprint(Fixtures.fingerprint))
+        try await channel.close()
+        await peer.transport.shutdown()
+    }
+
+    // MARK: Who is not let in
+
+    struct Stranger: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var client: @Sendable () throws -> TLSConfiguration
+    }
+
+    static let strangers: [Stranger] = [
+        Stranger(testDescription: "no certificate") {
+            try client {
+                $0.certificateChain = []
+                $0.privateKey = nil
+            }
+        },
+        Stranger(testDescription: "TLS 1.2") { try client { $0.maximumTLSVersion = .tlsv12 } },
+        Stranger(testDescription: "no ALPN") { try client { $0.applicationProtocols = [] } },
+        Stranger(testDescription: "another ALPN") { try client { $0.applicationProtocols = ["h2", "hexlist/2"] } },
+        Stranger(testDescription: "P-384") { try client(certificate: Fixtures.p384Certificate, key: Fixtures.p384Key) },
+        Stranger(testDescription: "two certificates") {
+            try client(certificate: Fixtures.certificate + Fixtures.p384Certificate)
+        },
+    ]
+
+    @Test("who is not a peer is let in by nobody and told nothing", arguments: strangers)
+    func refused(stranger: Stranger) async throws {
+        let peer = try await Endpoint()
+        let (raw, _) = try await RawPeer.connect(to: peer.port, tls: stranger.client())
+        #expect(await raw.bytes() == [])
+        try await peer.reaches([0, 0])
+        #expect(peer.accepted.now.isEmpty)
+        await peer.transport.shutdown()
+    }
+
+    @Test(
+        "what does not begin like TLS is closed without an answer",
+        arguments: [
+            "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n", "\0\0\0\u{2}{}", "\u{80}\u{1}", "\u{15}\u{3}\u{1}", "{",
+        ])
+    func noTLS(greeting: String) async throws {
+        let peer = try await Endpoint()
+        let (raw, _) = try await RawPeer.connect(to: peer.port, greeting: Array(greeting.utf8))
+        #expect(await raw.bytes() == [])
+        #expect(peer.accepted.now.isEmpty)
+        await peer.transport.shutdown()
+    }
+
+    @Test(
+        "what begins like TLS and is none ends within the handshake's bounds",
+        arguments: [
+            // A record of the largest size with a ClientHello that announces 16 MiB, the same again and again, and noise.
+            [0x16, 3, 1, 0x40, 0, 1, 0xFF, 0xFF, 0xFF] + [UInt8](repeating: 7, count: 1 << 20),
+            [0x16] + [UInt8](repeating: 0xFF, count: 100_000),
+            (0..<50_000).flatMap { _ in [0x16, 3, 1, 0, 1, 1] as [UInt8] },
+        ])
+    func garbage(greeting: [UInt8]) async throws {
+        let peer = try await Endpoint()
+        let (raw, _) = try await RawPeer.connect(to: peer.port, greeting: greeting)
+        // An alert of TLS may come; no byte of a session does.
+        #expect(await raw.bytes().count < 64)
+        try await peer.reaches([0, 0])
+        #expect(peer.accepted.now.isEmpty)
+        await peer.transport.shutdown()
+    }
+
+    @Test("who does not finish its handshake in time is closed", arguments: [[], [0x16], [0x16, 3, 1, 2, 0, 1, 0, 1, 0xFC]])
+    func handshakeTime(greeting: [UInt8]) async throws {
+        var limits = TransportLimits()
+        limits.handshakeSeconds = 1
+        let peer = try await Endpoint(limits)
+        let begin = ContinuousClock.now
+        let (raw, _) = try await RawPeer.connect(to: peer.port, greeting: greeting)
+        #expect(await raw.bytes() == [])
+        #expect(.milliseconds(900) < begin.duration(to: .now))
+        try await peer.reaches([0, 0])
+        await peer.transport.shutdown()
+    }
+
+    // MARK: Whom a dialer refuses
+
+    struct Foreigner: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var server: @Sendable () throws -> TLSConfiguration
+    }
+
+    static let foreigners: [Foreigner] = [
+        Foreigner(testDescription: "TLS 1.2") { try server { $0.maximumTLSVersion = .tlsv12 } },
+        Foreigner(testDescription: "no ALPN") { try server { $0.applicationProtocols = [] } },
+        Foreigner(testDescription: "another ALPN") { try server { $0.applicationProtocols = ["h2"] } },
+        Foreigner(testDescription: "P-384") { try server(certificate: Fixtures.p384Certificate, key: Fixtures.p384Key) },
+        Foreigner(testDescription: "two certificates") { try server(certificate: Fixtures.certificate + Fixtures.p384Certificate) },
+    ]
+
+    @Test("a dialer takes nothing for a peer that is none", arguments: foreigners)
+    func foreignServer(foreigner: Foreigner) async throws {
+        let peer = try await Endpoint()
+        let server = try await RawPeer.serve(tls: foreigner.server())
+        let report = try await peer.transport.dial([DialTarget(host: "127.0.0.1", port: server.port)]).report.get()
+        #expect(report.connection == nil)
+        guard case .notHexlist = report.summary else { throw Unexpected("\(String(describing: report.summary))") }
+        try await server.channel.close()
+        await peer.transport.shutdown()
+    }
+
+    @Test("a server that speaks first, and not TLS, is no peer", arguments: ["SSH-2.0-OpenSSH_9.2\r\n", "220 mail ESMTP\r\n"])
+    func banner(greeting: String) async throws {
+        let peer = try await Endpoint()
+        let server = try await RawPeer.serve(greeting: Array(greeting.utf8))
+        let report = try await peer.transport.dial([DialTarget(host: "127.0.0.1", port: server.port)]).report.get()
+        guard case .notHexlist = report.summary else { throw Unexpected("\(String(describing: report.summary))") }
+        try await server.channel.close()
+        await peer.transport.shutdown()
+    }
+
+    @Test("a server that pours bytes into the handshake is cut off")
+    func floodingServer() async throws {
+        let peer = try await Endpoint()
+        // A ServerHello record that never ends.
+        let server = try await RawPeer.serve(greeting: [0x16, 3, 3, 0x40, 0, 2, 0xFF, 0xFF, 0xFF] + [UInt8](repeating: 0, count: 1 << 20))
+        let report = try await peer.transport.dial([DialTarget(host: "127.0.0.1", port: server.port)]).report.get()
+        #expect(report.connection == nil)
+        try await server.channel.close()
+        await peer.transport.shutdown()
+    }
+}
+
+struct Unexpected: Error, CustomStringConvertible {
+    var description: String
+
+    init(_ description: String) { self.description = description }
+}

@@ -1,0 +1,74 @@
+import Foundation
+import HexlistModel
+import HexlistTransport
+import NIOCore
+import Testing
+
+/// Peers made with openssl's command line; skipped where there is none.
+@Suite(.timeLimit(.minutes(1)), .enabled(if: OpenSSL.isThere)) struct OpenSSLTests {
+    let folder: String
+
+    init() throws {
+        folder = FileManager.default.temporaryDirectory.appending(path: "openssl-\(UUID().uuidString)").path
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        try Data((Fixtures.key + Fixtures.certificate).utf8).write(to: URL(filePath: folder + "/p256.pem"))
+    }
+
+    private func connect(_ peer: Endpoint, _ arguments: [String], input: String = "") async throws -> OpenSSL.Output {
+        try await OpenSSL.run(
+            ["s_client", "-connect", "127.0.0.1:\(peer.port)", "-quiet", "-no_ign_eof"] + arguments, input: Array(input.utf8))
+    }
+
+    private var p256: [String] { ["-cert", folder + "/p256.pem", "-key", folder + "/p256.pem", "-alpn", "hexlist/1", "-tls1_3"] }
+
+    @Test("an RSA certificate is refused")
+    func rsa() async throws {
+        let made = try await OpenSSL.run([
+            "req", "-new", "-newkey", "rsa:2048", "-nodes", "-x509", "-subj", "/CN=rsa", "-days", "1", "-keyout", folder + "/rsa.pem",
+            "-out", folder + "/rsa.crt",
+        ])
+        try #require(made.status == 0, "\(made.text)")
+        let peer = try await Endpoint()
+        _ = try await connect(
+            peer, ["-cert", folder + "/rsa.crt", "-key", folder + "/rsa.pem", "-alpn", "hexlist/1", "-tls1_3"])
+        try await peer.reaches([0, 0])
+        #expect(peer.accepted.now.isEmpty)
+        await peer.transport.shutdown()
+    }
+
+    @Test("a P-256 certificate gets a session, and its frames are read")
+    func session() async throws {
+        let peer = try await Endpoint()
+        async let client = connect(peer, p256, input: "\0\0\0\u{2}{}")
+        let accepted = await peer.accepted.next()
+        #expect(accepted.peerFingerprint == Fingerprint(Fixtures.fingerprint))
+        let recorder = try await accepted.record()
+        #expect(await recorder.frames(1) == [Array("{}".utf8)])
+        try await accepted.on { $0.close() }
+        #expect(await recorder.end() == .closed(nil))
+        _ = try await client
+        await peer.transport.shutdown()
+    }
+
+    @Test("a resumed session, for which no certificate is sent or checked, is the same peer")
+    func resumption() async throws {
+        let peer = try await Endpoint()
+        let ticket = folder + "/session"
+        for resume in [["-sess_out", ticket], ["-sess_in", ticket]] {
+            // A byte from the acceptor makes the client read, and with it the tickets that came before.
+            async let client = OpenSSL.run(
+                ["s_client", "-connect", "127.0.0.1:\(peer.port)", "-no_ign_eof"] + p256 + resume)
+            let accepted = await peer.accepted.next()
+            #expect(accepted.peerFingerprint == Fingerprint(Fixtures.fingerprint))
+            let recorder = try await accepted.record()
+            try await accepted.on { connection in
+                connection.write(ByteBuffer(string: "hello\n"))
+                connection.close()
+            }
+            #expect(await recorder.end() == .closed(nil))
+            let output = try await client
+            #expect(output.text.contains(resume[0] == "-sess_in" ? "Reused, TLSv1.3" : "New, TLSv1.3"), "\(output.text)")
+        }
+        await peer.transport.shutdown()
+    }
+}

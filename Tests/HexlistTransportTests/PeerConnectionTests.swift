@@ -1,0 +1,350 @@
+import HexlistModel
+import NIOCore
+import Synchronization
+import Testing
+
+@testable import HexlistTransport
+
+@Suite(.timeLimit(.minutes(1))) struct PeerConnectionTests {
+    private func body(_ number: Int, _ count: Int) -> [UInt8] {
+        (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ number) }
+    }
+
+    @Test("frames of every size go both ways, whole and in order")
+    func bothWays() async throws {
+        let pair = try await Endpoint.pair()
+        let bodies = [1, 2, 100, 8_192, 16_384, 16_385, 65_536, 1 << 20, 3].enumerated().map { body($0.offset, $0.element) }
+        try await pair.accepted.on { $0.frameLimit = 1 << 20 }
+        try await pair.dialled.on { $0.frameLimit = 1 << 20 }
+        let left = try await pair.dialled.record()
+        let right = try await pair.accepted.record()
+        try await pair.dialled.send(bodies)
+        try await pair.accepted.send(bodies.reversed())
+        #expect(await right.frames(bodies.count) == bodies)
+        #expect(await left.frames(bodies.count) == bodies.reversed())
+        await pair.shutdown()
+    }
+
+    @Test("many small frames written at once arrive in order, in few bursts")
+    func manyFrames() async throws {
+        let pair = try await Endpoint.pair()
+        let recorder = try await pair.accepted.record(Recorder(recordsBursts: true))
+        try await pair.dialled.on { connection in
+            for number in UInt32(0)..<20_000 {
+                connection.write {
+                    $0.writeInteger(UInt32(4)); $0.writeInteger(number)
+                }
+            }
+        }
+        var seen: UInt32 = 0
+        var bursts = 0
+        while seen < 20_000 {
+            switch await recorder.events.next() {
+            case .frame(let body):
+                #expect(body == withUnsafeBytes(of: seen.bigEndian) { Array($0) })
+                seen += 1
+            case .readCompleted: bursts += 1
+            case .fault, .writable, .closed: throw Unexpected("the connection ended")
+            }
+        }
+        // 160 kB in reads of 16 KiB, not 20 000 reads.
+        #expect(bursts < 100)
+        await pair.shutdown()
+    }
+
+    @Test("frames that arrive byte by byte are the same frames")
+    func byteByByte() async throws {
+        let pair = try await Endpoint.pair()
+        let recorder = try await pair.accepted.record()
+        var stream = ByteBuffer()
+        for size in [1, 5, 300] { stream.writeFrame(body(size, size)) }
+        for byte in stream.readableBytesView {
+            // Each in a turn of the loop, so in a record and a packet of its own.
+            try await pair.dialled.on { $0.write(ByteBuffer(bytes: [byte])) }
+        }
+        #expect(await recorder.frames(3) == [1, 5, 300].map { body($0, $0) })
+        await pair.shutdown()
+    }
+
+    @Test("nothing is lost while there is no delegate")
+    func lateDelegate() async throws {
+        let pair = try await Endpoint.pair()
+        try await pair.dialled.send([[1], [2]])
+        try await pair.dialled.on { $0.close() }
+        #expect(try await pair.dialled.record().end() == .closed(nil))
+        let recorder = try await pair.accepted.record()
+        #expect(await recorder.frames(2) == [[1], [2]])
+        #expect(await recorder.end() == .closed(nil))
+        await pair.shutdown()
+    }
+
+    // MARK: Lengths
+
+    @Test("a length outside the bounds is a fault before a byte of the body", arguments: [0, 8_193, 1 << 24, UInt32.max])
+    func lengthFault(length: UInt32) async throws {
+        let pair = try await Endpoint.pair()
+        let right = try await pair.accepted.record(Recorder(onFault: { $0.write { $0.writeFrame([9]) } }))
+        let left = try await pair.dialled.record()
+        try await pair.dialled.on { connection in
+            connection.write {
+                $0.writeFrame([1])
+                $0.writeInteger(length)
+                $0.writeBytes([UInt8](repeating: 0, count: 70))
+                $0.writeFrame([2])
+            }
+        }
+        #expect(await right.events.next() == .frame([1]))
+        #expect(await right.events.next() == .fault(length))
+        #expect(await right.events.next() == .closed(nil))
+        // The last word still reaches the other side, and then the end.
+        #expect(await left.events.next() == .frame([9]))
+        #expect(await left.events.next() == .closed(nil))
+        await pair.shutdown()
+    }
+
+    @Test("after a fault a sender that goes on is cut off, and what it sends is not kept")
+    func faultAndFlood() async throws {
+        let pair = try await Endpoint.pair()
+        let right = try await pair.accepted.record()
+        let left = try await pair.dialled.record(Recorder(onWritable: { $0.write(ByteBuffer(repeating: 1, count: 1 << 20)) }))
+        try await pair.dialled.on { connection in
+            connection.write(ByteBuffer(bytes: [0xFF, 0xFF, 0xFF, 0xFF]))
+            connection.write(ByteBuffer(repeating: 1, count: 1 << 20))
+        }
+        #expect(await right.events.next() == .fault(.max))
+        #expect(await right.events.next() == .closed(nil))
+        guard case .closed = await left.end() else { throw Unexpected("not closed") }
+        await pair.shutdown()
+    }
+
+    @Test("the limit that holds is the one of the moment the frame's header is read")
+    func raisedLimit() async throws {
+        let pair = try await Endpoint.pair()
+        #expect(pair.accepted.frameLimit == 8 << 10)
+        let recorder = try await pair.accepted.record(
+            Recorder(onFrame: { connection, frame in connection.frameLimit = frame == [1] ? 20_000 : 100 }))
+        try await pair.dialled.send([[1], body(2, 20_000), body(3, 101)])
+        #expect(await recorder.events.next() == .frame([1]))
+        #expect(await recorder.events.next() == .frame(body(2, 20_000)))
+        #expect(await recorder.events.next() == .fault(101))
+        await pair.shutdown()
+    }
+
+    // MARK: Back-pressure
+
+    @Test("who is not read stops being writable, with bounded memory on both sides, and goes on where it stopped")
+    func backPressure() async throws {
+        let pair = try await Endpoint.pair()
+        try await pair.accepted.on {
+            $0.frameLimit = 1 << 20
+            $0.isReading = false
+        }
+        let right = try await pair.accepted.record()
+        let frame = body(1, 60_000)
+        // Until both kernels' buffers are full: the sender is then blocked, and stays so.
+        var sent = 0
+        var largest = 0
+        var isMoving = true
+        while sent < 1_000, isMoving {
+            let (pending, written) = try await pair.dialled.on { connection in
+                var written = 0
+                while connection.isWritable {
+                    connection.write { $0.writeFrame(frame) }
+                    written += 1
+                }
+                return (connection.pendingWriteBytes, written)
+            }
+            sent += written
+            largest = max(largest, pending)
+            isMoving = try await Self.moves(pair)
+        }
+        #expect(sent < 1_000, "60 MB went into a receiver that reads nothing")
+        // The water mark here, the one in the channel, and one frame.
+        #expect(largest < (512 << 10) + 65_000)
+        #expect(right.events.now.isEmpty)
+        try await pair.accepted.on { $0.isReading = true }
+        #expect(await right.frames(sent).allSatisfy { $0 == frame })
+        await pair.shutdown()
+    }
+
+    /// Whether the kernels still take some: for many turns of both loops nothing moves otherwise.
+    private static func moves(_ pair: Pair) async throws -> Bool {
+        let before = try await pair.dialled.on { $0.pendingWriteBytes }
+        for _ in 0..<200 {
+            try await pair.accepted.on { _ in }
+            let (isWritable, pending) = try await pair.dialled.on { ($0.isWritable, $0.pendingWriteBytes) }
+            if isWritable || pending < before { return true }
+        }
+        return false
+    }
+
+    @Test("reading stops within a burst, at the very frame, and no frame is lost")
+    func pauseInBurst() async throws {
+        let pair = try await Endpoint.pair()
+        let recorder = try await pair.accepted.record(
+            Recorder(recordsBursts: true, onFrame: { connection, _ in connection.isReading = false }))
+        try await pair.dialled.send((0..<50).map { [UInt8($0)] })
+        for number in 0..<50 {
+            #expect(await recorder.events.next() == .frame([UInt8(number)]))
+            #expect(await recorder.events.next() == .readCompleted)
+            #expect(recorder.events.now.isEmpty)
+            try await pair.accepted.on { $0.isReading = true }
+        }
+        await pair.shutdown()
+    }
+
+    @Test("frames that came before the end are delivered before it, however late")
+    func endWhilePaused() async throws {
+        let pair = try await Endpoint.pair()
+        let recorder = try await pair.accepted.record(Recorder(onFrame: { connection, _ in connection.isReading = false }))
+        try await pair.dialled.send((0..<10).map { [UInt8($0)] })
+        try await pair.dialled.on { $0.close() }
+        _ = try await pair.dialled.record().end()
+        for number in 0..<10 {
+            #expect(await recorder.events.next() == .frame([UInt8(number)]))
+            #expect(recorder.events.now.isEmpty)
+            try await pair.accepted.on { $0.isReading = true }
+        }
+        #expect(await recorder.events.next() == .closed(nil))
+        #expect(try await pair.accepted.on { $0.isOpen } == false)
+        await pair.shutdown()
+    }
+
+    @Test("a session that gives up while frames wait is told the end once")
+    func closeWhilePaused() async throws {
+        let pair = try await Endpoint.pair()
+        let recorder = try await pair.accepted.record(Recorder(onFrame: { connection, _ in connection.isReading = false }))
+        try await pair.dialled.send([[1], [2], [3]])
+        #expect(await recorder.events.next() == .frame([1]))
+        try await pair.dialled.on { $0.abort() }
+        _ = try await pair.dialled.record().end()
+        try await pair.right.reaches([0, 0])
+        try await pair.accepted.on {
+            $0.close()
+            $0.close()
+            $0.abort()
+        }
+        #expect(await recorder.events.next() == .closed(nil))
+        try await pair.accepted.on { $0.abort() }
+        #expect(recorder.events.now.isEmpty)
+        await pair.shutdown()
+    }
+
+    @Test("a writer learns when it may go on, once for each time it had to stop")
+    func writability() async throws {
+        let pair = try await Endpoint.pair()
+        try await pair.accepted.on { $0.frameLimit = 1 << 20 }
+        let right = try await pair.accepted.record()
+        let frame = body(3, 100_000)
+        let count = Mutex(0)
+        let fill: @Sendable (PeerConnection) -> Void = { connection in
+            while connection.isWritable, count.withLock({ $0 }) < 400 {
+                connection.write { $0.writeFrame(frame) }
+                count.withLock { $0 += 1 }
+            }
+        }
+        _ = try await pair.dialled.record(Recorder(onWritable: fill))
+        try await pair.dialled.on(fill)
+        #expect(await right.frames(400).allSatisfy { $0 == frame })
+        #expect(try await pair.dialled.on { $0.pendingWriteBytes } == 0)
+        await pair.shutdown()
+    }
+
+    // MARK: The end
+
+    @Test("what was written before close arrives, both sides end without an error, and later calls do nothing")
+    func orderlyClose() async throws {
+        let pair = try await Endpoint.pair()
+        let left = try await pair.dialled.record()
+        let right = try await pair.accepted.record()
+        try await pair.accepted.on { $0.frameLimit = 1 << 20 }
+        let big = body(1, 900_000)
+        try await pair.dialled.on { connection in
+            connection.write { $0.writeFrame(big) }
+            connection.close()
+            #expect(!connection.isOpen)
+            #expect(!connection.isWritable)
+            connection.write { $0.writeFrame([7]) }
+            connection.flush()
+            connection.close()
+        }
+        #expect(await right.events.next() == .frame(big))
+        #expect(await right.events.next() == .closed(nil))
+        #expect(await left.events.next() == .closed(nil))
+        try await pair.right.reaches([0, 0])
+        await pair.shutdown()
+    }
+
+    @Test("both close at once")
+    func bothClose() async throws {
+        let pair = try await Endpoint.pair()
+        let left = try await pair.dialled.record()
+        let right = try await pair.accepted.record()
+        async let one: Void = pair.dialled.on { $0.close() }
+        async let other: Void = pair.accepted.on { $0.close() }
+        _ = try await (one, other)
+        #expect(await left.events.next() == .closed(nil))
+        #expect(await right.events.next() == .closed(nil))
+        await pair.shutdown()
+    }
+
+    @Test("close waits for a side that reads nothing, and no longer than it says")
+    func closeUnread() async throws {
+        let pair = try await Endpoint.pair()
+        try await pair.accepted.on { $0.isReading = false }
+        _ = try await pair.accepted.record()
+        let left = try await pair.dialled.record()
+        let begin = ContinuousClock.now
+        try await pair.dialled.on { connection in
+            connection.write(ByteBuffer(repeating: 0, count: 20 << 20))
+            connection.close()
+        }
+        #expect(await left.end() == .closed(nil))
+        let took = begin.duration(to: .now)
+        #expect(.milliseconds(1_900) < took && took < .seconds(10), "\(took)")
+        await pair.shutdown()
+    }
+
+    @Test("an aborted connection is an error to the other side")
+    func abort() async throws {
+        let pair = try await Endpoint.pair()
+        let left = try await pair.dialled.record()
+        let right = try await pair.accepted.record()
+        try await pair.dialled.on { connection in
+            connection.write { $0.writeFrame([1]) }
+            connection.abort()
+        }
+        #expect(await left.events.next() == .closed(nil))
+        guard case .closed(.some) = await right.end() else { throw Unexpected("no error") }
+        await pair.shutdown()
+    }
+
+    @Test("an end in the middle of a frame is an error")
+    func truncated() async throws {
+        let pair = try await Endpoint.pair()
+        let right = try await pair.accepted.record()
+        try await pair.dialled.on { connection in
+            connection.write(ByteBuffer(bytes: [0, 0, 0, 9, 1, 2, 3]))
+            connection.close()
+        }
+        #expect(await right.events.next() == .closed("\(ConnectionFault.truncatedFrame)"))
+        await pair.shutdown()
+    }
+
+    @Test("a session that closes within a frame gets no further one")
+    func closeInBurst() async throws {
+        let pair = try await Endpoint.pair()
+        let right = try await pair.accepted.record(
+            Recorder(onFrame: { connection, _ in
+                connection.write { $0.writeFrame([8]) }
+                connection.close()
+            }))
+        let left = try await pair.dialled.record()
+        try await pair.dialled.send((0..<500).map { [UInt8(truncatingIfNeeded: $0)] })
+        #expect(await right.events.next() == .frame([0]))
+        #expect(await right.events.next() == .closed(nil))
+        #expect(await left.events.next() == .frame([8]))
+        #expect(await left.events.next() == .closed(nil))
+        await pair.shutdown()
+    }
+}

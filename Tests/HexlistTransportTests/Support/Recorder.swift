@@ -1,0 +1,119 @@
+import HexlistTransport
+import HexlistWire
+import NIOCore
+import Synchronization
+import Testing
+
+/// A session that writes down what its connection tells it.
+final class Recorder: PeerConnectionDelegate, Sendable {
+    enum Event: Sendable, Equatable {
+        case frame([UInt8])
+        case readCompleted
+        case fault(UInt32)
+        case writable
+        /// The error's text.
+        case closed(String?)
+    }
+
+    let events = Inbox<Event>()
+    /// Runs on the loop, inside the call; for frames only.
+    private let onFrame: @Sendable (PeerConnection, [UInt8]) -> Void
+    private let onFault: @Sendable (PeerConnection) -> Void
+    private let onWritable: @Sendable (PeerConnection) -> Void
+    private let recordsBursts: Bool
+    private let isInside = Mutex(false)
+
+    init(
+        recordsBursts: Bool = false, onFrame: @escaping @Sendable (PeerConnection, [UInt8]) -> Void = { _, _ in },
+        onFault: @escaping @Sendable (PeerConnection) -> Void = { _ in },
+        onWritable: @escaping @Sendable (PeerConnection) -> Void = { _ in }
+    ) {
+        self.recordsBursts = recordsBursts
+        self.onFrame = onFrame
+        self.onFault = onFault
+        self.onWritable = onWritable
+    }
+
+    /// No call comes out of another one.
+    private func inside(_ connection: PeerConnection, _ work: () -> Void) {
+        connection.eventLoop.preconditionInEventLoop()
+        #expect(!isInside.withLock { $0 }, "called out of a method of the connection")
+        isInside.withLock { $0 = true }
+        work()
+        isInside.withLock { $0 = false }
+    }
+
+    func received(frame: [UInt8], on connection: PeerConnection) {
+        inside(connection) {
+            onFrame(connection, frame)
+            events.put(.frame(frame))
+        }
+    }
+
+    func readCompleted(on connection: PeerConnection) {
+        inside(connection) { if recordsBursts { events.put(.readCompleted) } }
+    }
+
+    func frameFault(_ length: UInt32, on connection: PeerConnection) {
+        inside(connection) {
+            onFault(connection)
+            events.put(.fault(length))
+        }
+    }
+
+    func writabilityChanged(on connection: PeerConnection) {
+        inside(connection) {
+            onWritable(connection)
+            events.put(.writable)
+        }
+    }
+
+    func closed(on connection: PeerConnection, error: (any Error)?) {
+        inside(connection) { events.put(.closed(error.map { "\($0)" })) }
+    }
+
+    /// The next frames' bodies.
+    func frames(_ count: Int) async -> [[UInt8]] {
+        var frames: [[UInt8]] = []
+        while frames.count < count {
+            switch await events.next() {
+            case .frame(let body): frames.append(body)
+            case .readCompleted, .writable: continue
+            case .fault, .closed: return frames
+            }
+        }
+        return frames
+    }
+
+    /// The end, after whatever comes before it.
+    func end() async -> Event {
+        while true {
+            let event = await events.next()
+            if case .closed = event { return event }
+        }
+    }
+}
+
+extension PeerConnection {
+    /// Runs on the connection's loop.
+    @discardableResult
+    func on<Result: Sendable>(_ work: @escaping @Sendable (PeerConnection) -> Result) async throws -> Result {
+        try await eventLoop.submit { work(self) }.get()
+    }
+
+    func record(_ recorder: Recorder = Recorder()) async throws -> Recorder {
+        try await on { $0.delegate = recorder }
+        return recorder
+    }
+
+    func send(_ bodies: [[UInt8]]) async throws {
+        try await on { connection in for body in bodies { connection.write { $0.writeFrame(body) } } }
+    }
+}
+
+extension ByteBuffer {
+    mutating func writeFrame(_ body: [UInt8]) {
+        writeInteger(UInt32(body.count))
+        writeBytes(body)
+    }
+}
