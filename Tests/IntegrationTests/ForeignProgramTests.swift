@@ -8,6 +8,11 @@ extension TwoMachines {
     struct ForeignProgram {
         private static let program = "\(Checkout.root)/Examples/foreign-sender.py"
 
+        /// The first line the program prints.
+        private struct Identity: Decodable {
+            var uuid: String
+        }
+
         /// A frame as the original app made it: no messageID, no sequence, nobody answers it.
         private static let original =
             #"{"versionID":"1.4.2","operationType":"Store","jmObjectType":"Hex","jmObject":{"senderUUID":"6F9619FF-8B86-4011-B42D-00CF4FC964FF","#
@@ -20,7 +25,7 @@ extension TwoMachines {
                 try await lab.start("h1")
                 let port = try await lab.status("h1").port
                 let sent = try await lab.run(["exec", "h2", Self.program, try await lab.path("address", on: "h1"), "\(port)"])
-                let uuid = try #require(JSONLines.member("uuid", of: sent.out.prefix { $0 != "\n" })).filter { $0 != "\"" }
+                let uuid = try #require(try JSONLines.decode(String(sent.out.prefix { $0 != "\n" }), as: Identity.self).first).uuid
                 #expect(PeerID(uuid) != nil)
                 // It says `sequence`, so it is told what became of its frame.
                 #expect(sent.out.contains("\"held\""))

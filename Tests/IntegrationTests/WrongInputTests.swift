@@ -150,7 +150,7 @@ struct WrongInput {
                     #expect(!output.err.isEmpty)
                 }
                 for (arguments, word) in [
-                    (["show", "4711"], "4711"), (["delete", "4711"], "4711"), (["peer", "trust", "nobody"], "nobody"),
+                    (["show", "4711"], "4711"), (["delete", "4711"], "4711"), (["peer", "block", "nobody"], "nobody"),
                     (["peer", "show", "AAAA"], "AAAA"),
                 ] {
                     let output = try await Command.run([Checkout.hexlist] + arguments, environment: local.environment)
