@@ -1,0 +1,248 @@
+import HexlistDiscovery
+import HexlistModel
+import HexlistStore
+import HexlistTransport
+import HexlistWire
+import NIOCore
+
+/// From the outbox onto the sessions, at most four peers at a time.
+extension Node {
+    func hasWork(for peer: PeerID?) -> Bool {
+        guard let peer, let link = links[peer] else { return false }
+        return link.delivery.hasWork
+    }
+
+    func pump(_ session: PeerSession) {
+        guard let peer = session.peer, let link = links[peer], link.sending === session else { return }
+        pump(link)
+    }
+
+    /// Carries out steps of the delivery until there is none.
+    func pump(_ link: PeerLink) {
+        guard !isStopping, let session = link.sending, session.connection.isOpen else { return }
+        let now = ContinuousClock.Instant.now
+        guard link.delivery.hasWork, !link.delivery.isPaused(now: now) else { return giveTurnBack(link) }
+        let hadTurn = turns.active.contains(link.peer)
+        guard turns.request(link.peer) else { return }
+        if !hadTurn { link.delivery.turnBegan(now: now) }
+
+        let limits = configuration.send
+        var wrote = false
+        steps: while true {
+            if turns.othersWait, link.delivery.bytesThisTurn >= ProtocolLimits.windowBytes { break }
+            let step = link.delivery.next(now: now) {
+                session.canSend(bytes: $0, windowFrames: limits.windowFrames, windowBytes: limits.windowBytes)
+            }
+            switch step {
+            case .send(let row):
+                session.send(row)
+                wrote = true
+            case .load(let after, let epoch): load(link, after: after, epoch: epoch)
+            case .reject(let row):
+                let limit = link.delivery.frameLimit
+                write(
+                    [.init(id: row, state: .rejected(.tooLarge, "It is longer than the \(limit) bytes this peer takes."))], for: link,
+                    counted: false)
+            case .endSession:
+                session.act { $0.end(.idle, &$1) }
+                break steps
+            case .wait: break steps
+            }
+        }
+        if wrote { session.settle() }
+        if !link.delivery.hasWork || (turns.othersWait && link.delivery.bytesThisTurn >= ProtocolLimits.windowBytes) {
+            giveTurnBack(link)
+        }
+    }
+
+    func giveTurnBack(_ link: PeerLink) {
+        guard turns.active.contains(link.peer) || turns.isWaiting(link.peer) else { return }
+        guard let next = turns.release(link.peer) else { return }
+        // Not from inside the other one's steps.
+        eventLoop.execute { [weak self] in
+            self?.assumeIsolated { node in
+                if let waiting = node.links[next] {
+                    node.pump(waiting)
+                } else {
+                    _ = node.turns.release(next)
+                }
+            }
+        }
+    }
+
+    private func load(_ link: PeerLink, after: Int64, epoch: Int) {
+        let peer = link.peer
+        let longest = max(0, link.delivery.frameLimit < ProtocolLimits.trustedFrameBytes ? link.delivery.longestBody : .max)
+        store.submitRead({
+            try $0.outboxBatch(peer, after: after, limit: PeerDelivery.loadRows, maxBytes: PeerDelivery.loadBytes, longest: longest)
+        }) { [eventLoop, logger, weak self] result in
+            eventLoop.execute {
+                self?.assumeIsolated { node in
+                    guard let link = node.links[peer] else { return }
+                    switch result {
+                    case .success(let batch):
+                        let rows = batch.map { OutgoingHex(id: $0.id, messageID: $0.messageID, body: $0.body) }
+                        link.delivery.loaded(rows, epoch: epoch)
+                        node.pump(link)
+                    case .failure(let error):
+                        logger.error("outbox could not be read", metadata: ["peer.id": "\(peer)", "error": "\(error)"])
+                        link.delivery.loadFailed(epoch: epoch)
+                        node.transferFailed(link, end: nil, closedByPeer: false)
+                    }
+                }
+            }
+        }
+    }
+
+    // MARK: Answers
+
+    func settled(_ rows: [Session.Settled], on session: PeerSession) {
+        guard let peer = session.peer else { return }
+        let link = link(to: peer)
+        let now = ContinuousClock.Instant.now
+        let verdicts = link.delivery.settled(rows, isCurrent: link.sending === session, now: now)
+        if verdicts.contains(where: { $0.state == .stored || $0.state == .held }) { link.backoff.succeeded() }
+        guard !verdicts.isEmpty else { return }
+        write(verdicts, for: link, counted: true)
+        if let until = link.delivery.pausedUntil, until > now { resume(link, at: until) }
+        pump(link)
+    }
+
+    /// - Parameter counted: whether the delivery waits for this to be written before it rewinds.
+    private func write(_ verdicts: [PeerDelivery.Verdict], for link: PeerLink, counted: Bool) {
+        let peer = link.peer
+        let now = Node.wallClock()
+        let next = link.delivery.pausedUntil.map { now + ($0 - .now).milliseconds }
+        let settlements = verdicts.compactMap(Settlement.init)
+        let notes = AttemptNote.refusals(in: verdicts, nextAttemptAt: next)
+        store.submit({ writer in
+            try writer.settle(settlements, of: peer, at: now)
+            try writer.note(notes)
+            return try writer.giveUp(notes, of: peer, at: now)
+        }) { [eventLoop, logger, weak self] result in
+            if case .failure(let error) = result {
+                // The rows stay queued; they are sent again and the peer recognises them.
+                logger.error("receipts could not be recorded", metadata: ["peer.id": "\(peer)", "error": "\(error)"])
+            }
+            eventLoop.execute {
+                self?.assumeIsolated { node in
+                    node.settledRows(Set(verdicts.map(\.id)))
+                    node.notifyWatchers()
+                    guard let link = node.links[peer] else { return }
+                    if counted { link.delivery.written() }
+                    node.pump(link)
+                }
+            }
+        }
+    }
+
+    /// The peer blocked this one: what waits for it is rejected, so many rows at a time.
+    func rejectAll(for peer: PeerID) {
+        let now = Node.wallClock()
+        let limit = 1_000
+        store.submit({
+            try $0.rejectQueued(peer, code: RefusalCode.blocked.rawValue, message: "This peer blocked you.", limit: limit, at: now)
+        }) { [eventLoop, logger, weak self] result in
+            eventLoop.execute {
+                self?.assumeIsolated { node in
+                    switch result {
+                    case .success(let count): if count == limit { node.rejectAll(for: peer) }
+                    case .failure(let error): logger.error("outbox could not be written", metadata: ["error": "\(error)"])
+                    }
+                    node.wakeWaiters()
+                    node.notifyWatchers()
+                }
+            }
+        }
+    }
+
+    // MARK: Pauses
+
+    /// The peer is there and the transfer failed: it waits, longer each time, whatever discovery brings meanwhile.
+    func transferFailed(_ link: PeerLink, end: Session.End?, closedByPeer: Bool) {
+        var random = SystemRandomNumberGenerator()
+        let pause = link.backoff.failed(using: &random)
+        let until = ContinuousClock.Instant.now + pause
+        link.delivery.pause(until: until)
+        resume(link, at: until)
+        let error = end.map(Node.describe) ?? "The outbox could not be read."
+        let at = Node.wallClock()
+        let failures = end.map { Node.counts($0, closedByPeer: closedByPeer) } ?? false ? 1 : 0
+        let peer = link.peer
+        store.submit({ writer in
+            // The first row that still waits is the first unacknowledged one.
+            guard let first = try writer.outboxBatch(peer, after: 0, limit: 1, maxBytes: 0).first else { return }
+            let note = AttemptNote(
+                id: first.id, attempts: 1, failures: failures, nextAttemptAt: at + pause.milliseconds, waitingFor: "retry", lastError: error)
+            try writer.note([note])
+            try writer.giveUp([note], of: peer, at: at)
+        }) { [eventLoop, logger, weak self] result in
+            if case .failure(let error) = result { logger.error("outbox could not be written", metadata: ["error": "\(error)"]) }
+            eventLoop.execute { self?.assumeIsolated { $0.wakeWaiters() } }
+        }
+    }
+
+    /// What counts against a hex: the peer itself closing the session while it was the first unacknowledged one.
+    private static func counts(_ end: Session.End, closedByPeer: Bool) -> Bool {
+        switch end {
+        case .lost: closedByPeer
+        case .own: false
+        case .peer(let code, _):
+            switch code {
+            case .shutdown, .idle, .duplicateSession, .limit, .blocked: false
+            default: true
+            }
+        }
+    }
+
+    private static func describe(_ end: Session.End) -> String {
+        switch end {
+        case .lost: "The connection was lost."
+        case .own(.receiptTimeout): "The peer took hexes and did not answer for 30 s."
+        case .own(.silent): "The peer fell silent."
+        case .own(let code): "The session was ended (\(code.rawValue))."
+        case .peer(let code, let text): "The peer ended the session (\(code?.rawValue ?? "unknown")\(text.isEmpty ? "" : ": \(text)"))."
+        }
+    }
+
+    private func resume(_ link: PeerLink, at instant: ContinuousClock.Instant) {
+        let peer = link.peer
+        giveTurnBack(link)
+        link.resumption?.cancel()
+        link.resumption = eventLoop.scheduleTask(in: TimeAmount(max(.zero, instant - .now))) { [weak self] in
+            self?.assumeIsolated { node in
+                guard let link = node.links[peer], !link.delivery.isPaused(now: .now) else { return }
+                node.kick(link)
+            }
+        }
+    }
+
+    /// Rows wait for this peer: send them where there is a session, dial where there is a peer, wait where there is none.
+    func kick(_ link: PeerLink) {
+        guard !isStopping else { return }
+        if link.sending != nil { return pump(link) }
+        let peer = link.peer
+        guard !link.isDialling, link.delivery.hasWork, !link.delivery.isPaused(now: .now), directory.isVerified(peer) else { return }
+        let endpoints = directory.endpoints(of: peer)
+        guard !endpoints.isEmpty else { return }
+        link.isDialling = true
+        let dial = transport.dial(endpoints.map { DialTarget($0) }, expecting: peer)
+        dial.report.whenSuccess { [weak self] report in
+            self?.assumeIsolated { node in
+                let link = node.links[peer]
+                link?.isDialling = false
+                if let connection = report.connection, !node.isStopping {
+                    let reached = endpoints.first { DialTarget($0) == connection.target }
+                    node.begin(connection, reached.map { Dialled(endpoint: $0, probe: nil, expected: peer) })
+                } else if let link, link.sending == nil, !node.isStopping {
+                    node.transferFailed(link, end: .lost, closedByPeer: false)
+                }
+            }
+        }
+    }
+}
+
+extension Duration {
+    /// Whole milliseconds, rounded down.
+    var milliseconds: Int64 { components.seconds * 1_000 + components.attoseconds / 1_000_000_000_000_000 }
+}

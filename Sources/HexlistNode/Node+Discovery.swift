@@ -1,0 +1,139 @@
+import HexlistDiscovery
+import HexlistModel
+import HexlistStore
+import HexlistTransport
+import HexlistWire
+import NIOCore
+
+/// The directory decides; this carries out: probes, resolvers, events, its clock.
+extension Node {
+    func discovered(_ event: DiscoveryEvent) {
+        guard !isStopping else { return }
+        if case .backend(let state) = event {
+            if discoveryState != state { logger.notice("discovery changed", metadata: ["state": "\(state)"]) }
+            discoveryState = state
+            notifyWatchers()
+        }
+        apply(.discovery(event))
+    }
+
+    /// One input into the directory, its outputs out.
+    func apply(_ input: PeerDirectory.Input) {
+        let outputs = directory.handle(input, now: .now)
+        for output in outputs {
+            switch output {
+            case .probe(let probe, let endpoints, let expecting): dial(probe, endpoints, expecting: expecting)
+            case .openResolver(let record): discovery?.resolve(record, open: true)
+            case .closeResolver(let record): discovery?.resolve(record, open: false)
+            case .changed(let event): changed(event)
+            }
+        }
+        scheduleDirectory()
+    }
+
+    private func scheduleDirectory() {
+        guard let deadline = directory.nextDeadline, !isStopping else { return }
+        if let timer = directoryTimer, timer.at <= deadline { return }
+        directoryTimer?.task.cancel()
+        let task = eventLoop.scheduleTask(in: TimeAmount(max(.zero, deadline - .now))) { [weak self] in
+            guard let self else { return }
+            self.assumeIsolated { node in
+                node.directoryTimer = nil
+                node.apply(.tick)
+            }
+        }
+        directoryTimer = (task, deadline)
+    }
+
+    /// A dial up to Hello. The session stays where the peer proves itself.
+    private func dial(_ probe: ProbeID, _ endpoints: [Endpoint], expecting: PeerID?) {
+        guard !isStopping else { return }
+        let dial = transport.dial(endpoints.map { DialTarget($0) }, expecting: expecting)
+        probes[probe] = dial
+        dial.report.whenSuccess { [weak self] report in
+            self?.assumeIsolated { node in
+                guard node.probes[probe] != nil, !node.isStopping else {
+                    report.connection?.abort()
+                    return
+                }
+                if let connection = report.connection {
+                    // Ends when Hello was checked, or the session ended before.
+                    let reached = connection.target.flatMap { target in endpoints.first { DialTarget($0) == target } }
+                    node.begin(connection, reached.map { Dialled(endpoint: $0, probe: probe, expected: expecting) })
+                } else {
+                    node.endProbe(probe, Node.probeResult(report, of: endpoints))
+                }
+            }
+        }
+    }
+
+    func endProbe(_ probe: ProbeID, _ result: ProbeResult) {
+        guard probes.removeValue(forKey: probe) != nil else { return }
+        apply(.probeEnded(probe, result))
+        wakeWaiters()
+    }
+
+    private static func probeResult(_ report: DialReport, of endpoints: [Endpoint]) -> ProbeResult {
+        for failure in report.failures {
+            guard case .otherIdentity(let other) = failure.error,
+                let endpoint = endpoints.first(where: { DialTarget($0) == failure.target })
+            else { continue }
+            return .otherIdentity(other, endpoint)
+        }
+        switch report.summary {
+        case .refused: return .refused
+        case .timeout, .unreachable, .otherIdentity, nil: return .noAnswer
+        case .closed: return .failed("closes the connection.")
+        case .notHexlist(let why): return .failed("is no Hexlist: \(why)")
+        case .nameNotFound(let why), .failed(let why): return .failed(why)
+        case .cancelled: return .failed("the attempt was cancelled.")
+        }
+    }
+
+    // MARK: Events
+
+    private func changed(_ event: PeerEvent) {
+        switch event {
+        case .up(let peer): record(.peerUp, peer: peer, data: [:])
+        case .down(let peer): record(.peerDown, peer: peer, data: [:])
+        case .ghost(let ghost):
+            record(.peerGhost, peer: ghost.peer, data: ["name": ghost.name, "reason": ghost.reason.rawValue, "why": ghost.why])
+        }
+    }
+
+    /// One row of the event log. Peer text in `data` stays as it came; who shows it cleans it.
+    func record(
+        _ type: EventType, peer: PeerID?, data: [String: String],
+        then completion: (@Sendable (isolated Node) -> Void)? = nil
+    ) {
+        let text = data.isEmpty ? nil : JSONText.object(data.sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
+        let at = Node.wallClock()
+        store.submit({ try $0.appendEvent(type, at: at, peer: peer, data: text) }) { [eventLoop, logger, weak self] result in
+            if case .failure(let error) = result { logger.error("event could not be recorded", metadata: ["error": "\(error)"]) }
+            guard let self else { return }
+            notifyWatchers()
+            if let completion { eventLoop.execute { self.assumeIsolated { completion($0) } } }
+        }
+    }
+
+    // MARK: Status
+
+    public func status() -> NodeStatus {
+        let rows = directory.listing()
+        let (state, message): (String, String?) =
+            switch discoveryState {
+            case _ where discovery == nil: ("off", nil)
+            case .running: ("running", nil)
+            case .degraded(let message): ("degraded", message)
+            case .unavailable(let message): ("unavailable", message)
+            case nil: ("starting", nil)
+            }
+        return NodeStatus(
+            uuid: id, fingerprint: identity.fingerprint, name: configuration.name, port: port, boot: boot, discoveryState: state,
+            discoveryMessage: message, peers: rows.count { $0.state == .verified }, ghosts: rows.count { $0.state == .ghost })
+    }
+}
+
+extension DialTarget {
+    init(_ endpoint: Endpoint) { self.init(host: endpoint.host, port: endpoint.port, interface: endpoint.interface) }
+}

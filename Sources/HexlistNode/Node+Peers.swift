@@ -1,0 +1,179 @@
+import HexlistDiscovery
+public import HexlistModel
+import HexlistStore
+import HexlistWire
+
+/// Peers as people name, trust and see them.
+extension Node {
+    /// Everything there is: verified, away, ghosts; within each by name.
+    public func peers() async throws -> [PeerView] {
+        await reloadKnown()
+        return peerViews()
+    }
+
+    func peerViews() -> [PeerView] {
+        var views: [PeerView] = []
+        var listed: Set<PeerID> = []
+        let now = ContinuousClock.Instant.now
+        let wall = Node.wallClock()
+        for row in directory.listing() {
+            let record = row.state == .ghost ? nil : row.peer.flatMap { known[$0] }
+            let proven = row.state == .ghost ? nil : row.peer.flatMap { fingerprints[$0] }
+            if row.state != .ghost, let peer = row.peer { listed.insert(peer) }
+            views.append(PeerView(row, record: record, fingerprint: proven, now: now, wall: wall))
+        }
+        // Who never proved a key (a sender over plain TCP) can be neither trusted nor sent to.
+        for record in known.values where !listed.contains(record.peer) && record.peer != id && record.fingerprint != nil {
+            views.append(PeerView(away: record))
+        }
+        return views.sorted { left, right in
+            if left.state != right.state { return left.state.rank < right.state.rank }
+            if left.shownName != right.shownName { return left.shownName < right.shownName }
+            return (left.uuid?.description ?? "") < (right.uuid?.description ?? "")
+        }
+    }
+
+    func view(of peer: PeerID) -> PeerView? { peerViews().first { $0.uuid == peer && $0.state != .ghost } }
+
+    /// A peer as a person named it: a UUID or a prefix of one from 4 characters, an alias, or a name (SURFACE "hexlist").
+    /// - Throws: `HexlistError` `notFound`, or `ambiguous` with the candidates in its message.
+    public func resolve(_ text: String) async throws -> PeerView {
+        try PeerReference(text).resolve(among: try await peers())
+    }
+
+    /// `.stranger` takes trust or a block back.
+    public func setTrust(_ peer: PeerID, _ trust: Trust) async throws -> PeerView {
+        await reloadKnown()
+        guard let before = view(of: peer) else { throw Node.unknown(peer) }
+        if trust != .stranger, before.fingerprint == nil {
+            throw HexlistError(
+                .notFound, "\(TerminalText.clean(before.name, columns: 40)) was never met, so there is no fingerprint to trust.",
+                hint: "Wait until `hexlist peers` lists it.")
+        }
+        let sighting = Node.sighting(peer, before)
+        let at = Node.wallClock()
+        try await store.write { writer in
+            try writer.upsertPeer(sighting, creating: true)
+            _ = try writer.setTrust(peer, trust, fingerprint: sighting.fingerprint, name: sighting.name, at: at)
+        }
+        await reloadKnown()
+        reserveAddresses()
+        apply(.trustChanged(peer, trust))
+        if let link = links[peer] {
+            for session in link.sessions {
+                if trust == .blocked {
+                    session.act { [name = configuration.name] machine, actions in
+                        machine.endBlocked(ownName: name, now: .now, &actions)
+                    }
+                } else {
+                    tellHello(session)
+                }
+            }
+        }
+        notifyWatchers()
+        return view(of: peer) ?? before
+    }
+
+    /// - Parameter alias: a name of one's own for the peer; `nil` takes it away.
+    /// - Throws: `badRequest` for an alias another peer has, or one that reads as a UUID.
+    public func rename(_ peer: PeerID, alias: String?) async throws -> PeerView {
+        await reloadKnown()
+        guard let before = view(of: peer) else { throw Node.unknown(peer) }
+        if let alias {
+            guard !alias.isEmpty, alias.utf8.count <= 256, TerminalText.clean(alias) == alias else {
+                throw HexlistError(.badRequest, "An alias is 1 to 256 bytes of printable text.")
+            }
+        }
+        let sighting = Node.sighting(peer, before)
+        try await store.write { writer in
+            try writer.upsertPeer(sighting, creating: true)
+            try writer.setAlias(peer, alias)
+        }
+        await reloadKnown()
+        notifyWatchers()
+        return view(of: peer) ?? before
+    }
+
+    /// Drops what is kept of a peer but its hexes; one that is there is met again as a stranger.
+    public func forget(_ peer: PeerID) async throws {
+        await reloadKnown()
+        guard view(of: peer) != nil else { throw Node.unknown(peer) }
+        _ = try await store.write { try $0.forgetPeer(peer) }
+        await reloadKnown()
+        reserveAddresses()
+        apply(.forget(peer))
+        for session in links[peer]?.sessions ?? [] { tellHello(session) }
+        notifyWatchers()
+    }
+
+    private static func sighting(_ peer: PeerID, _ view: PeerView) -> PeerSighting {
+        PeerSighting(
+            peer: peer, fingerprint: view.fingerprint, name: view.name, version: view.version, boot: view.boot,
+            seenAt: view.lastSeen ?? wallClock(), endpoint: nil)
+    }
+
+    static func unknown(_ peer: PeerID) -> HexlistError {
+        HexlistError(.notFound, "There is no peer \(peer).", hint: "`hexlist peers --all` lists every peer that was seen.")
+    }
+
+    // MARK: What is known
+
+    func reloadKnown() async {
+        do {
+            let records = try await store.read { try $0.peers() }
+            known = Dictionary(records.map { ($0.peer, $0) }, uniquingKeysWith: { first, _ in first })
+        } catch {
+            logger.error("peers could not be read", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// Without waiting, after a change on the hot path.
+    func reloadKnownSoon() {
+        store.submitRead({ try $0.peers() }) { [eventLoop, weak self] result in
+            guard case .success(let records) = result else { return }
+            eventLoop.execute {
+                self?.assumeIsolated { node in
+                    node.known = Dictionary(records.map { ($0.peer, $0) }, uniquingKeysWith: { first, _ in first })
+                }
+            }
+        }
+    }
+
+    /// A peer the store knows showed itself: its name, version and address are the newest.
+    func remember(_ peer: PeerID, fingerprint: Fingerprint, hello: Hello, version: String, session: PeerSession) {
+        guard let record = known[peer] else { return }
+        guard record.fingerprint == nil || record.fingerprint == fingerprint else { return }
+        let at = Node.wallClock()
+        let endpoint = session.dialled.map { dialled in
+            PeerEndpoint(
+                host: dialled.endpoint.host, port: Int(dialled.endpoint.port), interface: dialled.endpoint.interface,
+                via: dialled.endpoint.via.rawValue, lastOKAt: at)
+        }
+        let sighting = PeerSighting(
+            peer: peer, fingerprint: fingerprint, name: PeerName.cut(hello.name, bytes: 256), version: PeerName.cut(version, bytes: 64),
+            boot: hello.boot, seenAt: at, endpoint: endpoint)
+        store.submit({ try $0.upsertPeer(sighting) }) { [logger, weak self] result in
+            if case .failure(let error) = result {
+                logger.error("peer could not be recorded", metadata: ["peer.id": "\(peer)", "error": "\(error)"])
+            }
+            guard let self else { return }
+            eventLoop.execute { self.assumeIsolated { $0.reloadKnownSoon() } }
+        }
+    }
+
+    /// Places kept for the last addresses of trusted peers, so that a flood of strangers does not shut them out.
+    func reserveAddresses() {
+        let addresses = known.values.filter { $0.trust == .trusted }.flatMap { $0.endpoints.map(\.host) }
+        transport.setReservedAddresses(addresses)
+    }
+}
+
+extension PeerView.State {
+    var rank: Int {
+        switch self {
+        case .verified: 0
+        case .away: 1
+        case .ghost: 2
+        }
+    }
+}

@@ -1,0 +1,76 @@
+import Crypto
+import HexlistModel
+import HexlistStore
+import HexlistWire
+
+/// From a session into the store, and the answer back. Nothing is said before the transaction is durable.
+extension Node {
+    func keep(_ batch: [InboundHex], from session: PeerSession) {
+        let sender = sender(of: session)
+        let policy = configuration.receiveFrom
+        let quotas = HeldQuotas(configuration.limits)
+        let reserve = Int64(configuration.limits.diskReserveBytes)
+        let at = Node.wallClock()
+        store.submit({ writer in
+            try writer.receive(
+                batch.map {
+                    IncomingHex(content: $0.content, messageID: $0.messageID, byteCount: $0.byteCount, deduplicates: sender.fingerprint != nil)
+                }, from: sender, at: at, policy: policy, quotas: quotas, diskReserve: reserve)
+        }) { [eventLoop, logger, weak self] result in
+            let results: [InboundResult]
+            switch result {
+            case .success(let outcomes): results = outcomes.map(Node.inboundResult)
+            case .failure(let error):
+                logger.error("hexes could not be stored", metadata: ["count": "\(batch.count)", "error": "\(error)"])
+                results = Array(repeating: Node.inboundResult(error), count: batch.count)
+            }
+            eventLoop.execute {
+                session.batchCompleted(results)
+                self?.assumeIsolated { node in
+                    if results.contains(where: { if case .kept(.held, _) = $0 { true } else { false } }) { node.reloadKnownSoon() }
+                    node.notifyWatchers()
+                }
+            }
+        }
+    }
+
+    /// On TLS the session's key. On plain TCP a stranger by its source address, whatever it claims: a UUID no key can prove.
+    private func sender(of session: PeerSession) -> Sender {
+        let address = session.connection.remoteAddress
+        if let fingerprint = session.connection.peerFingerprint {
+            let name = session.machine.peerHello?.name ?? ""
+            return Sender(peer: fingerprint.peerID, fingerprint: fingerprint, name: PeerName.cut(name, bytes: 256), address: address)
+        }
+        let digest = SHA256.hash(data: Array("hexlist-plain-1\(address)".utf8))
+        let uuid = UUIDBytes(bytes: Array(digest.prefix(16))) ?? .nil
+        return Sender(peer: PeerID(uuid.with(version: 8)), fingerprint: nil, name: address, address: address)
+    }
+
+    private static func inboundResult(_ outcome: ReceiveOutcome) -> InboundResult {
+        switch outcome {
+        case .stored: .kept(.stored)
+        case .held: .kept(.held)
+        case .duplicate(let of): .kept(.duplicate, of: of)
+        case .refused(let code, let retryAfter): .refused(code, message: message(for: code), retryAfter: retryAfter)
+        }
+    }
+
+    private static func inboundResult(_ error: any Error) -> InboundResult {
+        if let error = error as? HexlistError, error.code == .storageFull {
+            return .refused(.storageFull, message: message(for: .storageFull), retryAfter: 60)
+        }
+        return .refused(.internal, message: message(for: .internal), retryAfter: 30)
+    }
+
+    /// What the person at the other end is told.
+    private static func message(for code: RefusalCode) -> String {
+        switch code {
+        case .blocked: "This peer does not take your hexes."
+        case .notAccepting: "This peer takes hexes of trusted peers only."
+        case .quotaExceeded: "As many of your hexes as this peer holds for strangers are waiting to be looked at."
+        case .storageFull: "The disk of this peer is full."
+        case .internal: "This peer could not store it just now."
+        case .malformed, .missingObject, .unsupportedObject, .unsupportedOperation, .tooLarge, .tooManyLinks: code.rawValue
+        }
+    }
+}

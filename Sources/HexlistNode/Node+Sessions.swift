@@ -1,0 +1,232 @@
+import HexlistDiscovery
+import HexlistModel
+import HexlistStore
+import HexlistTransport
+import HexlistWire
+import NIOCore
+
+/// Sessions as they come, are found to be duplicates, and go.
+extension Node {
+    func accepted(_ connection: PeerConnection) {
+        guard !isStopping else { return connection.abort() }
+        begin(connection, nil)
+    }
+
+    @discardableResult
+    func begin(_ connection: PeerConnection, _ dialled: Dialled?) -> PeerSession {
+        let peer = connection.peerFingerprint?.peerID
+        let isTrusted = peer.map { trust(of: $0, fingerprint: connection.peerFingerprint) == .trusted } ?? false
+        let machine = Session(
+            Session.Configuration(
+                own: id, role: connection.role == .dialer ? .dialer : .acceptor,
+                security: connection.peerFingerprint.map { .tls($0) } ?? .plain, expected: dialled?.expected,
+                hello: hello(trusted: isTrusted), strangerFrameBytes: configuration.limits.strangerFrameBytes,
+                isTrusted: isTrusted, strangerFramesPerSecond: configuration.limits.strangerFramesPerSecond,
+                connectedAt: connection.openedAt),
+            now: .now)
+        let session = PeerSession(connection: connection, machine: machine, dialled: dialled, node: self)
+        sessions[ObjectIdentifier(session)] = session
+        session.start()
+        return session
+    }
+
+    func hello(trusted: Bool) -> Hello {
+        Hello(
+            uuid: id, name: PeerName.cut(configuration.name, bytes: 256), boot: boot,
+            maxFrameBytes: trusted
+                ? max(configuration.limits.frameBytes, ProtocolLimits.trustedFrameBytes) : configuration.limits.strangerFrameBytes,
+            window: ProtocolLimits.windowFrames)
+    }
+
+    /// Trust binds to the whole fingerprint: a key that only shares the UUID is a stranger.
+    func trust(of peer: PeerID, fingerprint: Fingerprint?) -> Trust {
+        guard let record = known[peer] else { return .stranger }
+        if let kept = record.fingerprint, let fingerprint, kept != fingerprint { return .stranger }
+        return record.trust
+    }
+
+    func link(to peer: PeerID) -> PeerLink {
+        if let link = links[peer] { return link }
+        let link = PeerLink(peer: peer)
+        links[peer] = link
+        return link
+    }
+
+    // MARK: Opened
+
+    func sessionOpened(_ session: PeerSession, hello: Hello, version: String) {
+        guard let fingerprint = session.connection.peerFingerprint, let peer = session.peer, let peerBoot = hello.boot else {
+            return  // plain TCP: its UUID is a claim and proves nothing
+        }
+        if trust(of: peer, fingerprint: fingerprint) == .blocked {
+            session.act { [name = configuration.name] machine, actions in machine.endBlocked(ownName: name, now: .now, &actions) }
+            return
+        }
+        proved(peer, fingerprint)
+        let link = link(to: peer)
+        let older = link.sessions
+        link.sessions.append(session)
+        logger.info(
+            "session open",
+            metadata: [
+                "peer.id": "\(peer)", "role": "\(session.connection.role)", "address": "\(session.connection.remoteAddress)",
+            ])
+        remember(peer, fingerprint: fingerprint, hello: hello, version: version, session: session)
+        let source = Endpoint(
+            host: session.connection.remoteAddress, port: UInt16(clamping: session.connection.remotePort), via: .inbound)
+        let info = SessionInfo(
+            peer: peer, boot: peerBoot, name: hello.name, version: version, endpoint: session.dialled?.endpoint ?? source)
+        session.info = info
+        apply(.sessionUp(info))
+        if let dialled = session.dialled, let probe = dialled.probe { endProbe(probe, .proved(peer, peerBoot, dialled.endpoint)) }
+
+        // The newer one is used at once; each older one has to show that it still lives.
+        link.delivery.connected(frameLimit: hello.maxFrameBytes)
+        for other in older { challenge(other, against: session) }
+        pump(link)
+    }
+
+    private func proved(_ peer: PeerID, _ fingerprint: Fingerprint) {
+        if fingerprints.count >= 2 * 8_192 {
+            let seen = Set(directory.listing().compactMap(\.peer))
+            fingerprints = fingerprints.filter { seen.contains($0.key) }
+        }
+        fingerprints[peer] = fingerprint
+    }
+
+    func sessionUpdated(_ session: PeerSession, hello: Hello) {
+        guard let peer = session.peer, let link = links[peer] else { return }
+        if link.sending === session {
+            link.delivery.limitRaised(to: hello.maxFrameBytes)
+            pump(link)
+        }
+        apply(.renamed(peer, name: hello.name))
+    }
+
+    /// A sender of the original app, or a foreign program: its frames count, nothing else of it does.
+    func legacySender(_ session: PeerSession) {
+        session.connection.markIdentified()
+        if let fingerprint = session.connection.peerFingerprint, trust(of: fingerprint.peerID, fingerprint: fingerprint) == .blocked {
+            session.act { $0.end(.blocked, &$1) }
+        }
+    }
+
+    func alertReceived(_ message: String, _ session: PeerSession) {
+        guard let peer = session.peer, let link = links[peer] else { return }
+        let isTrusted = trust(of: peer, fingerprint: session.connection.peerFingerprint) == .trusted
+        guard isTrusted ? link.alertsBeingRecorded < 16 : !link.alertRecorded else { return }
+        link.alertRecorded = true
+        link.alertsBeingRecorded += 1
+        record(.alertReceived, peer: peer, data: ["message": PeerName.cut(message, bytes: 1_024), "trusted": isTrusted ? "true" : "false"]) {
+            $0.links[peer]?.alertsBeingRecorded -= 1
+        }
+    }
+
+    /// Tells the peer the room and the name it now has here.
+    func tellHello(_ session: PeerSession) {
+        guard let peer = session.peer, session.connection.isTLS else { return }
+        let isTrusted = trust(of: peer, fingerprint: session.connection.peerFingerprint) == .trusted
+        let hello = hello(trusted: isTrusted)
+        session.act { machine, actions in
+            machine.setTrusted(isTrusted)
+            machine.sayHelloAgain(name: hello.name, maxFrameBytes: hello.maxFrameBytes, &actions)
+        }
+    }
+
+    // MARK: Duplicates
+
+    private func challenge(_ older: PeerSession, against newer: PeerSession) {
+        let message = "still-there-\(String(UInt64.random(in: .min ... .max), radix: 16))"
+        challenges[message] = (newer, older)
+        older.act { $0.challenge(message, now: .now, &$1) }
+    }
+
+    func challengeEnded(_ session: PeerSession, message: String, answered: Bool) {
+        guard let (newer, older) = challenges.removeValue(forKey: message), older === session else { return }
+        guard answered else {
+            older.act { $0.end(.silent, &$1) }
+            return
+        }
+        guard newer.connection.isOpen, let oldBoot = older.machine.peerHello?.boot, let newBoot = newer.machine.peerHello?.boot else { return }
+        guard oldBoot == newBoot else {
+            reportConflict(of: newer.peer)
+            newer.act { $0.end(.conflict, &$1) }
+            older.act { $0.end(.conflict, &$1) }
+            return
+        }
+        switch DuplicateSessions.verdict(
+            own: id, peer: newer.peer ?? id, olderDialledHere: older.connection.role == .dialer,
+            newerDialledHere: newer.connection.role == .dialer)
+        {
+        case .endOlder: older.act { $0.end(.duplicateSession, &$1) }
+        case .endNewer: newer.act { $0.end(.duplicateSession, &$1) }
+        case .leaveToPeer: break
+        }
+    }
+
+    func reportConflict(of peer: PeerID?) {
+        guard let peer else { return }
+        logger.warning("two machines use one identity", metadata: ["peer.id": "\(peer)"])
+        record(.conflictIdentity, peer: peer, data: [:])
+    }
+
+    // MARK: Ended
+
+    func sessionEnded(_ session: PeerSession, end: Session.End, closedByPeer: Bool) {
+        sessions.removeValue(forKey: ObjectIdentifier(session))
+        for (message, pair) in challenges where pair.older === session || pair.newer === session { challenges[message] = nil }
+        if let dialled = session.dialled, let probe = dialled.probe { endProbe(probe, probeResult(session, dialled, end: end)) }
+        if case .own(.conflict) = end, session.peer == nil, let boot = session.machine.refusedBoot {
+            apply(.ownIdentityElsewhere(boot))
+        }
+        if session.peer == nil, let wanted = session.machine.configuration.expected, let link = links[wanted],
+            link.sending == nil, link.delivery.hasWork
+        {
+            transferFailed(link, end: end, closedByPeer: false)
+        }
+        guard let peer = session.peer, let link = links[peer], let index = link.sessions.firstIndex(where: { $0 === session }) else { return }
+        logger.info("session ended", metadata: ["peer.id": "\(peer)", "reason": "\(end)"])
+        if let info = session.info { apply(.sessionDown(info, Node.sessionEnd(end))) }
+        let wasSending = link.sending === session
+        link.sessions.remove(at: index)
+        guard wasSending else { return }
+
+        let hadWork = link.delivery.inFlight > 0
+        if case .peer(.blocked, _) = end { rejectAll(for: peer) }
+        if let next = link.sending, let hello = next.machine.peerHello {
+            link.delivery.connected(frameLimit: hello.maxFrameBytes)
+            pump(link)
+            return
+        }
+        link.delivery.disconnected()
+        giveTurnBack(link)
+        if hadWork { transferFailed(link, end: end, closedByPeer: closedByPeer) }
+        link.alertRecorded = false
+        wakeWaiters()
+        if !link.delivery.hasWork, !link.isDialling { links[peer] = nil }
+    }
+
+    static func sessionEnd(_ end: Session.End) -> SessionEnd {
+        switch end {
+        case .peer(.shutdown, _): .shutdown
+        case .peer(.conflict, _), .own(.conflict): .conflict
+        case .peer(.idle, _), .own(.idle): .idle
+        case .lost: .lost
+        case .peer, .own: .other
+        }
+    }
+
+    private func probeResult(_ session: PeerSession, _ dialled: Dialled, end: Session.End) -> ProbeResult {
+        let proven = session.connection.peerFingerprint?.peerID
+        switch end {
+        case .own(.`self`), .peer(.`self`, _): return .ownIdentity(sameBoot: true, dialled.endpoint)
+        case .own(.conflict), .peer(.conflict, _): return .ownIdentity(sameBoot: false, dialled.endpoint)
+        case .own(.identityMismatch):
+            guard let proven, proven != dialled.expected else { return .failed("does not say who it is.") }
+            return .otherIdentity(proven, dialled.endpoint)
+        case .own(let code): return .failed("does not greet as a peer does (\(code.rawValue)).")
+        case .peer(let code, _): return .failed("ends the session (\(code?.rawValue ?? "for a reason unknown here")).")
+        case .lost: return .failed("closes the connection.")
+        }
+    }
+}

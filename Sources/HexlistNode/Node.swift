@@ -1,0 +1,240 @@
+public import HexlistDiscovery
+public import HexlistModel
+public import HexlistStore
+public import HexlistTransport
+public import Logging
+public import NIOCore
+import HexlistWire
+import Synchronization
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+/// One peer of the network: it is found, receives, stores and delivers. Knows no HTTP and no command line.
+///
+/// Its executor is the event loop its connections live on, so a frame reaches the state it changes without a hop; what
+/// takes time (SQLite, DNS-SD) runs on threads of its own and comes back to the loop.
+public actor Node {
+    public nonisolated let store: HexStore
+    public nonisolated let identity: Identity
+    public nonisolated let boot: BootNonce
+    nonisolated let eventLoop: any EventLoop
+    nonisolated let logger: Logger
+    private nonisolated let executor: any SerialExecutor
+
+    let transport: PeerTransport
+    let discovery: (any PeerDiscovery)?
+    var configuration: NodeConfiguration
+    var directory: PeerDirectory
+    var discoveryState: BackendState?
+    var port = 0
+    var isStopping = false
+
+    /// Every connection with a session, until it is closed.
+    var sessions: [ObjectIdentifier: PeerSession] = [:]
+    var links: [PeerID: PeerLink] = [:]
+    /// Peers the store knows: trust, alias, counters. Strangers that left nothing are not here.
+    var known: [PeerID: PeerRecord] = [:]
+    /// The keys proven since the start, of peers the store need not know. Bounded in `proved`.
+    var fingerprints: [PeerID: Fingerprint] = [:]
+    var turns: TransferTurns
+    var challenges: [String: (newer: PeerSession, older: PeerSession)] = [:]
+    var probes: [ProbeID: Dial] = [:]
+    var directoryTimer: (task: Scheduled<Void>, at: ContinuousClock.Instant)?
+    var maintenance: RepeatedTask?
+    var lastMaintenance: (wall: Int64, monotonic: ContinuousClock.Instant)?
+    var outcomeWaiters: [UInt64: OutcomeWaiter] = [:]
+    var nextWaiter: UInt64 = 0
+    nonisolated let watchers = Mutex<Watchers>(Watchers())
+
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+    public nonisolated var id: PeerID { identity.peerID }
+
+    /// - Parameters:
+    ///   - discovery: `nil` for a node that knows only static and last-known peers.
+    ///   - eventLoop: everything of the node runs on it.
+    /// - Throws: `HexlistError` when TLS cannot be set up with this identity.
+    public init(
+        configuration: NodeConfiguration, identity: Identity, store: HexStore, discovery: (any PeerDiscovery)?,
+        eventLoop: any EventLoop, logger: Logger
+    ) throws {
+        self.configuration = configuration
+        self.identity = identity
+        self.store = store
+        self.discovery = discovery
+        self.eventLoop = eventLoop
+        self.logger = logger
+        executor = eventLoop.executor
+        boot = BootNonce(UInt64.random(in: 1...(.max)))
+        directory = PeerDirectory(own: identity.peerID, boot: boot)
+        turns = TransferTurns(limit: configuration.send.concurrentTransfers)
+        transport = try PeerTransport(
+            identity: identity, eventLoop: eventLoop, limits: Node.transportLimits(configuration),
+            acceptsPlain: configuration.acceptsPlain, logger: logger)
+    }
+
+    static func transportLimits(_ configuration: NodeConfiguration) -> TransportLimits {
+        var limits = TransportLimits()
+        limits.connections = configuration.limits.connections
+        limits.perAddress = configuration.limits.connectionsPerAddress
+        limits.unidentified = configuration.limits.connectionsUnidentified
+        limits.reserved = configuration.limits.connectionsReserved
+        limits.handshakeSeconds = configuration.limits.handshakeSeconds
+        return limits
+    }
+
+    // MARK: Life
+
+    /// Binds the port, announces itself, browses, and dials the peers it remembers.
+    /// - Throws: `HexlistError` `portInUse` where a configured port is taken, `storeUnusable` where the store cannot be read.
+    public func start() async throws {
+        let records = try await store.read { try $0.peers() }
+        for record in records { known[record.peer] = record }
+        port = try await listen()
+        reserveAddresses()
+
+        for record in records where record.trust == .trusted {
+            apply(.knownPeer(KnownPeer(record)))
+        }
+        apply(.staticPeers(configuration.peers.map { StaticAddress(host: $0.host, port: UInt16(clamping: $0.port)) }))
+
+        if let discovery {
+            discovery.start(publishing: announcement()) { [eventLoop, weak self] event in
+                eventLoop.execute { self?.assumeIsolated { $0.discovered(event) } }
+            }
+        }
+        maintain()
+        maintenance = eventLoop.scheduleRepeatedTask(initialDelay: .hours(1), delay: .hours(1)) { [weak self] _ in
+            self?.assumeIsolated { $0.maintain() }
+        }
+        logger.info("node started", metadata: ["peer.id": "\(id)", "port": "\(port)"])
+    }
+
+    /// The configured port, or the one used before, or 24391, or one the system chooses; the choice is kept.
+    private func listen() async throws -> Int {
+        let onAccept: @Sendable (PeerConnection) -> Void = { [weak self] connection in
+            guard let self else { return connection.abort() }
+            self.assumeIsolated { $0.accepted(connection) }
+        }
+        if let port = configuration.port {
+            return try await transport.listen(addresses: configuration.listen, port: port, onAccept: onAccept)
+        }
+        let remembered = try await store.read { try $0.meta("port").flatMap { Int($0) } }
+        var chosen: Int?
+        for candidate in [remembered, remembered == nil ? ProtocolLimits.defaultPort : nil, 0].compactMap({ $0 }) {
+            do {
+                chosen = try await transport.listen(addresses: configuration.listen, port: candidate, onAccept: onAccept)
+                break
+            } catch let error as HexlistError where error.code == .portInUse && candidate != 0 {
+                logger.notice("port in use, trying another", metadata: ["port": "\(candidate)"])
+            }
+        }
+        guard let chosen else { throw HexlistError(.portInUse, "No port could be bound.") }
+        if chosen != remembered { try await store.write { try $0.setMeta("port", "\(chosen)") } }
+        return chosen
+    }
+
+    /// Goodbye on the network, `Bye` `shutdown` on every session, then a bounded wait for what is being stored.
+    public func stop() async {
+        isStopping = true
+        maintenance?.cancel()
+        directoryTimer?.task.cancel()
+        if let discovery { await discovery.stop() }
+        for dial in probes.values { dial.cancel() }
+        for session in sessions.values { session.act { $0.end(.shutdown, &$1) } }
+        await transport.shutdown()
+        wakeWaiters()
+        watchers.withLock { watchers in
+            for watcher in watchers.all.values { watcher.finish() }
+            watchers.all = [:]
+        }
+        logger.info("node stopped")
+    }
+
+    /// Applies what can change while it runs: name, receiveFrom, peers, limits.
+    public func reconfigure(_ configuration: NodeConfiguration) async {
+        let old = self.configuration
+        self.configuration.name = configuration.name
+        self.configuration.receiveFrom = configuration.receiveFrom
+        self.configuration.peers = configuration.peers
+        self.configuration.limits = configuration.limits
+        transport.setLimits(Node.transportLimits(configuration))
+        if configuration.peers != old.peers {
+            apply(.staticPeers(configuration.peers.map { StaticAddress(host: $0.host, port: UInt16(clamping: $0.port)) }))
+        }
+        if configuration.name != old.name { discovery?.publish(announcement()) }
+        for session in sessions.values { tellHello(session) }
+        notifyWatchers()
+    }
+
+    func announcement() -> ServiceAnnouncement {
+        ServiceAnnouncement(displayName: configuration.name, peer: id, boot: boot, port: UInt16(clamping: port))
+    }
+
+    /// One bounded round, and another where that was not all. Deadlines in the store are of the wall clock; a jump of it
+    /// moves them along.
+    func maintain() {
+        let (wall, monotonic) = (Node.wallClock(), ContinuousClock.Instant.now)
+        var jump: Int64 = 0
+        if let last = lastMaintenance {
+            jump = wall - last.wall - (monotonic - last.monotonic).milliseconds
+            if abs(jump) < 3_600_000 { jump = 0 }
+        }
+        lastMaintenance = (wall, monotonic)
+        var limits = RetentionLimits()
+        limits.heldDays = configuration.limits.heldDays
+        store.submit({ [jump, limits] writer in
+            if jump != 0 { try writer.shiftDeadlines(by: jump) }
+            return try writer.maintain(now: wall, limits: limits)
+        }) { [eventLoop, logger, weak self] result in
+            switch result {
+            case .failure(let error): logger.warning("maintenance failed", metadata: ["error": "\(error)"])
+            case .success(let report):
+                guard report.isPartial else { return }
+                eventLoop.execute { self?.assumeIsolated { $0.maintain() } }
+            }
+        }
+    }
+
+    // MARK: Watching
+
+    struct Watchers: Sendable {
+        var all: [UInt64: AsyncStream<Void>.Continuation] = [:]
+        var next: UInt64 = 0
+    }
+
+    /// One element for each change of the peers or the event log; only the newest is buffered. Ends when the node stops.
+    public nonisolated func changes() -> AsyncStream<Void> {
+        let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let key = watchers.withLock { watchers in
+            watchers.next += 1
+            watchers.all[watchers.next] = continuation
+            return watchers.next
+        }
+        continuation.onTermination = { [weak self] _ in
+            self?.watchers.withLock { _ = $0.all.removeValue(forKey: key) }
+        }
+        return stream
+    }
+
+    nonisolated func notifyWatchers() {
+        let all = watchers.withLock { Array($0.all.values) }
+        for watcher in all { watcher.yield() }
+    }
+
+    /// Someone changed the store beside the node: read marks, deletions, accepted hexes.
+    public func storeChanged() async {
+        await reloadKnown()
+        notifyWatchers()
+    }
+
+    /// Milliseconds since 1970: for display and retention, never for a decision between peers.
+    static func wallClock() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
+    }
+}

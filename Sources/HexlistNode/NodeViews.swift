@@ -1,0 +1,103 @@
+public import HexlistModel
+
+/// A node at a glance.
+public struct NodeStatus: Sendable, Equatable {
+    public var uuid: PeerID
+    public var fingerprint: Fingerprint
+    public var name: String
+    public var port: Int
+    public var boot: BootNonce
+    /// `running`, `unavailable` or `off`.
+    public var discoveryState: String
+    /// What is wrong with discovery and what to do; `nil` while it runs.
+    public var discoveryMessage: String?
+    /// Rows `verified`, and ghosts.
+    public var peers: Int
+    public var ghosts: Int
+}
+
+/// A peer, or a ghost, as lists show it.
+public struct PeerView: Sendable, Equatable {
+    public enum State: String, Sendable { case verified, away, ghost }
+
+    /// `nil` for a ghost whose announcement carries no UUID.
+    public var uuid: PeerID?
+    /// What the peer calls itself (or its announcement does). Peer text: clean it when it is shown.
+    public var name: String
+    public var alias: String?
+    public var state: State
+    /// Why it is hidden, for a ghost: `self`, `duplicate`, `stale`, `conflict`, `impostor`, `invalid`, `unverified`.
+    public var reason: String?
+    /// One line for people: why it is where it is.
+    public var why: String?
+    public var trust: Trust
+    /// Proved by a session; `nil` for what was never verified.
+    public var fingerprint: Fingerprint?
+    public var version: String?
+    public var boot: BootNonce?
+    public var endpoints: [EndpointView]
+    /// Milliseconds since 1970.
+    public var lastSeen: Int64?
+    public var unread: Int
+}
+
+public struct EndpointView: Sendable, Equatable {
+    public var host: String
+    public var port: Int
+    public var interface: String?
+    /// `mdns`, `static`, `lastKnown`, `inbound`.
+    public var via: String
+    /// Milliseconds since 1970.
+    public var lastOK: Int64?
+}
+
+/// One hex to one or more peers.
+public struct SendRequest: Sendable {
+    public enum Content: Sendable {
+        /// A hex as decoded from what the caller gave.
+        case hex(HexContent)
+        /// A stored hex, forwarded with its claim of a sender and its unknown members.
+        case forward(hexID: Int64)
+    }
+
+    public var content: Content
+    public var peers: [PeerID]
+    /// Makes a rerun idempotent: the same key gives the same `messageID`.
+    public var key: String?
+    /// Sends again what failed within the last 3 minutes.
+    public var force: Bool
+
+    public init(content: Content, peers: [PeerID], key: String? = nil, force: Bool = false) {
+        self.content = content
+        self.peers = peers
+        self.key = key
+        self.force = force
+    }
+}
+
+/// What became of one hex for one peer, so far.
+public struct SendOutcome: Sendable, Equatable {
+    public var outboxID: Int64
+    public var messageID: MessageID
+    public var peer: PeerID
+    public var state: OutboxState
+    /// A refusal code of the peer, where it refused.
+    public var code: String?
+    public var message: String?
+}
+
+/// One row of the outbox as people and scripts see it.
+public struct OutboxView: Sendable, Equatable {
+    public var outboxID: Int64
+    public var messageID: MessageID
+    public var peer: PeerID
+    public var state: OutboxState
+    public var attempts: Int
+    /// `peer` (to come back), `turn`, `window`, `retry`, `trust`; `nil` for a final state.
+    public var waitingFor: String?
+    /// Milliseconds since 1970.
+    public var nextAttemptAt: Int64?
+    public var lastError: String?
+    public var createdAt: Int64
+    public var bytes: Int
+}

@@ -1,0 +1,239 @@
+import HexlistModel
+import HexlistWire
+
+/// One row of the outbox on its way.
+struct OutgoingHex: Sendable, Equatable {
+    /// The outbox row.
+    var id: Int64
+    var messageID: MessageID
+    /// The HexJM as it travels.
+    var body: [UInt8]
+}
+
+/// The way of one peer's rows from the outbox onto its session, lowest row first (Docs/Protocol.md, "Delivery").
+///
+/// Holds at most one load of rows in memory. The shell asks for the next step until it says `wait`. Whatever makes the
+/// order doubtful (another session, a temporary refusal, a raised limit) rewinds: nothing is sent until all that is in
+/// flight is answered and written down, and then it goes on from the lowest row that still waits.
+struct PeerDelivery: Sendable {
+    typealias Instant = ContinuousClock.Instant
+
+    enum Step: Sendable, Equatable {
+        /// Read rows after this one; answer with `loaded`.
+        case load(after: Int64, epoch: Int)
+        case send(OutgoingHex)
+        /// Too long for a peer that takes the most there is: `tooLarge`.
+        case reject(Int64)
+        /// What the peer refused for now is no longer there to be sent first: end the session (`Bye` `idle`).
+        case endSession
+        /// Nothing to do until something happens.
+        case wait
+    }
+
+    /// What becomes of one row.
+    struct Verdict: Sendable, Equatable {
+        enum State: Sendable, Equatable { case stored, held, rejected(RefusalCode, String), refusedForNow(RefusalCode, String) }
+        var id: Int64
+        var state: State
+    }
+
+    /// Rows, and bytes of them, that one load brings.
+    static let loadRows = 512
+    static let loadBytes = 4 << 20
+    /// Overhead of the wrapper around a body, at most.
+    static let frameOverhead = 256
+
+    private(set) var isConnected = false
+    /// Bytes of one frame the peer takes.
+    private(set) var frameLimit = 0
+    private var rows: [OutgoingHex] = []
+    private var head = 0
+    /// The last row that was loaded.
+    private var cursor: Int64 = 0
+    private var epoch = 0
+    private var isLoading = false
+    private var mayHaveMore = true
+    /// A load under way may not have seen the newest rows.
+    private var addedWhileLoading = false
+    private var needsRewind = false
+    /// Sent on the current session and not answered.
+    private(set) var inFlight = 0
+    /// Verdicts on their way into the store.
+    private var writing = 0
+    /// Rows the current session's peer has refused for now.
+    private var refused: Set<Int64> = []
+    /// Whether the next row must be one of `refused`.
+    private var mustLeadWithRefused = false
+    /// Not before; outlives the session.
+    private(set) var pausedUntil: Instant?
+    private(set) var lastProgress: Instant?
+    /// Bytes sent since the turn was given.
+    private(set) var bytesThisTurn = 0
+
+    init() {}
+
+    /// Whether anything is to be done as far as is known, so that it is worth a turn, a dial, an open session.
+    var hasWork: Bool { mayHaveMore || head < rows.count || inFlight > 0 || needsRewind }
+
+    /// Bytes of the longest body that fits a frame the peer takes.
+    var longestBody: Int { frameLimit - Self.frameOverhead }
+
+    func isPaused(now: Instant) -> Bool { pausedUntil.map { now < $0 } ?? false }
+
+    /// Whether a row of so many bytes waits for the peer's trust, which raises its limit.
+    func waitsForTrust(bytes: Int) -> Bool {
+        isConnected && frameLimit < ProtocolLimits.trustedFrameBytes && bytes + Self.frameOverhead > frameLimit
+    }
+
+    // MARK: Events
+
+    mutating func rowsAdded() {
+        mayHaveMore = true
+        addedWhileLoading = isLoading
+    }
+
+    /// A session is there to send on: the newest one.
+    mutating func connected(frameLimit: Int) {
+        isConnected = true
+        self.frameLimit = frameLimit
+        inFlight = 0
+        refused = []
+        mustLeadWithRefused = false
+        needsRewind = true
+    }
+
+    mutating func disconnected() {
+        isConnected = false
+        inFlight = 0
+        refused = []
+        mustLeadWithRefused = false
+        needsRewind = true
+        rows = []
+        head = 0
+    }
+
+    /// The peer told a higher limit: rows that were too long come back into play.
+    mutating func limitRaised(to limit: Int) {
+        guard limit > frameLimit else { return }
+        frameLimit = limit
+        needsRewind = true
+    }
+
+    /// Rows changed under way (cancelled, retried): what was loaded may be stale.
+    mutating func rowsChanged() { needsRewind = true }
+
+    mutating func turnBegan(now: Instant) {
+        bytesThisTurn = 0
+        lastProgress = now
+    }
+
+    /// - Parameter more: rows after the last one that was loaded; none means that there are none.
+    mutating func loaded(_ more: [OutgoingHex], epoch: Int) {
+        guard epoch == self.epoch else { return }
+        isLoading = false
+        if head == rows.count {
+            rows = []
+            head = 0
+        }
+        rows += more
+        if let last = more.last { cursor = last.id } else { mayHaveMore = addedWhileLoading }
+    }
+
+    /// The load failed: it is tried again when the next thing happens.
+    mutating func loadFailed(epoch: Int) {
+        guard epoch == self.epoch else { return }
+        isLoading = false
+    }
+
+    /// The peer answered for rows. The verdicts go into the store; say `written` when they are there.
+    /// - Parameter isCurrent: whether it came on the session one sends on.
+    mutating func settled(_ settled: [Session.Settled], isCurrent: Bool, now: Instant) -> [Verdict] {
+        var verdicts: [Verdict] = []
+        verdicts.reserveCapacity(settled.count)
+        for row in settled {
+            if isCurrent { inFlight = max(0, inFlight - 1) }
+            switch row.result {
+            case .kept(let status, let of):
+                let isHeld = status == .held || (status == .duplicate && of == .held)
+                verdicts.append(Verdict(id: row.tag, state: isHeld ? .held : .stored))
+                lastProgress = now
+            case .refused(let code, let message, let retryAfter):
+                guard code.isTemporary else {
+                    verdicts.append(Verdict(id: row.tag, state: .rejected(code, message)))
+                    lastProgress = now
+                    continue
+                }
+                verdicts.append(Verdict(id: row.tag, state: .refusedForNow(code, message)))
+                let seconds = min(max(retryAfter ?? 60, ProtocolLimits.retryAfterRange.lowerBound), ProtocolLimits.retryAfterRange.upperBound)
+                let until = now + .seconds(seconds)
+                pausedUntil = max(pausedUntil ?? until, until)
+                needsRewind = true
+                if isCurrent {
+                    refused.insert(row.tag)
+                    mustLeadWithRefused = true
+                }
+            }
+        }
+        if !verdicts.isEmpty { writing += 1 }
+        return verdicts
+    }
+
+    /// The transfer failed; it goes on no earlier than this.
+    mutating func pause(until instant: Instant) { pausedUntil = max(pausedUntil ?? instant, instant) }
+
+    /// A person asked: no pause counts any more, and rows may have come back.
+    mutating func retryNow() {
+        pausedUntil = nil
+        needsRewind = true
+    }
+
+    mutating func written() { writing -= 1 }
+
+    // MARK: Steps
+
+    /// - Parameter hasRoom: whether a frame of so many bytes fits the peer's window.
+    mutating func next(now: Instant, hasRoom: (Int) -> Bool) -> Step {
+        guard isConnected, !isPaused(now: now) else { return .wait }
+        if needsRewind {
+            guard inFlight == 0, writing == 0 else { return .wait }
+            rewind()
+        }
+        // A stranger's limit may be raised by trust: rows too long for it wait, and those behind them pass.
+        while frameLimit < ProtocolLimits.trustedFrameBytes, head < rows.count, frameBytes(rows[head]) > frameLimit { head += 1 }
+        guard head < rows.count else { return loadStep() }
+        let row = rows[head]
+        let bytes = frameBytes(row)
+        if bytes > frameLimit {
+            head += 1
+            return .reject(row.id)
+        }
+        if mustLeadWithRefused, !refused.contains(row.id) { return .endSession }
+        guard hasRoom(bytes) else { return .wait }
+        mustLeadWithRefused = false
+        refused = []
+        pausedUntil = nil
+        head += 1
+        inFlight += 1
+        bytesThisTurn += bytes
+        return .send(row)
+    }
+
+    private func frameBytes(_ row: OutgoingHex) -> Int { row.body.count + Self.frameOverhead }
+
+    private mutating func loadStep() -> Step {
+        guard mayHaveMore, !isLoading else { return .wait }
+        isLoading = true
+        addedWhileLoading = false
+        return .load(after: cursor, epoch: epoch)
+    }
+
+    private mutating func rewind() {
+        needsRewind = false
+        rows = []
+        head = 0
+        cursor = 0
+        epoch += 1
+        isLoading = false
+        mayHaveMore = true
+    }
+}

@@ -1,0 +1,24 @@
+import HexlistModel
+import HexlistWire
+import NIOCore
+
+/// What a node holds of one peer while it has a session or something to send: a reference, so that its queues change in place.
+final class PeerLink {
+    let peer: PeerID
+    /// Open sessions, oldest first; the last one is sent on. More than one only while duplicates are being settled.
+    var sessions: [PeerSession] = []
+    var delivery = PeerDelivery()
+    var backoff = Backoff()
+    /// A dial of this node's own, for rows that wait; the directory's probes are apart.
+    var isDialling = false
+    /// Goes on after a pause.
+    var resumption: Scheduled<Void>?
+    /// Alerts taken on the way into the event log: a stranger's one a session, a trusted peer's no faster than they are
+    /// written, so that none of them fills the memory.
+    var alertRecorded = false
+    var alertsBeingRecorded = 0
+
+    init(peer: PeerID) { self.peer = peer }
+
+    var sending: PeerSession? { sessions.last }
+}

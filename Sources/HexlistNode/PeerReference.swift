@@ -1,0 +1,57 @@
+import HexlistModel
+
+/// How a person names a peer: aliases first, then names of trusted peers (present or not), then strangers' names, those
+/// only when nothing trusted ever had that name; a UUID or a prefix of one always.
+struct PeerReference: Sendable {
+    let text: String
+
+    init(_ text: String) { self.text = text }
+
+    /// - Throws: `HexlistError` `notFound`, `ambiguous`.
+    func resolve(among views: [PeerView]) throws(HexlistError) -> PeerView {
+        let peers = views.filter { $0.state != .ghost && $0.uuid != nil }
+        let bytes = Array(text.utf8)
+        if let exact = peers.first(where: { $0.uuid.map { Array($0.description.utf8) == Self.upper(bytes) } ?? false }) { return exact }
+
+        // Names compare as bytes: as characters, two texts that look alike would be one.
+        let matches: [(PeerView) -> Bool] = [
+            { $0.alias.map { Array($0.utf8) == bytes } ?? false },
+            { $0.trust == .trusted && Array($0.name.utf8) == bytes },
+            { Array($0.name.utf8) == bytes },
+            { bytes.count >= 4 && $0.uuid.map { $0.description.utf8.starts(with: Self.upper(bytes)) } ?? false },
+        ]
+        for match in matches {
+            let found = peers.filter(match)
+            if found.count == 1, let only = found.first { return only }
+            if found.count > 1 { throw ambiguous(found) }
+        }
+        throw notFound(views)
+    }
+
+    private static func upper(_ bytes: [UInt8]) -> [UInt8] { bytes.map { (0x61...0x7A).contains($0) ? $0 - 0x20 : $0 } }
+
+    private var shown: String { TerminalText.clean(text, columns: 60) }
+
+    private func ambiguous(_ found: [PeerView]) -> HexlistError {
+        let candidates = found.prefix(8).compactMap { view in
+            view.uuid.map { "\($0) (\(TerminalText.clean(view.name, columns: 30)))" }
+        }
+        return HexlistError(
+            .ambiguous, "\"\(shown)\" may be any of \(found.count) peers: \(candidates.joined(separator: ", ")).",
+            hint: "Name it by its UUID, or give it an alias with `hexlist peer rename`.")
+    }
+
+    private func notFound(_ views: [PeerView]) -> HexlistError {
+        let bytes = Self.upper(Array(text.utf8))
+        let ghost = views.first { view in
+            view.state == .ghost
+                && (Array(view.name.utf8) == Array(text.utf8) || (bytes.count >= 4 && view.uuid.map { $0.description.utf8.starts(with: bytes) } ?? false))
+        }
+        if let ghost {
+            return HexlistError(
+                .notFound, "\"\(shown)\" is announced but is no peer one can reach: \(ghost.reason ?? "unverified").",
+                hint: ghost.why ?? "`hexlist peers --all --why` says more.")
+        }
+        return HexlistError(.notFound, "There is no peer \"\(shown)\".", hint: "`hexlist peers --all --why` lists every peer that was seen.")
+    }
+}

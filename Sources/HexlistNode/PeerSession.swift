@@ -1,0 +1,218 @@
+import HexlistDiscovery
+import HexlistModel
+import HexlistTransport
+import HexlistWire
+import NIOCore
+
+/// A dial that led to a session.
+struct Dialled: Sendable {
+    var endpoint: Endpoint
+    /// The directory's probe it was; `nil` for a dial for rows that wait.
+    var probe: ProbeID?
+    var expected: PeerID?
+}
+
+/// The shell around one `Session`: a connection below, the node above, no decisions of its own.
+///
+/// Everything in here runs on the node's event loop, which is also the node's executor; that is what makes the unchecked
+/// conformance true, and `node.assumeIsolated` checks it at every call.
+final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
+    /// Hexes that go to the store at once, at most.
+    static let batchLimit = 1_024
+
+    let connection: PeerConnection
+    /// What it was dialled for; `nil` for a session that came in.
+    let dialled: Dialled?
+    var machine: Session
+    /// Proven by Hello on TLS.
+    private(set) var peer: PeerID?
+    /// As the directory was told of it.
+    var info: SessionInfo?
+    private let node: Node
+    private var decoder = WrapperDecoder()
+    private var tick: (task: Scheduled<Void>, at: Session.Instant)?
+    private var readTimer: Scheduled<Void>?
+    /// The time at the first frame of a burst: one reading of the clock for all of it.
+    private var burst: Session.Instant?
+    private(set) var end: Session.End?
+
+    init(connection: PeerConnection, machine: Session, dialled: Dialled?, node: Node) {
+        self.connection = connection
+        self.machine = machine
+        self.dialled = dialled
+        self.node = node
+    }
+
+    /// Nothing is delivered before this.
+    func start() {
+        var actions: [Session.Action] = []
+        machine.start(&actions)
+        perform(actions)
+        connection.delegate = self
+        settle()
+    }
+
+    private var now: Session.Instant { burst ?? .now }
+
+    // MARK: From the connection
+
+    func received(frame: [UInt8], on connection: PeerConnection) {
+        let now = burst ?? .now
+        burst = now
+        var actions: [Session.Action] = []
+        machine.received(decoder.decode(frame), bytes: frame.count, now: now, &actions)
+        if !actions.isEmpty { perform(actions) }
+        if !machine.mayRead(now: now) { updateReading() }
+    }
+
+    func readCompleted(on connection: PeerConnection) {
+        burst = nil
+        submitBatch()
+        settle()
+    }
+
+    func frameFault(_ length: UInt32, on connection: PeerConnection) {
+        act { $0.frameFault(&$1) }
+    }
+
+    func writabilityChanged(on connection: PeerConnection) {
+        settle()
+        node.assumeIsolated { $0.pump(self) }
+    }
+
+    func closed(on connection: PeerConnection, error: (any Error)?) {
+        tick?.task.cancel()
+        readTimer?.cancel()
+        machine.connectionClosed()
+        let end = self.end ?? .lost
+        self.end = end
+        // A FIN or RST is the peer's doing, a lost link is nobody's.
+        let closedByPeer = self.end == .lost && (error == nil || (error as? IOError)?.errnoCode == 104 /* ECONNRESET */)
+        node.assumeIsolated { $0.sessionEnded(self, end: end, closedByPeer: closedByPeer) }
+    }
+
+    // MARK: To the machine
+
+    /// One event into the machine, its actions out, and what is owed.
+    func act(_ event: (inout Session, inout [Session.Action]) -> Void) {
+        var actions: [Session.Action] = []
+        event(&machine, &actions)
+        perform(actions)
+        settle()
+    }
+
+    /// Writes Stores until the machine has no more room or the connection takes no more.
+    func canSend(bytes: Int, windowFrames: Int, windowBytes: Int) -> Bool {
+        connection.isWritable && machine.hasRoom(forBytes: bytes, windowFrames: windowFrames, windowBytes: windowBytes)
+    }
+
+    func send(_ row: OutgoingHex) {
+        let sequence = machine.numberStore(tag: row.id, bytes: row.body.count, now: now)
+        connection.write { buffer in
+            WrapperEncoder.store(hexJSON: row.body, messageID: row.messageID, sequence: sequence, into: &buffer)
+        }
+    }
+
+    /// After anything that may owe a receipt, change the reading or move a deadline.
+    func settle() {
+        guard connection.isOpen else { return }
+        if machine.owesAnything, connection.isWritable {
+            var actions: [Session.Action] = []
+            machine.takeOwed(&actions)
+            perform(actions)
+        }
+        updateReading()
+        scheduleTick()
+    }
+
+    private func perform(_ actions: [Session.Action]) {
+        for action in actions {
+            switch action {
+            case .send(let frame): write(frame)
+            case .setFrameLimit(let limit): connection.frameLimit = limit
+            case .opened(let hello, let version):
+                connection.markIdentified()
+                if connection.isTLS { peer = hello.uuid }
+                node.assumeIsolated { $0.sessionOpened(self, hello: hello, version: version) }
+            case .updated(let hello):
+                node.assumeIsolated { $0.sessionUpdated(self, hello: hello) }
+            case .legacy:
+                node.assumeIsolated { $0.legacySender(self) }
+            case .alert(let message):
+                node.assumeIsolated { $0.alertReceived(message, self) }
+            case .settled(let rows):
+                node.assumeIsolated { $0.settled(rows, on: self) }
+            case .challengeAnswered(let message):
+                node.assumeIsolated { $0.challengeEnded(self, message: message, answered: true) }
+            case .challengeFailed(let message):
+                node.assumeIsolated { $0.challengeEnded(self, message: message, answered: false) }
+            case .close(let end):
+                self.end = end
+                connection.close()
+            }
+        }
+    }
+
+    private func write(_ frame: Session.OutFrame) {
+        connection.write { buffer in
+            switch frame {
+            case .hello(let hello): WrapperEncoder.hello(hello, into: &buffer)
+            case .ack(let receipt): WrapperEncoder.ack(receipt, into: &buffer)
+            case .alert(let message, let sequence): WrapperEncoder.alert(message: message, sequence: sequence, into: &buffer)
+            case .ping(let message, let sequence): WrapperEncoder.ping(message: message, sequence: sequence, into: &buffer)
+            case .pong(let message): WrapperEncoder.pong(message: message, into: &buffer)
+            case .pair(let pairing): WrapperEncoder.pair(pairing, into: &buffer)
+            case .bye(let code, let text): WrapperEncoder.bye(code, text: text, into: &buffer)
+            }
+        }
+    }
+
+    // MARK: The store
+
+    /// Hands what came to the store, unless a batch is there already: then it follows that one.
+    func submitBatch() {
+        let batch = machine.takeBatch(limit: Self.batchLimit)
+        guard !batch.isEmpty else { return }
+        node.assumeIsolated { $0.keep(batch, from: self) }
+    }
+
+    /// The transaction is durable, or refused.
+    func batchCompleted(_ results: [InboundResult]) {
+        machine.batchCompleted(results)
+        submitBatch()
+        settle()
+    }
+
+    // MARK: Reading and time
+
+    private func updateReading() {
+        guard connection.isOpen else { return }
+        let now = Session.Instant.now
+        let mayRead = machine.mayRead(now: now)
+        guard mayRead != connection.isReading else { return }
+        if mayRead {
+            machine.resumedReading(now: now)
+            readTimer?.cancel()
+            readTimer = nil
+        } else {
+            machine.pausedReading(now: now)
+            if let again = machine.readsAgain(now: now) {
+                readTimer = connection.eventLoop.scheduleTask(in: .init(again - now)) { [self] in settle() }
+            }
+        }
+        connection.isReading = mayRead
+    }
+
+    private func scheduleTick() {
+        guard connection.isOpen, let deadline = machine.nextDeadline else { return }
+        if let tick, tick.at <= deadline { return }
+        tick?.task.cancel()
+        let delay = max(.zero, deadline - .now)
+        let task = connection.eventLoop.scheduleTask(in: TimeAmount(delay)) { [self] in
+            self.tick = nil
+            let hasMore = node.assumeIsolated { $0.hasWork(for: self.peer) }
+            act { $0.tick(now: .now, hasMoreToSend: hasMore, &$1) }
+        }
+        tick = (task, deadline)
+    }
+}

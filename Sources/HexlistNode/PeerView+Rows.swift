@@ -1,0 +1,70 @@
+import HexlistDiscovery
+import HexlistModel
+import HexlistStore
+
+// How the directory's rows and the store's records become what lists show.
+extension PeerView {
+    /// - Parameters:
+    ///   - record: what the store knows; `nil` for a ghost and for a stranger that left nothing.
+    ///   - session: the open session, whose key is proven.
+    init(_ row: DirectoryRow, record: PeerRecord?, fingerprint: Fingerprint?, now: ContinuousClock.Instant, wall: Int64) {
+        /// The directory lives by the monotonic clock; people by the other one.
+        let wallTime: (ContinuousClock.Instant) -> Int64 = { wall - (now - $0).milliseconds }
+        let state: State =
+            switch row.state {
+            case .verified: .verified
+            case .away: .away
+            case .ghost: .ghost
+            }
+        self.init(
+            uuid: row.peer, name: row.name, alias: record?.alias, state: state, reason: row.reason?.rawValue, why: row.why,
+            trust: record?.trust ?? .stranger, fingerprint: fingerprint ?? record?.fingerprint, version: row.version,
+            boot: row.boot,
+            endpoints: row.endpoints.map { place in
+                EndpointView(
+                    host: place.endpoint.host, port: Int(place.endpoint.port), interface: place.endpoint.interface,
+                    via: place.endpoint.via.rawValue, lastOK: place.lastOK.map(wallTime))
+            },
+            lastSeen: row.lastSeen.map(wallTime) ?? record?.lastSeenAt, unread: record?.unread ?? 0)
+    }
+
+    /// A peer the store remembers and nothing has announced.
+    init(away record: PeerRecord) {
+        self.init(
+            uuid: record.peer, name: record.name, alias: record.alias, state: .away, reason: nil,
+            why: "It is known from earlier; nothing announces it now.", trust: record.trust, fingerprint: record.fingerprint,
+            version: record.version, boot: record.boot,
+            endpoints: record.endpoints.map {
+                EndpointView(host: $0.host, port: $0.port, interface: $0.interface, via: $0.via, lastOK: $0.lastOKAt)
+            },
+            lastSeen: record.lastSeenAt, unread: record.unread)
+    }
+
+    /// What it is called here.
+    var shownName: String { alias ?? name }
+}
+
+extension KnownPeer {
+    init(_ record: PeerRecord) {
+        self.init(
+            id: record.peer, name: record.name, trust: record.trust, version: record.version,
+            endpoints: record.endpoints.map {
+                Endpoint(host: $0.host, port: UInt16(clamping: $0.port), interface: $0.interface, via: .lastKnown)
+            })
+    }
+}
+
+extension SendOutcome {
+    init(_ row: OutboxRow) {
+        self.init(
+            outboxID: row.id, messageID: row.messageID, peer: row.peer, state: row.state, code: row.code, message: row.message ?? row.lastError)
+    }
+}
+
+extension HeldQuotas {
+    init(_ limits: NodeConfiguration.Limits) {
+        self.init(
+            hexesPerPeer: limits.heldHexesPerPeer, bytesPerPeer: limits.heldBytesPerPeer, hexes: limits.heldHexes, bytes: limits.heldBytes,
+            inboxHexes: limits.inboxHexes)
+    }
+}

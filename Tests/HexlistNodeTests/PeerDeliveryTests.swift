@@ -1,0 +1,233 @@
+import HexlistModel
+import HexlistWire
+import Testing
+
+@testable import HexlistNode
+
+@Suite("Delivery of one peer's rows")
+struct PeerDeliveryTests {
+    let start = ContinuousClock.Instant.now
+
+    static func row(_ id: Int64, bytes: Int = 10) -> OutgoingHex {
+        OutgoingHex(id: id, messageID: MessageID(UUIDBytes(high: UInt64(id), low: 1)), body: Array(repeating: 0x20, count: bytes))
+    }
+
+    /// Carries out steps until `wait`, loading from `outbox`.
+    static func drain(_ delivery: inout PeerDelivery, outbox: [OutgoingHex], now: ContinuousClock.Instant, room: Int = .max) -> [PeerDelivery.Step] {
+        var steps: [PeerDelivery.Step] = []
+        var sent = 0
+        while true {
+            let step = delivery.next(now: now) { _ in sent < room }
+            switch step {
+            case .wait: return steps
+            case .load(let after, let epoch):
+                delivery.loaded(outbox.filter { $0.id > after }, epoch: epoch)
+                continue
+            case .send: sent += 1
+            case .reject, .endSession: break
+            }
+            steps.append(step)
+            if step == .endSession { return steps }
+        }
+    }
+
+    static func kept(_ ids: [Int64]) -> [Session.Settled] { ids.map { .init(tag: $0, result: .kept(.stored, of: nil)) } }
+
+    static func connected(limit: Int = 1 << 20) -> PeerDelivery {
+        var delivery = PeerDelivery()
+        delivery.connected(frameLimit: limit)
+        return delivery
+    }
+
+    @Test("rows go out in order, as the window allows, and once")
+    func order() {
+        let rows = (1...5).map { Self.row($0) }
+        var delivery = Self.connected()
+        #expect(Self.drain(&delivery, outbox: rows, now: start, room: 3) == rows[0..<3].map { .send($0) })
+        #expect(Self.drain(&delivery, outbox: rows, now: start) == rows[3...].map { .send($0) })
+        #expect(delivery.hasWork)
+        let verdicts = delivery.settled(Self.kept([1, 2, 3, 4, 5]), isCurrent: true, now: start)
+        #expect(verdicts.map(\.state) == Array(repeating: .stored, count: 5))
+        delivery.written()
+        #expect(!delivery.hasWork)
+        #expect(Self.drain(&delivery, outbox: rows, now: start).isEmpty)
+        delivery.rowsAdded()
+        #expect(Self.drain(&delivery, outbox: rows + [Self.row(6)], now: start) == [.send(Self.row(6))])
+    }
+
+    @Test("a newer session goes on from the lowest row that still waits, once what was answered is written down")
+    func anotherSession() {
+        let rows = (1...4).map { Self.row($0) }
+        var delivery = Self.connected()
+        _ = Self.drain(&delivery, outbox: rows, now: start)
+        _ = delivery.settled(Self.kept([1, 2]), isCurrent: true, now: start)
+        delivery.connected(frameLimit: 1 << 20)
+        #expect(Self.drain(&delivery, outbox: Array(rows[2...]), now: start).isEmpty)  // rows 1 and 2 are on their way into the store
+        delivery.written()
+        #expect(Self.drain(&delivery, outbox: Array(rows[2...]), now: start) == rows[2...].map { .send($0) })
+    }
+
+    @Test("a load asked for before the rewind is not mixed in")
+    func staleLoad() {
+        var delivery = Self.connected()
+        guard case .load(_, let epoch) = delivery.next(now: start, hasRoom: { _ in true }) else { return #expect(Bool(false)) }
+        delivery.connected(frameLimit: 1 << 20)
+        guard case .load(_, let next) = delivery.next(now: start, hasRoom: { _ in true }) else { return #expect(Bool(false)) }
+        #expect(next != epoch)
+        delivery.loaded([Self.row(9)], epoch: epoch)
+        let step = delivery.next(now: start, hasRoom: { _ in true })
+        #expect(step == .wait)
+    }
+
+    @Test("after a temporary refusal it waits, then leads with a row that was refused")
+    func refusedForNow() {
+        let rows = (1...3).map { Self.row($0) }
+        var delivery = Self.connected()
+        _ = Self.drain(&delivery, outbox: rows, now: start)
+        let refusals = [2, 3].map { Session.Settled(tag: $0, result: .refused(.storageFull, message: "full", retryAfter: 60)) }
+        _ = delivery.settled(Self.kept([1]) + refusals, isCurrent: true, now: start)
+        delivery.written()
+        #expect(Self.drain(&delivery, outbox: Array(rows[1...]), now: start + .seconds(59)).isEmpty)
+        #expect(Self.drain(&delivery, outbox: Array(rows[1...]), now: start + .seconds(61)) == rows[1...].map { .send($0) })
+    }
+
+    @Test("where no refused row is left to lead with, the session is ended first")
+    func refusedAndCancelled() {
+        var delivery = Self.connected()
+        _ = Self.drain(&delivery, outbox: [Self.row(1)], now: start)
+        _ = delivery.settled([.init(tag: 1, result: .refused(.internal, message: "", retryAfter: nil))], isCurrent: true, now: start)
+        delivery.written()
+        #expect(Self.drain(&delivery, outbox: [Self.row(2)], now: start + .seconds(61)) == [.endSession])
+    }
+
+    @Test("retryAfter is taken as 5 … 3600 s and outlives the session", arguments: [(0, 5), (7, 7), (1_000_000, 3_600)])
+    func retryAfter(told: Int, taken: Int) {
+        var delivery = Self.connected()
+        _ = Self.drain(&delivery, outbox: [Self.row(1)], now: start)
+        _ = delivery.settled([.init(tag: 1, result: .refused(.internal, message: "", retryAfter: told))], isCurrent: true, now: start)
+        delivery.written()
+        delivery.disconnected()
+        delivery.connected(frameLimit: 1 << 20)
+        #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start + .seconds(taken) - .milliseconds(1)).isEmpty)
+        #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start + .seconds(taken)) == [.send(Self.row(1))])
+    }
+
+    @Test("a row too long for a stranger's limit waits for trust and is passed; for the most there is, it is rejected")
+    func tooLong() {
+        let rows = [Self.row(1, bytes: 70_000), Self.row(2)]
+        var delivery = Self.connected(limit: 64 << 10)
+        #expect(delivery.waitsForTrust(bytes: 70_000))
+        #expect(Self.drain(&delivery, outbox: rows, now: start) == [.send(rows[1])])
+        _ = delivery.settled(Self.kept([2]), isCurrent: true, now: start)
+        delivery.written()
+        delivery.limitRaised(to: 1 << 20)
+        #expect(Self.drain(&delivery, outbox: [rows[0]], now: start) == [.send(rows[0])])
+
+        var trusted = Self.connected()
+        #expect(Self.drain(&trusted, outbox: [Self.row(1, bytes: 2 << 20), Self.row(2)], now: start) == [.reject(1), .send(Self.row(2))])
+    }
+
+    @Test("receipts of an older session count for the rows, not for the window of the newer")
+    func olderReceipts() {
+        let rows = (1...2).map { Self.row($0) }
+        var delivery = Self.connected()
+        _ = Self.drain(&delivery, outbox: rows, now: start)
+        delivery.connected(frameLimit: 1 << 20)
+        _ = Self.drain(&delivery, outbox: rows, now: start)
+        #expect(delivery.inFlight == 2)
+        let verdicts = delivery.settled(Self.kept([1]), isCurrent: false, now: start)
+        #expect(verdicts.count == 1)
+        #expect(delivery.inFlight == 2)
+    }
+}
+
+@Suite("Turns, backoff, duplicates")
+struct SmallMachinesTests {
+    static let peers = (1...6).map { PeerID(UUIDBytes(high: $0, low: 0)) }
+
+    @Test("four have a turn, the rest stand in line in order")
+    func turns() {
+        var turns = TransferTurns(limit: 4)
+        let asked = Self.peers.map { turns.request($0) }
+        #expect(asked == [true, true, true, true, false, false])
+        let next = turns.release(Self.peers[1])
+        #expect(next == Self.peers[4])
+        let last = turns.request(Self.peers[5])
+        #expect(!last)  // not before the one in front
+        let front = turns.request(Self.peers[4])
+        let again = turns.request(Self.peers[1])
+        #expect(front && !again)
+        let after = turns.release(Self.peers[0])
+        #expect(after == Self.peers[5])
+    }
+
+    @Test("backoff stays within 1 s and 5 min, and grows")
+    func backoff() {
+        var random = SystemRandomNumberGenerator()
+        var backoff = Backoff()
+        for failure in 1...50 {
+            let pause = backoff.failed(using: &random)
+            #expect(pause >= .seconds(1))
+            #expect(pause <= min(.seconds(300), .seconds(1 << min(failure, 9))))
+        }
+        backoff.succeeded()
+        let first = backoff.failed(using: &random)
+        #expect(first <= .seconds(2))
+    }
+
+    @Test("both sides of a duplicate come to the same end")
+    func duplicates() {
+        let (low, high) = (Self.peers[0], Self.peers[1])
+        // Older dialled by low, newer by high: the one the greater dialled stays.
+        #expect(DuplicateSessions.verdict(own: high, peer: low, olderDialledHere: false, newerDialledHere: true) == .endOlder)
+        #expect(DuplicateSessions.verdict(own: low, peer: high, olderDialledHere: true, newerDialledHere: false) == .endOlder)
+        // The other way round.
+        #expect(DuplicateSessions.verdict(own: high, peer: low, olderDialledHere: true, newerDialledHere: false) == .endNewer)
+        #expect(DuplicateSessions.verdict(own: low, peer: high, olderDialledHere: false, newerDialledHere: true) == .endNewer)
+        // One dialler: it says Bye to the older.
+        #expect(DuplicateSessions.verdict(own: low, peer: high, olderDialledHere: true, newerDialledHere: true) == .endOlder)
+        #expect(DuplicateSessions.verdict(own: high, peer: low, olderDialledHere: false, newerDialledHere: false) == .leaveToPeer)
+    }
+}
+
+@Suite("A peer as a person names it")
+struct PeerReferenceTests {
+    static func view(_ uuid: String, _ name: String, alias: String? = nil, state: PeerView.State = .verified, trust: Trust = .stranger) -> PeerView {
+        PeerView(
+            uuid: PeerID(uuid), name: name, alias: alias, state: state, reason: state == .ghost ? "stale" : nil, trust: trust, endpoints: [], unread: 0)
+    }
+
+    static let views = [
+        view("AAAA0000-0000-8000-8000-000000000001", "laptop", alias: "work", trust: .trusted),
+        view("AAAA0000-0000-8000-8000-000000000002", "laptop"),
+        view("BBBB0000-0000-8000-8000-000000000003", "phone"), view("CCCC0000-0000-8000-8000-000000000004", "phone"),
+        view("DDDD0000-0000-8000-8000-000000000005", "work", trust: .trusted),
+        view("EEEE0000-0000-8000-8000-000000000006", "old desk", state: .ghost),
+    ]
+
+    @Test(
+        "found",
+        arguments: [
+            ("work", 1), ("laptop", 1), ("bbbb", 3), ("CCCC0000-0000-8000-8000-000000000004", 4), ("aaaa0000-0000-8000-8000-000000000002", 2),
+            ("dddd0000", 5),
+        ])
+    func found(text: String, last: Int) throws {
+        let view = try PeerReference(text).resolve(among: Self.views)
+        #expect(view.uuid?.description.hasSuffix("\(last)") == true)
+    }
+
+    @Test(
+        "not found, or more than one",
+        arguments: [
+            ("phone", HexlistError.Code.ambiguous), ("AAAA", .ambiguous), ("AAA", .notFound), ("nobody", .notFound), ("", .notFound),
+            ("EEEE0000", .notFound), ("LAPTOP", .notFound),
+        ])
+    func missing(text: String, code: HexlistError.Code) {
+        #expect { try PeerReference(text).resolve(among: Self.views) } throws: { ($0 as? HexlistError)?.code == code }
+    }
+
+    @Test("a ghost is named with its reason")
+    func ghost() {
+        #expect { try PeerReference("old desk").resolve(among: Self.views) } throws: { "\($0)".contains("stale") }
+    }
+}

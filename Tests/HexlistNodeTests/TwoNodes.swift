@@ -1,0 +1,81 @@
+import Foundation
+import HexlistDiscovery
+import HexlistModel
+import HexlistStore
+import HexlistTransport
+import Logging
+import NIOPosix
+
+@testable import HexlistNode
+
+/// A node as it runs, but for Avahi: real TLS over loopback, real SQLite in a folder of its own.
+struct TestNode {
+    let node: Node
+    let folder: URL
+    let group: MultiThreadedEventLoopGroup
+
+    var id: PeerID { node.id }
+
+    init(
+        _ name: String, on link: InMemoryLink?, identity: Identity? = nil, folder: URL? = nil,
+        _ configure: (inout NodeConfiguration) -> Void = { _ in }
+    ) async throws {
+        let folder = folder ?? FileManager.default.temporaryDirectory.appending(path: "hexlist-node-\(UUID().uuidString.prefix(8))")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        self.folder = folder
+        var configuration = NodeConfiguration(name: name)
+        configuration.listen = ["127.0.0.1", "::1"]
+        configuration.port = 0
+        configure(&configuration)
+        group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        var logger = Logger(label: name)
+        logger.logLevel = .error
+        let identity = try identity ?? Identity.load(from: folder.path) ?? Identity.create(in: folder.path)
+        node = try Node(
+            configuration: configuration, identity: identity, store: HexStore(path: folder.appending(path: "hexlist.sqlite").path),
+            discovery: link.map { InMemoryDiscovery(link: $0) }, eventLoop: group.next(), logger: logger)
+        try await node.start()
+    }
+
+    func stop(removing: Bool = true) async throws {
+        await node.stop()
+        try node.store.close()
+        try await group.shutdownGracefully()
+        if removing { try FileManager.default.removeItem(at: folder) }
+    }
+
+    /// Waits, by the node's own changes, until something holds.
+    func until(_ holds: (Node) async throws -> Bool) async throws {
+        var changes = node.changes().makeAsyncIterator()
+        while try await !holds(node) {
+            guard await changes.next() != nil else { throw CancellationError() }
+        }
+    }
+
+    func verified() async throws -> [PeerID] { try await node.peers().filter { $0.state == .verified }.compactMap(\.uuid) }
+
+    func untilListed(_ other: TestNode) async throws { try await until { try await $0.peers().contains { $0.uuid == other.id && $0.state == .verified } } }
+
+    func send(_ links: Int = 1, to other: TestNode, description: String = "d", key: String? = nil, wait: Duration = .seconds(20)) async throws -> SendOutcome {
+        var hex = HexContent()
+        hex.hexDescription = hex.add(description)
+        for number in 0..<links {
+            hex.links.append(LinkContent(url: hex.add("https://example.org/\(number)"), linkDescription: .empty, service: hex.add("Unknown")))
+        }
+        let queued = try await node.send(SendRequest(content: .hex(hex), peers: [other.id], key: key))
+        let outcomes = try await node.outcomes(of: queued.map(\.outboxID), until: .now + wait)
+        return outcomes[0]
+    }
+}
+
+/// Two nodes that found each other.
+func withTwoNodes(_ body: (TestNode, TestNode) async throws -> Void) async throws {
+    let link = InMemoryLink()
+    let one = try await TestNode("one", on: link)
+    let two = try await TestNode("two", on: link)
+    try await one.untilListed(two)
+    try await two.untilListed(one)
+    try await body(one, two)
+    try await one.stop()
+    try await two.stop()
+}

@@ -1,0 +1,137 @@
+import Foundation
+import HexlistDiscovery
+import HexlistModel
+import HexlistStore
+import HexlistTransport
+import Testing
+
+@testable import HexlistNode
+
+@Suite("Two nodes over loopback", .serialized, .timeLimit(.minutes(2)))
+struct TwoNodesTests {
+    @Test("each lists exactly the other, whatever the interfaces and families")
+    func discovery() async throws {
+        try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
+            let (here, there) = (try await one.verified(), try await two.verified())
+            #expect(here == [two.id])
+            #expect(there == [one.id])
+        }
+    }
+
+    @Test("a stranger's hex is held, trust takes it in, and a trusted one's goes to the inbox")
+    func trust() async throws {
+        try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
+            #expect(try await one.send(to: two, description: "first").state == .held)
+            #expect(try await two.node.store.read { try $0.counts() }.held == 1)
+
+            #expect(try await two.node.setTrust(one.id, .trusted).trust == .trusted)
+            let counts = try await two.node.store.read { try $0.counts() }
+            #expect(counts.held == 0)
+            #expect(counts.unread == 1)
+            #expect(try await one.send(to: two, description: "second").state == .stored)
+            #expect(try await two.send(to: one, description: "back").state == .held)
+        }
+    }
+
+    @Test("the same key is one hex, whoever asks how often")
+    func key() async throws {
+        try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
+            _ = try await two.node.setTrust(one.id, .trusted)
+            let first = try await one.send(to: two, key: "k")
+            let again = try await one.send(to: two, key: "k")
+            #expect(first.messageID == again.messageID)
+            #expect(again.state == .stored)
+            #expect(try await two.node.store.read { try $0.counts() }.inbox == 1)
+            await #expect { try await one.send(to: two, description: "other", key: "k") } throws: {
+                ($0 as? HexlistError)?.code == .keyConflict
+            }
+        }
+    }
+
+    @Test("a blocked peer is told so, and what waits for it is rejected")
+    func blocked() async throws {
+        try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
+            _ = try await two.node.setTrust(one.id, .blocked)
+            try await one.until { node in try await node.peers().allSatisfy { $0.state != .verified } }
+            let events = try await one.node.store.read { try $0.events(since: 0, limit: 100) }
+            #expect(events.contains { $0.type == .alertReceived && $0.data?.contains("two blocked you.") == true })
+        }
+    }
+
+    @Test("a peer that stops is away at once; what is sent meanwhile waits and arrives, in order, when it is back")
+    func away() async throws {
+        let link = InMemoryLink()
+        let one = try await TestNode("one", on: link)
+        let two = try await TestNode("two", on: link)
+        try await one.untilListed(two)
+        _ = try await two.node.setTrust(one.id, .trusted)
+        try await two.stop(removing: false)
+        try await one.until { try await $0.peers().allSatisfy { $0.state != .verified } }
+
+        var rows: [Int64] = []
+        for number in 1...5 {
+            let outcome = try await one.send(to: two, description: "hex \(number)")
+            #expect(outcome.state == .queued)
+            rows.append(outcome.outboxID)
+        }
+        #expect(try await one.node.outboxRow(rows[0]).waitingFor == "peer")
+
+        let back = try await TestNode("two", on: link, folder: two.folder)
+        try await one.untilListed(back)
+        let outcomes = try await one.node.outcomes(of: rows, until: .now + .seconds(30))
+        #expect(outcomes.map(\.state) == Array(repeating: .stored, count: 5))
+        let page = try await back.node.store.read { try $0.hexPage(HexFilter(location: .inbox), limit: 20, after: nil) }
+        #expect(page.items.map(\.description) == (1...5).reversed().map { "hex \($0)" })
+        try await one.stop()
+        try await back.stop()
+    }
+
+    @Test("many hexes arrive once each and in order, through a window and back-pressure")
+    func many() async throws {
+        try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
+            _ = try await two.node.setTrust(one.id, .trusted)
+            var rows: [Int64] = []
+            for number in 1...3_000 {
+                var hex = HexContent()
+                hex.hexDescription = hex.add("\(number)")
+                rows += try await one.node.send(SendRequest(content: .hex(hex), peers: [two.id])).map(\.outboxID)
+            }
+            let outcomes = try await one.node.outcomes(of: rows, until: .now + .seconds(90))
+            #expect(outcomes.allSatisfy { $0.state == .stored })
+            #expect(try await two.node.store.read { try $0.counts() }.inbox == 3_000)
+            let page = try await two.node.store.read { try $0.hexPage(HexFilter(location: .inbox), limit: 3_000, after: nil) }
+            #expect(page.items.map(\.description) == (1...3_000).reversed().map { "\($0)" })
+        }
+    }
+
+    @Test("static peers need no discovery")
+    func staticPeers() async throws {
+        let one = try await TestNode("one", on: nil)
+        let port = await one.node.status().port
+        let two = try await TestNode("two", on: nil) { $0.peers = [StaticPeer(host: "127.0.0.1", port: port)] }
+        try await two.untilListed(one)
+        try await one.untilListed(two)
+        try await one.stop()
+        try await two.stop()
+    }
+
+    @Test("a new name is told on the open session")
+    func rename() async throws {
+        try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
+            var configuration = await two.node.configuration
+            configuration.name = "zwei"
+            await two.node.reconfigure(configuration)
+            try await one.until { try await $0.peers().contains { $0.uuid == two.id && $0.name == "zwei" } }
+        }
+    }
+
+    @Test("oneself and unknown peers cannot be sent to")
+    func wrongTargets() async throws {
+        try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
+            await #expect { try await one.send(to: one) } throws: { ($0 as? HexlistError)?.code == .badRequest }
+            await #expect { try await one.node.resolve("nobody") } throws: { ($0 as? HexlistError)?.code == .notFound }
+            #expect(try await one.node.resolve("two").uuid == two.id)
+            #expect(try await one.node.resolve(String(two.id.description.prefix(6))).uuid == two.id)
+        }
+    }
+}
