@@ -15,7 +15,7 @@ extension StoreWriter {
 
         // At most `quotas.hexes` rows, oldest first; decided in full before anything goes.
         var shares: [String: Share] = [:]
-        let held = try all("SELECT id, heldFrom, byteCount FROM hex WHERE location = 'held' ORDER BY id") {
+        let held = try all("SELECT id, heldFrom, byteCount FROM hex WHERE location = 'held' AND location <> 'inbox' ORDER BY id") {
             (id: $0.int64(0), from: $0.text(1), bytes: $0.int64(2))
         }
         for hex in held { shares[hex.from, default: Share()].add(id: hex.id, bytes: hex.bytes) }

@@ -8,7 +8,7 @@ extension StoreReader {
     /// Hexes with their links, in the order of the ids given, without those that are not there. Two queries.
     public func hexes(_ ids: [Int64]) throws -> [HexDetail] {
         guard !ids.isEmpty else { return [] }
-        let list = jsonArray(ids)
+        let list = jsonArray(Set(ids))
         var details: [Int64: HexDetail] = [:]
         let found = try all(
             "SELECT \(HexSummary.columns), hex.extra FROM \(HexSummary.tables) WHERE hex.id IN (SELECT value FROM json_each(?))", list
@@ -42,14 +42,15 @@ extension StoreReader {
     /// A page of summaries, newest first. Every page costs the same, and arrivals do not shift later ones.
     ///
     /// - Parameters:
-    ///   - limit: items at most.
+    ///   - limit: items at most; 10 000 is the most.
     ///   - after: `next` of the page before.
     public func hexPage(_ filter: HexFilter = HexFilter(), limit: Int = 20, after: Int64? = nil) throws -> Page<HexSummary> {
-        let limit = Swift.max(1, limit)
+        let limit = pageLimit(limit)
         let before = after ?? .max
         let peer = try filter.peer.map { try peerRow($0)?.id ?? -1 }
+        // Each list has an index in its order, so that no page is ever sorted or looked for among what it does not show.
         let select = "SELECT \(HexSummary.columns) FROM \(HexSummary.tables)"
-        // Each list names the index that has it in order, so that no page is ever sorted or counted through.
+        let selectUnread = "SELECT \(HexSummary.columns) FROM hex INDEXED BY hexUnread LEFT JOIN peer ON peer.id = hex.peer"
         let items: [HexSummary] =
             switch (filter.location, peer, filter.unread) {
             case (.inbox, nil, false):
@@ -59,7 +60,7 @@ extension StoreReader {
             case (.inbox, nil, true):
                 try all(
                     """
-                    \(select) WHERE hex.unread = 1 AND hex.inboxNumber IS NOT NULL AND hex.inboxNumber < ?
+                    \(selectUnread) WHERE hex.unread = 1 AND hex.inboxNumber IS NOT NULL AND hex.inboxNumber < ?
                     ORDER BY hex.inboxNumber DESC LIMIT ?
                     """, before, limit + 1, read: HexSummary.init)
             case (.inbox, let peer?, false):
@@ -69,7 +70,7 @@ extension StoreReader {
             case (.inbox, let peer?, true):
                 try all(
                     """
-                    \(select) WHERE hex.unread = 1 AND hex.inboxNumber IS NOT NULL AND hex.peer = ? AND hex.inboxNumber < ?
+                    \(selectUnread) WHERE hex.unread = 1 AND hex.inboxNumber IS NOT NULL AND hex.peer = ? AND hex.inboxNumber < ?
                     ORDER BY hex.inboxNumber DESC LIMIT ?
                     """, peer, before, limit + 1, read: HexSummary.init)
             case (.held, _, _), (.mine, _, _):

@@ -19,7 +19,7 @@ extension StoreWriter {
         try change {
             let ids = try all(
                 """
-                SELECT id FROM hex WHERE unread = 1 AND inboxNumber IS NOT NULL AND inboxNumber <= ?
+                SELECT id FROM hex INDEXED BY hexUnread WHERE unread = 1 AND inboxNumber IS NOT NULL AND inboxNumber <= ?
                 ORDER BY inboxNumber LIMIT ?
                 """, inboxNumber, limit
             ) { $0.int64(0) }

@@ -16,10 +16,10 @@ extension StoreReader {
     /// A page of the outbox in order of delivery, oldest first.
     ///
     /// - Parameters:
-    ///   - limit: rows at most.
+    ///   - limit: rows at most; 10 000 is the most.
     ///   - after: `next` of the page before.
     public func outboxPage(_ filter: OutboxFilter = OutboxFilter(), limit: Int = 20, after: Int64 = 0) throws -> Page<OutboxRow> {
-        let limit = Swift.max(1, limit)
+        let limit = pageLimit(limit)
         let states = filter.states ?? Set(OutboxState.allCases)
         let list = "[" + states.map { "\"\($0.rawValue)\"" }.sorted().joined(separator: ",") + "]"
         var sql = "SELECT \(OutboxRow.columns) FROM \(OutboxRow.tables) WHERE outbox.id > ?"

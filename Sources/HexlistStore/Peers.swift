@@ -101,7 +101,7 @@ extension StoreWriter {
                 trust.rawValue, fingerprint?.bytes, row.id)
             let held = try all(
                 // What came without proof (plain TCP) is not the key's, and is only accepted one by one.
-                "SELECT id FROM hex WHERE peer = ? AND location = 'held' AND (isProven = 1 OR ?) ORDER BY id",
+                "SELECT id FROM hex WHERE peer = ? AND inboxNumber IS NULL AND location = 'held' AND (isProven = 1 OR ?) ORDER BY id",
                 row.id, trust == .blocked
             ) { $0.int64(0) }
             switch trust {

@@ -117,11 +117,11 @@ private struct Reception {
             return refuse(hex, code, retryAfter: retryAfter)
         case .inbox:
             guard !isInboxFull, !isDiskFull else { return try refuseUnlessEarlier(hex, .storageFull, RetryAfter.storageFull) }
-            return try store(hex)
+            return try keep(hex)
         case .inboxByDay:
             guard !isInboxFull, !isDiskFull else { return try refuseUnlessEarlier(hex, .storageFull, RetryAfter.storageFull) }
             guard fitsDay(hex) else { return try refuseUnlessEarlier(hex, .quotaExceeded, secondsToNextDay) }
-            return try storeByDay(hex)
+            return try keepByDay(hex)
         case .held:
             if let status = try earlier(hex) { return .duplicate(of: status) }
             guard !isDiskFull else { return refuse(hex, .storageFull, retryAfter: RetryAfter.storageFull) }
@@ -185,7 +185,7 @@ private struct Reception {
         return store.tally.inbox >= Int64(limit)
     }
 
-    private mutating func store(_ hex: IncomingHex) throws -> ReceiveOutcome {
+    private mutating func keep(_ hex: IncomingHex) throws -> ReceiveOutcome {
         let peer = try knownPeer()
         if hex.deduplicates, let id = hex.messageID, try isBuried(id, of: peer) { return .duplicate(of: .stored) }
         let id = store.tally.nextHex
@@ -224,8 +224,8 @@ private struct Reception {
             && store.tally.dayHexes < Int64(quotas.hexes) && store.tally.dayBytes &+ bytes <= Int64(quotas.bytes)
     }
 
-    private mutating func storeByDay(_ hex: IncomingHex) throws -> ReceiveOutcome {
-        let outcome = try store(hex)
+    private mutating func keepByDay(_ hex: IncomingHex) throws -> ReceiveOutcome {
+        let outcome = try keep(hex)
         guard case .stored = outcome else { return outcome }
         peer?.dayHexes &+= 1
         peer?.dayBytes &+= Int64(hex.byteCount)

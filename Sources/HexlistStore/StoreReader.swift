@@ -46,6 +46,9 @@ public class StoreReader {
     }
 }
 
+/// Items of one page: what is asked for, 1 … 10 000.
+func pageLimit(_ limit: Int) -> Int { min(max(1, limit), 10_000) }
+
 /// Lists of ids in one statement, whatever their count: `IN (SELECT value FROM json_each(?))`.
 func jsonArray(_ ids: some Sequence<Int64>) -> String {
     "[" + ids.lazy.map(String.init).joined(separator: ",") + "]"

@@ -46,7 +46,7 @@ enum StoreSchema {
 
         CREATE TABLE peer (
             id INTEGER PRIMARY KEY,
-            uuid BLOB NOT NULL UNIQUE,
+            uuid BLOB NOT NULL UNIQUE CHECK (length(uuid) = 16),
             fingerprint BLOB,
             name TEXT NOT NULL DEFAULT '',
             alias TEXT,
@@ -58,7 +58,7 @@ enum StoreSchema {
             held INTEGER NOT NULL DEFAULT 0, heldBytes INTEGER NOT NULL DEFAULT 0,
             queued INTEGER NOT NULL DEFAULT 0,
             day INTEGER NOT NULL DEFAULT 0, dayHexes INTEGER NOT NULL DEFAULT 0, dayBytes INTEGER NOT NULL DEFAULT 0,
-            CHECK (trust <> 'trusted' OR length(fingerprint) = 32)
+            CHECK (trust <> 'trusted' OR (fingerprint IS NOT NULL AND length(fingerprint) = 32))
         ) STRICT;
         CREATE UNIQUE INDEX peerAlias ON peer (alias) WHERE alias IS NOT NULL;
 

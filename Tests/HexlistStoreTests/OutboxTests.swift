@@ -195,7 +195,7 @@ import Testing
         #expect(try test.countersAreRight())
     }
 
-    @Test(arguments: [1, 3, 100]) func pagesShowWhatIsAskedFor(_ limit: Int) throws {
+    @Test(arguments: [1, 3, 100, .max]) func pagesShowWhatIsAskedFor(_ limit: Int) throws {
         let test = try TestStore()
         let (one, two) = (try TestPeer(1), try TestPeer(2))
         for number in 0..<6 {

@@ -104,6 +104,9 @@ import Testing
             #expect(error?.code == .badRequest)
         }
         #expect(try test.read { try $0.peers() }.isEmpty)
+        #expect(throws: (any Error).self) {  // the schema holds to it as well
+            try test.write { try $0.run("INSERT INTO peer (uuid, trust) VALUES (?, 'trusted')", peer.id.uuid) }
+        }
         // Blocking a UUID is enough, and the key can follow.
         _ = try test.write { try $0.setTrust(peer.id, .blocked, at: start) }
         _ = try test.write { try $0.setTrust(peer.id, .trusted, fingerprint: peer.fingerprint, at: start) }

@@ -1,0 +1,95 @@
+import GRDB
+import HexlistModel
+import Testing
+
+@testable import HexlistStore
+
+/// What SQLite makes of the statements: nothing looks through a table that grows, and no page is sorted.
+@Suite struct PlanTests {
+    /// A store with some of everything.
+    private func filled() throws -> (test: TestStore, trusted: TestPeer, stranger: TestPeer) {
+        let test = try TestStore()
+        let (trusted, stranger) = (try TestPeer(1), try TestPeer(2))
+        _ = try test.trust(trusted)
+        try test.receive((1...50).map { hex($0) }, from: trusted)
+        try test.receive((1...5).map { hex($0) }, from: stranger)
+        _ = try test.write { try $0.insertMine(content(), at: start) }
+        _ = try test.write { try $0.enqueue((1...9).map { outgoing($0, to: trusted) }) }
+        return (test, trusted, stranger)
+    }
+
+    @Test func everyPageHasAnIndexInItsOrder() throws {
+        let (test, trusted, _) = try filled()
+        let filters = [
+            HexFilter(), HexFilter(unread: true), HexFilter(peer: trusted.id), HexFilter(unread: true, peer: trusted.id),
+            HexFilter(location: .held), HexFilter(location: .mine, unread: true), HexFilter(location: .held, peer: trusted.id),
+        ]
+        for filter in filters {
+            let plan = try test.read { reader in try plans(reader) { _ = try reader.hexPage(filter) } }
+            #expect(!plan.isEmpty && plan.allSatisfy { !$0.contains("TEMP B-TREE") && !$0.contains("SCAN") }, "\(filter): \(plan)")
+            if filter.location == .inbox, filter.unread { #expect(plan.contains { $0.contains("hexUnread") }, "\(plan)") }
+        }
+    }
+
+    @Test func noReadLooksThroughATable() throws {
+        let (test, trusted, _) = try filled()
+        let plan = try test.read { reader in
+            try plans(reader) {
+                _ = try reader.outboxPage(OutboxFilter(peer: trusted.id, states: [.queued]))
+                _ = try reader.outboxPage(OutboxFilter(states: OutboxFilter.undelivered))
+                _ = try reader.outboxBatch(trusted.id, after: 0, limit: 10, maxBytes: 1)
+                _ = try reader.outboxRows([1, 2])
+                _ = try reader.recentlyFailed(trusted.id, digest: [1], since: 0)
+                _ = try reader.events(since: 5, limit: 10)
+                _ = try reader.hexes([1, 2])
+                _ = try reader.wasNameTrusted("x")
+                _ = try reader.counts()
+            }
+        }
+        #expect(plan.count > 9)
+        for step in plan { #expect(!step.contains("SCAN") || step.contains("json_each") || step.contains("wanted"), "\(step)") }
+    }
+
+    @Test func noChangeLooksThroughATable() throws {
+        let (test, trusted, stranger) = try filled()
+        let sender = Sender(peer: stranger.id, fingerprint: stranger.fingerprint, name: "", address: "10.9.9.9")
+        let plan = try test.write { writer in
+            try plans(writer) {
+                _ = try writer.receive(
+                    [hex(77), hex(1)], from: sender, at: start, policy: .held, quotas: HeldQuotas(hexes: 5), diskReserve: 0)
+                _ = try writer.markRead(upTo: 10, limit: 5)
+                _ = try writer.setRead([11, 12])
+                _ = try writer.accept([52], at: start)
+                _ = try writer.delete([1, 53], at: start)
+                _ = try writer.setTrust(trusted.id, .trusted, at: start)
+                _ = try writer.setTrust(stranger.id, .blocked, at: start)
+                try writer.note([AttemptNote(id: 3, failures: 1)])
+                _ = try writer.settle([Settlement(id: 1, state: .stored), Settlement(id: 2, state: .failed)], of: trusted.id, at: start)
+                _ = try writer.rejectQueued(trusted.id, code: "blocked", message: nil, limit: 2, at: start)
+                _ = try writer.cancel([5], at: start)
+                _ = try writer.retry([2], at: start, expiresAt: start + 1)
+                _ = try writer.enqueue(outgoing(99, to: trusted))
+                _ = try writer.maintain(now: start + 100 * day)
+            }
+        }
+        #expect(plan.count > 30)
+        for step in plan {
+            // Peers are few, and the log is walked from its oldest row on, so many rows at most.
+            let isBounded = ["peer", "json_each", "event"].contains { step.hasPrefix("SCAN \($0)") }
+            #expect(!step.contains("SCAN") || isBounded, "\(step)")
+        }
+    }
+}
+
+/// How SQLite goes about the statements `work` runs.
+private func plans(_ reader: StoreReader, _ work: () throws -> Void) throws -> [String] {
+    var statements: Set<String> = []
+    reader.db.trace { statements.insert("\($0)") }
+    defer { reader.db.trace(options: []) }
+    try work()
+    reader.db.trace(options: [])
+    let planned = statements.filter { statement in ["SELECT", "UPDATE", "DELETE"].contains { statement.hasPrefix($0) } }
+    return try planned.sorted().flatMap { sql in
+        try reader.all("EXPLAIN QUERY PLAN \(sql)") { $0.text(3) }.map { "\($0)   of   \(sql)" }
+    }
+}
