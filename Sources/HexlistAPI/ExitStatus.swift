@@ -1,0 +1,55 @@
+public import HexlistModel
+
+/// What `hexlist` ends with. Scripts depend on the numbers.
+public enum ExitStatus: Int32, Sendable, CaseIterable {
+    case done = 0
+    case failed = 1
+    /// Bad usage or input.
+    case usage = 2
+    /// Accepted but not all stored yet: queued or held.
+    case pending = 3
+    /// Refused by a peer.
+    case refused = 4
+    /// The daemon is not running.
+    case noDaemon = 5
+    /// No such peer or hex, or an ambiguous name.
+    case notFound = 6
+
+    public init(_ code: HexlistError.Code) {
+        switch code {
+        case .badRequest, .configuration: self = .usage
+        case .notFound, .ambiguous: self = .notFound
+        case .daemonUnreachable: self = .noDaemon
+        case .refused: self = .refused
+        case .versionMismatch, .alreadyRunning, .identity, .storeUnusable, .portInUse, .stateFolder, .keyConflict, .outboxFull,
+            .storageFull, .gone, .recentlyFailed, .notSupported, .internal:
+            self = .failed
+        }
+    }
+
+    /// - Parameter wait: what the sender asked to wait for.
+    public init(outcome: OutboxState, wait: SendWait) {
+        switch outcome {
+        case .stored: self = .done
+        case .queued, .sending: self = wait == .queued ? .done : .pending
+        case .held: self = .pending
+        case .rejected: self = .refused
+        case .expired, .cancelled, .failed: self = .failed
+        }
+    }
+
+    /// Of several outcomes the first of 1, 4, 2, 3, 0; those of a command that did nothing at all (5, 6) go before.
+    public static func combined(_ statuses: some Sequence<ExitStatus>) -> ExitStatus {
+        let present = Set(statuses)
+        let order: [ExitStatus] = [.noDaemon, .notFound, .failed, .refused, .usage, .pending]
+        return order.first(where: present.contains) ?? .done
+    }
+}
+
+/// How long a send waits.
+public enum SendWait: String, Sendable, CaseIterable {
+    /// Until the row is durable in the own outbox.
+    case queued
+    /// Until each peer has stored it, or is known to be away.
+    case stored
+}

@@ -1,0 +1,69 @@
+#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+
+/// Where things are, by the XDG Base Directory Specification and the `HEXLIST_…` variables. Daemon and command line
+/// find the same socket because both ask this type.
+public struct HexlistPaths: Sendable, Equatable {
+    /// `hexlist.sqlite`, `identity.pem` and the lock, mode 0700.
+    public var stateFolder: String
+    public var configurationFile: String
+    /// Whether the configuration file was named by the user, and must be there.
+    public var configurationIsNamed: Bool
+    public var socket: String
+    /// Whether the socket's place was named by the user.
+    public var socketIsNamed: Bool
+
+    /// - Parameters:
+    ///   - environment: the variables of the process.
+    ///   - stateFolder, configurationFile, socket: from the command line; they go before the environment.
+    ///   - isFolder: whether a path is a folder.
+    public init(
+        environment: [String: String], stateFolder: String? = nil, configurationFile: String? = nil, socket: String? = nil,
+        isFolder: (String) -> Bool = HexlistPaths.isFolder
+    ) {
+        func variable(_ name: String) -> String? {
+            environment[name].flatMap { $0.isEmpty ? nil : $0 }
+        }
+        /// XDG: a relative path is to be ignored.
+        func base(_ name: String, _ fallback: String) -> String {
+            if let path = variable(name), path.hasPrefix("/") { return path }
+            return HexlistPaths.join(variable("HOME") ?? HexlistPaths.homeFolder(), fallback)
+        }
+        self.stateFolder =
+            stateFolder ?? variable("HEXLIST_STATE_DIR") ?? HexlistPaths.join(base("XDG_DATA_HOME", ".local/share"), "hexlist")
+        let named = configurationFile ?? variable("HEXLIST_CONFIG")
+        configurationIsNamed = named != nil
+        self.configurationFile = named ?? HexlistPaths.join(base("XDG_CONFIG_HOME", ".config"), "hexlist/config.yaml")
+        let namedSocket = socket ?? variable("HEXLIST_SOCKET")
+        socketIsNamed = namedSocket != nil
+        if let path = namedSocket {
+            self.socket = path
+        } else if let runtime = variable("XDG_RUNTIME_DIR"), runtime.hasPrefix("/"), isFolder(runtime) {
+            self.socket = HexlistPaths.join(runtime, "hexlist/control.sock")
+        } else {
+            self.socket = HexlistPaths.join(self.stateFolder, "control.sock")
+        }
+    }
+
+    public static func isFolder(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+    }
+
+    public static func join(_ folder: String, _ name: String) -> String { folder.hasSuffix("/") ? folder + name : "\(folder)/\(name)" }
+
+    /// The folder `path` lies in; `.` for a bare name.
+    public static func folder(of path: String) -> String {
+        guard let slash = path.lastIndex(of: "/") else { return "." }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+
+    /// From the user database, for a process without `HOME`.
+    private static func homeFolder() -> String {
+        guard let entry = getpwuid(getuid()), let home = entry.pointee.pw_dir else { return "/" }
+        return String(cString: home)
+    }
+}

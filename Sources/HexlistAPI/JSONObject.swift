@@ -1,0 +1,120 @@
+/// Something that can be read from one JSON value.
+public protocol JSONDecodable {
+    init(json: JSONValue) throws(JSONFault)
+}
+
+/// What both sides of the local API write and read.
+public typealias JSONShape = JSONEncodable & JSONDecodable
+
+/// The members of an object, as a shape reads them. Of a name that comes twice the last one counts.
+public struct JSONObject: Sendable {
+    private let members: [JSONMember]
+
+    /// - Throws: `JSONFault` where the value is no object.
+    public init(_ json: JSONValue) throws(JSONFault) {
+        guard let members = json.members else { throw JSONFault("an object is expected") }
+        self.members = members
+    }
+
+    /// In the order written.
+    public var names: [String] { members.map(\.name) }
+
+    /// `nil` where the member is missing.
+    public subscript(_ name: String) -> JSONValue? {
+        members.last { $0.nameBytes.elementsEqual(name.utf8) }?.value
+    }
+
+    /// - Throws: `JSONFault` where the member is missing or of another kind.
+    public func value<Value: JSONDecodable>(_ name: String) throws(JSONFault) -> Value {
+        guard let json = self[name] else { throw JSONFault("`\(name)` is missing") }
+        return try read(json, of: name)
+    }
+
+    /// `nil` where the member is missing or `null`.
+    public func optional<Value: JSONDecodable>(_ name: String) throws(JSONFault) -> Value? {
+        guard let json = self[name], !json.isNull else { return nil }
+        return try read(json, of: name)
+    }
+
+    private func read<Value: JSONDecodable>(_ json: JSONValue, of name: String) throws(JSONFault) -> Value {
+        do {
+            return try Value(json: json)
+        } catch {
+            throw JSONFault("`\(name)`: \(error.message)")
+        }
+    }
+}
+
+extension JSONDecodable {
+    /// - Parameter json: JSON text in UTF-8.
+    public init(jsonBytes json: [UInt8]) throws(JSONFault) { try self.init(json: JSONValue(parsing: json)) }
+}
+
+extension String: JSONDecodable {
+    public init(json: JSONValue) throws(JSONFault) {
+        guard let text = json.string else { throw JSONFault("a string is expected") }
+        self = text
+    }
+}
+
+extension Bool: JSONDecodable {
+    public init(json: JSONValue) throws(JSONFault) {
+        guard let flag = json.bool else { throw JSONFault("`true` or `false` is expected") }
+        self = flag
+    }
+}
+
+extension Int64: JSONDecodable {
+    public init(json: JSONValue) throws(JSONFault) {
+        guard let number = json.integer else { throw JSONFault("an integer is expected") }
+        self = number
+    }
+}
+
+extension Int: JSONDecodable {
+    public init(json: JSONValue) throws(JSONFault) {
+        guard let number = json.integer.flatMap(Int.init(exactly:)) else { throw JSONFault("an integer is expected") }
+        self = number
+    }
+}
+
+extension Double: JSONDecodable {
+    public init(json: JSONValue) throws(JSONFault) {
+        guard let number = json.number else { throw JSONFault("a number is expected") }
+        self = number
+    }
+}
+
+extension Array: JSONDecodable where Element: JSONDecodable {
+    public init(json: JSONValue) throws(JSONFault) {
+        guard let elements = json.elements else { throw JSONFault("an array is expected") }
+        var values: [Element] = []
+        values.reserveCapacity(elements.count)
+        for element in elements { values.append(try Element(json: element)) }
+        self = values
+    }
+}
+
+extension JSONValue: JSONDecodable {
+    public init(json: JSONValue) { self = json }
+}
+
+extension JSONObject {
+    /// An object of a request: a member that is not known is a mistake of the caller.
+    public init(_ json: JSONValue, allowing known: [String]) throws(JSONFault) {
+        try self.init(json)
+        for name in names where !known.contains(name) {
+            throw JSONFault("`\(name)` is not known here; \(known.map { "`\($0)`" }.joined(separator: ", ")) would be")
+        }
+    }
+
+    /// A string that is one of an enumeration.
+    public func choice<Choice: RawRepresentable & CaseIterable>(_ name: String) throws(JSONFault) -> Choice
+    where Choice.RawValue == String {
+        let text: String = try value(name)
+        guard let choice = Choice(rawValue: text) else {
+            throw JSONFault("`\(name)`: `\(text)` is none of \(Choice.allCases.map(\.rawValue).joined(separator: ", "))")
+        }
+        return choice
+    }
+}

@@ -1,0 +1,32 @@
+public import HexlistModel
+
+/// What daemon and client must agree on beside the shapes.
+public enum LocalAPI {
+    /// Of the paths, `/v1/…`, and the shapes behind them. Additions do not raise it.
+    public static let version = 1
+    /// On every reply: `<api version> <app version>`.
+    public static let versionHeader = "hexlist-version"
+    public static let jsonType = "application/json"
+    public static let eventStreamType = "text/event-stream"
+    public static let bulkType = "application/x-ndjson"
+    /// Bytes of one hex, and of any other body: a frame is not longer.
+    public static let bodyBytes = 1 << 20
+    /// Items of one page.
+    public static let pageLimit = 1_000
+    public static let defaultPageLimit = 20
+    /// Seconds between two comments of an event stream, so that a reader knows the daemon lives.
+    public static let commentSeconds = 15
+    /// Seconds a send may wait.
+    public static let longestWaitSeconds = 86_400.0
+}
+
+extension ErrorShape {
+    public init(_ error: HexlistError) {
+        self.init(code: error.code.rawValue, message: error.message, hint: error.hint)
+    }
+
+    /// A code of a newer daemon counts as `internal`.
+    public var hexlistError: HexlistError {
+        HexlistError(HexlistError.Code(rawValue: code) ?? .internal, message, hint: hint)
+    }
+}

@@ -1,0 +1,133 @@
+public import HexlistModel
+
+/// The daemon at a glance.
+public struct StatusShape: JSONShape, Sendable, Equatable {
+    public var version: String
+    public var uuid: String
+    public var name: String
+    /// 64 hexadecimal digits.
+    public var fingerprint: String
+    public var pid: Int
+    public var port: Int
+    public var uptimeSeconds: Int
+    public var avahi: AvahiShape
+    /// Verified ones.
+    public var peers: Int
+    public var ghosts: Int
+    public var unread: Int
+    public var held: Int
+    /// How many rows stand where; every state is there.
+    public var outbox: [OutboxState: Int]
+    public var storeBytes: Int64
+    public var stateFolder: String
+
+    public init(
+        version: String, uuid: String, name: String, fingerprint: String, pid: Int, port: Int, uptimeSeconds: Int,
+        avahi: AvahiShape, peers: Int, ghosts: Int, unread: Int, held: Int, outbox: [OutboxState: Int], storeBytes: Int64,
+        stateFolder: String
+    ) {
+        self.version = version
+        self.uuid = uuid
+        self.name = name
+        self.fingerprint = fingerprint
+        self.pid = pid
+        self.port = port
+        self.uptimeSeconds = uptimeSeconds
+        self.avahi = avahi
+        self.peers = peers
+        self.ghosts = ghosts
+        self.unread = unread
+        self.held = held
+        self.outbox = outbox
+        self.storeBytes = storeBytes
+        self.stateFolder = stateFolder
+    }
+
+    public func write(to json: inout JSONWriter) {
+        json.object {
+            $0.member("version", version)
+            $0.member("uuid", uuid)
+            $0.member("name", name)
+            $0.member("fingerprint", fingerprint)
+            $0.member("pid", pid)
+            $0.member("port", port)
+            $0.member("uptimeSeconds", uptimeSeconds)
+            $0.member("avahi", avahi)
+            $0.member("peers", peers)
+            $0.member("ghosts", ghosts)
+            $0.member("unread", unread)
+            $0.member("held", held)
+            $0.member("outbox", OutboxCounts(counts: outbox))
+            $0.member("storeBytes", storeBytes)
+            $0.member("stateFolder", stateFolder)
+        }
+    }
+
+    public init(json: JSONValue) throws(JSONFault) {
+        let object = try JSONObject(json)
+        version = try object.value("version")
+        uuid = try object.value("uuid")
+        name = try object.value("name")
+        fingerprint = try object.value("fingerprint")
+        pid = try object.value("pid")
+        port = try object.value("port")
+        uptimeSeconds = try object.value("uptimeSeconds")
+        avahi = try object.value("avahi")
+        peers = try object.value("peers")
+        ghosts = try object.value("ghosts")
+        unread = try object.value("unread")
+        held = try object.value("held")
+        let counts: OutboxCounts = try object.value("outbox")
+        outbox = counts.counts
+        storeBytes = try object.value("storeBytes")
+        stateFolder = try object.value("stateFolder")
+    }
+}
+
+/// Whether peers are found by DNS-SD.
+public struct AvahiShape: JSONShape, Sendable, Equatable {
+    /// `running`, `unavailable` or `off`.
+    public var state: String
+    /// What is wrong and what to do.
+    public var message: String?
+
+    public init(state: String, message: String? = nil) {
+        self.state = state
+        self.message = message
+    }
+
+    public func write(to json: inout JSONWriter) {
+        json.object {
+            $0.member("state", state)
+            $0.member("message", message)
+        }
+    }
+
+    public init(json: JSONValue) throws(JSONFault) {
+        let object = try JSONObject(json)
+        state = try object.value("state")
+        message = try object.optional("message")
+    }
+}
+
+/// `{"queued":2,…}`: every state, in the order of the enumeration.
+private struct OutboxCounts: JSONShape {
+    var counts: [OutboxState: Int]
+
+    init(counts: [OutboxState: Int]) { self.counts = counts }
+
+    func write(to json: inout JSONWriter) {
+        json.object {
+            for state in OutboxState.allCases { $0.member(state.rawValue, counts[state] ?? 0) }
+        }
+    }
+
+    init(json: JSONValue) throws(JSONFault) {
+        let object = try JSONObject(json)
+        counts = [:]
+        for state in OutboxState.allCases {
+            let count: Int? = try object.optional(state.rawValue)
+            counts[state] = count ?? 0
+        }
+    }
+}

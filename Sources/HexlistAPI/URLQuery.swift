@@ -1,0 +1,70 @@
+import HexlistModel
+
+/// The part of a request behind `?`, in its order; a name may come several times.
+public struct URLQuery: Sendable, Equatable {
+    public struct Item: Sendable, Equatable {
+        public var name: String
+        public var value: String
+    }
+
+    public private(set) var items: [Item] = []
+
+    public init() {}
+
+    /// `nil` where an escape is broken or no UTF-8. A `+` is a plus.
+    public init?(parsing text: some StringProtocol) {
+        for part in text.split(separator: "&") {
+            let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard let first = pair.first, let name = PercentEncoding.decode(first),
+                let value = pair.count == 2 ? PercentEncoding.decode(pair[1]) : ""
+            else { return nil }
+            items.append(Item(name: name, value: value))
+        }
+    }
+
+    public mutating func add(_ name: String, _ value: String?) {
+        if let value { items.append(Item(name: name, value: value)) }
+    }
+
+    public func values(_ name: String) -> [String] { items.filter { $0.name == name }.map(\.value) }
+
+    /// Empty where there are no items, else with the `?`.
+    public var text: String {
+        guard !items.isEmpty else { return "" }
+        return "?" + items.map { "\(PercentEncoding.encode($0.name))=\(PercentEncoding.encode($0.value))" }.joined(separator: "&")
+    }
+}
+
+/// RFC 3986 section 2.1.
+public enum PercentEncoding {
+    /// Everything but the unreserved characters is escaped.
+    public static func encode(_ text: some StringProtocol) -> String {
+        let digits = Array("0123456789ABCDEF".utf8)
+        var bytes: [UInt8] = []
+        for byte in text.utf8 {
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"):
+                bytes.append(byte)
+            default: bytes += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// `nil` where an escape is broken or the outcome is no UTF-8.
+    public static func decode(_ text: some StringProtocol) -> String? {
+        var bytes: [UInt8] = []
+        var rest = Array(text.utf8)[...]
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            guard let high = rest.popFirst().flatMap(Hexadecimal.value), let low = rest.popFirst().flatMap(Hexadecimal.value) else {
+                return nil
+            }
+            bytes.append(high << 4 | low)
+        }
+        return String(validating: bytes, as: UTF8.self)
+    }
+}

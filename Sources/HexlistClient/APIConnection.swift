@@ -1,0 +1,169 @@
+import AsyncHTTPClient
+#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+import HexlistAPI
+import HexlistModel
+import NIOCore
+import NIOHTTP1
+
+/// HTTP over the daemon's socket, and what can go wrong on it in the user's words.
+struct APIConnection: Sendable {
+    /// Seconds a reply may take that waits for nothing but the daemon.
+    static let replySeconds = 60.0
+    /// Bytes of a reply: a page of the longest hexes.
+    private static let replyBytes = 256 << 20
+
+    private let http: HTTPClient
+    private let socketPath: String
+
+    init(socketPath: String) {
+        var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
+        // The socket answers or it does not; trying again would only delay the message.
+        configuration.connectionPool.retryConnectionEstablishment = false
+        http = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+        self.socketPath = socketPath
+    }
+
+    /// Fails only where it was closed before, which changes nothing.
+    func close() async { try? await http.shutdown() }
+
+    func call<Reply: JSONDecodable>(
+        _ method: HTTPMethod, _ path: String, query: URLQuery = URLQuery(), body: [UInt8]? = nil, seconds: Double = replySeconds
+    ) async throws(HexlistError) -> Reply {
+        let response = try await execute(method, path + query.text, accept: LocalAPI.jsonType, body: body, seconds: seconds)
+        return try Self.decode(await collect(response))
+    }
+
+    /// Calls `body` with each message until it answers `false`, or throws where the daemon ends the stream.
+    func stream(
+        _ path: String, query: URLQuery, _ body: (StreamMessage) async throws -> Bool
+    ) async throws {
+        let response = try await execute(
+            .GET, path + query.text, accept: LocalAPI.eventStreamType, body: nil, seconds: 366 * 86_400)
+        var parser = StreamParser()
+        do {
+            for try await buffer in response.body {
+                for message in try parser.feed(buffer.readableBytesView) {
+                    guard try await body(message) else { return }
+                }
+            }
+        } catch let error as HexlistError {
+            throw error
+        } catch let fault as JSONFault {
+            throw Self.unreadable(fault)
+        } catch {
+            throw explain(error)
+        }
+        throw HexlistError(
+            .daemonUnreachable, "hexlistd closed \(TerminalText.clean(socketPath)).", hint: "Start the daemon again with `hexlistd`.")
+    }
+
+    static func decode<Reply: JSONDecodable>(_ bytes: [UInt8]) throws(HexlistError) -> Reply {
+        do {
+            return try Reply(jsonBytes: bytes)
+        } catch {
+            throw unreadable(error)
+        }
+    }
+
+    private func execute(
+        _ method: HTTPMethod, _ target: String, accept: String, body: [UInt8]?, seconds: Double
+    ) async throws(HexlistError) -> HTTPClientResponse {
+        var request = HTTPClientRequest(url: "http+unix://\(PercentEncoding.encode(socketPath))\(target)")
+        request.method = method
+        request.headers.add(name: "host", value: "localhost")
+        request.headers.add(name: "accept", value: accept)
+        if let body {
+            request.headers.add(name: "content-type", value: LocalAPI.jsonType)
+            request.body = .bytes(body)
+        }
+        let response: HTTPClientResponse
+        do {
+            response = try await http.execute(request, timeout: .milliseconds(Int64(min(seconds, 366 * 86_400) * 1_000)))
+        } catch {
+            throw explain(error)
+        }
+        try checkVersion(response)
+        guard (200..<300).contains(response.status.code) else { throw try await failure(response) }
+        return response
+    }
+
+    private func collect(_ response: HTTPClientResponse) async throws(HexlistError) -> [UInt8] {
+        do {
+            return Array(try await response.body.collect(upTo: Self.replyBytes).readableBytesView)
+        } catch {
+            throw explain(error)
+        }
+    }
+
+    /// The daemon's own words, where the reply holds some.
+    private func failure(_ response: HTTPClientResponse) async throws(HexlistError) -> HexlistError {
+        let bytes = try await collect(response)
+        guard let shape = try? ErrorShape(jsonBytes: bytes) else {
+            return HexlistError(.internal, "hexlistd answered \(response.status.code) without saying why.")
+        }
+        return shape.hexlistError
+    }
+
+    private func checkVersion(_ response: HTTPClientResponse) throws(HexlistError) {
+        let parts = (response.headers.first(name: LocalAPI.versionHeader) ?? "").split(separator: " ", maxSplits: 1)
+        guard let version = parts.first else {
+            throw HexlistError(.versionMismatch, "What answers on \(TerminalText.clean(socketPath)) is no hexlistd this hexlist knows.")
+        }
+        guard version == String(LocalAPI.version) else {
+            let app = parts.count == 2 ? " \(TerminalText.clean(parts[1], columns: 40))" : ""
+            throw HexlistError(
+                .versionMismatch,
+                "hexlistd\(app) speaks version \(TerminalText.clean(version, columns: 10)) of the local API, this hexlist"
+                    + " \(ProtocolLimits.appVersion) version \(LocalAPI.version); use the two of one release.")
+        }
+    }
+
+    private static func unreadable(_ fault: JSONFault) -> HexlistError {
+        HexlistError(
+            .versionMismatch, "The reply of hexlistd could not be read (\(TerminalText.clean(fault.description, columns: 80))).",
+            hint: "Use hexlist and hexlistd of one release.")
+    }
+
+    private func explain(_ error: any Error) -> HexlistError {
+        let path = TerminalText.clean(socketPath)
+        if let error = error as? IOError { return explain(errno: error.errnoCode, path: path) }
+        if let error = error as? HTTPClientError {
+            if error == .remoteConnectionClosed {
+                return HexlistError(
+                    .daemonUnreachable, "What listens on \(path) closed the connection without an answer.",
+                    hint: "See what hexlistd logged; another user's daemon answers nobody but that user.")
+            }
+            if error == .deadlineExceeded || error == .connectTimeout || error == .readTimeout {
+                return HexlistError(
+                    .daemonUnreachable, "hexlistd did not answer on \(path) in time.",
+                    hint: "See what it logged; stop it and start it again.")
+            }
+        }
+        if error is CancellationError { return HexlistError(.internal, "The request was given up.") }
+        if let error = error as? SocketAddressError, case .unixDomainSocketPathTooLong = error { return Self.tooLong(path) }
+        return HexlistError(.internal, "The request to \(path) failed: \(TerminalText.clean("\(error)", columns: 120))")
+    }
+
+    private func explain(errno code: CInt, path: String) -> HexlistError {
+        switch code {
+        case ENOENT, ECONNREFUSED, ENOTDIR:
+            HexlistError(.daemonUnreachable, "Nothing is listening on \(path).", hint: "Start the daemon with `hexlistd`.")
+        case EACCES, EPERM:
+            HexlistError(
+                .daemonUnreachable, "\(path) belongs to another user.", hint: "Run hexlist as the user hexlistd runs as.")
+        case ENAMETOOLONG: Self.tooLong(path)
+        case ECONNRESET, EPIPE:
+            HexlistError(.daemonUnreachable, "hexlistd closed the connection on \(path).", hint: "See what it logged.")
+        default:
+            HexlistError(.daemonUnreachable, "\(path) cannot be reached (\(String(cString: strerror(code)))).")
+        }
+    }
+
+    private static func tooLong(_ path: String) -> HexlistError {
+        HexlistError(.configuration, "The socket path \(path) is too long; 107 bytes fit.", hint: "Set HEXLIST_SOCKET to a shorter one.")
+    }
+}

@@ -1,0 +1,201 @@
+public import HexlistAPI
+public import HexlistModel
+
+/// The local API, typed. Every call throws `HexlistError` and nothing else.
+public struct HexlistClient: Sendable {
+    let connection: APIConnection
+
+    /// Connects nowhere before the first call. `close()` must be called.
+    public init(socketPath: String) { connection = APIConnection(socketPath: socketPath) }
+
+    public func close() async { await connection.close() }
+
+    public func status() async throws -> StatusShape { try await connection.call(.GET, "/v1/status") }
+}
+
+/// Peers.
+extension HexlistClient {
+    /// - Parameter all: `away` ones and ghosts too.
+    public func peers(all: Bool) async throws -> [PeerShape] {
+        let page: Page<PeerShape> = try await connection.call(.GET, "/v1/peers", query: Self.all(all))
+        return page.items
+    }
+
+    /// Calls `body` with the list as it is, and again after each change, until it answers `false`.
+    public func watchPeers(all: Bool, _ body: ([PeerShape]) async throws -> Bool) async throws {
+        try await connection.stream("/v1/peers", query: Self.all(all)) { message in
+            let page: Page<PeerShape> = try APIConnection.decode(Array(message.data.utf8))
+            return try await body(page.items)
+        }
+    }
+
+    public func peer(_ peer: String) async throws -> PeerShape { try await connection.call(.GET, Self.path(peer)) }
+
+    /// - Parameter fingerprint: the one that was shown and confirmed; another one in the meantime is refused.
+    public func trust(_ peer: String, fingerprint: String?) async throws -> PeerShape {
+        try await connection.call(.POST, Self.path(peer) + "/trust", body: TrustRequest(fingerprint: fingerprint).jsonBytes)
+    }
+
+    public func untrust(_ peer: String) async throws -> PeerShape { try await connection.call(.POST, Self.path(peer) + "/untrust") }
+
+    public func block(_ peer: String) async throws -> PeerShape { try await connection.call(.POST, Self.path(peer) + "/block") }
+
+    public func unblock(_ peer: String) async throws -> PeerShape { try await connection.call(.POST, Self.path(peer) + "/unblock") }
+
+    public func forget(_ peer: String) async throws -> PeerShape { try await connection.call(.POST, Self.path(peer) + "/forget") }
+
+    public func rename(_ peer: String, alias: String?) async throws -> PeerShape {
+        try await connection.call(.PATCH, Self.path(peer), body: PeerPatch(alias: alias).jsonBytes)
+    }
+
+    private static func path(_ peer: String) -> String { "/v1/peers/\(PercentEncoding.encode(peer))" }
+
+    private static func all(_ all: Bool) -> URLQuery {
+        var query = URLQuery()
+        if all { query.add("all", "true") }
+        return query
+    }
+}
+
+/// Hexes.
+extension HexlistClient {
+    /// What `hexes` lists.
+    public struct HexFilter: Sendable {
+        /// `inbox`, `held` or `mine`.
+        public var location: String
+        public var unread: Bool
+        /// A PEER.
+        public var from: String?
+
+        public init(location: String = "inbox", unread: Bool = false, from: String? = nil) {
+            self.location = location
+            self.unread = unread
+            self.from = from
+        }
+    }
+
+    /// Newest first.
+    public func hexes(_ filter: HexFilter, limit: Int, after cursor: String? = nil) async throws -> Page<HexShape> {
+        var query = URLQuery()
+        query.add("location", filter.location)
+        if filter.unread { query.add("unread", "true") }
+        query.add("from", filter.from)
+        query.add("limit", String(limit))
+        query.add("after", cursor)
+        return try await connection.call(.GET, "/v1/hexes", query: query)
+    }
+
+    /// With its links and unknown members.
+    public func hex(_ id: Int64) async throws -> HexShape { try await connection.call(.GET, "/v1/hexes/\(id)") }
+
+    /// - Returns: how many changed.
+    public func setUnread(_ unread: Bool, _ selection: HexSelection) async throws -> ChangedShape {
+        try await connection.call(.PATCH, "/v1/hexes", body: HexPatch(hexes: selection, unread: unread).jsonBytes)
+    }
+
+    /// All or none of them.
+    public func delete(_ ids: [Int64]) async throws -> ChangedShape {
+        var query = URLQuery()
+        for id in ids { query.add("id", String(id)) }
+        return try await connection.call(.DELETE, "/v1/hexes", query: query)
+    }
+
+    /// Takes held ones into the inbox.
+    public func accept(_ ids: [Int64]) async throws -> ChangedShape {
+        try await connection.call(.POST, "/v1/hexes/accept", body: HexIDs(ids: ids).jsonBytes)
+    }
+}
+
+/// Sending.
+extension HexlistClient {
+    /// One hex to some peers.
+    public struct Send: Sendable {
+        public enum Content: Sendable {
+            /// HexJM as JSON.
+            case hex([UInt8])
+            /// The local id of a stored one.
+            case forward(Int64)
+        }
+
+        public var content: Content
+        /// PEERs; empty with `toAll`.
+        public var peers: [String]
+        /// Every trusted peer.
+        public var toAll: Bool
+        public var wait: SendWait
+        /// Seconds.
+        public var timeout: Double
+        public var key: String?
+        public var force: Bool
+
+        public init(
+            content: Content, peers: [String], toAll: Bool = false, wait: SendWait = .stored, timeout: Double = 10,
+            key: String? = nil, force: Bool = false
+        ) {
+            self.content = content
+            self.peers = peers
+            self.toAll = toAll
+            self.wait = wait
+            self.timeout = timeout
+            self.key = key
+            self.force = force
+        }
+    }
+
+    /// One outcome a peer, in their order.
+    public func send(_ send: Send) async throws -> [SendShape] {
+        var query = URLQuery()
+        for peer in send.peers { query.add("to", peer) }
+        if send.toAll { query.add("toAll", "true") }
+        query.add("wait", send.wait.rawValue)
+        query.add("timeout", "\(send.timeout)")
+        query.add("key", send.key)
+        if send.force { query.add("force", "true") }
+        var body: [UInt8]?
+        switch send.content {
+        case .hex(let json): body = json
+        case .forward(let id): query.add("hex", String(id))
+        }
+        let page: Page<SendShape> = try await connection.call(
+            .POST, "/v1/sends", query: query, body: body, seconds: send.timeout + APIConnection.replySeconds)
+        return page.items
+    }
+
+    /// Oldest first.
+    public func outbox(
+        to peer: String? = nil, states: [OutboxState] = [], limit: Int, after cursor: String? = nil
+    ) async throws -> Page<OutboxShape> {
+        var query = URLQuery()
+        query.add("to", peer)
+        for state in states { query.add("state", state.rawValue) }
+        query.add("limit", String(limit))
+        query.add("after", cursor)
+        return try await connection.call(.GET, "/v1/outbox", query: query)
+    }
+
+    public func outboxRow(_ id: Int64) async throws -> OutboxShape { try await connection.call(.GET, "/v1/outbox/\(id)") }
+
+    public func retry(_ id: Int64) async throws -> OutboxShape { try await connection.call(.POST, "/v1/outbox/\(id)/retry") }
+
+    public func cancel(_ id: Int64) async throws -> OutboxShape { try await connection.call(.POST, "/v1/outbox/\(id)/cancel") }
+}
+
+/// Events.
+extension HexlistClient {
+    /// - Parameter number: those after it; `nil` means from the oldest kept.
+    public func events(since number: Int64?, limit: Int) async throws -> Page<EventShape> {
+        var query = URLQuery()
+        query.add("since", number.map { String($0) })
+        query.add("limit", String(limit))
+        return try await connection.call(.GET, "/v1/events", query: query)
+    }
+
+    /// Calls `body` with each event kept and each one to come, until it answers `false`.
+    public func followEvents(since number: Int64?, _ body: (EventShape) async throws -> Bool) async throws {
+        var query = URLQuery()
+        query.add("since", number.map { String($0) })
+        try await connection.stream("/v1/events", query: query) { message in
+            try await body(APIConnection.decode(Array(message.data.utf8)))
+        }
+    }
+}

@@ -1,0 +1,43 @@
+import HexlistAPI
+import HexlistModel
+import HexlistNode
+import HexlistStore
+import Logging
+import NIOCore
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// What the routes of the local API work with.
+struct APIContext: Sendable {
+    let node: Node
+    /// The state folder.
+    let stateFolder: String
+    let startedAt: ContinuousClock.Instant
+    /// Counts the seconds between the comments of event streams.
+    let eventLoop: any EventLoop
+    let logger: Logger
+
+    var store: HexStore { node.store }
+
+    /// Milliseconds since 1970.
+    static func wallClock() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
+    }
+
+    func status() async throws -> StatusShape {
+        let node = await node.status()
+        let (counts, bytes) = try await store.read { (try $0.counts(), $0.storeBytes()) }
+        var outbox: [OutboxState: Int] = [:]
+        for state in OutboxState.allCases { outbox[state] = Int(clamping: counts.outbox[state]) }
+        return StatusShape(
+            version: ProtocolLimits.appVersion, uuid: node.uuid.description, name: node.name, fingerprint: node.fingerprint.description,
+            pid: Int(getpid()), port: node.port, uptimeSeconds: Int((ContinuousClock.now - startedAt).components.seconds),
+            avahi: AvahiShape(state: node.discoveryState, message: node.discoveryMessage), peers: node.peers, ghosts: node.ghosts,
+            unread: Int(clamping: counts.unread), held: Int(clamping: counts.held), outbox: outbox, storeBytes: bytes,
+            stateFolder: stateFolder)
+    }
+}

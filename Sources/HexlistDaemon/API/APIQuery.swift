@@ -1,0 +1,136 @@
+import HexlistAPI
+import HexlistModel
+import Hummingbird
+import NIOCore
+
+/// The query of a request, checked: a parameter nobody knows is a mistake of the caller, not something to pass over.
+struct APIQuery {
+    private let query: URLQuery
+
+    init(_ request: Request, allowing names: [String] = []) throws(HexlistError) {
+        guard let query = URLQuery(parsing: request.uri.query ?? "") else {
+            throw HexlistError(.badRequest, "The query of the request is not percent-encoded UTF-8.")
+        }
+        for item in query.items where !names.contains(item.name) {
+            let hint = names.isEmpty ? "This request takes none." : "It takes \(names.map { "`\($0)`" }.joined(separator: ", "))."
+            throw HexlistError(
+                .badRequest, "The query parameter `\(TerminalText.clean(item.name, columns: 40))` is not known here.", hint: hint)
+        }
+        self.query = query
+    }
+
+    func texts(_ name: String) -> [String] { query.values(name) }
+
+    /// `nil` where it is missing or empty.
+    func text(_ name: String) throws(HexlistError) -> String? {
+        let values = query.values(name)
+        guard values.count <= 1 else { throw HexlistError(.badRequest, "`\(name)` is given twice.") }
+        return values.first.flatMap { $0.isEmpty ? nil : $0 }
+    }
+
+    /// A missing one is `false`, one without a value `true`.
+    func flag(_ name: String) throws(HexlistError) -> Bool {
+        guard query.items.contains(where: { $0.name == name }) else { return false }
+        switch try text(name) {
+        case nil, "true", "1": return true
+        case "false", "0": return false
+        case let other?: throw Self.notAllowed(name, other, "`true` or `false`")
+        }
+    }
+
+    func number(_ name: String, _ range: ClosedRange<Int64>) throws(HexlistError) -> Int64? {
+        guard let text = try text(name) else { return nil }
+        guard let number = Int64(text), range.contains(number) else {
+            throw Self.notAllowed(name, text, "a whole number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return number
+    }
+
+    func choice<Choice: RawRepresentable & CaseIterable>(_ name: String, _ fallback: Choice) throws(HexlistError) -> Choice
+    where Choice.RawValue == String {
+        guard let text = try text(name) else { return fallback }
+        return try Self.choice(text, of: name)
+    }
+
+    static func choice<Choice: RawRepresentable & CaseIterable>(_ text: String, of name: String) throws(HexlistError) -> Choice
+    where Choice.RawValue == String {
+        guard let choice = Choice(rawValue: text) else {
+            throw notAllowed(name, text, "one of \(Choice.allCases.map { "`\($0.rawValue)`" }.joined(separator: ", "))")
+        }
+        return choice
+    }
+
+    /// Items of one page.
+    func limit() throws(HexlistError) -> Int {
+        Int(try number("limit", 1...Int64(LocalAPI.pageLimit)) ?? Int64(LocalAPI.defaultPageLimit))
+    }
+
+    /// Where a list goes on.
+    func cursor() throws(HexlistError) -> Int64? {
+        guard let text = try text("after") else { return nil }
+        guard let cursor = Int64(text), cursor >= 0 else {
+            throw HexlistError(.badRequest, "`after` takes what a list gave as `next`.")
+        }
+        return cursor
+    }
+
+    /// Seconds.
+    func seconds(_ name: String, fallback: Double) throws(HexlistError) -> Double {
+        guard let text = try text(name) else { return fallback }
+        guard let seconds = DurationText.seconds(text), seconds <= LocalAPI.longestWaitSeconds else {
+            throw Self.notAllowed(name, text, "seconds up to \(Int(LocalAPI.longestWaitSeconds))")
+        }
+        return seconds
+    }
+
+    private static func notAllowed(_ name: String, _ value: String, _ allowed: String) -> HexlistError {
+        HexlistError(.badRequest, "`\(name)` cannot be `\(TerminalText.clean(value, columns: 40))`.", hint: "It takes \(allowed).")
+    }
+}
+
+/// The other parts of a request.
+enum APIInput {
+    /// A part of the path, as the router cut it out: still percent-encoded.
+    static func text(_ context: BasicRequestContext, _ name: String) throws(HexlistError) -> String {
+        guard let raw = context.parameters.get(name), let text = PercentEncoding.decode(raw), !text.isEmpty else {
+            throw HexlistError(.badRequest, "The path of the request is not percent-encoded UTF-8.")
+        }
+        return text
+    }
+
+    /// A local id in the path.
+    static func id(_ context: BasicRequestContext) throws(HexlistError) -> Int64 {
+        let text = try text(context, "id")
+        guard let id = Int64(text), id > 0 else {
+            throw HexlistError(
+                .badRequest, "`\(TerminalText.clean(text, columns: 40))` is no id.", hint: "Ids are the numbers the lists print.")
+        }
+        return id
+    }
+
+    static func body(_ request: Request) async throws -> [UInt8] {
+        do {
+            return Array(try await request.body.collect(upTo: LocalAPI.bodyBytes).readableBytesView)
+        } catch is NIOTooManyBytesError {
+            throw HexlistError(.badRequest, "The body of the request is longer than \(LocalAPI.bodyBytes) bytes.", hint: "Split it.")
+        }
+    }
+
+    /// - Returns: `nil` for an empty body.
+    static func shape<Shape: JSONDecodable>(_ request: Request) async throws -> Shape? {
+        let bytes = try await body(request)
+        guard !bytes.isEmpty else { return nil }
+        do {
+            return try Shape(jsonBytes: bytes)
+        } catch {
+            throw HexlistError(.badRequest, "The body of the request is not what is expected: \(error.description).")
+        }
+    }
+
+    static func requiredShape<Shape: JSONDecodable>(_ request: Request) async throws -> Shape {
+        guard let shape: Shape = try await shape(request) else {
+            throw HexlistError(.badRequest, "The request has no body.", hint: "It takes JSON.")
+        }
+        return shape
+    }
+}

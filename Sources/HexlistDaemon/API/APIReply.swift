@@ -1,0 +1,63 @@
+import HTTPTypes
+import HexlistAPI
+import HexlistModel
+import Hummingbird
+import Logging
+
+/// Replies of the local API.
+enum APIReply {
+    static func json(_ value: some JSONEncodable, status: HTTPResponse.Status = .ok) -> Response {
+        Response(
+            status: status, headers: [.contentType: LocalAPI.jsonType], body: ResponseBody(byteBuffer: ByteBuffer(bytes: value.jsonBytes)))
+    }
+
+    static func failure(_ error: HexlistError) -> Response { json(ErrorShape(error), status: status(of: error.code)) }
+
+    static func status(of code: HexlistError.Code) -> HTTPResponse.Status {
+        switch code {
+        case .badRequest, .configuration: .badRequest
+        case .notFound: .notFound
+        case .ambiguous, .keyConflict, .recentlyFailed, .alreadyRunning, .refused, .portInUse: .conflict
+        case .gone: .gone
+        case .outboxFull, .storageFull: .init(code: 507, reasonPhrase: "Insufficient Storage")
+        case .notSupported: .notImplemented
+        case .daemonUnreachable: .serviceUnavailable
+        case .versionMismatch: .badRequest
+        case .identity, .storeUnusable, .stateFolder, .internal: .internalServerError
+        }
+    }
+}
+
+/// Puts the version on every reply, and errors into their one shape.
+struct ReplyMiddleware: RouterMiddleware {
+    typealias Context = BasicRequestContext
+
+    let logger: Logger
+
+    func handle(
+        _ request: Request, context: BasicRequestContext, next: (Request, BasicRequestContext) async throws -> Response
+    ) async throws -> Response {
+        var response: Response
+        do {
+            response = try await next(request, context)
+        } catch let error as HexlistError {
+            response = APIReply.failure(error)
+        } catch let error as HTTPError where error.status == .notFound {
+            response = APIReply.failure(unknown(request))
+        } catch {
+            logger.error("request failed", metadata: ["request.path": "\(request.uri.path)", "error": "\(error)"])
+            response = APIReply.failure(
+                HexlistError(.internal, "hexlistd failed on this request.", hint: "Its log says more."))
+        }
+        if let name = HTTPField.Name(LocalAPI.versionHeader) {
+            response.headers[name] = "\(LocalAPI.version) \(ProtocolLimits.appVersion)"
+        }
+        return response
+    }
+
+    private func unknown(_ request: Request) -> HexlistError {
+        HexlistError(
+            .notFound, "There is no \(request.method.rawValue) \(TerminalText.clean(request.uri.path, columns: 80)) in this version.",
+            hint: "Docs/API.md lists what there is.")
+    }
+}

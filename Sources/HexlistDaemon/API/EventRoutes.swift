@@ -1,0 +1,61 @@
+import HTTPTypes
+import HexlistAPI
+import HexlistModel
+import HexlistStore
+import Hummingbird
+
+/// `/v1/events`
+struct EventRoutes: Sendable {
+    let api: APIContext
+
+    func add(to router: Router<BasicRequestContext>) {
+        router.get("/v1/events") { request, _ in
+            let query = try APIQuery(request, allowing: ["since", "limit"])
+            let last = try await start(request, query)
+            if EventStreamReply.isWanted(request) {
+                return EventStreamReply.response(EventSource(store: api.store, last: last), api: api)
+            }
+            let limit = try query.limit()
+            let rows = try await api.store.read { try $0.events(since: last, limit: limit + 1) }
+            let items = rows.prefix(limit).map { EventShape($0) }
+            return APIReply.json(Page(items: items, next: rows.count > limit ? items.last.map { "\($0.number)" } : nil))
+        }
+    }
+
+    /// The number behind which to begin: that of the caller, or the one before the oldest kept.
+    private func start(_ request: Request, _ query: APIQuery) async throws -> Int64 {
+        let oldest = try await api.store.read { try $0.oldestEvent() }
+        var since = try query.number("since", 0...Int64.max - 1)
+        // A browser's EventSource says so when it connects again.
+        if let text = HTTPField.Name("last-event-id").flatMap({ request.headers[$0] }) { since = Int64(text) ?? since }
+        guard let since else { return oldest - 1 }
+        guard since >= oldest - 1 else {
+            throw HexlistError(
+                .gone, "Events up to \(oldest - 1) are kept no longer; \(since + 1) to \(oldest - 1) are lost.",
+                hint: "Go on with --since \(oldest - 1).")
+        }
+        return since
+    }
+}
+
+/// Events behind one number, as they come.
+private struct EventSource: StreamSource {
+    let store: HexStore
+    var last: Int64
+
+    /// Events of one piece.
+    private static let batch = 500
+
+    mutating func next() async throws -> (messages: [StreamMessage], hasMore: Bool) {
+        let since = last
+        let rows = try await store.read { try $0.events(since: since, limit: Self.batch) }
+        guard let newest = rows.last else { return ([], false) }
+        // Who reads slower than events are kept begins anew and is told what is gone.
+        guard rows.first?.number == since + 1 else { throw HexlistError(.gone, "Events behind \(since) are kept no longer.") }
+        last = newest.number
+        let messages = rows.map { row in
+            StreamMessage(id: "\(row.number)", event: row.type.rawValue, data: EventShape(row).jsonText)
+        }
+        return (messages, rows.count == Self.batch)
+    }
+}

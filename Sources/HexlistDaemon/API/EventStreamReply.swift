@@ -1,0 +1,73 @@
+import HexlistAPI
+import HexlistModel
+import HexlistNode
+import Hummingbird
+import NIOCore
+import ServiceLifecycle
+
+/// Where an event stream has its messages from.
+protocol StreamSource: Sendable {
+    /// What there is to tell now, in order, and whether that is a piece of it only.
+    mutating func next() async throws -> (messages: [StreamMessage], hasMore: Bool)
+}
+
+/// A reply that goes on until the caller leaves or the daemon stops: Server-Sent Events.
+enum EventStreamReply {
+    static func isWanted(_ request: Request) -> Bool {
+        request.headers[values: .accept].contains { $0.contains(LocalAPI.eventStreamType) }
+    }
+
+    /// Tells what `source` has at once, and again after each change of the node.
+    static func response(_ source: some StreamSource, api: APIContext) -> Response {
+        let body = ResponseBody { writer in
+            var source = source
+            try await withWakeups(api) { wakeups in
+                var iterator = wakeups.makeAsyncIterator()
+                var wakeup: Wakeup? = .tick  // the caller sees at once that it is heard
+                while let current = wakeup {
+                    var hasTold = false
+                    var hasMore = true
+                    while hasMore {
+                        let messages: [StreamMessage]
+                        (messages, hasMore) = try await source.next()
+                        guard !messages.isEmpty else { break }
+                        try await writer.write(ByteBuffer(bytes: messages.flatMap(\.bytes)))
+                        hasTold = true
+                    }
+                    if !hasTold, current == .tick { try await writer.write(ByteBuffer(bytes: StreamMessage.comment)) }
+                    wakeup = await iterator.next()
+                }
+            }
+            try await writer.finish(nil)
+        }
+        return Response(status: .ok, headers: [.contentType: LocalAPI.eventStreamType, .cacheControl: "no-store"], body: body)
+    }
+
+    private enum Wakeup {
+        case changed
+        /// Nothing happened for a while.
+        case tick
+    }
+
+    /// Runs `body` with a stream of reasons to look again, which ends when the node or the daemon stops. It buffers two at
+    /// most: who looks again sees everything there is, so older reasons are worth nothing.
+    private static func withWakeups(_ api: APIContext, _ body: (AsyncStream<Wakeup>) async throws -> Void) async throws {
+        let (stream, continuation) = AsyncStream.makeStream(of: Wakeup.self, bufferingPolicy: .bufferingNewest(2))
+        let interval = TimeAmount.seconds(Int64(LocalAPI.commentSeconds))
+        let timer = api.eventLoop.scheduleRepeatedTask(initialDelay: interval, delay: interval) { _ in continuation.yield(.tick) }
+        defer { timer.cancel() }
+        let changes = api.node.changes()
+        try await withGracefulShutdownHandler {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask {
+                    for await _ in changes { continuation.yield(.changed) }
+                    continuation.finish()
+                }
+                defer { group.cancelAll() }
+                try await body(stream)
+            }
+        } onGracefulShutdown: {
+            continuation.finish()
+        }
+    }
+}

@@ -1,0 +1,98 @@
+import HexlistAPI
+import HexlistModel
+import Hummingbird
+import HummingbirdCore
+import Logging
+import NIOCore
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// The local API on its socket.
+enum LocalServer {
+    /// Seconds a connection may be open without a request.
+    private static let idleSeconds: Int64 = 60
+
+    /// - Parameter onRunning: called once the socket is bound; nobody is answered before it returns.
+    static func application(
+        api: APIContext, settings: Settings.API, socket: String, group: any EventLoopGroup,
+        onRunning: @escaping @Sendable () async -> Void
+    ) -> some ApplicationProtocol {
+        // Hummingbird's own messages are not constant; what goes wrong in it is wanted all the same.
+        var logger = api.logger
+        logger.logLevel = max(logger.logLevel, .notice)
+        return Application(
+            responder: router(api).buildResponder(),
+            server: HTTPServerBuilder { responder in
+                OwnUserChannel(
+                    http: HTTP1Channel(
+                        responder: responder,
+                        configuration: HTTP1Channel.Configuration(
+                            idleTimeout: .seconds(idleSeconds),
+                            httpDecoderConfiguration: HTTP1Channel.Configuration.DecoderConfiguration(
+                                maxHeaderFieldSize: settings.headerBytes, maxHeaderListSize: settings.headerBytes,
+                                maxHeaderFieldCount: settings.headerFields))))
+            },
+            configuration: ApplicationConfiguration(
+                address: .unixDomainSocket(path: socket), serverName: nil,
+                availableConnectionsDelegate: MaximumAvailableConnections(settings.connections, logger: logger)),
+            onServerRunning: { _ in await onRunning() },
+            eventLoopGroupProvider: .shared(group), logger: logger)
+    }
+
+    static func router(_ api: APIContext) -> Router<BasicRequestContext> {
+        let router = Router()
+        router.add(middleware: ReplyMiddleware(logger: api.logger))
+        router.get("/healthz") { request, _ in
+            _ = try APIQuery(request)
+            // What cannot be read is not healthy.
+            _ = try await api.store.read { try $0.counts() }
+            return Response(
+                status: .ok, headers: [.contentType: "text/plain; charset=utf-8"],
+                body: ResponseBody(byteBuffer: ByteBuffer(string: "ok\n")))
+        }
+        router.get("/v1/status") { request, _ in
+            _ = try APIQuery(request)
+            return APIReply.json(try await api.status())
+        }
+        PeerRoutes(api: api).add(to: router)
+        HexRoutes(api: api).add(to: router)
+        SendRoutes(api: api).add(to: router)
+        EventRoutes(api: api).add(to: router)
+        return router
+    }
+}
+
+/// HTTP/1.1 for processes of this user. The socket's mode keeps others out already; this holds where the mode does not
+/// (root, a descriptor that was passed on).
+private struct OwnUserChannel: ServerChildChannel {
+    typealias Value = HTTP1Channel.Value
+
+    let http: HTTP1Channel
+
+    func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> { http.setup(channel: channel, logger: logger) }
+
+    func handle(value: Value, logger: Logger) async {
+        guard let user = await Self.user(of: value.channel), user == geteuid() else {
+            logger.warning("refused a process of another user")
+            try? await value.executeThenClose { _, _ in }
+            return
+        }
+        await http.handle(value: value, logger: logger)
+    }
+
+    /// Whose process connected, by the kernel's word.
+    private static func user(of channel: any Channel) async -> uid_t? {
+        guard let options = channel as? any SocketOptionProvider else { return nil }
+        let credentials: Credentials? = try? await options.unsafeGetSocketOption(level: .socket, name: .init(rawValue: SO_PEERCRED)).get()
+        return credentials?.uid
+    }
+
+    /// `struct ucred` of unix(7), which Glibc's module keeps to itself.
+    private struct Credentials: Sendable {
+        var pid: pid_t
+        var uid: uid_t
+        var gid: gid_t
+    }
+}

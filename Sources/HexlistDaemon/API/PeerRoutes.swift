@@ -1,0 +1,89 @@
+import HexlistAPI
+import HexlistModel
+import HexlistNode
+import Hummingbird
+
+/// `/v1/peers`
+struct PeerRoutes: Sendable {
+    let api: APIContext
+
+    func add(to router: Router<BasicRequestContext>) {
+        router.get("/v1/peers", use: list)
+        router.get("/v1/peers/:peer") { request, context in
+            _ = try APIQuery(request)
+            return APIReply.json(PeerShape(try await peer(context)))
+        }
+        router.patch("/v1/peers/:peer", use: rename)
+        router.post("/v1/peers/:peer/trust", use: trust)
+        router.post("/v1/peers/:peer/untrust") { request, context in
+            try await change(request, context, from: .trusted, hint: "`hexlist peer unblock` makes a blocked peer a stranger.")
+        }
+        router.post("/v1/peers/:peer/unblock") { request, context in
+            try await change(request, context, from: .blocked, hint: "`hexlist peer untrust` makes a trusted peer a stranger.")
+        }
+        router.post("/v1/peers/:peer/block") { request, context in
+            _ = try APIQuery(request)
+            return APIReply.json(PeerShape(try await api.node.setTrust(try await id(context), .blocked)))
+        }
+        router.post("/v1/peers/:peer/forget") { request, context in
+            _ = try APIQuery(request)
+            let peer = try await peer(context)
+            try await api.node.forget(try Self.id(of: peer))
+            return APIReply.json(PeerShape(peer))
+        }
+    }
+
+    private func list(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        let all = try APIQuery(request, allowing: ["all"]).flag("all")
+        let source = PeerSource(node: api.node, all: all)
+        if EventStreamReply.isWanted(request) { return EventStreamReply.response(source, api: api) }
+        return APIReply.json(try await source.page())
+    }
+
+    private func rename(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        _ = try APIQuery(request)
+        let patch: PeerPatch = try await APIInput.requiredShape(request)
+        return APIReply.json(PeerShape(try await api.node.rename(try await id(context), alias: patch.alias)))
+    }
+
+    /// Trust goes to a key, so whoever asks names the whole UUID or the fingerprint it saw.
+    private func trust(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        _ = try APIQuery(request)
+        let wanted: TrustRequest? = try await APIInput.shape(request)
+        let text = try APIInput.text(context, "peer")
+        guard PeerID(text) != nil || wanted?.fingerprint != nil else {
+            throw HexlistError(
+                .badRequest, "To trust a peer, name its whole UUID, or its fingerprint in the body.", hint: "`hexlist peers` lists them.")
+        }
+        let peer = try await peer(context)
+        if let expected = wanted?.fingerprint, Fingerprint(expected) != peer.fingerprint {
+            throw HexlistError(
+                .badRequest, "The fingerprint of \(peer.uuid?.description ?? "this peer") is not the one named.",
+                hint: "Look at it again: `hexlist peer show`.")
+        }
+        return APIReply.json(PeerShape(try await api.node.setTrust(try Self.id(of: peer), .trusted)))
+    }
+
+    /// Makes a stranger of what it was before; one that is a stranger already stays one.
+    private func change(
+        _ request: Request, _ context: BasicRequestContext, from trust: Trust, hint: String
+    ) async throws -> Response {
+        _ = try APIQuery(request)
+        let peer = try await peer(context)
+        guard peer.trust == trust || peer.trust == .stranger else {
+            throw HexlistError(.badRequest, "\(peer.uuid?.description ?? "This peer") is \(peer.trust.rawValue).", hint: hint)
+        }
+        return APIReply.json(PeerShape(try await api.node.setTrust(try Self.id(of: peer), .stranger)))
+    }
+
+    private func peer(_ context: BasicRequestContext) async throws -> PeerView {
+        try await api.node.resolve(try APIInput.text(context, "peer"))
+    }
+
+    private func id(_ context: BasicRequestContext) async throws -> PeerID { try Self.id(of: try await peer(context)) }
+
+    private static func id(of peer: PeerView) throws -> PeerID {
+        guard let id = peer.uuid else { throw HexlistError(.notFound, "What is announced there names no UUID.") }
+        return id
+    }
+}

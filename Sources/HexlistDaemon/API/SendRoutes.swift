@@ -1,0 +1,104 @@
+import HexlistAPI
+import HexlistModel
+import HexlistNode
+import HexlistWire
+import Hummingbird
+
+/// `/v1/sends` and `/v1/outbox`
+struct SendRoutes: Sendable {
+    let api: APIContext
+
+    func add(to router: Router<BasicRequestContext>) {
+        router.post("/v1/sends", use: send)
+        router.get("/v1/outbox", use: list)
+        router.get("/v1/outbox/:id") { request, context in
+            _ = try APIQuery(request)
+            return APIReply.json(OutboxShape(try await api.node.outboxRow(try APIInput.id(context))))
+        }
+        router.post("/v1/outbox/:id/retry") { request, context in
+            _ = try APIQuery(request)
+            let id = try APIInput.id(context)
+            guard let row = try await api.node.retry([id]).first else { throw Self.noRow(id) }
+            return APIReply.json(OutboxShape(row))
+        }
+        router.post("/v1/outbox/:id/cancel") { request, context in
+            _ = try APIQuery(request)
+            let id = try APIInput.id(context)
+            guard let (row, mayHaveArrived) = try await api.node.cancel([id]).first else { throw Self.noRow(id) }
+            return APIReply.json(OutboxShape(row, mayHaveArrived: mayHaveArrived))
+        }
+    }
+
+    /// Seconds a send waits where the caller does not say.
+    private static let defaultWait = 10.0
+
+    private func send(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        let query = try APIQuery(request, allowing: ["to", "toAll", "wait", "timeout", "key", "force", "hex"])
+        if let type = request.headers[.contentType], type.hasPrefix(LocalAPI.bulkType) {
+            throw HexlistError(.notSupported, "This version takes one hex a request, not a stream of them.", hint: "Send each as JSON.")
+        }
+        let wait = try query.choice("wait", SendWait.stored)
+        let seconds = try query.seconds("timeout", fallback: Self.defaultWait)
+        let (content, ownKey) = try await content(request, query)
+        let wanted = SendRequest(
+            content: content, peers: try await targets(query), key: try query.text("key") ?? ownKey, force: try query.flag("force"))
+        let deadline = ContinuousClock.now + .seconds(seconds)
+        var outcomes = try await api.node.send(wanted)
+        if wait == .stored { outcomes = try await api.node.outcomes(of: outcomes.map(\.outboxID), until: deadline) }
+        return APIReply.json(Page(items: outcomes.map { SendShape($0) }))
+    }
+
+    /// The hex of the body, or the stored one that is named; and the key the body brings.
+    private func content(_ request: Request, _ query: APIQuery) async throws -> (SendRequest.Content, key: String?) {
+        let body = try await APIInput.body(request)
+        if let id = try query.number("hex", 1...Int64.max) {
+            guard body.isEmpty else { throw HexlistError(.badRequest, "`hex` names a stored hex: the request takes no body then.") }
+            return (.forward(hexID: id), nil)
+        }
+        guard !body.isEmpty else {
+            throw HexlistError(.badRequest, "The request has no hex.", hint: "Give one as JSON, or name a stored one with `hex`.")
+        }
+        var decoder = WrapperDecoder()
+        switch decoder.decodeHex(body, acceptsLocalNames: true) {
+        case .success(let hex): return (.hex(hex.content), hex.key)
+        case .failure(let refusal):
+            throw HexlistError(.badRequest, "The hex cannot be sent: \(refusal.message) (\(refusal.code.rawValue)).")
+        }
+    }
+
+    /// Each peer once, in the order named.
+    private func targets(_ query: APIQuery) async throws -> [PeerID] {
+        let names = query.texts("to")
+        guard try query.flag("toAll") else {
+            guard !names.isEmpty else { throw HexlistError(.badRequest, "No peer to send to.", hint: "Name one with `to`.") }
+            var targets: [PeerID] = []
+            for name in names {
+                guard let id = try await api.node.resolve(name).uuid, !targets.contains(id) else { continue }
+                targets.append(id)
+            }
+            return targets
+        }
+        guard names.isEmpty else { throw HexlistError(.badRequest, "`to` and `toAll` do not go together.") }
+        let trusted = try await api.node.peers().filter { $0.state != .ghost && $0.trust == .trusted }.compactMap(\.uuid)
+        guard !trusted.isEmpty else {
+            throw HexlistError(.notFound, "No peer is trusted, so there is nobody to send to.", hint: "`hexlist peer trust` changes that.")
+        }
+        return trusted
+    }
+
+    private func list(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        let query = try APIQuery(request, allowing: ["to", "state", "limit", "after"])
+        let states: [OutboxState] = try query.texts("state").map { try APIQuery.choice($0, of: "state") }
+        var peer: PeerID?
+        if let text = try query.text("to") {
+            peer = try await api.node.resolve(text).uuid
+        }
+        let limit = try query.limit()
+        let rows = try await api.node.outbox(
+            peer: peer, states: states.isEmpty ? nil : Set(states), after: try query.cursor(), limit: limit + 1)
+        let items = rows.prefix(limit).map { OutboxShape($0) }
+        return APIReply.json(Page(items: items, next: rows.count > limit ? items.last.map { "\($0.outboxID)" } : nil))
+    }
+
+    private static func noRow(_ id: Int64) -> HexlistError { HexlistError(.notFound, "There is no outbox row \(id).") }
+}

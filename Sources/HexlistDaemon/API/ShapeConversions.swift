@@ -1,0 +1,122 @@
+import HexlistAPI
+import HexlistModel
+import HexlistNode
+import HexlistStore
+
+/// From what node and store know to what the local API says.
+
+extension PeerShape {
+    init(_ view: PeerView) {
+        let state: State =
+            switch view.state {
+            case .verified: .verified
+            case .away: .away
+            case .ghost: .ghost
+            }
+        self.init(
+            uuid: view.uuid?.description, name: view.name, alias: view.alias, state: state, reason: view.reason, why: view.why,
+            trust: view.trust.rawValue, fingerprint: view.fingerprint?.description, version: view.version, boot: view.boot?.description,
+            endpoints: view.endpoints.map(EndpointShape.init), lastSeen: view.lastSeen.map(Timestamp.init(milliseconds:)),
+            unread: view.unread)
+    }
+}
+
+extension EndpointShape {
+    init(_ view: EndpointView) {
+        self.init(
+            host: view.host, port: view.port, interface: view.interface, via: view.via,
+            lastOK: view.lastOK.map(Timestamp.init(milliseconds:)))
+    }
+}
+
+extension HexShape {
+    init(_ summary: HexSummary) {
+        self.init(
+            id: summary.id, location: summary.location.rawValue, senderUUID: summary.senderUUID, senderName: summary.senderName,
+            peerUUID: summary.peer?.description, description: summary.description, color: summary.color, linkCount: summary.linkCount,
+            unread: summary.unread, receivedAt: Timestamp(milliseconds: summary.receivedAt), messageID: summary.messageID?.description)
+    }
+
+    /// With links and unknown members.
+    init(_ detail: HexDetail) {
+        self.init(detail.summary)
+        let content = detail.content
+        links = content.links.map {
+            LinkShape(
+                url: content.string($0.url), linkDescription: content.string($0.linkDescription), service: content.string($0.service))
+        }
+        extra = JSONValue(KeptMembers(content: content))
+    }
+}
+
+/// `{"hex":{…},"links":{"0":{…}}}`, empty levels left out.
+private struct KeptMembers: JSONEncodable {
+    var content: HexContent
+
+    func write(to json: inout JSONWriter) {
+        json.object {
+            $0.member("hex", Kept(content: content, slice: content.extra))
+            let links = Links(content: content)
+            if !links.positions.isEmpty { $0.member("links", links) }
+        }
+    }
+
+    private struct Links: JSONEncodable {
+        var content: HexContent
+        var positions: [Int]
+
+        init(content: HexContent) {
+            self.content = content
+            positions = content.links.indices.filter { !content.links[$0].extra.isEmpty }
+        }
+
+        func write(to json: inout JSONWriter) {
+            json.object {
+                for position in positions {
+                    $0.member(String(position), Kept(content: content, slice: content.links[position].extra))
+                }
+            }
+        }
+    }
+
+    /// An object as it was received.
+    private struct Kept: JSONEncodable {
+        var content: HexContent
+        var slice: TextSlice
+
+        /// `nil` where nothing was kept.
+        init?(content: HexContent, slice: TextSlice) {
+            guard !slice.isEmpty else { return nil }
+            self.content = content
+            self.slice = slice
+        }
+
+        func write(to json: inout JSONWriter) { content.withBytes(of: slice) { json.raw($0) } }
+    }
+}
+
+extension SendShape {
+    init(_ outcome: SendOutcome) {
+        self.init(
+            outboxID: outcome.outboxID, messageID: outcome.messageID.description, peer: outcome.peer.description,
+            state: outcome.state, code: outcome.code, message: outcome.message)
+    }
+}
+
+extension OutboxShape {
+    init(_ view: OutboxView, mayHaveArrived: Bool? = nil) {
+        self.init(
+            outboxID: view.outboxID, messageID: view.messageID.description, peer: view.peer.description, state: view.state,
+            attempts: view.attempts, waitingFor: view.waitingFor, nextAttemptAt: view.nextAttemptAt.map(Timestamp.init(milliseconds:)),
+            lastError: view.lastError, createdAt: Timestamp(milliseconds: view.createdAt), bytes: view.bytes,
+            mayHaveArrived: mayHaveArrived)
+    }
+}
+
+extension EventShape {
+    init(_ row: EventRow) {
+        self.init(
+            number: row.number, at: Timestamp(milliseconds: row.at), type: row.type.rawValue, peer: row.peer?.description, hex: row.hex,
+            outboxID: row.outboxID, data: row.data.flatMap { try? JSONValue(parsing: $0) })
+    }
+}

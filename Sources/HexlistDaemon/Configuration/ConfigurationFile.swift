@@ -1,0 +1,101 @@
+import HexlistModel
+import Yams
+
+/// `config.yaml`, flattened: `limits: {connections: 3}` and `limits.connections: 3` are the same key.
+struct ConfigurationFile {
+    struct Entry {
+        var name: String
+        /// One text, but for a list.
+        var texts: [String]
+        var isList: Bool
+        var line: Int?
+    }
+
+    /// In the order of the file, without those that have no value (`peers:` and nothing behind it).
+    private(set) var entries: [Entry] = []
+    /// The file, as messages name it.
+    let path: String
+
+    /// Bytes. A configuration is a page of text.
+    static let maximumBytes = 64 << 10
+    /// Levels of mappings; the table has two.
+    private static let maximumDepth = 4
+    /// Keys; the table has fewer than fifty. References (`*name`) could make a short file a very long one.
+    private static let maximumEntries = 500
+
+    /// - Throws: `HexlistError` `configuration`, with the line where the text is no YAML or says something twice.
+    init(path: String, text: String) throws(HexlistError) {
+        self.path = path
+        let root: Node?
+        do {
+            root = try Yams.compose(yaml: text)
+        } catch let error as YamlError {
+            throw Self.explain(error, path: path)
+        } catch {
+            throw HexlistError(.configuration, "\(path) is no YAML.", hint: "Correct it, or move it away to get the defaults.")
+        }
+        guard let root, !Self.isNull(root) else { return }
+        guard let mapping = root.mapping else { throw fault("a list of `key: value` lines is expected", line: root.mark?.line) }
+        try flatten(mapping, prefix: "", depth: 1)
+    }
+
+    /// `config.yaml, line 3`
+    func place(_ line: Int?) -> String { line.map { "\(path), line \($0)" } ?? path }
+
+    private mutating func flatten(_ mapping: Node.Mapping, prefix: String, depth: Int) throws(HexlistError) {
+        for (key, value) in mapping {
+            let line = key.mark?.line
+            guard let name = key.scalar?.string else { throw fault("a key must be a text", line: line) }
+            if let inner = value.mapping {
+                guard depth < Self.maximumDepth else { throw fault("`\(prefix)\(name)` is nested too deep", line: line) }
+                try flatten(inner, prefix: "\(prefix)\(name).", depth: depth + 1)
+            } else {
+                try add("\(prefix)\(name)", value, line: line)
+            }
+        }
+    }
+
+    private mutating func add(_ name: String, _ value: Node, line: Int?) throws(HexlistError) {
+        guard entries.count < Self.maximumEntries else { throw fault("more than \(Self.maximumEntries) keys", line: line) }
+        if entries.contains(where: { $0.name == name }) { throw fault("`\(name)` is given twice", line: line) }
+        if let sequence = value.sequence {
+            var texts: [String] = []
+            for element in sequence {
+                guard let text = element.scalar?.string, !Self.isNull(element) else {
+                    throw fault("`\(name)` takes a list of texts", line: element.mark?.line ?? line)
+                }
+                texts.append(text)
+            }
+            entries.append(Entry(name: name, texts: texts, isList: true, line: line))
+        } else if let text = value.scalar?.string, !Self.isNull(value) {
+            entries.append(Entry(name: name, texts: [text], isList: false, line: line))
+        } else if SettingKey.named(name) == nil, !SettingKey.all.contains(where: { $0.name.hasPrefix("\(name).") }) {
+            entries.append(Entry(name: name, texts: [], isList: false, line: line))  // a typo with nothing behind it
+        }
+    }
+
+    private func fault(_ text: String, line: Int?) -> HexlistError {
+        HexlistError(.configuration, "\(place(line)): \(text).", hint: "Correct it, or move the file away to get the defaults.")
+    }
+
+    private static func isNull(_ node: Node) -> Bool {
+        guard let scalar = node.scalar, scalar.style == .plain else { return false }
+        return ["", "~", "null", "Null", "NULL"].contains(scalar.string)
+    }
+
+    private static func explain(_ error: YamlError, path: String) -> HexlistError {
+        let (line, problem): (Int?, String) =
+            switch error {
+            case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _), .composer(_, let problem, let mark, _):
+                (mark.line, problem)
+            case .duplicatedKeysInMapping(let duplicates, let context):
+                (context.mark.line, "given twice: \(duplicates.map { "`\($0)`" }.joined(separator: ", "))")
+            case .reader(let problem, _, _, _): (nil, problem)
+            case .no, .memory, .writer, .emitter, .representer, .dataCouldNotBeDecoded: (nil, "it cannot be read")
+            @unknown default: (nil, "it cannot be read")
+            }
+        let place = line.map { "\(path), line \($0)" } ?? path
+        return HexlistError(
+            .configuration, "\(place) is no YAML: \(problem).", hint: "Correct it, or move the file away to get the defaults.")
+    }
+}

@@ -1,0 +1,104 @@
+public import HexlistModel
+
+/// Puts the layers together: command line, environment, file, default.
+public struct ConfigurationLoader: Sendable {
+    /// From the command line, by key.
+    public var commandLine: [String: String]
+    public var environment: [String: String]
+    public var path: String
+    /// A file the user named must be there.
+    public var isNamed: Bool
+    /// The display name where none is configured.
+    public var machineName: String
+
+    public init(commandLine: [String: String], environment: [String: String], path: String, isNamed: Bool, machineName: String) {
+        self.commandLine = commandLine
+        self.environment = environment
+        self.path = path
+        self.isNamed = isNamed
+        self.machineName = machineName
+    }
+
+    /// `HEXLIST_…` variables that are no keys.
+    static let pathVariables = ["HEXLIST_STATE_DIR", "HEXLIST_CONFIG", "HEXLIST_SOCKET"]
+
+    /// Reads the file. To be called again when it may have changed.
+    /// - Throws: `HexlistError` `configuration` naming key, value and what is allowed.
+    public func load() throws(HexlistError) -> Settings {
+        let text = try SmallFile.read(path, limit: ConfigurationFile.maximumBytes, mustExist: isNamed)
+        return try settings(file: ConfigurationFile(path: path, text: text ?? ""))
+    }
+
+    /// - Returns: the `HEXLIST_…` variables nobody reads, each with the nearest one that is read.
+    public func unknownVariables() -> [(name: String, nearest: String)] {
+        let known = SettingKey.all.map(\.variable) + Self.pathVariables
+        return environment.keys.filter { $0.hasPrefix("HEXLIST_") && !known.contains($0) }.sorted().map { name in
+            (name, NearestName.of(name, among: known) ?? "")
+        }
+    }
+
+    func settings(file: ConfigurationFile) throws(HexlistError) -> Settings {
+        var settings = Settings(name: machineName)
+        for entry in file.entries {
+            guard let key = SettingKey.named(entry.name) else { throw Self.unknown(entry.name, file.place(entry.line)) }
+            guard entry.isList == key.isList else {
+                throw Self.notAllowed(key, entry.isList ? "a list" : "`\(entry.texts.joined())`", file.place(entry.line))
+            }
+            try Self.apply(key, entry.texts, from: file.place(entry.line), to: &settings)
+        }
+        for key in SettingKey.all {
+            if let text = environment[key.variable], !text.isEmpty {
+                try Self.apply(key, Self.texts(text, of: key), from: key.variable, to: &settings)
+            }
+            if let text = commandLine[key.name] {
+                try Self.apply(key, Self.texts(text, of: key), from: "the command line", to: &settings)
+            }
+        }
+        try Self.check(settings)
+        return settings
+    }
+
+    private static func apply(_ key: SettingKey, _ texts: [String], from place: String, to settings: inout Settings) throws(HexlistError) {
+        guard key.apply(texts, &settings) else {
+            throw notAllowed(key, "`\(texts.joined(separator: ", "))`", place)
+        }
+        settings.given[key.name] = texts
+    }
+
+    /// What no single key can tell.
+    private static func check(_ settings: Settings) throws(HexlistError) {
+        let limits = settings.node.limits
+        guard limits.strangerFrameBytes <= limits.frameBytes else {
+            throw HexlistError(
+                .configuration,
+                "`limits.strangerFrameBytes` (\(limits.strangerFrameBytes)) is more than `limits.frameBytes` (\(limits.frameBytes)).",
+                hint: "A stranger cannot be allowed more than a trusted peer.")
+        }
+        guard limits.connectionsReserved < limits.connections else {
+            throw HexlistError(
+                .configuration,
+                "`limits.connectionsReserved` (\(limits.connectionsReserved)) leaves nothing of `limits.connections`"
+                    + " (\(limits.connections)).", hint: "Reserve fewer.")
+        }
+    }
+
+    /// A list in one text is separated by commas.
+    private static func texts(_ text: String, of key: SettingKey) -> [String] {
+        guard key.isList else { return [text] }
+        return text.split(separator: ",").map { part in
+            String(part.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
+        }
+    }
+
+    private static func unknown(_ name: String, _ place: String) -> HexlistError {
+        let nearest = NearestName.of(name, among: SettingKey.all.map(\.name)) ?? ""
+        return HexlistError(
+            .configuration, "\(place): there is no key `\(TerminalText.clean(name, columns: 80))`.", hint: "Did you mean `\(nearest)`?")
+    }
+
+    private static func notAllowed(_ key: SettingKey, _ value: String, _ place: String) -> HexlistError {
+        HexlistError(
+            .configuration, "\(place): `\(key.name)` cannot be \(TerminalText.clean(value, columns: 80)).",
+            hint: "It takes \(key.allowed).")
+    }
+}

@@ -1,0 +1,30 @@
+#if canImport(Glibc)
+    import Glibc
+#endif
+import HexlistModel
+
+/// What the machine calls itself.
+enum MachineName {
+    /// `PRETTY_HOSTNAME` of /etc/machine-info, or the host name up to its first dot.
+    static func pretty() -> String {
+        let info = (try? SmallFile.read("/etc/machine-info", limit: 16 << 10, mustExist: false)) ?? nil
+        if let name = info.flatMap(pretty(in:)), !name.isEmpty { return name }
+        var buffer = [CChar](repeating: 0, count: 256)
+        guard gethostname(&buffer, buffer.count - 1) == 0 else { return "hexlist" }
+        let host = String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        let short = TerminalText.clean(host.prefix { $0 != "." })
+        return short.isEmpty ? "hexlist" : short
+    }
+
+    /// The value may be quoted (os-release(5)).
+    static func pretty(in text: String) -> String? {
+        for line in text.split(separator: "\n") where line.hasPrefix("PRETTY_HOSTNAME=") {
+            var value = line.dropFirst("PRETTY_HOSTNAME=".count)
+            if let quote = value.first, quote == "\"" || quote == "'", value.count >= 2, value.last == quote {
+                value = value.dropFirst().dropLast()
+            }
+            return TerminalText.clean(PeerName.cut(String(value), bytes: 256))
+        }
+        return nil
+    }
+}

@@ -1,0 +1,196 @@
+import HexlistModel
+import HexlistNode
+import Logging
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// One key of the configuration: its name, what it takes, and where it goes.
+struct SettingKey: Sendable {
+    /// `limits.frameBytes`
+    let name: String
+    /// Whether SIGHUP applies a new value; the others need a restart.
+    let isLive: Bool
+    let isList: Bool
+    /// What is allowed, for the message about what is not.
+    let allowed: String
+    /// Puts the texts (one, but for a list) where they belong.
+    /// - Returns: whether they are allowed.
+    let apply: @Sendable (_ texts: [String], _ settings: inout Settings) -> Bool
+
+    /// `HEXLIST_LIMITS_FRAME_BYTES`
+    var variable: String {
+        var text = "HEXLIST_"
+        for character in name {
+            if character == "." {
+                text += "_"
+            } else {
+                if character.isUppercase { text += "_" }
+                text += character.uppercased()
+            }
+        }
+        return text
+    }
+}
+
+extension SettingKey {
+    typealias Path<Value> = any (WritableKeyPath<Settings, Value> & Sendable)
+
+    /// A whole number within bounds.
+    static func number(_ name: String, _ range: ClosedRange<Int>, _ path: Path<Int>, isLive: Bool = false) -> SettingKey {
+        SettingKey(name: name, isLive: isLive, isList: false, allowed: "a whole number from \(range.lowerBound) to \(range.upperBound)") {
+            guard let number = integer($0), range.contains(number) else { return false }
+            $1[keyPath: path] = number
+            return true
+        }
+    }
+
+    /// One word of a set.
+    static func choice<Choice: RawRepresentable & CaseIterable & Sendable>(
+        _ name: String, _ path: Path<Choice>, isLive: Bool = false
+    ) -> SettingKey where Choice.RawValue == String {
+        let words = Choice.allCases.map { "`\($0.rawValue)`" }.joined(separator: ", ")
+        return SettingKey(name: name, isLive: isLive, isList: false, allowed: "one of \(words)") {
+            guard let text = $0.first, let choice = Choice(rawValue: text) else { return false }
+            $1[keyPath: path] = choice
+            return true
+        }
+    }
+
+    /// Digits only: `Int` alone would take a sign and, from a script, white space is no number.
+    static func integer(_ texts: [String]) -> Int? {
+        guard let text = texts.first, !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        return Int(text)
+    }
+}
+
+extension SettingKey {
+    /// Every key there is (Docs/API.md, "Configuration").
+    static let all: [SettingKey] = general + limits + sending
+
+    static func named(_ name: String) -> SettingKey? { all.first { $0.name == name } }
+
+    private static let general: [SettingKey] = [
+        SettingKey(name: "name", isLive: true, isList: false, allowed: "1 to 256 bytes of printable text") {
+            guard let name = $0.first, !name.isEmpty, name.utf8.count <= 256, TerminalText.clean(name) == name else { return false }
+            $1.node.name = name
+            return true
+        },
+        SettingKey(name: "listen", isLive: false, isList: true, allowed: "a list of numeric addresses") {
+            guard $0.allSatisfy(isNumericAddress) else { return false }
+            $1.node.listen = $0
+            return true
+        },
+        SettingKey(name: "port", isLive: false, isList: false, allowed: "0 (the system chooses) or a port from 1024 to 65535") {
+            guard let port = integer($0), port == 0 || (1_024...65_535).contains(port) else { return false }
+            $1.node.port = port
+            return true
+        },
+        SettingKey(name: "transport", isLive: false, isList: false, allowed: "`tls` or `tls+plain`") {
+            switch $0.first {
+            case "tls": $1.node.acceptsPlain = false
+            case "tls+plain": $1.node.acceptsPlain = true
+            default: return false
+            }
+            return true
+        },
+        .choice("receiveFrom", \.node.receiveFrom, isLive: true),
+        SettingKey(name: "peers", isLive: true, isList: true, allowed: "a list of `host` or `host:port`") {
+            let peers = $0.map(staticPeer)
+            $1.node.peers = peers.compactMap { $0 }
+            return peers.allSatisfy { $0 != nil }
+        },
+        SettingKey(name: "domains", isLive: false, isList: true, allowed: "a list of DNS-SD domains") {
+            guard !$0.isEmpty, $0.allSatisfy(isDomain) else { return false }
+            $1.domains = $0
+            return true
+        },
+        .choice("log.level", \.log.level),
+        .choice("log.format", \.log.format),
+        .number("discovery.instances", 64...1_000_000, \.discovery.instances),
+        .number("discovery.resolvers", 1...1_000, \.discovery.resolvers),
+        .number("api.headerBytes", 1_024...1 << 20, \.api.headerBytes),
+        .number("api.headerFields", 8...1_000, \.api.headerFields),
+        .number("api.connections", 2...10_000, \.api.connections),
+    ]
+
+    private static let limits: [SettingKey] = [
+        .number(
+            "limits.frameBytes", ProtocolLimits.trustedFrameBytes...ProtocolLimits.largestFrameBytes, \.node.limits.frameBytes, isLive: true
+        ),
+        .number(
+            "limits.strangerFrameBytes", ProtocolLimits.firstFrameBytes...ProtocolLimits.largestFrameBytes,
+            \.node.limits.strangerFrameBytes,
+            isLive: true),
+        .number("limits.connections", 4...100_000, \.node.limits.connections, isLive: true),
+        .number("limits.connectionsPerAddress", 1...100_000, \.node.limits.connectionsPerAddress, isLive: true),
+        .number("limits.connectionsUnidentified", 1...100_000, \.node.limits.connectionsUnidentified, isLive: true),
+        .number("limits.connectionsReserved", 0...100_000, \.node.limits.connectionsReserved, isLive: true),
+        .number("limits.handshakeSeconds", 1...60, \.node.limits.handshakeSeconds, isLive: true),
+        .number("limits.strangerFramesPerSecond", 1...100_000, \.node.limits.strangerFramesPerSecond, isLive: true),
+        .number("limits.heldHexesPerPeer", 0...1_000_000, \.node.limits.heldHexesPerPeer, isLive: true),
+        .number("limits.heldBytesPerPeer", 0...1 << 40, \.node.limits.heldBytesPerPeer, isLive: true),
+        .number("limits.heldHexes", 0...10_000_000, \.node.limits.heldHexes, isLive: true),
+        .number("limits.heldBytes", 0...1 << 40, \.node.limits.heldBytes, isLive: true),
+        .number("limits.heldDays", 1...3_650, \.node.limits.heldDays, isLive: true),
+        SettingKey(name: "limits.inboxHexes", isLive: true, isList: false, allowed: "a whole number from 1 up, or `none`") {
+            if $0.first == "none" {
+                $1.node.limits.inboxHexes = nil
+                return true
+            }
+            guard let number = integer($0), number > 0 else { return false }
+            $1.node.limits.inboxHexes = number
+            return true
+        },
+        .number("limits.diskReserveBytes", 0...1 << 50, \.node.limits.diskReserveBytes, isLive: true),
+    ]
+
+    private static let sending: [SettingKey] = [
+        .number("send.concurrentTransfers", 1...1_000, \.node.send.concurrentTransfers),
+        .number("send.windowFrames", 1...65_536, \.node.send.windowFrames),
+        .number("send.windowBytes", 64 << 10...1 << 30, \.node.send.windowBytes),
+        .number("outbox.expireDays", 1...3_650, \.node.outbox.expireDays),
+        .number("outbox.rows", 1...1_000_000_000, \.node.outbox.rows),
+        .number("outbox.bytes", 1 << 20...1 << 50, \.node.outbox.bytes),
+    ]
+}
+
+extension SettingKey {
+    /// `host`, `host:port`, `[address]:port`, or an IPv6 address by itself; ports from 1 up.
+    static func staticPeer(_ text: String) -> StaticPeer? {
+        if isNumericAddress(text) { return StaticPeer(host: text) }
+        var host = text[...]
+        var port = ProtocolLimits.defaultPort
+        if let colon = text.lastIndex(of: ":"), !text.hasSuffix("]") {
+            guard let number = integer([String(text[text.index(after: colon)...])]), (1...65_535).contains(number) else { return nil }
+            host = text[..<colon]
+            port = number
+        }
+        if host.hasPrefix("["), host.hasSuffix("]") {
+            let address = String(host.dropFirst().dropLast())
+            return isNumericAddress(address) ? StaticPeer(host: address, port: port) : nil
+        }
+        return isHostName(host) || isNumericAddress(String(host)) ? StaticPeer(host: String(host), port: port) : nil
+    }
+
+    /// IPv4, or IPv6 with a scope where it has one (`fe80::1%eth0`).
+    static func isNumericAddress(_ text: String) -> Bool {
+        let address = text.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false).first.map(String.init) ?? ""
+        var four = in_addr()
+        var six = in6_addr()
+        return inet_pton(AF_INET, text, &four) == 1 || inet_pton(AF_INET6, address, &six) == 1
+    }
+
+    private static func isHostName(_ text: Substring) -> Bool {
+        !text.isEmpty && text.utf8.count <= 253
+            && text.utf8.allSatisfy { byte in
+                switch byte {
+                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), 0x80...: true
+                default: false
+                }
+            }
+    }
+
+    private static func isDomain(_ text: String) -> Bool { isHostName(text[...]) && !text.hasPrefix(".") }
+}

@@ -1,0 +1,46 @@
+public import HexlistNode
+public import Logging
+
+/// Everything a daemon is told, from the command line, the environment, the file and the defaults. The keys that lead
+/// here are in `SettingKey.all`.
+public struct Settings: Sendable {
+    public var node: NodeConfiguration
+    /// DNS-SD domains to browse and publish in.
+    public var domains = ["local"]
+    public var discovery = Discovery()
+    public var log = Log()
+    public var api = API()
+    /// The texts each key was given, by name; a key that has its default is not here.
+    var given: [String: [String]] = [:]
+
+    /// - Parameter name: the display name without a configured one.
+    public init(name: String) { node = NodeConfiguration(name: name) }
+
+    public struct Discovery: Sendable, Equatable {
+        /// Announced records tracked.
+        public var instances = 8_192
+        /// Resolvers open at once; avahi-daemon refuses one client beyond 1 024 objects.
+        public var resolvers = 256
+    }
+
+    public struct Log: Sendable, Equatable {
+        public var level = Logger.Level.info
+        public var format = Format.text
+
+        public enum Format: String, Sendable, CaseIterable {
+            case text, json
+        }
+    }
+
+    /// The local API.
+    public struct API: Sendable, Equatable {
+        public var headerBytes = 16 << 10
+        public var headerFields = 64
+        public var connections = 64
+    }
+
+    /// The keys that differ and are read at the start only, in the order of the table.
+    func needingRestart(comparedWith other: Settings) -> [String] {
+        SettingKey.all.filter { !$0.isLive && given[$0.name] != other.given[$0.name] }.map(\.name)
+    }
+}

@@ -1,0 +1,119 @@
+public import HexlistAPI
+import HexlistAvahi
+import HexlistDiscovery
+import HexlistModel
+import HexlistNode
+import HexlistStore
+import HexlistTransport
+import Logging
+import NIOCore
+import NIOPosix
+import ServiceLifecycle
+import UnixSignals
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// One daemon from start to end: everything it uses is opened in order, and closed in the reverse one.
+public struct Daemon: Sendable {
+    /// What the command line and the environment say.
+    public struct Options: Sendable {
+        public var paths: HexlistPaths
+        /// Settings of the command line, by key.
+        public var settings: [String: String]
+        public var environment: [String: String]
+
+        public init(paths: HexlistPaths, settings: [String: String], environment: [String: String]) {
+            self.paths = paths
+            self.settings = settings
+            self.environment = environment
+        }
+    }
+
+    /// After SIGTERM: API requests under way may take this long, then the node stops and what waits on it ends.
+    static let apiGrace: Duration = .seconds(2)
+    /// After this a stop that hangs is cut off. What was promised is on the disk by then.
+    static let stopLimit: TimeAmount = .seconds(15)
+
+    private let options: Options
+    private let loader: ConfigurationLoader
+    private let notifier: SystemdNotifier
+
+    public init(options: Options) {
+        self.options = options
+        loader = ConfigurationLoader(
+            commandLine: options.settings, environment: options.environment, path: options.paths.configurationFile,
+            isNamed: options.paths.configurationIsNamed, machineName: MachineName.pretty())
+        notifier = SystemdNotifier(environment: options.environment)
+    }
+
+    /// Runs until SIGTERM or SIGINT.
+    /// - Throws: `HexlistError` where it cannot start, or one of its parts ended by itself.
+    public func run() async throws {
+        signal(SIGPIPE, SIG_IGN)
+        umask(0o077)
+        // From here on a signal is an event; one that comes while the daemon starts stops it right after.
+        let signals = await UnixSignalsSequence(trapping: .sighup, .sigterm, .sigint)
+        let settings = try loader.load()
+        let logger = Logger(label: "hexlistd") { StderrLogHandler(label: $0, settings: settings.log) }
+        for variable in loader.unknownVariables() {
+            logger.warning(
+                "environment variable is not known", metadata: ["variable": "\(variable.name)", "nearest": "\(variable.nearest)"])
+        }
+
+        let folder = try StateFolder(path: options.paths.stateFolder)
+        let socket = try ControlSocket(path: options.paths.socket, isNamed: options.paths.socketIsNamed)
+        let store = try HexStore(path: folder.storePath)
+        do {
+            let identity = try OwnIdentity.open(folder: folder.path, store: store)
+            try await serve(
+                settings, identity: identity, store: store, socket: socket, folder: folder.path, signals: signals, logger: logger)
+        } catch {
+            close(store, logger)
+            throw error
+        }
+        close(store, logger)
+    }
+
+    private func close(_ store: HexStore, _ logger: Logger) {
+        do {
+            try store.close()
+        } catch {
+            logger.error("closing the store failed", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// The parts that use the network, on threads that end with them.
+    private func serve(
+        _ settings: Settings, identity: Identity, store: HexStore, socket: ControlSocket, folder: String, signals: UnixSignalsSequence,
+        logger: Logger
+    ) async throws {
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
+        let (nodeLoop, apiLoop) = (group.next(), group.next())
+        do {
+            let node = try Node(
+                configuration: settings.node, identity: identity, store: store,
+                discovery: AvahiDiscovery(domains: settings.domains, logger: logger), eventLoop: nodeLoop, logger: logger)
+            let startedAt = ContinuousClock.now
+            try await Self.start(node)
+            let api = APIContext(node: node, stateFolder: folder, startedAt: startedAt, eventLoop: apiLoop, logger: logger)
+            let run = DaemonRun(loader: loader, notifier: notifier, api: api, socket: socket, settings: settings)
+            try await run.untilStopped(signals: signals, group: apiLoop, stopLoop: apiLoop)
+        } catch {
+            try? await group.shutdownGracefully()
+            throw error
+        }
+        try? await group.shutdownGracefully()  // nothing is left on it that could fail
+    }
+
+    /// The node first, the API when there is something to answer.
+    private static func start(_ node: Node) async throws {
+        do {
+            try await node.start()
+        } catch {
+            await node.stop()
+            throw error
+        }
+    }
+}

@@ -1,0 +1,47 @@
+import HexlistModel
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// A lock on a file that lasts as long as the process, or until `release`. The file holds the process id of the holder.
+final class FileLock: Sendable {
+    private let descriptor: CInt
+
+    /// - Throws: `Held` with the holder's process id, or `HexlistError` `stateFolder` where the file cannot be made.
+    init(path: String) throws {
+        descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else {
+            throw HexlistError(
+                .stateFolder, "\(path) cannot be made (\(String(cString: strerror(errno)))).",
+                hint: "Make its folder writable for this user, or name another one.")
+        }
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            defer { close(descriptor) }
+            guard errno == EWOULDBLOCK else {
+                throw HexlistError(
+                    .stateFolder, "\(path) cannot be locked (\(String(cString: strerror(errno)))).",
+                    hint: "Is the folder on a file system without locks? Name a local one.")
+            }
+            throw Held(pid: Self.pid(in: descriptor))
+        }
+        let text = Array("\(getpid())\n".utf8)
+        _ = ftruncate(descriptor, 0)
+        _ = text.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, 0) }  // for people only
+    }
+
+    deinit { close(descriptor) }
+
+    /// Another process has it.
+    struct Held: Error {
+        /// `nil` where the file does not say.
+        var pid: Int?
+    }
+
+    private static func pid(in descriptor: CInt) -> Int? {
+        var buffer = [UInt8](repeating: 0, count: 32)
+        let count = buffer.withUnsafeMutableBytes { pread(descriptor, $0.baseAddress, $0.count, 0) }
+        guard count > 0 else { return nil }
+        return Int(String(decoding: buffer[..<count].prefix { (0x30...0x39).contains($0) }, as: UTF8.self))
+    }
+}

@@ -1,0 +1,65 @@
+import HexlistAPI
+import HexlistModel
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// The folder with the store and the identity: made, of this user alone, and locked.
+struct StateFolder {
+    let path: String
+    private let lock: FileLock
+
+    /// - Throws: `HexlistError` `stateFolder`, or `alreadyRunning` with the process id of the daemon that has it.
+    init(path: String) throws {
+        try PrivateFolder.make(path)
+        try Self.check(path)
+        do {
+            lock = try FileLock(path: "\(path)/hexlistd.lock")
+        } catch let held as FileLock.Held {
+            throw HexlistError(
+                .alreadyRunning, "Another hexlistd\(held.pid.map { " (pid \($0))" } ?? "") uses the state folder \(path).",
+                hint: "Stop it first, or give this one a folder of its own with --state-dir.")
+        }
+        self.path = path
+    }
+
+    var storePath: String { "\(path)/hexlist.sqlite" }
+
+    private static func check(_ path: String) throws(HexlistError) {
+        var status = stat()
+        guard stat(path, &status) == 0 else { throw fault(path, String(cString: strerror(errno))) }
+        guard status.st_mode & S_IFMT == S_IFDIR else { throw fault(path, "it is no folder") }
+        guard status.st_uid == geteuid() else { throw fault(path, "it belongs to user \(status.st_uid)") }
+        if status.st_mode & 0o077 != 0, chmod(path, 0o700) != 0 { throw fault(path, String(cString: strerror(errno))) }
+        guard access(path, R_OK | W_OK | X_OK) == 0 else { throw fault(path, String(cString: strerror(errno))) }
+    }
+
+    private static func fault(_ path: String, _ reason: String) -> HexlistError {
+        HexlistError(
+            .stateFolder, "The state folder \(path) cannot be used (\(reason)).",
+            hint: "Make it a folder of this user with mode 0700, or name another one with --state-dir.")
+    }
+}
+
+/// Folders nobody else may look into.
+enum PrivateFolder {
+    /// Makes the folder and those above it where they are missing, mode 0700.
+    static func make(_ path: String) throws(HexlistError) {
+        guard mkdir(path, 0o700) != 0 else { return }
+        switch errno {
+        case EEXIST: return
+        case ENOENT where HexlistPaths.folder(of: path) != path:
+            try make(HexlistPaths.folder(of: path))
+            guard mkdir(path, 0o700) != 0, errno != EEXIST else { return }
+            throw fault(path)
+        default: throw fault(path)
+        }
+    }
+
+    private static func fault(_ path: String) -> HexlistError {
+        HexlistError(
+            .stateFolder, "The folder \(path) cannot be made (\(String(cString: strerror(errno)))).",
+            hint: "Make it yourself for this user, or name another one with --state-dir or --socket.")
+    }
+}

@@ -1,0 +1,28 @@
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// Tells systemd how the daemon does (sd_notify(3)); nothing where systemd did not start it.
+struct SystemdNotifier: Sendable {
+    enum State: String, Sendable {
+        case ready = "READY=1"
+        case stopping = "STOPPING=1"
+    }
+
+    /// A path, or a name in the abstract space behind `@`.
+    let socketPath: String?
+
+    init(environment: [String: String]) { socketPath = environment["NOTIFY_SOCKET"] }
+
+    /// A datagram that does not get through is nobody's loss but systemd's: it waits until its time is up.
+    func tell(_ state: State) {
+        guard let socketPath, socketPath.hasPrefix("/") || socketPath.hasPrefix("@") else { return }
+        let descriptor = socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { return }
+        defer { close(descriptor) }
+        let text = Array(state.rawValue.utf8)
+        _ = UnixAddress.with(socketPath) { address, length in
+            CInt(text.withUnsafeBytes { sendto(descriptor, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL), address, length) })
+        }
+    }
+}

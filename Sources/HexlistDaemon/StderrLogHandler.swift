@@ -1,0 +1,85 @@
+import HexlistAPI
+import HexlistModel
+public import Logging
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// Logs to standard error, one line a record, as text for people or as JSON for machines.
+///
+/// Messages are constant and the values stand in metadata; all of it is cleaned, since some comes from peers.
+public struct StderrLogHandler: LogHandler {
+    public var logLevel: Logger.Level
+    public var metadata: Logger.Metadata = [:]
+    private let label: String
+    private let format: Settings.Log.Format
+    private let write: @Sendable ([UInt8]) -> Void
+    private let now: @Sendable () -> Timestamp
+
+    public init(label: String, settings: Settings.Log) {
+        self.init(label: label, settings: settings, write: Self.toStandardError, now: Self.wallClock)
+    }
+
+    init(
+        label: String, settings: Settings.Log, write: @escaping @Sendable ([UInt8]) -> Void, now: @escaping @Sendable () -> Timestamp
+    ) {
+        self.label = label
+        logLevel = settings.level
+        format = settings.format
+        self.write = write
+        self.now = now
+    }
+
+    public subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    public func log(event: LogEvent) {
+        var values = metadata
+        if let more = event.metadata { values.merge(more) { $1 } }
+        let sorted = values.sorted { $0.key < $1.key }.map { (TerminalText.clean($0.key), Self.shown($0.value)) }
+        let message = TerminalText.clean(event.message.description)
+        switch format {
+        case .text: write(text(event.level, message, sorted))
+        case .json: write(json(event.level, message, sorted))
+        }
+    }
+
+    private func text(_ level: Logger.Level, _ message: String, _ values: [(String, String)]) -> [UInt8] {
+        var line = "\(now()) \(level.rawValue) \(message)"
+        for (key, value) in values {
+            let isPlain = !value.isEmpty && !value.utf8.contains { $0 == 0x20 || $0 == UInt8(ascii: "\"") }
+            line += isPlain ? " \(key)=\(value)" : " \(key)=\(value.jsonText)"
+        }
+        return Array((line + "\n").utf8)
+    }
+
+    private func json(_ level: Logger.Level, _ message: String, _ values: [(String, String)]) -> [UInt8] {
+        var json = JSONWriter()
+        json.object {
+            $0.member("at", now())
+            $0.member("level", level.rawValue)
+            $0.member("logger", label)
+            $0.member("message", message)
+            for (key, value) in values { $0.member(key, value) }
+        }
+        return json.bytes + [UInt8(ascii: "\n")]
+    }
+
+    private static func shown(_ value: Logger.Metadata.Value) -> String {
+        TerminalText.clean(PeerName.cut(value.description, bytes: 2_048))
+    }
+
+    private static let toStandardError: @Sendable ([UInt8]) -> Void = { line in
+        // One call a line, so that lines of several threads do not mix. Who cannot log goes on working.
+        _ = line.withUnsafeBytes { Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
+    }
+
+    private static let wallClock: @Sendable () -> Timestamp = {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Timestamp(milliseconds: Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000)
+    }
+}

@@ -1,0 +1,135 @@
+import ArgumentParser
+import HexlistAPI
+import HexlistModel
+import HexlistWire
+import NIOCore
+
+struct FrameCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "frame", abstract: "See what a daemon makes of a frame, or make one. Needs no daemon.",
+        subcommands: [FrameDecodeCommand.self, FrameEncodeCommand.self])
+}
+
+struct FrameDecodeCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "decode", abstract: "Print one line of JSON for each frame: what it says, what was kept, what was repaired.",
+        discussion: "A frame that is refused gives {\"ok\":false,…} and is no failure of this command.")
+
+    @Flag(help: "Read frames as they travel, each behind its length, instead of one wrapper a line.")
+    var framed = false
+
+    @Flag(help: "Accepted for scripts: the output is JSON in any case.")
+    var json = false
+
+    @Argument(help: ArgumentHelp("Files to read; standard input without one.", valueName: "file"))
+    var files: [String] = []
+
+    func run() throws {
+        let output = Output(json: true)
+        var decoder = WrapperDecoder(reportsRepairs: true)
+        func show(_ frame: [UInt8]) throws {
+            try output.bytes(FrameDescription.json(decoder.decode(frame)))
+            try output.line()
+        }
+        for file in files.isEmpty ? ["-"] : files {
+            if framed {
+                try FrameInput.frames(file, output, show)
+            } else {
+                try FrameInput.lines(file, output, show)
+            }
+        }
+        try output.flush()
+    }
+}
+
+struct FrameEncodeCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "encode", abstract: "Make frames, as they travel, of wrappers read one a line.",
+        discussion: "A wrapper is read as tolerantly as a peer's. One that is refused is named on standard error; exit code 2.")
+
+    @Flag(help: "Print the bodies, one a line, without their lengths.")
+    var json = false
+
+    @Argument(help: ArgumentHelp("Files to read; standard input without one.", valueName: "file"))
+    var files: [String] = []
+
+    func run() throws {
+        let output = Output(json: true)
+        var line = 0
+        var refused = 0
+        for file in files.isEmpty ? ["-"] : files {
+            try FrameInput.lines(file, output) { text in
+                line += 1
+                switch FrameDescription.frame(fromJSON: text) {
+                case .success(let frame) where json:
+                    try output.bytes(Array(frame.dropFirst(4)))
+                    try output.line()
+                case .success(let frame): try output.bytes(frame)
+                case .failure(let refusal):
+                    refused += 1
+                    StandardError.note("wrapper \(line): \(refusal.code.rawValue): \(TerminalText.clean(refusal.message, columns: 120))")
+                }
+            }
+        }
+        try output.flush()
+        if refused > 0 { throw Ending(status: .usage) }
+    }
+}
+
+/// Wrappers from a file, one at a time, so that a stream of any length fits.
+private enum FrameInput {
+    /// A line may be as long as the longest frame; a longer one is decoded up to that length, which refuses it.
+    private static let lineBytes = ProtocolLimits.largestFrameBytes + 1
+
+    /// One wrapper a line; lines without anything on them are passed over.
+    static func lines(_ file: String, _ output: Output, _ body: ([UInt8]) throws -> Void) throws {
+        var line: [UInt8] = []
+        func end() throws {
+            defer { line.removeAll(keepingCapacity: true) }
+            guard line.contains(where: { $0 != 0x20 && $0 != 0x09 && $0 != 0x0D }) else { return }
+            guard line.count < lineBytes else {
+                throw HexlistError(.badRequest, "\(InputFile.name(file)): a line is longer than any frame.")
+            }
+            try body(line)
+        }
+        try InputFile.stream(file) { chunk in
+            for byte in chunk {
+                if byte == UInt8(ascii: "\n") {
+                    try end()
+                } else if line.count < lineBytes {
+                    line.append(byte)
+                }
+            }
+            try output.flush()
+        }
+        try end()
+    }
+
+    /// Frames behind their lengths.
+    static func frames(_ file: String, _ output: Output, _ body: ([UInt8]) throws -> Void) throws {
+        var decoder = FrameDecoder(limit: ProtocolLimits.largestFrameBytes)
+        var buffer = ByteBuffer()
+        try InputFile.stream(file) { chunk in
+            buffer.writeBytes(chunk)
+            defer { buffer.discardReadBytes() }
+            defer { try? output.flush() }  // what went before a broken length is told all the same
+            while let frame = try next(&decoder, &buffer, file) { try body(frame) }
+        }
+        guard buffer.readableBytes == 0 else {
+            throw HexlistError(.badRequest, "\(InputFile.name(file)) ends inside a frame: \(buffer.readableBytes) bytes are left over.")
+        }
+    }
+
+    private static func next(_ decoder: inout FrameDecoder, _ buffer: inout ByteBuffer, _ file: String) throws -> [UInt8]? {
+        do {
+            return try decoder.next(from: &buffer)
+        } catch {
+            switch error {
+            case .length(let length):
+                throw HexlistError(
+                    .badRequest, "\(InputFile.name(file)): \(length) is no length of a frame (1 to \(ProtocolLimits.largestFrameBytes)).",
+                    hint: "Nothing behind it can be read. Without --framed, one wrapper a line is read.")
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+import ArgumentParser
+import HexlistAPI
+import HexlistClient
+import HexlistModel
+
+struct InboxCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "inbox", abstract: "List what was received, newest first.",
+        discussion: "The sender shown is the one that proved itself; what a hex claims of itself is added where it differs.")
+
+    @OptionGroup var common: CommonOptions
+
+    @Flag(help: "Only what was not read yet.")
+    var unread = false
+
+    @Flag(help: "What strangers sent, held out of the inbox.")
+    var held = false
+
+    @Option(help: ArgumentHelp("Only what this peer sent.", valueName: "peer"))
+    var from: String?
+
+    @Option(help: ArgumentHelp("How many; 0 lists all.", valueName: "n"))
+    var limit = LocalAPI.defaultPageLimit
+
+    @Option(help: ArgumentHelp("Go on where an earlier list ended.", valueName: "cursor"))
+    var after: String?
+
+    func validate() throws {
+        if limit < 0 { throw ValidationError("--limit takes a number from 0 up.") }
+    }
+
+    func run() async throws {
+        let output = common.output
+        let filter = HexlistClient.HexFilter(location: held ? "held" : "inbox", unread: unread, from: from)
+        try await common.withClient { client in
+            let names = output.json ? PeerNames([]) : PeerNames(try await client.peers(all: true))
+            var cursor = after
+            var left = limit == 0 ? Int.max : limit
+            var listed = 0
+            repeat {
+                let page = try await client.hexes(filter, limit: min(left, LocalAPI.pageLimit), after: cursor)
+                try show(page.items, names, output, isFirst: listed == 0)
+                listed += page.items.count
+                left -= page.items.count
+                cursor = page.next
+            } while cursor != nil && left > 0
+            try output.flush()
+            if listed == 0, !output.json { StandardError.note(held ? "Nothing is held." : "Nothing here.") }
+            if let cursor { StandardError.note("There is more: --after \(TerminalText.clean(cursor, columns: 80))") }
+        }
+    }
+
+    private func show(_ hexes: [HexShape], _ names: PeerNames, _ output: Output, isFirst: Bool) throws {
+        if output.json {
+            for hex in hexes { try output.object(hex) }
+            return
+        }
+        guard !hexes.isEmpty else { return }
+        var table = Table(isFirst ? ["HEX", "", "RECEIVED", "FROM", "LINKS", "DESCRIPTION"] : [])
+        for hex in hexes {
+            table.add([
+                Table.Cell(String(hex.id)), Table.Cell(hex.unread ? "*" : "", .good), Table.Cell(HumanText.time(hex.receivedAt), .faint),
+                Table.Cell(HexText.sender(hex, names), columns: 40), Table.Cell(String(hex.linkCount)),
+                Table.Cell(hex.description, hex.unread ? .strong : .plain),
+            ])
+        }
+        try output.table(table)
+    }
+}
+
+/// Hexes in words.
+enum HexText {
+    /// The proven sender, and the claim where it is another.
+    static func sender(_ hex: HexShape, _ names: PeerNames) -> String {
+        guard let peer = hex.peerUUID else { return hex.senderName.isEmpty ? "unknown" : "says \(hex.senderName)" }
+        guard let claimed = PeerID(hex.senderUUID), claimed != PeerID(peer) else { return names[peer] }
+        let claim = hex.senderName.isEmpty ? claimed.shortID : hex.senderName
+        return "\(names[peer]), says it is from \(claim)"
+    }
+}

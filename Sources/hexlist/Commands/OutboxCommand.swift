@@ -1,0 +1,171 @@
+import ArgumentParser
+import HexlistAPI
+import HexlistClient
+import HexlistModel
+
+struct OutboxCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "outbox", abstract: "See and steer what waits to be delivered.",
+        subcommands: [OutboxListCommand.self, OutboxShowCommand.self, OutboxRetryCommand.self, OutboxCancelCommand.self],
+        defaultSubcommand: OutboxListCommand.self)
+}
+
+struct OutboxListCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "List what waits, for whom, why, and what failed.")
+
+    @OptionGroup var common: CommonOptions
+
+    @Option(help: ArgumentHelp("Only what is for this peer.", valueName: "peer"))
+    var to: String?
+
+    @Flag(help: "List what was delivered or cancelled too.")
+    var all = false
+
+    func run() async throws {
+        let output = common.output
+        let states: [OutboxState] = all ? [] : [.queued, .sending, .held, .rejected, .expired, .failed]
+        try await common.withClient { client in
+            let names = output.json ? PeerNames([]) : PeerNames(try await client.peers(all: true))
+            var listed = 0
+            var cursor: String?
+            repeat {
+                let page = try await client.outbox(to: to, states: states, limit: LocalAPI.pageLimit, after: cursor)
+                try OutboxText.show(page.items, names, output, hasHeader: listed == 0)
+                listed += page.items.count
+                cursor = page.next
+            } while cursor != nil
+            try output.flush()
+            if listed == 0, !output.json { StandardError.note("Nothing waits.") }
+        }
+    }
+}
+
+struct OutboxShowCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "show", abstract: "Show rows of the outbox.")
+
+    @OptionGroup var common: CommonOptions
+
+    @Argument(help: ArgumentHelp("Ids that `hexlist outbox` prints.", valueName: "id"))
+    var ids: [HexID]
+
+    func run() async throws {
+        let output = common.output
+        try await common.withClient { client in
+            var rows: [OutboxShape] = []
+            for id in ids { rows.append(try await client.outboxRow(id.value)) }
+            let names = output.json ? PeerNames([]) : PeerNames(try await client.peers(all: true))
+            try OutboxText.show(rows, names, output, hasHeader: true)
+        }
+        try output.flush()
+    }
+}
+
+/// The rows a change is for.
+struct OutboxSelection: ParsableArguments {
+    @OptionGroup var common: CommonOptions
+
+    @Option(help: ArgumentHelp("All rows for this peer.", valueName: "peer"))
+    var to: String?
+
+    @Argument(help: ArgumentHelp("Ids that `hexlist outbox` prints.", valueName: "id"))
+    var ids: [HexID] = []
+
+    func validate() throws {
+        if ids.isEmpty != (to != nil) { throw ValidationError("Name some ids, or give --to PEER.") }
+    }
+
+    /// Changes one row after the other and shows what each became. A row that cannot be changed does not keep the others
+    /// from it; the first error is thrown at the end.
+    func change(_ states: [OutboxState], _ body: (HexlistClient, Int64) async throws -> OutboxShape) async throws {
+        let output = common.output
+        try await common.withClient { client in
+            var changed: [OutboxShape] = []
+            var first: (any Error)?
+            for id in try await rows(states, client) {
+                do {
+                    changed.append(try await body(client, id))
+                } catch {
+                    if first == nil { first = error }
+                }
+            }
+            let names = output.json ? PeerNames([]) : PeerNames(try await client.peers(all: true))
+            try OutboxText.show(changed, names, output, hasHeader: true)
+            try output.flush()
+            for row in changed where row.mayHaveArrived == true {
+                StandardError.note("Row \(row.outboxID) was on its way: it may have arrived.")
+            }
+            if let first { throw first }
+        }
+    }
+
+    private func rows(_ states: [OutboxState], _ client: HexlistClient) async throws -> [Int64] {
+        guard let to else { return ids.map(\.value) }
+        var rows: [Int64] = []
+        var cursor: String?
+        repeat {
+            let page = try await client.outbox(to: to, states: states, limit: LocalAPI.pageLimit, after: cursor)
+            rows += page.items.map(\.outboxID)
+            cursor = page.next
+        } while cursor != nil
+        return rows
+    }
+}
+
+struct OutboxRetryCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "retry", abstract: "Try rows again now.")
+
+    @OptionGroup var selection: OutboxSelection
+
+    func run() async throws {
+        try await selection.change([.queued, .rejected, .expired, .failed]) { try await $0.retry($1) }
+    }
+}
+
+struct OutboxCancelCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "cancel", abstract: "Give rows up. One in flight may have arrived all the same.")
+
+    @OptionGroup var selection: OutboxSelection
+
+    func run() async throws {
+        try await selection.change([.queued, .sending]) { try await $0.cancel($1) }
+    }
+}
+
+/// Rows of the outbox in words.
+enum OutboxText {
+    static func show(_ rows: [OutboxShape], _ names: PeerNames, _ output: Output, hasHeader: Bool) throws {
+        if output.json {
+            for row in rows { try output.object(row) }
+            return
+        }
+        guard !rows.isEmpty else { return }
+        var table = Table(hasHeader ? ["ID", "STATE", "TO", "SINCE", "SIZE", "TRIES", "WHY"] : [])
+        for row in rows {
+            table.add([
+                Table.Cell(String(row.outboxID)), Table.Cell(row.state.rawValue, row.state.style), Table.Cell(names[row.peer], columns: 32),
+                Table.Cell(HumanText.time(row.createdAt), .faint), Table.Cell(HumanText.bytes(Int64(row.bytes))),
+                Table.Cell(String(row.attempts)), Table.Cell(why(row), columns: 120),
+            ])
+        }
+        try output.table(table)
+    }
+
+    private static func why(_ row: OutboxShape) -> String {
+        var parts: [String] = []
+        switch row.waitingFor {
+        case "peer"?: parts.append("the peer is away")
+        case "session"?: parts.append("the peer is being dialled")
+        case "turn"?: parts.append("other transfers go first")
+        case "window"?: parts.append("the peer takes no more for now")
+        case "retry"?: parts.append("waits to be tried again")
+        case "trust"?: parts.append("too long until the peer trusts this one")
+        case let other?: parts.append("waits for \(other)")
+        case nil: break
+        }
+        if let next = row.nextAttemptAt { parts.append("next at \(HumanText.time(next, seconds: true))") }
+        if let error = row.lastError { parts.append(error) }
+        return parts.joined(separator: "; ")
+    }
+}

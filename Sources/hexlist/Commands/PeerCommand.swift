@@ -1,0 +1,204 @@
+import ArgumentParser
+import Glibc
+import HexlistAPI
+import HexlistClient
+import HexlistModel
+
+struct PeerCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "peer", abstract: "Show, trust, block or name one peer.",
+        discussion: "A PEER is a UUID, the first 4 digits or more of one, an alias, or a name.",
+        subcommands: [
+            PeerShowCommand.self, PeerTrustCommand.self, PeerUntrustCommand.self, PeerBlockCommand.self, PeerUnblockCommand.self,
+            PeerForgetCommand.self, PeerRenameCommand.self,
+        ])
+}
+
+struct PeerArgument: ParsableArguments {
+    @OptionGroup var common: CommonOptions
+
+    @Argument(help: ArgumentHelp("A UUID, a prefix of one, an alias, or a name.", valueName: "peer"))
+    var peer: String
+
+    /// Runs one change and says what came of it.
+    func change(_ body: (HexlistClient) async throws -> PeerShape, told: (PeerShape) -> String) async throws {
+        let output = common.output
+        let changed = try await common.withClient(body)
+        if output.json {
+            try output.object(changed)
+        } else {
+            try output.line(TerminalText.clean(told(changed)))
+        }
+        try output.flush()
+    }
+}
+
+struct PeerShowCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "show", abstract: "Show all that is known of a peer.")
+
+    @OptionGroup var argument: PeerArgument
+
+    func run() async throws {
+        let output = argument.common.output
+        let peer = try await argument.common.withClient { try await $0.peer(argument.peer) }
+        if output.json {
+            try output.object(peer)
+        } else {
+            try output.table(table(peer))
+        }
+        try output.flush()
+    }
+
+    private func table(_ peer: PeerShape) -> Table {
+        var table = Table()
+        table.add("name", peer.name, .strong)
+        if let alias = peer.alias { table.add("alias", alias) }
+        if let uuid = peer.uuid { table.add("uuid", uuid) }
+        table.add("state", peer.reason.map { "\(peer.state.rawValue): \($0)" } ?? peer.state.rawValue)
+        if let why = peer.why { table.add("why", why) }
+        table.add("trust", peer.trust)
+        if let fingerprint = peer.fingerprint { table.add("fingerprint", HumanText.fingerprint(fingerprint)) }
+        if let version = peer.version { table.add("version", version) }
+        for endpoint in peer.endpoints {
+            let interface = endpoint.interface.map { " on \($0)" } ?? ""
+            let good = endpoint.lastOK.map { ", last good \(HumanText.time($0))" } ?? ""
+            table.add("address", "\(PeerText.address(endpoint))\(interface) (\(endpoint.via)\(good))")
+        }
+        if let seen = peer.lastSeen { table.add("last seen", HumanText.time(seen)) }
+        table.add("unread", String(peer.unread))
+        return table
+    }
+}
+
+struct PeerTrustCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "trust", abstract: "Let a peer's hexes into the inbox.",
+        discussion: """
+            Takes 8 digits of the UUID or more, shows the fingerprint and asks; compare it with what `hexlist id` shows on the other
+            machine. Where there is no terminal to ask on, it takes the whole UUID and does not ask.
+            """)
+
+    @OptionGroup var argument: PeerArgument
+
+    func run() async throws {
+        let isInteractive = isatty(STDIN_FILENO) == 1
+        try await argument.change { client in
+            // Asked for first: a peer that is not there is the better news to give.
+            let peer = try await client.peer(argument.peer)
+            try checkArgument(isInteractive: isInteractive)
+            guard let id = peer.uuid else { throw HexlistError(.badRequest, "\(peer.displayName) announces no UUID.") }
+            if isInteractive { try confirm(peer, id) }
+            return try await client.trust(id, fingerprint: peer.fingerprint)
+        } told: {
+            "\($0.displayName) is trusted now."
+        }
+    }
+
+    /// A name is not enough to trust somebody by: anyone can take any name.
+    private func checkArgument(isInteractive: Bool) throws {
+        let digits = argument.peer.utf8.filter { $0 != UInt8(ascii: "-") }
+        guard digits.count >= 8, digits.count <= 32, digits.allSatisfy({ Hexadecimal.value(of: $0) != nil }) else {
+            throw HexlistError(
+                .badRequest, "trust takes 8 digits of the UUID or more, and `\(argument.peer)` is none.",
+                hint: "`hexlist peers` shows them.")
+        }
+        guard isInteractive || UUIDBytes(argument.peer) != nil else {
+            throw HexlistError(
+                .badRequest, "There is no terminal to ask on: trust takes the whole UUID then.",
+                hint: "`hexlist peer show \(argument.peer)` shows it.")
+        }
+    }
+
+    private func confirm(_ peer: PeerShape, _ id: String) throws {
+        guard let fingerprint = peer.fingerprint else {
+            throw HexlistError(
+                .badRequest, "\(peer.displayName) has not proved its key yet.", hint: "Wait until `hexlist peers` lists it.")
+        }
+        StandardError.note(
+            """
+            name         \(TerminalText.clean(PeerText.name(peer), columns: 80))
+            uuid         \(TerminalText.clean(id, columns: 40))
+            fingerprint  \(HumanText.fingerprint(TerminalText.clean(fingerprint, columns: 64)))
+            """)
+        guard Terminal.confirm("Is this what `hexlist id` shows on the other machine? Trust it? [y/N]") else {
+            StandardError.note("Nothing was changed.")
+            throw Ending(status: .failed)
+        }
+    }
+}
+
+struct PeerUntrustCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "untrust", abstract: "Make a trusted peer a stranger again.")
+
+    @OptionGroup var argument: PeerArgument
+
+    func run() async throws {
+        try await argument.change {
+            try await $0.untrust(argument.peer)
+        } told: {
+            "\($0.displayName) is a stranger now."
+        }
+    }
+}
+
+struct PeerBlockCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "block", abstract: "Refuse all a peer sends, and delete what is held of it.")
+
+    @OptionGroup var argument: PeerArgument
+
+    func run() async throws {
+        try await argument.change {
+            try await $0.block(argument.peer)
+        } told: {
+            "\($0.displayName) is blocked now."
+        }
+    }
+}
+
+struct PeerUnblockCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "unblock", abstract: "Make a blocked peer a stranger again.")
+
+    @OptionGroup var argument: PeerArgument
+
+    func run() async throws {
+        try await argument.change {
+            try await $0.unblock(argument.peer)
+        } told: {
+            "\($0.displayName) is a stranger now."
+        }
+    }
+}
+
+struct PeerForgetCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "forget", abstract: "Drop the trust, alias and addresses known of a peer. Its hexes stay.")
+
+    @OptionGroup var argument: PeerArgument
+
+    func run() async throws {
+        try await argument.change {
+            try await $0.forget(argument.peer)
+        } told: {
+            "\($0.displayName) is forgotten."
+        }
+    }
+}
+
+struct PeerRenameCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "rename", abstract: "Give a peer a local alias.")
+
+    @OptionGroup var argument: PeerArgument
+
+    @Argument(help: ArgumentHelp("The alias; an empty one takes it away.", valueName: "alias"))
+    var alias: String
+
+    func run() async throws {
+        let alias = alias.isEmpty ? nil : alias
+        try await argument.change {
+            try await $0.rename(argument.peer, alias: alias)
+        } told: { peer in
+            peer.alias.map { "\(peer.name) is called \($0) here." } ?? "\(peer.name) has no alias now."
+        }
+    }
+}

@@ -1,0 +1,135 @@
+import ArgumentParser
+import HexlistAPI
+import HexlistClient
+import HexlistModel
+
+struct PeersCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "peers", abstract: "List the peers on the network that proved who they are.",
+        discussion: "--all adds those that are away and the ghosts: announcements that are no distinct, live, other peer.")
+
+    @OptionGroup var common: CommonOptions
+
+    @Flag(help: "List away peers and ghosts too.")
+    var all = false
+
+    @Flag(help: "Say why each one is where it is.")
+    var why = false
+
+    @Flag(help: "Show the list again whenever it changes.")
+    var watch = false
+
+    @Option(help: ArgumentHelp("Return once this many peers are verified.", valueName: "n"))
+    var wait: Int?
+
+    @Option(help: ArgumentHelp("Give up --wait after this long; exit code 1.", valueName: "duration"))
+    var timeout: Seconds?
+
+    func validate() throws {
+        if let wait, wait < 1 { throw ValidationError("--wait takes a number from 1 up.") }
+        if timeout != nil, wait == nil { throw ValidationError("--timeout goes with --wait.") }
+        if watch, wait != nil { throw ValidationError("--watch and --wait do not go together.") }
+    }
+
+    func run() async throws {
+        let output = common.output
+        try await common.withClient { client in
+            if watch {
+                try await client.watchPeers(all: all) { peers in
+                    try redraw(peers, output)
+                    return true
+                }
+            } else if let wait {
+                try show(try await waitFor(wait, client), output)
+            } else {
+                try show(try await client.peers(all: all), output)
+            }
+        }
+        try output.flush()
+    }
+
+    /// The list as it is when `count` peers are verified.
+    private func waitFor(_ count: Int, _ client: HexlistClient) async throws -> [PeerShape] {
+        guard let timeout else { return try await Self.watch(client, all: all, until: count) }
+        let all = all
+        let list = try await withThrowingTaskGroup(of: [PeerShape]?.self) { group in
+            group.addTask { try await Self.watch(client, all: all, until: count) }
+            group.addTask {
+                try await Task.sleep(for: .seconds(timeout.value))
+                return nil
+            }
+            defer { group.cancelAll() }
+            return try await group.next() ?? nil
+        }
+        guard let list else {
+            throw HexlistError(
+                .internal, "Fewer than \(HumanText.count(count, "peer", "peers")) verified within \(timeout.value) s.",
+                hint: "`hexlist peers --all --why` shows what was seen.")
+        }
+        return list
+    }
+
+    private static func watch(_ client: HexlistClient, all: Bool, until count: Int) async throws -> [PeerShape] {
+        var list: [PeerShape] = []
+        try await client.watchPeers(all: all) { peers in
+            list = peers
+            return peers.count(where: { $0.state == .verified }) < count
+        }
+        return list
+    }
+
+    private func redraw(_ peers: [PeerShape], _ output: Output) throws {
+        if output.json {
+            try output.object(Page(items: peers))
+        } else {
+            try output.bytes(Array(output.terminal.cleared.utf8))
+            try show(peers, output)
+            if !output.terminal.isInteractive { try output.line() }
+        }
+        try output.flush()
+    }
+
+    private func show(_ peers: [PeerShape], _ output: Output) throws {
+        if output.json {
+            for peer in peers { try output.object(peer) }
+            return
+        }
+        guard !peers.isEmpty else {
+            StandardError.note(
+                all ? "Nothing is announced, and nobody is known." : "No peer is verified. `hexlist peers --all --why` shows more.")
+            return
+        }
+        var table = Table(["NAME", "UUID", "STATE", "TRUST", "UNREAD", "ADDRESS"] + (why ? ["WHY"] : []))
+        for peer in peers { table.add(row(peer)) }
+        try output.table(table)
+    }
+
+    private func row(_ peer: PeerShape) -> [Table.Cell] {
+        let state: Table.Cell
+        switch peer.state {
+        case .verified: state = Table.Cell("verified", .good)
+        case .away: state = Table.Cell("away", .faint)
+        case .ghost: state = Table.Cell(peer.reason.map { "ghost: \($0)" } ?? "ghost", .doubtful)
+        }
+        let address = peer.endpoints.first.map { PeerText.address($0) } ?? "–"
+        var cells = [
+            Table.Cell(PeerText.name(peer), columns: 32), Table.Cell(peer.uuid.map(HumanText.short) ?? "–"), state,
+            Table.Cell(peer.trust, peer.trust == "blocked" ? .failure : .plain),
+            Table.Cell(peer.unread == 0 ? "–" : String(peer.unread), peer.unread == 0 ? .faint : .strong), Table.Cell(address),
+        ]
+        if why { cells.append(Table.Cell(peer.why ?? "", columns: 120)) }
+        return cells
+    }
+}
+
+/// Peers in words.
+enum PeerText {
+    /// The alias, with the name the peer gives itself where it has one.
+    static func name(_ peer: PeerShape) -> String {
+        peer.alias.map { "\($0) (\(peer.name))" } ?? peer.name
+    }
+
+    static func address(_ endpoint: EndpointShape) -> String {
+        endpoint.host.contains(":") ? "[\(endpoint.host)]:\(endpoint.port)" : "\(endpoint.host):\(endpoint.port)"
+    }
+}

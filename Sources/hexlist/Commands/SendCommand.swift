@@ -1,0 +1,141 @@
+import ArgumentParser
+import HexlistAPI
+import HexlistClient
+import HexlistModel
+
+struct SendCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "send", abstract: "Send one hex: a bundle of links with a description and a colour.",
+        discussion: """
+            hexlist send --to ada --description "to read" "https://example.org a page" https://example.net
+
+            Exit code 0: each peer stored it (or it is durable in the outbox, with --wait queued). 3: not all stored it yet; the daemon
+            goes on trying. 4: a peer refused it.
+            """)
+
+    @OptionGroup var common: CommonOptions
+
+    @Option(name: .long, help: ArgumentHelp("A peer to send to; may be repeated.", valueName: "peer"))
+    var to: [String] = []
+
+    @Flag(help: "Send to every trusted peer.")
+    var toAll = false
+
+    @Option(help: ArgumentHelp("What the bundle is about.", valueName: "text"))
+    var description = ""
+
+    @Option(help: ArgumentHelp("The colour, as #3366CC.", valueName: "color"))
+    var color = ""
+
+    @Option(help: ArgumentHelp("Forward this stored hex.", valueName: "hex"))
+    var hex: HexID?
+
+    @Option(help: ArgumentHelp("Read links from a file (- is standard input), one `URL description` a line.", valueName: "file"))
+    var from: String?
+
+    @Option(help: ArgumentHelp("Wait until it is `queued` in the own outbox, or `stored` by each peer that is there.", valueName: "state"))
+    var wait = WaitArgument.stored
+
+    @Option(help: ArgumentHelp("How long to wait at most.", valueName: "duration"))
+    var timeout = Seconds(10)
+
+    @Option(help: ArgumentHelp("The same key sends the same hex once, however often it is run.", valueName: "key"))
+    var key: String?
+
+    @Flag(help: "Send again what failed within the last 3 minutes.")
+    var force = false
+
+    @Argument(help: ArgumentHelp("A link, or \"URL description\".", valueName: "url"))
+    var links: [String] = []
+
+    func validate() throws {
+        if to.isEmpty && !toAll { throw ValidationError("Say to whom: --to PEER, or --to-all.") }
+        if !to.isEmpty && toAll { throw ValidationError("--to and --to-all do not go together.") }
+        if hex != nil {
+            guard links.isEmpty, from == nil, description.isEmpty, color.isEmpty else {
+                throw ValidationError("--hex forwards a hex as it is: give no links, description or colour with it.")
+            }
+        } else if links.isEmpty && from == nil {
+            throw ValidationError("Give at least one link, --from FILE, or --hex HEX.")
+        }
+    }
+
+    func run() async throws {
+        let output = common.output
+        let send = HexlistClient.Send(
+            content: try content(), peers: to, toAll: toAll, wait: wait.wait, timeout: timeout.value, key: key, force: force)
+        try await common.withClient { client in
+            let outcomes = try await client.send(send)
+            if output.json {
+                for outcome in outcomes { try output.object(outcome) }
+            } else {
+                // For the names only: what was sent stays sent if this fails.
+                try output.table(table(outcomes, names: PeerNames((try? await client.peers(all: true)) ?? [])))
+            }
+            try output.flush()
+            let status = ExitStatus.combined(outcomes.map { ExitStatus(outcome: $0.state, wait: wait.wait) })
+            if status != .done { throw Ending(status: status) }
+        }
+    }
+
+    private func content() throws -> HexlistClient.Send.Content {
+        if let hex { return .forward(hex.value) }
+        let given = links.compactMap(LinkInput.init) + (try from.map { try LinkInput.read(from: $0) } ?? [])
+        guard !given.isEmpty else { throw HexlistError(.badRequest, "There is no link in what was given.") }
+        guard given.count <= ProtocolLimits.links else {
+            throw HexlistError(
+                .badRequest, "A hex holds \(ProtocolLimits.links) links; \(given.count) were given.", hint: "Send them in several hexes.")
+        }
+        return .hex(HexInput(description: description, color: color, links: given).jsonBytes)
+    }
+
+    private func table(_ outcomes: [SendShape], names: PeerNames) -> Table {
+        var table = Table()
+        for outcome in outcomes {
+            let why = [outcome.code, outcome.message].compactMap { $0 }.filter { !$0.isEmpty }.joined(separator: ": ")
+            table.add([
+                Table.Cell(outcome.state.rawValue, outcome.state.style), Table.Cell(names[outcome.peer], columns: 40),
+                Table.Cell("outbox \(outcome.outboxID)", .faint), Table.Cell(why, columns: 120),
+            ])
+        }
+        return table
+    }
+}
+
+/// What `--wait` takes.
+enum WaitArgument: String, ExpressibleByArgument, CaseIterable {
+    case queued, stored
+
+    var wait: SendWait {
+        switch self {
+        case .queued: .queued
+        case .stored: .stored
+        }
+    }
+}
+
+extension OutboxState {
+    var style: Terminal.Style {
+        switch self {
+        case .stored: .good
+        case .queued, .sending, .held: .doubtful
+        case .rejected, .expired, .failed: .failure
+        case .cancelled: .faint
+        }
+    }
+}
+
+/// What the lists call a peer that a row names by its UUID.
+struct PeerNames {
+    private var names: [String: String] = [:]
+
+    init(_ peers: [PeerShape]) {
+        for peer in peers {
+            guard let uuid = peer.uuid, peer.state != .ghost else { continue }
+            names[uuid] = peer.displayName
+        }
+    }
+
+    /// The name, or the first 8 digits.
+    subscript(_ uuid: String) -> String { names[uuid] ?? HumanText.short(uuid) }
+}

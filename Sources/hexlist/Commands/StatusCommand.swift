@@ -1,0 +1,76 @@
+import ArgumentParser
+import HexlistAPI
+import HexlistModel
+
+struct StatusCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "status", abstract: "Show daemon, identity, discovery, store and queue at a glance.")
+
+    @OptionGroup var common: CommonOptions
+
+    func run() async throws {
+        let output = common.output
+        let status = try await common.withClient { try await $0.status() }
+        if output.json {
+            try output.object(status)
+        } else {
+            try output.table(table(status))
+        }
+        try output.flush()
+    }
+
+    private func table(_ status: StatusShape) -> Table {
+        var table = Table()
+        table.add("name", status.name, .strong)
+        table.add("uuid", status.uuid)
+        table.add("daemon", "hexlistd \(status.version), pid \(status.pid), up \(HumanText.span(seconds: status.uptimeSeconds))")
+        table.add("port", String(status.port))
+        let isRunning = status.avahi.state == "running"
+        table.add("discovery", status.avahi.state, isRunning ? .good : .doubtful)
+        if let message = status.avahi.message { table.add("", message) }
+        let ghosts = status.ghosts == 0 ? "" : ", \(HumanText.count(status.ghosts, "ghost", "ghosts")) hidden"
+        table.add("peers", "\(status.peers) verified\(ghosts)")
+        table.add("inbox", "\(status.unread) unread, \(status.held) held", status.unread > 0 ? .strong : .plain)
+        let counts = OutboxState.allCases.compactMap { state in
+            status.outbox[state].flatMap { $0 > 0 ? "\($0) \(state.rawValue)" : nil }
+        }
+        table.add("outbox", counts.isEmpty ? "empty" : counts.joined(separator: ", "))
+        table.add("store", "\(status.stateFolder), \(HumanText.bytes(status.storeBytes))")
+        return table
+    }
+}
+
+struct IDCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "id", abstract: "Show the own name, UUID and fingerprint.",
+        discussion: "Whoever is to trust this machine compares the fingerprint with what `hexlist peer trust` shows there.")
+
+    @OptionGroup var common: CommonOptions
+
+    func run() async throws {
+        let output = common.output
+        let status = try await common.withClient { try await $0.status() }
+        if output.json {
+            try output.object(OwnIdentity(status: status))
+        } else {
+            var table = Table()
+            table.add("name", status.name, .strong)
+            table.add("uuid", status.uuid)
+            table.add("fingerprint", HumanText.fingerprint(status.fingerprint))
+            try output.table(table)
+        }
+        try output.flush()
+    }
+
+    private struct OwnIdentity: JSONEncodable {
+        var status: StatusShape
+
+        func write(to json: inout JSONWriter) {
+            json.object {
+                $0.member("name", status.name)
+                $0.member("uuid", status.uuid)
+                $0.member("fingerprint", status.fingerprint)
+            }
+        }
+    }
+}

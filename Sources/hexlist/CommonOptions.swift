@@ -1,0 +1,68 @@
+import ArgumentParser
+import Glibc
+import HexlistAPI
+import HexlistClient
+import HexlistModel
+
+/// What every command that talks to the daemon takes.
+struct CommonOptions: ParsableArguments {
+    @Flag(name: .long, help: "Print JSON: one object, or one object a line for lists.")
+    var json = false
+
+    @Option(name: .long, help: ArgumentHelp("The daemon's socket.", valueName: "path"))
+    var socket: String?
+
+    @Option(
+        name: .long, help: ArgumentHelp("The daemon's state folder, where its socket is if there is no runtime folder.", valueName: "path"))
+    var stateDir: String?
+
+    var output: Output { Output(json: json) }
+
+    /// Runs `body` with a client, which is closed whatever happens.
+    func withClient<Result>(_ body: (HexlistClient) async throws -> Result) async throws -> Result {
+        let paths = HexlistPaths(environment: Environment.variables, stateFolder: stateDir, socket: socket)
+        let client = HexlistClient(socketPath: paths.socket)
+        do {
+            let result = try await body(client)
+            await client.close()
+            return result
+        } catch {
+            await client.close()
+            throw error
+        }
+    }
+}
+
+/// The variables of the process.
+enum Environment {
+    static var variables: [String: String] {
+        ["HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "HEXLIST_STATE_DIR", "HEXLIST_CONFIG", "HEXLIST_SOCKET"]
+            .reduce(into: [:]) { variables, name in variables[name] = value(name) }
+    }
+
+    static func value(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
+}
+
+/// A span of time, as `10s`, `1.5m`, `250ms` or seconds.
+struct Seconds: ExpressibleByArgument {
+    var value: Double
+
+    init(_ value: Double) { self.value = value }
+
+    init?(argument: String) {
+        guard let seconds = DurationText.seconds(argument) else { return nil }
+        value = seconds
+    }
+
+    var defaultValueDescription: String { "\(Int(value))s" }
+}
+
+/// A local id as the lists print it.
+struct HexID: ExpressibleByArgument {
+    var value: Int64
+
+    init?(argument: String) {
+        guard let value = Int64(argument), value > 0 else { return nil }
+        self.value = value
+    }
+}

@@ -1,0 +1,91 @@
+import Glibc
+import HexlistAPI
+import HexlistModel
+
+/// Links as a person types them: `URL` or `URL description`, split at the first white space.
+struct LinkInput: JSONEncodable {
+    var url: String
+    var description: String
+
+    /// `nil` for a text of white space only.
+    init?(_ text: String) {
+        let trimmed = text.drop(while: \.isWhitespace)
+        guard !trimmed.isEmpty else { return nil }
+        url = String(trimmed.prefix { !$0.isWhitespace })
+        let rest = trimmed.drop { !$0.isWhitespace }.drop(while: \.isWhitespace)
+        description = String(rest.reversed().drop(while: \.isWhitespace).reversed())
+    }
+
+    func write(to json: inout JSONWriter) {
+        json.object {
+            $0.member("url", url)
+            if !description.isEmpty { $0.member("linkDescription", description) }
+        }
+    }
+
+    /// One link a line; empty lines are passed over.
+    /// - Parameter path: a file, or `-` for standard input.
+    static func read(from path: String) throws -> [LinkInput] {
+        let bytes = try InputFile.read(path, limit: LocalAPI.bodyBytes)
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            throw HexlistError(.badRequest, "\(InputFile.name(path)) is not UTF-8 text.", hint: "Give one `URL description` a line.")
+        }
+        return text.split(whereSeparator: \.isNewline).compactMap { LinkInput(String($0)) }
+    }
+}
+
+/// A hex as typed, on its way to the daemon as HexJM.
+struct HexInput: JSONEncodable {
+    var description: String
+    var color: String
+    var links: [LinkInput]
+
+    func write(to json: inout JSONWriter) {
+        json.object {
+            $0.member("hexDescription", description)
+            $0.member("hexColor", color)
+            $0.member("links", links)
+        }
+    }
+}
+
+/// Files of the user, read whole up to a bound.
+enum InputFile {
+    /// - Parameters:
+    ///   - path: a file, or `-` for standard input.
+    ///   - limit: bytes; a longer file is refused.
+    static func read(_ path: String, limit: Int) throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        try stream(path) { chunk in
+            guard bytes.count + chunk.count <= limit else {
+                throw HexlistError(.badRequest, "\(name(path)) is longer than \(HumanText.bytes(Int64(limit))).", hint: "Split it.")
+            }
+            bytes += chunk
+        }
+        return bytes
+    }
+
+    /// Calls `body` with each piece.
+    static func stream(_ path: String, _ body: (ArraySlice<UInt8>) throws -> Void) throws {
+        let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw unreadable(path) }
+        defer { if path != "-" { close(descriptor) } }
+        var buffer = [UInt8](repeating: 0, count: 1 << 16)
+        while true {
+            let count = buffer.withUnsafeMutableBytes { Glibc.read(descriptor, $0.baseAddress, $0.count) }
+            if count < 0 {
+                if errno == EINTR { continue }
+                throw unreadable(path)
+            }
+            guard count > 0 else { return }
+            try body(buffer[..<count])
+        }
+    }
+
+    /// The file as messages call it.
+    static func name(_ path: String) -> String { path == "-" ? "Standard input" : path }
+
+    private static func unreadable(_ path: String) -> HexlistError {
+        HexlistError(.badRequest, "\(name(path)) cannot be read (\(String(cString: strerror(errno)))).")
+    }
+}

@@ -1,0 +1,73 @@
+import ArgumentParser
+import Glibc
+import HexlistAPI
+import HexlistModel
+
+@main
+enum Main {
+    static func main() async {
+        signal(SIGPIPE, SIG_IGN)  // a closed pipe or socket is an error to be told, not the end
+        do {
+            let command = try Hexlist.parseAsRoot()
+            if var command = command as? any AsyncParsableCommand {
+                try await command.run()
+            } else {
+                var command = command
+                try command.run()
+            }
+        } catch {
+            exit(report(error).rawValue)
+        }
+    }
+
+    /// Tells the user, on one or two lines of standard error.
+    private static func report(_ error: any Error) -> ExitStatus {
+        if let ending = error as? Ending { return ending.status }
+        if let error = error as? HexlistError {
+            StandardError.complain(error)
+            return ExitStatus(error.code)
+        }
+        if Hexlist.exitCode(for: error) == .success {  // --help, --version
+            print(Hexlist.fullMessage(for: error))
+            return .done
+        }
+        let message = Hexlist.message(for: error)
+        StandardError.complain(HexlistError(.badRequest, message, hint: "`\(helpCommand()) --help` says more."))
+        return .usage
+    }
+
+    /// `hexlist peer trust`, as far as the arguments name commands.
+    private static func helpCommand() -> String {
+        var names = ["hexlist"]
+        var commands: [any ParsableCommand.Type] = Hexlist.configuration.subcommands
+        for argument in CommandLine.arguments.dropFirst() {
+            guard let next = commands.first(where: { $0.configuration.commandName == argument }) else { break }
+            names.append(argument)
+            commands = next.configuration.subcommands
+        }
+        return names.joined(separator: " ")
+    }
+}
+
+/// The end of a command that has told everything already.
+struct Ending: Error {
+    var status: ExitStatus
+}
+
+struct Hexlist: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "hexlist",
+        abstract: "Send bundles of links to people on the same network, and read what they sent.",
+        version: ProtocolLimits.appVersion,
+        groupedSubcommands: [
+            CommandGroup(name: "Daemon", subcommands: [StatusCommand.self, IDCommand.self, EventsCommand.self]),
+            CommandGroup(name: "Peer", subcommands: [PeersCommand.self, PeerCommand.self]),
+            CommandGroup(
+                name: "Hex",
+                subcommands: [
+                    SendCommand.self, InboxCommand.self, ShowCommand.self, ReadCommand.self, DeleteCommand.self, AcceptCommand.self,
+                    OutboxCommand.self,
+                ]),
+            CommandGroup(name: "Protocol", subcommands: [FrameCommand.self]),
+        ])
+}

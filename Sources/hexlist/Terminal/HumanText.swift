@@ -1,0 +1,53 @@
+import Glibc
+import HexlistAPI
+
+/// Figures as people read them.
+enum HumanText {
+    /// Local time, to the minute; with seconds where asked.
+    static func time(_ moment: Timestamp, seconds: Bool = false) -> String {
+        var whole = time_t(moment.milliseconds / 1_000)
+        var parts = tm()
+        guard localtime_r(&whole, &parts) != nil else { return moment.description }
+        func pad(_ value: CInt) -> String { value < 10 ? "0\(value)" : "\(value)" }
+        let date = "\(Int(parts.tm_year) + 1900)-\(pad(parts.tm_mon + 1))-\(pad(parts.tm_mday))"
+        let clock = "\(pad(parts.tm_hour)):\(pad(parts.tm_min))"
+        return seconds ? "\(date) \(clock):\(pad(parts.tm_sec))" : "\(date) \(clock)"
+    }
+
+    /// `3 h 5 min`: the two largest units.
+    static func span(seconds: Int) -> String {
+        switch seconds {
+        case ..<60: "\(max(0, seconds)) s"
+        case ..<3_600: "\(seconds / 60) min \(seconds % 60) s"
+        case ..<86_400: "\(seconds / 3_600) h \(seconds / 60 % 60) min"
+        default: "\(seconds / 86_400) d \(seconds / 3_600 % 24) h"
+        }
+    }
+
+    static func bytes(_ count: Int64) -> String {
+        var value = Double(count)
+        for unit in ["B", "KiB", "MiB", "GiB"] {
+            if value < 1_024 { return unit == "B" ? "\(count) B" : "\((value * 10).rounded() / 10) \(unit)" }
+            value /= 1_024
+        }
+        return "\((value * 10).rounded() / 10) TiB"
+    }
+
+    static func count(_ number: Int, _ singular: String, _ plural: String) -> String {
+        "\(number) \(number == 1 ? singular : plural)"
+    }
+
+    /// `5E3C 1234 …`: groups of four, to be read aloud.
+    static func fingerprint(_ digits: String) -> String {
+        var groups: [Substring] = []
+        var rest = digits[...]
+        while !rest.isEmpty {
+            groups.append(rest.prefix(4))
+            rest = rest.dropFirst(4)
+        }
+        return groups.joined(separator: " ")
+    }
+
+    /// The first 8 digits of a UUID.
+    static func short(_ uuid: String) -> String { String(uuid.prefix(8)) }
+}

@@ -1,0 +1,69 @@
+import Glibc
+import HexlistAPI
+import HexlistModel
+
+/// Standard output of one command: JSON for scripts or text for people, collected and written in large pieces.
+final class Output {
+    let json: Bool
+    let terminal = Terminal(descriptor: STDOUT_FILENO)
+    private var pending: [UInt8] = []
+
+    init(json: Bool) { self.json = json }
+
+    /// One object on a line of its own.
+    func object(_ value: some JSONEncodable) throws {
+        pending += value.jsonBytes
+        try lineEnd()
+    }
+
+    /// - Parameter text: clean already where it holds text of a peer.
+    func line(_ text: String = "") throws {
+        pending += Array(text.utf8)
+        try lineEnd()
+    }
+
+    func table(_ table: Table) throws {
+        for line in table.lines(terminal) { try self.line(line) }
+    }
+
+    func bytes(_ bytes: [UInt8]) throws {
+        pending += bytes
+        if pending.count >= 1 << 16 { try flush() }
+    }
+
+    /// Writes what was collected. A reader that went away (`| head`) ends the command without a word.
+    func flush() throws {
+        var rest = pending[...]
+        while !rest.isEmpty {
+            let written = rest.withUnsafeBytes { write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+            if written < 0 {
+                if errno == EINTR { continue }
+                guard errno != EPIPE else { throw Ending(status: .done) }
+                throw HexlistError(.internal, "Standard output cannot be written (\(String(cString: strerror(errno)))).")
+            }
+            rest = rest.dropFirst(written)
+        }
+        pending.removeAll(keepingCapacity: true)
+    }
+
+    private func lineEnd() throws { try bytes([UInt8(ascii: "\n")]) }
+}
+
+/// Errors, questions and notes for the person: never mixed into what a script reads.
+enum StandardError {
+    static func note(_ text: String) {
+        var rest = Array((text + "\n").utf8)[...]
+        while !rest.isEmpty {
+            let written = rest.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
+            guard written > 0 || errno == EINTR else { return }
+            rest = rest.dropFirst(max(0, written))
+        }
+    }
+
+    /// One or two lines: what happened, and what to try.
+    static func complain(_ error: HexlistError) {
+        let terminal = Terminal(descriptor: STDERR_FILENO)
+        note(terminal.styled("hexlist: ", .failure) + TerminalText.clean(error.message))
+        if let hint = error.hint { note(TerminalText.clean(hint)) }
+    }
+}

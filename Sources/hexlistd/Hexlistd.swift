@@ -1,0 +1,87 @@
+import ArgumentParser
+import Glibc
+import HexlistAPI
+import HexlistDaemon
+import HexlistModel
+
+@main
+struct Hexlistd: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "hexlistd",
+        abstract: "Exchange bundles of links with people on the same network.",
+        discussion: """
+            Runs in the foreground and logs to standard error. SIGTERM and SIGINT stop it cleanly, SIGHUP reads the configuration again.
+            Every key of the configuration has an environment variable, as HEXLIST_PORT or HEXLIST_LIMITS_CONNECTIONS; the command line
+            goes before the environment, and that before the file.
+            """,
+        version: ProtocolLimits.appVersion)
+
+    @Option(help: ArgumentHelp("Where the store and the identity are.", valueName: "path"))
+    var stateDir: String?
+
+    @Option(help: ArgumentHelp("The configuration file.", valueName: "path"))
+    var config: String?
+
+    @Option(help: ArgumentHelp("The socket of the local API.", valueName: "path"))
+    var socket: String?
+
+    @Option(help: ArgumentHelp("The port peers connect to; 0 lets the system choose.", valueName: "n"))
+    var port: String?
+
+    @Option(help: ArgumentHelp("The name others see.", valueName: "text"))
+    var name: String?
+
+    @Option(help: ArgumentHelp("trace, debug, info, notice, warning, error or critical.", valueName: "level"))
+    var logLevel: String?
+
+    @Option(help: ArgumentHelp("text or json.", valueName: "format"))
+    var logFormat: String?
+
+    func run() async throws {
+        let environment = Self.environment()
+        let settings = ["port": port, "name": name, "log.level": logLevel, "log.format": logFormat].compactMapValues { $0 }
+        let paths = HexlistPaths(environment: environment, stateFolder: stateDir, configurationFile: config, socket: socket)
+        try await Daemon(options: Daemon.Options(paths: paths, settings: settings, environment: environment)).run()
+    }
+
+    static func main() async {
+        do {
+            let command = try parse()
+            try await command.run()
+        } catch {
+            Glibc.exit(report(error))
+        }
+    }
+
+    /// One or two lines on standard error, and the exit code.
+    private static func report(_ error: any Error) -> Int32 {
+        if let error = error as? HexlistError {
+            complain(error)
+            return error.code == .configuration || error.code == .badRequest ? ExitStatus.usage.rawValue : ExitStatus.failed.rawValue
+        }
+        if exitCode(for: error) == .success {  // --help, --version
+            print(fullMessage(for: error))
+            return ExitStatus.done.rawValue
+        }
+        let isUsage = exitCode(for: error) == .validationFailure
+        complain(HexlistError(.badRequest, message(for: error), hint: isUsage ? "`hexlistd --help` says more." : nil))
+        return isUsage ? ExitStatus.usage.rawValue : ExitStatus.failed.rawValue
+    }
+
+    private static func complain(_ error: HexlistError) {
+        let lines = ["hexlistd: " + TerminalText.clean(error.message)] + (error.hint.map { [TerminalText.clean($0)] } ?? [])
+        let text = Array((lines.joined(separator: "\n") + "\n").utf8)
+        _ = text.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
+    }
+
+    private static func environment() -> [String: String] {
+        var variables: [String: String] = [:]
+        var entry = environ
+        while let text = entry.pointee {
+            let pair = String(cString: text).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            if pair.count == 2, let name = pair.first, let value = pair.last { variables[String(name)] = String(value) }
+            entry += 1
+        }
+        return variables
+    }
+}

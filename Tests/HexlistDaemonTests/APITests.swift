@@ -1,0 +1,203 @@
+import Glibc
+import HexlistAPI
+import HexlistClient
+import HexlistModel
+import HexlistNode
+import Testing
+
+@testable import HexlistDaemon
+
+@Suite("The local API", .timeLimit(.minutes(2)))
+struct APITests {
+    @Test("status and the own identity")
+    func status() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            let status = try await daemons[0].client.status()
+            #expect(status.name == "ada")
+            #expect(status.uuid == daemons[0].uuid)
+            #expect(status.pid == Int(getpid()))
+            #expect(status.port > 0)
+            #expect(status.outbox.count == OutboxState.allCases.count)
+            #expect(Fingerprint(status.fingerprint)?.peerID.description == status.uuid)
+        }
+    }
+
+    @Test("a stranger's hex is held; trust moves it; read, show, forward, delete")
+    func exchange() async throws {
+        try await TestDaemon.with("ada", "bob") { daemons in
+            let (ada, bob) = (daemons[0], daemons[1])
+            try await ada.awaitPeers(1)
+            try await bob.awaitPeers(1)
+            #expect(try await ada.client.peers(all: false).map(\.name) == ["bob"])
+
+            let sent = try await ada.send(["https://example.org/1"], description: "first", to: ["bob"])
+            #expect(sent.map(\.state) == [.held])
+            let held = try await bob.client.hexes(.init(location: "held"), limit: 10)
+            #expect(held.items.map(\.description) == ["first"])
+            #expect(held.items.map(\.peerUUID) == [ada.uuid])
+            #expect(held.next == nil)
+
+            #expect(try await bob.client.trust(ada.uuid, fingerprint: nil).trust == "trusted")
+            #expect(try await ada.send(["https://example.org/2"], description: "second", to: [bob.uuid]).map(\.state) == [.stored])
+            let inbox = try await bob.client.hexes(.init(), limit: 10)
+            #expect(inbox.items.map(\.description) == ["second", "first"])
+            #expect(inbox.items.map(\.unread) == [true, true])
+            #expect(try await bob.client.status().unread == 2)
+            #expect(try await bob.client.peer("ada").unread == 2)
+
+            let first = try await bob.client.hexes(.init(), limit: 1)
+            #expect(first.items.map(\.description) == ["second"])
+            let cursor: String = try #require(first.next)
+            let rest = try await bob.client.hexes(.init(), limit: 1, after: cursor)
+            #expect(rest.items.map(\.description) == ["first"])
+            #expect(rest.next == nil)
+
+            let ids = inbox.items.map(\.id)
+            #expect(try await bob.client.setUnread(false, .ids([ids[0]])).changed == 1)
+            #expect(try await bob.client.hexes(.init(unread: true), limit: 10).items.map(\.id) == [ids[1]])
+            #expect(try await bob.client.setUnread(false, .all).changed == 1)
+            #expect(try await bob.client.hex(ids[0]).links?.map(\.url) == ["https://example.org/2"])
+
+            let missing = try await #require(throws: HexlistError.self) { try await bob.client.delete([ids[0], 4_711]) }
+            #expect(missing.code == .notFound)
+            #expect(missing.message.contains("4711"))
+            #expect(try await bob.client.hexes(.init(), limit: 10).items.count == 2)
+            #expect(try await bob.client.delete(ids).changed == 2)
+            #expect(try await bob.client.hexes(.init(), limit: 10).items.isEmpty)
+        }
+    }
+
+    @Test("unknown members are shown byte for byte, and forwarded")
+    func unknownMembers() async throws {
+        try await TestDaemon.with("ada", "bob", "eve") { daemons in
+            let (ada, bob, eve) = (daemons[0], daemons[1], daemons[2])
+            for daemon in daemons { try await daemon.awaitPeers(2) }
+            _ = try await bob.client.trust(ada.uuid, fingerprint: nil)
+            _ = try await eve.client.trust(bob.uuid, fingerprint: nil)
+            let hex = #"{"description":"d","color":"c","x-tags": [1.0, "\u00e9"],"links":[{"url":"u1"},{"url":"u2","w":{"a" : 12e0}}]}"#
+            let send = HexlistClient.Send(content: .hex(Array(hex.utf8)), peers: ["bob"], timeout: 20)
+            #expect(try await ada.client.send(send).map(\.state) == [.stored])
+            let id = try #require(try await bob.client.hexes(.init(), limit: 1).items.first?.id)
+            let extra = #"{"hex":{"x-tags": [1.0, "\u00e9"]},"links":{"1":{"w":{"a" : 12e0}}}}"#
+            let shown = try await bob.client.hex(id)
+            #expect(shown.description == "d" && shown.color == "c")
+            #expect(shown.extra?.text == extra)
+
+            #expect(try await bob.client.send(.init(content: .forward(id), peers: ["eve"], timeout: 20)).map(\.state) == [.stored])
+            let there = try #require(try await eve.client.hexes(.init(), limit: 1).items.first)
+            #expect(there.peerUUID == bob.uuid)
+            #expect(there.senderUUID == ada.uuid)
+            #expect(try await eve.client.hex(there.id).extra?.text == extra)
+        }
+    }
+
+    @Test("the same key sends once; with other content it is refused")
+    func keys() async throws {
+        try await TestDaemon.with("ada", "bob") { daemons in
+            let (ada, bob) = (daemons[0], daemons[1])
+            try await ada.awaitPeers(1)
+            try await bob.awaitPeers(1)
+            _ = try await bob.client.trust(ada.uuid, fingerprint: nil)
+            let first = try await ada.send(["u"], to: ["bob"], key: "k")
+            let again = try await ada.send(["u"], to: ["bob"], key: "k")
+            #expect(first.map(\.messageID) == again.map(\.messageID))
+            #expect(again.map(\.state) == [.stored])
+            let error = try await #require(throws: HexlistError.self) { try await ada.send(["other"], to: ["bob"], key: "k") }
+            #expect(error.code == .keyConflict)
+            #expect(try await bob.client.hexes(.init(), limit: 10).items.count == 1)
+        }
+    }
+
+    @Test("peers: names, aliases, trust, and what is refused")
+    func peers() async throws {
+        try await TestDaemon.with("ada", "bob") { daemons in
+            let (ada, bob) = (daemons[0], daemons[1])
+            try await ada.awaitPeers(1)
+            #expect(try await ada.client.rename("bob", alias: "Größe/ 100%").alias == "Größe/ 100%")
+            #expect(try await ada.client.peer("Größe/ 100%").uuid == bob.uuid)
+            #expect(try await ada.client.rename(bob.uuid, alias: nil).alias == nil)
+
+            let named = try await #require(throws: HexlistError.self) { try await ada.client.trust("bob", fingerprint: nil) }
+            #expect(named.code == .badRequest)
+            let wrong = try await #require(throws: HexlistError.self) {
+                try await ada.client.trust(bob.uuid, fingerprint: String(repeating: "A", count: 64))
+            }
+            #expect(wrong.code == .badRequest)
+            #expect(try await ada.client.peer("bob").trust == "stranger")
+            let fingerprint = try #require(try await ada.client.peer("bob").fingerprint)
+            #expect(try await ada.client.trust("bob", fingerprint: fingerprint).trust == "trusted")
+            #expect(try await #require(throws: HexlistError.self) { try await ada.client.unblock("bob") }.code == .badRequest)
+            #expect(try await ada.client.untrust("bob").trust == "stranger")
+            #expect(try await ada.client.block(bob.uuid).trust == "blocked")
+            #expect(try await ada.client.unblock(bob.uuid).trust == "stranger")
+
+            for name in ["nobody", "FFFF", "\u{1B}[31m"] {
+                #expect(try await #require(throws: HexlistError.self) { try await ada.client.peer(name) }.code == .notFound)
+            }
+        }
+    }
+
+    @Test("an absent peer's row waits; it can be cancelled and shows why it waits")
+    func outbox() async throws {
+        try await TestDaemon.with("ada", "bob") { daemons in
+            let (ada, bob) = (daemons[0], daemons[1])
+            try await ada.awaitPeers(1)
+            _ = try await ada.client.trust(bob.uuid, fingerprint: nil)
+            await bob.node.stop()
+            try await ada.client.watchPeers(all: false) { !$0.isEmpty }
+            let sent = try await ada.send(["u"], to: [bob.uuid])
+            #expect(sent.map(\.state) == [.queued])
+            let rows = try await ada.client.outbox(states: [.queued], limit: 10).items
+            #expect(rows.map(\.outboxID) == sent.map(\.outboxID))
+            #expect(rows.first?.waitingFor == "peer")
+            let id = try #require(rows.first?.outboxID)
+            #expect(try await ada.client.cancel(id).state == .cancelled)
+            #expect(try await ada.client.outboxRow(id).state == .cancelled)
+            #expect(try await ada.client.outbox(states: [.queued], limit: 10).items.isEmpty)
+            #expect(try await #require(throws: HexlistError.self) { try await ada.client.outboxRow(4_711) }.code == .notFound)
+        }
+    }
+
+    @Test("events have no gaps, are followed as they come, and what is asked wrongly is refused")
+    func events() async throws {
+        try await TestDaemon.with("ada", "bob") { daemons in
+            let (ada, bob) = (daemons[0], daemons[1])
+            try await ada.awaitPeers(1)
+            try await bob.awaitPeers(1)
+            _ = try await bob.client.trust(ada.uuid, fingerprint: nil)
+            async let followed: [EventShape] = {
+                var seen: [EventShape] = []
+                try await bob.client.followEvents(since: nil) { event in
+                    seen.append(event)
+                    return seen.count(where: { $0.type == "hex.received" }) < 2
+                }
+                return seen
+            }()
+            _ = try await ada.send(["1"], to: ["bob"])
+            _ = try await ada.send(["2"], to: ["bob"])
+            let seen = try await followed
+            #expect(seen.map(\.number) == Array(Int64(1)...Int64(seen.count)))
+            #expect(seen.contains { $0.type == "peer.up" && $0.peer == ada.uuid })
+
+            let page = try await bob.client.events(since: 1, limit: 1)
+            #expect(page.items.map(\.number) == [2])
+            #expect(page.next == "2")
+            let newest = try #require(seen.last?.number)
+            #expect(try await bob.client.events(since: newest + 100, limit: 5).items.isEmpty)
+        }
+    }
+
+    @Test("without a daemon the message says what to do")
+    func unreachable() async throws {
+        try await TemporaryFolder.with { folder in
+            for path in ["\(folder.path)/control.sock", "\(folder.path)/with a space/é"] {
+                let client = HexlistClient(socketPath: path)
+                let error = try await #require(throws: HexlistError.self) { try await client.status() }
+                await client.close()
+                #expect(error.code == .daemonUnreachable)
+                #expect(error.message == "Nothing is listening on \(path).")
+                #expect(error.hint == "Start the daemon with `hexlistd`.")
+            }
+        }
+    }
+}

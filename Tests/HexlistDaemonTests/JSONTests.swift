@@ -1,0 +1,113 @@
+import HexlistAPI
+import Testing
+
+@Suite("JSON of the local API")
+struct JSONTests {
+    @Test(
+        "values are kept as they were written",
+        arguments: [
+            "0", "-0", "1.50", "1e5", "-12.5E+3", "true", "false", "null", #""""#, #""a\/b\u00e9\ud83d\ude00""#, "[]", "[ 1 ,2]", "{}",
+            #"{ "a" : [ {} ] , "a":1 }"#, "\"é😀\"",
+        ])
+    func kept(json: String) throws {
+        #expect(try JSONValue(parsing: " \n\(json)\t").text == json)
+        #expect(JSONValue(try JSONValue(parsing: json)).text == json)
+    }
+
+    @Test(
+        "what is no JSON is refused, and where",
+        arguments: [
+            ("", 0), (" ", 1), ("tru", 3), ("nul1", 3), ("01", 1), ("-", 1), ("1.", 2), (".5", 0), ("1e", 2), ("+1", 0), ("'a'", 0),
+            ("\"a", 1),
+            ("\"\u{1}\"", 1), (#""\x""#, 2), (#""\u12g4""#, 5), ("[1,]", 3), ("[1 2]", 3), ("[", 1), ("{\"a\"}", 4), ("{a:1}", 1),
+            ("{\"a\":1,}", 7),
+            ("1 2", 2), ("{} {}", 3), ("NaN", 0), ("\u{FEFF}1", 0),
+        ])
+    func refused(json: String, offset: Int) throws {
+        let fault = try #require(throws: JSONFault.self) { try JSONValue(parsing: json) }
+        #expect(fault.offset == offset, "\(fault)")
+    }
+
+    @Test(
+        "bytes that are no UTF-8 are refused",
+        arguments: [[0x22, 0xFF, 0x22], [0x22, 0xC0, 0xAF, 0x22], [0x22, 0xED, 0xA0, 0x80, 0x22]] as [[UInt8]])
+    func encoding(bytes: [UInt8]) {
+        #expect(throws: JSONFault.self) { try JSONValue(parsing: bytes) }
+    }
+
+    @Test("nesting is bounded")
+    func nesting() throws {
+        let depth = JSONValue.maximumDepth
+        #expect(throws: Never.self) { try JSONValue(parsing: String(repeating: "[", count: depth) + String(repeating: "]", count: depth)) }
+        #expect(throws: JSONFault.self) {
+            try JSONValue(parsing: String(repeating: "[", count: depth + 1) + String(repeating: "]", count: depth + 1))
+        }
+        #expect(throws: JSONFault.self) { try JSONValue(parsing: String(repeating: "{\"a\":", count: 1_000_000)) }
+    }
+
+    @Test(
+        "strings are unescaped",
+        arguments: [
+            (#""a\"\\\/\b\f\n\r\t""#, "a\"\\/\u{8}\u{C}\n\r\t"), (#""\u00e9\u4e2d""#, "é中"), (#""\ud83d\ude00!""#, "😀!"),
+            (#""\ud83d""#, "\u{FFFD}"),
+            (#""\ude00x""#, "\u{FFFD}x"), (#""\ud83d\u0041""#, "\u{FFFD}A"), (#""\ud83d\ud83d\ude00""#, "\u{FFFD}😀"), (#""\u0000""#, "\0"),
+        ])
+    func strings(json: String, text: String) throws {
+        #expect(try JSONValue(parsing: json).string?.unicodeScalars.elementsEqual(text.unicodeScalars) == true)
+    }
+
+    @Test(
+        "strings are written with the escapes JSON demands and no others",
+        arguments: [
+            ("a/b", #""a/b""#), ("\"\\\n\r\t", #""\"\\\n\r\t""#), ("\u{0}\u{1F}\u{7F}", #""\u0000\u001f\u007f""#),
+            ("é😀\u{2028}", "\"é😀\u{2028}\""),
+        ])
+    func written(text: String, json: String) throws {
+        #expect(text.jsonText == json)
+        #expect(try JSONValue(parsing: json).string?.unicodeScalars.elementsEqual(text.unicodeScalars) == true)
+    }
+
+    @Test(
+        "numbers are read exactly or not at all",
+        arguments: [
+            ("7", 7), ("-7", -7), ("9223372036854775807", Int64.max), ("9223372036854775808", nil), ("7.0", nil), ("1e2", nil),
+            ("\"7\"", nil), ("true", nil),
+        ] as [(String, Int64?)])
+    func integers(json: String, number: Int64?) throws {
+        #expect(try JSONValue(parsing: json).integer == number)
+    }
+
+    @Test("member names compare as bytes, and the last of two counts")
+    func members() throws {
+        let object = try JSONObject(JSONValue(parsing: #"{"e\u0301":1,"é":2,"a":3,"a":4}"#))
+        #expect(object["é"]?.integer == 2)
+        #expect(object["e\u{301}"]?.integer == 1)
+        #expect(object["a"]?.integer == 4)
+        #expect(object.names.count == 4)
+    }
+
+    @Test(
+        "times",
+        arguments: [
+            (0, "1970-01-01T00:00:00.000Z"), (-1, "1969-12-31T23:59:59.999Z"), (951_782_400_000, "2000-02-29T00:00:00.000Z"),
+            (1_933_135_628_009, "2031-04-05T06:07:08.009Z"), (253_402_300_799_999, "9999-12-31T23:59:59.999Z"),
+            (-62_167_219_200_000, "0000-01-01T00:00:00.000Z"), (4_107_542_399_999, "2100-02-28T23:59:59.999Z"),
+            (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
+        ] as [(Int64, String)])
+    func times(milliseconds: Int64, text: String) {
+        #expect(Timestamp(milliseconds: milliseconds).description == text)
+        #expect(Timestamp(text)?.milliseconds == milliseconds)
+    }
+
+    @Test("a time far outside is shown as the nearest one inside; what is no time is refused")
+    func oddTimes() {
+        #expect(Timestamp(milliseconds: .max).description == "9999-12-31T23:59:59.999Z")
+        #expect(Timestamp(milliseconds: .min).description == "0000-01-01T00:00:00.000Z")
+        for text in [
+            "", "2031-04-05", "2031-13-05T06:07:08.009Z", "2031-04-05T24:07:08.009Z", "2031-04-05T06:07:08.009+",
+            "2031-04-05 06:07:08.009Z",
+        ] {
+            #expect(Timestamp(text) == nil)
+        }
+    }
+}

@@ -1,0 +1,133 @@
+import HexlistAPI
+import HexlistModel
+import NIOCore
+import NIOPosix
+import Testing
+
+@testable import HexlistDaemon
+
+/// What a caller meets that is not our client: `curl --unix-socket`, a script, a mistake.
+@Suite("The local API by hand", .timeLimit(.minutes(2)))
+struct RawAPITests {
+    private struct Reply {
+        var status: Int
+        var head: String
+        var body: String
+    }
+
+    /// One request on a connection of its own, read until the daemon closes it.
+    private func ask(_ daemon: TestDaemon, _ text: String) async throws -> Reply {
+        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .connect(unixDomainSocketPath: daemon.socket) { channel in
+                channel.eventLoop.makeCompletedFuture { try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel) }
+            }
+        let bytes = try await channel.executeThenClose { inbound, outbound in
+            try await outbound.write(ByteBuffer(string: text))
+            var reply = ByteBuffer()
+            for try await part in inbound { reply.writeImmutableBuffer(part) }
+            return String(buffer: reply)
+        }
+        let parts = bytes.split(separator: "\r\n\r\n", maxSplits: 1, omittingEmptySubsequences: false)
+        let status = bytes.dropFirst("HTTP/1.1 ".count).prefix(3)
+        return Reply(status: Int(status) ?? 0, head: String(parts.first ?? ""), body: parts.count == 2 ? String(parts[1]) : "")
+    }
+
+    private func request(_ line: String, headers: String = "", body: String = "") -> String {
+        "\(line) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: \(body.utf8.count)\r\n\(headers)\r\n\(body)"
+    }
+
+    @Test("replies are JSON and carry the version")
+    func version() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            let status = try await ask(daemons[0], request("GET /v1/status"))
+            #expect(status.status == 200)
+            #expect(status.head.lowercased().contains("hexlist-version: 1 \(ProtocolLimits.appVersion)"))
+            #expect(status.head.lowercased().contains("content-type: application/json"))
+            #expect(status.body.hasPrefix(#"{"version":"#))
+            #expect(try await ask(daemons[0], request("GET /healthz")).body == "ok\n")
+            let peers = try await ask(daemons[0], request("GET /v1/peers?all=true"))
+            #expect(peers.body.hasSuffix(#","next":null}"#))
+        }
+    }
+
+    @Test("mistakes are answered in the one shape of errors, with the fitting status")
+    func mistakes() async throws {
+        let long = String(repeating: "x", count: LocalAPI.bodyBytes + 1)
+        let table: [(line: String, headers: String, body: String, status: Int, code: String, word: String)] = [
+            ("GET /v1/nothing", "", "", 404, "notFound", "GET /v1/nothing"),
+            ("GET /", "", "", 404, "notFound", "GET /"),
+            ("POST /v1/status", "", "", 404, "notFound", "POST"),
+            ("GET /v1/status?verbose=1", "", "", 400, "badRequest", "verbose"),
+            ("GET /v1/hexes?limt=3", "", "", 400, "badRequest", "limt"),
+            ("GET /v1/hexes?limit=0", "", "", 400, "badRequest", "limit"),
+            ("GET /v1/hexes?limit=1&limit=2", "", "", 400, "badRequest", "twice"),
+            ("GET /v1/hexes?location=attic", "", "", 400, "badRequest", "attic"),
+            ("GET /v1/hexes?unread=maybe", "", "", 400, "badRequest", "maybe"),
+            ("GET /v1/hexes?after=x", "", "", 400, "badRequest", "after"),
+            ("GET /v1/hexes?from=nobody", "", "", 404, "notFound", "nobody"),
+            ("GET /v1/hexes?from=%zz", "", "", 400, "badRequest", "percent"),
+            ("GET /v1/hexes/99", "", "", 404, "notFound", "99"),
+            ("GET /v1/hexes/-1", "", "", 400, "badRequest", "-1"),
+            ("GET /v1/hexes/99999999999999999999", "", "", 400, "badRequest", "99999999999999999999"),
+            ("PATCH /v1/hexes/1", "", #"{"unread":1}"#, 400, "badRequest", "unread"),
+            ("PATCH /v1/hexes", "", #"{"unread":false}"#, 400, "badRequest", "ids"),
+            ("PATCH /v1/hexes", "", #"{"ids":[1],"all":true,"unread":false}"#, 400, "badRequest", "all"),
+            ("POST /v1/hexes/accept", "", "", 400, "badRequest", "no body"),
+            ("POST /v1/hexes/accept", "", "{", 400, "badRequest", "byte"),
+            ("POST /v1/hexes/accept", "", #"{"ids":[7]}"#, 404, "notFound", "7"),
+            ("GET /v1/peers/%ff", "", "", 400, "badRequest", "UTF-8"),
+            ("GET /v1/peers/nobody", "", "", 404, "notFound", "nobody"),
+            ("POST /v1/peers/nobody/befriend", "", "", 404, "notFound", "befriend"),
+            ("POST /v1/sends?to=nobody", "", #"{"links":["u"]}"#, 404, "notFound", "nobody"),
+            ("POST /v1/sends", "", #"{"links":["u"]}"#, 400, "badRequest", "peer"),
+            ("POST /v1/sends?to=x", "", "", 400, "badRequest", "no hex"),
+            ("POST /v1/sends?to=x", "", "not json", 400, "badRequest", "malformed"),
+            ("POST /v1/sends?to=x&wait=forever", "", "{}", 400, "badRequest", "forever"),
+            ("POST /v1/sends?to=x&timeout=-1", "", "{}", 400, "badRequest", "timeout"),
+            ("POST /v1/sends?to=x", "", long, 400, "badRequest", "longer"),
+            ("POST /v1/sends?to=x", "Content-Type: application/x-ndjson\r\n", "{}", 501, "notSupported", "stream"),
+            ("GET /v1/events?since=-1", "", "", 400, "badRequest", "since"),
+            ("GET /v1/outbox?state=lost", "", "", 400, "badRequest", "lost"),
+            ("POST /v1/outbox/7/retry", "", "", 404, "notFound", "7"),
+            ("POST /v1/outbox/7/cancel", "", "", 404, "notFound", "7"),
+        ]
+        try await TestDaemon.with("ada") { daemons in
+            for row in table {
+                let reply = try await ask(daemons[0], request(row.line, headers: row.headers, body: row.body))
+                #expect(reply.status == row.status, "\(row.line): \(reply)")
+                let error = try ErrorShape(jsonBytes: Array(reply.body.utf8))
+                #expect(error.code == row.code, "\(row.line): \(error)")
+                #expect(error.message.contains(row.word), "\(row.line): \(error)")
+            }
+        }
+    }
+
+    @Test("headers are bounded; a connection that breaks the bounds costs nobody else anything")
+    func bounds() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            let many = (0..<100).map { "X-\($0): 1\r\n" }.joined()
+            let long = "X-Long: \(String(repeating: "a", count: 20_000))\r\n"
+            for headers in [many, long] {
+                let reply = try await ask(daemons[0], request("GET /v1/status", headers: headers))
+                #expect((400..<500).contains(reply.status), "\(reply)")
+            }
+            for garbage in ["\u{16}\u{3}\u{1}", "GET\r\n\r\n", "\0\0\0\u{5}{}{}{"] {
+                _ = try await ask(daemons[0], garbage + "\r\n\r\n")
+            }
+            #expect(try await ask(daemons[0], request("GET /v1/status")).status == 200)
+        }
+    }
+
+    @Test("an event stream tells what there is, and ends with the daemon")
+    func stream() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            async let reply = ask(daemons[0], request("GET /v1/peers", headers: "Accept: text/event-stream\r\n"))
+            try await daemons[0].awaitPeers(0)
+            await daemons[0].node.stop()
+            let text = try await reply
+            #expect(text.status == 200)
+            #expect(text.head.lowercased().contains("content-type: text/event-stream"))
+            #expect(text.body.contains("event: peers\ndata: {\"items\":[],\"next\":null}\n\n"))
+        }
+    }
+}

@@ -1,0 +1,127 @@
+import HexlistAPI
+import HexlistModel
+import Testing
+
+/// The shapes are a contract: scripts read these bytes.
+@Suite("Shapes of the local API")
+struct ShapeTests {
+    private static let uuid = "5E3C1234-0000-8000-8000-00000000000A"
+    private static let moment = Timestamp(milliseconds: 1_933_135_628_009)
+
+    private func check<Shape: JSONShape & Equatable>(_ shape: Shape, _ json: String) throws {
+        #expect(shape.jsonText == json)
+        #expect(try Shape(jsonBytes: Array(json.utf8)) == shape)
+    }
+
+    @Test func peer() throws {
+        try check(
+            PeerShape(uuid: Self.uuid, name: "Ada", state: .verified, trust: "stranger"),
+            #"{"uuid":"5E3C1234-0000-8000-8000-00000000000A","name":"Ada","state":"verified","trust":"stranger","endpoints":[],"unread":0}"#
+        )
+        try check(
+            PeerShape(
+                uuid: nil, name: "x", alias: "y", state: .ghost, reason: "invalid", why: "no id", trust: "blocked", fingerprint: "AB",
+                version: "1.0.0", boot: "0123456789abcdef",
+                endpoints: [
+                    EndpointShape(host: "fe80::1%eth0", port: 24_391, interface: "eth0", via: "mdns", lastOK: Self.moment),
+                    EndpointShape(host: "10.0.0.1", port: 1, via: "static"),
+                ], lastSeen: Self.moment, unread: 3),
+            #"{"name":"x","alias":"y","state":"ghost","reason":"invalid","why":"no id","trust":"blocked","fingerprint":"AB","version":"1.0.0","#
+                + #""boot":"0123456789abcdef","endpoints":[{"host":"fe80::1%eth0","port":24391,"interface":"eth0","via":"mdns","#
+                + #""lastOK":"2031-04-05T06:07:08.009Z"},{"host":"10.0.0.1","port":1,"via":"static"}],"#
+                + #""lastSeen":"2031-04-05T06:07:08.009Z","unread":3}"#)
+    }
+
+    @Test func hex() throws {
+        var hex = HexShape(
+            id: 7, location: "inbox", senderUUID: Self.uuid, senderName: "Ada", peerUUID: Self.uuid, description: "a/b \"c\"\n",
+            color: "red",
+            linkCount: 1, unread: true, receivedAt: Self.moment, messageID: Self.uuid)
+        let head =
+            #"{"id":7,"location":"inbox","senderUUID":"\#(Self.uuid)","senderName":"Ada","peerUUID":"\#(Self.uuid)","#
+            + #""description":"a/b \"c\"\n","color":"red","linkCount":1,"unread":true,"receivedAt":"2031-04-05T06:07:08.009Z","#
+            + #""messageID":"\#(Self.uuid)""#
+        try check(hex, head + "}")
+        hex.links = [LinkShape(url: "https://example.org/a?b=c", linkDescription: "é", service: "Dropbox")]
+        hex.extra = try JSONValue(parsing: #"{"hex":{"tags": [1.0, "\u00e9"],"tags":{}},"links":{"0":{"w":12e0}}}"#)
+        try check(
+            hex,
+            head + #","links":[{"url":"https://example.org/a?b=c","linkDescription":"é","service":"Dropbox"}],"#
+                + #""extra":{"hex":{"tags": [1.0, "\u00e9"],"tags":{}},"links":{"0":{"w":12e0}}}}"#)
+    }
+
+    @Test func send() throws {
+        try check(
+            SendShape(outboxID: 4, messageID: Self.uuid, peer: Self.uuid, state: .rejected, code: "blocked", message: "no"),
+            #"{"outboxID":4,"messageID":"\#(Self.uuid)","peer":"\#(Self.uuid)","state":"rejected","code":"blocked","message":"no"}"#)
+    }
+
+    @Test func outbox() throws {
+        try check(
+            OutboxShape(
+                outboxID: 4, messageID: Self.uuid, peer: Self.uuid, state: .queued, attempts: 2, waitingFor: "peer",
+                nextAttemptAt: Self.moment,
+                lastError: "gone", createdAt: Self.moment, bytes: 99),
+            #"{"outboxID":4,"messageID":"\#(Self.uuid)","peer":"\#(Self.uuid)","state":"queued","attempts":2,"waitingFor":"peer","#
+                + #""nextAttemptAt":"2031-04-05T06:07:08.009Z","lastError":"gone","createdAt":"2031-04-05T06:07:08.009Z","bytes":99}"#)
+    }
+
+    @Test func event() throws {
+        try check(
+            EventShape(
+                number: 12, at: Self.moment, type: "hex.received", peer: Self.uuid, hex: 7, data: try JSONValue(parsing: #"{"a": 1}"#)),
+            #"{"number":12,"at":"2031-04-05T06:07:08.009Z","type":"hex.received","peer":"\#(Self.uuid)","hex":7,"data":{"a": 1}}"#)
+    }
+
+    @Test func status() throws {
+        var outbox: [OutboxState: Int] = [:]
+        for state in OutboxState.allCases { outbox[state] = state == .queued ? 2 : 0 }
+        try check(
+            StatusShape(
+                version: "1.0.0", uuid: Self.uuid, name: "Ada", fingerprint: "AB", pid: 1, port: 2, uptimeSeconds: 3,
+                avahi: AvahiShape(state: "unavailable", message: "start it"), peers: 4, ghosts: 5, unread: 6, held: 7, outbox: outbox,
+                storeBytes: 8, stateFolder: "/s"),
+            #"{"version":"1.0.0","uuid":"\#(Self.uuid)","name":"Ada","fingerprint":"AB","pid":1,"port":2,"uptimeSeconds":3,"#
+                + #""avahi":{"state":"unavailable","message":"start it"},"peers":4,"ghosts":5,"unread":6,"held":7,"outbox":{"queued":2,"#
+                + #""sending":0,"stored":0,"held":0,"rejected":0,"expired":0,"cancelled":0,"failed":0},"storeBytes":8,"stateFolder":"/s"}"#)
+    }
+
+    @Test func pagesAndErrors() throws {
+        try check(Page(items: [HexIDs(ids: [1, 2])]), #"{"items":[{"ids":[1,2]}],"next":null}"#)
+        try check(Page(items: [HexIDs](), next: "9"), #"{"items":[],"next":"9"}"#)
+        try check(ErrorShape(code: "notFound", message: "m", hint: "h"), #"{"error":{"code":"notFound","message":"m","hint":"h"}}"#)
+        try check(ErrorShape(code: "internal", message: "m"), #"{"error":{"code":"internal","message":"m"}}"#)
+        #expect(ErrorShape(code: "ofTheFuture", message: "m").hexlistError == HexlistError(.internal, "m"))
+        let error = HexlistError(.gone, "m", hint: "h")
+        #expect(ErrorShape(error).hexlistError == error)
+    }
+
+    @Test func requests() throws {
+        try check(PeerPatch(alias: nil), #"{"alias":null}"#)
+        try check(PeerPatch(alias: "a"), #"{"alias":"a"}"#)
+        try check(TrustRequest(fingerprint: "AB"), #"{"fingerprint":"AB"}"#)
+        try check(HexPatch(hexes: .ids([3]), unread: false), #"{"ids":[3],"unread":false}"#)
+        try check(HexPatch(hexes: .all, unread: false), #"{"all":true,"unread":false}"#)
+        try check(HexPatch(unread: true), #"{"unread":true}"#)
+    }
+
+    @Test(
+        "what a shape does not know is a newer daemon's; what it misses is an error",
+        arguments: [
+            (#"{"changed":1,"more":{"a":[]}}"#, true), (#"{"changed":"1"}"#, false), (#"{"changed":1.5}"#, false), (#"{}"#, false),
+            (#"[]"#, false),
+            (#"{"changed":null}"#, false), (#"{"changed":2,"changed":1}"#, true), (#"{"changed":99999999999999999999}"#, false),
+        ])
+    func tolerance(json: String, isRead: Bool) {
+        #expect((try? ChangedShape(jsonBytes: Array(json.utf8))) == (isRead ? ChangedShape(changed: 1) : nil))
+    }
+
+    @Test(
+        "a member of a request that is not known is a mistake of the caller",
+        arguments: [
+            #"{"alias":"a","trust":1}"#, #"{"Alias":"a"}"#, #"{}"#,
+        ])
+    func strictness(json: String) {
+        #expect(throws: JSONFault.self) { try PeerPatch(jsonBytes: Array(json.utf8)) }
+    }
+}

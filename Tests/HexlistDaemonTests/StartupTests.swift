@@ -1,0 +1,152 @@
+import Glibc
+import HexlistAPI
+import HexlistModel
+import HexlistStore
+import HexlistTransport
+import Testing
+
+@testable import HexlistDaemon
+
+@Suite("Starting")
+struct StartupTests {
+    @Test("the state folder is made with those above it, for this user alone, and locked")
+    func stateFolder() async throws {
+        try await TemporaryFolder.with { folder in
+            let path = "\(folder.path)/a/b/state"
+            let state = try StateFolder(path: path)
+            #expect(TemporaryFolder.mode(path) == 0o700)
+            #expect(TemporaryFolder.mode("\(folder.path)/a") == 0o700)
+            #expect(TemporaryFolder.mode("\(path)/hexlistd.lock") == 0o600)
+
+            let error = try #require(throws: HexlistError.self) { try StateFolder(path: path) }
+            #expect(error.code == .alreadyRunning)
+            #expect(error.message.contains("pid \(getpid())"))
+            #expect(error.message.contains(path))
+            withExtendedLifetime(state) {}
+        }
+    }
+
+    @Test("a lock ends with its holder")
+    func lock() async throws {
+        try await TemporaryFolder.with { folder in
+            for _ in 0..<2 { _ = try StateFolder(path: folder.path) }
+        }
+    }
+
+    @Test("a folder others may look into is closed to them")
+    func openFolder() async throws {
+        try await TemporaryFolder.with { folder in
+            chmod(folder.path, 0o755)
+            _ = try StateFolder(path: folder.path)
+            #expect(TemporaryFolder.mode(folder.path) == 0o700)
+        }
+    }
+
+    @Test("what cannot be a state folder is named, and so is what to do", arguments: ["file", "file/state"])
+    func badStateFolder(name: String) async throws {
+        try await TemporaryFolder.with { folder in
+            try folder.write("x", to: "file")
+            let error = try #require(throws: HexlistError.self) { try StateFolder(path: "\(folder.path)/\(name)") }
+            #expect(error.code == .stateFolder)
+            #expect(error.message.contains("\(folder.path)/\(name)"))
+            #expect(error.hint?.contains("--state-dir") == true)
+        }
+    }
+
+    @Test("another user's folder is refused", .enabled(if: geteuid() == 0, "only root can give a folder away"))
+    func foreignFolder() async throws {
+        try await TemporaryFolder.with { folder in
+            chown(folder.path, 4_711, 4_711)
+            let error = try #require(throws: HexlistError.self) { try StateFolder(path: folder.path) }
+            #expect(error.message.contains("4711"))
+        }
+    }
+
+    @Test("a socket left over is replaced, one that answers is not")
+    func socketInUse() async throws {
+        try await TemporaryFolder.with { folder in
+            let path = "\(folder.path)/control.sock"
+            let listener = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0)
+            #expect(UnixAddress.with(path) { bind(listener, $0, $1) } == 0)
+            #expect(listen(listener, 1) == 0)
+            let error = try #require(throws: HexlistError.self) { try ControlSocket(path: path, isNamed: true) }
+            #expect(error.code == .alreadyRunning)
+            #expect(error.message.contains(path))
+
+            close(listener)
+            #expect(throws: Never.self) { try ControlSocket(path: path, isNamed: true) }
+            #expect(TemporaryFolder.mode(path) != nil)  // whoever binds removes it
+        }
+    }
+
+    @Test("of two daemons that look at once only one goes on")
+    func socketLock() async throws {
+        try await TemporaryFolder.with { folder in
+            let path = "\(folder.path)/new/control.sock"
+            let first = try ControlSocket(path: path, isNamed: false)
+            #expect(TemporaryFolder.mode("\(folder.path)/new") == 0o700)
+            #expect(throws: HexlistError.self) { try ControlSocket(path: path, isNamed: false) }
+            withExtendedLifetime(first) {}
+        }
+    }
+
+    @Test("a place that cannot hold a socket is refused")
+    func badSocket() async throws {
+        try await TemporaryFolder.with { folder in
+            try folder.write("keep me", to: "file")
+            let long = "\(folder.path)/\(String(repeating: "x", count: 108))"
+            for (path, code) in [
+                ("\(folder.path)/file", HexlistError.Code.configuration), ("\(folder.path)/file/control.sock", .stateFolder),
+                (long, .configuration),
+            ] {
+                let error = try #require(throws: HexlistError.self) { try ControlSocket(path: path, isNamed: true) }
+                #expect(error.code == code)
+                #expect(error.hint?.contains("--socket") == true)
+            }
+            #expect(TemporaryFolder.mode("\(folder.path)/file") != nil)
+
+            mkdir("\(folder.path)/shared", 0o777)
+            chmod("\(folder.path)/shared", 0o777)
+            #expect(throws: HexlistError.self) { try ControlSocket(path: "\(folder.path)/shared/control.sock", isNamed: true) }
+            chmod("\(folder.path)/shared", 0o1777)
+            #expect(throws: Never.self) { try ControlSocket(path: "\(folder.path)/shared/control.sock", isNamed: true) }
+        }
+    }
+
+    @Test("an identity is made once; while others are trusted a missing one is an error")
+    func identity() async throws {
+        try await TemporaryFolder.with { folder in
+            let store = try HexStore(path: "\(folder.path)/hexlist.sqlite")
+            defer { try? store.close() }
+            let first = try OwnIdentity.open(folder: folder.path, store: store)
+            #expect(try OwnIdentity.open(folder: folder.path, store: store).fingerprint == first.fingerprint)
+
+            let other = try Identity.ephemeral()
+            try store.writeSync { writer in
+                _ = try writer.setTrust(other.peerID, .trusted, fingerprint: other.fingerprint, name: "other", at: 0)
+            }
+            unlink("\(folder.path)/\(Identity.fileName)")
+            let error = try #require(throws: HexlistError.self) { try OwnIdentity.open(folder: folder.path, store: store) }
+            #expect(error.code == .identity)
+            #expect(error.message.contains("\(folder.path)/\(Identity.fileName)"))
+            #expect(TemporaryFolder.mode("\(folder.path)/\(Identity.fileName)") == nil)
+        }
+    }
+
+    @Test("systemd is told, by path and in the abstract space; nobody is told without it")
+    func systemd() async throws {
+        try await TemporaryFolder.with { folder in
+            for path in ["\(folder.path)/notify", "@hexlist-test-\(getpid())"] {
+                let receiver = socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue) | CInt(SOCK_NONBLOCK.rawValue), 0)
+                defer { close(receiver) }
+                #expect(UnixAddress.with(path) { bind(receiver, $0, $1) } == 0)
+                SystemdNotifier(environment: ["NOTIFY_SOCKET": path]).tell(.ready)
+                var buffer = [UInt8](repeating: 0, count: 64)
+                let count = buffer.withUnsafeMutableBytes { recv(receiver, $0.baseAddress, $0.count, 0) }
+                #expect(String(decoding: buffer.prefix(max(0, count)), as: UTF8.self) == "READY=1")
+            }
+            SystemdNotifier(environment: [:]).tell(.ready)
+            SystemdNotifier(environment: ["NOTIFY_SOCKET": "\(folder.path)/gone"]).tell(.stopping)
+        }
+    }
+}

@@ -1,0 +1,40 @@
+import Glibc
+import Testing
+
+/// A folder of its own for one test, removed afterwards.
+struct TemporaryFolder {
+    let path: String
+
+    /// Short: a socket's path has 107 bytes.
+    static func with<Result>(_ body: (TemporaryFolder) async throws -> Result) async throws -> Result {
+        var template = Array("/tmp/hexapi.XXXXXX".utf8CString)
+        let path = try #require(mkdtemp(&template).map { String(cString: $0) })
+        defer { removeTree(path) }
+        return try await body(TemporaryFolder(path: path))
+    }
+
+    func write(_ text: String, to name: String) throws {
+        let descriptor = open("\(path)/\(name)", O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+        defer { close(descriptor) }
+        let bytes = Array(text.utf8)
+        try #require(bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) } == bytes.count)
+    }
+
+    static func mode(_ path: String) -> mode_t? {
+        var status = stat()
+        return lstat(path, &status) == 0 ? status.st_mode & 0o7777 : nil
+    }
+
+    private static func removeTree(_ path: String) {
+        if let folder = opendir(path) {
+            while let entry = readdir(folder) {
+                let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                    pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+                }
+                if name != ".", name != ".." { removeTree("\(path)/\(name)") }
+            }
+            closedir(folder)
+        }
+        remove(path)
+    }
+}

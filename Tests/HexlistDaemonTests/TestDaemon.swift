@@ -1,0 +1,97 @@
+import HexlistAPI
+import HexlistClient
+import HexlistDiscovery
+import HexlistModel
+import HexlistNode
+import HexlistStore
+import HexlistTransport
+import Logging
+import NIOPosix
+import ServiceLifecycle
+
+@testable import HexlistDaemon
+
+/// A daemon's parts in this process: a real node on loopback TLS, a real store, the real API on a real socket.
+struct TestDaemon {
+    let node: Node
+    let client: HexlistClient
+    let socket: String
+
+    /// Runs `body` with as many daemons as names, which find each other by an in-memory discovery.
+    static func with(_ names: String..., settings: Settings.API = .init(), _ body: ([TestDaemon]) async throws -> Void) async throws {
+        let link = InMemoryLink()
+        try await start(names[...], link, settings, [], body)
+    }
+
+    private static func start(
+        _ names: ArraySlice<String>, _ link: InMemoryLink, _ settings: Settings.API, _ started: [TestDaemon],
+        _ body: ([TestDaemon]) async throws -> Void
+    ) async throws {
+        guard let name = names.first else { return try await body(started) }
+        try await TemporaryFolder.with { folder in
+            let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+            let store = try HexStore(path: "\(folder.path)/hexlist.sqlite")
+            var configuration = NodeConfiguration(name: name)
+            configuration.listen = ["127.0.0.1"]
+            configuration.port = 0
+            var logger = Logger(label: name)
+            logger.logLevel = .critical
+            let node = try Node(
+                configuration: configuration, identity: try Identity.ephemeral(), store: store, discovery: InMemoryDiscovery(link: link),
+                eventLoop: group.next(), logger: logger)
+            try await node.start()
+            let socket = "\(folder.path)/control.sock"
+            let api = APIContext(node: node, stateFolder: folder.path, startedAt: .now, eventLoop: group.next(), logger: logger)
+            let (running, isRunning) = AsyncStream.makeStream(of: Void.self)
+            let application = LocalServer.application(api: api, settings: settings, socket: socket, group: group) { isRunning.finish() }
+            let services = ServiceGroup(configuration: .init(services: [application], logger: logger))
+            let client = HexlistClient(socketPath: socket)
+            try await withThrowingTaskGroup(of: Void.self) { tasks in
+                tasks.addTask { try await services.run() }
+                for await _ in running {}
+                let daemon = TestDaemon(node: node, client: client, socket: socket)
+                let result: Result<Void, any Error>
+                do {
+                    try await start(names.dropFirst(), link, settings, started + [daemon], body)
+                    result = .success(())
+                } catch {
+                    result = .failure(error)
+                }
+                await client.close()
+                await services.triggerGracefulShutdown()
+                await node.stop()
+                try await tasks.waitForAll()
+                try store.close()
+                try await group.shutdownGracefully()
+                try result.get()
+            }
+        }
+    }
+
+    var uuid: String { node.id.description }
+
+    /// Waits until this one sees as many peers.
+    func awaitPeers(_ count: Int) async throws {
+        try await client.watchPeers(all: false) { $0.count < count }
+    }
+
+    func send(_ links: [String], description: String = "d", to peers: [String], wait: SendWait = .stored, key: String? = nil) async throws
+        -> [SendShape]
+    {
+        let hex = TestHex(description: description, links: links)
+        return try await client.send(
+            HexlistClient.Send(content: .hex(hex.jsonBytes), peers: peers, wait: wait, timeout: 20, key: key))
+    }
+}
+
+private struct TestHex: JSONEncodable {
+    var description: String
+    var links: [String]
+
+    func write(to json: inout JSONWriter) {
+        json.object {
+            $0.member("hexDescription", description)
+            $0.member("links", links)
+        }
+    }
+}
