@@ -4,7 +4,7 @@ import Testing
 /// Each kind of wrong input gives a message that says what to do and the exit code scripts rely on, and loses nothing.
 /// On loopback, with no namespaces.
 @Suite(
-    "Wrong input", .serialized, .timeLimit(.minutes(2)),
+    "Wrong input", .serialized, .timeLimit(.minutes(5)),
     .enabled(if: Checkout.hasPrograms, "needs hexlistd and hexlist: build first"))
 struct WrongInput {
     @Test(

@@ -60,11 +60,4 @@ struct Announcement: Sendable {
         await browser.stop()
         return all
     }
-
-    /// The boot number a daemon announces on its own host.
-    static func boot(of uuid: String, on host: String, of lab: Lab) async throws -> String {
-        let own = try await `await`(1, on: host, of: lab) { $0.txt["id"] == uuid && $0.txt["boot"] != nil }
-        guard let boot = own.first?.txt["boot"] else { throw Command.Failure("no boot number is announced") }
-        return boot
-    }
 }

@@ -23,7 +23,7 @@ enum Command {
     ///   - seconds: after which it is ended; the status is 124 then.
     ///   - environment: on top of this process's own.
     static func run(
-        _ arguments: [String], input: [UInt8] = [], environment: [String: String] = [:], seconds: Int = 60
+        _ arguments: [String], input: [UInt8] = [], environment: [String: String] = [:], seconds: Int = 120
     ) async throws -> Output {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
@@ -68,7 +68,7 @@ final class RunningCommand: Sendable {
     private let command: String
 
     /// - Parameter seconds: after which it is ended, and a wait for a line fails.
-    init(_ arguments: [String], environment: [String: String] = [:], seconds: Int = 60) throws {
+    init(_ arguments: [String], environment: [String: String] = [:], seconds: Int = 120) throws {
         command = arguments.joined(separator: " ")
         let process = Process()
         Command.limit(process, to: arguments, environment, seconds)

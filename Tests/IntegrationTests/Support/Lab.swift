@@ -46,7 +46,7 @@ struct Lab: Sendable {
     /// - Parameter expecting: the exit status; `nil` takes any.
     @discardableResult
     func run(
-        _ arguments: [String], input: [UInt8] = [], expecting: Int32? = 0, seconds: Int = 60
+        _ arguments: [String], input: [UInt8] = [], expecting: Int32? = 0, seconds: Int = 120
     ) async throws -> Command.Output {
         let output = try await Command.run([Self.script] + arguments, input: input, environment: environment, seconds: seconds)
         if let expecting, output.status != expecting { throw Command.Failure("not status \(expecting): \(output)") }

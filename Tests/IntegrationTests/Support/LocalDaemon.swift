@@ -33,7 +33,7 @@ struct LocalDaemon: Sendable {
     }
 
     /// Runs hexlistd to its end, for what it refuses to start with.
-    func refused(_ arguments: String..., seconds: Int = 30) async throws -> Command.Output {
+    func refused(_ arguments: String..., seconds: Int = 60) async throws -> Command.Output {
         try await Command.run([Checkout.hexlistd, "--port", "0"] + arguments, environment: environment, seconds: seconds)
     }
 
