@@ -56,14 +56,13 @@ import Testing
         let peer = try await Endpoint()
         let other = try await Endpoint()
         let silent = try await RawPeer.serve()
-        let begin = ContinuousClock.now
         let report = try await report(peer, [target(silent.port), other.target], expecting: other.identity.peerID)
         #expect(report.connection?.target == other.target)
         #expect(report.connection?.peerFingerprint == other.identity.fingerprint)
+        // The silent one had not even timed out.
         #expect(report.failures.isEmpty)
-        #expect(begin.duration(to: .now) < .milliseconds(2_000))
         // Nothing but a ClientHello reached it.
-        let bytes = await silent.accepted.next().bytes()
+        let bytes = try await silent.accepted.next().bytes()
         #expect(bytes.first == 0x16 && bytes.count < 4_096)
         try await silent.channel.close()
         await peer.transport.shutdown()
@@ -84,11 +83,11 @@ import Testing
         var got: [[UInt8]] = []
         while got.isEmpty {
             let session = try await other.accepted.next().record()
-            got += await session.frames(1)
+            got += try await session.frames(1)
         }
         #expect(got == [[1]])
         try await winner.on { $0.close() }
-        #expect(await recorder.end() == .closed(nil))
+        #expect(try await recorder.end() == .closed(nil))
         await peer.transport.shutdown()
         await other.transport.shutdown()
     }
@@ -98,7 +97,10 @@ import Testing
         let peer = try await Endpoint()
         let wanted = try await Endpoint()
         let impostor = try await Endpoint()
-        let report = try await report(peer, [impostor.target, wanted.target], expecting: wanted.identity.peerID)
+        // The next one begins at once when the one before has failed, and here only then.
+        let report = try await peer.transport.dial(
+            [impostor.target, wanted.target], expecting: wanted.identity.peerID, stagger: .hours(1)
+        ).report.get()
         #expect(report.connection?.peerFingerprint == wanted.identity.fingerprint)
         #expect(report.failures == [DialFailure(target: impostor.target, error: .otherIdentity(impostor.identity.peerID))])
         let alone = try await self.report(peer, [impostor.target], expecting: wanted.identity.peerID)
@@ -113,13 +115,13 @@ import Testing
         let peer = try await Endpoint()
         let silent = try await RawPeer.serve()
         let dial = peer.transport.dial([target(silent.port), target(silent.port)])
-        let raw = await silent.accepted.next()
+        let raw = try await silent.accepted.next()
         dial.cancel()
         dial.cancel()
         let report = try await dial.report.get()
         #expect(report.connection == nil)
         #expect(report.summary == .cancelled)
-        #expect(await raw.all().last == .closed)
+        #expect(try await raw.all().last == .closed)
         try await silent.channel.close()
         await peer.transport.shutdown()
     }

@@ -73,7 +73,7 @@ import Testing
         let left = try await Endpoint(identity: .make(key: .init(), validity: past))
         let right = try await Endpoint(identity: .make(key: .init(), validity: future))
         let connection = try await left.dial(right, expecting: right.identity.peerID)
-        #expect(await right.accepted.next().peerFingerprint == left.identity.fingerprint)
+        #expect(try await right.accepted.next().peerFingerprint == left.identity.fingerprint)
         #expect(connection.isTLS)
         await left.transport.shutdown()
         await right.transport.shutdown()
@@ -83,7 +83,7 @@ import Testing
     func foreignPeer() async throws {
         let peer = try await Endpoint()
         let (_, channel) = try await RawPeer.connect(to: peer.port, tls: Self.client())
-        let accepted = await peer.accepted.next()
+        let accepted = try await peer.accepted.next()
         #expect(accepted.peerFingerprint == Fingerprint(Fixtures.fingerprint))
         try await channel.close()
         await peer.transport.shutdown()
@@ -116,7 +116,7 @@ import Testing
     func refused(stranger: Stranger) async throws {
         let peer = try await Endpoint()
         let (raw, _) = try await RawPeer.connect(to: peer.port, tls: stranger.client())
-        #expect(await raw.bytes() == [])
+        #expect(try await raw.bytes() == [])
         try await peer.reaches([0, 0])
         #expect(peer.accepted.now.isEmpty)
         await peer.transport.shutdown()
@@ -130,7 +130,7 @@ import Testing
     func noTLS(greeting: String) async throws {
         let peer = try await Endpoint()
         let (raw, _) = try await RawPeer.connect(to: peer.port, greeting: Array(greeting.utf8))
-        #expect(await raw.bytes() == [])
+        #expect(try await raw.bytes() == [])
         #expect(peer.accepted.now.isEmpty)
         await peer.transport.shutdown()
     }
@@ -147,7 +147,7 @@ import Testing
         let peer = try await Endpoint()
         let (raw, _) = try await RawPeer.connect(to: peer.port, greeting: greeting)
         // An alert of TLS may come; no byte of a session does.
-        #expect(await raw.bytes().count < 64)
+        #expect(try await raw.bytes().count < 64)
         try await peer.reaches([0, 0])
         #expect(peer.accepted.now.isEmpty)
         await peer.transport.shutdown()
@@ -160,7 +160,7 @@ import Testing
         let peer = try await Endpoint(limits)
         let begin = ContinuousClock.now
         let (raw, _) = try await RawPeer.connect(to: peer.port, greeting: greeting)
-        #expect(await raw.bytes() == [])
+        #expect(try await raw.bytes() == [])
         #expect(.milliseconds(900) < begin.duration(to: .now))
         try await peer.reaches([0, 0])
         await peer.transport.shutdown()
@@ -202,13 +202,29 @@ import Testing
         await peer.transport.shutdown()
     }
 
-    @Test("a server that pours bytes into the handshake is cut off")
+    /// Records of one handshake message that BoringSSL would go on collecting: 60 KiB announced, 48 KiB sent.
+    private static func endless(_ type: UInt8) -> [UInt8] {
+        let record: [UInt8] = [0x16, 3, 3, 0x40, 0]
+        let filler = [UInt8](repeating: 0, count: 16 << 10)
+        return record + [type, 0, 0xF0, 0] + filler.dropLast(4) + record + filler + record + filler
+    }
+
+    @Test("a client that pours bytes into the handshake is cut off before its time is up")
+    func floodingClient() async throws {
+        var limits = TransportLimits()
+        limits.handshakeSeconds = 600
+        let peer = try await Endpoint(limits)
+        let (raw, _) = try await RawPeer.connect(to: peer.port, greeting: Self.endless(1))
+        #expect(try await raw.bytes() == [])
+        await peer.transport.shutdown()
+    }
+
+    @Test("a server that does is cut off, too")
     func floodingServer() async throws {
         let peer = try await Endpoint()
-        // A ServerHello record that never ends.
-        let server = try await RawPeer.serve(greeting: [0x16, 3, 3, 0x40, 0, 2, 0xFF, 0xFF, 0xFF] + [UInt8](repeating: 0, count: 1 << 20))
+        let server = try await RawPeer.serve(greeting: Self.endless(2))
         let report = try await peer.transport.dial([DialTarget(host: "127.0.0.1", port: server.port)]).report.get()
-        #expect(report.connection == nil)
+        #expect(report.summary == .closed)
         try await server.channel.close()
         await peer.transport.shutdown()
     }

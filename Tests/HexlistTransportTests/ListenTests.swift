@@ -27,7 +27,7 @@ import Testing
             let report = try await other.transport.dial([DialTarget(host: host, port: peer.port)]).report.get()
             #expect(report.connection?.remoteAddress == host, "\(report.failures)")
             // An IPv4 address is never dressed as IPv6.
-            #expect(await peer.accepted.next().remoteAddress == seen)
+            #expect(try await peer.accepted.next().remoteAddress == seen)
         }
         await peer.transport.shutdown()
         await other.transport.shutdown()
@@ -72,12 +72,12 @@ import Testing
         let (half, _) = try await RawPeer.connect(to: pair.right.port, greeting: [0x16])
         let silent = try await RawPeer.serve()
         let dial = pair.right.transport.dial([DialTarget(host: "127.0.0.1", port: silent.port)])
-        _ = await silent.accepted.next()
+        _ = try await silent.accepted.next()
         try await pair.right.reaches([2, 2])
         await pair.right.transport.shutdown()
-        #expect(await left.end() == .closed(nil))
-        #expect(await right.end() == .closed(nil))
-        #expect(await half.all().last == .closed)
+        #expect(try await left.end() == .closed(nil))
+        #expect(try await right.end() == .closed(nil))
+        #expect(try await half.all().last == .closed)
         #expect(try await dial.report.get().summary == .cancelled)
         #expect(try await pair.right.counts() == [0, 0])
         await pair.right.transport.shutdown()
@@ -109,7 +109,7 @@ import Testing
         for _ in 0..<3 { server.pipeline.fireErrorCaught(IOError(errnoCode: EMFILE, reason: "accept")) }
         #expect(try await isReading() == false)
         let (_, client) = try await RawPeer.connect(to: port)
-        _ = await accepted.next()
+        _ = try await accepted.next()
         #expect(begin.duration(to: .now) >= .milliseconds(300))
         #expect(try await isReading())
         // An error of one connection does not pause the others.
@@ -159,7 +159,7 @@ import Testing
         let peer = try await Endpoint(limits)
         let other = try await Endpoint()
         _ = try await other.dial(peer)
-        let first = await peer.accepted.next()
+        let first = try await peer.accepted.next()
         #expect(try await other.transport.dial([peer.target]).report.get().summary == .closed)
         try await first.on {
             $0.markIdentified()

@@ -40,12 +40,12 @@ import Testing
     func session() async throws {
         let peer = try await Endpoint()
         async let client = connect(peer, p256, input: "\0\0\0\u{2}{}")
-        let accepted = await peer.accepted.next()
+        let accepted = try await peer.accepted.next()
         #expect(accepted.peerFingerprint == Fingerprint(Fixtures.fingerprint))
         let recorder = try await accepted.record()
-        #expect(await recorder.frames(1) == [Array("{}".utf8)])
+        #expect(try await recorder.frames(1) == [Array("{}".utf8)])
         try await accepted.on { $0.close() }
-        #expect(await recorder.end() == .closed(nil))
+        #expect(try await recorder.end() == .closed(nil))
         _ = try await client
         await peer.transport.shutdown()
     }
@@ -58,14 +58,14 @@ import Testing
             // A byte from the acceptor makes the client read, and with it the tickets that came before.
             async let client = OpenSSL.run(
                 ["s_client", "-connect", "127.0.0.1:\(peer.port)", "-no_ign_eof"] + p256 + resume)
-            let accepted = await peer.accepted.next()
+            let accepted = try await peer.accepted.next()
             #expect(accepted.peerFingerprint == Fingerprint(Fixtures.fingerprint))
             let recorder = try await accepted.record()
             try await accepted.on { connection in
                 connection.write(ByteBuffer(string: "hello\n"))
                 connection.close()
             }
-            #expect(await recorder.end() == .closed(nil))
+            #expect(try await recorder.end() == .closed(nil))
             let output = try await client
             #expect(output.text.contains(resume[0] == "-sess_in" ? "Reused, TLSv1.3" : "New, TLSv1.3"), "\(output.text)")
         }

@@ -20,8 +20,8 @@ import Testing
         let right = try await pair.accepted.record()
         try await pair.dialled.send(bodies)
         try await pair.accepted.send(bodies.reversed())
-        #expect(await right.frames(bodies.count) == bodies)
-        #expect(await left.frames(bodies.count) == bodies.reversed())
+        #expect(try await right.frames(bodies.count) == bodies)
+        #expect(try await left.frames(bodies.count) == bodies.reversed())
         await pair.shutdown()
     }
 
@@ -39,7 +39,7 @@ import Testing
         var seen: UInt32 = 0
         var bursts = 0
         while seen < 20_000 {
-            switch await recorder.events.next() {
+            switch try await recorder.events.next() {
             case .frame(let body):
                 #expect(body == withUnsafeBytes(of: seen.bigEndian) { Array($0) })
                 seen += 1
@@ -62,7 +62,7 @@ import Testing
             // Each in a turn of the loop, so in a record and a packet of its own.
             try await pair.dialled.on { $0.write(ByteBuffer(bytes: [byte])) }
         }
-        #expect(await recorder.frames(3) == [1, 5, 300].map { body($0, $0) })
+        #expect(try await recorder.frames(3) == [1, 5, 300].map { body($0, $0) })
         await pair.shutdown()
     }
 
@@ -73,8 +73,8 @@ import Testing
         try await pair.dialled.on { $0.close() }
         #expect(try await pair.dialled.record().end() == .closed(nil))
         let recorder = try await pair.accepted.record()
-        #expect(await recorder.frames(2) == [[1], [2]])
-        #expect(await recorder.end() == .closed(nil))
+        #expect(try await recorder.frames(2) == [[1], [2]])
+        #expect(try await recorder.end() == .closed(nil))
         await pair.shutdown()
     }
 
@@ -93,12 +93,12 @@ import Testing
                 $0.writeFrame([2])
             }
         }
-        #expect(await right.events.next() == .frame([1]))
-        #expect(await right.events.next() == .fault(length))
-        #expect(await right.events.next() == .closed(nil))
+        #expect(try await right.events.next() == .frame([1]))
+        #expect(try await right.events.next() == .fault(length))
+        #expect(try await right.events.next() == .closed(nil))
         // The last word still reaches the other side, and then the end.
-        #expect(await left.events.next() == .frame([9]))
-        #expect(await left.events.next() == .closed(nil))
+        #expect(try await left.events.next() == .frame([9]))
+        #expect(try await left.events.next() == .closed(nil))
         await pair.shutdown()
     }
 
@@ -111,9 +111,9 @@ import Testing
             connection.write(ByteBuffer(bytes: [0xFF, 0xFF, 0xFF, 0xFF]))
             connection.write(ByteBuffer(repeating: 1, count: 1 << 20))
         }
-        #expect(await right.events.next() == .fault(.max))
-        #expect(await right.events.next() == .closed(nil))
-        guard case .closed = await left.end() else { throw Unexpected("not closed") }
+        #expect(try await right.events.next() == .fault(.max))
+        #expect(try await right.events.next() == .closed(nil))
+        guard case .closed = try await left.end() else { throw Unexpected("not closed") }
         await pair.shutdown()
     }
 
@@ -124,9 +124,9 @@ import Testing
         let recorder = try await pair.accepted.record(
             Recorder(onFrame: { connection, frame in connection.frameLimit = frame == [1] ? 20_000 : 100 }))
         try await pair.dialled.send([[1], body(2, 20_000), body(3, 101)])
-        #expect(await recorder.events.next() == .frame([1]))
-        #expect(await recorder.events.next() == .frame(body(2, 20_000)))
-        #expect(await recorder.events.next() == .fault(101))
+        #expect(try await recorder.events.next() == .frame([1]))
+        #expect(try await recorder.events.next() == .frame(body(2, 20_000)))
+        #expect(try await recorder.events.next() == .fault(101))
         await pair.shutdown()
     }
 
@@ -163,7 +163,7 @@ import Testing
         #expect(largest < (512 << 10) + 65_000)
         #expect(right.events.now.isEmpty)
         try await pair.accepted.on { $0.isReading = true }
-        #expect(await right.frames(sent).allSatisfy { $0 == frame })
+        #expect(try await right.frames(sent).allSatisfy { $0 == frame })
         await pair.shutdown()
     }
 
@@ -185,8 +185,8 @@ import Testing
             Recorder(recordsBursts: true, onFrame: { connection, _ in connection.isReading = false }))
         try await pair.dialled.send((0..<50).map { [UInt8($0)] })
         for number in 0..<50 {
-            #expect(await recorder.events.next() == .frame([UInt8(number)]))
-            #expect(await recorder.events.next() == .readCompleted)
+            #expect(try await recorder.events.next() == .frame([UInt8(number)]))
+            #expect(try await recorder.events.next() == .readCompleted)
             #expect(recorder.events.now.isEmpty)
             try await pair.accepted.on { $0.isReading = true }
         }
@@ -201,11 +201,11 @@ import Testing
         try await pair.dialled.on { $0.close() }
         _ = try await pair.dialled.record().end()
         for number in 0..<10 {
-            #expect(await recorder.events.next() == .frame([UInt8(number)]))
+            #expect(try await recorder.events.next() == .frame([UInt8(number)]))
             #expect(recorder.events.now.isEmpty)
             try await pair.accepted.on { $0.isReading = true }
         }
-        #expect(await recorder.events.next() == .closed(nil))
+        #expect(try await recorder.events.next() == .closed(nil))
         #expect(try await pair.accepted.on { $0.isOpen } == false)
         await pair.shutdown()
     }
@@ -215,7 +215,7 @@ import Testing
         let pair = try await Endpoint.pair()
         let recorder = try await pair.accepted.record(Recorder(onFrame: { connection, _ in connection.isReading = false }))
         try await pair.dialled.send([[1], [2], [3]])
-        #expect(await recorder.events.next() == .frame([1]))
+        #expect(try await recorder.events.next() == .frame([1]))
         try await pair.dialled.on { $0.abort() }
         _ = try await pair.dialled.record().end()
         try await pair.right.reaches([0, 0])
@@ -224,7 +224,7 @@ import Testing
             $0.close()
             $0.abort()
         }
-        #expect(await recorder.events.next() == .closed(nil))
+        #expect(try await recorder.events.next() == .closed(nil))
         try await pair.accepted.on { $0.abort() }
         #expect(recorder.events.now.isEmpty)
         await pair.shutdown()
@@ -245,7 +245,7 @@ import Testing
         }
         _ = try await pair.dialled.record(Recorder(onWritable: fill))
         try await pair.dialled.on(fill)
-        #expect(await right.frames(400).allSatisfy { $0 == frame })
+        #expect(try await right.frames(400).allSatisfy { $0 == frame })
         #expect(try await pair.dialled.on { $0.pendingWriteBytes } == 0)
         await pair.shutdown()
     }
@@ -268,9 +268,9 @@ import Testing
             connection.flush()
             connection.close()
         }
-        #expect(await right.events.next() == .frame(big))
-        #expect(await right.events.next() == .closed(nil))
-        #expect(await left.events.next() == .closed(nil))
+        #expect(try await right.events.next() == .frame(big))
+        #expect(try await right.events.next() == .closed(nil))
+        #expect(try await left.events.next() == .closed(nil))
         try await pair.right.reaches([0, 0])
         await pair.shutdown()
     }
@@ -283,8 +283,8 @@ import Testing
         async let one: Void = pair.dialled.on { $0.close() }
         async let other: Void = pair.accepted.on { $0.close() }
         _ = try await (one, other)
-        #expect(await left.events.next() == .closed(nil))
-        #expect(await right.events.next() == .closed(nil))
+        #expect(try await left.events.next() == .closed(nil))
+        #expect(try await right.events.next() == .closed(nil))
         await pair.shutdown()
     }
 
@@ -299,7 +299,7 @@ import Testing
             connection.write(ByteBuffer(repeating: 0, count: 20 << 20))
             connection.close()
         }
-        #expect(await left.end() == .closed(nil))
+        #expect(try await left.end() == .closed(nil))
         let took = begin.duration(to: .now)
         #expect(.milliseconds(1_900) < took && took < .seconds(10), "\(took)")
         await pair.shutdown()
@@ -314,8 +314,8 @@ import Testing
             connection.write { $0.writeFrame([1]) }
             connection.abort()
         }
-        #expect(await left.events.next() == .closed(nil))
-        guard case .closed(.some) = await right.end() else { throw Unexpected("no error") }
+        #expect(try await left.events.next() == .closed(nil))
+        guard case .closed(.some) = try await right.end() else { throw Unexpected("no error") }
         await pair.shutdown()
     }
 
@@ -327,7 +327,7 @@ import Testing
             connection.write(ByteBuffer(bytes: [0, 0, 0, 9, 1, 2, 3]))
             connection.close()
         }
-        #expect(await right.events.next() == .closed("\(ConnectionFault.truncatedFrame)"))
+        #expect(try await right.events.next() == .closed("\(ConnectionFault.truncatedFrame)"))
         await pair.shutdown()
     }
 
@@ -341,10 +341,10 @@ import Testing
             }))
         let left = try await pair.dialled.record()
         try await pair.dialled.send((0..<500).map { [UInt8(truncatingIfNeeded: $0)] })
-        #expect(await right.events.next() == .frame([0]))
-        #expect(await right.events.next() == .closed(nil))
-        #expect(await left.events.next() == .frame([8]))
-        #expect(await left.events.next() == .closed(nil))
+        #expect(try await right.events.next() == .frame([0]))
+        #expect(try await right.events.next() == .closed(nil))
+        #expect(try await left.events.next() == .frame([8]))
+        #expect(try await left.events.next() == .closed(nil))
         await pair.shutdown()
     }
 }

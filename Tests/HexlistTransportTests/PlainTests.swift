@@ -9,18 +9,18 @@ import Testing
     func plain() async throws {
         let peer = try await Endpoint(acceptsPlain: true)
         let (raw, channel) = try await RawPeer.connect(to: peer.port, greeting: [0, 0, 0, 2, 0x7B, 0x7D, 0, 0])
-        let accepted = await peer.accepted.next()
+        let accepted = try await peer.accepted.next()
         #expect(!accepted.isTLS)
         #expect(accepted.peerFingerprint == nil)
         #expect(accepted.frameLimit == 64 << 10)
         let recorder = try await accepted.record()
-        #expect(await recorder.frames(1) == [[0x7B, 0x7D]])
+        #expect(try await recorder.frames(1) == [[0x7B, 0x7D]])
         try await channel.writeAndFlush(ByteBuffer(bytes: [0, 1, 5])).get()
-        #expect(await recorder.frames(1) == [[5]])
+        #expect(try await recorder.frames(1) == [[5]])
         try await accepted.send([[1, 2]])
         try await accepted.on { $0.close() }
-        #expect(await recorder.events.next() == .closed(nil))
-        #expect(await raw.bytes() == [0, 0, 0, 2, 1, 2])
+        #expect(try await recorder.events.next() == .closed(nil))
+        #expect(try await raw.bytes() == [0, 0, 0, 2, 1, 2])
         try await peer.reaches([0, 0])
         await peer.transport.shutdown()
     }
@@ -31,7 +31,7 @@ import Testing
         let other = try await Endpoint()
         let connection = try await other.dial(peer)
         #expect(connection.isTLS)
-        #expect(await peer.accepted.next().peerFingerprint == other.identity.fingerprint)
+        #expect(try await peer.accepted.next().peerFingerprint == other.identity.fingerprint)
         await other.transport.shutdown()
         await peer.transport.shutdown()
     }
@@ -48,8 +48,8 @@ import Testing
             try await channel.close()
         }()
         let recorder = try await peer.accepted.next().record()
-        #expect(await recorder.frames(frames).count == frames)
-        #expect(await recorder.end() == .closed(nil))
+        #expect(try await recorder.frames(frames).count == frames)
+        #expect(try await recorder.end() == .closed(nil))
         try await sent
         await peer.transport.shutdown()
     }
@@ -59,14 +59,14 @@ import Testing
         let peer = try await Endpoint(acceptsPlain: true)
         let (raw, channel) = try await RawPeer.connect(to: peer.port, greeting: [0, 0, 0, 1, 9])
         try await channel.setOption(.allowRemoteHalfClosure, value: true).get()
-        let accepted = await peer.accepted.next()
+        let accepted = try await peer.accepted.next()
         let recorder = try await accepted.record()
         let begin = ContinuousClock.now
         try await accepted.on { $0.close() }
-        #expect(await recorder.end() == .closed(nil))
+        #expect(try await recorder.end() == .closed(nil))
         #expect(begin.duration(to: .now) < .seconds(10))
         try await channel.close()
-        _ = await raw.all()
+        _ = try await raw.all()
         await peer.transport.shutdown()
     }
 
@@ -74,7 +74,7 @@ import Testing
     func neither(greeting: String) async throws {
         let peer = try await Endpoint(acceptsPlain: true)
         let (raw, _) = try await RawPeer.connect(to: peer.port, greeting: Array(greeting.utf8))
-        #expect(await raw.bytes() == [])
+        #expect(try await raw.bytes() == [])
         #expect(peer.accepted.now.isEmpty)
         await peer.transport.shutdown()
     }

@@ -39,7 +39,7 @@ final class Endpoint: Sendable {
         let left = try await Endpoint(limits)
         let right = try await Endpoint(limits)
         let dialled = try await left.dial(right)
-        return Pair(left: left, right: right, dialled: dialled, accepted: await right.accepted.next())
+        return Pair(left: left, right: right, dialled: dialled, accepted: try await right.accepted.next())
     }
 
     /// The counts of admission: connections, and of those the unidentified.
@@ -52,7 +52,10 @@ final class Endpoint: Sendable {
 
     /// Waits until admission has these counts: connections of the other side end a little later here.
     func reaches(_ counts: [Int]) async throws {
-        while try await self.counts() != counts { await Task.yield() }
+        while try await self.counts() != counts {
+            try Task.checkCancellation()
+            await Task.yield()
+        }
     }
 }
 

@@ -41,18 +41,18 @@ final class RawPeer: ChannelInboundHandler, Sendable {
     func channelInactive(context: ChannelHandlerContext) { events.put(.closed) }
 
     /// Everything up to the end.
-    func all() async -> [Event] {
+    func all() async throws -> [Event] {
         var all: [Event] = []
         while true {
-            let event = await events.next()
+            let event = try await events.next()
             all.append(event)
             if event == .closed { return all }
         }
     }
 
     /// The bytes it got before the end.
-    func bytes() async -> [UInt8] {
-        await all().flatMap { event -> [UInt8] in if case .bytes(let bytes) = event { bytes } else { [] } }
+    func bytes() async throws -> [UInt8] {
+        try await all().flatMap { event -> [UInt8] in if case .bytes(let bytes) = event { bytes } else { [] } }
     }
 
     // MARK: Making them

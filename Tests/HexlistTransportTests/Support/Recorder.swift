@@ -73,10 +73,10 @@ final class Recorder: PeerConnectionDelegate, Sendable {
     }
 
     /// The next frames' bodies.
-    func frames(_ count: Int) async -> [[UInt8]] {
+    func frames(_ count: Int) async throws -> [[UInt8]] {
         var frames: [[UInt8]] = []
         while frames.count < count {
-            switch await events.next() {
+            switch try await events.next() {
             case .frame(let body): frames.append(body)
             case .readCompleted, .writable: continue
             case .fault, .closed: return frames
@@ -86,9 +86,9 @@ final class Recorder: PeerConnectionDelegate, Sendable {
     }
 
     /// The end, after whatever comes before it.
-    func end() async -> Event {
+    func end() async throws -> Event {
         while true {
-            let event = await events.next()
+            let event = try await events.next()
             if case .closed = event { return event }
         }
     }
