@@ -35,7 +35,7 @@ import Testing
             Case(strings: Array(repeating: "a=1", count: 15) + ["id=\(peer)"]),
             Case(strings: Array(repeating: "a=1", count: 16) + ["id=\(peer)"], peer: nil),  // the 17th string
             Case(strings: [String(repeating: "x", count: 254), "id=\(peer)", String(repeating: "y", count: 200), "v=9"]),
-                // The id past 400 bytes:
+            // The id past 400 bytes:
             Case(strings: [String(repeating: "x", count: 254), String(repeating: "y", count: 144), "id=\(peer)"], peer: nil),
         ]) func reading(_ example: Case)
     {

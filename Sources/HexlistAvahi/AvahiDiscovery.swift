@@ -1,0 +1,150 @@
+import CAvahi
+import Glibc
+public import HexlistDiscovery
+public import HexlistModel
+public import Logging
+import Synchronization
+
+/// Discovery on the network, through avahi-daemon.
+///
+/// Every call of libavahi-client is a blocking D-Bus call, up to 25 s with a daemon that hangs. So one thread of its own owns the
+/// client and everything made from it; other threads leave it requests and never wait for it. The client is rebuilt whenever
+/// avahi-daemon or the bus goes away, with a backoff of 1 to 30 s where there is no bus.
+public final class AvahiDiscovery: PeerDiscovery {
+    /// `stop` waits no longer than this for a thread a hung daemon holds; the withdrawal then comes with the end of the process.
+    private static let patience: Duration = .seconds(3)
+
+    private let domains: [String]
+    private let serviceType: String
+    private let logger: Logger
+
+    private enum State: Sendable {
+        case fresh
+        case running(AvahiMailbox)
+        /// The thread ends, or has ended.
+        case stopped
+    }
+    private struct Shared: Sendable {
+        var state = State.fresh
+        var isFinished = false
+        var lastWaiter = 0
+        var waiters: [Int: CheckedContinuation<Void, Never>] = [:]
+    }
+    private let shared = Mutex(Shared())
+
+    /// - Parameters:
+    ///   - domains: those browsed. The announcement is made in `local`.
+    ///   - logger: silent by default.
+    public init(
+        domains: [String] = ["local"], serviceType: String = ProtocolLimits.serviceType,
+        logger: Logger = Logger(label: "avahi") { _ in SwiftLogNoOpLogHandler() }
+    ) {
+        self.domains = domains
+        self.serviceType = serviceType
+        self.logger = logger
+    }
+
+    public func start(publishing announcement: ServiceAnnouncement, events: @escaping @Sendable (DiscoveryEvent) -> Void) {
+        let mailbox = AvahiMailbox()
+        let isFirst = shared.withLock { shared in
+            switch shared.state {
+            case .fresh:
+                shared.state = mailbox.map(State.running) ?? .stopped
+                shared.isFinished = mailbox == nil
+                return true
+            case .running, .stopped: return false
+            }
+        }
+        guard isFirst else { return }
+        guard let mailbox else { return events(.backend(.unavailable(Self.noResources))) }
+        mailbox.put { $0.announcement = announcement }
+        let loop = AvahiLoop(
+            mailbox: mailbox, domains: domains, serviceType: serviceType, logger: logger, events: events,
+            whenFinished: { [self] in finished() })
+        let box = Unmanaged.passRetained(loop)
+        var thread = pthread_t()
+        let result = pthread_create(
+            &thread, nil,
+            { context in
+                guard let context else { return nil }
+                hexlist_name_thread("avahi")
+                Unmanaged<AvahiLoop>.fromOpaque(context).takeRetainedValue().run()
+                return nil
+            }, box.toOpaque())
+        guard result == 0 else {
+            box.release()
+            finished()
+            return events(.backend(.unavailable(Self.noResources)))
+        }
+        pthread_detach(thread)
+    }
+
+    public func publish(_ announcement: ServiceAnnouncement) {
+        mailbox?.put { $0.announcement = announcement }
+    }
+
+    public func resolve(_ record: Record, open: Bool) {
+        mailbox?.put { $0.resolvers[record] = open }
+    }
+
+    public func stop() async {
+        let mailbox = shared.withLock { shared -> AvahiMailbox? in
+            defer { shared.state = .stopped }
+            switch shared.state {
+            case .running(let mailbox): return mailbox
+            case .fresh:
+                shared.isFinished = true
+                return nil
+            case .stopped: return nil
+            }
+        }
+        mailbox?.put { $0.isStopped = true }
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await self.untilFinished() }
+            group.addTask { try? await Task.sleep(for: Self.patience) }
+            await group.next()
+            group.cancelAll()
+        }
+    }
+
+    private static let noResources = "Avahi's thread cannot be made: this process has no descriptor or thread left."
+
+    private var mailbox: AvahiMailbox? {
+        shared.withLock { shared in
+            switch shared.state {
+            case .running(let mailbox): mailbox
+            case .fresh, .stopped: nil
+            }
+        }
+    }
+
+    private func finished() {
+        let waiters = shared.withLock { shared in
+            shared.state = .stopped
+            shared.isFinished = true
+            defer { shared.waiters = [:] }
+            return shared.waiters
+        }
+        for waiter in waiters.values { waiter.resume() }
+    }
+
+    private func untilFinished() async {
+        let number = shared.withLock { shared in
+            shared.lastWaiter += 1
+            return shared.lastWaiter
+        }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isOver = shared.withLock { shared in
+                    // Cancelled before it waited: its handler has run, and nobody else would resume it.
+                    if shared.isFinished || Task.isCancelled { return true }
+                    shared.waiters[number] = continuation
+                    return false
+                }
+                if isOver { continuation.resume() }
+            }
+        } onCancel: {
+            shared.withLock { $0.waiters.removeValue(forKey: number) }?.resume()
+        }
+    }
+}

@@ -1,0 +1,143 @@
+import CAvahi
+import HexlistDiscovery
+
+/// What is announced, and how far that got.
+struct AvahiPublication {
+    var announcement: ServiceAnnouncement?
+    /// Something has to be announced, or announced otherwise.
+    var isDue = false
+    /// Another has the name: the next one is to be tried.
+    var isNameTaken = false
+    var retryAt: ContinuousClock.Instant?
+    /// Made from the client, and gone with it.
+    var group: OpaquePointer?
+    /// What the group holds: the name may be another than the announcement's, where that is taken.
+    var published: ServiceAnnouncement?
+    /// The instance name to use for the announcement.
+    var name: String?
+
+    mutating func replace(_ announcement: ServiceAnnouncement) {
+        guard announcement != self.announcement else { return }
+        if self.announcement?.instanceName != announcement.instanceName { name = nil }
+        self.announcement = announcement
+        isDue = true
+        retryAt = nil
+    }
+
+    /// The group stays, empty.
+    mutating func reset() {
+        if let group { avahi_entry_group_reset(group) }
+        published = nil
+        isDue = true
+        retryAt = nil
+    }
+
+    mutating func forgetGroup() {
+        group = nil
+        published = nil
+        isDue = true
+        isNameTaken = false
+        retryAt = nil
+    }
+}
+
+// The own announcement.
+extension AvahiLoop {
+    private static let retryDelay: Duration = .seconds(10)
+    /// Names tried in a row where each is taken.
+    private static let nameAttempts = 32
+
+    func publishIfDue() {
+        if let retryAt = publication.retryAt, retryAt <= .now {
+            publication.retryAt = nil
+            publication.isDue = true
+        }
+        guard publication.isDue, isServerRunning, let client, let announcement = publication.announcement else { return }
+        publication.isDue = false
+        guard announcement.instanceName.utf8.allSatisfy({ $0 != 0 }), avahi_is_valid_service_name(announcement.instanceName) != 0 else {
+            return report(.degraded("This machine cannot be announced: its name is empty or longer than 63 bytes. Set another `name`."))
+        }
+        if publication.group == nil {
+            publication.group = avahi_entry_group_new(
+                client,
+                { _, state, context in  // first from inside avahi_entry_group_new
+                    AvahiLoop.from(context)?.groupChanged(state)
+                }, context)
+        }
+        guard let group = publication.group else { return publicationFailed(clientError) }
+        if publication.isNameTaken {
+            publication.isNameTaken = false
+            publication.published = nil
+            publication.name = Self.alternative(to: publication.name ?? announcement.instanceName)
+            avahi_entry_group_reset(group)
+        }
+        var wanted = announcement
+        wanted.instanceName = publication.name ?? announcement.instanceName
+        guard wanted != publication.published else { return }
+        if update(group, to: wanted) { return }
+        announce(group, wanted)
+    }
+
+    /// The same name with another port or TXT changes in place, with no goodbye.
+    private func update(_ group: OpaquePointer, to wanted: ServiceAnnouncement) -> Bool {
+        guard let published = publication.published, published.instanceName == wanted.instanceName else { return false }
+        guard add(wanted, to: group, flags: AVAHI_PUBLISH_UPDATE) == 0 else { return false }
+        publication.published = wanted
+        return true
+    }
+
+    private func announce(_ group: OpaquePointer, _ announcement: ServiceAnnouncement) {
+        var wanted = announcement
+        for _ in 0..<Self.nameAttempts {
+            avahi_entry_group_reset(group)
+            var error = add(wanted, to: group, flags: AvahiPublishFlags(rawValue: 0))
+            if error == 0 { error = avahi_entry_group_commit(group) }
+            switch error {
+            case 0:
+                publication.published = wanted
+                publication.name = wanted.instanceName
+                return
+            case Int32(AVAHI_ERR_COLLISION):  // with a program on this machine
+                wanted.instanceName = Self.alternative(to: wanted.instanceName)
+            default: return publicationFailed(Self.text(error))
+            }
+        }
+        publicationFailed("every name tried is taken")
+    }
+
+    private func groupChanged(_ state: AvahiEntryGroupState) {
+        switch state {
+        case AVAHI_ENTRY_GROUP_ESTABLISHED: report(.running)
+        case AVAHI_ENTRY_GROUP_COLLISION:
+            publication.isNameTaken = true
+            publication.isDue = true
+        case AVAHI_ENTRY_GROUP_FAILURE: publicationFailed(clientError)
+        default: break  // uncommitted, registering: on the way
+        }
+    }
+
+    private func publicationFailed(_ cause: String) {
+        publication.published = nil
+        publication.retryAt = .now + Self.retryDelay
+        report(.degraded("avahi-daemon does not announce this machine (\(cause)). Others are seen, and it is tried again."))
+    }
+
+    private func add(_ announcement: ServiceAnnouncement, to group: OpaquePointer, flags: AvahiPublishFlags) -> Int32 {
+        var list: UnsafeMutablePointer<AvahiStringList>?
+        defer { avahi_string_list_free(list) }
+        // A list grows at its front, and the daemon turns it round: what is added first stands first on the wire.
+        for string in announcement.strings {
+            guard let longer = avahi_string_list_add_arbitrary(list, string, string.count) else { return Int32(AVAHI_ERR_NO_MEMORY) }
+            list = longer
+        }
+        return avahi_entry_group_add_service_strlst(
+            group, Self.anyInterface, Self.anyProtocol, flags, announcement.instanceName, serviceType, nil, nil, announcement.port, list)
+    }
+
+    /// "Name #2", "Name #3" …, within 63 bytes.
+    private static func alternative(to name: String) -> String {
+        guard let alternative = avahi_alternative_service_name(name) else { return name }
+        defer { avahi_free(alternative) }
+        return String(cString: alternative)
+    }
+}

@@ -1,0 +1,82 @@
+import CAvahi
+import HexlistDiscovery
+
+// Standing resolvers.
+extension AvahiLoop {
+    /// Ignored for what is not announced, so that a request that crossed with a withdrawal leaves nothing behind.
+    func openResolver(_ record: Record) {
+        guard announced.contains(record), resolvers[record] == nil, resolverRetries[record] == nil else { return }
+        makeResolver(record, failures: 0)
+    }
+
+    func closeResolver(_ record: Record) {
+        resolverRetries[record] = nil
+        guard let resolver = resolvers.removeValue(forKey: record) else { return }
+        resolverRecords[resolver] = nil
+        avahi_service_resolver_free(resolver)
+    }
+
+    /// Resolvers that failed say nothing more by themselves: they are made anew.
+    func retryResolvers() {
+        for (record, retry) in resolverRetries where retry.at <= .now {
+            closeResolver(record)
+            makeResolver(record, failures: retry.failures)
+        }
+    }
+
+    private func makeResolver(_ record: Record, failures: Int) {
+        guard let client else { return }
+        let family = record.ipv6 ? AvahiProtocol(AVAHI_PROTO_INET6) : AvahiProtocol(AVAHI_PROTO_INET)
+        let resolver = avahi_service_resolver_new(
+            client, AvahiIfIndex(record.interface), family, record.key.name, record.key.type, record.key.domain, family,
+            AvahiLookupFlags(rawValue: 0),
+            { resolver, _, _, event, _, _, _, host, address, port, txt, _, context in
+                guard let loop = AvahiLoop.from(context), let resolver, let record = loop.resolverRecords[resolver] else { return }
+                guard event == AVAHI_RESOLVER_FOUND else { return loop.resolverFailed(record, loop.clientError) }
+                loop.resolverRetries[record] = nil
+                let resolution = Resolution(
+                    host: host.map { String(cString: $0) } ?? "", address: AvahiLoop.text(address), port: port, txt: AvahiLoop.strings(txt))
+                loop.tell(.resolved(record, resolution))
+            }, context)
+        guard let resolver else {
+            resolverFailed(record, clientError, failures: failures)
+            return
+        }
+        resolvers[record] = resolver
+        resolverRecords[resolver] = record
+        // Kept until it answers, so that failures in a row are counted.
+        if failures > 0 { resolverRetries[record] = (.now + Self.resolverPatience, failures) }
+    }
+
+    /// A resolver says within 5 s that it found nothing.
+    private static let resolverPatience: Duration = .seconds(60)
+
+    private func resolverFailed(_ record: Record, _ text: String, failures: Int? = nil) {
+        let failures = (failures ?? resolverRetries[record]?.failures ?? 0) + 1
+        // 5, 10, 20, 40, 60 s: each costs the network a few queries.
+        let delay: Duration = min(.seconds(60), .seconds(5 << min(failures - 1, 4)))
+        resolverRetries[record] = (.now + delay, failures)
+        tell(.resolveFailed(record, text))
+    }
+
+    /// A numeric address; empty where there is none.
+    private static func text(_ address: UnsafePointer<AvahiAddress>?) -> String {
+        guard let address else { return "" }
+        var text = [CChar](repeating: 0, count: 64)  // AVAHI_ADDRESS_STR_MAX is 40
+        guard avahi_address_snprint(&text, text.count, address) != nil else { return "" }
+        return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
+
+    /// Copies; the list is Avahi's. Not more than one beyond what is read of it.
+    private static func strings(_ list: UnsafeMutablePointer<AvahiStringList>?) -> [[UInt8]] {
+        var strings: [[UInt8]] = []
+        var next = list
+        while let entry = next, strings.count <= TXTRecord.maximumStrings {
+            if let text = avahi_string_list_get_text(entry) {
+                strings.append(Array(UnsafeBufferPointer(start: text, count: avahi_string_list_get_size(entry))))
+            }
+            next = avahi_string_list_get_next(entry)
+        }
+        return strings
+    }
+}

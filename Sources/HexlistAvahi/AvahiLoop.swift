@@ -1,0 +1,271 @@
+import CAvahi
+import Glibc
+import HexlistDiscovery
+import HexlistModel
+import Logging
+
+/// Avahi's thread: owns the client and all that is made from it. Nothing here is touched by another thread; `run` is the whole life.
+///
+/// Callbacks only note what happened. What follows from it (freeing, making, calling the daemon) is done after the callback has
+/// returned, so nothing is ever freed inside its own callback.
+final class AvahiLoop {
+    private let mailbox: AvahiMailbox
+    let domains: [String]
+    let serviceType: String
+    let logger: Logger
+    private let events: @Sendable (DiscoveryEvent) -> Void
+    private let whenFinished: @Sendable () -> Void
+
+    private var poll: OpaquePointer?
+    var client: OpaquePointer?
+    /// What the client last said about itself, not acted upon yet.
+    private var clientNews: AvahiClientState?
+    /// Why the client failed, for people.
+    private var clientFailure: String?
+    var isServerRunning = false
+    private var reported: BackendState?
+    private var reconnectAt: ContinuousClock.Instant?
+    private var reconnects = 0
+    /// This client has browsed a running daemon.
+    private var hasWorked = false
+
+    private var browsers: [OpaquePointer] = []
+    /// What the browsers report now. avahi-daemon caches at most 4 096 records an interface.
+    var announced: Set<Record> = []
+    static let announcedLimit = 32_768
+    var resolvers: [Record: OpaquePointer] = [:]
+    var resolverRecords: [OpaquePointer: Record] = [:]
+    /// Wanted resolvers that failed, to be made anew, and how often in a row they did.
+    var resolverRetries: [Record: (at: ContinuousClock.Instant, failures: Int)] = [:]
+
+    var publication = AvahiPublication()
+
+    private var addressWatch: Int32 = -1
+    private var addressesChanged = true
+    private var addresses: [InterfaceAddress]?
+
+    init(
+        mailbox: AvahiMailbox, domains: [String], serviceType: String, logger: Logger,
+        events: @escaping @Sendable (DiscoveryEvent) -> Void, whenFinished: @escaping @Sendable () -> Void
+    ) {
+        self.mailbox = mailbox
+        self.domains = domains
+        self.serviceType = serviceType
+        self.logger = logger
+        self.events = events
+        self.whenFinished = whenFinished
+    }
+
+    /// What C callbacks are handed. The loop outlives its client, so the pointer is good as long as callbacks can come.
+    var context: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
+
+    func run() {
+        defer { whenFinished() }
+        guard let poll = avahi_simple_poll_new(), let api = avahi_simple_poll_get(poll) else {
+            return report(.unavailable("Avahi's event loop cannot be made: this process has no descriptor left."))
+        }
+        self.poll = poll
+        defer {
+            dropClient()
+            avahi_simple_poll_free(poll)
+            if addressWatch >= 0 { close(addressWatch) }
+        }
+        watch(mailbox.descriptor, with: api) { _, descriptor, _, _ in hexlist_drain(descriptor) }
+        addressWatch = hexlist_watch_addresses()
+        if addressWatch >= 0 {
+            watch(addressWatch, with: api) { _, descriptor, _, context in
+                hexlist_drain(descriptor)
+                AvahiLoop.from(context)?.addressesChanged = true
+            }
+        }
+        reconnectAt = .now
+        while true {
+            let requests = mailbox.take()
+            if requests.isStopped { return }
+            reportAddresses()
+            connectIfDue(api)
+            actOnClientNews()
+            carryOut(requests)
+            retryResolvers()
+            publishIfDue()
+            // A failure a call above ran into is acted upon before anything waits.
+            guard clientNews == nil else { continue }
+            if avahi_simple_poll_iterate(poll, millisecondsToWait()) != 0 { pauseAfterFault() }
+        }
+    }
+
+    static func from(_ context: UnsafeMutableRawPointer?) -> AvahiLoop? {
+        context.map { Unmanaged<AvahiLoop>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    func tell(_ event: DiscoveryEvent) { events(event) }
+
+    func report(_ state: BackendState) {
+        guard state != reported else { return }
+        reported = state
+        logger.info("avahi", metadata: ["avahi.state": "\(state)"])
+        events(.backend(state))
+    }
+
+    // MARK: - Waiting
+
+    private func watch(_ descriptor: Int32, with api: UnsafePointer<AvahiPoll>, _ callback: @escaping AvahiWatchCallback) {
+        _ = api.pointee.watch_new?(api, descriptor, AVAHI_WATCH_IN, callback, context)
+    }
+
+    /// -1 waits for an event alone.
+    private func millisecondsToWait() -> Int32 {
+        var deadlines = resolverRetries.values.map(\.at)
+        if let reconnectAt { deadlines.append(reconnectAt) }
+        if let retryAt = publication.retryAt { deadlines.append(retryAt) }
+        guard let first = deadlines.min() else { return -1 }
+        let milliseconds = ((first - .now) / .milliseconds(1)).rounded(.up)
+        return Int32(min(max(milliseconds, 0), 60_000))
+    }
+
+    /// poll(2) itself failed (no memory). Not in a hot loop, and still awake for `stop`.
+    private func pauseAfterFault() {
+        var descriptor = pollfd(fd: mailbox.descriptor, events: Int16(POLLIN), revents: 0)
+        _ = Glibc.poll(&descriptor, 1, 1_000)
+    }
+
+    private func reportAddresses() {
+        guard addressesChanged else { return }
+        addressesChanged = false
+        let present = NetworkInterfaces.addresses()
+        guard present != addresses else { return }
+        addresses = present
+        tell(.interfaces(present))
+    }
+
+    // MARK: - Client
+
+    private func connectIfDue(_ api: UnsafePointer<AvahiPoll>) {
+        guard client == nil, let reconnectAt, reconnectAt <= .now else { return }
+        self.reconnectAt = nil
+        var error: Int32 = 0
+        client = avahi_client_new(
+            api, AVAHI_CLIENT_NO_FAIL,
+            { client, state, context in  // first from inside avahi_client_new
+                guard let client, let loop = AvahiLoop.from(context) else { return }
+                loop.clientNews = state
+                if state == AVAHI_CLIENT_FAILURE { loop.clientFailure = AvahiLoop.text(avahi_client_errno(client)) }
+            }, context, &error)
+        guard client == nil else { return }
+        clientNews = nil
+        let cause = Self.text(error)
+        logger.debug("avahi client not made", metadata: ["error.message": "\(cause)"])
+        failed("The system's D-Bus cannot be reached (\(cause)). Start it, and avahi-daemon: `systemctl start dbus avahi-daemon`.")
+    }
+
+    private func actOnClientNews() {
+        guard let news = clientNews else { return }
+        clientNews = nil
+        switch news {
+        case AVAHI_CLIENT_S_RUNNING:
+            isServerRunning = true
+            publication.isDue = true
+            guard browse() else { return }
+            hasWorked = true
+            report(.running)
+        case AVAHI_CLIENT_S_REGISTERING, AVAHI_CLIENT_S_COLLISION:
+            // The host's own name is in the making; what was announced under the old one goes.
+            isServerRunning = false
+            publication.reset()
+            if browse() { report(.running) }
+        case AVAHI_CLIENT_CONNECTING:
+            report(.unavailable("avahi-daemon is not running. Start it: `systemctl start avahi-daemon`."))
+        case AVAHI_CLIENT_FAILURE:
+            failed("The connection to avahi-daemon broke (\(clientFailure ?? "no reason given")). It is built anew as soon as it can be.")
+        default:
+            break  // a state this version of the library does not have
+        }
+    }
+
+    /// Everything of the client is gone. Tells so, and says when to try again.
+    func failed(_ message: String) {
+        // A client that worked is followed soon by the next: the daemon was restarted. One that cannot be made, after 1, 2, 4 … 30 s.
+        let delay: Duration = hasWorked ? .milliseconds(500) : min(.seconds(30), .seconds(1 << min(reconnects, 5)))
+        reconnects = hasWorked ? 0 : reconnects + 1
+        dropClient()
+        reconnectAt = .now + delay
+        reported = nil  // every failure ends all records: the one before may have been followed by none
+        report(.unavailable(message))
+    }
+
+    private func dropClient() {
+        browsers = []
+        announced = []
+        resolvers = [:]
+        resolverRecords = [:]
+        resolverRetries = [:]
+        publication.forgetGroup()
+        isServerRunning = false
+        hasWorked = false
+        clientNews = nil
+        if let client { avahi_client_free(client) }  // and all that was made from it; closing the bus first, so it does not block
+        client = nil
+    }
+
+    // MARK: - Browsing
+
+    /// - Returns: whether all browsers are there.
+    private func browse() -> Bool {
+        guard browsers.isEmpty else { return true }
+        for domain in domains {
+            let browser = avahi_service_browser_new(
+                client, Self.anyInterface, Self.anyProtocol, serviceType, domain, AvahiLookupFlags(rawValue: 0),
+                { _, interface, `protocol`, event, name, type, domain, _, context in
+                    guard let loop = AvahiLoop.from(context) else { return }
+                    guard event != AVAHI_BROWSER_FAILURE else {
+                        loop.clientNews = AVAHI_CLIENT_FAILURE
+                        loop.clientFailure = loop.client.map { AvahiLoop.text(avahi_client_errno($0)) }
+                        return
+                    }
+                    guard let name, let type, let domain else { return }  // cache and end-of-cache notes
+                    let key = InstanceKey(name: String(cString: name), type: String(cString: type), domain: String(cString: domain))
+                    let record = Record(key: key, interface: interface, ipv6: `protocol` == AVAHI_PROTO_INET6)
+                    if event == AVAHI_BROWSER_NEW {
+                        loop.appeared(record)
+                    } else if event == AVAHI_BROWSER_REMOVE {
+                        loop.withdrawn(record)
+                    }
+                }, context)
+            guard let browser else {
+                failed("avahi-daemon does not browse \(domain) (\(clientError)).")
+                return false
+            }
+            browsers.append(browser)
+        }
+        return true
+    }
+
+    private func appeared(_ record: Record) {
+        guard announced.count < Self.announcedLimit, announced.insert(record).inserted else { return }
+        tell(.appeared(record, interfaceName: NetworkInterfaces.name(of: record.interface)))
+    }
+
+    private func withdrawn(_ record: Record) {
+        guard announced.remove(record) != nil else { return }
+        mailbox.put { $0.resolvers[record] = false }  // freed after this callback
+        tell(.withdrawn(record))
+    }
+
+    // MARK: - Small things
+
+    private func carryOut(_ requests: AvahiMailbox.Contents) {
+        if let announcement = requests.announcement { publication.replace(announcement) }
+        for (record, isOpen) in requests.resolvers {
+            if isOpen { openResolver(record) } else { closeResolver(record) }
+        }
+    }
+
+    var clientError: String { client.map { Self.text(avahi_client_errno($0)) } ?? "no client" }
+
+    static func text(_ error: Int32) -> String {
+        avahi_strerror(error).map { String(cString: $0) } ?? "error \(error)"
+    }
+
+    static let anyInterface = AvahiIfIndex(-1)  // AVAHI_IF_UNSPEC
+    static let anyProtocol = AvahiProtocol(-1)  // AVAHI_PROTO_UNSPEC
+}

@@ -1,0 +1,120 @@
+import HexlistDiscovery
+import HexlistModel
+import Testing
+
+@testable import HexlistAvahi
+
+/// One after the other: the address of the bus belongs to the process.
+@Suite(.serialized) struct AvahiDiscoveryTests {
+    private func discovery() -> AvahiDiscovery {
+        _ = PrivateAvahi.folder
+        return AvahiDiscovery()
+    }
+
+    private func announcement(_ name: String, port: UInt16) -> ServiceAnnouncement {
+        ServiceAnnouncement(instanceName: name, port: port, txt: [("txtvers", "1"), ("id", "x"), ("boot", "1")])
+    }
+
+    /// Starts a discovery that opens every resolver, as a directory would.
+    private func start(_ discovery: AvahiDiscovery, _ name: String, port: UInt16) -> Recorder {
+        let recorder = Recorder()
+        discovery.start(publishing: announcement(name, port: port)) { event in
+            recorder.take(event)
+            if case .appeared(let record, _) = event { discovery.resolve(record, open: true) }
+        }
+        return recorder
+    }
+
+    @Test("without a bus: interfaces are told, discovery is unavailable and says what to do", .timeLimit(.minutes(1)))
+    func noBus() async throws {
+        let discovery = discovery()
+        let recorder = start(discovery, "nobody", port: 2_000)
+        await recorder.until(\.isUnavailable)
+        guard case .interfaces(let addresses)? = recorder.events.first else {
+            Issue.record("the interfaces come first")
+            return
+        }
+        #expect(addresses.contains { $0.address == "127.0.0.1" && $0.prefixLength == 8 && $0.index > 0 })
+        guard case .backend(.unavailable(let text))? = recorder.events.first(where: \.isUnavailable) else { return }
+        #expect(text.contains("systemctl start"))
+        discovery.publish(announcement("still nobody", port: 2_001))
+        discovery.resolve(
+            Record(key: InstanceKey(name: "x", type: "_hexlist._tcp", domain: "local"), interface: 1, ipv6: false), open: true)
+        let begin = ContinuousClock.now
+        await discovery.stop()
+        #expect(ContinuousClock.now - begin < .seconds(2.5))
+        let count = recorder.events.count
+        await discovery.stop()
+        discovery.publish(announcement("gone", port: 2_002))
+        #expect(recorder.events.count == count)
+    }
+
+    @Test func stoppedBeforeItStarted() async {
+        let discovery = discovery()
+        await discovery.stop()
+        discovery.start(publishing: announcement("x", port: 1)) { _ in Issue.record("it is stopped") }
+        await discovery.stop()
+    }
+
+    @Test(
+        "appears, changes, survives the daemon and the bus, is withdrawn", .timeLimit(.minutes(3)),
+        .enabled(if: PrivateAvahi.obstacle == nil, "needs dbus-daemon, avahi-daemon, ip and unshare, and namespaces to run them in"))
+    func wholeLife() async throws {
+        let avahi = PrivateAvahi()
+        let (one, two, three) = (discovery(), discovery(), discovery())
+        let seen = start(one, "One", port: 3_000)
+        await seen.until(\.isUnavailable)  // started without Avahi
+        try avahi.startBus()
+        try avahi.startDaemon()
+        await seen.until(\.isRunning)
+        await seen.until { $0.isResolution(of: "One", port: 3_000) }
+
+        // Another one, on both IP versions; TXT as it was given.
+        let other = start(two, "Two", port: 4_000)
+        await seen.until { $0.isResolution(of: "Two", port: 4_000) }
+        await seen.until { $0.isResolution(of: "Two", port: 4_000, ipv6: true) }
+        await other.until { $0.isResolution(of: "One", port: 3_000) }
+        for case .resolved(let record, let resolution) in seen.events where record.key.name == "Two" {
+            #expect(resolution.txt == ["txtvers=1", "id=x", "boot=1"].map { Array($0.utf8) })
+            #expect(resolution.address.contains(":") == record.ipv6)
+        }
+
+        // A new port comes from the standing resolver, with no withdrawal.
+        two.publish(announcement("Two", port: 4_001))
+        await seen.until { $0.isResolution(of: "Two", port: 4_001) }
+        #expect(!seen.events.contains { $0.isWithdrawal(of: "Two") })
+
+        // A new name.
+        two.publish(announcement("Deux", port: 4_001))
+        await seen.until { $0.isResolution(of: "Deux", port: 4_001) }
+        await seen.until { $0.isWithdrawal(of: "Two") }
+
+        // A name that is taken gets a number; one that is too long is said, and mended by the next.
+        let third = start(three, "Deux", port: 5_000)
+        await seen.until { $0.isResolution(of: "Deux #2", port: 5_000) }
+        three.publish(announcement(String(repeating: "x", count: 64), port: 5_000))
+        await third.until { if case .backend(.degraded) = $0 { true } else { false } }
+        three.publish(announcement("Trois", port: 5_000))
+        await seen.until { $0.isResolution(of: "Trois", port: 5_000) }
+
+        // The daemon dies, then the bus: everything is announced and found anew.
+        for isBus in [false, true] {
+            seen.clear()
+            if isBus { avahi.killBus() }
+            avahi.killDaemon()
+            await seen.until(\.isUnavailable)
+            seen.clear()
+            if isBus { try avahi.startBus() }
+            try avahi.startDaemon()
+            await seen.until(\.isRunning)
+            await seen.until { $0.isResolution(of: "One", port: 3_000) }
+            await seen.until { $0.isResolution(of: "Deux", port: 4_001) }
+            await seen.until { $0.isResolution(of: "Trois", port: 5_000) }
+        }
+
+        await two.stop()
+        await seen.until { $0.isWithdrawal(of: "Deux") }
+        await three.stop()
+        await one.stop()
+    }
+}
