@@ -126,7 +126,13 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio"),
             ], swiftSettings: settings),
         .testTarget(
-            name: "HexlistDaemonTests", dependencies: ["HexlistDaemon", "HexlistAPI", "HexlistModel"], swiftSettings: settings),
+            name: "HexlistDaemonTests",
+            dependencies: [
+                "HexlistDaemon", "HexlistClient", "HexlistAPI", "HexlistNode", "HexlistStore", "HexlistTransport", "HexlistDiscovery",
+                "HexlistModel", .product(name: "Hummingbird", package: "hummingbird"), .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ], swiftSettings: settings),
         .testTarget(name: "IntegrationTests", dependencies: ["HexlistModel", "HexlistWire"], swiftSettings: settings),
     ]
 )

@@ -20,6 +20,15 @@ public struct TextSlice: Hashable, Sendable {
         length = UInt32(truncatingIfNeeded: range.count)
     }
 
+    /// - Parameters:
+    ///   - place: the offset in bytes; the top bit says that it counts in the arena.
+    ///   - count: bytes.
+    @inlinable
+    public init(place: UInt32, count: UInt32) {
+        start = place
+        length = count
+    }
+
     /// No bytes at all.
     @inlinable public static var empty: TextSlice { TextSlice(frame: 0..<0) }
     @inlinable public var count: Int { Int(length) }

@@ -25,20 +25,18 @@ public struct UUIDBytes: Hashable, Comparable, Sendable, CustomStringConvertible
 
     /// The text form `8-4-4-4-12`, 36 bytes, digits in either letter case; `nil` for anything else.
     public init?(text: UnsafeRawBufferPointer) {
-        guard text.count == 36 else { return nil }
-        var words: (UInt64, UInt64) = (0, 0)
-        var digits = 0
-        for index in 0..<36 {
-            let byte = text[index]
-            if index == 8 || index == 13 || index == 18 || index == 23 {
-                guard byte == UInt8(ascii: "-") else { return nil }
-                continue
-            }
-            guard let digit = Hexadecimal.value(of: byte) else { return nil }
-            if digits < 16 { words.0 = words.0 << 4 | UInt64(digit) } else { words.1 = words.1 << 4 | UInt64(digit) }
-            digits += 1
+        guard text.count == 36, let start = text.baseAddress else { return nil }
+        let hyphen = UInt8(ascii: "-")
+        guard text[8] == hyphen, text[13] == hyphen, text[18] == hyphen, text[23] == hyphen else { return nil }
+        func word(_ first: Int, _ second: Int) -> UInt64 {
+            let low = UInt32(littleEndian: start.loadUnaligned(fromByteOffset: first, as: UInt32.self))
+            let high = UInt32(littleEndian: start.loadUnaligned(fromByteOffset: second, as: UInt32.self))
+            return UInt64(high) << 32 | UInt64(low)
         }
-        self.init(high: words.0, low: words.1)
+        guard let first = Hexadecimal.eight(word(0, 4)), let second = Hexadecimal.eight(word(9, 14)),
+            let third = Hexadecimal.eight(word(19, 24)), let fourth = Hexadecimal.eight(word(28, 32))
+        else { return nil }
+        self.init(high: UInt64(first) << 32 | UInt64(second), low: UInt64(third) << 32 | UInt64(fourth))
     }
 
     public init?(_ text: some StringProtocol) {
@@ -87,6 +85,21 @@ public enum Hexadecimal {
         case 0x61...0x66: byte &- 0x57
         default: nil
         }
+    }
+
+    /// Eight digits at once, the first one in the lowest byte; `nil` where a byte is no hexadecimal digit.
+    @inline(__always)
+    static func eight(_ digits: UInt64) -> UInt32? {
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        let letters = digits >> 6 & ones
+        let values = (digits & 0x0F0F_0F0F_0F0F_0F0F) &+ letters &* 9
+        // What the digits would be if they were some, in upper case, has to be what they are.
+        let tens = (values &+ 0x7676_7676_7676_7676) >> 7 & ones
+        let expected = values &+ 0x3030_3030_3030_3030 &+ tens &* 7
+        guard values & 0xF0F0_F0F0_F0F0_F0F0 == 0, expected == digits & ~(letters << 5) else { return nil }
+        let bytes = (values << 4 | values >> 8) & 0x00FF_00FF_00FF_00FF
+        let pairs = (bytes | bytes >> 8) & 0x0000_FFFF_0000_FFFF
+        return UInt32(truncatingIfNeeded: pairs | pairs >> 16).byteSwapped
     }
 
     static func upper(_ byte: UInt8) -> String {

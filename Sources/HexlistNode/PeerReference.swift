@@ -4,8 +4,13 @@ import HexlistModel
 /// only when nothing trusted ever had that name; a UUID or a prefix of one always.
 struct PeerReference: Sendable {
     let text: String
+    /// A trusted peer had that name once: then no stranger is found by it.
+    let wasNameTrusted: Bool
 
-    init(_ text: String) { self.text = text }
+    init(_ text: String, wasNameTrusted: Bool = false) {
+        self.text = text
+        self.wasNameTrusted = wasNameTrusted
+    }
 
     /// - Throws: `HexlistError` `notFound`, `ambiguous`.
     func resolve(among views: [PeerView]) throws(HexlistError) -> PeerView {
@@ -17,7 +22,7 @@ struct PeerReference: Sendable {
         let matches: [(PeerView) -> Bool] = [
             { $0.alias.map { Array($0.utf8) == bytes } ?? false },
             { $0.trust == .trusted && Array($0.name.utf8) == bytes },
-            { Array($0.name.utf8) == bytes },
+            { [wasNameTrusted] in !wasNameTrusted && Array($0.name.utf8) == bytes },
             { bytes.count >= 4 && $0.uuid.map { $0.description.utf8.starts(with: Self.upper(bytes)) } ?? false },
         ]
         for match in matches {

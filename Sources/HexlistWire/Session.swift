@@ -178,7 +178,7 @@ public struct Session: Sendable {
     public mutating func received(_ frame: DecodedFrame, bytes: Int, now: Instant, _ actions: inout [Action]) {
         guard state != .closed else { return }
         lastReceived = now
-        if !isTrusted { bucket.take(now: now) }
+        if !isTrusted, !Session.isEarned(frame) { bucket.take(now: now) }
         let isFirst = isAwaitingFirstFrame
         isAwaitingFirstFrame = false
         switch frame {
@@ -200,6 +200,15 @@ public struct Session: Sendable {
                 guard state != .closed else { return }
             }
             received(wrapper, bytes: bytes, now: now, &actions)
+        }
+    }
+
+    /// Receipts are not counted against a stranger: each has to answer for frames this side sent, or it ends the session.
+    /// Counted, they would slow down every send to a peer one has not trusted to 20 receipts a second.
+    private static func isEarned(_ frame: DecodedFrame) -> Bool {
+        switch frame {
+        case .wrapper(let wrapper): wrapper.operation == .ack
+        case .refused: false
         }
     }
 

@@ -226,6 +226,13 @@ struct PeerReferenceTests {
         #expect { try PeerReference(text).resolve(among: Self.views) } throws: { ($0 as? HexlistError)?.code == code }
     }
 
+    @Test("a name a trusted peer once had finds no stranger")
+    func formerName() {
+        #expect { try PeerReference("phone", wasNameTrusted: true).resolve(among: Self.views) } throws: {
+            ($0 as? HexlistError)?.code == .notFound
+        }
+    }
+
     @Test("a ghost is named with its reason")
     func ghost() {
         #expect { try PeerReference("old desk").resolve(among: Self.views) } throws: { "\($0)".contains("stale") }

@@ -322,6 +322,16 @@ struct SessionReceivingTests {
         #expect(fixture.session.mayRead(now: again))
     }
 
+    @Test("a stranger's receipts are earned by what was sent to it and do not count")
+    func strangerReceipts() {
+        var fixture = SessionFixture.opened(trusted: false)
+        for number in 1...200 {
+            _ = fixture.session.numberStore(tag: Int64(number), bytes: 1, now: fixture.now)
+            fixture.receive(.ack, .receipt(Receipt(through: Int64(number), status: .stored)))
+        }
+        #expect(fixture.session.mayRead(now: fixture.now))
+    }
+
     @Test("a flood of Pings owes one Pong, a flood of pairing requests one cancel")
     func merged() {
         var fixture = SessionFixture.opened()
