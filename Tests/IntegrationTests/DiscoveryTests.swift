@@ -73,9 +73,12 @@ extension TwoMachines {
 
                 try await lab.start("h2", arguments: ["--port", "25111"])
                 try await lab.awaitEvent("h1", "peer.up", peer: uuid.other, after: stopped.number)
-                let moved = try await lab.awaitPeers("h1")
+                // The session is there at once; what is announced follows, and replaces the old port.
+                let moved = try await Self.awaitPeers("h1", of: lab) { peers in
+                    peers.first?.endpoints.contains { $0.port == 25_111 && $0.via == "mdns" } == true
+                }
                 #expect(moved.map(\.uuid) == [uuid.other])
-                #expect(moved.first?.endpoints.contains { $0.port == 25_111 } == true)
+                #expect(moved.first?.endpoints.contains { $0.port == first.endpoints.first?.port } == false)
                 #expect(try await lab.status("h2").port == 25_111)
                 // And it is used: a send arrives.
                 try await lab.hexlist("h2", "peer", "trust", uuid.one)
@@ -92,12 +95,7 @@ extension TwoMachines {
                 try await lab.kill("h2")
                 try await lab.start("h2")
                 try await lab.run(["link", "h2", "up"])
-                let watch = try lab.follow("h1", ["peers", "--watch", "--json"])
-                let peers = try await watch.first { line -> [PeerRow]? in
-                    let peers = try JSONDecoder().decode(Items<PeerRow>.self, from: Data(line.utf8)).items
-                    return peers.isEmpty || peers.first?.boot == first.boot ? nil : peers
-                }
-                await watch.stop()
+                let peers = try await Self.awaitPeers("h1", of: lab) { !$0.isEmpty && $0.first?.boot != first.boot }
                 #expect(peers.map(\.uuid) == [uuid.other])
             }
         }
@@ -106,20 +104,27 @@ extension TwoMachines {
         func renaming() async throws {
             try await Lab.with("h1", "h2") { lab in
                 let uuid = try await lab.startAndMeet()
-                let watch = try lab.follow("h1", ["peers", "--watch", "--json"])
                 try await lab.configure("h2", "name: Größe 名前\n")
                 try await lab.run(["signal", "h2", "HUP"])
-                _ = try await watch.first { $0.contains("Größe 名前") ? true : nil }
-                await watch.stop()
-                let peers = try await lab.awaitPeers("h1")
+                let peers = try await Self.awaitPeers("h1", of: lab) { $0.map(\.name) == ["Größe 名前"] }
                 #expect(peers.map(\.uuid) == [uuid.other])
-                #expect(peers.map(\.name) == ["Größe 名前"])
                 // The old announcement is gone for others as well.
                 let announcements = try await Announcement.await(2, on: "h1", of: lab) {
                     $0.txt["id"] == uuid.other && $0.name.hasPrefix("Größe 名前 [")
                 }
                 #expect(announcements.count == 2)
             }
+        }
+
+        /// The list of verified peers, as soon as it is as wanted.
+        private static func awaitPeers(_ host: String, of lab: Lab, until isWanted: ([PeerRow]) -> Bool) async throws -> [PeerRow] {
+            let watch = try lab.follow(host, ["peers", "--watch", "--json"])
+            let peers = try await watch.first { line -> [PeerRow]? in
+                let peers = try JSONDecoder().decode(Items<PeerRow>.self, from: Data(line.utf8)).items
+                return isWanted(peers) ? peers : nil
+            }
+            await watch.stop()
+            return peers
         }
 
         @Test("two daemons on one host see each other")

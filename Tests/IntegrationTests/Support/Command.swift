@@ -40,10 +40,11 @@ enum Command {
     }
 
     /// Sets the process up to run the command under its time limit. Threads of a thread pool have signals blocked, which a
-    /// child would inherit; `--default-signal` takes that back, so that the limit's SIGTERM ends it.
+    /// child would inherit; `--default-signal` takes that back, so that SIGTERM ends it. `--foreground` passes a signal on
+    /// once, to the command, and not a second time to its process group.
     static func limit(_ process: Process, to arguments: [String], _ environment: [String: String], _ seconds: Int) {
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["--default-signal", "timeout", "--kill-after=5", "\(seconds)"] + arguments
+        process.arguments = ["--default-signal", "timeout", "--foreground", "--kill-after=5", "\(seconds)"] + arguments
         process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
     }
 
