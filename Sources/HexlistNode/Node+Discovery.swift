@@ -82,11 +82,9 @@ extension Node {
         }
         switch report.summary {
         case .refused: return .refused
-        case .timeout, .unreachable, .otherIdentity, nil: return .noAnswer
-        case .closed: return .failed("closes the connection.")
+        case .timeout, .unreachable, .otherIdentity, .nameNotFound, .failed, .cancelled, nil: return .noAnswer
+        case .closed: return .failed("closes the connection")
         case .notHexlist(let why): return .failed("is no Hexlist: \(why)")
-        case .nameNotFound(let why), .failed(let why): return .failed(why)
-        case .cancelled: return .failed("the attempt was cancelled.")
         }
     }
 

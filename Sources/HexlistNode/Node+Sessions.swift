@@ -222,11 +222,11 @@ extension Node {
         case .own(.`self`), .peer(.`self`, _): return .ownIdentity(sameBoot: true, dialled.endpoint)
         case .own(.conflict), .peer(.conflict, _): return .ownIdentity(sameBoot: false, dialled.endpoint)
         case .own(.identityMismatch):
-            guard let proven, proven != dialled.expected else { return .failed("does not say who it is.") }
+            guard let proven, proven != dialled.expected else { return .failed("does not say who it is") }
             return .otherIdentity(proven, dialled.endpoint)
-        case .own(let code): return .failed("does not greet as a peer does (\(code.rawValue)).")
-        case .peer(let code, _): return .failed("ends the session (\(code?.rawValue ?? "for a reason unknown here")).")
-        case .lost: return .failed("closes the connection.")
+        case .own(let code): return .failed("does not greet as a peer does (\(code.rawValue))")
+        case .peer(let code, _): return .failed("ends the session (\(code?.rawValue ?? "for a reason unknown here"))")
+        case .lost: return .failed("closes the connection")
         }
     }
 }

@@ -147,10 +147,12 @@ public actor Node {
         for session in sessions.values { session.act { $0.end(.shutdown, &$1) } }
         await transport.shutdown()
         wakeWaiters()
-        watchers.withLock { watchers in
-            for watcher in watchers.all.values { watcher.finish() }
-            watchers.all = [:]
+        // Ended outside the lock: ending calls `onTermination`, which takes it.
+        let ended = watchers.withLock { watchers in
+            defer { watchers.all = [:] }
+            return watchers.all
         }
+        for watcher in ended.values { watcher.finish() }
         logger.info("node stopped")
     }
 

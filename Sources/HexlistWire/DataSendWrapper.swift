@@ -132,18 +132,21 @@ public struct Repair: Sendable, Equatable {
 /// A wrapper that was understood.
 public struct DecodedWrapper: Sendable {
     public var operation: Operation
-    public var object: WrapperObject
+    public var object: WrapperObject = .none
     /// The sender's app version; `""` where it named none.
-    public var versionID: String
+    public var versionID: String = ""
     /// `nil` where there was none (T2) or it was no text (T4).
     public var message: String?
     public var messageID: MessageID?
     /// 1 … 2^63 - 1; `nil` where there was none, or one that does not count (T21, `Operation.isNumbered`).
     public var sequence: Int64?
     /// Unknown members of the wrapper as one JSON object; empty where there are none. Hop by hop: shown, never sent on.
-    public var extra: [UInt8]
+    public var extra: [UInt8] = []
     /// Filled only by a decoder made with `reportsRepairs`.
-    public var repairs: [Repair]
+    public var repairs: [Repair] = []
+
+    /// The defaults, to be filled in place: a value made of all its parts at once costs the decoder a copy of each.
+    init(_ operation: Operation) { self.operation = operation }
 
     public init(
         operation: Operation, object: WrapperObject, versionID: String = "", message: String? = nil,
@@ -161,7 +164,7 @@ public struct DecodedWrapper: Sendable {
 }
 
 /// A frame that is refused.
-public struct Refusal: Sendable, Equatable {
+public struct Refusal: Error, Sendable, Equatable {
     public var code: RefusalCode
     /// For a person: what was wrong and where.
     public var message: String

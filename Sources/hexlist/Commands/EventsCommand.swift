@@ -52,7 +52,7 @@ struct EventsCommand: AsyncParsableCommand {
         if let peer = event.peer { parts.append("peer \(HumanText.short(peer))") }
         if let hex = event.hex { parts.append("hex \(hex)") }
         if let row = event.outboxID { parts.append("outbox \(row)") }
-        if let data = event.data { parts.append(data.text) }
+        if let data = event.data, data != .emptyObject { parts.append(data.text) }
         try output.line(TerminalText.clean(parts.joined(separator: "  "), columns: 200))
     }
 }

@@ -42,10 +42,11 @@ struct Table {
             }
         }
         return all.map { row in
+            let shown = row.prefix((row.lastIndex { !$0.text.isEmpty } ?? -1) + 1)
             var line = ""
-            for (column, cell) in row.enumerated() {
+            for (column, cell) in shown.enumerated() {
                 line += terminal.styled(cell.text, cell.style)
-                if column < row.count - 1 { line += String(repeating: " ", count: widths[column] - TextWidth.of(cell.text) + 2) }
+                if column < shown.count - 1 { line += String(repeating: " ", count: widths[column] - TextWidth.of(cell.text) + 2) }
             }
             return line
         }

@@ -1,0 +1,346 @@
+import HexlistModel
+
+/// The `links` member of a hex, whatever it was.
+struct LinksMember {
+    enum Form {
+        case absent
+        case null
+        case array
+        /// Path to link, or path to URL (T17).
+        case map
+        /// A string, read once it is clear that it counts (T18).
+        case text
+        /// A number or a boolean (T4).
+        case scalar
+    }
+
+    var form: Form = .absent
+    /// Of `text`: between the quotes.
+    var start = 0
+    var end = 0
+    var hasEscapes = false
+    var isRepeated = false
+}
+
+/// The known services whose spelling stands in the arena.
+struct KnownServices {
+    var unknown: TextSlice?
+    var dropbox: TextSlice?
+    var box: TextSlice?
+    var googleDrive: TextSlice?
+}
+
+extension HexReader {
+    /// - Parameter open: containers open around the value.
+    /// - Returns: the position behind the value.
+    @inline(__always)
+    mutating func links(
+        _ json: JSONScanner, at position: Int, open: Int, into member: inout LinksMember
+    ) throws(GrammarFault) -> Int {
+        switch json.byte(position) {
+        case UInt8(ascii: "["):
+            member.form = .array
+            return try array(json, at: position, open: open &+ 1)
+        case UInt8(ascii: "{"):
+            member.form = .map
+            return try map(json, at: position, open: open &+ 1)
+        case UInt8(ascii: "\""):
+            let token = try json.string(from: position &+ 1)
+            member.form = .text
+            member.start = position &+ 1
+            member.end = token.end
+            member.hasEscapes = token.hasEscapes
+            return token.end &+ 1
+        case UInt8(ascii: "n"): member.form = .null
+        default: member.form = .scalar
+        }
+        return try json.scalar(at: position)
+    }
+
+    /// Reads the text that stands for links, once it is known to be the last of its name (T18).
+    mutating func finishLinks(_ json: JSONScanner, _ member: LinksMember) {
+        guard member.form == .text, member.start < member.end else { return }
+        let mark = unknown.mark
+        let repairMark = repairs.count
+        if !member.hasEscapes {
+            if isEmbedded(json.ending(at: member.end), from: member.start) { return }
+        } else {
+            var text: [UInt8] = []
+            _ = json.appendText(member.start, member.end, to: &text)
+            // Slices of the text are slices of a copy of it in the arena, which may move while it is read.
+            let origin = texts.arena.count
+            texts.arena.append(contentsOf: text)
+            let isRead = text.withUnsafeBufferPointer { bytes in
+                guard let base = bytes.baseAddress else { return false }
+                return isEmbedded(JSONScanner(base: base, end: bytes.count, inArenaAt: origin), from: 0)
+            }
+            if isRead { return }
+        }
+        clearLinks()
+        unknown.truncate(to: mark)
+        repairs.removeSubrange(repairMark...)
+        addLink(url: texts.text(json, member.start, member.end, hasEscapes: member.hasEscapes))
+    }
+
+    /// Whether the text from a position on was an array or an object of links, all of it.
+    private mutating func isEmbedded(_ json: JSONScanner, from start: Int) -> Bool {
+        let position = json.skipSpace(start)
+        do throws(GrammarFault) {
+            switch json.byte(position) {
+            case UInt8(ascii: "["): try json.finish(array(json, at: position, open: 1))
+            case UInt8(ascii: "{"): try json.finish(map(json, at: position, open: 1))
+            default: return false
+            }
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    mutating func report(_ member: LinksMember) {
+        switch member.form {
+        case .absent, .null: report("T2", "links")
+        case .array: break
+        case .map: report("T17", "links")
+        case .text: report("T18", "links")
+        case .scalar: report("T4", "links")
+        }
+        if member.isRepeated { report("T19", "links") }
+    }
+
+    /// - Parameter open: containers open around an element.
+    private mutating func array(_ json: JSONScanner, at start: Int, open: Int) throws(GrammarFault) -> Int {
+        var position = json.enterArray(at: start)
+        var index = 0
+        while json.byte(position) != UInt8(ascii: "]") {
+            switch json.byte(position) {
+            case UInt8(ascii: "{"):
+                position = try link(json, at: position, open: open &+ 1, index: index, path: nil)
+            case UInt8(ascii: "\""):
+                let token = try json.string(from: position &+ 1)
+                if token.end > position &+ 1 {
+                    let url = texts.text(json, position &+ 1, token.end, hasEscapes: token.hasEscapes)
+                    if url.form == .repaired { report("T20", "links[\(index)]") }
+                    report("T15", "links[\(index)]")
+                    addLink(url: url)
+                } else {
+                    report("T16", "links[\(index)]")
+                }
+                position = token.end &+ 1
+            default:
+                position = try json.skipValue(at: position, open: open)
+                report("T16", "links[\(index)]")
+            }
+            position = try json.nextElement(position)
+            index &+= 1
+        }
+        return position &+ 1
+    }
+
+    /// Where the name of a member of a map of links stands.
+    private struct PathName {
+        let start: Int
+        let token: StringToken
+    }
+
+    /// - Parameter open: containers open around a member's value.
+    private mutating func map(_ json: JSONScanner, at start: Int, open: Int) throws(GrammarFault) -> Int {
+        var position = try json.enterObject(at: start)
+        var index = 0
+        while json.byte(position) != UInt8(ascii: "}") {
+            let name = PathName(start: position &+ 1, token: try json.string(from: position &+ 1))
+            position = try json.value(behindName: name.token.end &+ 1)
+            switch json.byte(position) {
+            case UInt8(ascii: "{"):
+                position = try link(json, at: position, open: open &+ 1, index: index, path: name)
+            case UInt8(ascii: "\""):
+                let token = try json.string(from: position &+ 1)
+                if token.end > position &+ 1 {
+                    addLink(
+                        url: texts.text(json, position &+ 1, token.end, hasEscapes: token.hasEscapes),
+                        linkDescription: texts.text(json, name.start, name.token.end, hasEscapes: name.token.hasEscapes))
+                }
+                position = token.end &+ 1
+            default:
+                position = try json.skipValue(at: position, open: open)
+            }
+            position = try json.nextMember(position)
+            index &+= 1
+        }
+        return position &+ 1
+    }
+
+    /// - Parameters:
+    ///   - open: containers open around a member's value.
+    ///   - path: the name that stands for a missing description (T17).
+    @inline(__always)
+    private mutating func link(
+        _ json: JSONScanner, at start: Int, open: Int, index: Int, path: PathName?
+    ) throws(GrammarFault) -> Int {
+        var link = LinkMembers()
+        var isSpelled = false
+        var position = try json.enterObject(at: start)
+        // The usual members in the usual order; whatever else stands here, and whatever follows, is read after that.
+        if let value = json.value(of: #""url":"#, at: position) {
+            position = try json.nextMember(texts.read(json, at: value, open: open, into: &link.url))
+        }
+        if let value = json.value(of: #""linkDescription":"#, at: position) {
+            position = try json.nextMember(texts.read(json, at: value, open: open, into: &link.linkDescription))
+        }
+        if let value = json.value(of: #""service":"#, at: position) {
+            if let end = json.spelledService(at: value) {
+                link.service = Text(slice: json.slice(value &+ 1, end), form: .plain)
+                isSpelled = true
+                position = try json.nextMember(end &+ 1)
+            } else {
+                position = try json.nextMember(texts.read(json, at: value, open: open, into: &link.service))
+            }
+        }
+        if json.byte(position) != UInt8(ascii: "}") || path != nil {
+            isSpelled = false
+            position = try otherMembers(json, at: position, open: open, index: index, path: path, of: &link)
+        }
+        if reportsRepairs {
+            report(link.url, "links[\(index)].url")
+            report(link.linkDescription, "links[\(index)].linkDescription")
+            report(link.service, "links[\(index)].service")
+        }
+        let service = isSpelled ? link.service.slice : known(link.service, json, index)
+        add(LinkContent(url: link.url.slice, linkDescription: link.linkDescription.slice, service: service, extra: link.extra))
+        return position &+ 1
+    }
+
+    private struct LinkMembers {
+        var url = Text()
+        var linkDescription = Text()
+        var service = Text()
+        var extra = TextSlice.empty
+    }
+
+    /// Reads a link to its end, from a name's quote on.
+    /// - Returns: where the `}` stands.
+    @inline(never)
+    private mutating func otherMembers(
+        _ json: JSONScanner, at start: Int, open: Int, index: Int, path: PathName?, of link: inout LinkMembers
+    ) throws(GrammarFault) -> Int {
+        let mark = unknown.mark
+        var fileName: Int?
+        var type: Int?
+        var position = start
+        while json.byte(position) != UInt8(ascii: "}") {
+            let name = position &+ 1
+            let token = try json.string(from: name)
+            position = try json.value(behindName: token.end &+ 1)
+            switch json.withName(name, token, &scratch, { LinkMember($0) }) {
+            case .url: position = try texts.read(json, at: position, open: open, into: &link.url)
+            case .linkDescription: position = try texts.read(json, at: position, open: open, into: &link.linkDescription)
+            case .service: position = try texts.read(json, at: position, open: open, into: &link.service)
+            case .fileName: position = try keep(json, name, token, at: position, open: open, insteadOf: &fileName)
+            case .type: position = try keep(json, name, token, at: position, open: open, insteadOf: &type)
+            case .unknown: position = try keep(json, name, token, at: position, open: open)
+            }
+            position = try json.nextMember(position)
+        }
+        if unknown.mark > mark {
+            if link.linkDescription.isMissing, takeOlder(fileName, json, open, into: &link.linkDescription) {
+                report("T12", "links[\(index)].linkDescription")
+            }
+            if link.service.isMissing, takeOlder(type, json, open, into: &link.service) {
+                report("T12", "links[\(index)].service")
+            }
+            link.extra = close(from: mark, json) { "links[\(index)].\($0)" }
+        }
+        if let path, link.linkDescription.isMissing {
+            link.linkDescription = texts.text(json, path.start, path.token.end, hasEscapes: path.token.hasEscapes)
+        }
+        return position
+    }
+
+    private mutating func addLink(url: Text, linkDescription: Text = Text()) {
+        add(LinkContent(url: url.slice, linkDescription: linkDescription.slice, service: spelled(.unknown)))
+    }
+
+    @inline(__always)
+    private mutating func add(_ link: LinkContent) {
+        guard links.count < linkLimit else {
+            excess = .links
+            return
+        }
+        links.append(link)
+        if max(link.url.count, link.linkDescription.count) > textLimit || link.service.count > textLimit {
+            excess = .text("links[\(links.count - 1)]")
+        }
+    }
+}
+
+// MARK: - Services
+
+extension JSONScanner {
+    /// Whether one of the known services stands here, in its known spelling: without a branch on which.
+    /// - Parameter quote: where the value's first byte stands.
+    /// - Returns: where the closing quote stands.
+    @inline(__always)
+    fileprivate func spelledService(at quote: Int) -> Int? {
+        guard quote &+ 17 <= end else { return nil }
+        let text = UnsafeRawPointer(base + quote)
+        let first = UInt64(littleEndian: text.loadUnaligned(as: UInt64.self))
+        let second = UInt64(littleEndian: text.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+        let box = first & 0xFF_FFFF_FFFF == 0x22_786F_4222 ? 4 : 0  // "Box"
+        let dropbox = first == 0x786F_6270_6F72_4422 && second & 0xFF == 0x22 ? 8 : 0  // "Dropbox"
+        let unknown = first == 0x6E77_6F6E_6B6E_5522 && second & 0xFF == 0x22 ? 8 : 0  // "Unknown"
+        let drive = first == 0x4465_6C67_6F6F_4722 && second & 0xFF_FFFF_FFFF == 0x22_6576_6972 ? 12 : 0  // "GoogleDrive"
+        let length = box | dropbox | unknown | drive
+        return length == 0 ? nil : quote &+ length
+    }
+}
+
+extension HexReader {
+    /// The service as it is kept (T13): a known one in its known spelling, any other text as it is.
+    @inline(__always)
+    private mutating func known(_ service: Text, _ json: JSONScanner, _ index: Int) -> TextSlice {
+        switch service.slice.count {
+        case 3, 7, 11, 12:
+            let isSpelled = texts.withBytes(of: service.slice, in: json) { bytes in
+                bytes.equals("Dropbox") || bytes.equals("GoogleDrive") || bytes.equals("Box") || bytes.equals("Unknown")
+            }
+            return isSpelled ? service.slice : respelled(service, json, index)
+        case 0:
+            if service.form == .plain { report("T13", "links[\(index)].service") }
+            return spelled(.unknown)
+        default:
+            return service.slice
+        }
+    }
+
+    @inline(never)
+    private mutating func respelled(_ service: Text, _ json: JSONScanner, _ index: Int) -> TextSlice {
+        let match = texts.withBytes(of: service.slice, in: json) { bytes in
+            Service.allCases.first { bytes.matches($0.rawValue) }
+                ?? (bytes.matches("google_drive") || bytes.matches("Google Drive") ? .googleDrive : nil)
+        }
+        guard let match else { return service.slice }
+        report("T13", "links[\(index)].service")
+        return spelled(match)
+    }
+
+    /// A known service, in the arena.
+    private mutating func spelled(_ service: Service) -> TextSlice {
+        switch service {
+        case .unknown: texts.known(service, &services.unknown)
+        case .dropbox: texts.known(service, &services.dropbox)
+        case .box: texts.known(service, &services.box)
+        case .googleDrive: texts.known(service, &services.googleDrive)
+        }
+    }
+}
+
+extension TextReader {
+    fileprivate mutating func known(_ service: Service, _ slice: inout TextSlice?) -> TextSlice {
+        if let slice { return slice }
+        let start = arena.count
+        arena.append(contentsOf: service.rawValue.utf8)
+        let spelled = TextSlice(arena: start..<arena.count)
+        slice = spelled
+        return spelled
+    }
+}

@@ -1,0 +1,233 @@
+import HexlistModel
+
+// The objects of Hello, Ack and Pair. They are few and small, so they are read into values, as tolerantly as a hex:
+// members in any order, unknown ones ignored, the last of a name counts.
+
+private enum HelloMember: String, CaseIterable { case uuid, name, boot, protocols, features, maxFrameBytes, window }
+private enum ReceiptMember: String, CaseIterable { case through, status, of, rejected }
+private enum RejectionMember: String, CaseIterable { case sequence, code, message, retryAfter }
+private enum PairingMember: String, CaseIterable { case step, commitment, nonce, message }
+
+extension HexReader {
+    /// - Parameter open: containers open around the object.
+    /// - Returns: the position behind it.
+    mutating func hello(_ json: JSONScanner, at start: Int, open: Int) throws(GrammarFault) -> Int {
+        var uuid = Text()
+        var name = Text()
+        var boot = Text()
+        var hello = Hello(uuid: nil, name: "", boot: nil)
+        let end = try members(json, at: start) { (reader, member: HelloMember?, position) throws(GrammarFault) in
+            switch member {
+            case .uuid: return try reader.texts.read(json, at: position, open: open + 1, into: &uuid)
+            case .name: return try reader.texts.read(json, at: position, open: open + 1, into: &name)
+            case .boot: return try reader.texts.read(json, at: position, open: open + 1, into: &boot)
+            case .protocols:
+                let (protocols, end) = try reader.elements(json, at: position, open: open + 1) { json, start, end in
+                    json.integer(at: start, end).flatMap { Int(exactly: $0) }
+                }
+                hello.protocols = protocols ?? [1]
+                return end
+            case .features:
+                let (features, end) = try reader.elements(json, at: position, open: open + 1) { json, start, end in
+                    json.plainString(start, end)
+                }
+                hello.features = features ?? []
+                return end
+            case .maxFrameBytes:
+                let end = try json.skipValue(at: position, open: open + 1)
+                hello.maxFrameBytes = json.integer(
+                    at: position, end, in: 1...ProtocolLimits.largestFrameBytes, default: ProtocolLimits.trustedFrameBytes)
+                return end
+            case .window:
+                let end = try json.skipValue(at: position, open: open + 1)
+                hello.window = json.integer(
+                    at: position, end, in: ProtocolLimits.windowFramesRange, default: ProtocolLimits.windowFrames)
+                return end
+            case nil: return try json.skipValue(at: position, open: open + 1)
+            }
+        }
+        hello.uuid = texts.withBytes(of: uuid.slice, in: json) { UUIDBytes(text: $0) }.map { PeerID($0) }
+        hello.name = texts.string(name.slice, in: json)
+        hello.boot = BootNonce(texts.string(boot.slice, in: json))
+        object = .hello(hello)
+        return end
+    }
+
+    /// What is odd in a receipt is read so that it cannot confirm anything by mistake: `through` as -1, a refused number that
+    /// cannot be read as -1. Neither was ever sent, so the session ends with `receiptFault`.
+    mutating func receipt(_ json: JSONScanner, at start: Int, open: Int) throws(GrammarFault) -> Int {
+        var status = Text()
+        var of = Text()
+        var receipt = Receipt(through: -1, status: nil)
+        let end = try members(json, at: start) { (reader, member: ReceiptMember?, position) throws(GrammarFault) in
+            switch member {
+            case .through:
+                let end = try json.skipValue(at: position, open: open + 1)
+                receipt.through = json.number(at: position, end)
+                return end
+            case .status: return try reader.texts.read(json, at: position, open: open + 1, into: &status)
+            case .of: return try reader.texts.read(json, at: position, open: open + 1, into: &of)
+            case .rejected:
+                let (rejected, end) = try reader.rejected(json, at: position, open: open + 1)
+                receipt.rejected = rejected
+                return end
+            case nil: return try json.skipValue(at: position, open: open + 1)
+            }
+        }
+        receipt.status = named(status, json)
+        // Where the first one went: never `duplicate` again.
+        receipt.of = named(of, json).flatMap { $0 == .duplicate ? nil : $0 }
+        object = .receipt(receipt)
+        return end
+    }
+
+    /// - Returns: the refused numbers, none for a missing member.
+    private mutating func rejected(_ json: JSONScanner, at start: Int, open: Int) throws(GrammarFault) -> ([Rejection], Int) {
+        let unreadable = Rejection(sequence: -1, code: .internal)
+        guard json.byte(start) == UInt8(ascii: "[") else {
+            let end = try json.skipValue(at: start, open: open)
+            return (json.byte(start) == UInt8(ascii: "n") ? [] : [unreadable], end)
+        }
+        var rejected: [Rejection] = []
+        var position = json.enterArray(at: start)
+        while json.byte(position) != UInt8(ascii: "]") {
+            if json.byte(position) == UInt8(ascii: "{") {
+                let (rejection, end) = try rejection(json, at: position, open: open + 1)
+                rejected.append(rejection)
+                position = end
+            } else {
+                position = try json.skipValue(at: position, open: open + 1)
+                rejected.append(unreadable)
+            }
+            position = try json.nextElement(position)
+        }
+        return (rejected, position + 1)
+    }
+
+    private mutating func rejection(_ json: JSONScanner, at start: Int, open: Int) throws(GrammarFault) -> (Rejection, Int) {
+        var code = Text()
+        var message = Text()
+        var rejection = Rejection(sequence: -1, code: .internal)
+        let end = try members(json, at: start) { (reader, member: RejectionMember?, position) throws(GrammarFault) in
+            switch member {
+            case .sequence:
+                let end = try json.skipValue(at: position, open: open + 1)
+                rejection.sequence = json.number(at: position, end)
+                return end
+            case .code: return try reader.texts.read(json, at: position, open: open + 1, into: &code)
+            case .message: return try reader.texts.read(json, at: position, open: open + 1, into: &message)
+            case .retryAfter:
+                let end = try json.skipValue(at: position, open: open + 1)
+                let seconds = json.integer(at: position, end)
+                rejection.retryAfter = seconds.map { Self.clamped($0, to: ProtocolLimits.retryAfterRange) }
+                return end
+            case nil: return try json.skipValue(at: position, open: open + 1)
+            }
+        }
+        rejection.message = texts.string(message.slice, in: json)
+        if let known: RefusalCode = named(code, json) {
+            rejection.code = known
+            if !known.isTemporary { rejection.retryAfter = nil }
+        } else {
+            // A newer peer's reason: tried again as after `internal`, and told as it came.
+            let name = PeerName.cut(texts.string(code.slice, in: json), bytes: 64)
+            rejection.message = rejection.message.isEmpty ? name : "\(name): \(rejection.message)"
+        }
+        return (rejection, end)
+    }
+
+    mutating func pairing(_ json: JSONScanner, at start: Int, open: Int) throws(GrammarFault) -> Int {
+        var step = Text()
+        var commitment = Text()
+        var nonce = Text()
+        var message = Text()
+        let end = try members(json, at: start) { (reader, member: PairingMember?, position) throws(GrammarFault) in
+            switch member {
+            case .step: return try reader.texts.read(json, at: position, open: open + 1, into: &step)
+            case .commitment: return try reader.texts.read(json, at: position, open: open + 1, into: &commitment)
+            case .nonce: return try reader.texts.read(json, at: position, open: open + 1, into: &nonce)
+            case .message: return try reader.texts.read(json, at: position, open: open + 1, into: &message)
+            case nil: return try json.skipValue(at: position, open: open + 1)
+            }
+        }
+        let pairing = Pairing(
+            step: texts.string(step.slice, in: json), commitment: texts.string(commitment.slice, in: json),
+            nonce: texts.string(nonce.slice, in: json), message: texts.string(message.slice, in: json))
+        object = .pairing(pairing)
+        return end
+    }
+
+    // MARK: - Walking
+
+    /// Calls `read` with each member, `nil` for an unknown one, and where its value stands; it answers the position behind it.
+    private mutating func members<Member: RawRepresentable<String> & CaseIterable>(
+        _ json: JSONScanner, at start: Int, _ read: (inout HexReader, Member?, _ position: Int) throws(GrammarFault) -> Int
+    ) throws(GrammarFault) -> Int {
+        var position = try json.enterObject(at: start)
+        while json.byte(position) != UInt8(ascii: "}") {
+            let name = position + 1
+            let token = try json.string(from: name)
+            position = try json.value(behindName: token.end + 1)
+            let member = json.withName(name, token, &scratch) { name in
+                Self.named(UnsafeRawBufferPointer(start: name.start, count: name.count)) as Member?
+            }
+            position = try json.nextMember(read(&self, member, position))
+        }
+        return position + 1
+    }
+
+    /// The case of that name, compared as bytes: comparing a peer's text as a `String` can be quadratic.
+    private static func named<Name: RawRepresentable<String> & CaseIterable>(_ bytes: UnsafeRawBufferPointer) -> Name? {
+        Name.allCases.first { $0.rawValue.utf8.elementsEqual(bytes) }
+    }
+
+    private func named<Name: RawRepresentable<String> & CaseIterable>(_ text: Text, _ json: JSONScanner) -> Name? {
+        texts.withBytes(of: text.slice, in: json) { Self.named($0) }
+    }
+
+    /// The elements `element` takes, the others skipped; `nil` for what is no array.
+    private func elements<Element>(
+        _ json: JSONScanner, at start: Int, open: Int, _ element: (JSONScanner, Int, Int) -> Element?
+    ) throws(GrammarFault) -> ([Element]?, Int) {
+        guard json.byte(start) == UInt8(ascii: "[") else { return (nil, try json.skipValue(at: start, open: open)) }
+        var elements: [Element] = []
+        var position = json.enterArray(at: start)
+        while json.byte(position) != UInt8(ascii: "]") {
+            let end = try json.skipValue(at: position, open: open + 1)
+            if let element = element(json, position, end) { elements.append(element) }
+            position = try json.nextElement(end)
+        }
+        return (elements, position + 1)
+    }
+
+    fileprivate static func clamped(_ value: Int64, to range: ClosedRange<Int>) -> Int {
+        Int(exactly: min(max(value, Int64(range.lowerBound)), Int64(range.upperBound))) ?? range.lowerBound
+    }
+}
+
+extension JSONScanner {
+    /// A scanned value that is an integer, clamped to 64 bits; `nil` for every other value.
+    fileprivate func integer(at start: Int, _ stop: Int) -> Int64? {
+        switch byte(start) {
+        case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): integer(start, stop)
+        default: nil
+        }
+    }
+
+    fileprivate func integer(at start: Int, _ stop: Int, in range: ClosedRange<Int>, default value: Int) -> Int {
+        integer(at: start, stop).map { HexReader.clamped($0, to: range) } ?? value
+    }
+
+    /// A number of a frame, -1 where it is none.
+    fileprivate func number(at start: Int, _ stop: Int) -> Int64 {
+        integer(at: start, stop).flatMap { $0 >= 0 && $0 < .max ? $0 : nil } ?? -1
+    }
+
+    /// A scanned value that is a string.
+    fileprivate func plainString(_ start: Int, _ stop: Int) -> String? {
+        guard byte(start) == UInt8(ascii: "\"") else { return nil }
+        var text: [UInt8] = []
+        _ = appendText(start + 1, stop - 1, to: &text)
+        return String(decoding: text, as: UTF8.self)
+    }
+}

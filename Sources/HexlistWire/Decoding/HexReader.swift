@@ -1,0 +1,304 @@
+import HexlistModel
+
+/// What a hex holds that is more than the protocol allows (Docs/Protocol.md, "Tolerant decoding").
+enum Excess {
+    case links
+    /// The member's path.
+    case text(String)
+
+    var code: RefusalCode {
+        switch self {
+        case .links: .tooManyLinks
+        case .text: .tooLarge
+        }
+    }
+
+    var message: String {
+        switch self {
+        case .links: "the hex has more than \(ProtocolLimits.links) links"
+        case .text(let path): "`\(path)` has more than \(ProtocolLimits.stringBytes) bytes"
+        }
+    }
+}
+
+/// Reads a HexJM in one pass over its bytes, into slices of them.
+///
+/// Members come in any order and may repeat: each is read where it stands and the last one counts (T19), so a repeated
+/// member costs its own bytes and nothing more.
+struct HexReader {
+    var texts = TextReader()
+    var unknown = UnknownMembers()
+    /// A name with escapes, while it is compared.
+    var scratch: [UInt8] = []
+    let reportsRepairs: Bool
+    var repairs: [Repair] = []
+
+    /// The wrapper that is being read.
+    var members = WrapperMembers()
+    /// The object of a Hello, an Ack or a Pair that was read.
+    var object: WrapperObject?
+    /// The text the object came out of, where it is not the frame's own bytes (T5).
+    var text: [UInt8]?
+
+    // The hex that was read last; slices of the bytes it was read from, and of the arena.
+    var senderUUID: TextSlice = .empty
+    var senderName: TextSlice = .empty
+    var hexDescription: TextSlice = .empty
+    var hexColor: TextSlice = .empty
+    var links: [LinkContent] = []
+    var extra: TextSlice = .empty
+    var excess: Excess?
+    /// `packageUUID` of a link package (T14) where it can be a message's id.
+    var packageUUID: MessageID?
+    /// The local side's `key`.
+    var key: TextSlice?
+
+    /// The known spellings that were put into the arena, so that a hex of many links holds each once.
+    var services = KnownServices()
+    let linkLimit = ProtocolLimits.links
+    let textLimit = ProtocolLimits.stringBytes
+
+    init(reportsRepairs: Bool) { self.reportsRepairs = reportsRepairs }
+
+    /// Forgets what was read before.
+    mutating func begin() {
+        texts.begin()
+        services = KnownServices()
+        unknown.removeAll()
+        if !repairs.isEmpty { repairs = [] }
+        members = WrapperMembers()
+        if object != nil { object = nil }
+        if text != nil { text = nil }
+        packageUUID = nil
+    }
+
+    private mutating func clear() {
+        senderUUID = .empty
+        senderName = .empty
+        hexDescription = .empty
+        hexColor = .empty
+        clearLinks()
+        extra = .empty
+        packageUUID = nil
+        key = nil
+    }
+
+    mutating func clearLinks() {
+        if !links.isEmpty { links.removeAll(keepingCapacity: true) }
+        excess = nil
+    }
+
+    /// The hex, in buffers of its own; the room it was read into stays for the next one.
+    /// - Parameter frame: the bytes it was read from.
+    @inline(__always)
+    mutating func content(frame: [UInt8]) -> HexContent {
+        var content = HexContent()
+        fill(&content, frame)
+        return content
+    }
+
+    /// Apart, and not inlined: so the value is made where it will stay. Made in one expression it is copied once more,
+    /// with a retain and a release for everything in it.
+    @inline(never)
+    private mutating func fill(_ content: inout HexContent, _ frame: [UInt8]) {
+        content.frame = frame
+        if !texts.arena.isEmpty { content.arena = texts.arena.withUnsafeBufferPointer { Array($0) } }
+        content.senderUUID = senderUUID
+        content.senderName = senderName
+        content.hexDescription = hexDescription
+        content.hexColor = hexColor
+        content.links = links.withUnsafeBufferPointer { Array($0) }
+        content.extra = extra
+    }
+
+    @inline(__always)
+    mutating func report(_ rule: String, _ path: @autoclosure () -> String) {
+        if reportsRepairs { repairs.append(Repair(path: path(), rule: rule)) }
+    }
+
+    mutating func report(_ text: Text, _ path: @autoclosure () -> String) {
+        guard reportsRepairs else { return }
+        if let rule = text.form.rule { report(rule, path()) }
+        if text.isRepeated { report("T19", path()) }
+    }
+}
+
+// MARK: - The hex
+
+extension HexReader {
+    /// - Parameters:
+    ///   - start: where the `{` stands.
+    ///   - open: containers open around it.
+    /// - Returns: the position behind the `}`.
+    mutating func object(
+        _ json: JSONScanner, at start: Int, open: Int, dialect: HexMember.Dialect = .wire
+    ) throws(GrammarFault) -> Int {
+        clear()
+        let repairMark = repairs.count
+        let mark = unknown.mark
+        var senderUUID = Text()
+        var senderName = Text()
+        var hexDescription = Text()
+        var hexColor = Text()
+        var links = LinksMember()
+        var older = OlderNames()
+        var position = try json.enterObject(at: start)
+        // The usual members in the usual order; whatever else stands here, and whatever follows, is read below.
+        if let value = json.value(of: #""senderUUID":"#, at: position) {
+            position = try json.nextMember(texts.read(json, at: value, open: open &+ 1, into: &senderUUID))
+        }
+        if let value = json.value(of: #""senderName":"#, at: position) {
+            position = try json.nextMember(texts.read(json, at: value, open: open &+ 1, into: &senderName))
+        }
+        if let value = json.value(of: #""hexDescription":"#, at: position) {
+            position = try json.nextMember(texts.read(json, at: value, open: open &+ 1, into: &hexDescription))
+        }
+        if let value = json.value(of: #""hexColor":"#, at: position) {
+            position = try json.nextMember(texts.read(json, at: value, open: open &+ 1, into: &hexColor))
+        }
+        while json.byte(position) != UInt8(ascii: "}") {
+            let name = position &+ 1
+            let token = try json.string(from: name)
+            position = try json.value(behindName: token.end &+ 1)
+            switch json.withName(name, token, &scratch, { HexMember($0, dialect) }) {
+            case .links:
+                if links.form != .absent {
+                    clearLinks()
+                    if reportsRepairs { repairs.removeSubrange(repairMark...) }
+                    links.isRepeated = true
+                }
+                position = try self.links(json, at: position, open: open &+ 1, into: &links)
+            case .senderUUID: position = try texts.read(json, at: position, open: open &+ 1, into: &senderUUID)
+            case .senderName: position = try texts.read(json, at: position, open: open &+ 1, into: &senderName)
+            case .hexDescription: position = try texts.read(json, at: position, open: open &+ 1, into: &hexDescription)
+            case .hexColor: position = try texts.read(json, at: position, open: open &+ 1, into: &hexColor)
+            case .unknown: position = try keep(json, name, token, at: position, open: open &+ 1)
+            case .localDescription:
+                position = try keep(json, name, token, at: position, open: open &+ 1, insteadOf: &older.description)
+            case .localColor: position = try keep(json, name, token, at: position, open: open &+ 1, insteadOf: &older.color)
+            case .key: position = try keep(json, name, token, at: position, open: open &+ 1, insteadOf: &older.key)
+            case .packageUUID: position = try keep(json, name, token, at: position, open: open &+ 1, insteadOf: &older.packageUUID)
+            }
+            position = try json.nextMember(position)
+        }
+        finishLinks(json, links)
+        if unknown.mark > mark {
+            take(older, json, open, &hexDescription, &hexColor)
+            extra = close(from: mark, json) { $0 }
+        }
+        self.senderUUID = senderUUID.slice
+        self.senderName = senderName.slice
+        self.hexDescription = hexDescription.slice
+        self.hexColor = hexColor.slice
+        checkTexts()
+        if reportsRepairs {
+            report(senderUUID, "senderUUID")
+            report(senderName, "senderName")
+            report(hexDescription, "hexDescription")
+            report(hexColor, "hexColor")
+            report(links)
+        }
+        return position &+ 1
+    }
+
+    /// Members of other names than a HexJM's, by their place among the unknown ones; the last one of each.
+    private struct OlderNames {
+        var description: Int?
+        var color: Int?
+        var key: Int?
+        var packageUUID: Int?
+    }
+
+    private mutating func take(
+        _ older: OlderNames, _ json: JSONScanner, _ open: Int, _ hexDescription: inout Text, _ hexColor: inout Text
+    ) {
+        if hexDescription.isMissing { _ = takeOlder(older.description, json, open, into: &hexDescription) }
+        if hexColor.isMissing { _ = takeOlder(older.color, json, open, into: &hexColor) }
+        var text = Text()
+        if takeOlder(older.key, json, open, into: &text) { key = text.slice }
+        if let index = older.packageUUID {
+            var id = Text()
+            _ = try? texts.read(json, at: unknown.members[index].value.lowerBound, open: open, into: &id)
+            packageUUID = id.form == .plain ? messageID(id.slice, json) : nil
+            if packageUUID != nil { unknown.drop(index) }
+        }
+    }
+
+    private mutating func checkTexts() {
+        guard max(senderUUID.count, senderName.count) > textLimit || max(hexDescription.count, hexColor.count) > textLimit,
+            excess == nil
+        else { return }
+        let texts = [
+            (senderUUID, "senderUUID"), (senderName, "senderName"), (hexDescription, "hexDescription"), (hexColor, "hexColor"),
+        ]
+        excess = texts.first { $0.0.count > textLimit }.map { .text($0.1) }
+    }
+
+    /// A UUID that can be a message's id (T21): neither nil nor max.
+    @inline(__always)
+    func messageID(_ slice: TextSlice, _ json: JSONScanner) -> MessageID? {
+        guard slice.count == 36, let uuid = texts.withBytes(of: slice, in: json, { UUIDBytes(text: $0) }),
+            uuid != .nil, uuid != .max
+        else { return nil }
+        return MessageID(uuid)
+    }
+}
+
+// MARK: - Unknown members
+
+extension HexReader {
+    /// Keeps a member as received (T1).
+    /// - Returns: the position behind its value.
+    mutating func keep(
+        _ json: JSONScanner, _ name: Int, _ token: StringToken, at value: Int, open: Int
+    ) throws(GrammarFault) -> Int {
+        let end = try json.skipValue(at: value, open: open)
+        _ = unknown.append(UnknownMember(name: name..<token.end, hasEscapedName: token.hasEscapes, value: value..<end))
+        return end
+    }
+
+    /// Keeps a member that may turn out to stand for a present one; the last one of its name counts.
+    mutating func keep(
+        _ json: JSONScanner, _ name: Int, _ token: StringToken, at value: Int, open: Int, insteadOf index: inout Int?
+    ) throws(GrammarFault) -> Int {
+        let end = try keep(json, name, token, at: value, open: open)
+        if let index { unknown.drop(index) }
+        index = unknown.mark - 1
+        return end
+    }
+
+    /// Takes the member under an older name for the present one that is missing, unless it is missing too.
+    mutating func takeOlder(_ index: Int?, _ json: JSONScanner, _ open: Int, into text: inout Text) -> Bool {
+        guard let index else { return false }
+        let value = unknown.members[index].value.lowerBound
+        guard json.byte(value) != UInt8(ascii: "n") else { return false }
+        // It was scanned before, so it cannot throw.
+        guard (try? texts.read(json, at: value, open: open, into: &text)) != nil else { return false }
+        unknown.drop(index)
+        return true
+    }
+
+    /// Closes an object's unknown members.
+    /// - Parameter path: of a member, from its name.
+    mutating func close(from mark: Int, _ json: JSONScanner, path: (String) -> String) -> TextSlice {
+        if reportsRepairs {
+            // A name is repeated once for each overridden member.
+            var repeated: [UnknownMember] = []
+            let range = unknown.close(from: mark, in: json, appendingTo: &texts.arena) { repeated.append($0) }
+            let kept = unknown.members[mark...].filter(\.isKept)
+            repairs += kept.map { Repair(path: path(string($0, json)), rule: "T1") }
+            repairs += repeated.map { Repair(path: path(string($0, json)), rule: "T19") }
+            unknown.truncate(to: mark)
+            return TextSlice(arena: range)
+        }
+        let range = unknown.close(from: mark, in: json, appendingTo: &texts.arena) { _ in }
+        unknown.truncate(to: mark)
+        return TextSlice(arena: range)
+    }
+
+    private func string(_ member: UnknownMember, _ json: JSONScanner) -> String {
+        var name: [UInt8] = []
+        _ = json.appendText(member.name.lowerBound, member.name.upperBound, to: &name)
+        return String(decoding: name, as: UTF8.self)
+    }
+}

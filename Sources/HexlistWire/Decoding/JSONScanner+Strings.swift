@@ -1,0 +1,173 @@
+/// A string that was scanned.
+struct StringToken {
+    /// Where the closing quote stands.
+    let end: Int
+    /// Whether its text differs from its bytes.
+    let hasEscapes: Bool
+}
+
+extension JSONScanner {
+    /// Checks a string: escapes, control characters, UTF-8.
+    /// - Parameter start: just behind the opening quote.
+    @inline(__always)
+    func string(from start: Int) throws(GrammarFault) -> StringToken {
+        let position = plainRun(from: start)
+        if byte(position) == UInt8(ascii: "\"") { return StringToken(end: position, hasEscapes: false) }
+        return try oddString(from: position)
+    }
+
+    /// The first byte from here that is a quote, a backslash, a control character or not ASCII; `end` where there is none.
+    @inline(__always)
+    private func plainRun(from start: Int) -> Int {
+        var position = start
+        while position &+ 16 <= end {
+            let chunk = UnsafeRawPointer(base + position).loadUnaligned(as: SIMD16<Int8>.self)
+            // Flipping bit 1 makes the quote 0x20 and leaves the control characters under it, with space and `!` above; bytes
+            // over 0x7F are negative. Each vector is spelled out: with a scalar, or a type to infer, on one side Swift
+            // compares lane by lane, ten times slower.
+            let flipped = chunk ^ SIMD16<Int8>(repeating: 2)
+            let odd = (flipped .<= SIMD16<Int8>(repeating: 0x20)) .| (chunk .== SIMD16<Int8>(repeating: 0x5C))
+            let words = unsafeBitCast(odd, to: SIMD2<UInt64>.self)
+            let low = UInt64(littleEndian: words[0])
+            if low != 0 { return position &+ low.trailingZeroBitCount &>> 3 }
+            let high = UInt64(littleEndian: words[1])
+            if high != 0 { return position &+ 8 &+ high.trailingZeroBitCount &>> 3 }
+            position &+= 16
+        }
+        return plainTail(from: position)
+    }
+
+    /// The same among the last 15 bytes.
+    @inline(never)
+    private func plainTail(from start: Int) -> Int {
+        var position = start
+        while position < end, Self.isPlain(base[position]) { position &+= 1 }
+        return position
+    }
+
+    @inline(__always)
+    private static func isPlain(_ byte: UInt8) -> Bool {
+        byte &- 0x20 < 0x60 && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
+    }
+
+    /// - Parameter start: the first byte that is not plain.
+    @inline(never)
+    private func oddString(from start: Int) throws(GrammarFault) -> StringToken {
+        var position = start
+        var hasEscapes = false
+        while position < end {
+            let byte = base[position]
+            if byte >= 0x80 {
+                position = try multibyte(at: position)
+            } else if byte == UInt8(ascii: "\\") {
+                hasEscapes = true
+                position = try escape(at: position)
+            } else if byte == UInt8(ascii: "\"") {
+                return StringToken(end: position, hasEscapes: hasEscapes)
+            } else if byte < 0x20 {
+                throw fault(at: position, .string)
+            } else {
+                position = plainRun(from: position)
+            }
+        }
+        throw fault(at: end, .end)
+    }
+
+    /// - Parameter start: where a backslash stands.
+    /// - Returns: the position behind the escape.
+    @inline(__always)
+    private func escape(at start: Int) throws(GrammarFault) -> Int {
+        switch byte(start &+ 1) {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"), UInt8(ascii: "n"),
+            UInt8(ascii: "r"), UInt8(ascii: "t"):
+            return start &+ 2
+        case UInt8(ascii: "u"):
+            guard start &+ 6 <= end, unit(at: start) <= 0xFFFF else { throw fault(at: start, .escape) }
+            return start &+ 6
+        default:
+            throw fault(at: start &+ 1, .escape)
+        }
+    }
+
+    /// Checks one UTF-8 sequence of two to four bytes: no overlong form, no surrogate, nothing over U+10FFFF.
+    /// - Returns: the position behind it.
+    @inline(__always)
+    private func multibyte(at start: Int) throws(GrammarFault) -> Int {
+        let first = base[start]
+        let second = byte(start &+ 1)
+        switch first {
+        case 0xC2...0xDF:
+            if isContinuation(second) { return start &+ 2 }
+        case 0xE0...0xEF:
+            let least: UInt8 = first == 0xE0 ? 0xA0 : 0x80
+            let most: UInt8 = first == 0xED ? 0x9F : 0xBF
+            if second >= least, second <= most, isContinuation(byte(start &+ 2)) { return start &+ 3 }
+        case 0xF0...0xF4:
+            let least: UInt8 = first == 0xF0 ? 0x90 : 0x80
+            let most: UInt8 = first == 0xF4 ? 0x8F : 0xBF
+            if second >= least, second <= most, isContinuation(byte(start &+ 2)), isContinuation(byte(start &+ 3)) { return start &+ 4 }
+        default:
+            break
+        }
+        throw GrammarFault(reason: .utf8, offset: start)
+    }
+
+    /// The four digits of a `\u`, inside the bytes; over 0xFFFF where they are no digits.
+    /// - Parameter backslash: where it stands.
+    @inline(__always)
+    func unit(at backslash: Int) -> UInt32 {
+        func digit(_ offset: Int) -> UInt32 {
+            let byte = base[backslash &+ offset]
+            let decimal = byte &- UInt8(ascii: "0")
+            let letter = (byte | 0x20) &- UInt8(ascii: "a")
+            return decimal < 10 ? UInt32(decimal) : letter < 6 ? UInt32(letter &+ 10) : 0x1_0000
+        }
+        let high = digit(2) << 12 | digit(3) << 8
+        return high | digit(4) << 4 | digit(5)
+    }
+
+    @inline(__always)
+    private func isContinuation(_ byte: UInt8) -> Bool { byte & 0xC0 == 0x80 }
+}
+
+// MARK: - Whole numbers
+
+extension JSONScanner {
+    /// A scanned number that is written as an integer, clamped to what `Int64` holds; `nil` for a fraction or an exponent.
+    func integer(_ start: Int, _ stop: Int) -> Int64? {
+        let isNegative = byte(start) == UInt8(ascii: "-")
+        var magnitude: Int64 = 0
+        var isClamped = false
+        for position in (isNegative ? start &+ 1 : start)..<stop {
+            let digit = base[position] &- UInt8(ascii: "0")
+            guard digit < 10 else { return nil }
+            let (product, overflow) = magnitude.multipliedReportingOverflow(by: 10)
+            let (sum, carry) = product.addingReportingOverflow(Int64(digit))
+            if overflow || carry { isClamped = true } else { magnitude = sum }
+        }
+        if isClamped { return isNegative ? .min : .max }
+        return isNegative ? -magnitude : magnitude
+    }
+
+    /// A number as T21 takes it: an integer 1 … 2^63 - 1 written in digits; `nil` for every other value, of any kind.
+    /// - Returns: the number and the position behind it.
+    @inline(__always)
+    func sequence(at start: Int) -> (Int64, end: Int)? {
+        guard byte(start) != UInt8(ascii: "0") else { return nil }
+        var sequence: Int64 = 0
+        var position = start
+        while true {
+            let digit = byte(position) &- UInt8(ascii: "0")
+            guard digit < 10 else { break }
+            let (product, overflow) = sequence.multipliedReportingOverflow(by: 10)
+            let (sum, carry) = product.addingReportingOverflow(Int64(digit))
+            if overflow || carry { return nil }
+            sequence = sum
+            position &+= 1
+        }
+        switch byte(position) {
+        case UInt8(ascii: "."), UInt8(ascii: "e"), UInt8(ascii: "E"): return nil
+        default: return position > start ? (sequence, end: position) : nil
+        }
+    }
+}

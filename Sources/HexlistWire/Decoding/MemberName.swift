@@ -1,0 +1,138 @@
+/// The bytes of a member's name after unescaping, as names compare: exactly.
+struct NameBytes {
+    let start: UnsafeRawPointer
+    let count: Int
+
+    /// - Parameter name: of as many bytes as this one; the caller has switched on `count`.
+    @inline(__always)
+    func equals(_ name: StaticString) -> Bool {
+        let other = UnsafeRawPointer(name.utf8Start)
+        let length = name.utf8CodeUnitCount
+        guard count == length else { return false }
+        // Loads that may overlap, all inside the name.
+        if length > 16, length <= 32 {
+            return same(UInt64.self, other, 0) && same(UInt64.self, other, 8) && same(UInt64.self, other, length &- 16)
+                && same(UInt64.self, other, length &- 8)
+        }
+        if length >= 8, length <= 16 { return same(UInt64.self, other, 0) && same(UInt64.self, other, length &- 8) }
+        if length >= 4, length < 8 { return same(UInt32.self, other, 0) && same(UInt32.self, other, length &- 4) }
+        for index in 0..<length where !same(UInt8.self, other, index) { return false }
+        return true
+    }
+
+    @inline(__always)
+    private func same<Word: FixedWidthInteger & BitwiseCopyable>(_: Word.Type, _ other: UnsafeRawPointer, _ offset: Int) -> Bool {
+        start.loadUnaligned(fromByteOffset: offset, as: Word.self) == other.loadUnaligned(fromByteOffset: offset, as: Word.self)
+    }
+}
+
+/// A member of a DataSendWrapper.
+enum WrapperMember {
+    case versionID, operationType, message, jmObjectType, jmObject, messageID, sequence
+    /// Older names of `versionID` (T11).
+    case version, versionType
+    /// Only where there is no wrapper (T14); otherwise an unknown member.
+    case links
+    case unknown
+
+    @inline(__always)
+    init(_ name: NameBytes) {
+        switch name.count {
+        case 5: self = name.equals("links") ? .links : .unknown
+        case 7: self = name.equals("message") ? .message : name.equals("version") ? .version : .unknown
+        case 8: self = name.equals("jmObject") ? .jmObject : name.equals("sequence") ? .sequence : .unknown
+        case 9: self = name.equals("versionID") ? .versionID : name.equals("messageID") ? .messageID : .unknown
+        case 11: self = name.equals("versionType") ? .versionType : .unknown
+        case 12: self = name.equals("jmObjectType") ? .jmObjectType : .unknown
+        case 13: self = name.equals("operationType") ? .operationType : .unknown
+        default: self = .unknown
+        }
+    }
+}
+
+/// A member of a HexJM.
+enum HexMember {
+    case senderUUID, senderName, hexDescription, hexColor, links
+    /// `description` and `color`, as this program prints a hex; `key`, which does not travel: on the local side only.
+    case localDescription, localColor, key
+    /// Of a link package without a wrapper only (T14).
+    case packageUUID
+    case unknown
+
+    /// Whose names a hex is read with.
+    enum Dialect {
+        /// A HexJM.
+        case wire
+        /// A HexJM with the names of the local API.
+        case local
+        /// The oldest app version's link package (T14).
+        case package
+    }
+
+    @inline(__always)
+    init(_ name: NameBytes, _ dialect: Dialect) {
+        switch name.count {
+        case 5 where name.equals("links"): self = .links
+        case 8 where name.equals("hexColor"): self = .hexColor
+        case 10 where name.equals("senderName"): self = .senderName
+        case 10 where name.equals("senderUUID"): self = .senderUUID
+        case 14 where name.equals("hexDescription"): self = .hexDescription
+        default: self = Self.other(name, dialect)
+        }
+    }
+
+    private static func other(_ name: NameBytes, _ dialect: Dialect) -> HexMember {
+        switch dialect {
+        case .wire: .unknown
+        case .package: name.count == 11 && name.equals("packageUUID") ? .packageUUID : .unknown
+        case .local:
+            switch name.count {
+            case 3 where name.equals("key"): .key
+            case 5 where name.equals("color"): .localColor
+            case 11 where name.equals("description"): .localDescription
+            default: .unknown
+            }
+        }
+    }
+}
+
+/// A member of a LinkJM.
+enum LinkMember {
+    case url, linkDescription, service
+    /// Older names of `linkDescription` and `service` (T12).
+    case fileName, type
+    case unknown
+
+    @inline(__always)
+    init(_ name: NameBytes) {
+        switch name.count {
+        case 3: self = name.equals("url") ? .url : .unknown
+        case 4: self = name.equals("type") ? .type : .unknown
+        case 7: self = name.equals("service") ? .service : .unknown
+        case 8: self = name.equals("fileName") ? .fileName : .unknown
+        case 15: self = name.equals("linkDescription") ? .linkDescription : .unknown
+        default: self = .unknown
+        }
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Whether the bytes are exactly a name's.
+    @inline(__always)
+    func equals(_ name: StaticString) -> Bool {
+        guard count == name.utf8CodeUnitCount, let start = baseAddress else { return false }
+        return NameBytes(start: start, count: count).equals(name)
+    }
+
+    /// Whether the bytes are a name's, ASCII letters in either case.
+    func matches(_ name: String) -> Bool {
+        var index = 0
+        for byte in name.utf8 {
+            guard index < count, Self.lower(self[index]) == Self.lower(byte) else { return false }
+            index += 1
+        }
+        return index == count
+    }
+
+    private static func lower(_ byte: UInt8) -> UInt8 { byte &- UInt8(ascii: "A") < 26 ? byte | 0x20 : byte }
+}

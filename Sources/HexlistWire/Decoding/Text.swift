@@ -1,0 +1,140 @@
+import HexlistModel
+
+/// A member that is a text, and what it took to read it as one.
+struct Text {
+    enum Form: UInt8 {
+        /// No such member.
+        case absent
+        case null
+        /// A string.
+        case plain
+        /// A string in which T20 replaced something.
+        case repaired
+        /// A number or a boolean: its source text (T3).
+        case scalar
+        /// An object or an array: the default (T4).
+        case structure
+
+        /// The rule by which it was read generously.
+        var rule: String? {
+            switch self {
+            case .absent, .null: "T2"
+            case .plain: nil
+            case .repaired: "T20"
+            case .scalar: "T3"
+            case .structure: "T4"
+            }
+        }
+    }
+
+    var slice: TextSlice = .empty
+    var form: Form = .absent
+    /// An earlier member of the same name was overridden (T19).
+    var isRepeated = false
+
+    /// As if it were not there (T2).
+    var isMissing: Bool { form == .absent || form == .null }
+    /// An empty type name is a missing one; one of a wrong type reads as an empty one.
+    var isMissingName: Bool { slice.isEmpty }
+}
+
+/// Reads texts: as slices of the bytes they stand in, copying into the arena only what has escapes.
+struct TextReader {
+    /// The texts that could not stay where they stand. Bounded by the bytes read: a text is never longer than its escapes.
+    var arena: [UInt8] = []
+
+    mutating func begin() {
+        guard !arena.isEmpty else { return }
+        // Room is kept for the next frame, but not a hostile one's.
+        if arena.capacity > 64 << 10 { arena = [] } else { arena.removeAll(keepingCapacity: true) }
+    }
+
+    /// Reads a value of any kind as a text.
+    /// - Parameter open: containers open around it.
+    /// - Returns: the position behind the value.
+    @inline(__always)
+    mutating func read(
+        _ json: JSONScanner, at position: Int, open: Int, into text: inout Text
+    ) throws(GrammarFault) -> Int {
+        let isRepeated = text.form != .absent
+        guard json.byte(position) == UInt8(ascii: "\"") else {
+            return try readOther(json, at: position, open: open, into: &text)
+        }
+        let token = try json.string(from: position &+ 1)
+        if token.hasEscapes {
+            text = unescaped(json, position &+ 1, token.end)
+        } else {
+            text.slice = json.slice(position &+ 1, token.end)
+            text.form = .plain
+        }
+        text.isRepeated = isRepeated
+        return token.end &+ 1
+    }
+
+    @inline(never)
+    private mutating func readOther(
+        _ json: JSONScanner, at position: Int, open: Int, into text: inout Text
+    ) throws(GrammarFault) -> Int {
+        text.isRepeated = text.form != .absent
+        let end = try json.skipValue(at: position, open: open)
+        switch json.byte(position) {
+        case UInt8(ascii: "{"), UInt8(ascii: "["):
+            text.slice = .empty
+            text.form = .structure
+        case UInt8(ascii: "n"):
+            text.slice = .empty
+            text.form = .null
+        default:
+            text.slice = json.slice(position, end)
+            text.form = .scalar
+        }
+        return end
+    }
+
+    /// The text of a scanned string with escapes.
+    @inline(never)
+    mutating func unescaped(_ json: JSONScanner, _ start: Int, _ stop: Int) -> Text {
+        let first = arena.count
+        let wasRepaired = json.appendText(start, stop, to: &arena)
+        return Text(slice: TextSlice(arena: first..<arena.count), form: wasRepaired ? .repaired : .plain)
+    }
+
+    /// The text of a scanned string.
+    mutating func text(_ json: JSONScanner, _ start: Int, _ stop: Int, hasEscapes: Bool) -> Text {
+        hasEscapes ? unescaped(json, start, stop) : Text(slice: json.slice(start, stop), form: .plain)
+    }
+
+    /// The bytes of a slice this reader made of these bytes.
+    @inline(__always)
+    func withBytes<Result>(of slice: TextSlice, in json: JSONScanner, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        if slice.isInArena {
+            return arena.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[slice.offset..<slice.offset + slice.count])) }
+        }
+        return body(json.bytes(slice.offset, slice.offset &+ slice.count))
+    }
+
+    func string(_ slice: TextSlice, in json: JSONScanner) -> String {
+        withBytes(of: slice, in: json) { String(decoding: $0, as: UTF8.self) }
+    }
+}
+
+extension JSONScanner {
+    /// A scanned name, unescaped into `scratch` where it has to be.
+    @inline(__always)
+    func withName<Result>(_ start: Int, _ token: StringToken, _ scratch: inout [UInt8], _ body: (NameBytes) -> Result) -> Result {
+        guard token.hasEscapes else { return body(NameBytes(start: base + start, count: token.end &- start)) }
+        return withEscapedName(start, token, &scratch, body)
+    }
+
+    @inline(never)
+    private func withEscapedName<Result>(
+        _ start: Int, _ token: StringToken, _ scratch: inout [UInt8], _ body: (NameBytes) -> Result
+    ) -> Result {
+        scratch.removeAll(keepingCapacity: true)
+        // Six bytes of escape for one of name at most: what is longer than any known name could be is unknown.
+        if token.end &- start <= 6 * 16 { appendName(start, token.end, to: &scratch) }
+        return scratch.withUnsafeBytes { bytes in
+            body(NameBytes(start: bytes.baseAddress ?? UnsafeRawPointer(base), count: bytes.count))
+        }
+    }
+}

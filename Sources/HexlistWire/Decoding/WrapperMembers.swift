@@ -1,0 +1,211 @@
+import HexlistModel
+
+/// The members of a DataSendWrapper as one pass found them; the last one of each name (T19).
+struct WrapperMembers {
+    /// The `jmObject` member, whatever it was.
+    enum Object {
+        case absent
+        case null
+        /// An object that was read as a hex on the way: the reader has it.
+        case hex(start: Int)
+        /// An object that was only checked.
+        case object(start: Int)
+        /// A string, between its quotes (T5).
+        case text(start: Int, end: Int, hasEscapes: Bool)
+        /// A number, a boolean or an array.
+        case other
+
+        var isMissing: Bool {
+            switch self {
+            case .absent, .null: true
+            case .hex, .object, .text, .other: false
+            }
+        }
+    }
+
+    var versionID = Text()
+    var operationType = Text()
+    var message = Text()
+    var jmObjectType = Text()
+    var messageID = Text()
+    var object = Object.absent
+    var sequence: Int64?
+    /// A `sequence` that does not count (T21).
+    var hasOddSequence = false
+    /// `links` stands where a link package has it, and is not null (T14).
+    var hasLinks = false
+    /// A member was overridden by a later one, for the report: the text members know that themselves.
+    var isObjectRepeated = false
+    var isSequenceRepeated = false
+    /// Older names of `versionID` (T11), by their place among the unknown members.
+    var version: Int?
+    var versionType: Int?
+    /// There was no wrapper (T14).
+    var isPackage = false
+
+    func excess(over limit: Int) -> Excess? {
+        if versionID.slice.count > limit { return .text("versionID") }
+        if message.slice.count > limit { return .text("message") }
+        return nil
+    }
+}
+
+extension HexReader {
+    /// Reads a whole frame: its grammar is checked to the last byte, a `jmObject` that may be a hex is read as one.
+    /// - Parameter start: where the `{` stands.
+    mutating func wrapper(_ json: JSONScanner, at start: Int) throws(GrammarFault) {
+        var version: Int?
+        var versionType: Int?
+        var position = try json.enterObject(at: start)
+        // The usual members in the usual order; whatever else stands here, and whatever follows, is read below.
+        if let value = json.value(of: #""versionID":"#, at: position) {
+            position = try json.nextMember(texts.read(json, at: value, open: 1, into: &members.versionID))
+        }
+        if let value = json.value(of: #""operationType":"#, at: position) {
+            position = try json.nextMember(texts.read(json, at: value, open: 1, into: &members.operationType))
+        }
+        if let value = json.value(of: #""jmObjectType":"#, at: position) {
+            position = try json.nextMember(texts.read(json, at: value, open: 1, into: &members.jmObjectType))
+        }
+        if let value = json.value(of: #""messageID":"#, at: position) {
+            position = try json.nextMember(texts.read(json, at: value, open: 1, into: &members.messageID))
+        }
+        while json.byte(position) != UInt8(ascii: "}") {
+            let name = position &+ 1
+            let token = try json.string(from: name)
+            position = try json.value(behindName: token.end &+ 1)
+            switch json.withName(name, token, &scratch, { WrapperMember($0) }) {
+            case .versionID: position = try texts.read(json, at: position, open: 1, into: &members.versionID)
+            case .operationType: position = try texts.read(json, at: position, open: 1, into: &members.operationType)
+            case .jmObjectType: position = try texts.read(json, at: position, open: 1, into: &members.jmObjectType)
+            case .messageID: position = try texts.read(json, at: position, open: 1, into: &members.messageID)
+            case .message: position = try texts.read(json, at: position, open: 1, into: &members.message)
+            case .sequence: position = try sequence(json, at: position)
+            case .jmObject: position = try jmObject(json, at: position)
+            case .version: position = try keep(json, name, token, at: position, open: 1, insteadOf: &version)
+            case .versionType: position = try keep(json, name, token, at: position, open: 1, insteadOf: &versionType)
+            case .links:
+                members.hasLinks = json.byte(position) != UInt8(ascii: "n")
+                position = try keep(json, name, token, at: position, open: 1)
+            case .unknown: position = try keep(json, name, token, at: position, open: 1)
+            }
+            position = try json.nextMember(position)
+        }
+        members.version = version
+        members.versionType = versionType
+        try json.finish(position &+ 1)
+    }
+
+    private mutating func sequence(_ json: JSONScanner, at start: Int) throws(GrammarFault) -> Int {
+        members.isSequenceRepeated = members.sequence != nil || members.hasOddSequence
+        if let (sequence, end) = json.sequence(at: start) {
+            members.sequence = sequence
+            members.hasOddSequence = false
+            return end
+        }
+        let end = try json.skipValue(at: start, open: 1)
+        members.sequence = nil
+        members.hasOddSequence = json.byte(start) != UInt8(ascii: "n")
+        return end
+    }
+
+    private mutating func jmObject(_ json: JSONScanner, at start: Int) throws(GrammarFault) -> Int {
+        if case .absent = members.object {} else {
+            members.isObjectRepeated = true
+            repairs.removeAll()
+        }
+        switch json.byte(start) {
+        case UInt8(ascii: "{"):
+            // An operation may still follow; most frames are a Store, and say so first.
+            guard mayBeStore(members.operationType, json) else {
+                members.object = .object(start: start)
+                return try json.skipValue(at: start, open: 1)
+            }
+            members.object = .hex(start: start)
+            return try object(json, at: start, open: 1)
+        case UInt8(ascii: "\""):
+            let token = try json.string(from: start &+ 1)
+            members.object = .text(start: start &+ 1, end: token.end, hasEscapes: token.hasEscapes)
+            return token.end &+ 1
+        case UInt8(ascii: "n"): members.object = .null
+        default: members.object = .other
+        }
+        return try json.skipValue(at: start, open: 1)
+    }
+
+    @inline(__always)  // as a call it would be handed a copy of the whole reader; so would the others that are marked so
+    private func mayBeStore(_ operationType: Text, _ json: JSONScanner) -> Bool {
+        operationType.isMissingName
+            || texts.withBytes(of: operationType.slice, in: json) { $0.equals("Store") || $0.matches(Operation.store.rawValue) }
+    }
+}
+
+// MARK: - What is made of them
+
+extension HexReader {
+    /// Fills a wrapper that was accepted. Apart for the reason `fill(_:_:)` of a hex is.
+    @inline(never)
+    mutating func fill(_ wrapper: inout DecodedWrapper, _ json: JSONScanner, _ frame: [UInt8]) {
+        if reportsRepairs { reportRepairs(wrapper.operation, json) }
+        if !members.versionID.slice.isEmpty { wrapper.versionID = texts.string(members.versionID.slice, in: json) }
+        switch members.message.form {
+        case .plain, .repaired, .scalar: wrapper.message = texts.string(members.message.slice, in: json)
+        case .absent, .null, .structure: break
+        }
+        wrapper.messageID = messageID(json)
+        if wrapper.operation.isNumbered { wrapper.sequence = members.sequence }
+        if unknown.mark > 0 { wrapper.extra = closeWrapper(json) }
+        if wrapper.operation == .store {
+            wrapper.object = .hex(content(frame: text ?? frame))
+        } else if let object {
+            wrapper.object = object
+        }
+        if reportsRepairs { wrapper.repairs = repairs }
+    }
+
+    /// The wrapper's, or that of a link package.
+    @inline(__always)
+    func messageID(_ json: JSONScanner) -> MessageID? { packageUUID ?? messageID(members.messageID.slice, json) }
+
+    mutating func takeOlderVersion(_ json: JSONScanner) {
+        var versionID = members.versionID
+        if takeOlder(members.version, json, 1, into: &versionID) || takeOlder(members.versionType, json, 1, into: &versionID) {
+            members.versionID = versionID
+            report("T11", "versionID")
+        }
+    }
+
+    /// The wrapper's unknown members as one JSON object.
+    private mutating func closeWrapper(_ json: JSONScanner) -> [UInt8] {
+        let first = texts.arena.count
+        _ = close(from: 0, json) { $0 }
+        defer { texts.arena.removeSubrange(first...) }
+        return Array(texts.arena[first...])
+    }
+
+    private mutating func reportRepairs(_ operation: Operation, _ json: JSONScanner) {
+        guard !members.isPackage else { return report("T14", "") }
+        report(members.versionID, "versionID")
+        reportTypeName(members.operationType, operation.rawValue, "operationType", missing: "T6", json)
+        if let objectType = operation.objectType {
+            reportTypeName(members.jmObjectType, objectType, "jmObjectType", missing: "T7", json)
+        }
+        if members.message.form != .absent { report(members.message, "message") }
+        if members.messageID.isRepeated { report("T19", "messageID") }
+        if !members.messageID.isMissing, messageID(json) == nil { report("T21", "messageID") }
+        if members.isSequenceRepeated { report("T19", "sequence") }
+        if members.hasOddSequence { report("T21", "sequence") }
+        if members.isObjectRepeated { report("T19", "jmObject") }
+    }
+
+    private mutating func reportTypeName(
+        _ text: Text, _ canonical: String, _ path: String, missing rule: String, _ json: JSONScanner
+    ) {
+        if text.isMissingName {
+            report(rule, path)
+        } else if texts.string(text.slice, in: json) != canonical {
+            report("T8", path)
+        }
+        if text.isRepeated { report("T19", path) }
+    }
+}

@@ -1,0 +1,119 @@
+import HexlistModel
+
+/// What `hexlist frame` shows of a frame, and the frame it makes.
+public enum FrameDescription {
+    /// One JSON object on one line, without a line end. Kept members stand as they were received, but that line ends between
+    /// their tokens are spaces.
+    public static func json(_ frame: DecodedFrame) -> [UInt8] {
+        var json = JSONWriter()
+        switch frame {
+        case .wrapper(let wrapper): json.wrapper(wrapper)
+        case .refused(let refusal):
+            json.raw(#"{"ok":false,"code":"#)
+            json.string(refusal.code.rawValue)
+            json.raw(#","message":"#)
+            json.string(refusal.message)
+            json.raw("}")
+        }
+        return json.bytes
+    }
+
+    /// Makes a frame, length and body, of a wrapper that is read as tolerantly as a peer's.
+    /// - Returns: the canonical frame: known members in their present names and forms, unknown ones as they were.
+    public static func frame(fromJSON text: [UInt8]) -> Result<[UInt8], Refusal> {
+        var decoder = WrapperDecoder()
+        switch decoder.decode(text) {
+        case .refused(let refusal): return .failure(refusal)
+        case .wrapper(let wrapper):
+            let body = WrapperWriter.encode(wrapper)
+            guard body.count <= ProtocolLimits.largestFrameBytes, let length = UInt32(exactly: body.count) else {
+                let message = "the frame would be \(body.count) bytes long, \(ProtocolLimits.largestFrameBytes) are the most"
+                return .failure(Refusal(code: .tooLarge, message: message, operation: wrapper.operation))
+            }
+            return .success((0..<4).map { UInt8(truncatingIfNeeded: length >> (24 - 8 * $0)) } + body)
+        }
+    }
+}
+
+extension JSONWriter {
+    fileprivate mutating func wrapper(_ wrapper: DecodedWrapper) {
+        raw(#"{"ok":true,"operation":"#)
+        string(wrapper.operation.rawValue)
+        raw(#","object":"#)
+        if let objectType = wrapper.operation.objectType { string(objectType) } else { raw("null") }
+        raw(#","versionID":"#)
+        string(wrapper.versionID)
+        raw(#","messageID":"#)
+        if let messageID = wrapper.messageID { string(messageID.description) } else { raw("null") }
+        raw(#","sequence":"#)
+        if let sequence = wrapper.sequence { raw(sequence) } else { raw("null") }
+        if let message = wrapper.message { member(#","message":"#) { $0.string(message) } }
+        var hex: HexContent?
+        switch wrapper.object {
+        case .hex(let content): hex = content
+        case .none, .hello, .receipt, .pairing: break
+        }
+        if let hex { self.hex(hex) }
+        extra(wrapper.extra, hex)
+        raw(#","repairs":"#)
+        array(wrapper.repairs) { json, repair in
+            json.member(#"{"path":"#) { $0.string(repair.path) }
+            json.member(#","rule":"#) { $0.string(repair.rule) }
+            json.raw("}")
+        }
+        raw("}")
+    }
+
+    private mutating func hex(_ hex: HexContent) {
+        raw(#","hex":"#)
+        member(#"{"senderUUID":"#) { $0.string(hex.senderUUID, of: hex) }
+        member(#","senderName":"#) { $0.string(hex.senderName, of: hex) }
+        member(#","hexDescription":"#) { $0.string(hex.hexDescription, of: hex) }
+        member(#","hexColor":"#) { $0.string(hex.hexColor, of: hex) }
+        member(#","links":"#) {
+            $0.array(hex.links) { json, link in
+                json.member(#"{"url":"#) { $0.string(link.url, of: hex) }
+                json.member(#","linkDescription":"#) { $0.string(link.linkDescription, of: hex) }
+                json.member(#","service":"#) { $0.string(link.service, of: hex) }
+                json.raw("}")
+            }
+        }
+        raw("}")
+    }
+
+    private mutating func extra(_ wrapper: [UInt8], _ hex: HexContent?) {
+        var levels: [(name: StaticString, write: (inout JSONWriter) -> Void)] = []
+        if !wrapper.isEmpty { levels.append((#""wrapper":"#, { $0.kept(wrapper) })) }
+        if let hex {
+            if !hex.extra.isEmpty { levels.append((#""hex":"#, { $0.kept(hex.extra, of: hex) })) }
+            let links = hex.links.enumerated().filter { !$0.element.extra.isEmpty }
+            if !links.isEmpty {
+                levels.append((#""links":"#, { json in
+                    json.raw("{")
+                    for (position, link) in links.enumerated() {
+                        if position > 0 { json.raw(",") }
+                        json.string(String(link.offset))
+                        json.raw(":")
+                        json.kept(link.element.extra, of: hex)
+                    }
+                    json.raw("}")
+                }))
+            }
+        }
+        raw(#","extra":{"#)
+        for (index, level) in levels.enumerated() {
+            if index > 0 { raw(",") }
+            member(level.name, level.write)
+        }
+        raw("}")
+    }
+
+    private mutating func kept(_ slice: TextSlice, of hex: HexContent) {
+        hex.withBytes(of: slice) { kept($0) }
+    }
+
+    /// A kept object: line ends stand only between tokens of JSON, where a space is as good.
+    private mutating func kept(_ object: some Collection<UInt8>) {
+        raw(object.map { $0 == 0x0A || $0 == 0x0D ? 0x20 : $0 })
+    }
+}

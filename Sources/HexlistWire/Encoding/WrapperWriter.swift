@@ -1,0 +1,126 @@
+import HexlistModel
+
+/// The JSON of wrappers, as this version writes them: members in a fixed order, nothing that is not needed.
+enum WrapperWriter {
+    /// The beginning of every wrapper, up to its operation.
+    static func begin(_ operation: Operation, versionID: String = ProtocolLimits.appVersion) -> JSONWriter {
+        var json = JSONWriter(capacity: 192)
+        json.raw(#"{"versionID":"#)
+        json.string(versionID)
+        json.raw(#","operationType":""#)
+        json.raw(operation.rawValue.utf8)
+        if let objectType = operation.objectType {
+            json.raw(#"","jmObjectType":""#)
+            json.raw(objectType.utf8)
+        }
+        json.raw("\"")
+        return json
+    }
+
+    static func store(messageID: MessageID?, sequence: Int64?) -> JSONWriter {
+        var json = begin(.store)
+        json.identity(messageID, sequence)
+        json.raw(#","jmObject":"#)
+        return json
+    }
+
+    static func message(_ operation: Operation, _ message: String?, sequence: Int64? = nil) -> [UInt8] {
+        var json = begin(operation)
+        json.identity(nil, sequence)
+        json.message(message)
+        json.raw("}")
+        return json.bytes
+    }
+
+    static func hello(_ hello: Hello) -> [UInt8] { object(.hello) { $0.hello(hello) } }
+    static func ack(_ receipt: Receipt) -> [UInt8] { object(.ack) { $0.receipt(receipt) } }
+    static func pair(_ pairing: Pairing) -> [UInt8] { object(.pair) { $0.pairing(pairing) } }
+
+    private static func object(_ operation: Operation, _ body: (inout JSONWriter) -> Void) -> [UInt8] {
+        var json = begin(operation)
+        json.raw(#","jmObject":"#)
+        body(&json)
+        json.raw("}")
+        return json.bytes
+    }
+
+    /// A decoded wrapper in canonical form, with the unknown members it had: its maker wrote them, it is not forwarded.
+    static func encode(_ wrapper: DecodedWrapper) -> [UInt8] {
+        var json = begin(wrapper.operation, versionID: wrapper.versionID)
+        json.identity(wrapper.messageID, wrapper.sequence)
+        json.message(wrapper.message)
+        switch wrapper.object {
+        case .none: break
+        case .hex(let hex): json.member(#","jmObject":"#) { $0.raw(HexEncoder.encode(hex)) }
+        case .hello(let hello): json.member(#","jmObject":"#) { $0.hello(hello) }
+        case .receipt(let receipt): json.member(#","jmObject":"#) { $0.receipt(receipt) }
+        case .pairing(let pairing): json.member(#","jmObject":"#) { $0.pairing(pairing) }
+        }
+        if wrapper.extra.count > 2 {
+            json.raw(",")
+            json.raw(wrapper.extra.dropFirst().dropLast())
+        }
+        json.raw("}")
+        return json.bytes
+    }
+}
+
+extension JSONWriter {
+    mutating func member(_ name: StaticString, _ value: (inout JSONWriter) -> Void) {
+        raw(name)
+        value(&self)
+    }
+
+    fileprivate mutating func identity(_ messageID: MessageID?, _ sequence: Int64?) {
+        if let messageID { member(#","messageID":"#) { $0.uuid(messageID.uuid) } }
+        if let sequence { member(#","sequence":"#) { $0.raw(sequence) } }
+    }
+
+    fileprivate mutating func message(_ message: String?) {
+        if let message { member(#","message":"#) { $0.string(message) } }
+    }
+
+    fileprivate mutating func hello(_ hello: Hello) {
+        member(#"{"uuid":"#) { json in if let uuid = hello.uuid { json.uuid(uuid.uuid) } else { json.string("") } }
+        member(#","name":"#) { $0.string(hello.name) }
+        member(#","boot":"#) { $0.string(hello.boot?.description ?? "") }
+        member(#","protocols":"#) { $0.array(hello.protocols) { $0.raw($1) } }
+        member(#","features":"#) { $0.array(hello.features) { $0.string($1) } }
+        member(#","maxFrameBytes":"#) { $0.raw(hello.maxFrameBytes) }
+        member(#","window":"#) { $0.raw(hello.window) }
+        raw("}")
+    }
+
+    fileprivate mutating func receipt(_ receipt: Receipt) {
+        member(#"{"through":"#) { $0.raw(receipt.through) }
+        if let status = receipt.status { member(#","status":"#) { $0.string(status.rawValue) } }
+        if let of = receipt.of { member(#","of":"#) { $0.string(of.rawValue) } }
+        member(#","rejected":"#) {
+            $0.array(receipt.rejected) { json, rejection in
+                json.member(#"{"sequence":"#) { $0.raw(rejection.sequence) }
+                json.member(#","code":"#) { $0.string(rejection.code.rawValue) }
+                json.member(#","message":"#) { $0.string(rejection.message) }
+                if let retryAfter = rejection.retryAfter { json.member(#","retryAfter":"#) { $0.raw(retryAfter) } }
+                json.raw("}")
+            }
+        }
+        raw("}")
+    }
+
+    fileprivate mutating func pairing(_ pairing: Pairing) {
+        member(#"{"step":"#) { $0.string(pairing.step) }
+        if !pairing.commitment.isEmpty { member(#","commitment":"#) { $0.string(pairing.commitment) } }
+        if !pairing.nonce.isEmpty { member(#","nonce":"#) { $0.string(pairing.nonce) } }
+        if !pairing.message.isEmpty { member(#","message":"#) { $0.string(pairing.message) } }
+        raw("}")
+    }
+
+    mutating func array<Element>(_ elements: some Sequence<Element>, _ element: (inout JSONWriter, Element) -> Void) {
+        raw("[")
+        for (index, one) in elements.enumerated() {
+            if index > 0 { raw(",") }
+            element(&self, one)
+        }
+        raw("]")
+    }
+}

@@ -1,0 +1,67 @@
+public import HexlistModel
+public import NIOCore
+
+/// Appends whole frames, length and body, to a buffer.
+public enum WrapperEncoder {
+    /// Bytes of the name in a Hello. Escaped it is six times as long at most, and the frame stays under 8 KiB.
+    private static let nameBytes = 1_024
+
+    public static func hello(_ hello: Hello, into buffer: inout ByteBuffer) {
+        var hello = hello
+        hello.name = PeerName.cut(hello.name, bytes: nameBytes)
+        frame(WrapperWriter.hello(hello), into: &buffer)
+    }
+
+    public static func ack(_ receipt: Receipt, into buffer: inout ByteBuffer) {
+        frame(WrapperWriter.ack(receipt), into: &buffer)
+    }
+
+    public static func alert(message: String, sequence: Int64?, into buffer: inout ByteBuffer) {
+        frame(WrapperWriter.message(.alert, message, sequence: sequence), into: &buffer)
+    }
+
+    public static func ping(message: String, sequence: Int64?, into buffer: inout ByteBuffer) {
+        frame(WrapperWriter.message(.ping, message, sequence: sequence), into: &buffer)
+    }
+
+    /// - Parameter message: that of the Ping.
+    public static func pong(message: String?, into buffer: inout ByteBuffer) {
+        frame(WrapperWriter.message(.pong, message), into: &buffer)
+    }
+
+    /// - Parameter text: for a person.
+    public static func bye(_ code: ByeCode, text: String, into buffer: inout ByteBuffer) {
+        frame(WrapperWriter.message(.bye, "\(code.rawValue): \(text)"), into: &buffer)
+    }
+
+    public static func pair(_ pairing: Pairing, into buffer: inout ByteBuffer) {
+        frame(WrapperWriter.pair(pairing), into: &buffer)
+    }
+
+    /// - Parameter hexJSON: an encoded HexJM (`HexEncoder`).
+    public static func store(hexJSON: [UInt8], messageID: MessageID, sequence: Int64, into buffer: inout ByteBuffer) {
+        hexJSON.withUnsafeBytes { store(hexJSON: $0, messageID: messageID, sequence: sequence, into: &buffer) }
+    }
+
+    /// - Parameter hexJSON: an encoded HexJM (`HexEncoder`).
+    public static func store(hexJSON: UnsafeRawBufferPointer, messageID: MessageID, sequence: Int64, into buffer: inout ByteBuffer) {
+        let head = WrapperWriter.store(messageID: messageID, sequence: sequence).bytes
+        buffer.writeInteger(UInt32(clamping: head.count + hexJSON.count + 1))
+        buffer.writeBytes(head)
+        buffer.writeBytes(hexJSON)
+        buffer.writeInteger(UInt8(ascii: "}"))
+    }
+
+    /// The bytes of a Store's body that are not its HexJM: what the receiver's limit has to leave room for.
+    public static func storeFrameOverhead(sequence: Int64) -> Int {
+        overheadOfFirst - 1 + String(sequence).utf8.count
+    }
+
+    /// That of the number 1.
+    private static let overheadOfFirst = WrapperWriter.store(messageID: MessageID(.nil), sequence: 1).bytes.count + 1
+
+    private static func frame(_ body: [UInt8], into buffer: inout ByteBuffer) {
+        buffer.writeInteger(UInt32(clamping: body.count))
+        buffer.writeBytes(body)
+    }
+}
