@@ -41,8 +41,10 @@ test-long: setup  ## All tests with long inputs and more rounds, then fuzzing fo
 fuzz: setup  ## Fuzz the frame codec and the decoder for a bounded time
 	Fuzz/run
 
-bench: setup  ## Run the benchmarks
-	Benchmarks/run
+bench: release  ## Run the benchmarks, on a release build: every program in Benchmarks/
+	@set -e; for program in Benchmarks/*; do \
+	    if [ -f "$$program" ] && [ -x "$$program" ]; then echo "$$program"; HEXLIST_BIN="$(CURDIR)/.build/release" "$$program"; fi; \
+	done
 
 lint: setup  ## Check the style of the sources and the syntax of the scripts
 	$(SWIFT) format lint --strict --recursive --parallel $(FORMATTED)
