@@ -66,7 +66,7 @@ extension SettingKey {
 }
 
 extension SettingKey {
-    /// Every key there is (Docs/API.md, "Configuration").
+    /// Every key there is (Docs/Operations.md, "Configuration").
     static let all: [SettingKey] = general + limits + sending
 
     static func named(_ name: String) -> SettingKey? { all.first { $0.name == name } }
