@@ -8,7 +8,6 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"),
 ]
 
-
 let package = Package(
     name: "hexlist",
     platforms: [.macOS(.v15)],
@@ -75,7 +74,6 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ], swiftSettings: settings),
         .target(name: "HexlistAPI", dependencies: ["HexlistModel"], swiftSettings: settings),
         .target(
@@ -84,6 +82,9 @@ let package = Package(
                 "HexlistModel", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistNode", "HexlistAPI", "HexlistAvahi",
                 "HexlistTransport",
                 .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
                 .product(name: "Yams", package: "Yams"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -92,6 +93,7 @@ let package = Package(
             name: "HexlistClient",
             dependencies: [
                 "HexlistModel", "HexlistAPI", .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOHTTP1", package: "swift-nio"),
             ], swiftSettings: settings),
         .executableTarget(
             name: "hexlistd",
@@ -108,7 +110,8 @@ let package = Package(
             name: "HexlistWireTests", dependencies: ["HexlistWire", "HexlistModel", .product(name: "NIOCore", package: "swift-nio")],
             resources: [.copy("Vectors")], swiftSettings: settings),
         .testTarget(name: "HexlistDiscoveryTests", dependencies: ["HexlistDiscovery", "HexlistModel"], swiftSettings: settings),
-        .testTarget(name: "HexlistAvahiTests", dependencies: ["HexlistAvahi", "HexlistDiscovery", "HexlistModel"], swiftSettings: settings),
+        .testTarget(
+            name: "HexlistAvahiTests", dependencies: ["HexlistAvahi", "HexlistDiscovery", "HexlistModel"], swiftSettings: settings),
         .testTarget(
             name: "HexlistStoreTests",
             dependencies: ["HexlistStore", "HexlistModel", .product(name: "GRDB", package: "GRDB.swift")],

@@ -103,7 +103,6 @@ final class AvahiLoop {
     func report(_ state: BackendState) {
         guard state != reported else { return }
         reported = state
-        logger.info("avahi", metadata: ["avahi.state": "\(state)"])
         events(.backend(state))
     }
 

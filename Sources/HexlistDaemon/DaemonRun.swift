@@ -65,6 +65,7 @@ struct DaemonRun: Sendable {
     ) async throws {
         var current = settings
         var isStopping = false
+        var stoppingSince = ContinuousClock.now
         var isNodeUp = true
         var failure: HexlistError?
         var watchdog: Scheduled<Void>?
@@ -78,11 +79,14 @@ struct DaemonRun: Sendable {
             case .signal(.sighup) where !isStopping:
                 current = await reload(current)
             case .signal(.sighup): break
+            case .signal where isStopping && ContinuousClock.now - stoppingSince < .seconds(1):
+                break  // `timeout` and shells tell the process and then its group: that is one wish
             case .signal where isStopping:
                 logger.warning("stopped by a second signal")
                 _exit(EXIT_FAILURE)
             case .signal:
                 isStopping = true
+                stoppingSince = .now
                 notifier.tell(.stopping)
                 logger.notice("hexlistd is stopping")
                 watchdog = stopLoop.scheduleTask(in: Daemon.stopLimit) { [logger] in

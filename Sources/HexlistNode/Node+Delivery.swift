@@ -173,7 +173,8 @@ extension Node {
             // The first row that still waits is the first unacknowledged one.
             guard let first = try writer.outboxBatch(peer, after: 0, limit: 1, maxBytes: 0).first else { return }
             let note = AttemptNote(
-                id: first.id, attempts: 1, failures: failures, nextAttemptAt: at + pause.milliseconds, waitingFor: "retry", lastError: error)
+                id: first.id, attempts: 1, failures: failures, nextAttemptAt: at + pause.milliseconds, waitingFor: "retry", lastError: error
+            )
             try writer.note([note])
             try writer.giveUp([note], of: peer, at: at)
         }) { [eventLoop, logger, weak self] result in
@@ -195,7 +196,7 @@ extension Node {
         }
     }
 
-    private static func describe(_ end: Session.End) -> String {
+    static func describe(_ end: Session.End) -> String {
         switch end {
         case .lost: "The connection was lost."
         case .own(.receiptTimeout): "The peer took hexes and did not answer for 30 s."

@@ -10,11 +10,11 @@ extension Node {
     func discovered(_ event: DiscoveryEvent) {
         guard !isStopping else { return }
         if case .backend(let state) = event {
-            if discoveryState != state { logger.notice("discovery changed", metadata: ["state": "\(state)"]) }
+            if discoveryState != state { logger.notice("discovery changed", metadata: ["discovery.state": "\(state.logText)"]) }
             discoveryState = state
-            notifyWatchers()
         }
         apply(.discovery(event))
+        notifyWatchers()
     }
 
     /// One input into the directory, its outputs out.
@@ -129,6 +129,16 @@ extension Node {
         return NodeStatus(
             uuid: id, fingerprint: identity.fingerprint, name: configuration.name, port: port, boot: boot, discoveryState: state,
             discoveryMessage: message, peers: rows.count { $0.state == .verified }, ghosts: rows.count { $0.state == .ghost })
+    }
+}
+
+extension BackendState {
+    var logText: String {
+        switch self {
+        case .running: "running"
+        case .degraded(let message): "degraded: \(message)"
+        case .unavailable(let message): "unavailable: \(message)"
+        }
     }
 }
 

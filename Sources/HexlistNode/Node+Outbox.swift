@@ -9,7 +9,8 @@ extension Node {
     public func outbox(peer: PeerID?, states: Set<OutboxState>?, after: Int64?, limit: Int) async throws -> [OutboxView] {
         // `sending` is a queued row on its way; it is told apart here, where that is known.
         let stored = states.map { wanted in Set(wanted.map { $0 == .sending ? .queued : $0 }) }
-        let rows = try await store.read { try $0.outboxPage(OutboxFilter(peer: peer, states: stored), limit: limit, after: after ?? 0) }.items
+        let rows = try await store.read { try $0.outboxPage(OutboxFilter(peer: peer, states: stored), limit: limit, after: after ?? 0) }
+            .items
         let live = Dictionary(uniqueKeysWithValues: links.map { ($0, $1.sending?.machine.unacknowledgedTags ?? []) })
         return rows.map { view(of: $0, inFlight: live[$0.peer] ?? []) }.filter { states?.contains($0.state) ?? true }
     }
@@ -29,7 +30,8 @@ extension Node {
             // A delivered, cancelled or expired row has no body any more.
             if let gone = rows.first(where: { !$0.state.keepsBody }) {
                 throw HexlistError(
-                    .badRequest, "Row \(gone.id) is \(gone.state.rawValue); there is nothing left of it to send.", hint: "Send the hex again.")
+                    .badRequest, "Row \(gone.id) is \(gone.state.rawValue); there is nothing left of it to send.",
+                    hint: "Send the hex again.")
             }
             _ = try writer.retry(ids, at: at, expiresAt: expiresAt)
             return try Node.rows(ids, in: writer)
@@ -72,7 +74,8 @@ extension Node {
         let isSending = row.state == .queued && inFlight.contains(row.id)
         var view = OutboxView(
             outboxID: row.id, messageID: row.messageID, peer: row.peer, state: isSending ? .sending : row.state,
-            attempts: row.attempts, waitingFor: nil, nextAttemptAt: nil, lastError: row.lastError, createdAt: row.createdAt, bytes: row.bytes)
+            attempts: row.attempts, waitingFor: nil, nextAttemptAt: nil, lastError: row.lastError, createdAt: row.createdAt,
+            bytes: row.bytes)
         guard row.state == .queued, !isSending else { return view }
         let link = links[row.peer]
         if let link, let until = link.delivery.pausedUntil, link.delivery.isPaused(now: .now) {

@@ -14,7 +14,8 @@ extension Node {
         store.submit({ writer in
             try writer.receive(
                 batch.map {
-                    IncomingHex(content: $0.content, messageID: $0.messageID, byteCount: $0.byteCount, deduplicates: sender.fingerprint != nil)
+                    IncomingHex(
+                        content: $0.content, messageID: $0.messageID, byteCount: $0.byteCount, deduplicates: sender.fingerprint != nil)
                 }, from: sender, at: at, policy: policy, quotas: quotas, diskReserve: reserve)
         }) { [eventLoop, logger, weak self] result in
             let results: [InboundResult]

@@ -52,7 +52,8 @@ extension Node {
 
     private static func failedLately(_ row: OutboxRow) -> HexlistError {
         HexlistError(
-            .recentlyFailed, "The same hex to the same peer failed less than 3 minutes ago: \(row.message ?? row.lastError ?? "no reason given")",
+            .recentlyFailed,
+            "The same hex to the same peer failed less than 3 minutes ago: \(row.message ?? row.lastError ?? "no reason given")",
             hint: "`hexlist outbox retry \(row.id)` tries that one again; --force sends another.")
     }
 
@@ -60,7 +61,8 @@ extension Node {
         guard let view = view(of: peer) else { throw Node.unknown(peer) }
         guard view.trust != .blocked else {
             throw HexlistError(
-                .badRequest, "\(TerminalText.clean(view.name, columns: 40)) is blocked here.", hint: "`hexlist peer unblock \(peer)` first.")
+                .badRequest, "\(TerminalText.clean(view.name, columns: 40)) is blocked here.", hint: "`hexlist peer unblock \(peer)` first."
+            )
         }
         return PeerSighting(
             peer: peer, fingerprint: view.fingerprint, name: view.name, version: view.version, boot: view.boot,
@@ -84,7 +86,8 @@ extension Node {
             let body = HexEncoder.encode(hex)
             guard body.count + PeerDelivery.frameOverhead <= ProtocolLimits.largestFrameBytes else {
                 throw HexlistError(
-                    .badRequest, "The hex is \(body.count) bytes long; no peer takes more than 16 MiB.", hint: "Send its links in several hexes.")
+                    .badRequest, "The hex is \(body.count) bytes long; no peer takes more than 16 MiB.",
+                    hint: "Send its links in several hexes.")
             }
             return (body, digest)
         }

@@ -117,7 +117,8 @@ extension Node {
         guard isTrusted ? link.alertsBeingRecorded < 16 : !link.alertRecorded else { return }
         link.alertRecorded = true
         link.alertsBeingRecorded += 1
-        record(.alertReceived, peer: peer, data: ["message": PeerName.cut(message, bytes: 1_024), "trusted": isTrusted ? "true" : "false"]) {
+        record(.alertReceived, peer: peer, data: ["message": PeerName.cut(message, bytes: 1_024), "trusted": isTrusted ? "true" : "false"])
+        {
             $0.links[peer]?.alertsBeingRecorded -= 1
         }
     }
@@ -147,7 +148,9 @@ extension Node {
             older.act { $0.end(.silent, &$1) }
             return
         }
-        guard newer.connection.isOpen, let oldBoot = older.machine.peerHello?.boot, let newBoot = newer.machine.peerHello?.boot else { return }
+        guard newer.connection.isOpen, let oldBoot = older.machine.peerHello?.boot, let newBoot = newer.machine.peerHello?.boot else {
+            return
+        }
         guard oldBoot == newBoot else {
             reportConflict(of: newer.peer)
             newer.act { $0.end(.conflict, &$1) }
@@ -184,8 +187,10 @@ extension Node {
         {
             transferFailed(link, end: end, closedByPeer: false)
         }
-        guard let peer = session.peer, let link = links[peer], let index = link.sessions.firstIndex(where: { $0 === session }) else { return }
-        logger.info("session ended", metadata: ["peer.id": "\(peer)", "reason": "\(end)"])
+        guard let peer = session.peer, let link = links[peer], let index = link.sessions.firstIndex(where: { $0 === session }) else {
+            return
+        }
+        logger.info("session ended", metadata: ["peer.id": "\(peer)", "reason": "\(Node.describe(end))"])
         if let info = session.info { apply(.sessionDown(info, Node.sessionEnd(end))) }
         let wasSending = link.sending === session
         link.sessions.remove(at: index)

@@ -69,7 +69,10 @@ public actor Node {
         self.logger = logger
         executor = eventLoop.executor
         boot = BootNonce(UInt64.random(in: 1...(.max)))
-        directory = PeerDirectory(own: identity.peerID, boot: boot)
+        var bounds = DirectoryLimits()
+        bounds.instances = configuration.discovery.instances
+        bounds.resolvers = configuration.discovery.resolvers
+        directory = PeerDirectory(own: identity.peerID, boot: boot, limits: bounds)
         turns = TransferTurns(limit: configuration.send.concurrentTransfers)
         transport = try PeerTransport(
             identity: identity, eventLoop: eventLoop, limits: Node.transportLimits(configuration),

@@ -27,6 +27,7 @@ public struct NodeConfiguration: Sendable {
     public var limits = Limits()
     public var send = Send()
     public var outbox = Outbox()
+    public var discovery = Discovery()
 
     public init(name: String) { self.name = name }
 
@@ -59,6 +60,15 @@ public struct NodeConfiguration: Sendable {
         public var concurrentTransfers = 4
         public var windowFrames = ProtocolLimits.windowFrames
         public var windowBytes = ProtocolLimits.windowBytes
+
+        public init() {}
+    }
+
+    public struct Discovery: Sendable, Equatable {
+        /// Announcements tracked.
+        public var instances = 8_192
+        /// Resolvers open at once; avahi-daemon refuses one client beyond 1 024 objects.
+        public var resolvers = 256
 
         public init() {}
     }

@@ -164,7 +164,8 @@ struct PeerDelivery: Sendable {
                     continue
                 }
                 verdicts.append(Verdict(id: row.tag, state: .refusedForNow(code, message)))
-                let seconds = min(max(retryAfter ?? 60, ProtocolLimits.retryAfterRange.lowerBound), ProtocolLimits.retryAfterRange.upperBound)
+                let seconds = min(
+                    max(retryAfter ?? 60, ProtocolLimits.retryAfterRange.lowerBound), ProtocolLimits.retryAfterRange.upperBound)
                 let until = now + .seconds(seconds)
                 pausedUntil = max(pausedUntil ?? until, until)
                 needsRewind = true

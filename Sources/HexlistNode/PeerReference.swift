@@ -50,13 +50,15 @@ struct PeerReference: Sendable {
         let bytes = Self.upper(Array(text.utf8))
         let ghost = views.first { view in
             view.state == .ghost
-                && (Array(view.name.utf8) == Array(text.utf8) || (bytes.count >= 4 && view.uuid.map { $0.description.utf8.starts(with: bytes) } ?? false))
+                && (Array(view.name.utf8) == Array(text.utf8)
+                    || (bytes.count >= 4 && view.uuid.map { $0.description.utf8.starts(with: bytes) } ?? false))
         }
         if let ghost {
             return HexlistError(
                 .notFound, "\"\(shown)\" is announced but is no peer one can reach: \(ghost.reason ?? "unverified").",
                 hint: ghost.why ?? "`hexlist peers --all --why` says more.")
         }
-        return HexlistError(.notFound, "There is no peer \"\(shown)\".", hint: "`hexlist peers --all --why` lists every peer that was seen.")
+        return HexlistError(
+            .notFound, "There is no peer \"\(shown)\".", hint: "`hexlist peers --all --why` lists every peer that was seen.")
     }
 }

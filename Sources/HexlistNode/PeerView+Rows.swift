@@ -57,7 +57,8 @@ extension KnownPeer {
 extension SendOutcome {
     init(_ row: OutboxRow) {
         self.init(
-            outboxID: row.id, messageID: row.messageID, peer: row.peer, state: row.state, code: row.code, message: row.message ?? row.lastError)
+            outboxID: row.id, messageID: row.messageID, peer: row.peer, state: row.state, code: row.code,
+            message: row.message ?? row.lastError)
     }
 }
 

@@ -49,7 +49,7 @@ public enum ReceiveOutcome: Sendable, Equatable {
     case refused(RefusalCode, retryAfter: Int?)
 }
 
-/// How much of strangers, and in all, is taken (Docs/Configuration.md).
+/// How much of strangers, and in all, is taken (Docs/Operations.md, "Configuration").
 public struct HeldQuotas: Sendable, Equatable {
     /// Held hexes, and bytes of them, of one peer; for `receiveFrom: everyone` of one stranger a day.
     public var hexesPerPeer: Int

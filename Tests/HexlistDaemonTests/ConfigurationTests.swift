@@ -64,7 +64,7 @@ struct ConfigurationTests {
         #expect(settings.node.limits.heldDays == 3)
         #expect(settings.node.send.windowFrames == 5)
         #expect(settings.node.outbox.rows == 7)
-        #expect(settings.discovery.instances == 100)
+        #expect(settings.node.discovery.instances == 100)
         #expect(settings.api.connections == 3)
     }
 

@@ -13,7 +13,9 @@ struct PeerDeliveryTests {
     }
 
     /// Carries out steps until `wait`, loading from `outbox`.
-    static func drain(_ delivery: inout PeerDelivery, outbox: [OutgoingHex], now: ContinuousClock.Instant, room: Int = .max) -> [PeerDelivery.Step] {
+    static func drain(_ delivery: inout PeerDelivery, outbox: [OutgoingHex], now: ContinuousClock.Instant, room: Int = .max)
+        -> [PeerDelivery.Step]
+    {
         var steps: [PeerDelivery.Step] = []
         var sent = 0
         while true {
@@ -192,9 +194,12 @@ struct SmallMachinesTests {
 
 @Suite("A peer as a person names it")
 struct PeerReferenceTests {
-    static func view(_ uuid: String, _ name: String, alias: String? = nil, state: PeerView.State = .verified, trust: Trust = .stranger) -> PeerView {
+    static func view(_ uuid: String, _ name: String, alias: String? = nil, state: PeerView.State = .verified, trust: Trust = .stranger)
+        -> PeerView
+    {
         PeerView(
-            uuid: PeerID(uuid), name: name, alias: alias, state: state, reason: state == .ghost ? "stale" : nil, trust: trust, endpoints: [], unread: 0)
+            uuid: PeerID(uuid), name: name, alias: alias, state: state, reason: state == .ghost ? "stale" : nil, trust: trust,
+            endpoints: [], unread: 0)
     }
 
     static let views = [
@@ -208,7 +213,8 @@ struct PeerReferenceTests {
     @Test(
         "found",
         arguments: [
-            ("work", 1), ("laptop", 1), ("bbbb", 3), ("CCCC0000-0000-8000-8000-000000000004", 4), ("aaaa0000-0000-8000-8000-000000000002", 2),
+            ("work", 1), ("laptop", 1), ("bbbb", 3), ("CCCC0000-0000-8000-8000-000000000004", 4),
+            ("aaaa0000-0000-8000-8000-000000000002", 2),
             ("dddd0000", 5),
         ])
     func found(text: String, last: Int) throws {

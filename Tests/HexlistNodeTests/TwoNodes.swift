@@ -54,13 +54,18 @@ struct TestNode {
 
     func verified() async throws -> [PeerID] { try await node.peers().filter { $0.state == .verified }.compactMap(\.uuid) }
 
-    func untilListed(_ other: TestNode) async throws { try await until { try await $0.peers().contains { $0.uuid == other.id && $0.state == .verified } } }
+    func untilListed(_ other: TestNode) async throws {
+        try await until { try await $0.peers().contains { $0.uuid == other.id && $0.state == .verified } }
+    }
 
-    func send(_ links: Int = 1, to other: TestNode, description: String = "d", key: String? = nil, wait: Duration = .seconds(20)) async throws -> SendOutcome {
+    func send(_ links: Int = 1, to other: TestNode, description: String = "d", key: String? = nil, wait: Duration = .seconds(20))
+        async throws -> SendOutcome
+    {
         var hex = HexContent()
         hex.hexDescription = hex.add(description)
         for number in 0..<links {
-            hex.links.append(LinkContent(url: hex.add("https://example.org/\(number)"), linkDescription: .empty, service: hex.add("Unknown")))
+            hex.links.append(
+                LinkContent(url: hex.add("https://example.org/\(number)"), linkDescription: .empty, service: hex.add("Unknown")))
         }
         let queued = try await node.send(SendRequest(content: .hex(hex), peers: [other.id], key: key))
         let outcomes = try await node.outcomes(of: queued.map(\.outboxID), until: .now + wait)

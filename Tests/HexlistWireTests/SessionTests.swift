@@ -5,8 +5,8 @@ import Testing
 
 /// Two ends of a session and a clock of their own: no socket, no waiting.
 struct SessionFixture {
-    static let fingerprint = Fingerprint(bytes: (0..<32).map { UInt8($0) })!
-    static let otherFingerprint = Fingerprint(bytes: (0..<32).map { UInt8(200 - $0) })!
+    static let fingerprint = key(1)
+    static let otherFingerprint = key(200)
     static let own = fingerprint.peerID
     static let peer = otherFingerprint.peerID
 
@@ -35,13 +35,18 @@ struct SessionFixture {
         return actions
     }
 
-    mutating func receive(_ operation: HexlistWire.Operation, _ object: WrapperObject = .none, message: String? = nil, sequence: Int64? = nil, id: MessageID? = nil) {
+    mutating func receive(
+        _ operation: HexlistWire.Operation, _ object: WrapperObject = .none, message: String? = nil, sequence: Int64? = nil,
+        id: MessageID? = nil
+    ) {
         session.received(
             .wrapper(DecodedWrapper(operation: operation, object: object, message: message, messageID: id, sequence: sequence)), bytes: 100,
             now: now, &actions)
     }
 
-    mutating func hello(uuid: PeerID? = peer, boot: BootNonce? = BootNonce(2), protocols: [Int] = [1], window: Int = 1_024, frame: Int = 1 << 20) {
+    mutating func hello(
+        uuid: PeerID? = peer, boot: BootNonce? = BootNonce(2), protocols: [Int] = [1], window: Int = 1_024, frame: Int = 1 << 20
+    ) {
         receive(.hello, .hello(Hello(uuid: uuid, name: "peer", boot: boot, protocols: protocols, maxFrameBytes: frame, window: window)))
     }
 
@@ -74,6 +79,12 @@ struct SessionFixture {
         fixture.hello(window: window)
         _ = fixture.take()
         return fixture
+    }
+
+    /// A fingerprint of 32 equal bytes.
+    static func key(_ byte: UInt8) -> Fingerprint {
+        guard let key = Fingerprint(bytes: [UInt8](repeating: byte, count: 32)) else { fatalError("32 bytes are a fingerprint") }
+        return key
     }
 
     static func id(_ number: UInt64) -> MessageID { MessageID(UUIDBytes(high: number, low: 7)) }
@@ -123,7 +134,7 @@ struct SessionOpeningTests {
 
     @Test("who was dialled must answer")
     func dialled() {
-        let third = Fingerprint(bytes: [UInt8](repeating: 5, count: 32))!.peerID
+        let third = SessionFixture.key(5).peerID
         var fixture = SessionFixture(role: .dialer, expected: third)
         fixture.hello()
         #expect(fixture.take().end == .own(.identityMismatch))
@@ -375,7 +386,8 @@ struct SessionSendingTests {
         #expect(
             fixture.take() == [
                 .settled([
-                    .init(tag: 11, result: .kept(.stored, of: nil)), .init(tag: 12, result: .refused(.tooLarge, message: "", retryAfter: nil)),
+                    .init(tag: 11, result: .kept(.stored, of: nil)),
+                    .init(tag: 12, result: .refused(.tooLarge, message: "", retryAfter: nil)),
                     .init(tag: 13, result: .kept(.stored, of: nil)),
                 ])
             ])
@@ -484,7 +496,8 @@ struct SessionSendingTests {
     @Test(
         "Bye gives its code and text",
         arguments: [
-            ("shutdown: going down", ByeCode.shutdown, "going down"), ("idle", .idle, ""), ("somethingNew: x: y", nil, "x: y"), ("", nil, ""),
+            ("shutdown: going down", ByeCode.shutdown, "going down"), ("idle", .idle, ""), ("somethingNew: x: y", nil, "x: y"),
+            ("", nil, ""),
         ] as [(String, ByeCode?, String)])
     func bye(message: String, code: ByeCode?, text: String) {
         var fixture = SessionFixture.opened()

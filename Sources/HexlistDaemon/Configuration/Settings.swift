@@ -7,7 +7,6 @@ public struct Settings: Sendable {
     public var node: NodeConfiguration
     /// DNS-SD domains to browse and publish in.
     public var domains = ["local"]
-    public var discovery = Discovery()
     public var log = Log()
     public var api = API()
     /// The texts each key was given, by name; a key that has its default is not here.
@@ -15,13 +14,6 @@ public struct Settings: Sendable {
 
     /// - Parameter name: the display name without a configured one.
     public init(name: String) { node = NodeConfiguration(name: name) }
-
-    public struct Discovery: Sendable, Equatable {
-        /// Announced records tracked.
-        public var instances = 8_192
-        /// Resolvers open at once; avahi-daemon refuses one client beyond 1 024 objects.
-        public var resolvers = 256
-    }
 
     public struct Log: Sendable, Equatable {
         public var level = Logger.Level.info

@@ -22,6 +22,8 @@ public struct WrapperDecoder: Sendable {
     /// Bytes; slices count in 31 bits. Far above the longest frame.
     static let largestInput = 1 << 28
 
+    private static let tooLarge = Refusal(code: .tooLarge, message: "more than \(largestInput) bytes of JSON")
+
     private var reader: HexReader
 
     /// - Parameter reportsRepairs: fills `DecodedWrapper.repairs`, for a person to read. Costs time.
@@ -31,6 +33,7 @@ public struct WrapperDecoder: Sendable {
     /// - Parameter frame: one frame's body.
     public mutating func decode(_ frame: [UInt8]) -> DecodedFrame {
         reader.begin()
+        guard frame.count <= Self.largestInput else { return .refused(Self.tooLarge) }
         return frame.withUnsafeBufferPointer { buffer in
             do throws(GrammarFault) {
                 let (json, start) = try Self.object(in: buffer)
@@ -62,6 +65,7 @@ public struct WrapperDecoder: Sendable {
     ///     missing, and `key` is taken out of the hex.
     public mutating func decodeHex(_ json: [UInt8], acceptsLocalNames: Bool) -> Result<LocalHex, Refusal> {
         reader.begin()
+        guard json.count <= Self.largestInput else { return .failure(Self.tooLarge) }
         return json.withUnsafeBufferPointer { buffer in
             do throws(GrammarFault) {
                 let (scanner, start) = try Self.object(in: buffer)
@@ -77,9 +81,7 @@ public struct WrapperDecoder: Sendable {
 
     /// The scanner of the bytes and where their object begins.
     private static func object(in buffer: UnsafeBufferPointer<UInt8>) throws(GrammarFault) -> (JSONScanner, Int) {
-        guard let base = buffer.baseAddress, buffer.count <= largestInput else {
-            throw GrammarFault(reason: buffer.isEmpty ? .end : .trailing, offset: min(buffer.count, largestInput))
-        }
+        guard let base = buffer.baseAddress else { throw GrammarFault(reason: .end, offset: 0) }
         let json = JSONScanner(base: base, end: buffer.count)
         let hasMark = json.byte(0) == 0xEF && json.byte(1) == 0xBB && json.byte(2) == 0xBF
         let start = json.skipSpace(hasMark ? 3 : 0)

@@ -110,7 +110,8 @@ extension HexReader {
     }
 
     private mutating func jmObject(_ json: JSONScanner, at start: Int) throws(GrammarFault) -> Int {
-        if case .absent = members.object {} else {
+        if case .absent = members.object {
+        } else {
             members.isObjectRepeated = true
             repairs.removeAll()
         }

@@ -88,16 +88,20 @@ extension JSONWriter {
             if !hex.extra.isEmpty { levels.append((#""hex":"#, { $0.kept(hex.extra, of: hex) })) }
             let links = hex.links.enumerated().filter { !$0.element.extra.isEmpty }
             if !links.isEmpty {
-                levels.append((#""links":"#, { json in
-                    json.raw("{")
-                    for (position, link) in links.enumerated() {
-                        if position > 0 { json.raw(",") }
-                        json.string(String(link.offset))
-                        json.raw(":")
-                        json.kept(link.element.extra, of: hex)
-                    }
-                    json.raw("}")
-                }))
+                levels.append(
+                    (
+                        #""links":"#,
+                        { json in
+                            json.raw("{")
+                            for (position, link) in links.enumerated() {
+                                if position > 0 { json.raw(",") }
+                                json.string(String(link.offset))
+                                json.raw(":")
+                                json.kept(link.element.extra, of: hex)
+                            }
+                            json.raw("}")
+                        }
+                    ))
             }
         }
         raw(#","extra":{"#)

@@ -9,7 +9,9 @@ struct JSONWriter {
     init(capacity: Int) { bytes.reserveCapacity(capacity) }
 
     /// JSON as it is.
-    mutating func raw(_ json: StaticString) { bytes.append(contentsOf: UnsafeBufferPointer(start: json.utf8Start, count: json.utf8CodeUnitCount)) }
+    mutating func raw(_ json: StaticString) {
+        bytes.append(contentsOf: UnsafeBufferPointer(start: json.utf8Start, count: json.utf8CodeUnitCount))
+    }
     mutating func raw(_ json: some Collection<UInt8>) { bytes.append(contentsOf: json) }
     mutating func raw(_ integer: some BinaryInteger) { bytes.append(contentsOf: String(integer).utf8) }
 

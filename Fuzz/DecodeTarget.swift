@@ -1,0 +1,67 @@
+// libFuzzer's way into the tolerant decoder. Built by Fuzz/run together with HexlistModel and HexlistWire's decoding as one
+// module, so that nothing else has to be built with the sanitizers.
+//
+// Any input is a frame's body. It must never trap, never read outside its buffers, and: every slice of a decoded hex lies
+// inside its buffer and is UTF-8; encoding it and decoding that again gives the same content.
+
+nonisolated(unsafe) private var decoder = WrapperDecoder(reportsRepairs: true)
+nonisolated(unsafe) private var plain = WrapperDecoder()
+
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzDecode(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
+    let frame = data.map { [UInt8](UnsafeBufferPointer(start: $0, count: count)) } ?? []
+    let decoded = decoder.decode(frame)
+    switch decoded {
+    case .refused(let refusal):
+        if case .wrapper = plain.decode(frame) { fatalError("the report changes the verdict: \(refusal.code)") }
+    case .wrapper(let wrapper):
+        check(wrapper)
+    }
+    check(FrameDescription.json(decoded))
+    if case .success(let local) = decoder.decodeHex(frame, acceptsLocalNames: true) { roundTrip(local.content) }
+    return 0
+}
+
+/// What is shown of a frame is JSON again: only a grammar fault of it is looked for.
+private func check(_ json: [UInt8]) {
+    if case .refused(let refusal) = plain.decode(json), refusal.isUndecodable, !refusal.message.contains("nesting") {
+        fatalError("what is printed is no JSON: \(refusal.message)")
+    }
+}
+
+private func check(_ wrapper: DecodedWrapper) {
+    guard String(validating: wrapper.extra, as: UTF8.self) != nil else { fatalError("wrapper extra is no UTF-8") }
+    switch wrapper.object {
+    case .hex(let content): roundTrip(content)
+    case .hello(let hello):
+        guard ProtocolLimits.windowFramesRange.contains(hello.window) else { fatalError("window \(hello.window)") }
+    case .none, .receipt, .pairing: break
+    }
+}
+
+private func texts(_ content: HexContent) -> [TextSlice] {
+    [content.senderUUID, content.senderName, content.hexDescription, content.hexColor, content.extra]
+        + content.links.flatMap { [$0.url, $0.linkDescription, $0.service, $0.extra] }
+}
+
+private func bytes(_ slice: TextSlice, of content: HexContent) -> [UInt8] { content.withBytes(of: slice) { Array($0) } }
+
+private func roundTrip(_ content: HexContent) {
+    guard content.links.count <= ProtocolLimits.links else { fatalError("\(content.links.count) links") }
+    for slice in texts(content) {
+        let limit = slice.isInArena ? content.arena.count : content.frame.count
+        guard slice.offset + slice.count <= limit else { fatalError("a slice outside its buffer") }
+        guard String(validating: bytes(slice, of: content), as: UTF8.self) != nil else { fatalError("a slice that is no UTF-8") }
+    }
+    let encoded = HexEncoder.encode(content)
+    guard case .success(let again) = plain.decodeHex(encoded, acceptsLocalNames: false) else { fatalError("what is encoded is refused") }
+    let (before, after) = (texts(content), texts(again.content))
+    guard before.count == after.count else { fatalError("other links after a round trip") }
+    for (left, right) in zip(before, after)
+    where left.isEmpty != right.isEmpty || bytes(left, of: content) != bytes(right, of: again.content) {
+        // A kept member whose name this version knows is left out on sending; that is the only difference there may be.
+        let isExtra = bytes(left, of: content).first == UInt8(ascii: "{")
+        guard isExtra, bytes(right, of: again.content).count < left.count else { fatalError("another text after a round trip") }
+    }
+    guard HexEncoder.encode(again.content) == encoded else { fatalError("encoding twice gives two forms") }
+}
