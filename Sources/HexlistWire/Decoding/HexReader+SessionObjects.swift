@@ -3,6 +3,11 @@ import HexlistModel
 // The objects of Hello, Ack and Pair. They are few and small, so they are read into values, as tolerantly as a hex:
 // members in any order, unknown ones ignored, the last of a name counts.
 
+/// Elements of a list in a Hello that are read; what stands behind them is only checked.
+private let helloElements = 1_024
+/// Refused numbers a receipt can have: no window holds more. One too many is kept, as a number that was never sent.
+private let mostRejected = ProtocolLimits.windowFramesRange.upperBound
+
 private enum HelloMember: String, CaseIterable { case uuid, name, boot, protocols, features, maxFrameBytes, window }
 private enum ReceiptMember: String, CaseIterable { case through, status, of, rejected }
 private enum RejectionMember: String, CaseIterable { case sequence, code, message, retryAfter }
@@ -89,18 +94,21 @@ extension HexReader {
             return (json.byte(start) == UInt8(ascii: "n") ? [] : [unreadable], end)
         }
         var rejected: [Rejection] = []
+        var count = 0
         var position = json.enterArray(at: start)
         while json.byte(position) != UInt8(ascii: "]") {
             if json.byte(position) == UInt8(ascii: "{") {
                 let (rejection, end) = try rejection(json, at: position, open: open + 1)
-                rejected.append(rejection)
+                if rejected.count < mostRejected { rejected.append(rejection) }
                 position = end
             } else {
                 position = try json.skipValue(at: position, open: open + 1)
-                rejected.append(unreadable)
+                if rejected.count < mostRejected { rejected.append(unreadable) }
             }
+            count += 1
             position = try json.nextElement(position)
         }
+        if count > mostRejected { rejected.append(unreadable) }
         return (rejected, position + 1)
     }
 
@@ -194,7 +202,7 @@ extension HexReader {
         var position = json.enterArray(at: start)
         while json.byte(position) != UInt8(ascii: "]") {
             let end = try json.skipValue(at: position, open: open + 1)
-            if let element = element(json, position, end) { elements.append(element) }
+            if elements.count < helloElements, let element = element(json, position, end) { elements.append(element) }
             position = try json.nextElement(end)
         }
         return (elements, position + 1)

@@ -1,0 +1,207 @@
+import HexlistModel
+import HexlistWire
+import NIOCore
+import Testing
+
+/// The objects of Hello, Ack and Pair.
+struct SessionObjectTests {
+    private func hello(_ members: String) throws -> Hello {
+        guard case .hello(let hello) = try wrapper(decode(#"{"operationType":"Hello","jmObject":{\#(members)}}"#)).object else {
+            throw TestFailure()
+        }
+        return hello
+    }
+
+    private func receipt(_ members: String) throws -> Receipt {
+        guard case .receipt(let receipt) = try wrapper(decode(#"{"operationType":"Ack","jmObject":{\#(members)}}"#)).object else {
+            throw TestFailure()
+        }
+        return receipt
+    }
+
+    private static let id = "6F9619FF-8B86-8011-B42D-00CF4FC964FF"
+
+    @Test("a Hello's defaults") func helloDefaults() throws {
+        #expect(try hello("") == Hello(uuid: nil, name: "", boot: nil, protocols: [1], features: [], maxFrameBytes: 1 << 20, window: 1_024))
+        let nulls = #""uuid":null,"name":null,"boot":null,"protocols":null,"features":null,"maxFrameBytes":null,"window":null"#
+        #expect(try hello(nulls) == hello(""))
+        let odd = #""uuid":7,"name":{},"boot":[],"protocols":1,"features":"f","maxFrameBytes":"9","window":{}"#
+        #expect(try hello(odd) == hello(""))
+    }
+
+    @Test("a Hello in full, members in any order, unknown ones ignored, the last one counts") func helloInFull() throws {
+        let found = try hello(
+            #"""
+            "window":1,"x":{},"features":["a",1,null,"b\n"],"protocols":[1,2,1.5,"3",-4],"boot":"00ff00ff00ff00FF",\#
+            "name":"old","name":"N\u00e9","window":7,"maxFrameBytes":4096,"uuid":"\#(Self.id.lowercased())"
+            """#
+        )
+        #expect(
+            found
+                == Hello(
+                    uuid: PeerID(Self.id), name: "Né", boot: BootNonce(0x00FF_00FF_00FF_00FF), protocols: [1, 2, -4],
+                    features: ["a", "b\n"], maxFrameBytes: 4_096, window: 7))
+    }
+
+    @Test("a Hello out of a text, and before its operation") func helloElsewhere() throws {
+        for input in [
+            #"{"operationType":"Hello","jmObject":"{\"name\":\"a\\u0062\"}"}"#, #"{"jmObject":{"name":"ab"},"operationType":"HELLO"}"#,
+            #"{"jmObject":{"links":[],"name":"ab"},"operationType":"Hello","jmObjectType":"PEER"}"#,
+        ] {
+            guard case .hello(let hello) = try wrapper(decode(input)).object else { throw TestFailure() }
+            #expect(hello.name == "ab")
+        }
+    }
+
+    @Test(
+        "numbers of a Hello",
+        arguments: [
+            ("1", 1, 1), ("0", 1, 1), ("-5", 1, 1), ("65536", 65_536, 65_536), ("65537", 65_537, 65_536), ("16777215", 16_777_215, 65_536),
+            ("16777216", 16_777_215, 65_536), ("9223372036854775808", 16_777_215, 65_536), ("-99999999999999999999", 1, 1),
+            ("1.0", 1 << 20, 1_024), ("1e3", 1 << 20, 1_024),
+            ("1e400", 1 << 20, 1_024), ("true", 1 << 20, 1_024),
+        ]) func helloNumbers(_ number: String, _ maxFrameBytes: Int, _ window: Int) throws
+    {
+        let found = try hello(#""maxFrameBytes":\#(number),"window":\#(number)"#)
+        #expect(found.maxFrameBytes == maxFrameBytes && found.window == window)
+    }
+
+    @Test(
+        "identifiers of a Hello that are none",
+        arguments: [
+            "", "x", "6F9619FF-8B86-8011-B42D-00CF4FC964F", "6F9619FF-8B86-8011-B42D-00CF4FC964FFF", "00ff00ff00ff00f", "00ff00ff00ff00fff",
+            "00ff00ff00ff00fg",
+        ])
+    func helloIdentifiers(_ text: String) throws {
+        let found = try hello(#""uuid":"\#(text)","boot":"\#(text)""#)
+        #expect(found.uuid == nil && found.boot == nil)
+    }
+
+    @Test(
+        "a receipt",
+        arguments: [
+            (#""through":7,"status":"stored""#, Receipt(through: 7, status: .stored)),
+            (#""through":7,"status":"duplicate","of":"held","rejected":[]"#, Receipt(through: 7, status: .duplicate, of: .held)),
+            (#""through":1,"through":2,"status":"held","status":null"#, Receipt(through: 2, status: nil)),
+            (#""through":2,"status":"archived","of":"duplicate""#, Receipt(through: 2, status: nil)),
+            (#""through":9223372036854775807"#, Receipt(through: -1, status: nil)),
+            // What is odd can confirm nothing.
+            ("", Receipt(through: -1, status: nil)), (#""through":"7""#, Receipt(through: -1, status: nil)),
+            (#""through":1.0"#, Receipt(through: -1, status: nil)),
+            (#""through":-3"#, Receipt(through: -1, status: nil)), (#""through":1e2"#, Receipt(through: -1, status: nil)),
+            (#""through":99999999999999999999"#, Receipt(through: -1, status: nil)),
+            (
+                #"""
+                "through":3,"rejected":[{"sequence":2,"code":"blocked","message":"m","retryAfter":9},{"code":"quotaExceeded",\#
+                "sequence":3,"retryAfter":60,"x":1}]
+                """#,
+                Receipt(
+                    through: 3, status: nil,
+                    rejected: [
+                        Rejection(sequence: 2, code: .blocked, message: "m"), Rejection(sequence: 3, code: .quotaExceeded, retryAfter: 60),
+                    ])
+            ),
+            (
+                #""through":1,"rejected":[{"sequence":1,"code":"tired","message":"later"}]"#,
+                Receipt(through: 1, status: nil, rejected: [Rejection(sequence: 1, code: .internal, message: "tired: later")])
+            ),
+            (
+                #""through":1,"rejected":[{"sequence":1,"code":"tired"},{"sequence":1}]"#,
+                Receipt(
+                    through: 1, status: nil,
+                    rejected: [Rejection(sequence: 1, code: .internal, message: "tired"), Rejection(sequence: 1, code: .internal)])
+            ),
+            (
+                #"""
+                "through":1,"rejected":[{"sequence":1,"code":"internal","retryAfter":1},{"sequence":2,\#
+                "code":"internal","retryAfter":99999999999999999999},{"sequence":3,"code":"internal","retryAfter":"9"}]
+                """#,
+                Receipt(
+                    through: 1, status: nil,
+                    rejected: [
+                        Rejection(sequence: 1, code: .internal, retryAfter: 5), Rejection(sequence: 2, code: .internal, retryAfter: 3_600),
+                        Rejection(sequence: 3, code: .internal),
+                    ])
+            ),
+            (
+                #""through":1,"rejected":[7,null,{"sequence":"1"}]"#,
+                Receipt(through: 1, status: nil, rejected: Array(repeating: Rejection(sequence: -1, code: .internal), count: 3))
+            ),
+            (
+                #""through":1,"rejected":{"sequence":1}"#,
+                Receipt(through: 1, status: nil, rejected: [Rejection(sequence: -1, code: .internal)])
+            ),
+            (#""rejected":[1],"through":1,"rejected":null"#, Receipt(through: 1, status: nil)),
+        ]) func receipts(_ members: String, _ expected: Receipt) throws
+    {
+        #expect(try receipt(members) == expected)
+    }
+
+    @Test("lists a peer makes long are not kept long") func bounds() throws {
+        let many = (1...65_537).map { #"{"sequence":\#($0),"code":"blocked"}"# }
+        let full = try receipt(#""through":65536,"rejected":[\#(many.dropLast().joined(separator: ","))]"#)
+        #expect(full.rejected.count == 65_536 && full.rejected.last?.sequence == 65_536)
+        let over = try receipt(#""through":65537,"rejected":[\#((many + many).joined(separator: ","))]"#)
+        #expect(over.rejected.count == 65_537 && over.rejected.last?.sequence == -1)
+        let features = try hello(#""features":[\#(Array(repeating: #""f""#, count: 5_000).joined(separator: ","))]"#).features
+        #expect(features.count == 1_024)
+    }
+
+    @Test("a pairing") func pairing() throws {
+        guard
+            case .pairing(let found) = try wrapper(
+                decode(#"{"operationType":"pair","jmObject":{"step":"commit","nonce":null,"commitment":"QQ==","message":7,"x":[]}}"#)
+            ).object
+        else { throw TestFailure() }
+        #expect(found == Pairing(step: "commit", commitment: "QQ==", nonce: "", message: "7"))
+    }
+
+    // MARK: - As this side writes them
+
+    private func frames(_ write: (inout ByteBuffer) -> Void) throws -> [DecodedWrapper] {
+        var buffer = ByteBuffer()
+        write(&buffer)
+        var decoder = FrameDecoder(limit: ProtocolLimits.largestFrameBytes)
+        var frames: [DecodedWrapper] = []
+        while let body = try decoder.next(from: &buffer) { frames.append(try wrapper(decode(body))) }
+        #expect(buffer.readableBytes == 0)
+        return frames
+    }
+
+    @Test("what is written is read again") func roundTrip() throws {
+        let hello = Hello(
+            uuid: PeerID(Self.id), name: "Zoë \"the\" \u{1}\n\\", boot: BootNonce(5), protocols: [1, 2], features: ["a"],
+            maxFrameBytes: 65_536, window: 3)
+        let receipt = Receipt(
+            through: 9, status: .duplicate, of: .stored,
+            rejected: [
+                Rejection(sequence: 8, code: .internal, message: "no \u{7}", retryAfter: 60), Rejection(sequence: 9, code: .tooLarge),
+            ])
+        let pairing = Pairing(step: "cancel", commitment: "", nonce: "", message: "no")
+        let found = try frames {
+            WrapperEncoder.hello(hello, into: &$0)
+            WrapperEncoder.ack(receipt, into: &$0)
+            WrapperEncoder.pair(pairing, into: &$0)
+            WrapperEncoder.alert(message: "A\tB", sequence: 4, into: &$0)
+            WrapperEncoder.ping(message: "p", sequence: nil, into: &$0)
+            WrapperEncoder.pong(message: "p", into: &$0)
+            WrapperEncoder.pong(message: nil, into: &$0)
+            WrapperEncoder.bye(.idle, text: "nothing to do", into: &$0)
+        }
+        #expect(found.map(\.operation) == [.hello, .ack, .pair, .alert, .ping, .pong, .pong, .bye])
+        #expect(found.allSatisfy { $0.versionID == ProtocolLimits.appVersion && $0.messageID == nil && $0.extra.isEmpty })
+        guard case .hello(let helloFound) = found[0].object, case .receipt(let receiptFound) = found[1].object,
+            case .pairing(let pairingFound) = found[2].object
+        else { throw TestFailure() }
+        #expect(helloFound == hello && receiptFound == receipt && pairingFound == pairing)
+        #expect(found.dropFirst(3).map(\.message) == ["A\tB", "p", "p", nil, "idle: nothing to do"])
+        #expect(found.map(\.sequence) == [nil, nil, nil, 4, nil, nil, nil, nil])
+    }
+
+    @Test("a Hello stays under 8 KiB whatever the name") func helloSize() throws {
+        var buffer = ByteBuffer()
+        let name = String(repeating: "\u{1}", count: 100_000)
+        WrapperEncoder.hello(Hello(uuid: PeerID(Self.id), name: name, boot: BootNonce(.max)), into: &buffer)
+        #expect(buffer.readableBytes <= ProtocolLimits.firstFrameBytes)
+    }
+}
