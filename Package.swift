@@ -36,9 +36,7 @@ let package = Package(
         .target(
             name: "HexlistWire",
             dependencies: [
-                "HexlistModel",
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "Crypto", package: "swift-crypto"),
+                "HexlistModel", .product(name: "NIOCore", package: "swift-nio"),
             ], swiftSettings: settings),
         .target(name: "HexlistDiscovery", dependencies: ["HexlistModel"], swiftSettings: settings),
         .systemLibrary(

@@ -75,20 +75,18 @@ extension Node {
         let longest = max(0, link.delivery.frameLimit < ProtocolLimits.trustedFrameBytes ? link.delivery.longestBody : .max)
         store.submitRead({
             try $0.outboxBatch(peer, after: after, limit: PeerDelivery.loadRows, maxBytes: PeerDelivery.loadBytes, longest: longest)
-        }) { [eventLoop, logger, weak self] result in
-            eventLoop.execute {
-                self?.assumeIsolated { node in
-                    guard let link = node.links[peer] else { return }
-                    switch result {
-                    case .success(let batch):
-                        let rows = batch.map { OutgoingHex(id: $0.id, messageID: $0.messageID, body: $0.body) }
-                        link.delivery.loaded(rows, epoch: epoch)
-                        node.pump(link)
-                    case .failure(let error):
-                        logger.error("outbox could not be read", metadata: ["peer.id": "\(peer)", "error": "\(error)"])
-                        link.delivery.loadFailed(epoch: epoch)
-                        node.transferFailed(link, end: nil, closedByPeer: false)
-                    }
+        }) { [self] result in
+            onLoop { node in
+                guard let link = node.links[peer] else { return }
+                switch result {
+                case .success(let batch):
+                    let rows = batch.map { OutgoingHex(id: $0.id, messageID: $0.messageID, body: $0.body) }
+                    link.delivery.loaded(rows, epoch: epoch)
+                    node.pump(link)
+                case .failure(let error):
+                    node.logger.error("outbox could not be read", metadata: ["peer.id": "\(peer)", "error": "\(error)"])
+                    link.delivery.loadFailed(epoch: epoch)
+                    node.transferFailed(link, end: nil, closedByPeer: false)
                 }
             }
         }
@@ -119,19 +117,17 @@ extension Node {
             try writer.settle(settlements, of: peer, at: now)
             try writer.note(notes)
             return try writer.giveUp(notes, of: peer, at: now)
-        }) { [eventLoop, logger, weak self] result in
+        }) { [self] result in
             if case .failure(let error) = result {
                 // The rows stay queued; they are sent again and the peer recognises them.
                 logger.error("receipts could not be recorded", metadata: ["peer.id": "\(peer)", "error": "\(error)"])
             }
-            eventLoop.execute {
-                self?.assumeIsolated { node in
-                    node.settledRows(Set(verdicts.map(\.id)))
-                    node.notifyWatchers()
-                    guard let link = node.links[peer] else { return }
-                    if counted { link.delivery.written() }
-                    node.pump(link)
-                }
+            onLoop { node in
+                node.settledRows(Set(verdicts.map(\.id)))
+                node.notifyWatchers()
+                guard let link = node.links[peer] else { return }
+                if counted { link.delivery.written() }
+                node.pump(link)
             }
         }
     }
@@ -142,16 +138,14 @@ extension Node {
         let limit = 1_000
         store.submit({
             try $0.rejectQueued(peer, code: RefusalCode.blocked.rawValue, message: "This peer blocked you.", limit: limit, at: now)
-        }) { [eventLoop, logger, weak self] result in
-            eventLoop.execute {
-                self?.assumeIsolated { node in
-                    switch result {
-                    case .success(let count): if count == limit { node.rejectAll(for: peer) }
-                    case .failure(let error): logger.error("outbox could not be written", metadata: ["error": "\(error)"])
-                    }
-                    node.wakeWaiters()
-                    node.notifyWatchers()
+        }) { [self] result in
+            onLoop { node in
+                switch result {
+                case .success(let count): if count == limit { node.rejectAll(for: peer) }
+                case .failure(let error): node.logger.error("outbox could not be written", metadata: ["error": "\(error)"])
                 }
+                node.wakeWaiters()
+                node.notifyWatchers()
             }
         }
     }
@@ -177,9 +171,9 @@ extension Node {
             )
             try writer.note([note])
             try writer.giveUp([note], of: peer, at: at)
-        }) { [eventLoop, logger, weak self] result in
+        }) { [self] result in
             if case .failure(let error) = result { logger.error("outbox could not be written", metadata: ["error": "\(error)"]) }
-            eventLoop.execute { self?.assumeIsolated { $0.wakeWaiters() } }
+            onLoop { $0.wakeWaiters() }
         }
     }
 

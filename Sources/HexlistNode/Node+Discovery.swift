@@ -106,11 +106,10 @@ extension Node {
     ) {
         let text = data.isEmpty ? nil : JSONText.object(data.sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
         let at = Node.wallClock()
-        store.submit({ try $0.appendEvent(type, at: at, peer: peer, data: text) }) { [eventLoop, logger, weak self] result in
+        store.submit({ try $0.appendEvent(type, at: at, peer: peer, data: text) }) { [self] result in
             if case .failure(let error) = result { logger.error("event could not be recorded", metadata: ["error": "\(error)"]) }
-            guard let self else { return }
             notifyWatchers()
-            if let completion { eventLoop.execute { self.assumeIsolated { completion($0) } } }
+            if let completion { onLoop { completion($0) } }
         }
     }
 

@@ -130,12 +130,10 @@ extension Node {
 
     /// Without waiting, after a change on the hot path.
     func reloadKnownSoon() {
-        store.submitRead({ try $0.peers() }) { [eventLoop, weak self] result in
+        store.submitRead({ try $0.peers() }) { [self] result in
             guard case .success(let records) = result else { return }
-            eventLoop.execute {
-                self?.assumeIsolated { node in
-                    node.known = Dictionary(records.map { ($0.peer, $0) }, uniquingKeysWith: { first, _ in first })
-                }
+            onLoop { node in
+                node.known = Dictionary(records.map { ($0.peer, $0) }, uniquingKeysWith: { first, _ in first })
             }
         }
     }
@@ -153,12 +151,11 @@ extension Node {
         let sighting = PeerSighting(
             peer: peer, fingerprint: fingerprint, name: PeerName.cut(hello.name, bytes: 256), version: PeerName.cut(version, bytes: 64),
             boot: hello.boot, seenAt: at, endpoint: endpoint)
-        store.submit({ try $0.upsertPeer(sighting) }) { [logger, weak self] result in
+        store.submit({ try $0.upsertPeer(sighting) }) { [self] result in
             if case .failure(let error) = result {
                 logger.error("peer could not be recorded", metadata: ["peer.id": "\(peer)", "error": "\(error)"])
             }
-            guard let self else { return }
-            eventLoop.execute { self.assumeIsolated { $0.reloadKnownSoon() } }
+            onLoop { $0.reloadKnownSoon() }
         }
     }
 

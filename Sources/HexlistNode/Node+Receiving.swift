@@ -17,7 +17,7 @@ extension Node {
                     IncomingHex(
                         content: $0.content, messageID: $0.messageID, byteCount: $0.byteCount, deduplicates: sender.fingerprint != nil)
                 }, from: sender, at: at, policy: policy, quotas: quotas, diskReserve: reserve)
-        }) { [eventLoop, logger, weak self] result in
+        }) { [self] result in
             let results: [InboundResult]
             switch result {
             case .success(let outcomes): results = outcomes.map(Node.inboundResult)
@@ -25,12 +25,10 @@ extension Node {
                 logger.error("hexes could not be stored", metadata: ["count": "\(batch.count)", "error": "\(error)"])
                 results = Array(repeating: Node.inboundResult(error), count: batch.count)
             }
-            eventLoop.execute {
+            onLoop { node in
                 session.batchCompleted(results)
-                self?.assumeIsolated { node in
-                    if results.contains(where: { if case .kept(.held, _) = $0 { true } else { false } }) { node.reloadKnownSoon() }
-                    node.notifyWatchers()
-                }
+                if results.contains(where: { if case .kept(.held, _) = $0 { true } else { false } }) { node.reloadKnownSoon() }
+                node.notifyWatchers()
             }
         }
     }

@@ -72,10 +72,9 @@ extension Node {
                 "peer.id": "\(peer)", "role": "\(session.connection.role)", "address": "\(session.connection.remoteAddress)",
             ])
         remember(peer, fingerprint: fingerprint, hello: hello, version: version, session: session)
-        let source = Endpoint(
-            host: session.connection.remoteAddress, port: UInt16(clamping: session.connection.remotePort), via: .inbound)
+        // A session the peer dialled says nothing of where it can be dialled.
         let info = SessionInfo(
-            peer: peer, boot: peerBoot, name: hello.name, version: version, endpoint: session.dialled?.endpoint ?? source)
+            peer: peer, boot: peerBoot, name: hello.name, version: version, endpoint: session.dialled?.endpoint)
         session.info = info
         apply(.sessionUp(info))
         if let dialled = session.dialled, let probe = dialled.probe { endProbe(probe, .proved(peer, peerBoot, dialled.endpoint)) }

@@ -105,8 +105,8 @@ public actor Node {
         apply(.staticPeers(configuration.peers.map { StaticAddress(host: $0.host, port: UInt16(clamping: $0.port)) }))
 
         if let discovery {
-            discovery.start(publishing: announcement()) { [eventLoop, weak self] event in
-                eventLoop.execute { self?.assumeIsolated { $0.discovered(event) } }
+            discovery.start(publishing: announcement()) { [weak self] event in
+                self?.onLoop { $0.discovered(event) }
             }
         }
         maintain()
@@ -194,14 +194,19 @@ public actor Node {
         store.submit({ [jump, limits] writer in
             if jump != 0 { try writer.shiftDeadlines(by: jump) }
             return try writer.maintain(now: wall, limits: limits)
-        }) { [eventLoop, logger, weak self] result in
+        }) { [self] result in
             switch result {
             case .failure(let error): logger.warning("maintenance failed", metadata: ["error": "\(error)"])
             case .success(let report):
                 guard report.isPartial else { return }
-                eventLoop.execute { self?.assumeIsolated { $0.maintain() } }
+                onLoop { $0.maintain() }
             }
         }
+    }
+
+    /// From a thread of the store or of discovery back to the loop, in order.
+    nonisolated func onLoop(_ body: @escaping @Sendable (isolated Node) -> Void) {
+        eventLoop.execute { self.assumeIsolated { body($0) } }
     }
 
     // MARK: Watching
