@@ -10,16 +10,36 @@ nonisolated(unsafe) private var plain = WrapperDecoder()
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzDecode(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     let frame = data.map { [UInt8](UnsafeBufferPointer(start: $0, count: count)) } ?? []
-    let decoded = decoder.decode(frame)
+    let decoded = plain.decode(frame)
+    var reported = decoder.decode(frame)
+    check(FrameDescription.json(reported))
+    if case .wrapper(var wrapper) = reported {
+        wrapper.repairs = []
+        reported = .wrapper(wrapper)
+    }
+    guard FrameDescription.json(decoded) == FrameDescription.json(reported) else { fatalError("the report changes the verdict") }
     switch decoded {
-    case .refused(let refusal):
-        if case .wrapper = plain.decode(frame) { fatalError("the report changes the verdict: \(refusal.code)") }
+    case .refused:
+        if case .success = FrameDescription.frame(fromJSON: frame) { fatalError("a refused frame has a canonical form") }
     case .wrapper(let wrapper):
         check(wrapper)
+        canonical(wrapper, frame)
     }
-    check(FrameDescription.json(decoded))
     if case .success(let local) = decoder.decodeHex(frame, acceptsLocalNames: true) { roundTrip(local.content) }
     return 0
+}
+
+/// The canonical frame is read as the one it was made of, and made of itself it is the same.
+private func canonical(_ wrapper: DecodedWrapper, _ frame: [UInt8]) {
+    guard case .success(let framed) = FrameDescription.frame(fromJSON: frame) else { fatalError("no canonical form") }
+    guard case .wrapper(let again) = plain.decode(Array(framed.dropFirst(4))) else { fatalError("the canonical form is refused") }
+    guard again.operation == wrapper.operation, again.versionID.utf8.elementsEqual(wrapper.versionID.utf8),
+        again.messageID == wrapper.messageID, again.sequence == wrapper.sequence, again.extra == wrapper.extra,
+        (again.message == nil) == (wrapper.message == nil), (again.message ?? "").utf8.elementsEqual((wrapper.message ?? "").utf8)
+    else { fatalError("the canonical form says something else") }
+    guard case .success(let twice) = FrameDescription.frame(fromJSON: Array(framed.dropFirst(4))), twice == framed else {
+        fatalError("the canonical form has another canonical form")
+    }
 }
 
 /// What is shown of a frame is JSON again: only a grammar fault of it is looked for.

@@ -76,6 +76,7 @@ struct DaemonRun: Sendable {
                 socket.protect()
                 logger.notice("hexlistd is ready", metadata: ["socket": "\(socket.path)", "version": "\(ProtocolLimits.appVersion)"])
                 notifier.tell(.ready)
+                StartupPages.giveBack()
             case .signal(.sighup) where !isStopping:
                 current = await reload(current)
             case .signal(.sighup): break

@@ -121,7 +121,8 @@ extension Node {
         while true {
             waiter.hasChanged = false
             let rows = try await store.read { try $0.outboxRows(ids) }
-            guard rows.contains(where: isWorthWaiting), ContinuousClock.Instant.now < deadline, !isStopping else {
+            guard rows.contains(where: { isWorthWaiting(for: $0, until: deadline) }), ContinuousClock.Instant.now < deadline, !isStopping
+            else {
                 return rows.map { SendOutcome($0) }
             }
             guard !waiter.hasChanged else { continue }
@@ -137,11 +138,15 @@ extension Node {
         timer.cancel()
     }
 
-    /// A row whose peer is not there, or takes nothing as long as it does not trust this one, is nothing to wait for.
-    private func isWorthWaiting(for row: OutboxRow) -> Bool {
+    /// A row whose peer is not there, takes nothing as long as it does not trust this one, or refused until after the
+    /// deadline, is nothing to wait for.
+    private func isWorthWaiting(for row: OutboxRow, until deadline: ContinuousClock.Instant) -> Bool {
         guard row.state == .queued else { return false }
-        guard let link = links[row.peer], let session = link.sending else { return directory.isVerified(row.peer) }
-        return !session.machine.isClosed && !link.delivery.waitsForTrust(bytes: row.bytes) && !link.delivery.isPaused(now: .now)
+        guard let link = links[row.peer] else { return directory.isVerified(row.peer) }
+        if let until = link.delivery.pausedUntil, until > deadline { return false }
+        // A session that is just ending may have another one behind it.
+        guard let session = link.sending, !session.machine.isClosed else { return directory.isVerified(row.peer) }
+        return !link.delivery.waitsForTrust(bytes: row.bytes)
     }
 
     /// Rows that were answered, cancelled, or given up.
