@@ -50,8 +50,11 @@ extension Node {
             }
         }
         if wrote { session.settle() }
-        if !link.delivery.hasWork || (turns.othersWait && link.delivery.bytesThisTurn >= ProtocolLimits.windowBytes) {
+        if !link.delivery.hasWork {
             giveTurnBack(link)
+        } else if turns.othersWait, link.delivery.bytesThisTurn >= ProtocolLimits.windowBytes {
+            giveTurnBack(link)
+            _ = turns.request(link.peer)  // to the end of the queue
         }
     }
 
@@ -122,11 +125,16 @@ extension Node {
                 // The rows stay queued; they are sent again and the peer recognises them.
                 logger.error("receipts could not be recorded", metadata: ["peer.id": "\(peer)", "error": "\(error)"])
             }
+            let hasFailed = if case .failure = result { true } else { false }
             onLoop { node in
                 node.settledRows(Set(verdicts.map(\.id)))
                 node.notifyWatchers()
                 guard let link = node.links[peer] else { return }
                 if counted { link.delivery.written() }
+                if hasFailed {
+                    link.delivery.rowsChanged()
+                    node.transferFailed(link, end: nil, closedByPeer: false)
+                }
                 node.pump(link)
             }
         }
@@ -158,7 +166,7 @@ extension Node {
         let pause = link.backoff.failed(using: &random)
         let until = ContinuousClock.Instant.now + pause
         link.delivery.pause(until: until)
-        resume(link, at: until)
+        resume(link, at: link.delivery.pausedUntil ?? until)
         let error = end.map(Node.describe) ?? "The outbox could not be read."
         let at = Node.wallClock()
         let failures = end.map { Node.counts($0, closedByPeer: closedByPeer) } ?? false ? 1 : 0
@@ -200,7 +208,7 @@ extension Node {
         }
     }
 
-    private func resume(_ link: PeerLink, at instant: ContinuousClock.Instant) {
+    func resume(_ link: PeerLink, at instant: ContinuousClock.Instant) {
         let peer = link.peer
         giveTurnBack(link)
         link.resumption?.cancel()

@@ -17,7 +17,8 @@ extension Node {
         let expiresAt = now + Int64(configuration.outbox.expireDays) * 86_400_000
         let recipients = try request.peers.map { try recipient($0, at: now) }
         let bounds = OutboxBounds(rows: configuration.outbox.rows, bytes: configuration.outbox.bytes)
-        let warns = request.key == nil && !request.force
+        let hasKey = request.key != nil
+        let warns = !hasKey && !request.force
 
         let rows = try await store.write { writer in
             try recipients.map { recipient in
@@ -44,6 +45,8 @@ extension Node {
         for row in rows where row.state == .queued {
             let link = link(to: row.peer)
             link.delivery.rowsAdded()
+            // A row queued anew stands before those that were loaded already.
+            if hasKey { link.delivery.rowsChanged() }
             kick(link)
         }
         notifyWatchers()

@@ -182,7 +182,7 @@ extension Node {
             apply(.ownIdentityElsewhere(boot))
         }
         if session.peer == nil, let wanted = session.machine.configuration.expected, let link = links[wanted],
-            link.sending == nil, link.delivery.hasWork
+            link.sending == nil, known[wanted]?.queued ?? 0 > 0
         {
             transferFailed(link, end: end, closedByPeer: false)
         }
@@ -198,16 +198,24 @@ extension Node {
         let hadWork = link.delivery.inFlight > 0
         if case .peer(.blocked, _) = end { rejectAll(for: peer) }
         if let next = link.sending, let hello = next.machine.peerHello {
-            link.delivery.connected(frameLimit: hello.maxFrameBytes)
+            link.delivery.connected(frameLimit: hello.maxFrameBytes, inFlight: next.machine.unacknowledgedTags.count)
             pump(link)
             return
         }
+        let hasRows = link.delivery.hasWork && known[peer]?.queued ?? 0 > 0
         link.delivery.disconnected()
         giveTurnBack(link)
-        if hadWork { transferFailed(link, end: end, closedByPeer: closedByPeer) }
+        if hadWork {
+            transferFailed(link, end: end, closedByPeer: closedByPeer)
+        } else if hasRows, !link.delivery.isPaused(now: .now) {
+            resume(link, at: .now + .seconds(1))
+        }
         link.alertRecorded = false
         wakeWaiters()
-        if !link.delivery.hasWork, !link.isDialling { links[peer] = nil }
+        if !hasRows, known[peer]?.queued ?? 0 == 0, link.delivery.isQuiet, !link.isDialling, !link.delivery.isPaused(now: .now) {
+            link.resumption?.cancel()
+            links[peer] = nil
+        }
     }
 
     static func sessionEnd(_ end: Session.End) -> SessionEnd {

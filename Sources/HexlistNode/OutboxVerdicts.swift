@@ -24,7 +24,7 @@ extension AttemptNote {
             guard case .refusedForNow(let code, let message) = verdict.state else { continue }
             notes.append(
                 AttemptNote(
-                    id: verdict.id, attempts: 1, failures: notes.isEmpty && code == .internal ? 1 : 0, nextAttemptAt: nextAttemptAt,
+                    id: verdict.id, attempts: 1, failures: verdict.leads && code == .internal ? 1 : 0, nextAttemptAt: nextAttemptAt,
                     waitingFor: "retry", lastError: message.isEmpty ? code.rawValue : "\(code.rawValue): \(message)"))
         }
         return notes

@@ -35,6 +35,8 @@ struct PeerDelivery: Sendable {
         enum State: Sendable, Equatable { case stored, held, rejected(RefusalCode, String), refusedForNow(RefusalCode, String) }
         var id: Int64
         var state: State
+        /// The first row refused since the last one was sent: those behind it were refused because it was.
+        var leads = false
     }
 
     /// Rows, and bytes of them, that one load brings.
@@ -78,6 +80,9 @@ struct PeerDelivery: Sendable {
     /// Bytes of the longest body that fits a frame the peer takes.
     var longestBody: Int { frameLimit - Self.frameOverhead }
 
+    /// Nothing of it is under way: it can be forgotten.
+    var isQuiet: Bool { inFlight == 0 && writing == 0 && !isLoading }
+
     func isPaused(now: Instant) -> Bool { pausedUntil.map { now < $0 } ?? false }
 
     /// Whether a row of so many bytes waits for the peer's trust, which raises its limit.
@@ -93,10 +98,11 @@ struct PeerDelivery: Sendable {
     }
 
     /// A session is there to send on: the newest one.
-    mutating func connected(frameLimit: Int) {
+    /// - Parameter inFlight: rows sent on it earlier and not answered: it was fallen back to.
+    mutating func connected(frameLimit: Int, inFlight: Int = 0) {
         isConnected = true
         self.frameLimit = frameLimit
-        inFlight = 0
+        self.inFlight = inFlight
         refused = []
         mustLeadWithRefused = false
         needsRewind = true
@@ -163,7 +169,8 @@ struct PeerDelivery: Sendable {
                     lastProgress = now
                     continue
                 }
-                verdicts.append(Verdict(id: row.tag, state: .refusedForNow(code, message)))
+                verdicts.append(
+                    Verdict(id: row.tag, state: .refusedForNow(code, message), leads: isCurrent && refused.isEmpty))
                 let seconds = min(
                     max(retryAfter ?? 60, ProtocolLimits.retryAfterRange.lowerBound), ProtocolLimits.retryAfterRange.upperBound)
                 let until = now + .seconds(seconds)

@@ -83,11 +83,13 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     func closed(on connection: PeerConnection, error: (any Error)?) {
         tick?.task.cancel()
         readTimer?.cancel()
+        submitBatch()  // received frames are still handled
         machine.connectionClosed()
         let end = self.end ?? .lost
         self.end = end
-        // A FIN or RST is the peer's doing, a lost link is nobody's.
-        let closedByPeer = self.end == .lost && (error == nil || (error as? IOError)?.errnoCode == 104 /* ECONNRESET */)
+        // What is no error of the socket came from the other side: FIN with or without TLS's goodbye, half a frame. A lost
+        // link is nobody's doing.
+        let closedByPeer = end == .lost && ((error as? IOError).map { $0.errnoCode == 104 /* ECONNRESET */ } ?? true)
         node.assumeIsolated { $0.sessionEnded(self, end: end, closedByPeer: closedByPeer) }
     }
 
@@ -115,13 +117,14 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
 
     /// After anything that may owe a receipt, change the reading or move a deadline.
     func settle() {
+        updateReading()  // also of a connection that has ended: what came before its end waits for it
         guard connection.isOpen else { return }
         if machine.owesAnything, connection.isWritable {
             var actions: [Session.Action] = []
             machine.takeOwed(&actions)
             perform(actions)
+            updateReading()
         }
-        updateReading()
         scheduleTick()
     }
 
@@ -186,7 +189,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     // MARK: Reading and time
 
     private func updateReading() {
-        guard connection.isOpen else { return }
+        guard !machine.isClosed else { return }
         let now = Session.Instant.now
         let mayRead = machine.mayRead(now: now)
         guard mayRead != connection.isReading else { return }

@@ -217,10 +217,10 @@ struct InboundNumbers: Sendable {
 }
 
 extension Session {
-    /// The next hexes for the store, in order; empty while one batch is there already.
+    /// The next hexes for the store, in order; empty while one batch is there already. Also after the end: received frames
+    /// are still handled.
     public mutating func takeBatch(limit: Int) -> [InboundHex] {
-        guard state == .open || state == .legacy else { return [] }
-        return inbound.takeBatch(limit: limit)
+        inbound.takeBatch(limit: limit)
     }
 
     /// The store answered for the batch, one result a hex, in its order. `kept` only after the transaction is durable.

@@ -93,7 +93,7 @@ extension Session {
         } else if state == .legacy, pausedSince == nil {
             deadlines.append(lastReceived + (isTrusted ? timing.silence : timing.strangerIdle))
         }
-        if state == .open, !isTrusted, isIdle { deadlines.append(lastActivity + timing.strangerIdle) }
+        if state == .open, pausedSince == nil, !isTrusted, isIdle { deadlines.append(lastActivity + timing.strangerIdle) }
         return deadlines.min()
     }
 
@@ -118,7 +118,11 @@ extension Session {
     }
 
     private mutating func tickOpen(now: Instant, hasMoreToSend: Bool, _ actions: inout [Action]) {
-        guard pausedSince == nil else {
+        if let since = pausedSince {
+            // The store owes nothing: it is the peer that does not take what it is owed.
+            if inbound.isIdle, outbound.waitingSince != nil || owesAnything, now >= since + timing.silence {
+                return end(.silent, &actions)
+            }
             // Who does not read says that it lives.
             if now >= lastPing + timing.pausedPing { ping(numbered: false, now: now, &actions) }
             return
