@@ -175,4 +175,25 @@ struct ToleranceTests {
         #expect(hex.links.map { hex.string($0.extra) } == [kept])
         #expect(try String(decoding: wrapper(decode(#"{"operationType":"Ping",\#(members)}"#)).extra, as: UTF8.self) == kept)
     }
+
+    @Test("a service one bit away from a known one is another", arguments: Service.allCases) func nearlyKnown(_ service: Service) throws {
+        let spelled = Array(service.rawValue.utf8)
+        for index in 0...spelled.count {
+            for bit in 0..<7 {
+                var text = spelled + [UInt8(ascii: "\"")]
+                text[index] ^= 1 << bit
+                let frame =
+                    Array(#"{"operationType":"Store","jmObject":{"links":[{"service":""#.utf8) + text
+                    + Array(#"","x":"0123456789abcdef"}]}}"#.utf8)
+                guard case .wrapper(let wrapper) = decode(frame), case .hex(let content) = wrapper.object, let link = content.links.first
+                else { continue }
+                // The same link in another order of members is read the long way.
+                let other =
+                    Array(#"{"operationType":"Store","jmObject":{"links":[{"x":"0123456789abcdef","service":""#.utf8) + text
+                    + Array("\"}]}}".utf8)
+                let long = try hex(decode(other))
+                #expect(content.string(link.service) == long.links.first.map { long.string($0.service) })
+            }
+        }
+    }
 }

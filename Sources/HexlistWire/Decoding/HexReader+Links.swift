@@ -285,13 +285,17 @@ extension JSONScanner {
         let text = UnsafeRawPointer(base + quote)
         let first = UInt64(littleEndian: text.loadUnaligned(as: UInt64.self))
         let second = UInt64(littleEndian: text.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
-        let box = first & 0xFF_FFFF_FFFF == 0x22_786F_4222 ? 4 : 0  // "Box"
-        let dropbox = first == 0x786F_6270_6F72_4422 && second & 0xFF == 0x22 ? 8 : 0  // "Dropbox"
-        let unknown = first == 0x6E77_6F6E_6B6E_5522 && second & 0xFF == 0x22 ? 8 : 0  // "Unknown"
-        let drive = first == 0x4465_6C67_6F6F_4722 && second & 0xFF_FFFF_FFFF == 0x22_6576_6972 ? 12 : 0  // "GoogleDrive"
-        let length = box | dropbox | unknown | drive
+        let box = (first & 0xFF_FFFF_FFFF) ^ 0x22_786F_4222  // "Box"
+        let dropbox = (first ^ 0x786F_6270_6F72_4422) | ((second & 0xFF) ^ 0x22)  // "Dropbox"
+        let unknown = (first ^ 0x6E77_6F6E_6B6E_5522) | ((second & 0xFF) ^ 0x22)  // "Unknown"
+        let drive = (first ^ 0x4465_6C67_6F6F_4722) | ((second & 0xFF_FFFF_FFFF) ^ 0x22_6576_6972)  // "GoogleDrive"
+        let length = Self.isZero(box) &* 4 | Self.isZero(dropbox) &* 8 | Self.isZero(unknown) &* 8 | Self.isZero(drive) &* 12
         return length == 0 ? nil : quote &+ length
     }
+
+    /// 1 or 0. Arithmetic, because of a comparison the compiler makes a branch again, and which service it is nobody can predict.
+    @inline(__always)
+    private static func isZero(_ word: UInt64) -> Int { Int(truncatingIfNeeded: ~(word | (0 &- word)) >> 63) }
 }
 
 extension HexReader {

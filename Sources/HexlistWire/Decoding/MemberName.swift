@@ -9,20 +9,20 @@ struct NameBytes {
         let other = UnsafeRawPointer(name.utf8Start)
         let length = name.utf8CodeUnitCount
         guard count == length else { return false }
-        // Loads that may overlap, all inside the name.
+        // Loads that may overlap, all inside the name, and one branch for all of them.
         if length > 16, length <= 32 {
-            return same(UInt64.self, other, 0) && same(UInt64.self, other, 8) && same(UInt64.self, other, length &- 16)
-                && same(UInt64.self, other, length &- 8)
+            return differs(UInt64.self, other, 0) | differs(UInt64.self, other, 8) | differs(UInt64.self, other, length &- 16)
+                | differs(UInt64.self, other, length &- 8) == 0
         }
-        if length >= 8, length <= 16 { return same(UInt64.self, other, 0) && same(UInt64.self, other, length &- 8) }
-        if length >= 4, length < 8 { return same(UInt32.self, other, 0) && same(UInt32.self, other, length &- 4) }
-        for index in 0..<length where !same(UInt8.self, other, index) { return false }
+        if length >= 8, length <= 16 { return differs(UInt64.self, other, 0) | differs(UInt64.self, other, length &- 8) == 0 }
+        if length >= 4, length < 8 { return differs(UInt32.self, other, 0) | differs(UInt32.self, other, length &- 4) == 0 }
+        for index in 0..<length where differs(UInt8.self, other, index) != 0 { return false }
         return true
     }
 
     @inline(__always)
-    private func same<Word: FixedWidthInteger & BitwiseCopyable>(_: Word.Type, _ other: UnsafeRawPointer, _ offset: Int) -> Bool {
-        start.loadUnaligned(fromByteOffset: offset, as: Word.self) == other.loadUnaligned(fromByteOffset: offset, as: Word.self)
+    private func differs<Word: FixedWidthInteger & BitwiseCopyable>(_: Word.Type, _ other: UnsafeRawPointer, _ offset: Int) -> Word {
+        start.loadUnaligned(fromByteOffset: offset, as: Word.self) ^ other.loadUnaligned(fromByteOffset: offset, as: Word.self)
     }
 }
 
