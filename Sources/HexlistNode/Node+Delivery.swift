@@ -24,7 +24,7 @@ extension Node {
         guard link.delivery.hasWork, !link.delivery.isPaused(now: now) else { return giveTurnBack(link) }
         let hadTurn = turns.active.contains(link.peer)
         guard turns.request(link.peer) else { return }
-        if !hadTurn { link.delivery.turnBegan(now: now) }
+        if !hadTurn { link.delivery.turnBegan() }
 
         let limits = configuration.send
         var wrote = false

@@ -68,7 +68,6 @@ struct PeerDelivery: Sendable {
     private var mustLeadWithRefused = false
     /// Not before; outlives the session.
     private(set) var pausedUntil: Instant?
-    private(set) var lastProgress: Instant?
     /// Bytes sent since the turn was given.
     private(set) var bytesThisTurn = 0
 
@@ -128,9 +127,8 @@ struct PeerDelivery: Sendable {
     /// Rows changed under way (cancelled, retried): what was loaded may be stale.
     mutating func rowsChanged() { needsRewind = true }
 
-    mutating func turnBegan(now: Instant) {
+    mutating func turnBegan() {
         bytesThisTurn = 0
-        lastProgress = now
     }
 
     /// - Parameter more: rows after the last one that was loaded; none means that there are none.
@@ -162,11 +160,9 @@ struct PeerDelivery: Sendable {
             case .kept(let status, let of):
                 let isHeld = status == .held || (status == .duplicate && of == .held)
                 verdicts.append(Verdict(id: row.tag, state: isHeld ? .held : .stored))
-                lastProgress = now
             case .refused(let code, let message, let retryAfter):
                 guard code.isTemporary else {
                     verdicts.append(Verdict(id: row.tag, state: .rejected(code, message)))
-                    lastProgress = now
                     continue
                 }
                 verdicts.append(

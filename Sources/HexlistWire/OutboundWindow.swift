@@ -10,7 +10,6 @@ struct OutboundWindow: Sendable {
 
     private(set) var nextSequence: Int64 = 1
     private(set) var unacknowledgedBytes = 0
-    private(set) var lastReceipt: ContinuousClock.Instant?
     /// Since when a receipt is waited for; `nil` where nothing is unacknowledged.
     private(set) var waitingSince: ContinuousClock.Instant?
     /// Of the numbers after the last `through`, from `head` on.
@@ -61,7 +60,6 @@ struct OutboundWindow: Sendable {
         }
         head += count
         unacknowledgedBytes -= bytes
-        lastReceipt = now
         waitingSince = unacknowledgedFrames > 0 ? now : nil
         if head == sent.count || head > 4_096 {
             sent.removeFirst(head)

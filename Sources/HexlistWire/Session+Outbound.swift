@@ -38,8 +38,6 @@ extension Session {
     /// Rows of the outbox that are on their way.
     public var unacknowledgedTags: Set<Int64> { outbound.tags }
     public var nextSequence: Int64 { outbound.nextSequence }
-    /// When the peer last answered for anything.
-    public var lastReceipt: Instant? { outbound.lastReceipt }
 
     public mutating func sendAlert(_ message: String, now: Instant, _ actions: inout [Action]) {
         guard state == .open else { return }
