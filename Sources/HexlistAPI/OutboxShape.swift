@@ -21,14 +21,16 @@ public struct SendShape: JSONShape, Sendable, Equatable {
     }
 
     public func write(to json: inout JSONWriter) {
-        json.object {
-            $0.member("outboxID", outboxID)
-            $0.member("messageID", messageID)
-            $0.member("peer", peer)
-            $0.member("state", state.rawValue)
-            $0.member("code", code)
-            $0.member("message", message)
-        }
+        json.object { writeMembers(to: &$0) }
+    }
+
+    func writeMembers(to json: inout JSONWriter) {
+        json.member("outboxID", outboxID)
+        json.member("messageID", messageID)
+        json.member("peer", peer)
+        json.member("state", state.rawValue)
+        json.member("code", code)
+        json.member("message", message)
     }
 
     public init(json: JSONValue) throws(JSONFault) {

@@ -83,8 +83,8 @@ extension Node {
                 guard let link = node.links[peer] else { return }
                 switch result {
                 case .success(let batch):
-                    let rows = batch.map { OutgoingHex(id: $0.id, messageID: $0.messageID, body: $0.body) }
-                    link.delivery.loaded(rows, epoch: epoch)
+                    let rows = batch.items.map { OutgoingHex(id: $0.id, messageID: $0.messageID, body: $0.body) }
+                    link.delivery.loaded(rows, hasMore: batch.hasMore, epoch: epoch)
                     node.pump(link)
                 case .failure(let error):
                     node.logger.error("outbox could not be read", metadata: ["peer.id": "\(peer)", "error": "\(error)"])
@@ -121,21 +121,23 @@ extension Node {
             try writer.note(notes)
             return try writer.giveUp(notes, of: peer, at: now)
         }) { [self] result in
-            if case .failure(let error) = result {
-                // The rows stay queued; they are sent again and the peer recognises them.
-                logger.error("receipts could not be recorded", metadata: ["peer.id": "\(peer)", "error": "\(error)"])
-            }
-            let hasFailed = if case .failure = result { true } else { false }
             onLoop { node in
-                node.settledRows(Set(verdicts.map(\.id)))
-                node.notifyWatchers()
-                guard let link = node.links[peer] else { return }
-                if counted { link.delivery.written() }
-                if hasFailed {
+                let link = node.links[peer]
+                if counted { link?.delivery.written() }
+                switch result {
+                case .success(let failed):
+                    node.rowsEnded(settlements.map { RowEnd(id: $0.id, peer: peer, state: $0.state) })
+                    node.rowsEnded(failed.map { RowEnd(id: $0, peer: peer, state: .failed) })
+                    if !notes.isEmpty { node.wakeWaiters() }
+                case .failure(let error):
+                    // The rows stay queued; they are sent again and the peer recognises them.
+                    node.logger.error("receipts could not be recorded", metadata: ["peer.id": "\(peer)", "error": "\(error)"])
+                    guard let link else { return }
                     link.delivery.rowsChanged()
                     node.transferFailed(link, end: nil, closedByPeer: false)
                 }
-                node.pump(link)
+                node.notifyWatchers()
+                if let link { node.pump(link) }
             }
         }
     }
@@ -149,7 +151,9 @@ extension Node {
         }) { [self] result in
             onLoop { node in
                 switch result {
-                case .success(let count): if count == limit { node.rejectAll(for: peer) }
+                case .success(let rows):
+                    node.rowsEnded(rows.map { RowEnd(id: $0, peer: peer, state: .rejected) })
+                    if rows.count == limit { node.rejectAll(for: peer) }
                 case .failure(let error): node.logger.error("outbox could not be written", metadata: ["error": "\(error)"])
                 }
                 node.wakeWaiters()
@@ -171,17 +175,22 @@ extension Node {
         let at = Node.wallClock()
         let failures = end.map { Node.counts($0, closedByPeer: closedByPeer) } ?? false ? 1 : 0
         let peer = link.peer
-        store.submit({ writer in
+        store.submit({ writer -> [Int64] in
             // The first row that still waits is the first unacknowledged one.
-            guard let first = try writer.outboxBatch(peer, after: 0, limit: 1, maxBytes: 0).first else { return }
+            guard let first = try writer.outboxBatch(peer, after: 0, limit: 1, maxBytes: 0).items.first else { return [] }
             let note = AttemptNote(
                 id: first.id, attempts: 1, failures: failures, nextAttemptAt: at + pause.milliseconds, waitingFor: "retry", lastError: error
             )
             try writer.note([note])
-            try writer.giveUp([note], of: peer, at: at)
+            return try writer.giveUp([note], of: peer, at: at)
         }) { [self] result in
-            if case .failure(let error) = result { logger.error("outbox could not be written", metadata: ["error": "\(error)"]) }
-            onLoop { $0.wakeWaiters() }
+            onLoop { node in
+                switch result {
+                case .success(let failed): node.rowsEnded(failed.map { RowEnd(id: $0, peer: peer, state: .failed) })
+                case .failure(let error): node.logger.error("outbox could not be written", metadata: ["error": "\(error)"])
+                }
+                node.wakeWaiters()
+            }
         }
     }
 

@@ -55,7 +55,7 @@ extension Node {
             return try Node.rows(ids, in: writer)
         }
         for peer in Set(rows.map(\.peer)) { links[peer]?.delivery.rowsChanged() }
-        settledRows(Set(ids))
+        rowsEnded(rows.filter { $0.state == .cancelled }.map { RowEnd(id: $0.id, peer: $0.peer, state: .cancelled) })
         notifyWatchers()
         return rows.map { (view(of: $0, inFlight: []), live.contains($0.id) || $0.attempts > 0) }
     }

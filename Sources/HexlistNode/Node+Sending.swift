@@ -9,25 +9,22 @@ extension Node {
     /// One hex to one or more peers: a durable row for each, in the order of `request.peers`.
     /// - Throws: `HexlistError`: `notFound` for a hex or peer that is not there, `keyConflict`, `outboxFull`, `badRequest`.
     public func send(_ request: SendRequest) async throws -> [SendOutcome] {
-        guard !request.peers.isEmpty else { throw HexlistError(.badRequest, "No peer to send to.", hint: "Name one with --to.") }
-        guard !request.peers.contains(id) else { throw HexlistError(.badRequest, "That is this machine itself.") }
-        let (body, digest) = try await body(of: request.content)
         let now = Node.wallClock()
-        let messageID = request.key.map { Node.messageID(forKey: $0, own: id) } ?? Node.newMessageID(at: now)
+        let hex = try await prepare(request, at: now)
         let expiresAt = now + Int64(configuration.outbox.expireDays) * 86_400_000
-        let recipients = try request.peers.map { try recipient($0, at: now) }
+        let recipients = try recipients(request.peers, at: now)
         let bounds = OutboxBounds(rows: configuration.outbox.rows, bytes: configuration.outbox.bytes)
-        let hasKey = request.key != nil
-        let warns = !hasKey && !request.force
+        let warns = !hex.hasKey && !request.force
 
         let rows = try await store.write { writer in
             try recipients.map { recipient in
                 try writer.upsertPeer(recipient, creating: true)
-                if warns, let failed = try writer.recentlyFailed(recipient.peer, digest: digest, since: now - 180_000) {
+                if warns, let failed = try writer.recentlyFailed(recipient.peer, digest: hex.digest, since: now - 180_000) {
                     throw Node.failedLately(failed)
                 }
                 let insert = OutboxInsert(
-                    peer: recipient.peer, messageID: messageID, body: body, digest: digest, createdAt: now, expiresAt: expiresAt)
+                    peer: recipient.peer, messageID: hex.messageID, body: hex.body, digest: hex.digest, isFresh: !hex.hasKey,
+                    createdAt: now, expiresAt: expiresAt)
                 let row: Int64
                 switch try writer.enqueue(insert, bounds: bounds) {
                 case .new(let id): row = id
@@ -41,23 +38,29 @@ extension Node {
                 return stored
             }
         }
-        await reloadKnown()
+        reloadKnownSoon()
         for row in rows where row.state == .queued {
             let link = link(to: row.peer)
             link.delivery.rowsAdded()
             // A row queued anew stands before those that were loaded already.
-            if hasKey { link.delivery.rowsChanged() }
+            if hex.hasKey { link.delivery.rowsChanged() }
             kick(link)
         }
         notifyWatchers()
         return rows.map { SendOutcome($0) }
     }
 
-    private static func failedLately(_ row: OutboxRow) -> HexlistError {
+    static func failedLately(_ row: OutboxRow) -> HexlistError {
         HexlistError(
             .recentlyFailed,
             "The same hex to the same peer failed less than 3 minutes ago: \(row.message ?? row.lastError ?? "no reason given")",
             hint: "`hexlist outbox retry \(row.id)` tries that one again; --force sends another.")
+    }
+
+    func recipients(_ peers: [PeerID], at now: Int64) throws -> [PeerSighting] {
+        guard !peers.isEmpty else { throw HexlistError(.badRequest, "No peer to send to.", hint: "Name one with --to.") }
+        guard !peers.contains(id) else { throw HexlistError(.badRequest, "That is this machine itself.") }
+        return try peers.map { try recipient($0, at: now) }
     }
 
     private func recipient(_ peer: PeerID, at now: Int64) throws -> PeerSighting {
@@ -72,43 +75,19 @@ extension Node {
             seenAt: view.lastSeen ?? now, endpoint: nil)
     }
 
-    /// The HexJM as it travels, and the SHA-256 of it as it was given: the own name in it may change, its content does not.
-    private func body(of content: SendRequest.Content) async throws -> (body: [UInt8], digest: [UInt8]) {
-        switch content {
+    /// Makes hexes of this node's ready to travel; it has the name as it is now.
+    public func preparer() -> HexPreparer { HexPreparer(own: id, name: configuration.name) }
+
+    private func prepare(_ request: SendRequest, at now: Int64) async throws -> PreparedHex {
+        switch request.content {
         case .forward(let hexID):
-            // Its claim of a sender and its unknown members go on as they came.
             guard let hex = try await store.read({ try $0.hex(hexID) }) else {
                 throw HexlistError(.notFound, "There is no hex \(hexID).", hint: "`hexlist inbox` lists those there are.")
             }
-            let body = HexEncoder.encode(hex.content)
-            return (body, Array(SHA256.hash(data: body)))
-        case .hex(var hex):
-            let digest = Array(SHA256.hash(data: HexEncoder.encode(hex)))
-            if hex.senderUUID.isEmpty { hex.senderUUID = hex.add(id.description) }
-            if hex.senderName.isEmpty { hex.senderName = hex.add(PeerName.cut(configuration.name, bytes: 256)) }
-            let body = HexEncoder.encode(hex)
-            guard body.count + PeerDelivery.frameOverhead <= ProtocolLimits.largestFrameBytes else {
-                throw HexlistError(
-                    .badRequest, "The hex is \(body.count) bytes long; no peer takes more than 16 MiB.",
-                    hint: "Send its links in several hexes.")
-            }
-            return (body, digest)
+            return preparer().forward(hex.content, key: request.key, at: now)
+        case .hex(let hex):
+            return try preparer().prepare(hex, key: request.key, at: now)
         }
-    }
-
-    /// UUIDv8 from SHA-256(`hexlist-key-1` ‖ own UUID ‖ key): the same key gives the same id, for every target.
-    static func messageID(forKey key: String, own: PeerID) -> MessageID {
-        var hash = SHA256()
-        hash.update(data: Array("hexlist-key-1".utf8))
-        hash.update(data: own.uuid.bytes)
-        hash.update(data: Array(key.utf8))
-        let uuid = UUIDBytes(bytes: Array(hash.finalize().prefix(16))) ?? .nil
-        return MessageID(uuid.with(version: 8))
-    }
-
-    private static func newMessageID(at milliseconds: Int64) -> MessageID {
-        MessageID(
-            milliseconds: UInt64(clamping: milliseconds), random: UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max))
     }
 
     // MARK: Waiting
@@ -117,10 +96,8 @@ extension Node {
     public func outcomes(of ids: [Int64], until deadline: ContinuousClock.Instant) async throws -> [SendOutcome] {
         // Registered before the rows are read, so that nothing settled in between is missed.
         let waiter = OutcomeWaiter(rows: Set(ids))
-        nextWaiter += 1
-        let key = nextWaiter
-        outcomeWaiters[key] = waiter
-        defer { outcomeWaiters[key] = nil }
+        outcomeWaiters[ObjectIdentifier(waiter)] = waiter
+        defer { outcomeWaiters[ObjectIdentifier(waiter)] = nil }
         while true {
             waiter.hasChanged = false
             let rows = try await store.read { try $0.outboxRows(ids) }
@@ -133,9 +110,9 @@ extension Node {
         }
     }
 
-    private func wait(_ waiter: OutcomeWaiter, until deadline: ContinuousClock.Instant) async {
+    func wait(_ waiter: OutcomeWaiter, until deadline: ContinuousClock.Instant) async {
         let timer = eventLoop.scheduleTask(in: TimeAmount(max(.zero, deadline - .now))) { [weak self] in
-            self?.assumeIsolated { _ in waiter.wake() }
+            self?.assumeIsolated { _ in waiter.resume() }
         }
         await withCheckedContinuation { waiter.continuation = $0 }
         timer.cancel()
@@ -144,35 +121,49 @@ extension Node {
     /// A row whose peer is not there, takes nothing as long as it does not trust this one, or refused until after the
     /// deadline, is nothing to wait for.
     private func isWorthWaiting(for row: OutboxRow, until deadline: ContinuousClock.Instant) -> Bool {
-        guard row.state == .queued else { return false }
-        guard let link = links[row.peer] else { return directory.isVerified(row.peer) }
+        guard row.state == .queued, isWorthWaiting(for: row.peer, until: deadline) else { return false }
+        return !(links[row.peer]?.delivery.waitsForTrust(bytes: row.bytes) ?? false)
+    }
+
+    func isWorthWaiting(for peer: PeerID, until deadline: ContinuousClock.Instant) -> Bool {
+        guard let link = links[peer] else { return directory.isVerified(peer) }
         if let until = link.delivery.pausedUntil, until > deadline { return false }
         // A session that is just ending may have another one behind it.
-        guard let session = link.sending, !session.machine.isClosed else { return directory.isVerified(row.peer) }
-        return !link.delivery.waitsForTrust(bytes: row.bytes)
+        guard let session = link.sending, !session.machine.isClosed else { return directory.isVerified(peer) }
+        return true
     }
 
     /// Rows that were answered, cancelled, or given up.
-    func settledRows(_ rows: Set<Int64>) {
-        for waiter in outcomeWaiters.values where !waiter.rows.isDisjoint(with: rows) { waiter.wake() }
+    func rowsEnded(_ ends: [RowEnd]) {
+        guard !ends.isEmpty else { return }
+        for bulk in bulks.values { bulk.ended(ends) }
+        guard !outcomeWaiters.isEmpty else { return }
+        let rows = Set(ends.map(\.id))
+        for waiter in outcomeWaiters.values where !(waiter.rows?.isDisjoint(with: rows) ?? false) { waiter.wake() }
     }
 
     /// Something changed about what rows wait for: everyone looks again.
     func wakeWaiters() {
-        for waiter in outcomeWaiters.values { waiter.wake() }
+        for waiter in outcomeWaiters.values where waiter.rows != nil || isStopping { waiter.wake() }
+        for bulk in bulks.values { bulk.changed() }
     }
 }
 
 /// One caller that waits for rows; lives on the node's loop.
 final class OutcomeWaiter: @unchecked Sendable {
-    let rows: Set<Int64>
+    /// `nil`: for whichever row ends next.
+    let rows: Set<Int64>?
     var hasChanged = false
     var continuation: CheckedContinuation<Void, Never>?
 
-    init(rows: Set<Int64>) { self.rows = rows }
+    init(rows: Set<Int64>?) { self.rows = rows }
 
     func wake() {
         hasChanged = true
+        resume()
+    }
+
+    func resume() {
         continuation?.resume()
         continuation = nil
     }

@@ -182,7 +182,7 @@ extension Node {
             apply(.ownIdentityElsewhere(boot))
         }
         if session.peer == nil, let wanted = session.machine.configuration.expected, let link = links[wanted],
-            link.sending == nil, known[wanted]?.queued ?? 0 > 0
+            link.sending == nil, mayHaveRows(link)
         {
             transferFailed(link, end: end, closedByPeer: false)
         }
@@ -202,7 +202,7 @@ extension Node {
             pump(link)
             return
         }
-        let hasRows = link.delivery.hasWork && known[peer]?.queued ?? 0 > 0
+        let hasRows = mayHaveRows(link)
         link.delivery.disconnected()
         giveTurnBack(link)
         if hadWork {
@@ -212,10 +212,15 @@ extension Node {
         }
         link.alertRecorded = false
         wakeWaiters()
-        if !hasRows, known[peer]?.queued ?? 0 == 0, link.delivery.isQuiet, !link.isDialling, !link.delivery.isPaused(now: .now) {
+        if !hasRows, link.delivery.isQuiet, !link.isDialling, !link.delivery.isPaused(now: .now) {
             link.resumption?.cancel()
             links[peer] = nil
         }
+    }
+
+    /// Whether rows wait for the peer, as far as is known.
+    private func mayHaveRows(_ link: PeerLink) -> Bool {
+        link.delivery.hasWork && (link.delivery.knowsOfRows || known[link.peer]?.queued ?? 0 > 0)
     }
 
     static func sessionEnd(_ end: Session.End) -> SessionEnd {

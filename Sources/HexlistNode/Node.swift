@@ -46,8 +46,8 @@ public actor Node {
     var directoryTimer: (task: Scheduled<Void>, at: ContinuousClock.Instant)?
     var maintenance: RepeatedTask?
     var lastMaintenance: (wall: Int64, monotonic: ContinuousClock.Instant)?
-    var outcomeWaiters: [UInt64: OutcomeWaiter] = [:]
-    var nextWaiter: UInt64 = 0
+    var outcomeWaiters: [ObjectIdentifier: OutcomeWaiter] = [:]
+    var bulks: [ObjectIdentifier: BulkSend] = [:]
     nonisolated let watchers = Mutex<Watchers>(Watchers())
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }

@@ -84,6 +84,15 @@ public struct SendOutcome: Sendable, Equatable {
     /// A refusal code of the peer, where it refused.
     public var code: String?
     public var message: String?
+
+    public init(outboxID: Int64, messageID: MessageID, peer: PeerID, state: OutboxState, code: String? = nil, message: String? = nil) {
+        self.outboxID = outboxID
+        self.messageID = messageID
+        self.peer = peer
+        self.state = state
+        self.code = code
+        self.message = message
+    }
 }
 
 /// One row of the outbox as people and scripts see it.

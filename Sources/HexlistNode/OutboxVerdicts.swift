@@ -36,9 +36,10 @@ extension StoreWriter {
     static let failureLimit = 5
 
     /// Gives up rows the peer has failed on too often, with nothing delivered in between.
-    func giveUp(_ notes: [AttemptNote], of peer: PeerID, at now: Int64) throws {
+    /// - Returns: those.
+    func giveUp(_ notes: [AttemptNote], of peer: PeerID, at now: Int64) throws -> [Int64] {
         let blamed = notes.filter { $0.failures > 0 }.map(\.id)
-        guard !blamed.isEmpty else { return }
+        guard !blamed.isEmpty else { return [] }
         let failed = try outboxRows(blamed).filter { $0.state == .queued && $0.failures >= Self.failureLimit }
         try settle(
             failed.map {
@@ -46,5 +47,6 @@ extension StoreWriter {
                     id: $0.id, state: .failed, code: "retryLimit",
                     message: "The peer failed on it \(Self.failureLimit) times. Last: \($0.lastError ?? "no reason given")")
             }, of: peer, at: now)
+        return failed.map(\.id)
     }
 }

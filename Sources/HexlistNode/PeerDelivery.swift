@@ -1,5 +1,6 @@
 import HexlistModel
 import HexlistWire
+import NIOCore
 
 /// One row of the outbox on its way.
 struct OutgoingHex: Sendable, Equatable {
@@ -12,7 +13,8 @@ struct OutgoingHex: Sendable, Equatable {
 
 /// The way of one peer's rows from the outbox onto its session, lowest row first (Docs/Protocol.md, "Delivery").
 ///
-/// Holds at most one load of rows in memory. The shell asks for the next step until it says `wait`. Whatever makes the
+/// Holds at most two loads of rows in memory, however long the queue is. Rows that are queued while it has caught up are
+/// handed over as they are; all others are read from the store. The shell asks for the next step until it says `wait`. Whatever makes the
 /// order doubtful (another session, a temporary refusal, a raised limit) rewinds: nothing is sent until all that is in
 /// flight is answered and written down, and then it goes on from the lowest row that still waits.
 struct PeerDelivery: Sendable {
@@ -48,13 +50,17 @@ struct PeerDelivery: Sendable {
     private(set) var isConnected = false
     /// Bytes of one frame the peer takes.
     private(set) var frameLimit = 0
-    private var rows: [OutgoingHex] = []
-    private var head = 0
-    /// The last row that was loaded.
+    /// Loaded and not sent.
+    private var rows: CircularBuffer<OutgoingHex> = []
+    private var rowsBytes = 0
+    /// The last row that was loaded, or handed over.
     private var cursor: Int64 = 0
     private var epoch = 0
     private var isLoading = false
+    /// The store may have rows behind `cursor`.
     private var mayHaveMore = true
+    /// Rows were seen that are not answered for.
+    private(set) var knowsOfRows = false
     /// A load under way may not have seen the newest rows.
     private var addedWhileLoading = false
     private var needsRewind = false
@@ -74,7 +80,7 @@ struct PeerDelivery: Sendable {
     init() {}
 
     /// Whether anything is to be done as far as is known, so that it is worth a turn, a dial, an open session.
-    var hasWork: Bool { mayHaveMore || head < rows.count || inFlight > 0 || needsRewind }
+    var hasWork: Bool { mayHaveMore || !rows.isEmpty || inFlight > 0 || needsRewind }
 
     /// Bytes of the longest body that fits a frame the peer takes.
     var longestBody: Int { frameLimit - Self.frameOverhead }
@@ -93,7 +99,32 @@ struct PeerDelivery: Sendable {
 
     mutating func rowsAdded() {
         mayHaveMore = true
-        addedWhileLoading = isLoading
+        knowsOfRows = true
+        if isLoading { addedWhileLoading = true }
+    }
+
+    /// Rows were queued, in this order, with nothing between them and what was queued before. Where all of that was read
+    /// already, and there is room, they need not be read from the store.
+    mutating func appended(_ more: [OutgoingHex]) {
+        guard isConnected, !mayHaveMore, !isLoading, !needsRewind, rowsBytes < Self.loadBytes else { return rowsAdded() }
+        for row in more where row.id > cursor { take(row) }
+        knowsOfRows = true
+    }
+
+    private mutating func take(_ row: OutgoingHex) {
+        rows.append(row)
+        rowsBytes += row.body.count
+        cursor = row.id
+    }
+
+    private mutating func popFirst() {
+        guard let row = rows.popFirst() else { return }
+        rowsBytes -= row.body.count
+    }
+
+    private mutating func dropRows() {
+        rows = []
+        rowsBytes = 0
     }
 
     /// A session is there to send on: the newest one.
@@ -113,8 +144,7 @@ struct PeerDelivery: Sendable {
         refused = []
         mustLeadWithRefused = false
         needsRewind = true
-        rows = []
-        head = 0
+        dropRows()
     }
 
     /// The peer told a higher limit: rows that were too long come back into play.
@@ -131,16 +161,20 @@ struct PeerDelivery: Sendable {
         bytesThisTurn = 0
     }
 
-    /// - Parameter more: rows after the last one that was loaded; none means that there are none.
-    mutating func loaded(_ more: [OutgoingHex], epoch: Int) {
+    /// - Parameters:
+    ///   - more: rows after the last one that was loaded.
+    ///   - hasMore: whether the store may have more behind them.
+    mutating func loaded(_ more: [OutgoingHex], hasMore: Bool, epoch: Int) {
         guard epoch == self.epoch else { return }
         isLoading = false
-        if head == rows.count {
-            rows = []
-            head = 0
-        }
-        rows += more
-        if let last = more.last { cursor = last.id } else { mayHaveMore = addedWhileLoading }
+        for row in more { take(row) }
+        mayHaveMore = hasMore || addedWhileLoading
+        if !more.isEmpty { knowsOfRows = true }
+        forgetRowsIfNone()
+    }
+
+    private mutating func forgetRowsIfNone() {
+        if rows.isEmpty, inFlight == 0, refused.isEmpty, !mayHaveMore, !needsRewind { knowsOfRows = false }
     }
 
     /// The load failed: it is tried again when the next thing happens.
@@ -179,6 +213,7 @@ struct PeerDelivery: Sendable {
             }
         }
         if !verdicts.isEmpty { writing += 1 }
+        forgetRowsIfNone()
         return verdicts
     }
 
@@ -203,12 +238,11 @@ struct PeerDelivery: Sendable {
             rewind()
         }
         // A stranger's limit may be raised by trust: rows too long for it wait, and those behind them pass.
-        while frameLimit < ProtocolLimits.trustedFrameBytes, head < rows.count, frameBytes(rows[head]) > frameLimit { head += 1 }
-        guard head < rows.count else { return loadStep() }
-        let row = rows[head]
+        while frameLimit < ProtocolLimits.trustedFrameBytes, let row = rows.first, frameBytes(row) > frameLimit { popFirst() }
+        guard let row = rows.first else { return loadStep() }
         let bytes = frameBytes(row)
         if bytes > frameLimit {
-            head += 1
+            popFirst()
             return .reject(row.id)
         }
         if mustLeadWithRefused, !refused.contains(row.id) { return .endSession }
@@ -216,7 +250,7 @@ struct PeerDelivery: Sendable {
         mustLeadWithRefused = false
         refused = []
         pausedUntil = nil
-        head += 1
+        popFirst()
         inFlight += 1
         bytesThisTurn += bytes
         return .send(row)
@@ -233,8 +267,7 @@ struct PeerDelivery: Sendable {
 
     private mutating func rewind() {
         needsRewind = false
-        rows = []
-        head = 0
+        dropRows()
         cursor = 0
         epoch += 1
         isLoading = false

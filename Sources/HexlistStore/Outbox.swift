@@ -4,15 +4,19 @@ internal import HexlistModel
 extension StoreWriter {
     /// Queues hexes, each to be durable before anything is promised of it.
     ///
-    /// - Returns: for each what became of it; one that is refused leaves the others as they are.
+    /// - Returns: for each what became of it; one that is refused leaves the others as they are. Only where there is no room
+    ///   for one, there is none for those behind it either, so that their order is kept.
     public func enqueue(_ batch: [OutboxInsert], bounds: OutboxBounds = OutboxBounds()) throws -> [Enqueued] {
         guard !batch.isEmpty else { return [] }
         return try change {
             let writer = try OutboxInserter(self)
             var peers: [PeerID: Int64] = [:]
+            var noRoom: HexlistError?
             return try batch.map { insert in
-                if let earlier = try writer.earlier(insert) { return earlier }
-                if let full = full(for: insert.body.count, bounds) { return .refused(full) }
+                if let noRoom { return .refused(noRoom) }
+                if !insert.isFresh, let earlier = try writer.earlier(insert) { return earlier }
+                noRoom = full(for: insert.body.count, bounds)
+                if let noRoom { return .refused(noRoom) }
                 let peer = try peers[insert.peer] ?? peerRow(making: insert.peer).id
                 peers[insert.peer] = peer
                 let id = tally.nextOutbox

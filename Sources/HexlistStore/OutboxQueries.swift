@@ -56,8 +56,9 @@ extension StoreReader {
     ///   - longest: rows with a longer body are passed over: the peer does not take them yet.
     public func outboxBatch(
         _ peer: PeerID, after id: Int64, limit: Int, maxBytes: Int, longest: Int = .max
-    ) throws -> [OutboxItem] {
-        guard let row = try peerRow(peer), limit > 0 else { return [] }
+    ) throws -> OutboxBatch {
+        var batch = OutboxBatch(items: [], hasMore: false)
+        guard let row = try peerRow(peer), limit > 0 else { return batch }
         let statement = try SQLStatement(
             """
             SELECT outbox.id, outbox.messageID, outbox.bytes, outboxBody.body
@@ -67,17 +68,36 @@ extension StoreReader {
             """, on: db)
         defer { statement.reset() }
         try statement.bind([row.id, id, longest, limit])
-        var items: [OutboxItem] = []
-        items.reserveCapacity(Swift.min(limit, 1_024))
+        batch.items.reserveCapacity(Swift.min(limit, 1_024))
         var bytes = 0
+        var count = 0
         while try statement.step() {
             let (sum, overflow) = bytes.addingReportingOverflow(statement.int(2))
-            guard items.isEmpty || (!overflow && sum <= maxBytes) else { break }
+            guard batch.items.isEmpty || (!overflow && sum <= maxBytes) else {
+                batch.hasMore = true
+                return batch
+            }
             bytes = sum
+            count += 1
             guard let messageID = statement.uuid(1) else { continue }
-            items.append(OutboxItem(id: statement.int64(0), messageID: MessageID(messageID), body: statement.bytes(3)))
+            batch.items.append(OutboxItem(id: statement.int64(0), messageID: MessageID(messageID), body: statement.bytes(3)))
         }
-        return items
+        batch.hasMore = count == limit
+        return batch
+    }
+
+    /// How many rows are in each state, of those with ids in the ranges.
+    public func outboxCounts(of ranges: [ClosedRange<Int64>]) throws -> OutboxCounts {
+        var counts = OutboxCounts()
+        let statement = try SQLStatement("SELECT state, count(*) FROM outbox WHERE id BETWEEN ? AND ? GROUP BY state", on: db)
+        defer { statement.reset() }
+        for range in ranges {
+            try statement.bind([range.lowerBound, range.upperBound])
+            while try statement.step() {
+                if let state = OutboxState(rawValue: statement.text(0)) { counts[state] &+= statement.int64(1) }
+            }
+        }
+        return counts
     }
 
     /// The same content for the same peer that `failed` lately: sending it again is worth a warning.

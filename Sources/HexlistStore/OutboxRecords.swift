@@ -8,15 +8,20 @@ public struct OutboxInsert: Sendable {
     public var body: [UInt8]
     /// SHA-256 of the body as its sender gave it: tells the same key with other content.
     public var digest: [UInt8]
+    /// The message id was minted just now, so no row has it: none is looked for.
+    public var isFresh: Bool
     /// Milliseconds since 1970.
     public var createdAt: Int64
     public var expiresAt: Int64
 
-    public init(peer: PeerID, messageID: MessageID, body: [UInt8], digest: [UInt8], createdAt: Int64, expiresAt: Int64) {
+    public init(
+        peer: PeerID, messageID: MessageID, body: [UInt8], digest: [UInt8], isFresh: Bool = false, createdAt: Int64, expiresAt: Int64
+    ) {
         self.peer = peer
         self.messageID = messageID
         self.body = body
         self.digest = digest
+        self.isFresh = isFresh
         self.createdAt = createdAt
         self.expiresAt = expiresAt
     }
@@ -76,6 +81,13 @@ public struct OutboxItem: Sendable, Equatable {
     public var messageID: MessageID
     /// HexJM JSON.
     public var body: [UInt8]
+}
+
+/// The next rows of the outbox for one peer.
+public struct OutboxBatch: Sendable, Equatable {
+    public var items: [OutboxItem]
+    /// A bound was reached: there may be more behind the last one.
+    public var hasMore: Bool
 }
 
 /// Which rows of the outbox a list shows.

@@ -47,11 +47,12 @@ extension StoreWriter {
     /// Rejects the oldest rows waiting for a peer: it blocked us.
     ///
     /// - Parameter limit: rows at most, so that one piece of work does not hold up the others; again while it returns as many.
-    /// - Returns: rows that changed.
-    public func rejectQueued(_ peer: PeerID, code: String, message: String?, limit: Int, at now: Int64) throws -> Int {
-        guard let row = try peerRow(peer) else { return 0 }
+    /// - Returns: the rows.
+    public func rejectQueued(_ peer: PeerID, code: String, message: String?, limit: Int, at now: Int64) throws -> [Int64] {
+        guard let row = try peerRow(peer) else { return [] }
         let ids = try all("SELECT id FROM outbox WHERE peer = ? AND state = 'queued' ORDER BY id LIMIT ?", row.id, limit) { $0.int64(0) }
-        return try settle(ids.map { Settlement(id: $0, state: .rejected, code: code, message: message) }, of: peer, at: now)
+        try settle(ids.map { Settlement(id: $0, state: .rejected, code: code, message: message) }, of: peer, at: now)
+        return ids
     }
 
     // MARK: - Inside `change`

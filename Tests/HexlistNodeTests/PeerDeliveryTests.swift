@@ -23,7 +23,7 @@ struct PeerDeliveryTests {
             switch step {
             case .wait: return steps
             case .load(let after, let epoch):
-                delivery.loaded(outbox.filter { $0.id > after }, epoch: epoch)
+                delivery.loaded(outbox.filter { $0.id > after }, hasMore: false, epoch: epoch)
                 continue
             case .send: sent += 1
             case .reject, .endSession: break
@@ -57,6 +57,41 @@ struct PeerDeliveryTests {
         #expect(Self.drain(&delivery, outbox: rows + [Self.row(6)], now: start) == [.send(Self.row(6))])
     }
 
+    @Test("rows queued while it has caught up are sent as they are handed over; others are read from the store")
+    func handedOver() {
+        var delivery = Self.connected()
+        #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start) == [.send(Self.row(1))])
+        delivery.appended([Self.row(2), Self.row(3)])
+        #expect(Self.drain(&delivery, outbox: [], now: start) == [.send(Self.row(2)), .send(Self.row(3))])
+        // Rows 4 to 6 are in the store when it says so; the load that is under way may have seen some of them.
+        delivery.rowsAdded()
+        guard case .load(3, let epoch) = delivery.next(now: start, hasRoom: { _ in true }) else { return #expect(Bool(false)) }
+        delivery.appended([Self.row(5), Self.row(6)])
+        delivery.loaded([Self.row(4), Self.row(5)], hasMore: false, epoch: epoch)
+        let all = (1...6).map { Self.row($0) }
+        #expect(Self.drain(&delivery, outbox: all, now: start) == all[3...].map { .send($0) })
+        // What a load brought already is not taken twice.
+        delivery.appended([Self.row(6), Self.row(7)])
+        #expect(Self.drain(&delivery, outbox: [], now: start) == [.send(Self.row(7))])
+    }
+
+    @Test("no more is handed over than a load or two: the rest stays in the store")
+    func handedOverBound() {
+        var delivery = Self.connected()
+        _ = Self.drain(&delivery, outbox: [], now: start)
+        let large = (1...9).map { Self.row($0, bytes: (1 << 20) - 256) }
+        for row in large { delivery.appended([row]) }
+        var taken: [Int64] = []
+        var step = delivery.next(now: start, hasRoom: { _ in true })
+        while case .send(let row) = step {
+            taken.append(row.id)
+            step = delivery.next(now: start, hasRoom: { _ in true })
+        }
+        #expect(taken.count < large.count)
+        guard case .load(let after, _) = step else { return #expect(Bool(false)) }
+        #expect(after == taken.last)
+    }
+
     @Test("a newer session goes on from the lowest row that still waits, once what was answered is written down")
     func anotherSession() {
         let rows = (1...4).map { Self.row($0) }
@@ -76,7 +111,7 @@ struct PeerDeliveryTests {
         delivery.connected(frameLimit: 1 << 20)
         guard case .load(_, let next) = delivery.next(now: start, hasRoom: { _ in true }) else { return #expect(Bool(false)) }
         #expect(next != epoch)
-        delivery.loaded([Self.row(9)], epoch: epoch)
+        delivery.loaded([Self.row(9)], hasMore: false, epoch: epoch)
         let step = delivery.next(now: start, hasRoom: { _ in true })
         #expect(step == .wait)
     }

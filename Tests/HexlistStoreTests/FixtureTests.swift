@@ -71,7 +71,7 @@ import Testing
             #expect(detail.content.texts == content("Größe 中文 👩‍👩‍👧", links: 3, extra: "{\"kept\":true}").texts)
             #expect(detail.summary.messageID == message(1) && !detail.summary.unread && detail.summary.peer == friend.id)
             #expect(try reader.outboxRows([1, 2, 3, 4]).map(\.state) == [.stored, .rejected, .queued, .queued])
-            #expect(try reader.outboxBatch(friend.id, after: 0, limit: 9, maxBytes: 999).map(\.id) == [3, 4])
+            #expect(try reader.outboxBatch(friend.id, after: 0, limit: 9, maxBytes: 999).items.map(\.id) == [3, 4])
             #expect(try reader.outboxRow(3)?.waitingFor == "backoff")
             let events = try reader.events(since: 0, limit: 100)
             #expect(events.map(\.number) == Array(1...9))

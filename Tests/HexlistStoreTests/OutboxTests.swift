@@ -21,14 +21,14 @@ import Testing
         #expect(try enqueue(test, 1...2, to: two) == [4, 5])
         #expect(try enqueue(test, 4...6, to: one) == [6, 7, 8])
         #expect(Set(try test.read { try $0.peersWithQueuedRows() }) == [one.id, two.id])
-        let all = try test.read { try $0.outboxBatch(one.id, after: 0, limit: 100, maxBytes: 1_000) }
+        let all = try test.read { try $0.outboxBatch(one.id, after: 0, limit: 100, maxBytes: 1_000) }.items
         #expect(all.map(\.id) == [1, 2, 3, 6, 7, 8] && all.map(\.messageID) == [1, 2, 3, 4, 5, 6].map(message))
         #expect(String(decoding: all[1].body, as: UTF8.self) == "{\"hexDescription\":\"2\"}")
-        #expect(try test.read { try $0.outboxBatch(one.id, after: 2, limit: 2, maxBytes: 1_000) }.map(\.id) == [3, 6])
-        #expect(try test.read { try $0.outboxBatch(one.id, after: 0, limit: 100, maxBytes: 45) }.map(\.id) == [1, 2])
-        #expect(try test.read { try $0.outboxBatch(one.id, after: 0, limit: 100, maxBytes: 1) }.map(\.id) == [1])
-        #expect(try test.read { try $0.outboxBatch(one.id, after: 0, limit: 0, maxBytes: 1) }.isEmpty)
-        #expect(try test.read { try $0.outboxBatch(try TestPeer(3).id, after: 0, limit: 9, maxBytes: 1) }.isEmpty)
+        #expect(try test.read { try $0.outboxBatch(one.id, after: 2, limit: 2, maxBytes: 1_000) }.items.map(\.id) == [3, 6])
+        #expect(try test.read { try $0.outboxBatch(one.id, after: 0, limit: 100, maxBytes: 45) }.items.map(\.id) == [1, 2])
+        #expect(try test.read { try $0.outboxBatch(one.id, after: 0, limit: 100, maxBytes: 1) }.items.map(\.id) == [1])
+        #expect(try test.read { try $0.outboxBatch(one.id, after: 0, limit: 0, maxBytes: 1) }.items.isEmpty)
+        #expect(try test.read { try $0.outboxBatch(try TestPeer(3).id, after: 0, limit: 9, maxBytes: 1) }.items.isEmpty)
         #expect(try test.countersAreRight())
     }
 
@@ -38,8 +38,8 @@ import Testing
         for (number, count) in [10, 5_000, 10].enumerated() {
             _ = try test.write { try $0.enqueue(outgoing(UInt64(number), to: peer, body: String(repeating: "x", count: count))) }
         }
-        #expect(try test.read { try $0.outboxBatch(peer.id, after: 0, limit: 9, maxBytes: 9_000, longest: 100) }.map(\.id) == [1, 3])
-        #expect(try test.read { try $0.outboxBatch(peer.id, after: 0, limit: 9, maxBytes: 9_000) }.map(\.id) == [1, 2, 3])
+        #expect(try test.read { try $0.outboxBatch(peer.id, after: 0, limit: 9, maxBytes: 9_000, longest: 100) }.items.map(\.id) == [1, 3])
+        #expect(try test.read { try $0.outboxBatch(peer.id, after: 0, limit: 9, maxBytes: 9_000) }.items.map(\.id) == [1, 2, 3])
     }
 
     @Test func aKeyMeansOneContent() throws {
@@ -164,7 +164,7 @@ import Testing
         #expect(try test.write { try $0.retry([1, 2, 3, 4, 5, 99], at: start, expiresAt: start + day) } == [2])
         let row = try #require(try test.read { try $0.outboxRow(2) })
         #expect(row.state == .queued && row.failures == 0 && row.settledAt == nil && row.dueAt == start + day)
-        #expect(try test.read { try $0.outboxBatch(peer.id, after: 0, limit: 9, maxBytes: 999) }.map(\.id) == [2, 5])
+        #expect(try test.read { try $0.outboxBatch(peer.id, after: 0, limit: 9, maxBytes: 999) }.items.map(\.id) == [2, 5])
 
         // The same key again brings a cancelled row back with its body, at the place it had.
         let again = outgoing(4, to: peer, body: "{\"hexDescription\":\"4\"}", createdAt: start + 5)
@@ -172,7 +172,7 @@ import Testing
         #expect(try test.write { try $0.requeue(4, again, at: start) } == false)
         #expect(try test.write { try $0.requeue(1, again, at: start) } == false)
         #expect(try test.write { try $0.requeue(3, again, at: start) } == false)  // other content
-        #expect(try test.read { try $0.outboxBatch(peer.id, after: 0, limit: 9, maxBytes: 999) }.map(\.id) == [2, 4, 5])
+        #expect(try test.read { try $0.outboxBatch(peer.id, after: 0, limit: 9, maxBytes: 999) }.items.map(\.id) == [2, 4, 5])
         #expect(try test.countersAreRight())
         // One taken back in flight had arrived: its state says so.
         #expect(try settle(test, [3], .stored, of: peer) == 1)
@@ -187,7 +187,7 @@ import Testing
         try enqueue(test, 1...2, to: two)
         var rounds: [Int] = []
         repeat {
-            rounds.append(try test.write { try $0.rejectQueued(one.id, code: "blocked", message: nil, limit: 4, at: start) })
+            rounds.append(try test.write { try $0.rejectQueued(one.id, code: "blocked", message: nil, limit: 4, at: start).count })
         } while rounds.last == 4
         #expect(rounds == [4, 4, 2])
         #expect(try test.read { try $0.peersWithQueuedRows() } == [two.id])

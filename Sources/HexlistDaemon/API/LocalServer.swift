@@ -29,7 +29,7 @@ enum LocalServer {
                     http: HTTP1Channel(
                         responder: responder,
                         configuration: HTTP1Channel.Configuration(
-                            idleTimeout: .seconds(idleSeconds),
+                            additionalChannelHandlers: [ConnectionHandler(idleTime: .seconds(idleSeconds))],
                             httpDecoderConfiguration: HTTP1Channel.Configuration.DecoderConfiguration(
                                 maxHeaderFieldSize: settings.headerBytes, maxHeaderListSize: settings.headerBytes,
                                 maxHeaderFieldCount: settings.headerFields))))

@@ -33,10 +33,8 @@ struct SendRoutes: Sendable {
     private static let defaultWait = 10.0
 
     private func send(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        if let type = request.headers[.contentType], type.hasPrefix(LocalAPI.bulkType) { return try await sendBulk(request) }
         let query = try APIQuery(request, allowing: ["to", "toAll", "wait", "timeout", "key", "force", "hex"])
-        if let type = request.headers[.contentType], type.hasPrefix(LocalAPI.bulkType) {
-            throw HexlistError(.notSupported, "This version takes one hex a request, not a stream of them.", hint: "Send each as JSON.")
-        }
         let wait = try query.choice("wait", SendWait.stored)
         let seconds = try query.seconds("timeout", fallback: Self.defaultWait)
         let (content, ownKey) = try await content(request, query)
@@ -46,6 +44,22 @@ struct SendRoutes: Sendable {
         var outcomes = try await api.node.send(wanted)
         if wait == .stored { outcomes = try await api.node.outcomes(of: outcomes.map(\.outboxID), until: deadline) }
         return APIReply.json(Page(items: outcomes.map { SendShape($0) }))
+    }
+
+    /// A stream of hexes, one a line; the reply is a stream too.
+    private func sendBulk(_ request: Request) async throws -> Response {
+        let query = try APIQuery(
+            request, allowing: ["to", "toAll", "wait", "timeout", "force", "allowEmpty", "results", "progress"])
+        let wishes = BulkReply.Wishes(
+            wait: try query.choice("wait", SendWait.stored), seconds: try query.seconds("timeout", fallback: Self.defaultWait),
+            allowsEmpty: try query.flag("allowEmpty"), reportsAll: try query.choice("results", BulkResults.failures) == .all,
+            reportsProgress: try query.flag("progress"))
+        return try await BulkReply(api: api, peers: targets(query), force: query.flag("force"), wishes: wishes).response(to: request)
+    }
+
+    /// Which hexes of a stream have a line in the reply.
+    private enum BulkResults: String, CaseIterable {
+        case failures, all
     }
 
     /// The hex of the body, or the stored one that is named; and the key the body brings.

@@ -1,0 +1,180 @@
+public import HexlistModel
+
+/// One line of the reply to a bulk send, `POST /v1/sends` with a stream of hexes. A summary is always the last.
+public enum BulkLine: JSONShape, Sendable, Equatable {
+    /// `{"line","code","message"}`
+    case refused(BulkRefusal)
+    /// `{"line"?,"outboxID","messageID","peer","state","code"?,"message"?}`
+    case outcome(BulkOutcome)
+    /// `{"progress":{…}}`
+    case progress(BulkSummary)
+    /// `{"error":{…}}`: the stream had to be given up. What was accepted stays accepted.
+    case error(ErrorShape)
+    /// `{"summary":{…}}`
+    case summary(BulkSummary)
+    /// A line of a newer daemon; readers pass over it.
+    case other(JSONValue)
+
+    public func write(to json: inout JSONWriter) {
+        switch self {
+        case .refused(let refusal): refusal.write(to: &json)
+        case .outcome(let outcome): outcome.write(to: &json)
+        case .progress(let summary): json.object { $0.member("progress", summary) }
+        case .error(let error): error.write(to: &json)
+        case .summary(let summary): json.object { $0.member("summary", summary) }
+        case .other(let value): value.write(to: &json)
+        }
+    }
+
+    public init(json: JSONValue) throws(JSONFault) {
+        let object = try JSONObject(json)
+        if object["outboxID"] != nil {
+            self = .outcome(try BulkOutcome(json: json))
+        } else if object["line"] != nil, object["code"] != nil {
+            self = .refused(try BulkRefusal(json: json))
+        } else if object["progress"] != nil {
+            self = .progress(try object.value("progress"))
+        } else if object["summary"] != nil {
+            self = .summary(try object.value("summary"))
+        } else if object["error"] != nil {
+            self = .error(try ErrorShape(json: json))
+        } else {
+            self = .other(json)
+        }
+    }
+
+    /// As it travels: the JSON and a line end.
+    public var lineBytes: [UInt8] { jsonBytes + [UInt8(ascii: "\n")] }
+}
+
+/// A line of the input that was not accepted.
+public struct BulkRefusal: JSONShape, Sendable, Equatable {
+    /// From 1; blank lines count.
+    public var line: Int
+    /// `malformed`, `tooLarge`, `tooManyLinks`, `noLink`, `keyConflict`, `recentlyFailed`, …: a newer daemon may know more.
+    public var code: String
+    /// For a person. It may quote the input: clean it where it is shown.
+    public var message: String
+
+    public init(line: Int, code: String, message: String) {
+        self.line = line
+        self.code = code
+        self.message = message
+    }
+
+    public func write(to json: inout JSONWriter) {
+        json.object {
+            $0.member("line", line)
+            $0.member("code", code)
+            $0.member("message", message)
+        }
+    }
+
+    public init(json: JSONValue) throws(JSONFault) {
+        let object = try JSONObject(json)
+        line = try object.value("line")
+        code = try object.value("code")
+        message = try object.value("message")
+    }
+}
+
+/// What became of one line for one peer.
+public struct BulkOutcome: JSONShape, Sendable, Equatable {
+    /// The line of the input, from 1.
+    public var line: Int?
+    public var send: SendShape
+
+    public init(line: Int?, send: SendShape) {
+        self.line = line
+        self.send = send
+    }
+
+    public func write(to json: inout JSONWriter) {
+        json.object {
+            $0.member("line", line)
+            send.writeMembers(to: &$0)
+        }
+    }
+
+    public init(json: JSONValue) throws(JSONFault) {
+        line = try JSONObject(json).optional("line")
+        send = try SendShape(json: json)
+    }
+}
+
+/// How a bulk send stands, or how it ended. `lines` and `invalid` count lines; the others count rows: one for each hex and
+/// peer. `accepted` is the sum of `stored`, `held`, `rejected`, `failed` and `queued`.
+public struct BulkSummary: JSONShape, Sendable, Equatable {
+    /// Blank ones are not counted.
+    public var lines: Int
+    /// Lines that were not accepted.
+    public var invalid: Int
+    /// Rows that are durable in the outbox.
+    public var accepted: Int
+    public var stored: Int
+    public var held: Int
+    public var rejected: Int
+    /// Given up: failed, expired or cancelled.
+    public var failed: Int
+    /// Not answered yet.
+    public var queued: Int
+    /// Since the request came.
+    public var seconds: Double
+    /// In a progress: the input has ended and all of it is accepted.
+    public var ended: Bool
+
+    public init(
+        lines: Int = 0, invalid: Int = 0, accepted: Int = 0, stored: Int = 0, held: Int = 0, rejected: Int = 0, failed: Int = 0,
+        queued: Int = 0, seconds: Double = 0, ended: Bool = false
+    ) {
+        self.lines = lines
+        self.invalid = invalid
+        self.accepted = accepted
+        self.stored = stored
+        self.held = held
+        self.rejected = rejected
+        self.failed = failed
+        self.queued = queued
+        self.seconds = seconds
+        self.ended = ended
+    }
+
+    public func write(to json: inout JSONWriter) {
+        json.object {
+            $0.member("lines", lines)
+            $0.member("invalid", invalid)
+            $0.member("accepted", accepted)
+            $0.member("stored", stored)
+            $0.member("held", held)
+            $0.member("rejected", rejected)
+            $0.member("failed", failed)
+            $0.member("queued", queued)
+            $0.member("seconds", seconds)
+            if ended { $0.member("ended", true) }
+        }
+    }
+
+    public init(json: JSONValue) throws(JSONFault) {
+        let object = try JSONObject(json)
+        lines = try object.value("lines")
+        invalid = try object.value("invalid")
+        accepted = try object.value("accepted")
+        stored = try object.value("stored")
+        held = try object.value("held")
+        rejected = try object.value("rejected")
+        failed = try object.value("failed")
+        queued = try object.value("queued")
+        seconds = try object.value("seconds")
+        ended = try object.optional("ended") ?? false
+    }
+
+    /// What a bulk send ends with: of its outcomes the first of 1, 4, 2, 3, 0.
+    public func exitStatus(wait: SendWait) -> ExitStatus {
+        var statuses: [ExitStatus] = []
+        if failed > 0 { statuses.append(.failed) }
+        if rejected > 0 { statuses.append(.refused) }
+        if invalid > 0 { statuses.append(.usage) }
+        if held > 0 || queued > 0 && wait == .stored { statuses.append(.pending) }
+        return .combined(statuses)
+    }
+}

@@ -1,0 +1,95 @@
+import Crypto
+public import HexlistModel
+import HexlistWire
+
+/// A hex as it goes into the outbox, for whichever peer.
+public struct PreparedHex: Sendable {
+    /// The line of a stream it came in; 0 for a single one.
+    public var line: Int
+    public var messageID: MessageID
+    /// Whether the id comes from a caller's key, so that an earlier row may have it.
+    public var hasKey: Bool
+    /// The HexJM as it travels.
+    public var body: [UInt8]
+    /// SHA-256 of the hex as it was given: the own name in the body may change, what was given does not.
+    public var digest: [UInt8]
+}
+
+/// Makes of hexes what travels: fills in the sender where there is none, and gives each a message id. Any thread.
+public struct HexPreparer: Sendable {
+    private let own: PeerID
+    private let name: String
+    /// How a HexJM begins that names no sender, and one that names this one.
+    private let anonymous: [UInt8]
+    private let signed: [UInt8]
+
+    init(own: PeerID, name: String) {
+        self.own = own
+        self.name = PeerName.cut(name, bytes: 256)
+        var hex = HexContent()
+        let rest = HexEncoder.encode(hex).count
+        anonymous = Self.senders(of: hex, rest: rest)
+        hex.senderUUID = hex.add(own.description)
+        hex.senderName = hex.add(self.name)
+        signed = Self.senders(of: hex, rest: rest)
+    }
+
+    /// What an empty hex is encoded to, without what is the same for every empty hex.
+    private static func senders(of hex: HexContent, rest: Int) -> [UInt8] {
+        let empty = Array(#"{"senderUUID":"","senderName":"""#.utf8)
+        return Array(HexEncoder.encode(hex).dropLast(rest - empty.count))
+    }
+
+    /// - Parameters:
+    ///   - key: makes a rerun idempotent: the same key gives the same message id.
+    ///   - line: where it stood.
+    ///   - now: milliseconds since 1970.
+    /// - Throws: `HexlistError` `badRequest` for one no peer can take.
+    public func prepare(_ hex: HexContent, key: String?, line: Int = 0, at now: Int64) throws(HexlistError) -> PreparedHex {
+        let given = HexEncoder.encode(hex)
+        let digest = Array(SHA256.hash(data: given))
+        let body: [UInt8]
+        if given.starts(with: anonymous) {
+            body = signed + given[anonymous.count...]
+        } else {
+            body = HexEncoder.encode(withSender(hex))
+        }
+        guard body.count + PeerDelivery.frameOverhead <= ProtocolLimits.largestFrameBytes else {
+            throw HexlistError(
+                .badRequest, "The hex is \(body.count) bytes long; no peer takes more than 16 MiB.", hint: "Send its links in several hexes.")
+        }
+        return PreparedHex(
+            line: line, messageID: key.map { Self.messageID(forKey: $0, own: own) } ?? Self.newMessageID(at: now), hasKey: key != nil,
+            body: body, digest: digest)
+    }
+
+    /// A stored hex on its way on: its claim of a sender and its unknown members go on as they came.
+    func forward(_ hex: HexContent, key: String?, at now: Int64) -> PreparedHex {
+        let body = HexEncoder.encode(hex)
+        return PreparedHex(
+            line: 0, messageID: key.map { Self.messageID(forKey: $0, own: own) } ?? Self.newMessageID(at: now), hasKey: key != nil,
+            body: body, digest: Array(SHA256.hash(data: body)))
+    }
+
+    private func withSender(_ hex: HexContent) -> HexContent {
+        var hex = hex
+        if hex.senderUUID.isEmpty { hex.senderUUID = hex.add(own.description) }
+        if hex.senderName.isEmpty { hex.senderName = hex.add(name) }
+        return hex
+    }
+
+    /// UUIDv8 from SHA-256(`hexlist-key-1` ‖ own UUID ‖ key): the same key gives the same id, for every target.
+    static func messageID(forKey key: String, own: PeerID) -> MessageID {
+        var hash = SHA256()
+        hash.update(data: Array("hexlist-key-1".utf8))
+        hash.update(data: own.uuid.bytes)
+        hash.update(data: Array(key.utf8))
+        let uuid = UUIDBytes(bytes: Array(hash.finalize().prefix(16))) ?? .nil
+        return MessageID(uuid.with(version: 8))
+    }
+
+    private static func newMessageID(at milliseconds: Int64) -> MessageID {
+        MessageID(
+            milliseconds: UInt64(clamping: milliseconds), random: UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max))
+    }
+}
