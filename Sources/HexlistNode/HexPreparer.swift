@@ -56,7 +56,8 @@ public struct HexPreparer: Sendable {
         }
         guard body.count + PeerDelivery.frameOverhead <= ProtocolLimits.largestFrameBytes else {
             throw HexlistError(
-                .badRequest, "The hex is \(body.count) bytes long; no peer takes more than 16 MiB.", hint: "Send its links in several hexes.")
+                .badRequest, "The hex is \(body.count) bytes long; no peer takes more than 16 MiB.",
+                hint: "Send its links in several hexes.")
         }
         return PreparedHex(
             line: line, messageID: key.map { Self.messageID(forKey: $0, own: own) } ?? Self.newMessageID(at: now), hasKey: key != nil,
