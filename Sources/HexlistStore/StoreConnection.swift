@@ -1,3 +1,4 @@
+internal import CSQLite
 internal import GRDB
 internal import HexlistModel
 
@@ -11,7 +12,12 @@ enum StoreConnection {
     /// Kilobytes of pages the writing connection remembers. A reader keeps SQLite's 2 MB at most.
     private static let writerCache = 8_000
 
+    /// SQLite counts what it allocates, under a mutex of the process, and nobody asks: a tenth of the insert rate. Only
+    /// before its first use in the process; later it changes nothing.
+    private static let withoutStatistics: Void = { _ = hexlist_sqlite3_without_memory_statistics() }()
+
     static var configuration: Configuration {
+        withoutStatistics
         var configuration = Configuration()
         configuration.label = "hexlist.store"
         configuration.foreignKeysEnabled = true
