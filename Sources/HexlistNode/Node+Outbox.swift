@@ -8,20 +8,30 @@ extension Node {
     /// - Parameter limit: rows at most.
     public func outbox(peer: PeerID?, states: Set<OutboxState>?, after: Int64?, limit: Int) async throws -> [OutboxView] {
         // `sending` is a queued row on its way; it is told apart here, where that is known.
-        let stored = states.map { wanted in Set(wanted.map { $0 == .sending ? .queued : $0 }) }
-        let rows = try await store.read { try $0.outboxPage(OutboxFilter(peer: peer, states: stored), limit: limit, after: after ?? 0) }
-            .items
-        let live = Dictionary(uniqueKeysWithValues: links.map { ($0, $1.sending?.machine.unacknowledgedTags ?? []) })
-        return rows.map { view(of: $0, inFlight: live[$0.peer] ?? []) }.filter { states?.contains($0.state) ?? true }
+        let filter = OutboxFilter(peer: peer, states: states.map { wanted in Set(wanted.map { $0 == .sending ? .queued : $0 }) })
+        let live = liveRows()
+        var views: [OutboxView] = []
+        var cursor = after
+        repeat {
+            let page = try await store.read { [cursor] in try $0.outboxPage(filter, limit: limit, after: cursor ?? 0) }
+            views += page.items.map { view(of: $0, isSending: live.contains($0.id)) }.filter { states?.contains($0.state) ?? true }
+            cursor = page.next
+        } while views.count < limit && cursor != nil
+        return Array(views.prefix(limit))
+    }
+
+    /// Rows that are on their way: a window of each peer at most.
+    private func liveRows() -> Set<Int64> {
+        links.values.reduce(into: Set<Int64>()) { $0.formUnion($1.sending?.machine.unacknowledgedTags ?? []) }
     }
 
     /// - Throws: `HexlistError` `notFound`.
     public func outboxRow(_ id: Int64) async throws -> OutboxView {
         guard let row = try await store.read({ try $0.outboxRow(id) }) else { throw Node.noRow(id) }
-        return view(of: row, inFlight: links[row.peer]?.sending?.machine.unacknowledgedTags ?? [])
+        return view(of: row, isSending: liveRows().contains(id))
     }
 
-    /// Tries rows again now: a failed, expired or cancelled one is queued anew, a waiting one waits no longer.
+    /// Tries rows again now: a failed or rejected one is queued anew, a waiting one waits no longer.
     public func retry(_ ids: [Int64]) async throws -> [OutboxView] {
         let at = Node.wallClock()
         let expiresAt = at + Int64(configuration.outbox.expireDays) * 86_400_000
@@ -36,28 +46,105 @@ extension Node {
             _ = try writer.retry(ids, at: at, expiresAt: expiresAt)
             return try Node.rows(ids, in: writer)
         }
-        for peer in Set(rows.map(\.peer)) {
-            let link = link(to: peer)
-            link.delivery.retryNow()
-            kick(link)
-        }
-        notifyWatchers()
-        return rows.map { view(of: $0, inFlight: []) }
+        rowsQueuedAgain(for: Set(rows.map(\.peer)))
+        return rows.map { view(of: $0, isSending: false) }
     }
 
     /// - Returns: each row, and whether it was on its way and may have arrived all the same.
     public func cancel(_ ids: [Int64]) async throws -> [(row: OutboxView, mayHaveArrived: Bool)] {
         let at = Node.wallClock()
-        let live = links.values.reduce(into: Set<Int64>()) { $0.formUnion($1.sending?.machine.unacknowledgedTags ?? []) }
+        let live = liveRows()
         let rows = try await store.write { writer in
             _ = try Node.rows(ids, in: writer)
             _ = try writer.cancel(ids, at: at)
             return try Node.rows(ids, in: writer)
         }
-        for peer in Set(rows.map(\.peer)) { links[peer]?.delivery.rowsChanged() }
-        rowsEnded(rows.filter { $0.state == .cancelled }.map { RowEnd(id: $0.id, peer: $0.peer, state: .cancelled) })
+        rowsCancelled(rows.filter { $0.state == .cancelled })
+        return rows.map { (view(of: $0, isSending: false), live.contains($0.id) || $0.attempts > 0) }
+    }
+
+    private func rowsQueuedAgain(for peers: Set<PeerID>) {
+        for peer in peers {
+            let link = link(to: peer)
+            link.delivery.retryNow()
+            kick(link)
+        }
         notifyWatchers()
-        return rows.map { (view(of: $0, inFlight: []), live.contains($0.id) || $0.attempts > 0) }
+    }
+
+    private func rowsCancelled(_ rows: [OutboxRow]) {
+        for peer in Set(rows.map(\.peer)) { links[peer]?.delivery.rowsChanged() }
+        rowsEnded(rows.map { RowEnd(id: $0.id, peer: $0.peer, state: .cancelled) })
+        notifyWatchers()
+    }
+
+    // MARK: Many at once
+
+    /// Rows a change is for.
+    public enum OutboxSelection: Sendable {
+        case ids([Int64])
+        /// Those of a peer behind one, as many as one transaction takes.
+        case peer(PeerID, after: Int64)
+    }
+
+    /// What a change of many rows did.
+    public struct OutboxChange: Sendable, Equatable {
+        public var changed = 0
+        /// Of the cancelled ones: those that were on their way, or had been.
+        public var mayHaveArrived = 0
+        /// Named ones in a state that does not permit it.
+        public var passedOver = 0
+        /// Where to go on; `nil` where that was all.
+        public var next: Int64?
+    }
+
+    /// Rows of a peer that one transaction changes, at most.
+    private static let changeLimit = 2_000
+
+    /// Tries rows again now, whatever they wait for. Delivered, cancelled and expired ones are passed over.
+    /// - Throws: `HexlistError` `notFound` where a named one is not there; then nothing was changed.
+    public func retry(_ selection: OutboxSelection) async throws -> OutboxChange {
+        let at = Node.wallClock()
+        let expiresAt = at + Int64(configuration.outbox.expireDays) * 86_400_000
+        let (change, rows) = try await store.write { writer in
+            var (change, rows) = try Node.rows(selection, in: writer, states: [.queued, .rejected, .failed])
+            _ = try writer.retry(rows.map(\.id), at: at, expiresAt: expiresAt)
+            change.changed = rows.count
+            return (change, rows)
+        }
+        rowsQueuedAgain(for: Set(rows.map(\.peer)))
+        return change
+    }
+
+    /// Takes rows back: named ones that are not delivered, and of a peer those that wait.
+    /// - Throws: `HexlistError` `notFound` where a named one is not there; then nothing was changed.
+    public func cancel(_ selection: OutboxSelection) async throws -> OutboxChange {
+        let at = Node.wallClock()
+        let live = liveRows()
+        var (change, rows) = try await store.write { writer in
+            let states: Set<OutboxState> = if case .peer = selection { [.queued] } else { [.queued, .rejected, .failed] }
+            let (change, rows) = try Node.rows(selection, in: writer, states: states)
+            let cancelled = Set(try writer.cancel(rows.map(\.id), at: at))
+            return (change, rows.filter { cancelled.contains($0.id) })
+        }
+        change.changed = rows.count
+        change.mayHaveArrived = rows.count { live.contains($0.id) || $0.attempts > 0 }
+        rowsCancelled(rows)
+        return change
+    }
+
+    private static func rows(
+        _ selection: OutboxSelection, in reader: StoreReader, states: Set<OutboxState>
+    ) throws -> (OutboxChange, [OutboxRow]) {
+        switch selection {
+        case .ids(let ids):
+            let all = try rows(ids, in: reader)
+            let fitting = all.filter { states.contains($0.state) }
+            return (OutboxChange(passedOver: all.count - fitting.count), fitting)
+        case .peer(let peer, let after):
+            let page = try reader.outboxPage(OutboxFilter(peer: peer, states: states), limit: changeLimit, after: after)
+            return (OutboxChange(next: page.next), page.items)
+        }
     }
 
     private static func rows(_ ids: [Int64], in reader: StoreReader) throws -> [OutboxRow] {
@@ -70,8 +157,8 @@ extension Node {
         HexlistError(.notFound, "There is no outbox row \(id).", hint: "`hexlist outbox list` lists those there are.")
     }
 
-    private func view(of row: OutboxRow, inFlight: Set<Int64>) -> OutboxView {
-        let isSending = row.state == .queued && inFlight.contains(row.id)
+    private func view(of row: OutboxRow, isSending: Bool) -> OutboxView {
+        let isSending = row.state == .queued && isSending
         var view = OutboxView(
             outboxID: row.id, messageID: row.messageID, peer: row.peer, state: isSending ? .sending : row.state,
             attempts: row.attempts, waitingFor: nil, nextAttemptAt: nil, lastError: row.lastError, createdAt: row.createdAt,
