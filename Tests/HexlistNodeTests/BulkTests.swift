@@ -1,0 +1,174 @@
+import HexlistDiscovery
+import HexlistModel
+import HexlistStore
+import Synchronization
+import Testing
+
+@testable import HexlistNode
+
+@Suite("Bulk sends between two nodes", .serialized, .timeLimit(.minutes(2)))
+struct BulkTests {
+    static func hexes(_ lines: ClosedRange<Int>, from node: TestNode, key: String? = nil, text: String = "hex") async throws -> [PreparedHex] {
+        let preparer = await node.node.preparer()
+        return try lines.map { line in
+            var hex = HexContent()
+            hex.hexDescription = hex.add("\(text) \(line)")
+            return try preparer.prepare(hex, key: key.map { "\($0)\(line)" }, line: line, at: Node.wallClock())
+        }
+    }
+
+    /// Waits for its end as the local API does.
+    static func untilOver(_ bulk: BulkSend, on node: TestNode, timeout: Double = 20) async throws -> BulkCounts {
+        try await node.until { await $0.isOver(bulk, timeout: timeout) }
+        return try await node.node.summary(of: bulk)
+    }
+
+    static func inbox(of node: TestNode) async throws -> [String] {
+        var descriptions: [String] = []
+        var cursor: Int64?
+        repeat {
+            let page = try await node.node.store.read { [cursor] in try $0.hexPage(HexFilter(location: .inbox), limit: 1_000, after: cursor) }
+            descriptions += page.items.map { $0.description }
+            cursor = page.next
+        } while cursor != nil
+        return descriptions.reversed()
+    }
+
+    @Test("many batches arrive once each, in order, and are counted")
+    func order() async throws {
+        try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
+            _ = try await two.node.setTrust(one.id, .trusted)
+            let changes = Mutex(0)
+            let bulk = try await one.node.beginBulk(to: [two.id], force: false) { changes.withLock { $0 += 1 } }
+            for start in stride(from: 1, through: 3_000, by: 250) {
+                let refused = try await one.node.enqueue(Self.hexes(start...start + 249, from: one), for: bulk, timeout: 5)
+                #expect(refused.isEmpty)
+            }
+            let counts = try await Self.untilOver(bulk, on: one)
+            #expect(counts.stored == 3_000)
+            #expect(counts.accepted == 3_000)
+            let progress = await one.node.progress(of: bulk)
+            #expect(progress == counts)
+            #expect(changes.withLock { $0 } > 0)
+            let inbox = try await Self.inbox(of: two)
+            #expect(inbox == (1...3_000).map { "hex \($0)" })
+            await one.node.endBulk(bulk)
+        }
+    }
+
+    @Test("at the outbox's bound it waits for deliveries, and goes on in order")
+    func bound() async throws {
+        let link = InMemoryLink()
+        let one = try await TestNode("one", on: link) { $0.outbox.rows = 60 }
+        let two = try await TestNode("two", on: link)
+        try await one.untilListed(two)
+        try await two.untilListed(one)
+        _ = try await two.node.setTrust(one.id, .trusted)
+        let bulk = try await one.node.beginBulk(to: [two.id], force: false) {}
+        let refused = try await one.node.enqueue(Self.hexes(1...1_000, from: one), for: bulk, timeout: 20)
+        #expect(refused.isEmpty)
+        let counts = try await Self.untilOver(bulk, on: one)
+        #expect(counts.stored == 1_000)
+        let inbox = try await Self.inbox(of: two)
+        #expect(inbox == (1...1_000).map { "hex \($0)" })
+        try await one.stop()
+        try await two.stop()
+    }
+
+    @Test("at the bound, with nothing delivered, it is refused; what was taken stays")
+    func nothingDrains() async throws {
+        let link = InMemoryLink()
+        let one = try await TestNode("one", on: link) { $0.outbox.rows = 60 }
+        let two = try await TestNode("two", on: link)
+        try await one.untilListed(two)
+        _ = try await two.node.setTrust(one.id, .trusted)
+        try await two.stop(removing: false)
+        try await one.until { try await !$0.peers().contains { $0.state == .verified } }
+        let bulk = try await one.node.beginBulk(to: [two.id], force: false) {}
+        await #expect { try await one.node.enqueue(Self.hexes(1...100, from: one), for: bulk, timeout: 0.1) } throws: {
+            ($0 as? HexlistError)?.code == .outboxFull
+        }
+        let counts = try await one.node.summary(of: bulk)
+        #expect(counts.queued == 60)
+        let isOver = await one.node.isOver(bulk, timeout: 60)
+        #expect(isOver)  // the peer is away: nothing to wait for
+        let again = try await TestNode("two", on: link, folder: two.folder)
+        try await one.until { try await $0.store.read { try $0.counts() }.outbox.stored == 60 }
+        let inbox = try await Self.inbox(of: again)
+        #expect(inbox == (1...60).map { "hex \($0)" })
+        try await one.stop()
+        try await again.stop()
+    }
+
+    @Test("a rerun with the same keys sends nothing twice; the same key with other content is refused, with its line")
+    func keys() async throws {
+        try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
+            _ = try await two.node.setTrust(one.id, .trusted)
+            for _ in 0..<2 {
+                let bulk = try await one.node.beginBulk(to: [two.id], force: false) {}
+                let refused = try await one.node.enqueue(Self.hexes(1...200, from: one, key: "k"), for: bulk, timeout: 5)
+                #expect(refused.isEmpty)
+                #expect(try await Self.untilOver(bulk, on: one).stored == 200)
+                await one.node.endBulk(bulk)
+            }
+            let bulk = try await one.node.beginBulk(to: [two.id], force: false) {}
+            let mixed = try await Self.hexes(200...200, from: one, key: "k", text: "other") + Self.hexes(201...201, from: one, key: "k")
+            let refused = try await one.node.enqueue(mixed, for: bulk, timeout: 5)
+            #expect(refused.map(\.line) == [200])
+            #expect(refused.map(\.error.code) == [.keyConflict])
+            #expect(try await Self.untilOver(bulk, on: one).stored == 1)
+            let inbox = try await Self.inbox(of: two)
+            #expect(inbox == (1...201).map { "hex \($0)" })
+        }
+    }
+
+    @Test("rows that were refused are told with their lines")
+    func refusals() async throws {
+        let link = InMemoryLink()
+        let one = try await TestNode("one", on: link)
+        let two = try await TestNode("two", on: link)
+        try await one.untilListed(two)
+        try await two.untilListed(one)
+        try await two.stop(removing: false)
+        try await one.until { try await !$0.peers().contains { $0.state == .verified } }
+        let bulk = try await one.node.beginBulk(to: [two.id], force: false) {}
+        let refused = try await one.node.enqueue(
+            Self.hexes(11...13, from: one) + Self.hexes(20...20, from: one), for: bulk, timeout: 5)
+        #expect(refused.isEmpty)
+        // It blocks one while one does not see it.
+        let store = try HexStore(path: two.folder.appending(path: "hexlist.sqlite").path)
+        try store.writeSync { writer in
+            _ = try writer.setTrust(one.id, .blocked, fingerprint: one.node.identity.fingerprint, name: "one", at: 1)
+        }
+        try store.close()
+        let again = try await TestNode("two", on: link, folder: two.folder)
+        try await one.until { try await $0.summary(of: bulk).rejected == 4 }
+        let ends = try await one.node.takeEnds(of: bulk)
+        #expect(ends.map(\.line) == [11, 12, 13, 20])
+        #expect(ends.map(\.outcome.code) == Array(repeating: "blocked", count: 4))
+        let all = try await one.node.outcomes(of: bulk, after: 0, all: false, limit: 3)
+        #expect(all.map(\.line) == [11, 12, 13])
+        try await one.stop()
+        try await again.stop()
+    }
+
+    @Test("what is signed once and what is encoded anew are the same, and a claim of another sender stays")
+    func preparing() async throws {
+        let one = try await TestNode("one \"quoted\" ☀", on: nil)
+        let preparer = await one.node.preparer()
+        var anonymous = HexContent()
+        anonymous.hexDescription = anonymous.add("d")
+        var signed = anonymous
+        signed.senderUUID = signed.add(one.id.description)
+        signed.senderName = signed.add("one \"quoted\" ☀")
+        let (first, second) = (try preparer.prepare(anonymous, key: "k", at: 1), try preparer.prepare(signed, key: "k", at: 1))
+        #expect(first.body == second.body)
+        #expect(first.messageID == second.messageID)
+        #expect(first.digest != second.digest)
+        var claimed = anonymous
+        claimed.senderName = claimed.add("somebody")
+        let third = try preparer.prepare(claimed, key: nil, at: 1)
+        #expect(String(decoding: third.body, as: UTF8.self).hasPrefix(#"{"senderUUID":"\#(one.id)","senderName":"somebody","#))
+        try await one.stop()
+    }
+}
