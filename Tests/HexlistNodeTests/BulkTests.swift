@@ -8,7 +8,9 @@ import Testing
 
 @Suite("Bulk sends between two nodes", .serialized, .timeLimit(.minutes(2)))
 struct BulkTests {
-    static func hexes(_ lines: ClosedRange<Int>, from node: TestNode, key: String? = nil, text: String = "hex") async throws -> [PreparedHex] {
+    static func hexes(_ lines: ClosedRange<Int>, from node: TestNode, key: String? = nil, text: String = "hex") async throws
+        -> [PreparedHex]
+    {
         let preparer = await node.node.preparer()
         return try lines.map { line in
             var hex = HexContent()
@@ -27,7 +29,8 @@ struct BulkTests {
         var descriptions: [String] = []
         var cursor: Int64?
         repeat {
-            let page = try await node.node.store.read { [cursor] in try $0.hexPage(HexFilter(location: .inbox), limit: 1_000, after: cursor) }
+            let page = try await node.node.store.read { [cursor] in try $0.hexPage(HexFilter(location: .inbox), limit: 1_000, after: cursor)
+            }
             descriptions += page.items.map { $0.description }
             cursor = page.next
         } while cursor != nil
