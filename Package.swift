@@ -105,6 +105,8 @@ let package = Package(
             dependencies: [
                 "HexlistClient", "HexlistModel", "HexlistAPI", "HexlistWire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ], swiftSettings: settings),
         .testTarget(name: "HexlistModelTests", dependencies: ["HexlistModel"], swiftSettings: settings),
         .testTarget(
@@ -137,6 +139,9 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ], swiftSettings: settings),
+        .testTarget(
+            name: "HexlistCommandTests", dependencies: ["hexlist", "HexlistAPI", "HexlistModel", .product(name: "NIOCore", package: "swift-nio")],
+            swiftSettings: settings),
         .testTarget(name: "IntegrationTests", dependencies: ["HexlistModel", "HexlistWire"], swiftSettings: settings),
     ]
 )

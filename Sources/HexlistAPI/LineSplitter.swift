@@ -21,7 +21,7 @@ public struct LineSplitter: Sendable {
     public mutating func feed(
         _ bytes: some Collection<UInt8>, _ body: (_ number: Int, _ line: [UInt8]?) throws -> Void
     ) rethrows {
-        let isFed = try bytes.withContiguousStorageIfAvailable { try feed(UnsafeRawBufferPointer($0), body) }
+        let isFed: Void? = try bytes.withContiguousStorageIfAvailable { try feed(UnsafeRawBufferPointer($0), body) }
         if isFed == nil { try Array(bytes).withUnsafeBytes { try feed($0, body) } }
     }
 

@@ -11,6 +11,8 @@ public enum LocalAPI {
     public static let bulkType = "application/x-ndjson"
     /// Bytes of one hex, and of any other body: a frame is not longer.
     public static let bodyBytes = 1 << 20
+    /// Bytes of one line of the reply to a stream; it may quote a refusal, never a hex.
+    public static let replyLineBytes = 1 << 20
     /// Items of one page.
     public static let pageLimit = 1_000
     public static let defaultPageLimit = 20

@@ -109,3 +109,69 @@ public struct OutboxShape: JSONShape, Sendable, Equatable {
         mayHaveArrived = try object.optional("mayHaveArrived")
     }
 }
+
+/// The body of `POST /v1/outbox/retry` and `POST /v1/outbox/cancel`: `{"ids":[1,2]}` or `{"peer":PEER,"after"?:cursor}`.
+public enum OutboxRows: JSONShape, Sendable, Equatable {
+    /// At most `LocalAPI.pageLimit`.
+    case ids([Int64])
+    /// All for this PEER that can be changed, from a cursor on.
+    case peer(String, after: String?)
+
+    public func write(to json: inout JSONWriter) {
+        json.object {
+            switch self {
+            case .ids(let ids): $0.member("ids", ids)
+            case .peer(let peer, let after):
+                $0.member("peer", peer)
+                $0.member("after", after)
+            }
+        }
+    }
+
+    public init(json: JSONValue) throws(JSONFault) {
+        let object = try JSONObject(json, allowing: ["ids", "peer", "after"])
+        let ids: [Int64]? = try object.optional("ids")
+        let peer: String? = try object.optional("peer")
+        switch (ids, peer) {
+        case (let ids?, nil): self = .ids(ids)
+        case (nil, let peer?): self = .peer(peer, after: try object.optional("after"))
+        case (nil, nil): throw JSONFault("`ids` or `peer` is missing")
+        case (_?, _?): throw JSONFault("`ids` and `peer` do not go together")
+        }
+    }
+}
+
+/// What a change of many rows did: `{"changed","mayHaveArrived","passedOver","next"}`.
+public struct OutboxChange: JSONShape, Sendable, Equatable {
+    public var changed: Int
+    /// Of those cancelled: they were on their way before, so the peer may have them.
+    public var mayHaveArrived: Int
+    /// Named rows that cannot be changed: delivered, cancelled or expired ones.
+    public var passedOver: Int
+    /// What `after` takes to go on; `null` at the end. One request changes no more rows than one transaction should.
+    public var next: String?
+
+    public init(changed: Int = 0, mayHaveArrived: Int = 0, passedOver: Int = 0, next: String? = nil) {
+        self.changed = changed
+        self.mayHaveArrived = mayHaveArrived
+        self.passedOver = passedOver
+        self.next = next
+    }
+
+    public func write(to json: inout JSONWriter) {
+        json.object {
+            $0.member("changed", changed)
+            $0.member("mayHaveArrived", mayHaveArrived)
+            $0.member("passedOver", passedOver)
+            $0.nullableMember("next", next)
+        }
+    }
+
+    public init(json: JSONValue) throws(JSONFault) {
+        let object = try JSONObject(json)
+        changed = try object.value("changed")
+        mayHaveArrived = try object.optional("mayHaveArrived") ?? 0
+        passedOver = try object.optional("passedOver") ?? 0
+        next = try object.optional("next")
+    }
+}

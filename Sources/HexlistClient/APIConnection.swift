@@ -33,7 +33,8 @@ struct APIConnection: Sendable {
     func call<Reply: JSONDecodable>(
         _ method: HTTPMethod, _ path: String, query: URLQuery = URLQuery(), body: [UInt8]? = nil, seconds: Double = replySeconds
     ) async throws(HexlistError) -> Reply {
-        let response = try await execute(method, path + query.text, accept: LocalAPI.jsonType, body: body, seconds: seconds)
+        let response = try await execute(
+            method, path + query.text, accept: LocalAPI.jsonType, body: body.map { .bytes($0) }, seconds: seconds)
         return try Self.decode(await collect(response))
     }
 
@@ -61,6 +62,39 @@ struct APIConnection: Sendable {
             .daemonUnreachable, "hexlistd closed \(TerminalText.clean(socketPath)).", hint: "Start the daemon again with `hexlistd`.")
     }
 
+    /// Posts a stream and calls `body` with each line of the reply as it comes, also while the stream still goes out, until it
+    /// answers `false`, or throws where the daemon ends the reply before.
+    /// - Parameter lineBytes: of the longest line that is taken.
+    func exchange<Input: AsyncSequence & Sendable>(
+        _ path: String, query: URLQuery, type: String, input: Input, lineBytes: Int, _ body: ([UInt8]) async throws -> Bool
+    ) async throws where Input.Element == ByteBuffer {
+        let response = try await execute(
+            .POST, path + query.text, accept: type, body: .stream(input, length: .unknown), type: type, seconds: 366 * 86_400)
+        var splitter = LineSplitter(limit: lineBytes)
+        do {
+            for try await buffer in response.body {
+                var lines: [[UInt8]?] = []
+                buffer.withUnsafeReadableBytes { splitter.feed($0) { lines.append($1) } }
+                for line in lines {
+                    guard let line else { throw JSONFault("a line is longer than \(lineBytes) bytes") }
+                    guard try await body(line) else { return }
+                }
+            }
+        } catch let error as HexlistError {
+            throw error
+        } catch let fault as JSONFault {
+            throw Self.unreadable(fault)
+        } catch let error as CancellationError {
+            throw error
+        } catch {
+            throw explain(error)
+        }
+        try Task.checkCancellation()
+        throw HexlistError(
+            .daemonUnreachable, "hexlistd closed \(TerminalText.clean(socketPath)) in the middle.",
+            hint: "Start it again with `hexlistd`; what it accepted is in its outbox.")
+    }
+
     static func decode<Reply: JSONDecodable>(_ bytes: [UInt8]) throws(HexlistError) -> Reply {
         do {
             return try Reply(jsonBytes: bytes)
@@ -70,15 +104,16 @@ struct APIConnection: Sendable {
     }
 
     private func execute(
-        _ method: HTTPMethod, _ target: String, accept: String, body: [UInt8]?, seconds: Double
+        _ method: HTTPMethod, _ target: String, accept: String, body: HTTPClientRequest.Body?, type: String = LocalAPI.jsonType,
+        seconds: Double
     ) async throws(HexlistError) -> HTTPClientResponse {
         var request = HTTPClientRequest(url: "http+unix://\(PercentEncoding.encode(socketPath))\(target)")
         request.method = method
         request.headers.add(name: "host", value: "localhost")
         request.headers.add(name: "accept", value: accept)
         if let body {
-            request.headers.add(name: "content-type", value: LocalAPI.jsonType)
-            request.body = .bytes(body)
+            request.headers.add(name: "content-type", value: type)
+            request.body = body
         }
         let response: HTTPClientResponse
         do {

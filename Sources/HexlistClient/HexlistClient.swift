@@ -178,6 +178,15 @@ extension HexlistClient {
     public func retry(_ id: Int64) async throws -> OutboxShape { try await connection.call(.POST, "/v1/outbox/\(id)/retry") }
 
     public func cancel(_ id: Int64) async throws -> OutboxShape { try await connection.call(.POST, "/v1/outbox/\(id)/cancel") }
+
+    /// Tries many rows again now.
+    public func retry(_ rows: OutboxRows) async throws -> OutboxChange { try await change(rows, "/v1/outbox/retry") }
+
+    public func cancel(_ rows: OutboxRows) async throws -> OutboxChange { try await change(rows, "/v1/outbox/cancel") }
+
+    private func change(_ rows: OutboxRows, _ path: String) async throws -> OutboxChange {
+        try await connection.call(.POST, path, body: rows.jsonBytes)
+    }
 }
 
 /// Events.

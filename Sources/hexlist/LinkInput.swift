@@ -70,22 +70,34 @@ enum InputFile {
         let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw unreadable(path) }
         defer { if path != "-" { close(descriptor) } }
-        var buffer = [UInt8](repeating: 0, count: 1 << 16)
         while true {
-            let count = buffer.withUnsafeMutableBytes { Glibc.read(descriptor, $0.baseAddress, $0.count) }
-            if count < 0 {
-                if errno == EINTR { continue }
-                throw unreadable(path)
-            }
-            guard count > 0 else { return }
-            try body(buffer[..<count])
+            let piece = try piece(descriptor, bytes: 1 << 16, path: path)
+            guard !piece.isEmpty else { return }
+            try body(piece[...])
         }
+    }
+
+    /// What can be read now, as soon as there is any; empty at the end.
+    static func piece(_ descriptor: CInt, bytes: Int, path: String) throws -> [UInt8] {
+        var fault: CInt = 0
+        let piece = [UInt8](unsafeUninitializedCapacity: bytes) { buffer, count in
+            var result = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
+            while result < 0, errno == EINTR { result = Glibc.read(descriptor, buffer.baseAddress, buffer.count) }
+            if result < 0 { fault = errno }
+            count = max(0, result)
+        }
+        guard fault == 0 else {
+            errno = fault
+            throw unreadable(path)
+        }
+        return piece
     }
 
     /// The file as messages call it.
     static func name(_ path: String) -> String { path == "-" ? "Standard input" : path }
 
-    private static func unreadable(_ path: String) -> HexlistError {
+    /// From `errno`.
+    static func unreadable(_ path: String) -> HexlistError {
         HexlistError(.badRequest, "\(name(path)) cannot be read (\(String(cString: strerror(errno)))).")
     }
 }

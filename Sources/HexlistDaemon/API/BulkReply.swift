@@ -114,7 +114,7 @@ struct BulkReply: Sendable {
             let take = { (number: Int, line: [UInt8]?) in
                 switch decoder.decode(line) {
                 case .blank: return
-                case .refused(let code, let message): refuse(BulkRefusal(line: number, code: code, message: message))
+                case .refused(let code, let message): return refuse(BulkRefusal(line: number, code: code, message: message))
                 case .hex(let hex):
                     do throws(HexlistError) {
                         prepared.append(try preparer.prepare(hex.content, key: hex.key, line: number, at: APIContext.wallClock()))

@@ -22,22 +22,41 @@ struct OutboxListCommand: AsyncParsableCommand {
     @Flag(help: "List what was delivered or cancelled too.")
     var all = false
 
+    @Option(help: ArgumentHelp("How many; 0 lists all. On a terminal 50 where you do not say, else all.", valueName: "n"))
+    var limit: Int?
+
+    func validate() throws {
+        if let limit, limit < 0 { throw ValidationError("--limit takes a number from 0 up.") }
+    }
+
     func run() async throws {
         let output = common.output
         let states: [OutboxState] = all ? [] : [.queued, .sending, .held, .rejected, .expired, .failed]
+        var left = limit ?? (output.terminal.isInteractive && !output.json ? 50 : 0)
+        if left == 0 { left = .max }
         try await common.withClient { client in
             let names = output.json ? PeerNames([]) : PeerNames(try await client.peers(all: true))
             var listed = 0
             var cursor: String?
             repeat {
-                let page = try await client.outbox(to: to, states: states, limit: LocalAPI.pageLimit, after: cursor)
+                let page = try await client.outbox(to: to, states: states, limit: min(left, LocalAPI.pageLimit), after: cursor)
                 try OutboxText.show(page.items, names, output, hasHeader: listed == 0)
+                try output.flush()
                 listed += page.items.count
+                left -= page.items.count
                 cursor = page.next
-            } while cursor != nil
-            try output.flush()
+            } while cursor != nil && left > 0
             if listed == 0, !output.json { StandardError.note("Nothing waits.") }
+            if cursor != nil { StandardError.note(try await more(than: listed, states, client)) }
         }
+    }
+
+    /// How many rows are not shown, where that is counted.
+    private func more(than listed: Int, _ states: [OutboxState], _ client: HexlistClient) async throws -> String {
+        guard to == nil else { return "There are more: --limit 0 lists all." }
+        let counts = try await client.status().outbox
+        let total = counts.filter { states.isEmpty || states.contains($0.key) }.values.reduce(0, +)
+        return "There are \(max(1, total - listed)) more: --limit 0 lists all."
     }
 }
 
@@ -75,50 +94,77 @@ struct OutboxSelection: ParsableArguments {
         if ids.isEmpty != (to != nil) { throw ValidationError("Name some ids, or give --to PEER.") }
     }
 
-    /// Changes one row after the other and shows what each became. A row that cannot be changed does not keep the others
-    /// from it; the first error is thrown at the end.
-    func change(_ states: [OutboxState], _ body: (HexlistClient, Int64) async throws -> OutboxShape) async throws {
-        let output = common.output
+    /// Changes the named rows one by one and shows what each became, or all rows for a peer and says how many there were.
+    func change(
+        _ verb: String, _ one: (HexlistClient, Int64) async throws -> OutboxShape,
+        _ many: (HexlistClient, OutboxRows) async throws -> OutboxChange
+    ) async throws {
         try await common.withClient { client in
-            var changed: [OutboxShape] = []
-            var first: (any Error)?
-            for id in try await rows(states, client) {
-                do {
-                    changed.append(try await body(client, id))
-                } catch {
-                    if first == nil { first = error }
-                }
+            if let to {
+                try await change(verb, all: to, client, many)
+            } else {
+                try await change(client, one)
             }
-            let names = output.json ? PeerNames([]) : PeerNames(try await client.peers(all: true))
-            try OutboxText.show(changed, names, output, hasHeader: true)
-            try output.flush()
-            for row in changed where row.mayHaveArrived == true {
-                StandardError.note("Row \(row.outboxID) was on its way: it may have arrived.")
-            }
-            if let first { throw first }
         }
     }
 
-    private func rows(_ states: [OutboxState], _ client: HexlistClient) async throws -> [Int64] {
-        guard let to else { return ids.map(\.value) }
-        var rows: [Int64] = []
+    /// A row that cannot be changed does not keep the others from it; the first error is thrown at the end.
+    private func change(_ client: HexlistClient, _ one: (HexlistClient, Int64) async throws -> OutboxShape) async throws {
+        let output = common.output
+        var changed: [OutboxShape] = []
+        var first: (any Error)?
+        for id in ids {
+            do {
+                changed.append(try await one(client, id.value))
+            } catch {
+                if first == nil { first = error }
+            }
+        }
+        let names = output.json ? PeerNames([]) : PeerNames(try await client.peers(all: true))
+        try OutboxText.show(changed, names, output, hasHeader: true)
+        try output.flush()
+        for row in changed where row.mayHaveArrived == true {
+            StandardError.note("Row \(row.outboxID) was on its way: it may have arrived.")
+        }
+        if let first { throw first }
+    }
+
+    private func change(
+        _ verb: String, all peer: String, _ client: HexlistClient, _ many: (HexlistClient, OutboxRows) async throws -> OutboxChange
+    ) async throws {
+        let output = common.output
+        var total = OutboxChange()
         var cursor: String?
         repeat {
-            let page = try await client.outbox(to: to, states: states, limit: LocalAPI.pageLimit, after: cursor)
-            rows += page.items.map(\.outboxID)
-            cursor = page.next
+            let change = try await many(client, .peer(peer, after: cursor))
+            total.changed += change.changed
+            total.mayHaveArrived += change.mayHaveArrived
+            total.passedOver += change.passedOver
+            cursor = change.next
         } while cursor != nil
-        return rows
+        if output.json {
+            try output.object(total)
+        } else {
+            try output.line("\(HumanText.count(total.changed, "row", "rows")) \(verb).")
+        }
+        try output.flush()
+        if total.mayHaveArrived > 0 {
+            StandardError.note(
+                total.mayHaveArrived == 1
+                    ? "One of them was on its way: it may have arrived."
+                    : "\(total.mayHaveArrived) of them were on their way: they may have arrived.")
+        }
     }
 }
 
 struct OutboxRetryCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "retry", abstract: "Try rows again now.")
+    static let configuration = CommandConfiguration(
+        commandName: "retry", abstract: "Try rows again now: what waits, failed, or was refused.")
 
     @OptionGroup var selection: OutboxSelection
 
     func run() async throws {
-        try await selection.change([.queued, .rejected, .expired, .failed]) { try await $0.retry($1) }
+        try await selection.change("will be tried again now", { try await $0.retry($1) }, { try await $0.retry($1) })
     }
 }
 
@@ -129,7 +175,7 @@ struct OutboxCancelCommand: AsyncParsableCommand {
     @OptionGroup var selection: OutboxSelection
 
     func run() async throws {
-        try await selection.change([.queued, .sending]) { try await $0.cancel($1) }
+        try await selection.change("cancelled", { try await $0.cancel($1) }, { try await $0.cancel($1) })
     }
 }
 

@@ -5,12 +5,17 @@ import HexlistModel
 
 struct SendCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "send", abstract: "Send one hex: a bundle of links with a description and a colour.",
+        commandName: "send", abstract: "Send a hex, a bundle of links with a description and a colour, or a stream of them.",
         discussion: """
             hexlist send --to ada --description "to read" "https://example.org a page" https://example.net
 
-            Exit code 0: each peer stored it (or it is durable in the outbox, with --wait queued). 3: not all stored it yet; the daemon
-            goes on trying. 4: a peer refused it.
+            hexlist send --to ada --bulk hexes.ndjson
+
+            --bulk reads one hex a line, as JSON, and sends while it reads; a `key` in a line makes a rerun send nothing twice. A bad
+            line is told and costs no other. After Ctrl-C what was accepted stays in the outbox.
+
+            Exit code 0: each peer stored it (or it is durable in the outbox, with --wait queued). 2: some lines were not valid, the
+            others were sent. 3: not all stored it yet; the daemon goes on trying. 4: a peer refused it.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -33,10 +38,19 @@ struct SendCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Read links from a file (- is standard input), one `URL description` a line.", valueName: "file"))
     var from: String?
 
+    @Option(help: ArgumentHelp("Send each line of a file (- is standard input) as a hex.", valueName: "file"))
+    var bulk: String?
+
+    @Flag(help: "With --bulk: check all lines first, and send nothing if one is bad.")
+    var strict = false
+
+    @Flag(help: "With --bulk: take hexes without links.")
+    var allowEmpty = false
+
     @Option(help: ArgumentHelp("Wait until it is `queued` in the own outbox, or `stored` by each peer that is there.", valueName: "state"))
     var wait = WaitArgument.stored
 
-    @Option(help: ArgumentHelp("How long to wait at most.", valueName: "duration"))
+    @Option(help: ArgumentHelp("How long to wait at most; with --bulk, how long without progress.", valueName: "duration"))
     var timeout = Seconds(10)
 
     @Option(help: ArgumentHelp("The same key sends the same hex once, however often it is run.", valueName: "key"))
@@ -51,6 +65,8 @@ struct SendCommand: AsyncParsableCommand {
     func validate() throws {
         if to.isEmpty && !toAll { throw ValidationError("Say to whom: --to PEER, or --to-all.") }
         if !to.isEmpty && toAll { throw ValidationError("--to and --to-all do not go together.") }
+        if bulk != nil { return try validateBulk() }
+        if strict || allowEmpty { throw ValidationError("\(strict ? "--strict" : "--allow-empty") goes with --bulk.") }
         if hex != nil {
             guard links.isEmpty, from == nil, description.isEmpty, color.isEmpty else {
                 throw ValidationError("--hex forwards a hex as it is: give no links, description or colour with it.")
@@ -60,7 +76,19 @@ struct SendCommand: AsyncParsableCommand {
         }
     }
 
+    private func validateBulk() throws {
+        let others = [
+            (!links.isEmpty, "links"), (from != nil, "--from"), (hex != nil, "--hex"), (!description.isEmpty, "--description"),
+            (!color.isEmpty, "--color"),
+        ]
+        if let other = others.first(where: \.0) {
+            throw ValidationError("--bulk and \(other.1) do not go together: each line has its own links, description and color.")
+        }
+        if key != nil { throw ValidationError("--bulk and --key do not go together: a line has its own `key`.") }
+    }
+
     func run() async throws {
+        if let bulk { return try await run(bulk: bulk) }
         let output = common.output
         let send = HexlistClient.Send(
             content: try content(), peers: to, toAll: toAll, wait: wait.wait, timeout: timeout.value, key: key, force: force)
@@ -76,6 +104,15 @@ struct SendCommand: AsyncParsableCommand {
             let status = ExitStatus.combined(outcomes.map { ExitStatus(outcome: $0.state, wait: wait.wait) })
             if status != .done { throw Ending(status: status) }
         }
+    }
+
+    private func run(bulk path: String) async throws {
+        let send = HexlistClient.BulkSend(
+            peers: to, toAll: toAll, wait: wait.wait, timeout: timeout.value, allowsEmpty: allowEmpty, force: force,
+            reportsProgress: true)
+        let bulk = BulkRun(send: send, path: path, isStrict: strict, json: common.json)
+        let status = try await common.withClient { try await bulk.run($0) }
+        if status != .done { throw Ending(status: status) }
     }
 
     private func content() throws -> HexlistClient.Send.Content {

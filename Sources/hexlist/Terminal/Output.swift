@@ -51,10 +51,12 @@ final class Output {
 
 /// Errors, questions and notes for the person: never mixed into what a script reads.
 enum StandardError {
-    static func note(_ text: String) {
-        var rest = Array((text + "\n").utf8)[...]
+    static func note(_ text: String) { write(text + "\n") }
+
+    static func write(_ text: String) {
+        var rest = Array(text.utf8)[...]
         while !rest.isEmpty {
-            let written = rest.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
+            let written = rest.withUnsafeBytes { Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
             guard written > 0 || errno == EINTR else { return }
             rest = rest.dropFirst(max(0, written))
         }

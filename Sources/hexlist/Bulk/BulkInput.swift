@@ -1,0 +1,234 @@
+import Dispatch
+import Glibc
+import HexlistAPI
+import HexlistModel
+import HexlistWire
+import NIOCore
+import Synchronization
+
+/// The lines of a bulk send from a file, a pipe or a terminal: read when asked for, on a thread of its own, because a read
+/// of a pipe blocks for as long as its other end likes. Ends where a line ends when it is stopped.
+final class BulkInput: AsyncSequence, Sendable {
+    typealias Element = ByteBuffer
+
+    /// Bytes of one read.
+    private static let pieceBytes = 64 << 10
+
+    /// How far it is.
+    struct Position: Sendable {
+        /// Handed out.
+        var lines = 0
+        /// Handed out.
+        var bytes: Int64 = 0
+        /// Of the whole input, where it is a file.
+        var size: Int64?
+        var isAtEnd = false
+    }
+
+    private struct State {
+        var position = Position()
+        var isStopped = false
+        var failure: HexlistError?
+        /// Who waits for the thread.
+        var waiting: CheckedContinuation<Void, Never>?
+    }
+
+    private let name: String
+    private let path: String
+    private let thread = DispatchQueue(label: "input")
+    private let state = Mutex(State())
+    /// Used by the thread only.
+    private let source = Mutex(Source())
+
+    private struct Source {
+        var descriptor: CInt = -1
+        var whole = WholeLines(limit: BulkLineDecoder.lineBytes)
+    }
+
+    /// - Parameter path: a file, or `-` for standard input.
+    init(path: String) {
+        self.path = path
+        name = InputFile.name(path)
+    }
+
+    var position: Position { state.withLock(\.position) }
+
+    /// Why it ended before its end, where it did.
+    var failure: HexlistError? { state.withLock(\.failure) }
+
+    /// Opens it. A named pipe opens only when somebody writes into it.
+    /// - Throws: `HexlistError`
+    func open() async throws {
+        try await onThread { [self] in
+            let descriptor = path == "-" ? STDIN_FILENO : Glibc.open(path, O_RDONLY | O_CLOEXEC)
+            guard descriptor >= 0 else { throw InputFile.unreadable(path) }
+            source.withLock { $0.descriptor = descriptor }
+            var status = stat()
+            guard fstat(descriptor, &status) == 0 else { throw InputFile.unreadable(path) }
+            switch status.st_mode & S_IFMT {
+            case S_IFDIR: throw HexlistError(.badRequest, "\(name) is a folder.", hint: "Name a file with one hex a line, as JSON.")
+            case S_IFREG:
+                // What was read of standard input before is not sent.
+                let left = Int64(status.st_size) - Int64(lseek(descriptor, 0, SEEK_CUR))
+                state.withLock { $0.position.size = Swift.max(0, left) }
+            default: break
+            }
+        }
+    }
+
+    /// No more is handed out from now on; what is being waited for is given up.
+    func stop() {
+        let waiting = state.withLock { state in
+            state.isStopped = true
+            defer { state.waiting = nil }
+            return state.waiting
+        }
+        waiting?.resume()
+    }
+
+    func makeAsyncIterator() -> Iterator { Iterator(input: self) }
+
+    struct Iterator: AsyncIteratorProtocol {
+        let input: BulkInput
+
+        /// `nil` at the end, once it is stopped, and where it cannot be read any more.
+        func next() async -> ByteBuffer? {
+            await withTaskCancellationHandler {
+                await input.next()
+            } onCancel: {
+                input.stop()
+            }
+        }
+    }
+
+    private func next() async -> ByteBuffer? {
+        let isOver = state.withLock { $0.isStopped || $0.position.isAtEnd }
+        guard !isOver else { return nil }
+        do {
+            return try await onThread { [self] in try read() }
+        } catch {
+            state.withLock { $0.failure = error as? HexlistError }
+            return nil
+        }
+    }
+
+    /// Runs `body` on the thread and waits for it, or until it is stopped.
+    /// - Returns: `nil` where it was stopped meanwhile.
+    @discardableResult
+    private func onThread<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result?) async throws -> Result? {
+        let outcome = Outcome<Result>()
+        await withCheckedContinuation { continuation in
+            let waits = state.withLock { state in
+                guard !state.isStopped else { return false }
+                state.waiting = continuation
+                return true
+            }
+            guard waits else { return continuation.resume() }
+            thread.async { [self] in
+                let result = Swift.Result { try body() }
+                let waiting = state.withLock { state in
+                    if !state.isStopped { outcome.result.withLock { $0 = result } }
+                    defer { state.waiting = nil }
+                    return state.waiting
+                }
+                waiting?.resume()
+            }
+        }
+        return try outcome.result.withLock { $0 }?.get()
+    }
+
+    private final class Outcome<Value: Sendable>: Sendable {
+        let result = Mutex<Swift.Result<Value?, any Error>?>(nil)
+    }
+
+    // MARK: On the thread
+
+    /// The next whole lines.
+    private func read() throws -> ByteBuffer? {
+        try source.withLock { source in
+            while true {
+                let piece = try InputFile.piece(source.descriptor, bytes: Self.pieceBytes, path: path)
+                let bytes = piece.isEmpty ? source.whole.finish() : source.whole.feed(piece)
+                let isStopped = state.withLock { state in
+                    state.position.isAtEnd = piece.isEmpty
+                    if !state.isStopped {
+                        state.position.lines = source.whole.lines
+                        state.position.bytes += Int64(bytes.count)
+                    }
+                    return state.isStopped
+                }
+                if isStopped || bytes.isEmpty && piece.isEmpty { return nil }
+                if !bytes.isEmpty { return ByteBuffer(bytes: bytes) }
+            }
+        }
+    }
+}
+
+// MARK: Checked before it is sent
+
+extension BulkInput {
+    /// Reads all of it and goes back to its beginning. What cannot be read twice is kept in a file that has no name.
+    /// - Parameter onRefused: called on another thread with each line the daemon would refuse.
+    /// - Returns: lines, without blank ones.
+    func check(allowsEmpty: Bool, onRefused: @escaping @Sendable (BulkRefusal) -> Void) async throws -> Int {
+        let lines = try await onThread { [self] in
+            try source.withLock { source in
+                let isFile = state.withLock { $0.position.size != nil }
+                let start = isFile ? lseek(source.descriptor, 0, SEEK_CUR) : 0
+                let spool = isFile ? -1 : try Self.spool()
+                var decoder = BulkLineDecoder(allowsEmpty: allowsEmpty)
+                var splitter = LineSplitter(limit: BulkLineDecoder.lineBytes)
+                var lines = 0
+                let take = { (number: Int, line: [UInt8]?) in
+                    switch decoder.decode(line) {
+                    case .blank: return
+                    case .hex: break
+                    case .refused(let code, let message): onRefused(BulkRefusal(line: number, code: code, message: message))
+                    }
+                    lines += 1
+                }
+                var size: Int64 = 0
+                while !state.withLock(\.isStopped) {
+                    let piece = try InputFile.piece(source.descriptor, bytes: Self.pieceBytes, path: path)
+                    guard !piece.isEmpty else { break }
+                    size += Int64(piece.count)
+                    splitter.feed(piece, take)
+                    if spool >= 0 { try Self.write(piece, to: spool) }
+                }
+                splitter.finish(take)
+                if spool >= 0 { source.descriptor = spool }
+                guard lseek(source.descriptor, start, SEEK_SET) >= 0 else { throw InputFile.unreadable(path) }
+                state.withLock { $0.position.size = size }
+                return lines
+            }
+        }
+        return lines ?? 0
+    }
+
+    var isStopped: Bool { state.withLock(\.isStopped) }
+
+    private static func spool() throws -> CInt {
+        let folder = Environment.value("TMPDIR").flatMap { $0.isEmpty ? nil : $0 } ?? "/tmp"
+        var path = Array("\(folder)/hexlist-XXXXXX".utf8CString)
+        let descriptor = mkstemp(&path)  // no program is started that could inherit it
+        guard descriptor >= 0 else { throw unspooled(folder) }
+        unlink(path)
+        return descriptor
+    }
+
+    private static func write(_ piece: [UInt8], to descriptor: CInt) throws {
+        var rest = piece[...]
+        while !rest.isEmpty {
+            let written = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            if written < 0, errno == EINTR { continue }
+            guard written > 0 else { throw unspooled(Environment.value("TMPDIR") ?? "/tmp") }
+            rest = rest.dropFirst(written)
+        }
+    }
+
+    private static func unspooled(_ folder: String) -> HexlistError {
+        HexlistError(
+            .badRequest, "Standard input cannot be kept in \(TerminalText.clean(folder)) (\(String(cString: strerror(errno)))).",
+            hint: "Set TMPDIR to a folder with room for it, or give --strict a file.")
+    }
+}

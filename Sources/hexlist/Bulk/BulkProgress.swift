@@ -1,0 +1,61 @@
+import HexlistAPI
+
+/// The one line that says how far a bulk send is: how many, how fast, and how long it still takes where that can be known.
+struct BulkProgress {
+    /// Progress that tells the rate: about 10 s of it at two a second.
+    private static let samples = 20
+
+    private let wait: SendWait
+    private var recent: [(seconds: Double, done: Int)] = [(0, 0)]
+    private(set) var summary = BulkSummary()
+
+    init(wait: SendWait) { self.wait = wait }
+
+    mutating func update(_ summary: BulkSummary) {
+        self.summary = summary
+        guard summary.seconds > (recent.last?.seconds ?? 0) else { return }
+        recent.append((summary.seconds, done))
+        if recent.count > Self.samples { recent.removeFirst() }
+    }
+
+    /// Rows that are where they are waited for.
+    private var done: Int {
+        switch wait {
+        case .queued: summary.accepted
+        case .stored: summary.accepted - summary.queued
+        }
+    }
+
+    /// Rows a second, of late.
+    var rate: Double {
+        guard let first = recent.first, let last = recent.last, last.seconds > first.seconds else { return 0 }
+        return Double(max(0, last.done - first.done)) / (last.seconds - first.seconds)
+    }
+
+    /// Rows there will be; `nil` where the input's length is not known and it has not ended.
+    func total(_ position: BulkInput.Position) -> Int? {
+        if summary.ended { return summary.accepted }
+        guard let size = position.size ?? (position.isAtEnd ? position.bytes : nil), position.bytes > 0 else { return nil }
+        let valid = summary.lines - summary.invalid
+        guard valid > 0, summary.lines > 0 else { return nil }
+        // Lines of the input, as many as those handed out make likely, of which as many are valid as so far.
+        let lines = Double(position.lines) * Double(max(size, position.bytes)) / Double(position.bytes)
+        let rowsPerLine = max(1, (Double(summary.accepted) / Double(valid)).rounded(.up))
+        return Int(lines * Double(valid) / Double(summary.lines) * rowsPerLine)
+    }
+
+    /// Seconds; `nil` where nobody can know.
+    func timeLeft(_ position: BulkInput.Position) -> Int? {
+        guard let total = total(position), rate > 0 else { return nil }
+        return Int((Double(max(0, total - done)) / rate).rounded(.up))
+    }
+
+    func text(_ position: BulkInput.Position) -> String {
+        var parts = [wait == .queued ? "\(done) queued" : "\(done) delivered"]
+        if wait == .stored, summary.queued > 0 { parts.append("\(summary.queued) waiting") }
+        if summary.invalid > 0 { parts.append(HumanText.count(summary.invalid, "bad line", "bad lines")) }
+        parts.append("\(Int(rate.rounded()))/s")
+        if let left = timeLeft(position) { parts.append("\(HumanText.span(seconds: left)) left") }
+        return parts.joined(separator: ", ")
+    }
+}

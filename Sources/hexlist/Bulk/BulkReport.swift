@@ -1,0 +1,228 @@
+import Glibc
+import HexlistAPI
+import HexlistModel
+import Synchronization
+
+/// What a bulk send tells the person or script that runs it. Used from several tasks.
+final class BulkReport: Sendable {
+    /// Lines and rows that are told one by one to a person; of more only the number is told.
+    private static let toldLimit = 20
+
+    private struct State {
+        let output: Output
+        let terminal = Terminal(descriptor: STDERR_FILENO)
+        var progress: BulkProgress
+        var names: PeerNames
+        var told = 0
+        var untold = 0
+        /// Columns of the progress line that stands on the terminal.
+        var shownColumns = 0
+        var summary: BulkSummary?
+        var error: HexlistError?
+    }
+
+    private let state: Mutex<State>
+    private let wait: SendWait
+    private let to: [String]
+
+    /// - Parameter to: PEERs, for the hint how to follow what waits.
+    init(json: Bool, wait: SendWait, to: [String]) {
+        state = Mutex(State(output: Output(json: json), progress: BulkProgress(wait: wait), names: PeerNames([])))
+        self.wait = wait
+        self.to = to
+    }
+
+    func know(_ names: PeerNames) { state.withLock { $0.names = names } }
+
+    /// Tells a line of the reply.
+    /// - Throws: where standard output is gone.
+    func take(_ line: BulkLine, at position: BulkInput.Position) throws {
+        try state.withLock { state in
+            switch line {
+            case .refused(let refusal): tell(&state) { "line \(refusal.line): \(refusal.code): \(refusal.message)" }
+            case .outcome(let outcome): tell(outcome, &state)
+            case .progress(let summary):
+                state.progress.update(summary)
+                if !state.output.json { show(&state, state.progress.text(position)) }
+            case .error(let error): state.error = error.hexlistError
+            case .summary(let summary): state.summary = summary
+            case .other: break
+            }
+            if state.output.json {
+                try state.output.object(line)
+                try state.output.flush()  // whoever reads it follows
+            }
+        }
+    }
+
+    /// Counts as last heard; all of them where it came to its end.
+    var counts: BulkSummary { state.withLock { $0.summary ?? $0.progress.summary } }
+
+    // MARK: The end
+
+    /// It came to its end.
+    func end() throws -> ExitStatus {
+        try state.withLock { state in
+            clear(&state)
+            let summary = state.summary ?? state.progress.summary
+            tellUntold(&state)
+            if !state.output.json {
+                try state.output.line(BulkText.summary(summary, wait: wait))
+                if let hint = BulkText.hint(summary, wait: wait, to: to) { try state.output.line(hint) }
+            }
+            try state.output.flush()
+            var statuses = [summary.exitStatus(wait: wait)]
+            if let error = state.error {
+                StandardError.complain(error)
+                statuses.append(ExitStatus(error.code))
+            }
+            return .combined(statuses)
+        }
+    }
+
+    /// The person stopped it.
+    /// - Parameter isKnown: the daemon has told what became of all that was sent.
+    func interrupted(isKnown: Bool) throws -> ExitStatus {
+        try state.withLock { state in
+            clear(&state)
+            let summary = state.summary ?? state.progress.summary
+            tellUntold(&state)
+            if state.output.json {
+                if state.summary == nil { try state.output.object(BulkLine.summary(summary)) }
+            } else {
+                let count = HumanText.count(summary.accepted, "hex was accepted", "hexes were accepted")
+                StandardError.note("Stopped. \(isKnown ? "" : "At least ")\(count): \(BulkText.parts(summary, wait: .stored)).")
+                if let hint = BulkText.hint(summary, wait: .stored, to: to) { StandardError.note(hint) }
+            }
+            try state.output.flush()
+            return summary.exitStatus(wait: .stored)
+        }
+    }
+
+    /// The daemon went away in the middle.
+    func broke() {
+        state.withLock { state in
+            clear(&state)
+            tellUntold(&state)
+            let accepted = state.progress.summary.accepted
+            guard accepted > 0 else { return }
+            StandardError.note(
+                "At least \(HumanText.count(accepted, "hex was accepted", "hexes were accepted")) before, and will not be lost.")
+        }
+    }
+
+    /// Lines that `--strict` found; nothing was sent.
+    func refusedAll(lines: Int, invalid: Int) throws {
+        try state.withLock { state in
+            if state.output.json {
+                try state.output.object(BulkLine.summary(BulkSummary(lines: lines, invalid: invalid)))
+                try state.output.flush()
+            }
+            let bad = HumanText.count(invalid, "line is", "lines are")
+            StandardError.complain(
+                HexlistError(.badRequest, "\(bad) not valid, of \(lines): nothing was sent.", hint: "Without --strict the others are sent.")
+            )
+        }
+    }
+
+    /// A line `--strict` found: every one is told.
+    func tellRefused(_ refusal: BulkRefusal) {
+        state.withLock { state in
+            if state.output.json {
+                try? state.output.object(refusal)
+            } else {
+                state.told = 0
+                tell(&state) { "line \(refusal.line): \(refusal.code): \(refusal.message)" }
+            }
+        }
+    }
+
+    // MARK: Standard error
+
+    private func tell(_ outcome: BulkOutcome, _ state: inout State) {
+        let name = state.names[outcome.send.peer]
+        tell(&state) {
+            let place = outcome.line.map { "line \($0)" } ?? "outbox \(outcome.send.outboxID)"
+            let why = [outcome.send.code, outcome.send.message].compactMap { $0 }.filter { !$0.isEmpty }
+            return ([place, "\(outcome.send.state.rawValue) by \(name)"] + why).joined(separator: ": ")
+        }
+    }
+
+    private func tell(_ state: inout State, _ text: () -> String) {
+        guard !state.output.json else { return }
+        guard state.told < Self.toldLimit else {
+            state.untold += 1
+            return
+        }
+        state.told += 1
+        clear(&state)
+        StandardError.note(TerminalText.clean(text(), columns: 200))
+    }
+
+    private func tellUntold(_ state: inout State) {
+        guard state.untold > 0 else { return }
+        StandardError.note("… and \(state.untold) more like these; --json tells each.")
+        state.untold = 0
+    }
+
+    /// One line that is written over and over, where somebody looks.
+    private func show(_ state: inout State, _ text: String) {
+        guard state.terminal.isInteractive else { return }
+        let shown = TextWidth.cut(text, columns: max(20, (state.terminal.width ?? 80) - 1))
+        let columns = TextWidth.of(shown)
+        StandardError.write("\r" + shown + String(repeating: " ", count: max(0, state.shownColumns - columns)))
+        state.shownColumns = columns
+    }
+
+    private func clear(_ state: inout State) {
+        guard state.shownColumns > 0 else { return }
+        StandardError.write("\r" + String(repeating: " ", count: state.shownColumns) + "\r")
+        state.shownColumns = 0
+    }
+}
+
+/// A bulk send in words.
+enum BulkText {
+    static func summary(_ summary: BulkSummary, wait: SendWait) -> String {
+        guard summary.lines > 0 else { return "There was no hex in the input." }
+        var text = "\(HumanText.count(summary.lines, "hex", "hexes")): \(parts(summary, wait: wait))"
+        if summary.seconds > 0 {
+            let rate = Int((Double(summary.accepted) / summary.seconds).rounded())
+            text += "; \((summary.seconds * 10).rounded() / 10) s, \(rate)/s"
+        }
+        return text
+    }
+
+    /// `1997 stored, 3 not valid`
+    static func parts(_ summary: BulkSummary, wait: SendWait) -> String {
+        let counts = [
+            (summary.stored, "stored"), (summary.held, "held until their receiver trusts this machine"), (summary.rejected, "refused"),
+            (summary.failed, "failed"), (summary.queued, wait == .queued ? "queued" : "waiting"), (summary.invalid, "not valid"),
+        ]
+        let parts = counts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
+        return parts.isEmpty ? "nothing yet" : parts.joined(separator: ", ")
+    }
+
+    /// How to follow what waits.
+    static func hint(_ summary: BulkSummary, wait: SendWait, to peers: [String]) -> String? {
+        guard summary.queued > 0, wait == .stored else { return nil }
+        let peer = peers.count == 1 ? " --to \(ShellText.quoted(TerminalText.clean(peers[0], columns: 60)))" : ""
+        return "The rest stays in the outbox and is delivered when it can be: `hexlist outbox list\(peer)` shows it."
+    }
+}
+
+/// Words for a shell.
+enum ShellText {
+    /// As it is where no shell makes anything else of it.
+    static func quoted(_ word: String) -> String {
+        let isPlain =
+            !word.isEmpty
+            && word.utf8.allSatisfy { byte in
+                switch byte {
+                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."), UInt8(ascii: ":"): true
+                default: false
+                }
+            }
+        return isPlain ? word : "'" + word.split(separator: "'", omittingEmptySubsequences: false).joined(separator: #"'\''"#) + "'"
+    }
+}

@@ -1,0 +1,117 @@
+import Glibc
+import HexlistAPI
+import HexlistClient
+import HexlistModel
+import Synchronization
+import UnixSignals
+
+/// `hexlist send --bulk`, from the first line read to the exit status.
+struct BulkRun: Sendable {
+    /// What the daemon has to say of what was sent is waited for so long after Ctrl-C.
+    private static let lastWord = Duration.seconds(2)
+
+    let send: HexlistClient.BulkSend
+    let path: String
+    let isStrict: Bool
+    let json: Bool
+
+    private enum End: Sendable {
+        case summary
+        /// Stopped by the person; what was accepted is known.
+        case stopped
+        case failed(any Error)
+        /// After Ctrl-C nothing came any more.
+        case silence
+        case refused(ExitStatus)
+        /// Not an end.
+        case none
+    }
+
+    func run(_ client: HexlistClient) async throws -> ExitStatus {
+        let input = BulkInput(path: path)
+        let report = BulkReport(json: json, wait: send.wait, to: send.peers)
+        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+        let (stops, stop) = AsyncStream.makeStream(of: Void.self)
+        let end = await withTaskGroup(of: End.self) { group in
+            group.addTask { await transfer(client, input, report) }
+            group.addTask {
+                var count = 0
+                for await signal in signals {
+                    count += 1
+                    if count > 1 { _exit(128 + signal.rawValue) }
+                    input.stop()
+                    stop.yield()
+                }
+                return .none
+            }
+            group.addTask {
+                for await _ in stops {
+                    do {
+                        try await Task.sleep(for: Self.lastWord)
+                        return .silence
+                    } catch {
+                        return .none
+                    }
+                }
+                return .none
+            }
+            defer {
+                group.cancelAll()
+                input.stop()
+            }
+            for await end in group {
+                if case .none = end { continue }
+                return end
+            }
+            return .none
+        }
+        return try finish(end, input, report)
+    }
+
+    private func finish(_ end: End, _ input: BulkInput, _ report: BulkReport) throws -> ExitStatus {
+        switch end {
+        case .refused(let status): return status
+        case .failed(let error):
+            report.broke()
+            throw error
+        case .stopped: return try report.interrupted(isKnown: true)
+        case .silence, .none: return try report.interrupted(isKnown: false)
+        case .summary:
+            let status = try report.end()
+            guard let failure = input.failure else { return status }
+            StandardError.complain(failure)
+            return .combined([status, .failed])
+        }
+    }
+
+    private func transfer(_ client: HexlistClient, _ input: BulkInput, _ report: BulkReport) async -> End {
+        do {
+            try await input.open()
+            if isStrict, let status = try await check(input, report) { return .refused(status) }
+            guard !input.isStopped else { return .stopped }
+            if !json { report.know(PeerNames((try? await client.peers(all: true)) ?? [])) }
+            var isStopped = false
+            try await client.sendBulk(send, input: input) { line in
+                try report.take(line, at: input.position)
+                if case .progress(let progress) = line, progress.ended, input.isStopped { isStopped = true }
+                return !isStopped
+            }
+            return isStopped ? .stopped : .summary
+        } catch {
+            return .failed(error)
+        }
+    }
+
+    /// - Returns: what to end with; `nil` where every line is valid.
+    private func check(_ input: BulkInput, _ report: BulkReport) async throws -> ExitStatus? {
+        let invalid = Mutex(0)
+        let lines = try await input.check(allowsEmpty: send.allowsEmpty) { refusal in
+            invalid.withLock { $0 += 1 }
+            report.tellRefused(refusal)
+        }
+        let count = invalid.withLock { $0 }
+        guard count > 0, !input.isStopped else { return nil }
+        try report.refusedAll(lines: lines, invalid: count)
+        return .usage
+    }
+}

@@ -1,0 +1,91 @@
+import HexlistAPI
+import HexlistModel
+import Testing
+
+/// The lines of a bulk reply, as scripts read them.
+@Suite("Shapes of a bulk send")
+struct BulkShapeTests {
+    private static let uuid = "5E3C1234-0000-8000-8000-00000000000A"
+
+    private func check(_ line: BulkLine, _ json: String) throws {
+        #expect(line.jsonText == json)
+        #expect(line.lineBytes == Array("\(json)\n".utf8))
+        #expect(try BulkLine(jsonBytes: Array(json.utf8)) == line)
+    }
+
+    @Test func lines() throws {
+        try check(
+            .refused(BulkRefusal(line: 17, code: "malformed", message: "no \"}\"")), #"{"line":17,"code":"malformed","message":"no \"}\""}"#
+        )
+        let send = SendShape(outboxID: 4, messageID: Self.uuid, peer: Self.uuid, state: .rejected, code: "tooLarge", message: "m")
+        let members =
+            #""outboxID":4,"messageID":"\#(Self.uuid)","peer":"\#(Self.uuid)","state":"rejected","code":"tooLarge","message":"m"}"#
+        try check(.outcome(BulkOutcome(line: nil, send: send)), "{" + members)
+        try check(.outcome(BulkOutcome(line: 9, send: send)), #"{"line":9,"# + members)
+        let summary = BulkSummary(
+            lines: 9, invalid: 1, accepted: 16, stored: 5, held: 4, rejected: 3, failed: 2, queued: 2, seconds: 1.5)
+        let numbers =
+            #"{"lines":9,"invalid":1,"accepted":16,"stored":5,"held":4,"rejected":3,"failed":2,"queued":2,"seconds":1.5"#
+        try check(.progress(summary), #"{"progress":"# + numbers + "}}")
+        try check(.summary(summary), #"{"summary":"# + numbers + "}}")
+        var ended = summary
+        ended.ended = true
+        try check(.progress(ended), #"{"progress":"# + numbers + #","ended":true}}"#)
+        try check(
+            .error(ErrorShape(code: "outboxFull", message: "m", hint: "h")), #"{"error":{"code":"outboxFull","message":"m","hint":"h"}}"#)
+    }
+
+    @Test("a line of a newer daemon is no error; a known one that misses a member is")
+    func tolerance() throws {
+        #expect(try BulkLine(jsonBytes: Array(#"{"weather":{"rain":1}}"#.utf8)) == .other(JSONValue(parsing: #"{"weather":{"rain":1}}"#)))
+        let more = #"{"line":1,"code":"c","message":"m","more":[]}"#
+        #expect(try BulkLine(jsonBytes: Array(more.utf8)) == .refused(BulkRefusal(line: 1, code: "c", message: "m")))
+        for json in ["[]", "1", #"{"line":1,"code":"c"}"#, #"{"summary":{}}"#, #"{"progress":1}"#, #"{"outboxID":1}"#] {
+            #expect(throws: JSONFault.self) { try BulkLine(jsonBytes: Array(json.utf8)) }
+        }
+    }
+
+    @Test(
+        "of several outcomes the first of 1, 4, 2, 3, 0",
+        arguments: [
+            (BulkSummary(lines: 2, accepted: 2, stored: 2), SendWait.stored, HexlistAPI.ExitStatus.done), (BulkSummary(), .stored, .done),
+            (BulkSummary(stored: 2, queued: 1), .stored, .pending), (BulkSummary(stored: 2, queued: 1), .queued, .done),
+            (BulkSummary(stored: 2, held: 1), .stored, .pending), (BulkSummary(invalid: 1, queued: 1), .stored, .usage),
+            (BulkSummary(invalid: 1, rejected: 1, queued: 1), .stored, .refused),
+            (BulkSummary(invalid: 1, rejected: 1, failed: 1, queued: 1), .stored, .failed), (BulkSummary(invalid: 1), .queued, .usage),
+        ])
+    func exitStatus(summary: BulkSummary, wait: SendWait, status: HexlistAPI.ExitStatus) {
+        #expect(summary.exitStatus(wait: wait) == status)
+    }
+}
+
+@Suite("Lines out of a stream")
+struct LineSplitterTests {
+    private struct Line: Equatable {
+        var number: Int
+        var text: String?
+    }
+
+    private func split(_ pieces: [String], limit: Int) -> [Line] {
+        var splitter = LineSplitter(limit: limit)
+        var lines: [Line] = []
+        for piece in pieces {
+            splitter.feed(Array(piece.utf8)) { lines.append(Line(number: $0, text: $1.map { String(decoding: $0, as: UTF8.self) })) }
+        }
+        splitter.finish { lines.append(Line(number: $0, text: $1.map { String(decoding: $0, as: UTF8.self) })) }
+        #expect(splitter.count == lines.count)
+        return lines
+    }
+
+    @Test(
+        "whatever the pieces, the lines are the same; one that is too long is named and costs no other",
+        arguments: [
+            ("", []), ("\n", [""]), ("a", ["a"]), ("a\n", ["a"]), ("a\nb", ["a", "b"]), ("a\r\n\n b\n", ["a\r", "", " b"]),
+            ("12345\n123456\n1", ["12345", nil, "1"]), ("123456789", [nil]), ("123456789\n\nx\n", [nil, "", "x"]),
+        ] as [(String, [String?])])
+    func lines(text: String, expected: [String?]) {
+        let lines = expected.enumerated().map { Line(number: $0 + 1, text: $1) }
+        #expect(split([text], limit: 5) == lines)
+        #expect(split(text.unicodeScalars.map { String($0) }, limit: 5) == lines)
+    }
+}
