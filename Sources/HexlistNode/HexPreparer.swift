@@ -22,6 +22,10 @@ public struct HexPreparer: Sendable {
     /// How a HexJM begins that names no sender, and one that names this one.
     private let anonymous: [UInt8]
     private let signed: [UInt8]
+    /// The random bits of the message ids: they count up from a random number, as RFC 9562 section 6.2 has it, so that a
+    /// stream of hexes costs the kernel's random numbers once.
+    private let random = UInt64.random(in: .min ... .max)
+    private var counter = UInt64.random(in: .min ... .max)
 
     init(own: PeerID, name: String) {
         self.own = own
@@ -45,12 +49,14 @@ public struct HexPreparer: Sendable {
     ///   - line: where it stood.
     ///   - now: milliseconds since 1970.
     /// - Throws: `HexlistError` `badRequest` for one no peer can take.
-    public func prepare(_ hex: HexContent, key: String?, line: Int = 0, at now: Int64) throws(HexlistError) -> PreparedHex {
+    public mutating func prepare(_ hex: HexContent, key: String?, line: Int = 0, at now: Int64) throws(HexlistError) -> PreparedHex {
         let given = HexEncoder.encode(hex)
-        let digest = Array(SHA256.hash(data: given))
-        let body: [UInt8]
+        let digest = Self.digest(given)
+        var body: [UInt8] = []
         if given.starts(with: anonymous) {
-            body = signed + given[anonymous.count...]
+            body.reserveCapacity(given.count + signed.count - anonymous.count)
+            body += signed
+            body += given[anonymous.count...]
         } else {
             body = HexEncoder.encode(withSender(hex))
         }
@@ -60,16 +66,14 @@ public struct HexPreparer: Sendable {
                 hint: "Send its links in several hexes.")
         }
         return PreparedHex(
-            line: line, messageID: key.map { Self.messageID(forKey: $0, own: own) } ?? Self.newMessageID(at: now), hasKey: key != nil,
-            body: body, digest: digest)
+            line: line, messageID: messageID(key: key, at: now), hasKey: key != nil, body: body, digest: digest)
     }
 
     /// A stored hex on its way on: its claim of a sender and its unknown members go on as they came.
-    func forward(_ hex: HexContent, key: String?, at now: Int64) -> PreparedHex {
+    mutating func forward(_ hex: HexContent, key: String?, at now: Int64) -> PreparedHex {
         let body = HexEncoder.encode(hex)
         return PreparedHex(
-            line: 0, messageID: key.map { Self.messageID(forKey: $0, own: own) } ?? Self.newMessageID(at: now), hasKey: key != nil,
-            body: body, digest: Array(SHA256.hash(data: body)))
+            line: 0, messageID: messageID(key: key, at: now), hasKey: key != nil, body: body, digest: Self.digest(body))
     }
 
     private func withSender(_ hex: HexContent) -> HexContent {
@@ -89,8 +93,13 @@ public struct HexPreparer: Sendable {
         return MessageID(uuid.with(version: 8))
     }
 
-    private static func newMessageID(at milliseconds: Int64) -> MessageID {
-        MessageID(
-            milliseconds: UInt64(clamping: milliseconds), random: UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max))
+    private mutating func messageID(key: String?, at milliseconds: Int64) -> MessageID {
+        if let key { return Self.messageID(forKey: key, own: own) }
+        counter &+= 1
+        return MessageID(milliseconds: UInt64(clamping: milliseconds), random: random, counter)
+    }
+
+    private static func digest(_ bytes: [UInt8]) -> [UInt8] {
+        bytes.withUnsafeBytes { SHA256.hash(data: $0).withUnsafeBytes { Array($0) } }
     }
 }

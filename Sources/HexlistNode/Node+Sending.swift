@@ -84,9 +84,11 @@ extension Node {
             guard let hex = try await store.read({ try $0.hex(hexID) }) else {
                 throw HexlistError(.notFound, "There is no hex \(hexID).", hint: "`hexlist inbox` lists those there are.")
             }
-            return preparer().forward(hex.content, key: request.key, at: now)
+            var preparer = preparer()
+            return preparer.forward(hex.content, key: request.key, at: now)
         case .hex(let hex):
-            return try preparer().prepare(hex, key: request.key, at: now)
+            var preparer = preparer()
+            return try preparer.prepare(hex, key: request.key, at: now)
         }
     }
 

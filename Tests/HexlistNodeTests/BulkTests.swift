@@ -11,7 +11,7 @@ struct BulkTests {
     static func hexes(_ lines: ClosedRange<Int>, from node: TestNode, key: String? = nil, text: String = "hex") async throws
         -> [PreparedHex]
     {
-        let preparer = await node.node.preparer()
+        var preparer = await node.node.preparer()
         return try lines.map { line in
             var hex = HexContent()
             hex.hexDescription = hex.add("\(text) \(line)")
@@ -158,7 +158,7 @@ struct BulkTests {
     @Test("what is signed once and what is encoded anew are the same, and a claim of another sender stays")
     func preparing() async throws {
         let one = try await TestNode("one \"quoted\" ☀", on: nil)
-        let preparer = await one.node.preparer()
+        var preparer = await one.node.preparer()
         var anonymous = HexContent()
         anonymous.hexDescription = anonymous.add("d")
         var signed = anonymous

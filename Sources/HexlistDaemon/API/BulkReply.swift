@@ -107,7 +107,7 @@ struct BulkReply: Sendable {
     private func read(_ body: RequestBody) async {
         defer { queue.end() }
         do {
-            let preparer = await api.node.preparer()
+            var preparer = await api.node.preparer()
             var decoder = BulkLineDecoder(allowsEmpty: wishes.allowsEmpty)
             var splitter = LineSplitter(limit: BulkLineDecoder.lineBytes)
             var prepared: [PreparedHex] = []
