@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import os
+import random
 import socket
 import ssl
 import struct
@@ -16,10 +17,9 @@ import rig
 class Identity:
     """A key and its certificate; the peer UUID is made of the key."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, name="foreign"):
         rig.need("openssl")
-        self.path = os.path.join(folder, "foreign.pem")
-        key, certificate = os.path.join(folder, "foreign.key"), os.path.join(folder, "foreign.crt")
+        self.path, key, certificate = (os.path.join(folder, f"{name}.{kind}") for kind in ("pem", "key", "crt"))
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj",
                         "/CN=foreign", "-days", "1", "-keyout", key, "-out", certificate], check=True, stderr=subprocess.DEVNULL)
         with open(self.path, "w") as file:
@@ -110,8 +110,31 @@ class Session:
         while self.through < self.sequence:
             self.read()
 
+    def deliver(self, hexes):
+        """Sends `(messageID, hex)`s and waits. Returns what each id was answered."""
+        hexes = list(hexes)
+        numbers = self.store(hexes)
+        self.await_receipts()
+        return {name: self.answers[number][0] for (name, _), number in zip(hexes, numbers)}
+
     def close(self):
         self.socket.close()
+
+
+def new_hexes(count, bytes=0):
+    """`(messageID, hex)`s nobody has seen; `bytes` makes each about so long."""
+    names = [str(uuid.UUID(int=random.getrandbits(128), version=4)).upper() for _ in range(count)]
+    return [(name, dict(rig.hex_of(name), senderName="x" * bytes)) for name in names]
+
+
+def check_kept(daemon, identity, names, scratch):
+    """The daemon is stopped: what it acknowledged is in its inbox, and everything there is there once."""
+    snapshot = rig.Snapshot(daemon.store, scratch)
+    snapshot.check(daemon.name)
+    arrived = snapshot.received(identity.uuid)
+    lost = {uuid.UUID(name).bytes for name in names} - set(arrived)
+    if lost or len(arrived) != len(set(arrived)):
+        raise rig.Failure(f"{len(lost)} of {len(names)} acknowledged hexes lost, {len(arrived) - len(set(arrived))} twice")
 
 
 def acquaint(daemon, identity):

@@ -72,7 +72,7 @@ def main(run, description, rounds, hexes, options=()):
     except Unavailable as reason:
         print(f"skipped: {reason}")
         status = SKIPPED
-    except (Failure, subprocess.SubprocessError, OSError, sqlite3.Error, http.client.HTTPException) as fault:
+    except (Failure, Refused, subprocess.SubprocessError, OSError, sqlite3.Error, http.client.HTTPException) as fault:
         print(f"FAILED (seed {options.seed}): {type(fault).__name__}: {fault}")
         keep = options.keep
         Daemon.print_logs()
@@ -298,7 +298,7 @@ class Daemon:
         for daemon in cls.every:
             daemon.log.flush()
             with open(daemon.log.name, errors="replace") as file:
-                lines = file.read().splitlines()[-25:]
+                lines = [line[:240] for line in file.read().splitlines()[-25:]]
             print(f"--- {daemon.name}:", *lines, sep="\n")
 
     def log_text(self):

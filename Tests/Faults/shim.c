@@ -6,7 +6,7 @@
  *     CALL:FILE:FIRST-LAST:ACTION[:WHILE]
  *
  *     CALL    pwrite, pread, fdatasync, fsync, rename, write (write, writev, send, sendto, sendmsg), or any of them
- *     FILE    a part of the file's path as /proc/self/fd has it ("-wal", "socket:"); empty for all
+ *     FILE    a part of the file's path as /proc/self/fd has it ("-wal", "socket"), its end where a '$' follows; empty for all
  *     FIRST   the call, counted from 1 for this rule, that it begins with; LAST the last one, empty for no end
  *     ACTION  kill      SIGKILL before the call
  *             killed    SIGKILL after it
@@ -90,7 +90,9 @@ static int names(int descriptor, const char *path, const char *wanted) {
         target[length] = 0;
         path = target;
     }
-    return strstr(path, wanted) != NULL;
+    size_t length = strlen(wanted), whole = strlen(path);
+    if (wanted[length - 1] != '$') return strstr(path, wanted) != NULL;
+    return whole >= --length && !strncmp(path + whole - length, wanted, length);
 }
 
 static void die(void) {
