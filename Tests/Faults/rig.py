@@ -45,13 +45,19 @@ class Unavailable(Exception):
 # MARK: The program
 
 
-def main(run, description, rounds, hexes, options=()):
-    """Parses the command line, runs `run(options, folder)` in a folder of its own, and turns what comes of it into a status."""
+def main(run, description, rounds=None, hexes=None, needs=(), options=()):
+    """Parses the command line, runs `run(options, folder)` in a folder of its own, and turns what comes of it into a status.
+
+    `needs` are `need_…` functions: what this machine has to have.
+    """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter,
                                      epilog="Status: 0 the oracle holds, 1 it does not, 77 this machine cannot run it.")
     parser.add_argument("--seed", type=int, default=1, help="of everything that is left to chance (1)")
-    parser.add_argument("--rounds", type=int, default=rounds, help=f"how often ({rounds})")
-    parser.add_argument("--hexes", type=int, default=hexes, help=f"hexes in all ({hexes})")
+    if rounds is not None:
+        parser.add_argument("--rounds", type=int, default=rounds, help=f"how often ({rounds})")
+    if hexes is not None:
+        parser.add_argument("--hexes", type=int, default=hexes, help=f"hexes in all ({hexes})")
+    parser.add_argument("--check", action="store_true", help="only say whether this machine can run it")
     parser.add_argument("--keep", action="store_true", help="leave the folder of a run that failed")
     parser.add_argument("--verbose", action="store_true", help="say what happens while it happens")
     for names, keywords in options:
@@ -66,8 +72,11 @@ def main(run, description, rounds, hexes, options=()):
     try:
         if not all(os.access(os.path.join(BIN, name), os.X_OK) for name in ("hexlistd", "hexlist")):
             raise Unavailable(f"{BIN} has no hexlistd and hexlist: build them, or set HEXLIST_BIN")
+        for what in needs:
+            what(folder)
         Say.is_verbose = options.verbose
-        run(options, folder)
+        if not options.check:
+            run(options, folder)
         status = 0
     except Unavailable as reason:
         print(f"skipped: {reason}")
@@ -128,6 +137,30 @@ def need(*programs):
     for program in programs:
         if not shutil.which(program):
             raise Unavailable(f"{program} is not installed")
+
+
+def need_strace(folder):
+    need("strace")
+    if subprocess.run(["strace", "-o", "/dev/null", "true"], stderr=subprocess.DEVNULL).returncode != 0:
+        raise Unavailable("strace may not look at other processes here")
+
+
+def need_compiler(folder):
+    if compiler() is None:
+        raise Unavailable("no C compiler to build the shim with")
+
+
+def need_openssl(folder):
+    need("openssl")
+
+
+def need_loop(folder):
+    """A small one is made and mounted: permissions alone do not tell."""
+    Image(folder, "probe", 4).unmount()
+
+
+def compiler():
+    return next((name for name in ("cc", "clang", "gcc") if shutil.which(name)), None)
 
 
 def run_quietly(*command):
@@ -620,12 +653,10 @@ class Shim:
     """shim.c, built for this run: what switches a defence off, or makes a system call fail. Found beside this file."""
 
     def __init__(self, folder):
-        compiler = next((name for name in ("cc", "clang", "gcc") if shutil.which(name)), None)
-        if compiler is None:
-            raise Unavailable("no C compiler to build the shim with")
+        need_compiler(folder)
         self.path = os.path.join(folder, "shim.so")
         source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "shim.c")
-        subprocess.run([compiler, "-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-o", self.path, source, "-ldl", "-lpthread"], check=True)
+        subprocess.run([compiler(), "-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-o", self.path, source, "-ldl", "-lpthread"], check=True)
 
     def environment(self, rules="", normal=False):
         """For `Daemon.start`. The rules are explained in shim.c."""
