@@ -415,38 +415,53 @@ def line_of(key):
 
 
 class Bulk:
-    """A client that hands hexes to a daemon until all are in its outbox, again from the start after each time it lost it.
+    """A client that hands hexes to a daemon in one bulk send, again from the start, with the same keys, each time it lost it.
 
-    `accepted` is how many keys, counted from the first, the daemon has taken for good.
+    It writes no further than it is released to, so that a transfer lasts as long as it has to.
     """
 
-    def __init__(self, daemon, peer, keys):
+    def __init__(self, daemon, peer, keys, released=None):
         self.daemon, self.peer, self.keys = daemon, peer, keys
+        self.lines = [line_of(key) for key in keys]
+        self.released = len(keys) if released is None else released
+        self.moved = threading.Condition()
         self.runs = 0
         self.ended = threading.Event()
         self.fault = None
+        # Message ids the daemon said it had accepted.
+        self.accepted = set()
         self.wanted = threading.Event()
         self.wanted.set()
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
 
+    def release(self, count):
+        with self.moved:
+            self.released = max(self.released, min(count, len(self.keys)))
+            self.moved.notify_all()
+
     def daemon_is_back(self):
         self.wanted.set()
 
+    def check(self):
+        if self.fault:
+            raise Failure(self.fault)
+
+    def check_promises(self):
+        """The daemon was killed and is back: what it had accepted is in its outbox."""
+        with Reader(self.daemon) as outbox:
+            there = {row[0] for row in outbox.all("SELECT messageID FROM outbox")}
+        missing = len(self.accepted - there)
+        if missing:
+            raise Failure(f"{missing} of {len(self.accepted)} hexes were accepted and are not in the outbox")
+
     def run(self):
-        body = b"".join(line_of(key) for key in self.keys)
         while True:
             self.wanted.wait()
             self.wanted.clear()
             self.runs += 1
             try:
-                try:
-                    summary, other = bulk(self.daemon, self.peer, body)
-                except Refused as fault:
-                    if fault.code != "notSupported":
-                        raise
-                    send_each(self.daemon, self.peer, self.keys)  # TEMPORARY
-                    summary, other = {"accepted": len(self.keys), "invalid": 0}, []
+                summary = self.stream()
             except (OSError, http.client.HTTPException, ValueError) as fault:
                 say(f"bulk run {self.runs}: {type(fault).__name__} {fault}")
                 continue  # until the daemon is back
@@ -456,51 +471,67 @@ class Bulk:
             if summary is None:
                 say(f"bulk run {self.runs} was cut off")
                 continue
-            if other or summary["accepted"] != len(self.keys) or summary["invalid"]:
-                self.fault = f"the bulk send ended with {summary} and said {other[:3]}"
+            if summary["accepted"] != len(self.keys) or summary["invalid"]:
+                self.fault = f"the bulk send ended with {summary}"
             break
         self.ended.set()
 
-    def check(self):
-        if self.fault:
-            raise Failure(self.fault)
+    def stream(self):
+        """One run. Returns the summary, `None` where the stream was cut off."""
+        connection = open_bulk(self.daemon, self.peer, sum(map(len, self.lines)), "results=all")
+        over = threading.Event()
+
+        def write():
+            done = 0
+            with contextlib.suppress(OSError):
+                while done < len(self.lines):
+                    with self.moved:
+                        while done >= self.released:
+                            self.moved.wait(0.2)
+                            if over.is_set():
+                                return
+                        end = self.released
+                    connection.sendall(b"".join(self.lines[done:end]))
+                    done = end
+
+        writer = threading.Thread(target=write, daemon=True)
+        writer.start()
+        summary = None
+        try:
+            for value in bulk_lines(connection):
+                if "summary" in value:
+                    summary = value["summary"]
+                elif value.get("outboxID") and value.get("state") in ("queued", "sending", "stored"):
+                    self.accepted.add(uuid.UUID(value["messageID"]).bytes)
+                else:
+                    self.fault = f"the bulk send said {value}"
+        finally:
+            over.set()
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+            writer.join()
+            connection.close()
+        return summary
 
 
-def bulk(daemon, peer, body, wait="queued", timeout=300):
-    """One bulk send. Returns the summary (`None` where the stream was cut off), and all other lines."""
+def open_bulk(daemon, peer, length, query=""):
+    """A connection with the head of a bulk send written to it."""
     connection = socket.socket(socket.AF_UNIX)
-    connection.settimeout(timeout)
+    connection.settimeout(300)
     connection.connect(daemon.socket)
-    head = (f"POST /v1/sends?to={peer}&wait={wait} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
-            f"Content-Length: {len(body)}\r\n\r\n").encode()
+    connection.sendall((f"POST /v1/sends?to={peer}&wait=queued&{query} HTTP/1.1\r\nHost: localhost\r\n"
+                        f"Content-Type: application/x-ndjson\r\nContent-Length: {length}\r\n\r\n").encode())
+    return connection
 
-    def write():
-        with contextlib.suppress(OSError):
-            connection.sendall(head + body)
 
-    writer = threading.Thread(target=write, daemon=True)
-    writer.start()
-    summary, other = None, []
-    try:
-        response = http.client.HTTPResponse(connection)
-        response.begin()
-        if response.status >= 300:
-            raise Refused(response.status, json.loads(response.read())["error"])
-        while True:
-            line = response.readline()
-            if not line:
-                break
-            value = json.loads(line)
-            if "summary" in value:
-                summary = value["summary"]
-            else:
-                other.append(value)
-    finally:
-        with contextlib.suppress(OSError):
-            connection.shutdown(socket.SHUT_RDWR)
-        writer.join()
-        connection.close()
-    return summary, other
+def bulk_lines(connection):
+    """What the daemon answers, line by line, while the body is still being written."""
+    response = http.client.HTTPResponse(connection)
+    response.begin()
+    if response.status >= 300:
+        raise Refused(response.status, json.loads(response.read())["error"])
+    while line := response.readline():
+        yield json.loads(line)
 
 
 def send_each(daemon, peer, keys, wait="queued"):
@@ -626,6 +657,39 @@ def check_exactly_once(sender, receiver, keys, scratch):
         raise Failure(f"{one.bodies} bodies are left in the sender's outbox")
     if other.events != len(wanted):
         raise Failure(f"{other.events} events hex.received for {len(wanted)} hexes")
+
+
+def check_the_oracle(sender, receiver, keys, scratch):
+    """Shows the oracle stores in which something went wrong. Both daemons are stopped; their stores are spoilt."""
+    middle = f"(SELECT inboxNumber FROM hex WHERE location = 'inbox' ORDER BY inboxNumber LIMIT 1 OFFSET {len(keys) // 2})"
+    wrongs = {
+        "lost": [f"DELETE FROM hex WHERE inboxNumber = {middle}", "UPDATE tally SET inbox = inbox - 1, unread = unread - 1"],
+        "twice": ["INSERT INTO hex SELECT id + 1000000, location, inboxNumber + 1000000, peer, messageID, 0, unread, linkCount, byteCount, "
+                  "receivedAt, inboxAt, heldSince, heldFrom, senderUUID, senderName, description, color, extra FROM hex "
+                  f"WHERE inboxNumber = {middle}", "UPDATE tally SET inbox = inbox + 1, unread = unread + 1"],
+        "out of order": [f"UPDATE hex SET inboxNumber = inboxNumber + 2000000 WHERE inboxNumber = {middle}"],
+        "content": [f"UPDATE hex SET description = 'another' WHERE inboxNumber = {middle}"],
+    }
+    good = receiver.store
+    for wrong, statements in wrongs.items():
+        receiver_copy = os.path.join(scratch, "spoilt.sqlite")
+        shutil.copyfile(good, receiver_copy)
+        with contextlib.closing(sqlite3.connect(receiver_copy)) as database, database:
+            for statement in statements:
+                database.execute(statement)
+        try:
+            check_exactly_once(sender, Spoilt(receiver, receiver_copy), keys, scratch)
+        except Failure as fault:
+            if wrong in str(fault):
+                continue
+        raise Failure(f"the oracle does not see that a hex is wrong: {wrong}")
+
+
+class Spoilt:
+    """A daemon with another store."""
+
+    def __init__(self, daemon, store):
+        self.name, self.uuid, self.store = daemon.name, daemon.uuid, store
 
 
 def await_delivery(sender, receiver, count, progress=None):
