@@ -163,9 +163,9 @@ def compiler():
     return next((name for name in ("cc", "clang", "gcc") if shutil.which(name)), None)
 
 
-def run_quietly(*command):
+def run_quietly(*command, accept=(0,)):
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode != 0:
+    if done.returncode not in accept:
         raise Failure(f"{' '.join(command)}: {done.stdout.strip()}")
 
 
@@ -754,7 +754,7 @@ class Image:
     def mount(self):
         if os.geteuid() != 0:
             raise Unavailable("mounting a loop device needs root")
-        done = subprocess.run(["mount", "-o", "loop,noatime", self.file, self.point], stderr=subprocess.PIPE, text=True)
+        done = subprocess.run(["mount", "-o", "loop,noatime,errors=remount-ro", self.file, self.point], stderr=subprocess.PIPE, text=True)
         if done.returncode != 0:
             raise Unavailable(f"a loop device cannot be mounted here: {done.stderr.strip()}")
         Image.mounted.append(self.point)
@@ -762,6 +762,23 @@ class Image:
     def unmount(self):
         subprocess.run(["umount", self.point], check=True)
         Image.mounted.remove(self.point)
+
+    def fail(self):
+        """Has the kernel believe that the file system is damaged: it turns read-only under who has files open there.
+        Returns whether this kernel can be told to."""
+        with open("/proc/mounts") as mounts:
+            device = next(line.split()[0] for line in mounts if line.split()[1] == self.point)
+        trigger = f"/sys/fs/ext4/{os.path.basename(device)}/trigger_fs_error"
+        if not os.access(trigger, os.W_OK):
+            return False
+        with open(trigger, "w") as file:
+            file.write("1")
+        return True
+
+    def repair(self):
+        self.unmount()
+        run_quietly("e2fsck", "-p", self.file, accept=(0, 1))
+        self.mount()
 
     @classmethod
     def unmount_all(cls):
