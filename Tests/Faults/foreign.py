@@ -1,0 +1,146 @@
+"""A peer that is not hexlistd, for the programs in this folder: it says Hello and stores hexes over TLS (Docs/Protocol.md)."""
+
+import base64
+import hashlib
+import json
+import os
+import random
+import socket
+import ssl
+import struct
+import subprocess
+import uuid
+
+import rig
+
+
+class Identity:
+    """A key and its certificate; the peer UUID is made of the key."""
+
+    def __init__(self, folder, name="foreign"):
+        rig.need("openssl")
+        self.path, key, certificate = (os.path.join(folder, f"{name}.{kind}") for kind in ("pem", "key", "crt"))
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj",
+                        "/CN=foreign", "-days", "1", "-keyout", key, "-out", certificate], check=True, stderr=subprocess.DEVNULL)
+        with open(self.path, "w") as file:
+            for part in (key, certificate):
+                with open(part) as pem:
+                    file.write(pem.read())
+        pem = subprocess.run(["openssl", "x509", "-in", self.path, "-noout", "-pubkey"], check=True, stdout=subprocess.PIPE, text=True)
+        der = base64.b64decode("".join(line for line in pem.stdout.splitlines() if not line.startswith("-----")))
+        name = bytearray(hashlib.sha256(der).digest()[:16])
+        name[6] = name[6] & 0x0F | 0x80
+        name[8] = name[8] & 0x3F | 0x80
+        self.uuid = str(uuid.UUID(bytes=bytes(name))).upper()
+        self.boot = hashlib.sha256(os.urandom(8)).hexdigest()[:16]
+
+
+class Session:
+    """One connection to a hexlistd, with both Hellos said."""
+
+    def __init__(self, identity, port):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        context.set_alpn_protocols(["hexlist/1"])
+        context.load_cert_chain(identity.path)
+        bare = socket.create_connection(("127.0.0.1", port), timeout=60)
+        bare.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket = context.wrap_socket(bare)
+        self.buffer = b""
+        self.sequence = 0
+        self.through = 0
+        # What each number was answered: (status, of) or (code, None).
+        self.answers = {}
+        self.write({"operationType": "Hello", "jmObjectType": "Peer", "jmObject": {
+            "uuid": identity.uuid, "name": "foreign", "boot": identity.boot, "protocols": [1], "features": [], "maxFrameBytes": 1 << 20,
+            "window": 1024}})
+        self.hello = None
+        while self.hello is None:
+            self.read()
+
+    def write(self, *wrappers):
+        data = b""
+        for wrapper in wrappers:
+            body = json.dumps(dict({"versionID": "1"}, **wrapper)).encode()
+            data += struct.pack(">I", len(body)) + body
+        self.socket.sendall(data)
+
+    def store(self, hexes):
+        """Sends `(messageID, hex)`s in one go. Returns their numbers."""
+        wrappers, numbers = [], []
+        for name, content in hexes:
+            self.sequence += 1
+            numbers.append(self.sequence)
+            wrappers.append({"operationType": "Store", "jmObjectType": "Hex", "jmObject": content, "messageID": name,
+                             "sequence": self.sequence})
+        self.write(*wrappers)
+        return numbers
+
+    def read(self):
+        """Reads one frame and does what it asks for. Returns its wrapper."""
+        while len(self.buffer) < 4 or len(self.buffer) < 4 + struct.unpack(">I", self.buffer[:4])[0]:
+            data = self.socket.recv(65536)
+            if not data:
+                raise ConnectionError("hexlistd closed the connection")
+            self.buffer += data
+        size = struct.unpack(">I", self.buffer[:4])[0]
+        wrapper = json.loads(self.buffer[4:4 + size])
+        self.buffer = self.buffer[4 + size:]
+        operation = wrapper["operationType"]
+        if operation == "Hello":
+            self.hello = wrapper["jmObject"]
+        elif operation == "Ping":
+            self.write({"operationType": "Pong", "message": wrapper.get("message", "")})
+        elif operation == "Bye":
+            raise ConnectionError(f"hexlistd said Bye: {wrapper.get('message')}")
+        elif operation == "Ack":
+            self.take(wrapper["jmObject"])
+        return wrapper
+
+    def take(self, receipt):
+        refused = {entry["sequence"]: (entry["code"], None) for entry in receipt.get("rejected", [])}
+        for number in range(self.through + 1, receipt["through"] + 1):
+            self.answers[number] = refused.get(number) or (receipt.get("status"), receipt.get("of"))
+        self.through = receipt["through"]
+
+    def await_receipts(self):
+        """Until every number is answered."""
+        while self.through < self.sequence:
+            self.read()
+
+    def deliver(self, hexes):
+        """Sends `(messageID, hex)`s and waits. Returns what each id was answered."""
+        hexes = list(hexes)
+        numbers = self.store(hexes)
+        self.await_receipts()
+        return {name: self.answers[number][0] for (name, _), number in zip(hexes, numbers)}
+
+    def close(self):
+        self.socket.close()
+
+
+def new_hexes(count, bytes=0):
+    """`(messageID, hex)`s nobody has seen; `bytes` makes each about so long."""
+    names = [str(uuid.UUID(int=random.getrandbits(128), version=4)).upper() for _ in range(count)]
+    return [(name, dict(rig.hex_of(name), senderName="x" * bytes)) for name in names]
+
+
+def check_kept(daemon, identity, names, scratch):
+    """The daemon is stopped: what it acknowledged is in its inbox, and everything there is there once."""
+    snapshot = rig.Snapshot(daemon.store, scratch)
+    snapshot.check(daemon.name)
+    arrived = snapshot.received(identity.uuid)
+    lost = {uuid.UUID(name).bytes for name in names} - set(arrived)
+    if lost or len(arrived) != len(set(arrived)):
+        raise rig.Failure(f"{len(lost)} of {len(names)} acknowledged hexes lost, {len(arrived) - len(set(arrived))} twice")
+
+
+def acquaint(daemon, identity):
+    """Has the daemon see the foreign peer once, and trust it."""
+    session = Session(identity, daemon.port)
+    rig.until(lambda: any(peer.get("uuid") == identity.uuid for peer in daemon.api("GET", "/v1/peers?all=true")["items"]),
+              "hexlistd to know the foreign peer", rig.START_LIMIT)
+    daemon.api("POST", f"/v1/peers/{identity.uuid}/trust", {})
+    session.close()

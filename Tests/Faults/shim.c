@@ -1,0 +1,193 @@
+/* Loaded into hexlistd with LD_PRELOAD by the programs in this folder: makes chosen system calls fail, or the process end
+ * at one of them, and switches a defence of the store off. hexlistd itself knows nothing of it.
+ *
+ * FAULT_RULES holds rules, separated by ';':
+ *
+ *     CALL:FILE:FIRST-LAST:ACTION[:WHILE]
+ *
+ *     CALL    pwrite, pread, fdatasync, fsync, rename, write (write, writev, send, sendto, sendmsg), or any of them
+ *     FILE    a part of the file's path as /proc/self/fd has it ("-wal", "socket"), its end where a '$' follows; empty for all
+ *     FIRST   the call, counted from 1 for this rule, that it begins with; LAST the last one, empty for no end
+ *     ACTION  kill      SIGKILL before the call
+ *             killed    SIGKILL after it
+ *             tear      half of it is written, then SIGKILL
+ *             hold      the call waits as long as WHILE is there; WHILE.held says that one does
+ *             EIO, ENOSPC, EROFS   the call fails so and does nothing
+ *     WHILE   a path: the rule counts and acts only while that file is there
+ *
+ * FAULT_NORMAL=1 turns the store's `PRAGMA synchronous = FULL` into NORMAL, and answers FULL when the store asks. */
+
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum action { NOTHING, KILL, KILLED, TEAR, HOLD, FAIL };
+
+struct rule {
+    char call[16], file[256], guard[512];
+    long first, last;
+    enum action action;
+    int error;
+    atomic_long count;
+};
+
+static struct rule rules[32];
+static int rule_count;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void bad(const char *text) {
+    dprintf(2, "shim: %s\n", text);
+    _exit(99);
+}
+
+/* The next part of a rule, up to ':' or its end. */
+static char *part(char **rest) { return strsep(rest, ":"); }
+
+static void parse(void) {
+    char *text = getenv("FAULT_RULES");
+    if (!text) return;
+    text = strdup(text);
+    for (char *line; (line = strsep(&text, ";"));) {
+        if (!*line) continue;
+        if (rule_count == 32) bad("too many rules");
+        struct rule *rule = &rules[rule_count++];
+        char *call = part(&line), *file = part(&line), *range = part(&line), *action = part(&line), *guard = part(&line);
+        if (!action) bad("a rule has four parts or five");
+        snprintf(rule->call, sizeof rule->call, "%s", call);
+        snprintf(rule->file, sizeof rule->file, "%s", file);
+        snprintf(rule->guard, sizeof rule->guard, "%s", guard ? guard : "");
+        char *dash = strchr(range, '-');
+        rule->first = atol(range);
+        rule->last = !dash ? rule->first : dash[1] ? atol(dash + 1) : __LONG_MAX__;
+        static const struct { const char *name; enum action action; int error; } actions[] = {
+            {"kill", KILL, 0}, {"killed", KILLED, 0}, {"tear", TEAR, 0}, {"hold", HOLD, 0},
+            {"EIO", FAIL, EIO}, {"ENOSPC", FAIL, ENOSPC}, {"EROFS", FAIL, EROFS},
+        };
+        for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
+            if (!strcmp(action, actions[i].name)) rule->action = actions[i].action, rule->error = actions[i].error;
+        if (rule->action == NOTHING) bad("no such action");
+    }
+}
+
+static int names(int descriptor, const char *path, const char *wanted) {
+    if (!*wanted) return 1;
+    char link[64], target[512];
+    if (!path) {
+        snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+        ssize_t length = readlink(link, target, sizeof target - 1);
+        if (length < 0) return 0;
+        target[length] = 0;
+        path = target;
+    }
+    size_t length = strlen(wanted), whole = strlen(path);
+    if (wanted[length - 1] != '$') return strstr(path, wanted) != NULL;
+    return whole >= --length && !strncmp(path + whole - length, wanted, length);
+}
+
+static void die(void) {
+    kill(getpid(), SIGKILL);
+    for (;;) pause();
+}
+
+/* What is to happen to this call. Holds it, or ends the process, itself; FAIL leaves the error in `error`. */
+static enum action ask(const char *call, int descriptor, const char *path, int *error) {
+    pthread_once(&once, parse);
+    int saved = errno;
+    enum action found = NOTHING;
+    for (int i = 0; i < rule_count && found == NOTHING; i++) {
+        struct rule *rule = &rules[i];
+        if (strcmp(rule->call, "any") && strcmp(rule->call, call)) continue;
+        if (!names(descriptor, path, rule->file)) continue;
+        if (*rule->guard && access(rule->guard, F_OK) != 0) continue;
+        long number = atomic_fetch_add(&rule->count, 1) + 1;
+        if (number < rule->first || number > rule->last) continue;
+        if (rule->action == KILL) die();
+        if (rule->action == HOLD) {
+            char held[520];
+            snprintf(held, sizeof held, "%s.held", rule->guard);
+            close(open(held, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+            while (access(rule->guard, F_OK) == 0) usleep(1000);
+            continue;
+        }
+        found = rule->action;
+        *error = rule->error;
+    }
+    errno = saved;
+    return found;
+}
+
+#define REAL(name) ({ static __typeof__(&name) real; if (!real) real = (__typeof__(&name))dlsym(RTLD_NEXT, #name); real; })
+
+/* Wraps one call: `half` is what a torn one does instead. */
+#define WRAP(call, descriptor, path, half, whole)                    \
+    int error = 0;                                                   \
+    enum action action = ask(call, descriptor, path, &error);        \
+    if (action == FAIL) { errno = error; return -1; }                \
+    if (action == TEAR) { half; die(); }                             \
+    __typeof__(whole) result = whole;                                \
+    if (action == KILLED) die();                                     \
+    return result
+
+ssize_t pwrite(int fd, const void *data, size_t size, off_t at) {
+    WRAP("pwrite", fd, NULL, REAL(pwrite)(fd, data, size / 2, at), REAL(pwrite)(fd, data, size, at));
+}
+ssize_t pwrite64(int fd, const void *data, size_t size, off64_t at) {
+    WRAP("pwrite", fd, NULL, REAL(pwrite64)(fd, data, size / 2, at), REAL(pwrite64)(fd, data, size, at));
+}
+ssize_t pread(int fd, void *data, size_t size, off_t at) { WRAP("pread", fd, NULL, (void)0, REAL(pread)(fd, data, size, at)); }
+ssize_t pread64(int fd, void *data, size_t size, off64_t at) { WRAP("pread", fd, NULL, (void)0, REAL(pread64)(fd, data, size, at)); }
+int fdatasync(int fd) { WRAP("fdatasync", fd, NULL, (void)0, REAL(fdatasync)(fd)); }
+int fsync(int fd) { WRAP("fsync", fd, NULL, (void)0, REAL(fsync)(fd)); }
+int rename(const char *from, const char *to) { WRAP("rename", -1, to, (void)0, REAL(rename)(from, to)); }
+ssize_t write(int fd, const void *data, size_t size) {
+    WRAP("write", fd, NULL, REAL(write)(fd, data, size / 2), REAL(write)(fd, data, size));
+}
+ssize_t writev(int fd, const struct iovec *parts, int count) {
+    WRAP("write", fd, NULL, REAL(writev)(fd, parts, (count + 1) / 2), REAL(writev)(fd, parts, count));
+}
+ssize_t send(int fd, const void *data, size_t size, int flags) {
+    WRAP("write", fd, NULL, REAL(send)(fd, data, size / 2, flags), REAL(send)(fd, data, size, flags));
+}
+ssize_t sendto(int fd, const void *data, size_t size, int flags, const struct sockaddr *to, socklen_t length) {
+    WRAP("write", fd, NULL, REAL(sendto)(fd, data, size / 2, flags, to, length), REAL(sendto)(fd, data, size, flags, to, length));
+}
+ssize_t sendmsg(int fd, const struct msghdr *message, int flags) {
+    WRAP("write", fd, NULL, (void)0, REAL(sendmsg)(fd, message, flags));
+}
+
+/* SQLite, as far as `synchronous` goes. */
+
+static const char *without_defence(const char *sql) {
+    static int normal = -1;
+    if (normal < 0) normal = getenv("FAULT_NORMAL") != NULL;
+    if (!normal || !sql) return sql;
+    if (!strcmp(sql, "PRAGMA synchronous = FULL")) return "PRAGMA synchronous = NORMAL";
+    if (!strcmp(sql, "PRAGMA synchronous")) return "SELECT 2";
+    return sql;
+}
+
+typedef int prepare_v3(void *, const char *, int, unsigned, void **, const char **);
+
+int sqlite3_prepare_v3(void *db, const char *sql, int size, unsigned flags, void **statement, const char **tail) {
+    static prepare_v3 *real;
+    if (!real) real = (prepare_v3 *)dlsym(RTLD_NEXT, "sqlite3_prepare_v3");
+    const char *other = without_defence(sql);
+    if (other == sql) return real(db, sql, size, flags, statement, tail);
+    if (tail) *tail = sql + strlen(sql);
+    return real(db, other, -1, flags, statement, NULL);
+}
+
+int sqlite3_prepare_v2(void *db, const char *sql, int size, void **statement, const char **tail) {
+    return sqlite3_prepare_v3(db, sql, size, 0, statement, tail);
+}

@@ -1,0 +1,103 @@
+import Foundation
+import Testing
+
+/// The programs of Tests/Faults: crashes and failing disks, on the real binaries. Each has a control of its own and says
+/// what it found; here they run small, and with HEXLIST_LONG_TESTS=1 with the figures of the reliability programme.
+///
+/// One at a time: they are about instants, and a machine that runs several at once has fewer of them.
+@Suite(
+    "Crashes and failing disks", .serialized, .timeLimit(.minutes(Rig.isLong ? 60 : 5)),
+    .enabled(if: Checkout.hasPrograms, "hexlistd and hexlist are not built"))
+struct CrashTests {
+    @Test("SIGKILL at random instants of a bulk send, either side", .ifRuns("kill"))
+    func kill() async throws {
+        try await Rig.run("kill", long: ["--rounds", "200", "--hexes", "20000"])
+    }
+
+    @Test("SIGKILL at the N-th system call, either side", .ifRuns("kill-at-call"))
+    func killAtCall() async throws {
+        try await Rig.run("kill-at-call", long: ["--rounds", "500"])
+    }
+
+    @Test("power cuts of the receiver", .ifRuns("power-cut"))
+    func powerCut() async throws {
+        try await Rig.run("power-cut", long: ["--rounds", "500", "--controls", "50"])
+    }
+
+    @Test("a receipt follows the sync of what it is for", .ifRuns("ack-after-sync"))
+    func ackAfterSync() async throws {
+        try await Rig.run("ack-after-sync", long: ["--rounds", "500"])
+    }
+
+    @Test("full disks, with space again", .ifRuns("disk-full"))
+    func diskFull() async throws {
+        try await Rig.run("disk-full", long: ["--rounds", "50", "--patient"])
+    }
+
+    @Test("failing, read-only and locked stores", .ifRuns("storage-errors"))
+    func storageErrors() async throws {
+        try await Rig.run("storage-errors", long: ["--rounds", "300", "--locked", "60"])
+    }
+
+    @Test("damaged stores", .ifRuns("bit-flips"))
+    func bitFlips() async throws {
+        try await Rig.run("bit-flips", long: ["--rounds", "1000"])
+    }
+
+    @Test("every hex three times", .ifRuns("repeat"))
+    func repeats() async throws {
+        try await Rig.run("repeat", long: ["--hexes", "10000"])
+    }
+
+    @Test("kills during first starts", .ifRuns("first-start"))
+    func firstStart() async throws {
+        try await Rig.run("first-start", long: ["--rounds", "200"])
+    }
+}
+
+extension Trait where Self == ConditionTrait {
+    /// Where this machine can run that program of Tests/Faults; the reason is in the output otherwise.
+    fileprivate static func ifRuns(_ rig: String) -> Self { .enabled(if: Rig.obstacle(rig) == nil, "\(Rig.obstacle(rig) ?? "")") }
+}
+
+/// One program of Tests/Faults.
+enum Rig {
+    static let isLong = ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1"
+
+    /// Why this machine cannot run it: the program says so itself (status 77), in no time, before it does anything.
+    static func obstacle(_ name: String) -> String? { obstacles[name] ?? nil }
+
+    private static let obstacles: [String: String?] = {
+        let names = [
+            "kill", "kill-at-call", "power-cut", "ack-after-sync", "disk-full", "storage-errors", "bit-flips", "repeat", "first-start",
+        ]
+        return Dictionary(uniqueKeysWithValues: names.map { ($0, ask($0)) })
+    }()
+
+    private static func ask(_ name: String) -> String? {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "\(Checkout.root)/Tests/Faults/\(name)")
+        process.arguments = ["--check"]
+        process.environment = ProcessInfo.processInfo.environment.merging(["HEXLIST_BIN": Checkout.programs]) { $1 }
+        let pipe = Pipe()
+        process.standardOutput = pipe
+        process.standardInput = FileHandle.nullDevice
+        do {
+            try process.run()
+        } catch {
+            return "\(error)"
+        }
+        let said = String(decoding: (try? pipe.fileHandleForReading.readToEnd()) ?? Data(), as: UTF8.self)
+        process.waitUntilExit()
+        return process.terminationStatus == 77 ? said.split(separator: "\n").first.map(String.init) ?? "no reason given" : nil
+    }
+
+    /// Runs it to its end; the small size is the program's own default.
+    static func run(_ name: String, long: [String]) async throws {
+        let output = try await Command.run(
+            ["\(Checkout.root)/Tests/Faults/\(name)"] + (isLong ? long : []), environment: ["HEXLIST_BIN": Checkout.programs],
+            seconds: isLong ? 3_300 : 240)
+        print("\(name): \(output.out)", terminator: "")
+        #expect(output.status == 0, "\(output)")
+    }
+}
