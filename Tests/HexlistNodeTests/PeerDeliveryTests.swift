@@ -1,4 +1,5 @@
 import HexlistModel
+import HexlistStore
 import HexlistWire
 import Testing
 
@@ -175,6 +176,117 @@ struct PeerDeliveryTests {
         let verdicts = delivery.settled(Self.kept([1]), isCurrent: false, now: start)
         #expect(verdicts.count == 1)
         #expect(delivery.inFlight == 2)
+    }
+
+    @Test("only the first refused since something was sent leads; those behind it were refused because it was")
+    func leading() {
+        let rows = (1...3).map { Self.row($0) }
+        var delivery = Self.connected()
+        _ = Self.drain(&delivery, outbox: rows, now: start)
+        func refuse(_ id: Int64) -> [Session.Settled] {
+            [.init(tag: id, result: .refused(.internal, message: "", retryAfter: 5))]
+        }
+        // In one receipt and in one after the other.
+        let first = delivery.settled(refuse(1) + refuse(2), isCurrent: true, now: start)
+        let second = delivery.settled(refuse(3), isCurrent: true, now: start)
+        #expect((first + second).map(\.leads) == [true, false, false])
+        #expect(AttemptNote.refusals(in: first, nextAttemptAt: nil).map(\.failures) == [1, 0])
+        #expect(AttemptNote.refusals(in: second, nextAttemptAt: nil).map(\.failures) == [0])
+        delivery.written()
+        delivery.written()
+        #expect(Self.drain(&delivery, outbox: rows, now: start + .seconds(6)) == rows.map { .send($0) })
+        let again = delivery.settled(refuse(1) + refuse(2), isCurrent: true, now: start + .seconds(6))
+        #expect(again.map(\.leads) == [true, false])
+    }
+
+    @Test("what a session that is not sent on refuses counts against no hex")
+    func olderRefusals() {
+        var delivery = Self.connected()
+        _ = Self.drain(&delivery, outbox: [Self.row(1)], now: start)
+        let verdicts = delivery.settled(
+            [.init(tag: 1, result: .refused(.internal, message: "", retryAfter: 5))], isCurrent: false, now: start)
+        #expect(verdicts.map(\.leads) == [false])
+    }
+
+    @Test("of the temporary refusals only internal counts", arguments: [RefusalCode.internal, .storageFull, .quotaExceeded, .notAccepting])
+    func counting(code: RefusalCode) {
+        let verdict = PeerDelivery.Verdict(id: 1, state: .refusedForNow(code, "m"), leads: true)
+        let notes = AttemptNote.refusals(in: [verdict], nextAttemptAt: 7)
+        #expect(notes.map(\.failures) == [code == .internal ? 1 : 0])
+        #expect(notes.map(\.attempts) == [1])
+        #expect(notes.map(\.nextAttemptAt) == [7])
+        #expect(Settlement(verdict) == nil)
+    }
+
+    @Test("a pause is never shortened by a later one, and a person ends it")
+    func pauses() {
+        var delivery = Self.connected()
+        _ = Self.drain(&delivery, outbox: [Self.row(1)], now: start)
+        _ = delivery.settled([.init(tag: 1, result: .refused(.storageFull, message: "", retryAfter: 60))], isCurrent: true, now: start)
+        delivery.written()
+        delivery.disconnected()
+        delivery.pause(until: start + .seconds(2))
+        #expect(delivery.pausedUntil == start + .seconds(60))
+        delivery.connected(frameLimit: 1 << 20)
+        #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start + .seconds(3)).isEmpty)
+        delivery.retryNow()
+        #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start + .seconds(3)) == [.send(Self.row(1))])
+    }
+
+    @Test("on the older session that is fallen back to, what is in flight is still waited for before anything is sent again")
+    func fallingBack() {
+        let rows = (1...4).map { Self.row($0) }
+        var delivery = Self.connected()
+        _ = Self.drain(&delivery, outbox: rows, now: start, room: 2)
+        // A newer session came and went; the older one still owes two receipts.
+        delivery.connected(frameLimit: 1 << 20)
+        delivery.connected(frameLimit: 1 << 20, inFlight: 2)
+        #expect(Self.drain(&delivery, outbox: rows, now: start).isEmpty)
+        _ = delivery.settled(Self.kept([1]), isCurrent: true, now: start)
+        delivery.written()
+        #expect(Self.drain(&delivery, outbox: rows, now: start).isEmpty)
+        _ = delivery.settled(Self.kept([2]), isCurrent: true, now: start)
+        delivery.written()
+        #expect(Self.drain(&delivery, outbox: Array(rows[2...]), now: start) == rows[2...].map { .send($0) })
+    }
+
+    @Test("it is quiet once nothing is in flight, being written or loaded")
+    func quiet() {
+        var delivery = Self.connected()
+        #expect(delivery.isQuiet)
+        _ = delivery.next(now: start) { _ in true }
+        #expect(!delivery.isQuiet)  // loads
+        delivery.disconnected()
+        delivery.connected(frameLimit: 1 << 20)
+        _ = Self.drain(&delivery, outbox: [Self.row(1)], now: start)
+        #expect(!delivery.isQuiet)  // in flight
+        _ = delivery.settled(Self.kept([1]), isCurrent: true, now: start)
+        #expect(!delivery.isQuiet)  // being written
+        delivery.written()
+        #expect(delivery.isQuiet)
+    }
+
+    @Test("rows that came back stand before those that were loaded")
+    func requeued() {
+        let rows = (1...3).map { Self.row($0) }
+        var delivery = Self.connected()
+        #expect(Self.drain(&delivery, outbox: [rows[1]], now: start) == [.send(rows[1])])
+        delivery.rowsAdded()
+        delivery.rowsChanged()
+        #expect(Self.drain(&delivery, outbox: rows, now: start).isEmpty)  // row 2 is in flight
+        _ = delivery.settled(Self.kept([2]), isCurrent: true, now: start)
+        delivery.written()
+        #expect(Self.drain(&delivery, outbox: [rows[0], rows[2]], now: start) == [.send(rows[0]), .send(rows[2])])
+    }
+
+    @Test("bytes of a turn count from its beginning")
+    func bytesOfATurn() {
+        var delivery = Self.connected()
+        delivery.turnBegan()
+        _ = Self.drain(&delivery, outbox: [Self.row(1, bytes: 1_000), Self.row(2, bytes: 1_000)], now: start)
+        #expect(delivery.bytesThisTurn == 2 * (1_000 + PeerDelivery.frameOverhead))
+        delivery.turnBegan()
+        #expect(delivery.bytesThisTurn == 0)
     }
 }
 

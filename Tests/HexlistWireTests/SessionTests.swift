@@ -351,6 +351,25 @@ struct SessionReceivingTests {
         #expect(fixture.owed().count == 2)
     }
 
+    @Test("hexes read before the end still go to the store, however it ended")
+    func afterTheEnd() {
+        for ends in [
+            { $0.receive(.bye, message: "shutdown") }, { $0.session.connectionClosed() }, { $0.session.end(.idle, &$0.actions) },
+        ] as [(inout SessionFixture) -> Void] {
+            var fixture = SessionFixture.opened()
+            fixture.store(1)
+            _ = fixture.session.takeBatch(limit: 10)
+            fixture.store(2)
+            fixture.store(3)
+            ends(&fixture)
+            #expect(fixture.session.isClosed)
+            fixture.session.batchCompleted([.kept(.stored)])
+            #expect(fixture.session.takeBatch(limit: 10).map(\.sequence) == [2, 3])
+            fixture.session.batchCompleted([.kept(.stored), .kept(.stored)])
+            #expect(fixture.owed().isEmpty)  // nobody is there to be told
+        }
+    }
+
     @Test("a blocked peer is told, and what it sent is refused")
     func blocked() {
         var fixture = SessionFixture.opened()
@@ -449,6 +468,32 @@ struct SessionSendingTests {
         #expect(fixture.tick(after: .seconds(101)).end == nil)
         #expect(fixture.tick(after: .seconds(144)).end == nil)
         #expect(fixture.tick(after: .seconds(145)).end == .own(.silent))
+    }
+
+    @Test("a peer that does not take what it is owed is given up after 45 s, but not while the store has its hexes")
+    func owedAndNotTaken() {
+        var fixture = SessionFixture.opened()
+        for number in 1...1_024 { fixture.store(Int64(number)) }
+        #expect(!fixture.session.mayRead(now: fixture.now))
+        fixture.session.pausedReading(now: fixture.now)
+        #expect(fixture.tick(after: .seconds(60)).end == nil)  // the store is what one waits for
+        while !fixture.session.takeBatch(limit: 1_000).isEmpty {
+            fixture.session.batchCompleted(Array(repeating: .kept(.stored), count: 1_000))
+        }
+        #expect(fixture.session.owesAnything)
+        #expect(fixture.tick(after: .seconds(61)).end == .own(.silent))
+    }
+
+    @Test("time in which one does not read moves the deadline of a stranger's idleness too")
+    func pausedStranger() {
+        var fixture = SessionFixture.opened(trusted: false)
+        fixture.session.pausedReading(now: fixture.now)
+        // Whatever deadline it names while it does not read, it does something then: no timer that fires for ever at once.
+        for _ in 0..<30 {
+            guard let deadline = fixture.session.nextDeadline else { return #expect(Bool(false), "no deadline") }
+            #expect(deadline > fixture.now)
+            _ = fixture.tick(after: deadline - fixture.start)
+        }
     }
 
     @Test("a stranger's session ends after a minute of nothing, a trusted one stays, one with rows to send stays")

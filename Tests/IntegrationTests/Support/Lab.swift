@@ -173,7 +173,7 @@ struct Lab: Sendable {
     func follow(_ host: String, _ arguments: [String]) throws -> RunningCommand { try running(["hexlist", host] + arguments) }
 
     /// A Scripts/lab that goes on printing.
-    func running(_ arguments: [String]) throws -> RunningCommand {
-        try RunningCommand([Self.script] + arguments, environment: environment)
+    func running(_ arguments: [String], seconds: Int = 120) throws -> RunningCommand {
+        try RunningCommand([Self.script] + arguments, environment: environment, seconds: seconds)
     }
 }

@@ -1,0 +1,161 @@
+import HexlistDiscovery
+import HexlistModel
+import HexlistTransport
+import HexlistWire
+import Logging
+import NIOCore
+import Testing
+
+@testable import HexlistNode
+@testable import HexlistStore
+
+extension Node {
+    var linkCount: Int { links.count }
+    var sessionCount: Int { sessions.count }
+}
+
+/// Waits for what nothing tells of. The test's time limit ends it.
+private func until(_ holds: () async throws -> Bool) async throws {
+    while try await !holds() {
+        try Task.checkCancellation()
+        await Task.yield()
+    }
+}
+
+@Suite("Delivery when something goes wrong", .serialized, .timeLimit(.minutes(2)))
+struct DeliveryFaultTests {
+    private static func descriptions(_ node: TestNode) async throws -> [String] {
+        try await node.node.store.read { try $0.hexPage(HexFilter(location: .inbox), limit: 1_000, after: nil) }.items.map(\.description)
+            .reversed()
+    }
+
+    @Test("a key sent again after it was taken back is delivered on a session that is past its row")
+    func requeuedKey() async throws {
+        let link = InMemoryLink()
+        let one = try await TestNode("one", on: link)
+        let two = try await TestNode("two", on: link)
+        try await one.untilListed(two)
+        _ = try await two.node.setTrust(one.id, .trusted)
+        try await two.stop(removing: false)
+        try await one.until { try await $0.peers().allSatisfy { $0.state != .verified } }
+        let first = try await one.send(to: two, description: "taken back", key: "k")
+        _ = try await one.node.cancel([first.outboxID])
+
+        let back = try await TestNode("two", on: link, folder: two.folder)
+        try await one.untilListed(back)
+        #expect(try await one.send(to: back, description: "between").state == .stored)
+        #expect(try await one.send(to: back, description: "taken back", key: "k").state == .stored)
+        #expect(try await Self.descriptions(back) == ["between", "taken back"])
+        try await one.stop()
+        try await back.stop()
+    }
+
+    @Test("a peer that left with nothing to send to it is forgotten; one with rows waiting is not")
+    func linksAreForgotten() async throws {
+        let link = InMemoryLink()
+        let one = try await TestNode("one", on: link)
+        let two = try await TestNode("two", on: link)
+        try await one.untilListed(two)
+        #expect(try await one.send(to: two).state == .held)
+        #expect(await one.node.linkCount == 1)
+        try await two.stop(removing: false)
+        try await until { await one.node.linkCount == 0 }
+
+        let back = try await TestNode("two", on: link, folder: two.folder)
+        try await one.untilListed(back)
+        #expect(try await one.send(to: back, description: "back").state == .held)
+        try await one.stop()
+        try await back.stop()
+    }
+
+    @Test("receipts that cannot be written are asked for again, and the hex is there once")
+    func unwrittenReceipts() async throws {
+        try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
+            _ = try await two.node.setTrust(one.id, .trusted)
+            try await one.node.store.write {
+                _ = try $0.run(
+                    """
+                    CREATE TRIGGER broken BEFORE UPDATE OF state ON outbox WHEN NEW.state = 'stored'
+                    BEGIN SELECT RAISE(ABORT, 'broken'); END
+                    """)
+            }
+            let stuck = try await one.send(to: two, description: "a", wait: .milliseconds(500))
+            #expect(stuck.state == .queued)
+            try await until { try await two.node.store.read { try $0.counts() }.inbox == 1 }
+            let row = try await one.node.outboxRow(stuck.outboxID)
+            #expect(row.state == .queued || row.state == .sending)
+            try await one.node.store.write { _ = try $0.run("DROP TRIGGER broken") }
+            // Nobody helps.
+            let outcomes = try await one.node.outcomes(of: [stuck.outboxID], until: .now + .seconds(60))
+            #expect(outcomes.map(\.state) == [.stored])
+            #expect(try await one.send(to: two, description: "b").state == .stored)
+            #expect(try await Self.descriptions(two) == ["a", "b"])
+        }
+    }
+
+    @Test("with one turn for two peers, both are sent to in shares of 8 MiB, and both get all of it in order")
+    func oneTurnForTwo() async throws {
+        let link = InMemoryLink()
+        let one = try await TestNode("one", on: link) { $0.send.concurrentTransfers = 1 }
+        let two = try await TestNode("two", on: link)
+        let three = try await TestNode("three", on: link)
+        for other in [two, three] {
+            try await one.untilListed(other)
+            _ = try await other.node.setTrust(one.id, .trusted)
+        }
+        var rows: [Int64] = []
+        for number in 1...14 {
+            var hex = HexContent()
+            hex.hexDescription = hex.add("\(number)")
+            for _ in 0..<14 {
+                let url = hex.add("https://example.org/" + String(repeating: "x", count: 60_000))
+                hex.links.append(LinkContent(url: url, linkDescription: .empty, service: hex.add("Unknown")))
+            }
+            rows += try await one.node.send(SendRequest(content: .hex(hex), peers: [two.id, three.id])).map(\.outboxID)
+        }
+        let outcomes = try await one.node.outcomes(of: rows, until: .now + .seconds(60))
+        #expect(outcomes.allSatisfy { $0.state == .stored })
+        for other in [two, three] { #expect(try await Self.descriptions(other) == (1...14).map { "\($0)" }) }
+        for node in [one, two, three] { try await node.stop() }
+    }
+
+    // MARK: A peer made of frames alone
+
+    /// A key and a connection, and no hexlistd behind them.
+    private final class Stranger: PeerConnectionDelegate, @unchecked Sendable {
+        func received(frame: [UInt8], on connection: PeerConnection) {}
+        func readCompleted(on connection: PeerConnection) {}
+        func frameFault(_ length: UInt32, on connection: PeerConnection) {}
+        func writabilityChanged(on connection: PeerConnection) {}
+        func closed(on connection: PeerConnection, error: (any Error)?) {}
+    }
+
+    @Test("a stranger that says more than is read at once and leaves: all it said before counts, and its session ends")
+    func endWhileReadingIsPaused() async throws {
+        let one = try await TestNode("one", on: nil) { $0.limits.heldHexesPerPeer = 1_000 }
+        let identity = try Identity.ephemeral()
+        let transport = try PeerTransport(identity: identity, eventLoop: one.group.next(), logger: Logger(label: "stranger"))
+        let port = UInt16(await one.node.status().port)
+        let report = try await transport.dial([DialTarget(host: "127.0.0.1", port: port)], expecting: one.id).report.get()
+        let connection = try #require(report.connection)
+        let count = 60
+        try await connection.eventLoop.submit {
+            connection.delegate = Stranger()
+            connection.write { WrapperEncoder.hello(Hello(uuid: identity.peerID, name: "s", boot: BootNonce(7)), into: &$0) }
+            for number in 1...count {
+                connection.write {
+                    WrapperEncoder.store(
+                        hexJSON: Array(#"{"hexDescription":"\#(number)"}"#.utf8),
+                        messageID: MessageID(UUIDBytes(high: UInt64(number), low: 9)),
+                        sequence: Int64(number), into: &$0)
+                }
+            }
+            connection.close()
+        }.get()
+        // 20 a second: it is gone long before it is read to the end.
+        try await until { try await one.node.store.read { try $0.counts() }.held == count }
+        try await until { await one.node.sessionCount == 0 }
+        await transport.shutdown()
+        try await one.stop()
+    }
+}

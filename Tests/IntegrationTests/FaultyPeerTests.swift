@@ -1,0 +1,304 @@
+import Foundation
+import Testing
+
+extension TwoMachines {
+    /// A peer that does what it must not (Tests/Faults/faulty-peer), beside hexlistd as it is.
+    @Suite("A faulty peer")
+    struct Faulty {
+        /// h1 knows the faulty peers on h2 by their addresses.
+        private static func configure(_ lab: Lab, ports: [Int] = [25_000]) async throws {
+            let address = try await lab.path("address", on: "h2")
+            let peers = ports.map { "\"\(address):\($0)\"" }.joined(separator: ", ")
+            try await lab.configure("h1", "name: h1\npeers: [\(peers)]\n")
+            try await lab.start("h1")
+            try await lab.awaitPeers("h1", ports.count)
+        }
+
+        private static func send(_ lab: Lab, to peer: FaultyPeer, _ description: String, _ more: String...) async throws -> Command.Output {
+            try await lab.run(
+                ["hexlist", "h1", "send", "--json", "--to", peer.uuid, "--description", description, "https://example.org/\(description)"]
+                    + more, expecting: nil)
+        }
+
+        // MARK: Receipts that cannot be true
+
+        @Test("a false receipt settles nothing: the row waits and says why, and is delivered once the peer is well again")
+        func falseReceipts() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                try await FaultyPeer.with("honest", of: lab) { peer in
+                    try await Self.configure(lab)
+                    var sent: [String] = []
+                    for behaviour in ["future", "outside", "falling"] {
+                        try peer.behave(behaviour)
+                        let hexes = (1...4).map { "\(behaviour)-\($0)" }
+                        sent += hexes
+                        try await lab.bulk("h1", to: peer.uuid, hexes)
+                        #expect(try await peer.next("bye").message?.hasPrefix("receiptFault") == true)
+                        let rows = try await lab.awaitOutbox("h1") { $0.first?.lastError?.contains("receiptFault") == true }
+                        #expect(rows.allSatisfy { $0.state == "queued" || $0.state == "sending" }, "\(rows)")
+                        // Nobody but this machine ended it, so it counts against no hex.
+                        try peer.behave("honest")
+                        for row in rows { try await lab.hexlist("h1", "outbox", "retry", "\(row.outboxID)", expecting: nil) }
+                        try await lab.awaitDelivered("h1")
+                    }
+                    // Acknowledged before it acknowledged falsely: those it said it had, it has.
+                    let stored = try peer.stored()
+                    #expect(stored == sent.filter { stored.contains($0) })
+                    #expect(Set(sent).subtracting(stored).allSatisfy { $0.hasPrefix("falling") })
+
+                    // The second receipt for one number ends the session; what the first one said holds.
+                    try peer.behave("twice")
+                    #expect(try await Self.send(lab, to: peer, "twice").status == 0)
+                    #expect(try await peer.next("bye").message?.hasPrefix("receiptFault") == true)
+                    try peer.behave("honest")
+                    #expect(try await Self.send(lab, to: peer, "after").status == 0)
+                    #expect(try peer.stored().last == "after")
+                }
+            }
+        }
+
+        // MARK: Refusals
+
+        @Test("permanent refusals among hexes that are taken, and duplicates, are recorded for the right rows")
+        func refusalsAndDuplicates() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                try await FaultyPeer.with("picky", of: lab) { peer in
+                    try await Self.configure(lab)
+                    let sent = (1...40).map { $0 % 5 == 0 ? "long \($0)" : "short \($0)" }
+                    let counts = try await lab.bulk("h1", to: peer.uuid, sent, wait: "stored")
+                    #expect((counts.accepted, counts.stored, counts.rejected, counts.queued) == (40, 32, 8, 0))
+                    #expect(try peer.stored() == sent.filter { $0.hasPrefix("short") })
+                    let rejected = try await lab.outbox("h1")
+                    #expect(rejected.map(\.state) == Array(repeating: "rejected", count: 8))
+                    let first = try #require(rejected.first?.outboxID)
+                    #expect(rejected.map { $0.outboxID - first } == (0..<8).map { Int64($0 * 5) })
+
+                    let one = try await Self.send(lab, to: peer, "long one")
+                    #expect(one.status == 4)
+                    #expect(try JSONLines.decode(one.out, as: SendRow.self).map { "\($0.state) \($0.code ?? "")" } == ["rejected tooLarge"])
+
+                    try peer.behave("again-held")
+                    let held = try await Self.send(lab, to: peer, "held before")
+                    #expect(held.status == 3)
+                    #expect(try JSONLines.decode(held.out, as: SendRow.self).map(\.state) == ["held"])
+                    try peer.behave("again-stored")
+                    let stored = try await Self.send(lab, to: peer, "stored before")
+                    #expect(stored.status == 0)
+                    #expect(try JSONLines.decode(stored.out, as: SendRow.self).map(\.state) == ["stored"])
+                }
+            }
+        }
+
+        @Test("a temporary refusal says when it is tried next, never counts, and is over without help")
+        func temporaryRefusal() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                try await FaultyPeer.with("full", of: lab) { peer in
+                    try await Self.configure(lab)
+                    let sent = (1...20).map { "hex \($0)" }
+                    try await lab.bulk("h1", to: peer.uuid, sent)
+                    let rows = try await lab.awaitOutbox("h1") { $0.first?.waitingFor == "retry" && $0.first?.lastError != nil }
+                    #expect(rows.first?.lastError?.contains("storageFull") == true)
+                    #expect(rows.allSatisfy { $0.waitingFor == "retry" && $0.nextAttemptAt != nil }, "\(rows)")
+                    // More often than what counts may fail.
+                    let first = try #require(rows.first?.outboxID)
+                    for attempt in 2...7 {
+                        try await lab.hexlist("h1", "outbox", "retry", "\(first)")
+                        try await lab.awaitOutbox("h1") { ($0.first?.attempts ?? 0) >= attempt }
+                    }
+                    #expect(try await lab.outbox("h1").allSatisfy { $0.state == "queued" })
+                    try peer.behave("honest")
+                    try await lab.awaitDelivered("h1")
+                    #expect(try peer.stored() == sent)
+                }
+            }
+        }
+
+        @Test("a hex the peer fails on is given up after five times; those around it arrive, in order")
+        func poison() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                try await FaultyPeer.with("poison", of: lab) { peer in
+                    try await Self.configure(lab)
+                    let sent = ["one", "two", "poison", "three", "four", "five"]
+                    try await lab.bulk("h1", to: peer.uuid, sent)
+                    // Without the retries it takes four times retryAfter.
+                    for attempt in 1...4 {
+                        let rows = try await lab.awaitOutbox("h1") { ($0.first?.attempts ?? 0) >= attempt }
+                        #expect(rows.first?.lastError?.contains("internal") == true)
+                        #expect(rows.allSatisfy { $0.state == "queued" || $0.state == "sending" })
+                        try await lab.hexlist("h1", "outbox", "retry", "\(try #require(rows.first?.outboxID))")
+                    }
+                    try await lab.awaitEvent("h1", "hex.failed", peer: peer.uuid)
+                    try await lab.awaitDelivered("h1")
+                    let left = try await lab.outbox("h1")
+                    #expect(left.map(\.state) == ["failed"])
+                    #expect(left.first?.lastError?.contains("internal") == true)
+                    #expect(try peer.stored() == sent.filter { $0 != "poison" })
+                }
+            }
+        }
+
+        // MARK: A peer that hangs up
+
+        @Test("a peer that hangs up on a hex five times makes it failed; retry and --force bring it back", arguments: ["fin", "rst"])
+        func hangsUp(how: String) async throws {
+            try await Lab.with("h1", "h2") { lab in
+                try await FaultyPeer.with(how, of: lab) { peer in
+                    try await Self.configure(lab)
+                    #expect(try await Self.send(lab, to: peer, "first", "--wait", "queued").status == 0)
+                    var row = try #require(try await lab.outbox("h1").first)
+                    for attempt in 1...4 {
+                        row = try #require(try await lab.awaitOutbox("h1") { ($0.first?.attempts ?? 0) >= attempt }.first)
+                        #expect(row.state == "queued" && row.lastError != nil, "\(row)")
+                        // Not the backoff, which is random and up to 16 s.
+                        try await lab.hexlist("h1", "outbox", "retry", "\(row.outboxID)")
+                    }
+                    try await lab.awaitEvent("h1", "hex.failed", peer: peer.uuid)
+                    row = try #require(try await lab.outbox("h1").first)
+                    #expect(row.state == "failed" && row.lastError?.isEmpty == false, "\(row)")
+
+                    let again = try await Self.send(lab, to: peer, "first")
+                    #expect(again.status == 1)
+                    #expect(again.err.contains("--force"), "\(again)")
+                    try peer.behave("honest")
+                    // Taken at once; delivered when the pause is over, which the retry ends.
+                    #expect([0, 3].contains(try await Self.send(lab, to: peer, "first", "--force", "--timeout", "1s").status))
+                    try await lab.hexlist("h1", "outbox", "retry", "\(row.outboxID)")
+                    try await lab.awaitDelivered("h1")
+                    // Two hexes now: the one sent by force, and the one tried again by hand.
+                    #expect(try peer.stored() == ["first", "first"])
+                    #expect(try await lab.outbox("h1").isEmpty)
+                }
+            }
+        }
+
+        @Test(
+            "the same without help: the backoff runs, and after five times it is given up",
+            .enabled(if: LongTests.areWanted, LongTests.reason))
+        func hangsUpAlone() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                try await FaultyPeer.with("fin", of: lab) { peer in
+                    try await Self.configure(lab)
+                    let begin = ContinuousClock.now
+                    try await lab.bulk("h1", to: peer.uuid, ["first", "second"])
+                    try await lab.awaitEvent("h1", "hex.failed", peer: peer.uuid)
+                    print("hangsUpAlone: given up after \(begin.duration(to: .now))")
+                    try peer.behave("honest")
+                    try await lab.awaitDelivered("h1")
+                    #expect(try peer.stored() == ["second"])
+                    #expect(try await lab.outbox("h1").map(\.state) == ["failed"])
+                }
+            }
+        }
+
+        // MARK: Peers that do not answer, or hardly read
+
+        @Test(
+            "a peer that never acknowledges: nothing fails, the reason is there, and all arrives once it is well",
+            .enabled(if: LongTests.areWanted, LongTests.reason))
+        func neverAcknowledges() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                try await FaultyPeer.with("mute", of: lab) { peer in
+                    try await Self.configure(lab)
+                    let sent = (1...50).map { "hex \($0)" }
+                    try await lab.bulk("h1", to: peer.uuid, sent)
+                    #expect(try await peer.next("bye").message?.hasPrefix("receiptTimeout") == true)
+                    let rows = try await lab.awaitOutbox("h1") { $0.first?.lastError != nil }
+                    #expect(rows.count == 50)
+                    #expect(rows.allSatisfy { $0.state == "queued" || $0.state == "sending" })
+                    #expect(rows.first?.lastError?.contains("30 s") == true)
+                    let second = try await lab.awaitOutbox("h1") {
+                        $0.allSatisfy { $0.state == "sending" } || $0.first?.nextAttemptAt != nil
+                    }
+                    #expect(second.count == 50)
+                    try peer.behave("honest")
+                    // The session that is open, if one is, has to see that it is not answered first.
+                    try await lab.awaitDelivered("h1")
+                    #expect(try peer.stored() == sent)
+                }
+            }
+        }
+
+        @Test("a peer that reads a byte a second holds up nobody else, and costs no memory")
+        func reader() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                try await FaultyPeer.with("trickle", of: lab) { slow in
+                    try await FaultyPeer.with("honest", port: 25_001, of: lab) { fast in
+                        try await Self.configure(lab, ports: [25_000, 25_001])
+                        // 24 MB: three times what may be under way, and six times what one load brings.
+                        try await lab.bulk("h1", to: slow.uuid, (1...3_000).map { "slow \($0)" }, padding: 8_000)
+                        let before = try await lab.memory("h1")
+                        let sent = (1...20).map { "fast \($0)" }
+                        for description in sent { #expect(try await Self.send(lab, to: fast, description).status == 0) }
+                        #expect(try fast.stored() == sent)
+                        let after = try await lab.memory("h1")
+                        print("reader: memory \(before >> 20) MiB, then \(after >> 20) MiB")
+                        #expect(after - before < 24 << 20)
+                        #expect(try await lab.outbox("h1").allSatisfy { $0.state == "queued" || $0.state == "sending" })
+                    }
+                }
+            }
+        }
+
+        @Test(
+            "four peers that hardly read give their turns back, and the fifth is served",
+            .enabled(if: LongTests.areWanted, LongTests.reason))
+        func turnsComeBack() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                try await Self.withFour(lab, ["trickle", "trickle", "mute", "trickle"], []) { slow in
+                    try await FaultyPeer.with("honest", port: 25_004, of: lab) { fast in
+                        try await Self.configure(lab, ports: Array(25_000...25_004))
+                        for peer in slow { try await lab.bulk("h1", to: peer.uuid, (1...50).map { "slow \($0)" }) }
+                        let begin = ContinuousClock.now
+                        #expect(try await Self.send(lab, to: fast, "fifth", "--wait", "queued").status == 0)
+                        let waiting = try await lab.outbox("h1", to: fast.uuid)
+                        #expect(waiting.map(\.waitingFor) == ["turn"], "\(waiting)")
+                        try await lab.awaitEvent("h1", "hex.delivered", peer: fast.uuid)
+                        print("turnsComeBack: the fifth was served after \(begin.duration(to: .now))")
+                        #expect(try fast.stored() == ["fifth"])
+                        for peer in slow { try peer.behave("honest") }
+                    }
+                }
+            }
+        }
+
+        private static func withFour(
+            _ lab: Lab, _ behaviours: [String], _ peers: [FaultyPeer], test: ([FaultyPeer]) async throws -> Void
+        ) async throws {
+            guard let behaviour = behaviours.first else { return try await test(peers) }
+            try await FaultyPeer.with(behaviour, port: 25_000 + peers.count, of: lab) { peer in
+                try await withFour(lab, Array(behaviours.dropFirst()), peers + [peer], test: test)
+            }
+        }
+
+        // MARK: As a sender
+
+        @Test("a sender that repeats itself, leaves a number out, or ignores the window")
+        func sender() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                try await lab.start("h1")
+                let folder = try TemporaryFolder()
+                defer { folder.remove() }
+                let met = try await FaultyPeer.send("hello", folder: folder, of: lab)
+                let uuid = try #require(met.first?.uuid)
+                try await lab.hexlist("h1", "peer", "trust", uuid)
+
+                let repeated = try await FaultyPeer.send("repeat", folder: folder, of: lab)
+                #expect(repeated.last?.statuses == ["stored": 1, "duplicate": 9])
+                #expect(try await lab.inbox("h1") == ["1"])
+
+                let jumped = try await FaultyPeer.send("jump", folder: folder, of: lab)
+                #expect(jumped.contains { $0.message?.hasPrefix("sequenceFault") == true }, "\(jumped)")
+                // What came before the fault was received, and is kept.
+                #expect(try await lab.inbox("h1") == ["1", "1"])
+
+                let before = try await lab.memory("h1")
+                let flood = try await FaultyPeer.send("flood", folder: folder, "--count", "20000", "--padding", "2000", of: lab)
+                #expect(flood.last?.statuses == ["stored": 20_000], "\(flood)")
+                let after = try await lab.memory("h1")
+                print("sender: memory \(before >> 20) MiB, after 40 MB past the window \(after >> 20) MiB")
+                #expect(after - before < 48 << 20)
+                #expect(try await lab.inbox("h1").dropFirst(2).elementsEqual((1...20_000).lazy.map { "\($0)" }))
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+import Foundation
+import Testing
+
+/// Tests/Faults/faulty-peer on a host of a lab: a peer that behaves as it is told, and can be told otherwise at any time.
+struct FaultyPeer: Sendable {
+    /// A line it prints.
+    struct Line: Decodable, Sendable {
+        var uuid: String?
+        var event: String?
+        var description: String?
+        /// Of a Bye.
+        var message: String?
+        var reason: String?
+        var statuses: [String: Int]?
+    }
+
+    static let program = "\(Checkout.root)/Tests/Faults/faulty-peer"
+
+    let uuid: String
+    private let folder: TemporaryFolder
+    private let running: RunningCommand
+
+    /// Runs it as a server while `test` runs.
+    static func with(
+        _ behaviour: String, on host: String = "h2", port: Int = 25_000, announcing name: String? = nil, of lab: Lab, seconds: Int = 280,
+        test: (FaultyPeer) async throws -> Void
+    ) async throws {
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        try folder.write(behaviour, to: "behaviour")
+        let running = try lab.running(
+            ["exec", host, program, "serve", folder.path, "--port", "\(port)"] + (name.map { ["--announce", $0] } ?? []), seconds: seconds)
+        do {
+            let uuid = try await running.first { try line($0).uuid }
+            try await test(FaultyPeer(uuid: uuid, folder: folder, running: running))
+        } catch {
+            await running.stop()
+            throw error
+        }
+        await running.stop()
+    }
+
+    /// Dials a hexlistd and sends, to the end: the lines it printed.
+    static func send(
+        _ what: String, folder: TemporaryFolder, from host: String = "h2", to target: String = "h1", _ arguments: String..., of lab: Lab
+    ) async throws -> [Line] {
+        let address = try await lab.path("address", on: target)
+        let port = try await lab.status(target).port
+        let output = try await lab.run(["exec", host, program, "send", folder.path, address, "\(port)", what] + arguments)
+        return try JSONLines.decode(output.out)
+    }
+
+    func behave(_ behaviour: String) throws { try folder.write(behaviour, to: "behaviour") }
+
+    /// The next event of a kind; those before it are gone.
+    @discardableResult
+    func next(_ event: String) async throws -> Line {
+        try await running.first { text in
+            let line = try Self.line(text)
+            return line.event == event ? line : nil
+        }
+    }
+
+    /// The descriptions of what it stored, in order, a repeat included.
+    func stored() throws -> [String] {
+        guard let text = try? folder.text("stored") else { return [] }
+        return text.split(separator: "\n").map(String.init)
+    }
+
+    private static func line(_ text: String) throws -> Line {
+        guard let line = try JSONLines.decode(text, as: Line.self).first else { throw Command.Failure("an empty line") }
+        return line
+    }
+}
+
+struct OutboxRowShape: Decodable, Sendable {
+    var outboxID: Int64
+    var peer: String
+    var state: String
+    var attempts: Int
+    var waitingFor: String?
+    var nextAttemptAt: String?
+    var lastError: String?
+}
+
+/// The last line of a bulk send.
+struct BulkSummaryRow: Decodable, Sendable {
+    struct Counts: Decodable, Sendable {
+        var lines: Int
+        var invalid: Int
+        var accepted: Int
+        var stored: Int
+        var rejected: Int
+        var failed: Int
+        var queued: Int
+    }
+
+    var summary: Counts
+}
+
+extension Lab {
+    /// Hexes with these descriptions, in one stream through the local API; returns once each is durable in the outbox, or, with
+    /// `wait` `stored`, final or unable to go on.
+    @discardableResult
+    func bulk(
+        _ host: String, to peer: String, _ descriptions: [String], padding: Int = 0, wait: String = "queued", timeout: Int = 60
+    ) async throws -> BulkSummaryRow.Counts {
+        let pad = String(repeating: "x", count: padding)
+        let body = descriptions.enumerated()
+            .map { #"{"hexDescription":"\#($1)","links":[{"url":"https://example.org/\#($0)/\#(pad)"}]}"# + "\n" }.joined()
+        let socket = try await path("socket", on: host)
+        let output = try await run(
+            [
+                "exec", host, "curl", "--silent", "--show-error", "--fail-with-body", "--unix-socket", socket, "--header",
+                "content-type: application/x-ndjson", "--data-binary", "@-",
+                "http://localhost/v1/sends?to=\(peer)&wait=\(wait)&timeout=\(timeout)",
+            ], input: Array(body.utf8), seconds: 280)
+        guard let last = output.out.split(separator: "\n").last,
+            let summary = try JSONLines.decode(String(last), as: BulkSummaryRow.self).first
+        else { throw Command.Failure("no summary: \(output)") }
+        return summary.summary
+    }
+
+    /// What waits or failed at this host.
+    func outbox(_ host: String, to peer: String? = nil, all: Bool = false) async throws -> [OutboxRowShape] {
+        let arguments = (peer.map { ["--to", $0] } ?? []) + (all ? ["--all"] : [])
+        return try JSONLines.decode(try await run(["hexlist", host, "outbox", "list", "--json"] + arguments).out)
+    }
+
+    /// The outbox as soon as it is as wanted. Nothing tells of a row that begins to wait, so it is looked at again and again.
+    @discardableResult
+    func awaitOutbox(_ host: String, seconds: Int = 60, _ isWanted: ([OutboxRowShape]) -> Bool) async throws -> [OutboxRowShape] {
+        let deadline = ContinuousClock.now + .seconds(seconds)
+        while true {
+            let rows = try await outbox(host)
+            if isWanted(rows) { return rows }
+            guard ContinuousClock.now < deadline else { throw Command.Failure("the outbox of \(host) stayed \(rows.prefix(5))") }
+        }
+    }
+
+    /// Waits until nothing is queued at this host any more.
+    func awaitDelivered(_ host: String, seconds: Int = 120) async throws {
+        let deadline = ContinuousClock.now + .seconds(seconds)
+        while true {
+            let outbox = try await status(host).outbox
+            if outbox["queued", default: 0] == 0 { return }
+            guard ContinuousClock.now < deadline else {
+                throw Command.Failure("still waiting at \(host): \(outbox), \(try await self.outbox(host).prefix(3))")
+            }
+        }
+    }
+
+    /// Descriptions of the whole inbox, oldest first.
+    func inbox(_ host: String) async throws -> [String] {
+        let rows: [HexRow] = try await rows(host, "inbox", "--limit", "0")
+        return rows.reversed().map(\.description)
+    }
+
+    /// Resident memory of a daemon, in bytes.
+    func memory(_ host: String) async throws -> Int {
+        let status = try String(contentsOfFile: "/proc/\(try await path("pid", on: host))/status", encoding: .utf8)
+        let line = status.split(separator: "\n").first { $0.hasPrefix("VmRSS:") }
+        guard let kilobytes = line?.split(whereSeparator: { $0 == " " || $0 == "\t" }).dropFirst().first.flatMap({ Int($0) }) else {
+            throw Command.Failure("no VmRSS of \(host)")
+        }
+        return kilobytes << 10
+    }
+}
+
+/// What takes longer than a test run of every day has.
+enum LongTests {
+    static let areWanted = ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1"
+    static let reason: Comment = "in `make test-long` only: it waits for the protocol's own times"
+}
