@@ -4,6 +4,7 @@ Not run by itself. Everything it makes lies in a folder under Benchmarks/.build,
 when the benchmark ends; what it starts is ended by process id.
 """
 
+import atexit
 import contextlib
 import json
 import os
@@ -94,14 +95,16 @@ def folder():
 WORDS = ("archive basket canopy delta ember field garden harbour island journal kettle lantern meadow notes orchard paper quarry "
          "river summer timber umbrella valley window yellow").split()
 ODD = ["Zoë", "山田 太郎", "naïve café", "עברית", "😀 smile", 'a "quoted" word', "two\nlines", "back\\slash", "Ærø"]
+SENDER, NAME = "7F3B52C1-0A64-8D1E-9B7A-53F0C2D4E6A8", "a machine"
 SERVICES = ["Dropbox", "GoogleDrive", "Box", "Unknown"]
 
 
 def make_records(hexes, frames, count, seed=1):
-    """Writes `count` hexes to two files, a line each: as HexJM, and as the frame (without its length) that carries it.
+    """Writes `count` hexes to two files, a line each: as HexJM without a sender, as one writes them for `send --bulk`, and
+    as the frame (without its length) that carries it, with the sender and the message id hexlistd would give it.
 
-    5 links, in 15 of 100 texts UTF-8 or an escape, the frame 1 008 bytes in the median. The message ids rise, as those
-    do that hexlistd mints. Returns the sums a store of them has to show.
+    5 links, in 15 of 100 texts UTF-8 or an escape, the frame 1 008 bytes in the median. Returns the sums a store of them
+    has to show.
     """
     choose = random.Random(seed)
     pick, below = choose.choice, choose.random
@@ -125,18 +128,19 @@ def make_records(hexes, frames, count, seed=1):
             bits = f"{choose.getrandbits(128):032X}"
             identifier = f"0193{number:08X}7{bits[:3]}8{bits[3:18]}"
             message_id = "-".join((identifier[:8], identifier[8:12], identifier[12:16], identifier[16:20], identifier[20:]))
-            jm = {"senderUUID": f"{bits[:8]}-{bits[8:12]}-8{bits[13:16]}-A{bits[17:20]}-{bits[20:]}", "senderName": text(2),
-                  "hexDescription": text(2), "hexColor": "#3366CC", "links": links}
+            content = {"hexDescription": text(2), "hexColor": "#3366CC", "links": links}
+            jm = {"senderUUID": SENDER, "senderName": NAME, **content}
             wrapper = {"versionID": "1.0.0", "operationType": "Store", "jmObjectType": "Hex", "messageID": message_id,
                        "sequence": number, "jmObject": jm}
             room = min(max(round(choose.gauss(1_008, 8)), 987), 1_038) - len(compact(wrapper).encode())
             while room > 1:
                 word = pick(WORDS)[:room - 1]
-                jm["hexDescription"] += " " + word
+                content["hexDescription"] += " " + word
                 room -= len(word) + 1
-            hex_file.write(compact(jm) + "\n")
+            wrapper["jmObject"]["hexDescription"] = content["hexDescription"]
+            hex_file.write(compact(content) + "\n")
             frame_file.write(compact(wrapper) + "\n")
-            sums["bytes"] += len(jm["hexDescription"].encode()) + sum(
+            sums["bytes"] += len(content["hexDescription"].encode()) + sum(
                 len(link[member].encode()) for link in links for member in ("url", "linkDescription"))
     return sums
 
@@ -176,6 +180,22 @@ def memory_mb(pid):
     with open(f"/proc/{pid}/status", encoding="ascii") as status:
         values = dict(line.split(":", 1) for line in status)
     return tuple(int(values[key].split()[0]) / 1024 for key in ("VmRSS", "VmHWM"))
+
+
+started = []
+
+
+def start(command, **options):
+    """A process that is ended with the benchmark at the latest, however that ends."""
+    started.append(subprocess.Popen(command, **options))
+    return started[-1]
+
+
+@atexit.register
+def end_all():
+    for process in started:
+        if process.poll() is None:
+            process.kill()
 
 
 def finished(process, what, seconds=600):
@@ -239,10 +259,10 @@ class Daemon:
         }
         os.makedirs(self.state, mode=0o700)
         with open(self.environment["HEXLIST_CONFIG"], "w", encoding="ascii") as file:
-            file.write(f"name: {label}\nport: {port}\nlisten: [127.0.0.1]\npeers: [\"127.0.0.1:{peer_port}\"]\nlog:\n  level: warning\n")
+            file.write(f"name: {NAME}\nport: {port}\nlisten: [127.0.0.1]\npeers: [\"127.0.0.1:{peer_port}\"]\nlog:\n  level: warning\n")
         self.log = os.path.join(base, f"{label}.log")
         with open(self.log, "wb") as log:
-            self.process = subprocess.Popen([*(trace or []), os.path.join(BIN, "hexlistd")], env=self.environment, stderr=log)
+            self.process = start([*(trace or []), os.path.join(BIN, "hexlistd")], env=self.environment, stderr=log)
         self.pid = child_of(self.process.pid) if trace else self.process.pid
 
     @property
@@ -327,14 +347,14 @@ def floor_receiver(base, batch, trace=()):
     for end in ("", "-wal", "-shm"):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(database + end)
-    process = subprocess.Popen(
+    process = start(
         [*trace, floor(), "receive", database, f"{base}/receiver.pem", f"{base}/receiver.key", f"{base}/sender.pem", str(batch)],
         stdout=subprocess.PIPE, text=True)
     return process, process.stdout.readline().strip(), database
 
 
 def floor_sender(base, port, frames, how, **options):
-    return subprocess.Popen(
+    return start(
         [floor(), "send", frames, port, f"{base}/sender.pem", f"{base}/sender.key", f"{base}/receiver.pem", how], **options)
 
 

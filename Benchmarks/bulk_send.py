@@ -23,7 +23,7 @@ def run(base, hexes, sums, traced=False):
     with kit.Pair(base, trace=lambda label: kit.counting(paths[label]) if traced else None) as pair:
         before = {daemon.label: kit.cpu_seconds(daemon.pid) for daemon in (pair.a, pair.b)}
         started = time.monotonic()
-        client = subprocess.Popen(
+        client = kit.start(
             [os.path.join(kit.BIN, "hexlist"), "send", "--bulk", hexes, "--to", pair.b.uuid, "--wait", "stored", "--timeout", "60s", "--json"],
             env=pair.a.environment, stdout=subprocess.PIPE, text=True)
         output = client.stdout.read()
