@@ -51,6 +51,8 @@ public struct HexPreparer: Sendable {
         let body: [UInt8]
         if given.starts(with: anonymous) {
             body = signed + given[anonymous.count...]
+        } else if !hex.senderUUID.isEmpty, !hex.senderName.isEmpty {
+            body = given
         } else {
             body = HexEncoder.encode(withSender(hex))
         }
