@@ -57,6 +57,8 @@ public struct HexPreparer: Sendable {
             body.reserveCapacity(given.count + signed.count - anonymous.count)
             body += signed
             body += given[anonymous.count...]
+        } else if !hex.senderUUID.isEmpty, !hex.senderName.isEmpty {
+            body = given
         } else {
             body = HexEncoder.encode(withSender(hex))
         }
