@@ -140,7 +140,8 @@ let package = Package(
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ], swiftSettings: settings),
         .testTarget(
-            name: "HexlistCommandTests", dependencies: ["hexlist", "HexlistAPI", "HexlistModel", .product(name: "NIOCore", package: "swift-nio")],
+            name: "HexlistCommandTests",
+            dependencies: ["hexlist", "HexlistAPI", "HexlistModel", .product(name: "NIOCore", package: "swift-nio")],
             swiftSettings: settings),
         .testTarget(name: "IntegrationTests", dependencies: ["HexlistModel", "HexlistWire"], swiftSettings: settings),
     ]

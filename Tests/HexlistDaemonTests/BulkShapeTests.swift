@@ -89,3 +89,47 @@ struct LineSplitterTests {
         #expect(split(text.unicodeScalars.map { String($0) }, limit: 5) == lines)
     }
 }
+
+@Suite("Pieces that end where lines end")
+struct WholeLinesTests {
+    @Test("a piece ends with a line, the rest waits for its own end, and nothing is lost")
+    func pieces() {
+        var whole = WholeLines(limit: 8)
+        func feed(_ text: String) -> String { String(decoding: whole.feed(Array(text.utf8)), as: UTF8.self) }
+        #expect(feed("ab") == "")
+        #expect(feed("c\nde") == "abc\n")
+        #expect(feed("") == "")
+        #expect(feed("\n") == "de\n")
+        #expect(feed("f\ng\n") == "f\ng\n")
+        #expect(whole.lines == 4)
+        // Longer than any line that is taken: let through in parts, so that no more than the bound is kept.
+        #expect(feed("12345678") == "")
+        #expect(feed("9") == "123456789")
+        #expect(feed("0\nx") == "0\n")
+        #expect(whole.lines == 5)
+        #expect(whole.finish() == Array("x".utf8))
+        #expect(whole.lines == 6)
+        #expect(whole.finish().isEmpty)
+        #expect(whole.lines == 6)
+    }
+}
+
+@Suite("Changes of many outbox rows")
+struct OutboxChangeTests {
+    @Test func shapes() throws {
+        for (rows, json) in [
+            (OutboxRows.ids([1, 2]), #"{"ids":[1,2]}"#), (.peer("ada", after: nil), #"{"peer":"ada"}"#),
+            (.peer("ada", after: "7"), #"{"peer":"ada","after":"7"}"#),
+        ] {
+            #expect(rows.jsonText == json)
+            #expect(try OutboxRows(jsonBytes: Array(json.utf8)) == rows)
+        }
+        for json in ["{}", #"{"ids":[1],"peer":"x"}"#, #"{"peer":"x","all":true}"#] {
+            #expect(throws: JSONFault.self) { try OutboxRows(jsonBytes: Array(json.utf8)) }
+        }
+        let change = OutboxChange(changed: 3, mayHaveArrived: 1, passedOver: 2, next: "9")
+        #expect(change.jsonText == #"{"changed":3,"mayHaveArrived":1,"passedOver":2,"next":"9"}"#)
+        #expect(try OutboxChange(jsonBytes: change.jsonBytes) == change)
+        #expect(try OutboxChange(jsonBytes: Array(#"{"changed":3}"#.utf8)) == OutboxChange(changed: 3))
+    }
+}

@@ -15,6 +15,14 @@ struct SendRoutes: Sendable {
             _ = try APIQuery(request)
             return APIReply.json(OutboxShape(try await api.node.outboxRow(try APIInput.id(context))))
         }
+        router.post("/v1/outbox/retry") { request, _ in
+            _ = try APIQuery(request)
+            return APIReply.json(OutboxChange(try await api.node.retry(try await rows(request))))
+        }
+        router.post("/v1/outbox/cancel") { request, _ in
+            _ = try APIQuery(request)
+            return APIReply.json(OutboxChange(try await api.node.cancel(try await rows(request))))
+        }
         router.post("/v1/outbox/:id/retry") { request, context in
             _ = try APIQuery(request)
             let id = try APIInput.id(context)
@@ -112,6 +120,24 @@ struct SendRoutes: Sendable {
             peer: peer, states: states.isEmpty ? nil : Set(states), after: try query.cursor(), limit: limit + 1)
         let items = rows.prefix(limit).map { OutboxShape($0) }
         return APIReply.json(Page(items: items, next: rows.count > limit ? items.last.map { "\($0.outboxID)" } : nil))
+    }
+
+    /// The rows the body names.
+    private func rows(_ request: Request) async throws -> Node.OutboxSelection {
+        let wanted: OutboxRows = try await APIInput.requiredShape(request)
+        switch wanted {
+        case .ids(let ids):
+            guard (1...LocalAPI.pageLimit).contains(ids.count) else {
+                throw HexlistError(.badRequest, "One request takes 1 to \(LocalAPI.pageLimit) rows; \(ids.count) were named.")
+            }
+            return .ids(ids)
+        case .peer(let text, let after):
+            guard let cursor = Int64(after ?? "0"), cursor >= 0 else {
+                throw HexlistError(.badRequest, "`after` takes what the reply before gave as `next`.")
+            }
+            guard let peer = try await api.node.resolve(text).uuid else { throw HexlistError(.notFound, "That is no peer with a key.") }
+            return .peer(peer, after: cursor)
+        }
     }
 
     private static func noRow(_ id: Int64) -> HexlistError { HexlistError(.notFound, "There is no outbox row \(id).") }

@@ -113,6 +113,13 @@ extension OutboxShape {
     }
 }
 
+extension OutboxChange {
+    init(_ change: Node.OutboxChange) {
+        self.init(
+            changed: change.changed, mayHaveArrived: change.mayHaveArrived, passedOver: change.passedOver, next: change.next.map { "\($0)" })
+    }
+}
+
 extension EventShape {
     init(_ row: EventRow) {
         self.init(

@@ -90,8 +90,8 @@ final class BulkReport: Sendable {
             if state.output.json {
                 if state.summary == nil { try state.output.object(BulkLine.summary(summary)) }
             } else {
-                let count = HumanText.count(summary.accepted, "hex was accepted", "hexes were accepted")
-                StandardError.note("Stopped. \(isKnown ? "" : "At least ")\(count): \(BulkText.parts(summary, wait: .stored)).")
+                let atLeast = isKnown ? "" : "at least "
+                StandardError.note("Stopped: \(atLeast)\(summary.accepted) accepted. \(BulkText.parts(summary, wait: .stored)).")
                 if let hint = BulkText.hint(summary, wait: .stored, to: to) { StandardError.note(hint) }
             }
             try state.output.flush()
@@ -106,8 +106,7 @@ final class BulkReport: Sendable {
             tellUntold(&state)
             let accepted = state.progress.summary.accepted
             guard accepted > 0 else { return }
-            StandardError.note(
-                "At least \(HumanText.count(accepted, "hex was accepted", "hexes were accepted")) before, and will not be lost.")
+            StandardError.note("At least \(accepted) accepted before that; they are in the outbox.")
         }
     }
 
