@@ -1,18 +1,19 @@
 // One publisher and one consumer for each broker; the consumer stores into SQLite, a durable commit each BATCH, and
 // acknowledges after it.
 //
-//     broker publish nats|redis|mqtt FRAMES PORT COUNT              ends once the broker has acknowledged all
-//     broker consume nats|redis|mqtt DATABASE PORT COUNT BATCH      prints `ready`, ends once all is stored and acknowledged
+//     broker publish nats|redis|mqtt|mqtts FRAMES PORT COUNT          ends once the broker has acknowledged all
+//     broker consume nats|redis|mqtt|mqtts DATABASE PORT COUNT BATCH  prints `ready`, ends once all is stored and acknowledged
 //
 // FRAMES: a JSON frame a line. NATS: JetStream over mutual TLS, certificates from the folder BROKER_CERTIFICATES.
-// Redis: streams and a consumer group. MQTT 3.1.1, QoS 1, spoken here over a bare socket, because libmosquitto
-// acknowledges before it calls back, and slower. Settings are those each is fastest with; Benchmarks/brokers has the
-// brokers' own.
+// Redis: streams and a consumer group. MQTT 3.1.1, QoS 1 (`mqtts`: over mutual TLS), spoken here over the socket, because
+// libmosquitto is slower and acknowledges before it calls back. Settings are those each is fastest with; Benchmarks/brokers
+// has the brokers' own.
 
 #include <arpa/inet.h>
 #include <hiredis/hiredis.h>
 #include <nats/nats.h>
 #include <netinet/tcp.h>
+#include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -24,6 +25,12 @@
 static const int inFlight = 4000;  // published and not yet acknowledged by the broker
 
 static int port, total, batch;
+
+/// Where the certificates of Benchmarks/brokers are.
+static std::string certificate(const char *file) {
+    const char *folder = std::getenv("BROKER_CERTIFICATES");
+    return std::string(folder ? folder : ".") + "/" + file;
+}
 
 static void require(bool done, const std::string &what) {
     if (!done) fail("broker: " + what + " failed");
@@ -71,12 +78,11 @@ static void nats(natsStatus status, const char *what) {
 static jsCtx *jetStream(natsConnection **connection) {
     natsOptions *options = nullptr;
     nats(natsOptions_Create(&options), "options");
-    std::string folder = std::getenv("BROKER_CERTIFICATES") ? std::getenv("BROKER_CERTIFICATES") : ".";
     std::string url = "tls://127.0.0.1:" + std::to_string(port);
     nats(natsOptions_SetURL(options, url.c_str()), "address");
     nats(natsOptions_SetSecure(options, true), "TLS");
-    nats(natsOptions_LoadCATrustedCertificates(options, (folder + "/receiver.pem").c_str()), "the broker's certificate");
-    nats(natsOptions_LoadCertificatesChain(options, (folder + "/sender.pem").c_str(), (folder + "/sender.key").c_str()), "certificate");
+    nats(natsOptions_LoadCATrustedCertificates(options, certificate("receiver.pem").c_str()), "the broker's certificate");
+    nats(natsOptions_LoadCertificatesChain(options, certificate("sender.pem").c_str(), certificate("sender.key").c_str()), "certificate");
     nats(natsOptions_SetMaxPendingMsgs(options, 1 << 20), "limit");
     nats(natsConnection_Connect(connection, options), "connecting");
     jsCtx *stream = nullptr;
@@ -221,7 +227,7 @@ static void consumeRedis(Rows &rows) {
 /// A connection to an MQTT broker, with reads and writes of many packets at once.
 class MQTT {
   public:
-    explicit MQTT(const std::string &name) {
+    MQTT(const std::string &name, bool secure) {
         descriptor = socket(AF_INET, SOCK_STREAM, 0);
         sockaddr_in address = {};
         address.sin_family = AF_INET;
@@ -230,6 +236,7 @@ class MQTT {
         require(connect(descriptor, reinterpret_cast<sockaddr *>(&address), sizeof address) == 0, "mqtt: connecting");
         int yes = 1;
         setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+        if (secure) handshake();
         std::string body;
         text(body, "MQTT");
         body += std::string("\x04\x00\x00\x00", 4);  // version, a session that is kept, no keep-alive
@@ -263,7 +270,8 @@ class MQTT {
 
     void flush() {
         for (size_t written = 0; written < output.size();) {
-            ssize_t count = write(descriptor, output.data() + written, output.size() - written);
+            ssize_t count = tls ? SSL_write(tls, output.data() + written, static_cast<int>(output.size() - written))
+                                : write(descriptor, output.data() + written, output.size() - written);
             require(count > 0, "mqtt: writing");
             written += static_cast<size_t>(count);
         }
@@ -274,7 +282,7 @@ class MQTT {
 
     bool isReadable() {
         pollfd asked = {descriptor, POLLIN, 0};
-        return used - position > 1 || poll(&asked, 1, 0) > 0;
+        return used - position > 1 || (tls && SSL_pending(tls) > 0) || poll(&asked, 1, 0) > 0;
     }
 
     /// Reads one packet into `kind`, `payload` and `length`; they hold until the next call.
@@ -283,7 +291,8 @@ class MQTT {
             std::memmove(input.data(), input.data() + position, used - position);
             used -= position;
             position = 0;
-            ssize_t count = read(descriptor, input.data() + used, input.size() - simdjson::SIMDJSON_PADDING - used);
+            size_t free = input.size() - simdjson::SIMDJSON_PADDING - used;
+            ssize_t count = tls ? SSL_read(tls, input.data() + used, static_cast<int>(free)) : read(descriptor, input.data() + used, free);
             require(count > 0, "mqtt: reading");
             used += static_cast<size_t>(count);
         }
@@ -298,9 +307,23 @@ class MQTT {
 
   private:
     int descriptor;
+    SSL *tls = nullptr;
     std::string output;
     std::vector<char> input = std::vector<char>(1 << 20);
     size_t used = 0, position = 0;
+
+    void handshake() {
+        SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+        SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
+        SSL_CTX_set_mode(context, SSL_MODE_AUTO_RETRY);
+        SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
+        require(SSL_CTX_use_certificate_file(context, certificate("sender.pem").c_str(), SSL_FILETYPE_PEM) == 1
+                && SSL_CTX_use_PrivateKey_file(context, certificate("sender.key").c_str(), SSL_FILETYPE_PEM) == 1
+                && SSL_CTX_load_verify_file(context, certificate("receiver.pem").c_str()) == 1, "mqtt: certificates");
+        tls = SSL_new(context);
+        SSL_set_fd(tls, descriptor);
+        require(SSL_connect(tls) == 1, "mqtt: the handshake");
+    }
 
     bool parsed() {
         size_t at = position + 1, rest = 0;
@@ -319,8 +342,8 @@ class MQTT {
     }
 };
 
-static void publishMQTT(Lines &lines) {
-    MQTT broker("publisher");
+static void publishMQTT(Lines &lines, bool secure) {
+    MQTT broker("publisher", secure);
     int sent = 0, acknowledged = 0;
     auto acknowledgement = [&] {
         broker.next();
@@ -341,8 +364,8 @@ static void publishMQTT(Lines &lines) {
     while (acknowledged < sent) acknowledgement();
 }
 
-static void consumeMQTT(Rows &rows) {
-    MQTT broker("consumer");
+static void consumeMQTT(Rows &rows, bool secure) {
+    MQTT broker("consumer", secure);
     std::string subscription("\x00\x01", 2);
     MQTT::text(subscription, "hex");
     subscription += '\x01';
@@ -374,7 +397,7 @@ int main(int count, char **arguments) {
         Lines lines(arguments[3]);
         if (which == "nats") return publishNATS(lines), 0;
         if (which == "redis") return publishRedis(lines), 0;
-        if (which == "mqtt") return publishMQTT(lines), 0;
+        if (which == "mqtt" || which == "mqtts") return publishMQTT(lines, which == "mqtts"), 0;
     }
     if (what == "consume" && count == 7) {
         port = std::atoi(arguments[4]);
@@ -383,8 +406,8 @@ int main(int count, char **arguments) {
         Rows rows(arguments[3]);
         if (which == "nats") return consumeNATS(rows), 0;
         if (which == "redis") return consumeRedis(rows), 0;
-        if (which == "mqtt") return consumeMQTT(rows), 0;
+        if (which == "mqtt" || which == "mqtts") return consumeMQTT(rows, which == "mqtts"), 0;
     }
-    std::fprintf(stderr, "usage: broker publish|consume nats|redis|mqtt …\n");
+    std::fprintf(stderr, "usage: broker publish|consume nats|redis|mqtt|mqtts …\n");
     return 2;
 }
