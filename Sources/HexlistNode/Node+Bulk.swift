@@ -58,23 +58,18 @@ extension Node {
         let bounds = OutboxBounds(rows: configuration.outbox.rows, bytes: configuration.outbox.bytes)
         let peers = bulk.recipients.map(\.peer)
         let warns = bulk.warns
-        return try await withCheckedThrowingContinuation { continuation in
-            store.submit({ writer in
-                let failedLately = warns ? try Node.failedLately(hexes, peers, writer, since: now - 180_000) : [:]
-                let inserts = hexes.lazy.filter { failedLately[$0.line] == nil }.flatMap { hex in
-                    peers.map { peer in
-                        OutboxInsert(
-                            peer: peer, messageID: hex.messageID, body: hex.body, digest: hex.digest, isFresh: !hex.hasKey && !mayExist,
-                            createdAt: now, expiresAt: expiresAt)
-                    }
-                }
-                return try Node.enqueue(hexes, Array(inserts), peers, failedLately, bounds, writer, at: now)
-            }) { [self] result in
-                onLoop { node in
-                    if case .success(let taken) = result { node.enqueued(hexes, taken, for: bulk) }
-                    continuation.resume(with: result)
+        return try await inOrder({ writer in
+            let failedLately = warns ? try Node.failedLately(hexes, peers, writer, since: now - 180_000) : [:]
+            let inserts = hexes.lazy.filter { failedLately[$0.line] == nil }.flatMap { hex in
+                peers.map { peer in
+                    OutboxInsert(
+                        peer: peer, messageID: hex.messageID, body: hex.body, digest: hex.digest, isFresh: !hex.hasKey && !mayExist,
+                        createdAt: now, expiresAt: expiresAt)
                 }
             }
+            return try Node.enqueue(hexes, Array(inserts), peers, failedLately, bounds, writer, at: now)
+        }) { node, taken in
+            node.enqueued(hexes, taken, for: bulk)
         }
     }
 
@@ -156,11 +151,11 @@ extension Node {
     /// - Returns: `false` after so many seconds without.
     private func hasDrained(within seconds: Double) async -> Bool {
         guard !isStopping else { return false }
-        let waiter = OutcomeWaiter(rows: nil)
+        let waiter = OutcomeWaiter()
         outcomeWaiters[ObjectIdentifier(waiter)] = waiter
         defer { outcomeWaiters[ObjectIdentifier(waiter)] = nil }
         await wait(waiter, until: .now + .seconds(seconds))
-        return waiter.hasChanged && !isStopping
+        return waiter.hasEnded && !isStopping
     }
 
     // MARK: What became of it

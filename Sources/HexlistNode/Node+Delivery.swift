@@ -104,6 +104,7 @@ extension Node {
         let verdicts = link.delivery.settled(rows, isCurrent: link.sending === session, now: now)
         if verdicts.contains(where: { $0.state == .stored || $0.state == .held }) { link.backoff.succeeded() }
         guard !verdicts.isEmpty else { return }
+        if !outcomeWaiters.isEmpty { receiptsCame(verdicts.compactMap { RowEnd(delivered: $0, peer: peer) }) }
         write(verdicts, for: link, counted: true)
         if let until = link.delivery.pausedUntil, until > now { resume(link, at: until) }
         pump(link)

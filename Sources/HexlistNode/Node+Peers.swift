@@ -38,8 +38,9 @@ extension Node {
     /// A peer as a person named it: a UUID or a prefix of one from 4 characters, an alias, or a name (SURFACE "hexlist").
     /// - Throws: `HexlistError` `notFound`, or `ambiguous` with the candidates in its message.
     public func resolve(_ text: String) async throws -> PeerView {
+        if let peer = PeerID(text), let view = view(of: peer) { return view }
         let wasNameTrusted = try await store.read { try $0.wasNameTrusted(text) }
-        return try PeerReference(text, wasNameTrusted: wasNameTrusted).resolve(among: try await peers())
+        return try PeerReference(text, wasNameTrusted: wasNameTrusted).resolve(among: peerViews())
     }
 
     /// `.stranger` takes trust or a block back.

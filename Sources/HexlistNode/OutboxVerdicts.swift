@@ -15,6 +15,17 @@ extension Settlement {
     }
 }
 
+extension RowEnd {
+    /// `nil` for another verdict than `stored` and `held`.
+    init?(delivered verdict: PeerDelivery.Verdict, peer: PeerID) {
+        switch verdict.state {
+        case .stored: self.init(id: verdict.id, peer: peer, state: .stored)
+        case .held: self.init(id: verdict.id, peer: peer, state: .held)
+        case .rejected, .refusedForNow: return nil
+        }
+    }
+}
+
 extension AttemptNote {
     /// One for each row refused for now. Only the first refused counts against its row, and only where the peer failed on
     /// it (`internal`): those behind it were refused because it was.

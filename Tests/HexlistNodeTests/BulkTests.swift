@@ -59,6 +59,43 @@ struct BulkTests {
         }
     }
 
+    @Test("single sends in the midst of it are delivered too, and so is what several send at once")
+    func amongOthers() async throws {
+        try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
+            _ = try await two.node.setTrust(one.id, .trusted)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for stream in 0..<2 {
+                    group.addTask {
+                        let bulk = try await one.node.beginBulk(to: [two.id], force: false) {}
+                        for start in stride(from: 1, through: 600, by: 20) {
+                            let hexes = try await Self.hexes(start...start + 19, from: one, text: "stream \(stream)")
+                            _ = try await one.node.enqueue(hexes, for: bulk, timeout: 5)
+                        }
+                        let counts = try await Self.untilOver(bulk, on: one)
+                        #expect(counts.stored == 600)
+                    }
+                }
+                for number in 0..<4 {
+                    group.addTask {
+                        for send in 0..<50 {
+                            let outcome = try await one.send(to: two, description: "single \(number) \(send)")
+                            #expect(outcome.state == .stored)
+                        }
+                    }
+                }
+                try await group.waitForAll()
+            }
+            let inbox = try await Self.inbox(of: two)
+            #expect(inbox.count == 1_400)
+            for stream in 0..<2 {
+                #expect(inbox.filter { $0.hasPrefix("stream \(stream)") } == (1...600).map { "stream \(stream) \($0)" })
+            }
+            for number in 0..<4 {
+                #expect(inbox.filter { $0.hasPrefix("single \(number)") } == (0..<50).map { "single \(number) \($0)" })
+            }
+        }
+    }
+
     @Test("at the outbox's bound it waits for deliveries, and goes on in order")
     func bound() async throws {
         let link = InMemoryLink()

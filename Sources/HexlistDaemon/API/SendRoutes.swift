@@ -49,8 +49,7 @@ struct SendRoutes: Sendable {
         let wanted = SendRequest(
             content: content, peers: try await targets(query), key: try query.text("key") ?? ownKey, force: try query.flag("force"))
         let deadline = ContinuousClock.now + .seconds(seconds)
-        var outcomes = try await api.node.send(wanted)
-        if wait == .stored { outcomes = try await api.node.outcomes(of: outcomes.map(\.outboxID), until: deadline) }
+        let outcomes = try await api.node.send(wanted, until: wait == .stored ? deadline : nil)
         return APIReply.json(Page(items: outcomes.map { SendShape($0) }))
     }
 
