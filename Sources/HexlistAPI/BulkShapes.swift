@@ -122,10 +122,12 @@ public struct BulkSummary: JSONShape, Sendable, Equatable {
     public var seconds: Double
     /// In a progress: the input has ended and all of it is accepted.
     public var ended: Bool
+    /// Of `invalid`: lines that have no line of their own in the reply, for there were too many that nobody read.
+    public var untold: Int
 
     public init(
         lines: Int = 0, invalid: Int = 0, accepted: Int = 0, stored: Int = 0, held: Int = 0, rejected: Int = 0, failed: Int = 0,
-        queued: Int = 0, seconds: Double = 0, ended: Bool = false
+        queued: Int = 0, seconds: Double = 0, ended: Bool = false, untold: Int = 0
     ) {
         self.lines = lines
         self.invalid = invalid
@@ -137,6 +139,7 @@ public struct BulkSummary: JSONShape, Sendable, Equatable {
         self.queued = queued
         self.seconds = seconds
         self.ended = ended
+        self.untold = untold
     }
 
     public func write(to json: inout JSONWriter) {
@@ -151,6 +154,7 @@ public struct BulkSummary: JSONShape, Sendable, Equatable {
             $0.member("queued", queued)
             $0.member("seconds", seconds)
             if ended { $0.member("ended", true) }
+            if untold > 0 { $0.member("untold", untold) }
         }
     }
 
@@ -166,6 +170,7 @@ public struct BulkSummary: JSONShape, Sendable, Equatable {
         queued = try object.value("queued")
         seconds = try object.value("seconds")
         ended = try object.optional("ended") ?? false
+        untold = try object.optional("untold") ?? 0
     }
 
     /// What a bulk send ends with: of its outcomes the first of 1, 4, 2, 3, 0.

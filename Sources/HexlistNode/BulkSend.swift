@@ -1,5 +1,6 @@
 public import HexlistModel
 import HexlistStore
+import NIOCore
 
 /// Rows of one bulk send by what became of them.
 public struct BulkCounts: Sendable, Equatable {
@@ -31,59 +32,90 @@ public struct RefusedHex: Sendable {
     public var error: HexlistError
 }
 
-/// A row of the outbox came to an end.
-struct RowEnd: Sendable {
+/// A row of the outbox changed its state.
+struct RowMove: Sendable {
     var id: Int64
     var peer: PeerID
-    var state: OutboxState
+    var from: OutboxState
+    var to: OutboxState
 }
 
-/// A stream of hexes to one or more peers, from its first to its last receipt. Holds no hex: ranges of rows, counts, and
-/// what is still to be told, which has a bound.
+/// A stream of hexes to one or more peers, from its first to its last receipt. Holds no hex: a bit for each row, counts,
+/// and what is still to be told, which has a bound.
 ///
 /// Everything but `init` runs on the node's loop.
 public final class BulkSend: @unchecked Sendable {
     /// Ends that wait to be told, at most; those beyond are counted only.
     static let unreadLimit = 10_000
+    /// Runs whose lines are known, at most: beyond, an end has no line.
+    static let runLimit = 100_000
+
+    /// Rows that follow each other and came in lines that do, one row a peer.
+    struct Run {
+        var first: Int64
+        var line: Int
+        var count: Int
+
+        func contains(_ row: Int64) -> Bool { row >= first && row < first + Int64(count) }
+    }
 
     let recipients: [PeerSighting]
     /// Refuses what failed within the last 3 minutes.
     let warns: Bool
+    /// Whether each row is told, in the order it was taken in.
+    let tellsAll: Bool
     private let onChange: @Sendable () -> Void
-    private(set) var rows = RowRanges()
+    private(set) var rows = RowSet()
     private(set) var counts = BulkCounts()
     /// Rows without an end, by peer.
     private(set) var pending: [PeerID: Int] = [:]
     private var unread: [Int64] = []
-    /// Where a row's line is not the one that follows from the run before.
-    private var lineRuns: [(row: Int64, line: Int)] = []
+    /// Of new rows, ascending.
+    private var runs: [Run] = []
+    /// Where each is told: those that are still to be, in the order they were taken in.
+    private var untold: CircularBuffer<Run> = []
+    /// Rows of the first of them that were.
+    private var toldOfFirst = 0
     var lastProgress = ContinuousClock.Instant.now
 
-    init(recipients: [PeerSighting], warns: Bool, onChange: @escaping @Sendable () -> Void) {
+    init(recipients: [PeerSighting], warns: Bool, tellsAll: Bool, onChange: @escaping @Sendable () -> Void) {
         self.recipients = recipients
         self.warns = warns
+        self.tellsAll = tellsAll
         self.onChange = onChange
     }
 
     func accepted(_ row: SendOutcome, line: Int) {
+        if tellsAll { append(row.outboxID, line: line, to: &untold) }
         guard rows.insert(row.outboxID) else { return }  // the same key twice in one stream
         counts.add(in: row.state)
         if row.state == .queued { pending[row.peer, default: 0] += 1 }
-        // In the order of lines; rows of an earlier run may lie anywhere, and have no line then.
-        if self.line(of: row.outboxID) != line, lineRuns.last.map({ $0.row < row.outboxID }) ?? true {
-            lineRuns.append((row.outboxID, line))
+        // A row of an earlier run, which the same key brought up, lies before them and has no line.
+        if runs.last.map({ $0.first + Int64($0.count) <= row.outboxID }) ?? true, runs.count < Self.runLimit {
+            append(row.outboxID, line: line, to: &runs)
         }
     }
 
-    /// Rows that came to an end; others than its own are passed over.
-    func ended(_ ends: [RowEnd]) {
+    private func append(
+        _ row: Int64, line: Int, to runs: inout some RangeReplaceableCollection<Run> & BidirectionalCollection<Run> & MutableCollection<Run>
+    ) {
+        if let last = runs.last, row == last.first + Int64(last.count), line == last.line + last.count / recipients.count {
+            runs[runs.index(before: runs.endIndex)].count += 1
+        } else {
+            runs.append(Run(first: row, line: line, count: 1))
+        }
+    }
+
+    /// Rows that changed; others than its own are passed over.
+    func moved(_ moves: [RowMove]) {
         var isOwn = false
-        for end in ends where rows.contains(end.id) {
+        for move in moves where rows.contains(move.id) {
             isOwn = true
-            counts.queued -= 1
-            counts.add(in: end.state)
-            pending[end.peer, default: 1] -= 1
-            if !end.state.isDelivered, unread.count < Self.unreadLimit { unread.append(end.id) }
+            counts.add(-1, in: move.from)
+            counts.add(in: move.to)
+            if move.from == .queued { pending[move.peer, default: 0] -= 1 }
+            if move.to == .queued { pending[move.peer, default: 0] += 1 }
+            if !move.to.isDelivered, move.to != .queued, !tellsAll, unread.count < Self.unreadLimit { unread.append(move.id) }
         }
         if isOwn { progressed() }
     }
@@ -102,16 +134,35 @@ public final class BulkSend: @unchecked Sendable {
         return unread
     }
 
-    /// The line a row came in. Rows of one hex follow each other, one a peer.
+    /// The next rows to be told, at most so many, of one run.
+    func nextUntold(_ limit: Int) -> [Int64] {
+        guard let run = untold.first else { return [] }
+        let first = run.first + Int64(toldOfFirst)
+        return Array(first..<first + Int64(min(limit, run.count - toldOfFirst)))
+    }
+
+    /// - Parameter count: of the rows `nextUntold` gave, from the first.
+    /// - Returns: their lines.
+    func told(_ count: Int) -> [Int] {
+        guard count > 0, let run = untold.first else { return [] }
+        let lines = (toldOfFirst..<toldOfFirst + count).map { run.line + $0 / recipients.count }
+        toldOfFirst += count
+        if toldOfFirst == run.count {
+            untold.removeFirst()
+            toldOfFirst = 0
+        }
+        return lines
+    }
+
+    /// The line a new row came in.
     func line(of row: Int64) -> Int? {
         var low = 0
-        var high = lineRuns.count
+        var high = runs.count
         while low < high {
             let middle = (low + high) / 2
-            if lineRuns[middle].row <= row { low = middle + 1 } else { high = middle }
+            if runs[middle].first <= row { low = middle + 1 } else { high = middle }
         }
-        guard low > 0 else { return nil }
-        let run = lineRuns[low - 1]
-        return run.line + Int(row - run.row) / max(1, recipients.count)
+        guard low > 0, runs[low - 1].contains(row) else { return nil }
+        return runs[low - 1].line + Int(row - runs[low - 1].first) / recipients.count
     }
 }

@@ -6,70 +6,84 @@ import NIOCore
 extension Node {
     /// - Parameters:
     ///   - force: takes what failed within the last 3 minutes too.
+    ///   - tellsAll: each row is told, not only those that come to a bad end.
     ///   - onChange: something is to be told of it. On the node's loop.
     /// - Throws: `HexlistError` as `send`.
-    public func beginBulk(to peers: [PeerID], force: Bool, onChange: @escaping @Sendable () -> Void) async throws -> BulkSend {
+    public func beginBulk(
+        to peers: [PeerID], force: Bool, tellsAll: Bool = false, onChange: @escaping @Sendable () -> Void
+    ) async throws -> BulkSend {
         let recipients = try recipients(peers, at: Node.wallClock())
         try await store.write { writer in
             for recipient in recipients { try writer.upsertPeer(recipient, creating: true) }
         }
         await reloadKnown()
-        let bulk = BulkSend(recipients: recipients, warns: !force, onChange: onChange)
-        bulks[ObjectIdentifier(bulk)] = bulk
-        return bulk
+        return BulkSend(recipients: recipients, warns: !force, tellsAll: tellsAll, onChange: onChange)
     }
 
-    /// What `bulk` became of is no longer followed; its rows go their way.
-    public func endBulk(_ bulk: BulkSend) { bulks[ObjectIdentifier(bulk)] = nil }
+    /// Runs `body` while what becomes of the rows is followed; later they go their way all the same.
+    public nonisolated func following(_ bulk: BulkSend, _ body: () async throws -> Void) async throws {
+        await follow(bulk)
+        do {
+            try await body()
+        } catch {
+            await unfollow(bulk)
+            throw error
+        }
+        await unfollow(bulk)
+    }
+
+    func follow(_ bulk: BulkSend) { bulks[ObjectIdentifier(bulk)] = bulk }
+
+    func unfollow(_ bulk: BulkSend) { bulks[ObjectIdentifier(bulk)] = nil }
 
     /// Takes hexes into the outbox, in their order, durably once it returns. At the outbox's bound it waits until rows are
     /// delivered.
     /// - Parameter timeout: seconds without anything delivered at the bound, after which it is given up.
-    /// - Returns: those that were refused.
-    /// - Throws: `HexlistError` `outboxFull`, `storageFull`, `internal`: the rest of the batch was not taken.
-    public func enqueue(_ batch: [PreparedHex], for bulk: BulkSend, timeout: Double) async throws -> [RefusedHex] {
+    /// - Returns: those that were refused, and why what is behind them was not taken: `outboxFull`, `storageFull`, `internal`.
+    public func enqueue(
+        _ batch: [PreparedHex], for bulk: BulkSend, timeout: Double
+    ) async -> (refused: [RefusedHex], failure: HexlistError?) {
         var rest = batch[...]
-        var refusals: [RefusedHex] = []
-        var mayExist = false
+        var refused: [RefusedHex] = []
         while !rest.isEmpty {
-            let taken = try await submit(rest, for: bulk, mayExist: mayExist)
-            rest = rest.dropFirst(taken.results.count)
-            for (hex, result) in zip(batch[(rest.startIndex - taken.results.count)...], taken.results) {
-                if case .failure(let error) = result { refusals.append(RefusedHex(line: hex.line, error: error)) }
+            let ended = endedRows
+            let taken: Taken
+            do {
+                taken = try await submit(rest, for: bulk)
+            } catch {
+                logger.error("outbox could not be written", metadata: ["error": "\(error)"])
+                return (refused, error as? HexlistError ?? HexlistError(.internal, "The outbox could not be written."))
             }
+            for (hex, result) in zip(rest, taken.results) {
+                if case .failure(let error) = result { refused.append(RefusedHex(line: hex.line, error: error)) }
+            }
+            rest = rest.dropFirst(taken.results.count)
             guard let full = taken.full else { continue }
-            mayExist = true  // some of its peers may have the first of the rest
-            guard await hasDrained(within: timeout) else { throw full }
+            guard await hasDrained(since: ended, within: timeout) else { return (refused, full) }
         }
-        return refusals
+        return (refused, nil)
     }
 
-    private struct Taken: Sendable {
+    /// What became of hexes on their way into the outbox.
+    struct Taken: Sendable {
         /// For each hex, as far as the outbox had room: its rows, one a peer, or why it was refused.
         var results: [Result<[SendOutcome], HexlistError>] = []
-        /// Whose rows that were there before are queued anew.
-        var requeued: Set<PeerID> = []
+        /// Rows that were there before and are queued anew.
+        var requeued: [RowMove] = []
         var full: HexlistError?
     }
 
-    private func submit(_ hexes: ArraySlice<PreparedHex>, for bulk: BulkSend, mayExist: Bool) async throws -> Taken {
+    private func submit(_ hexes: ArraySlice<PreparedHex>, for bulk: BulkSend) async throws -> Taken {
         let now = Node.wallClock()
         let expiresAt = now + Int64(configuration.outbox.expireDays) * 86_400_000
         let bounds = OutboxBounds(rows: configuration.outbox.rows, bytes: configuration.outbox.bytes)
         let peers = bulk.recipients.map(\.peer)
         let warns = bulk.warns
         return try await inOrder({ writer in
-            let failedLately = warns ? try Node.failedLately(hexes, peers, writer, since: now - 180_000) : [:]
-            let inserts = hexes.lazy.filter { failedLately[$0.line] == nil }.flatMap { hex in
-                peers.map { peer in
-                    OutboxInsert(
-                        peer: peer, messageID: hex.messageID, body: hex.body, digest: hex.digest, isFresh: !hex.hasKey && !mayExist,
-                        createdAt: now, expiresAt: expiresAt)
-                }
-            }
-            return try Node.enqueue(hexes, Array(inserts), peers, failedLately, bounds, writer, at: now)
+            try Node.enqueue(hexes, to: peers, warns: warns, expiresAt: expiresAt, bounds, writer, at: now)
         }) { node, taken in
-            node.enqueued(hexes, taken, for: bulk)
+            node.enqueued(hexes, taken) { bulk.accepted($1, line: $0) }
+            bulk.progressed()
         }
     }
 
@@ -88,74 +102,94 @@ extension Node {
         return errors
     }
 
-    private static func enqueue(
-        _ hexes: ArraySlice<PreparedHex>, _ inserts: [OutboxInsert], _ peers: [PeerID], _ failedLately: [Int: HexlistError],
-        _ bounds: OutboxBounds, _ writer: StoreWriter, at now: Int64
+    /// Queues each hex for each peer; all of the peers, or none where there is no room.
+    /// - Parameter warns: refuses what failed within the last 3 minutes.
+    static func enqueue(
+        _ hexes: ArraySlice<PreparedHex>, to peers: [PeerID], warns: Bool, expiresAt: Int64, _ bounds: OutboxBounds,
+        _ writer: StoreWriter, at now: Int64
     ) throws -> Taken {
+        let failedLately = warns ? try failedLately(hexes, peers, writer, since: now - 180_000) : [:]
+        var inserts: [OutboxInsert] = []
+        inserts.reserveCapacity(hexes.count * peers.count)
+        for hex in hexes where failedLately[hex.line] == nil {
+            for peer in peers {
+                inserts.append(
+                    OutboxInsert(
+                        peer: peer, messageID: hex.messageID, body: hex.body, digest: hex.digest, isFresh: !hex.hasKey, createdAt: now,
+                        expiresAt: expiresAt))
+            }
+        }
         var taken = Taken()
         taken.results.reserveCapacity(hexes.count)
-        var outcomes = zip(inserts, try writer.enqueue(inserts, bounds: bounds)).makeIterator()
+        var outcomes = zip(inserts, try writer.enqueue(inserts, groupsOf: peers.count, bounds: bounds)).makeIterator()
         for hex in hexes {
             if let error = failedLately[hex.line] {
                 taken.results.append(.failure(error))
                 continue
             }
             var rows: [SendOutcome] = []
-            var refusal: HexlistError?
-            for _ in peers {
-                guard let (insert, outcome) = outcomes.next() else { break }
-                switch outcome {
-                case .new(let id): rows.append(SendOutcome(outboxID: id, messageID: insert.messageID, peer: insert.peer, state: .queued))
-                case .refused(let error): refusal = error
-                case .existing(let earlier):
-                    var row = SendOutcome(earlier)
-                    // The same key again: what failed, expired or was taken back is given another chance.
-                    if try writer.requeue(earlier.id, insert, at: now) {
-                        row = SendOutcome(outboxID: earlier.id, messageID: insert.messageID, peer: insert.peer, state: .queued)
-                        taken.requeued.insert(insert.peer)
-                    }
-                    rows.append(row)
+            do {
+                for _ in peers {
+                    guard let (insert, outcome) = outcomes.next() else { break }
+                    rows.append(try row(of: outcome, insert, bounds, writer, at: now, &taken.requeued))
                 }
-            }
-            if let refusal, refusal.code == .outboxFull {
-                taken.full = refusal
+                taken.results.append(.success(rows))
+            } catch let error as HexlistError where error.code == .outboxFull {
+                taken.full = error
                 return taken
+            } catch let error as HexlistError where error.code == .keyConflict {
+                for _ in rows.count + 1..<peers.count { _ = outcomes.next() }
+                taken.results.append(.failure(error))
             }
-            taken.results.append(refusal.map { .failure($0) } ?? .success(rows))
         }
         return taken
     }
 
-    private func enqueued(_ hexes: ArraySlice<PreparedHex>, _ taken: Taken, for bulk: BulkSend) {
+    private static func row(
+        of outcome: Enqueued, _ insert: OutboxInsert, _ bounds: OutboxBounds, _ writer: StoreWriter, at now: Int64,
+        _ requeued: inout [RowMove]
+    ) throws -> SendOutcome {
+        switch outcome {
+        case .new(let id): return SendOutcome(outboxID: id, messageID: insert.messageID, peer: insert.peer, state: .queued)
+        case .refused(let error): throw error
+        case .existing(let earlier):
+            // The same key again: what failed, expired or was taken back is given another chance.
+            guard try writer.requeue(earlier.id, insert, bounds: bounds, at: now) else { return SendOutcome(earlier) }
+            requeued.append(RowMove(id: earlier.id, peer: insert.peer, from: earlier.state, to: .queued))
+            return SendOutcome(outboxID: earlier.id, messageID: insert.messageID, peer: insert.peer, state: .queued)
+        }
+    }
+
+    /// Rows were queued, in this order: their deliveries take them up.
+    func enqueued(_ hexes: ArraySlice<PreparedHex>, _ taken: Taken, _ accepted: (_ line: Int, SendOutcome) -> Void) {
+        rowsMoved(taken.requeued)
+        // A row queued anew stands before those that were loaded already.
+        for peer in Set(taken.requeued.map(\.peer)) { link(to: peer).delivery.rowsChanged() }
         var queued: [PeerID: [OutgoingHex]] = [:]
         for (hex, result) in zip(hexes, taken.results) {
             guard case .success(let rows) = result else { continue }
             for row in rows {
-                bulk.accepted(row, line: hex.line)
+                accepted(hex.line, row)
                 guard row.state == .queued else { continue }
                 queued[row.peer, default: []].append(OutgoingHex(id: row.outboxID, messageID: row.messageID, body: hex.body))
             }
         }
-        for (peer, rows) in queued {
-            let link = link(to: peer)
-            // A row queued anew stands before those that were loaded already.
-            if taken.requeued.contains(peer) { link.delivery.rowsChanged() }
-            link.delivery.appended(rows)
-            kick(link)
-        }
-        bulk.progressed()
+        for (peer, rows) in queued { link(to: peer).delivery.appended(rows) }
+        for peer in Set(queued.keys).union(taken.requeued.map(\.peer)) { kick(link(to: peer)) }
         notifyWatchers()
     }
 
     /// Waits until something of the outbox came to an end.
-    /// - Returns: `false` after so many seconds without.
-    private func hasDrained(within seconds: Double) async -> Bool {
-        guard !isStopping else { return false }
-        let waiter = OutcomeWaiter()
-        outcomeWaiters[ObjectIdentifier(waiter)] = waiter
-        defer { outcomeWaiters[ObjectIdentifier(waiter)] = nil }
-        await wait(waiter, until: .now + .seconds(seconds))
-        return waiter.hasEnded && !isStopping
+    /// - Parameter ended: `endedRows` before it was found full.
+    /// - Returns: `false` after so many seconds without, or when nobody wants it any more.
+    private func hasDrained(since ended: UInt64, within seconds: Double) async -> Bool {
+        if endedRows == ended, !isStopping, !Task.isCancelled {
+            let waiter = OutcomeWaiter()
+            outcomeWaiters[ObjectIdentifier(waiter)] = waiter
+            defer { outcomeWaiters[ObjectIdentifier(waiter)] = nil }
+            await wait(waiter, until: .now + .seconds(seconds))
+        }
+        return endedRows != ended && !isStopping && !Task.isCancelled
     }
 
     // MARK: What became of it
@@ -174,7 +208,7 @@ extension Node {
 
     /// What the store says became of its rows.
     public func summary(of bulk: BulkSend) async throws -> BulkCounts {
-        let ranges = bulk.rows.all
+        let ranges = bulk.rows.ranges
         let stored = try await store.read { try $0.outboxCounts(of: ranges) }
         var counts = BulkCounts()
         for state in OutboxState.allCases { counts.add(Int(clamping: stored[state]), in: state) }
@@ -188,17 +222,14 @@ extension Node {
         return try await store.read { try $0.outboxRows(ids) }.map { (bulk.line(of: $0.id), SendOutcome($0)) }
     }
 
-    /// The rows after one, in order, as far as they have an end.
+    /// The next rows nobody was told of, in the order they were taken in, as far as they have an end.
     /// - Parameters:
     ///   - all: those without an end too.
     ///   - limit: at most.
-    public func outcomes(of bulk: BulkSend, after last: Int64, all: Bool, limit: Int) async throws -> [(line: Int?, outcome: SendOutcome)] {
-        var ids: [Int64] = []
-        for range in bulk.rows.all where range.upperBound > last {
-            ids += (max(range.lowerBound, last + 1)...range.upperBound).prefix(limit - ids.count)
-            if ids.count >= limit { break }
-        }
-        let rows = try await store.read { [ids] in try $0.outboxRows(ids) }
-        return rows.prefix { all || $0.state != .queued }.map { (bulk.line(of: $0.id), SendOutcome($0)) }
+    public func takeRows(of bulk: BulkSend, all: Bool, limit: Int) async throws -> [(line: Int?, outcome: SendOutcome)] {
+        let ids = bulk.nextUntold(limit)
+        guard !ids.isEmpty else { return [] }
+        let rows = try await store.read { try $0.outboxRows(ids) }.prefix { all || $0.state != .queued }
+        return Array(zip(bulk.told(rows.count), rows.map { SendOutcome($0) })).map { (line: $0, outcome: $1) }
     }
 }

@@ -104,7 +104,7 @@ extension Node {
         let verdicts = link.delivery.settled(rows, isCurrent: link.sending === session, now: now)
         if verdicts.contains(where: { $0.state == .stored || $0.state == .held }) { link.backoff.succeeded() }
         guard !verdicts.isEmpty else { return }
-        if !outcomeWaiters.isEmpty { receiptsCame(verdicts.compactMap { RowEnd(delivered: $0, peer: peer) }) }
+        if !outcomeWaiters.isEmpty { receiptsCame(verdicts.compactMap { RowMove(delivered: $0, peer: peer) }) }
         write(verdicts, for: link, counted: true)
         if let until = link.delivery.pausedUntil, until > now { resume(link, at: until) }
         pump(link)
@@ -118,17 +118,16 @@ extension Node {
         let settlements = verdicts.compactMap(Settlement.init)
         let notes = AttemptNote.refusals(in: verdicts, nextAttemptAt: next)
         store.submit({ writer in
-            try writer.settle(settlements, of: peer, at: now)
+            let moves = try writer.settle(settlements, of: peer, at: now)
             try writer.note(notes)
-            return try writer.giveUp(notes, of: peer, at: now)
+            return moves + (try writer.giveUp(notes, of: peer, at: now))
         }) { [self] result in
             onLoop { node in
                 let link = node.links[peer]
                 if counted { link?.delivery.written() }
                 switch result {
-                case .success(let failed):
-                    node.rowsEnded(settlements.map { RowEnd(id: $0.id, peer: peer, state: $0.state) })
-                    node.rowsEnded(failed.map { RowEnd(id: $0, peer: peer, state: .failed) })
+                case .success(let moves):
+                    node.rowsMoved(moves.map { RowMove($0, peer: peer) })
                     if !notes.isEmpty { node.wakeWaiters() }
                 case .failure(let error):
                     // The rows stay queued; they are sent again and the peer recognises them.
@@ -153,7 +152,7 @@ extension Node {
             onLoop { node in
                 switch result {
                 case .success(let rows):
-                    node.rowsEnded(rows.map { RowEnd(id: $0, peer: peer, state: .rejected) })
+                    node.rowsMoved(rows.map { RowMove(id: $0, peer: peer, from: .queued, to: .rejected) })
                     if rows.count == limit { node.rejectAll(for: peer) }
                 case .failure(let error): node.logger.error("outbox could not be written", metadata: ["error": "\(error)"])
                 }
@@ -176,7 +175,7 @@ extension Node {
         let at = Node.wallClock()
         let failures = end.map { Node.counts($0, closedByPeer: closedByPeer) } ?? false ? 1 : 0
         let peer = link.peer
-        store.submit({ writer -> [Int64] in
+        store.submit({ writer -> [OutboxMove] in
             // The first row that still waits is the first unacknowledged one.
             guard let first = try writer.outboxBatch(peer, after: 0, limit: 1, maxBytes: 0).items.first else { return [] }
             let note = AttemptNote(
@@ -187,7 +186,7 @@ extension Node {
         }) { [self] result in
             onLoop { node in
                 switch result {
-                case .success(let failed): node.rowsEnded(failed.map { RowEnd(id: $0, peer: peer, state: .failed) })
+                case .success(let moves): node.rowsMoved(moves.map { RowMove($0, peer: peer) })
                 case .failure(let error): node.logger.error("outbox could not be written", metadata: ["error": "\(error)"])
                 }
                 node.wakeWaiters()

@@ -1,6 +1,7 @@
 public import HexlistModel
 import HexlistStore
 import NIOCore
+import Synchronization
 
 /// The outbox as people and scripts see it: the rows, and what this node knows of them right now.
 extension Node {
@@ -44,37 +45,47 @@ extension Node {
                     hint: "Send the hex again.")
             }
             _ = try writer.retry(ids, at: at, expiresAt: expiresAt)
-            return try Node.rows(ids, in: writer)
+            return rows
         }
-        rowsQueuedAgain(for: Set(rows.map(\.peer)))
-        return rows.map { view(of: $0, isSending: false) }
+        rowsQueuedAgain(rows)
+        return try await outboxRows(ids)
     }
 
     /// - Returns: each row, and whether it was on its way and may have arrived all the same.
     public func cancel(_ ids: [Int64]) async throws -> [(row: OutboxView, mayHaveArrived: Bool)] {
-        let at = Node.wallClock()
         let live = liveRows()
-        let rows = try await store.write { writer in
-            _ = try Node.rows(ids, in: writer)
-            _ = try writer.cancel(ids, at: at)
-            return try Node.rows(ids, in: writer)
-        }
-        rowsCancelled(rows.filter { $0.state == .cancelled })
-        return rows.map { (view(of: $0, isSending: false), live.contains($0.id) || $0.attempts > 0) }
+        let rows = try await cancelled { try Node.rows(ids, in: $0) }
+        let arrived = live.union(liveRows()).union(rows.filter { $0.attempts > 0 }.map(\.id))
+        return try await outboxRows(ids).map { ($0, arrived.contains($0.outboxID)) }
     }
 
-    private func rowsQueuedAgain(for peers: Set<PeerID>) {
-        for peer in peers {
+    private func outboxRows(_ ids: [Int64]) async throws -> [OutboxView] {
+        try await store.read { try $0.outboxRows(ids) }.map { view(of: $0, isSending: false) }
+    }
+
+    /// Takes rows back, those it can.
+    /// - Returns: them, as they were.
+    private func cancelled(_ rows: @escaping @Sendable (StoreWriter) throws -> [OutboxRow]) async throws -> [OutboxRow] {
+        let at = Node.wallClock()
+        let rows = try await store.write { writer in
+            let rows = try rows(writer)
+            let cancelled = Set(try writer.cancel(rows.map(\.id), at: at))
+            return rows.filter { cancelled.contains($0.id) }
+        }
+        for peer in Set(rows.map(\.peer)) { links[peer]?.delivery.rowsChanged() }
+        rowsMoved(rows.map { RowMove(id: $0.id, peer: $0.peer, from: $0.state, to: .cancelled) })
+        notifyWatchers()
+        return rows
+    }
+
+    /// - Parameter rows: as they were.
+    private func rowsQueuedAgain(_ rows: [OutboxRow]) {
+        rowsMoved(rows.filter { $0.state != .queued }.map { RowMove(id: $0.id, peer: $0.peer, from: $0.state, to: .queued) })
+        for peer in Set(rows.map(\.peer)) {
             let link = link(to: peer)
             link.delivery.retryNow()
             kick(link)
         }
-        notifyWatchers()
-    }
-
-    private func rowsCancelled(_ rows: [OutboxRow]) {
-        for peer in Set(rows.map(\.peer)) { links[peer]?.delivery.rowsChanged() }
-        rowsEnded(rows.map { RowEnd(id: $0.id, peer: $0.peer, state: .cancelled) })
         notifyWatchers()
     }
 
@@ -112,24 +123,25 @@ extension Node {
             change.changed = rows.count
             return (change, rows)
         }
-        rowsQueuedAgain(for: Set(rows.map(\.peer)))
+        rowsQueuedAgain(rows)
         return change
     }
 
     /// Takes rows back: named ones that are not delivered, and of a peer those that wait.
     /// - Throws: `HexlistError` `notFound` where a named one is not there; then nothing was changed.
     public func cancel(_ selection: OutboxSelection) async throws -> OutboxChange {
-        let at = Node.wallClock()
         let live = liveRows()
-        var (change, rows) = try await store.write { writer in
-            let states: Set<OutboxState> = if case .peer = selection { [.queued] } else { [.queued, .rejected, .failed] }
+        let states: Set<OutboxState> = if case .peer = selection { [.queued] } else { [.queued, .rejected, .failed] }
+        let selected = Mutex(OutboxChange())
+        let rows = try await cancelled { writer in
             let (change, rows) = try Node.rows(selection, in: writer, states: states)
-            let cancelled = Set(try writer.cancel(rows.map(\.id), at: at))
-            return (change, rows.filter { cancelled.contains($0.id) })
+            selected.withLock { $0 = change }
+            return rows
         }
+        let arrived = live.union(liveRows())
+        var change = selected.withLock { $0 }
         change.changed = rows.count
-        change.mayHaveArrived = rows.count { live.contains($0.id) || $0.attempts > 0 }
-        rowsCancelled(rows)
+        change.mayHaveArrived = rows.count { arrived.contains($0.id) || $0.attempts > 0 }
         return change
     }
 

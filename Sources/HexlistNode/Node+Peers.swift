@@ -36,8 +36,10 @@ extension Node {
     func view(of peer: PeerID) -> PeerView? { peerViews().first { $0.uuid == peer && $0.state != .ghost } }
 
     /// A peer as a person named it: a UUID or a prefix of one from 4 characters, an alias, or a name (SURFACE "hexlist").
+    /// - Parameter counting: with counters as they are now, and not as they were last read.
     /// - Throws: `HexlistError` `notFound`, or `ambiguous` with the candidates in its message.
-    public func resolve(_ text: String) async throws -> PeerView {
+    public func resolve(_ text: String, counting: Bool = true) async throws -> PeerView {
+        if counting { await reloadKnown() }
         if let peer = PeerID(text), let view = view(of: peer) { return view }
         let wasNameTrusted = try await store.read { try $0.wasNameTrusted(text) }
         return try PeerReference(text, wasNameTrusted: wasNameTrusted).resolve(among: peerViews())

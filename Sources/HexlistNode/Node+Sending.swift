@@ -16,49 +16,25 @@ extension Node {
         let expiresAt = now + Int64(configuration.outbox.expireDays) * 86_400_000
         let recipients = try recipients(request.peers, at: now)
         let bounds = OutboxBounds(rows: configuration.outbox.rows, bytes: configuration.outbox.bytes)
-        let warns = !hex.hasKey && !request.force
+        let warns = !request.force
 
         // Waits from the moment it is queued, so that no end is missed.
         let waiter = deadline.map { _ in OutcomeWaiter() }
         defer { waiter.map(endWaiting) }
-        let work: @Sendable (StoreWriter) throws -> (rows: [OutboxRow], requeued: Set<Int64>) = { writer in
-            var requeued: Set<Int64> = []
-            let rows = try recipients.map { recipient in
-                try writer.upsertPeer(recipient, creating: true)
-                if warns, let failed = try writer.recentlyFailed(recipient.peer, digest: hex.digest, since: now - 180_000) {
-                    throw Node.failedLately(failed)
-                }
-                let insert = OutboxInsert(
-                    peer: recipient.peer, messageID: hex.messageID, body: hex.body, digest: hex.digest, isFresh: !hex.hasKey,
-                    createdAt: now, expiresAt: expiresAt)
-                let row: Int64
-                switch try writer.enqueue(insert, bounds: bounds) {
-                case .new(let id): row = id
-                case .existing(let earlier):
-                    // The same key again: what failed, expired or was taken back is given another chance.
-                    if try writer.requeue(earlier.id, insert, at: now) { requeued.insert(earlier.id) }
-                    row = earlier.id
-                case .refused(let error): throw error
-                }
-                guard let stored = try writer.outboxRow(row) else { throw HexlistError(.internal, "The outbox lost a row.") }
-                return stored
-            }
-            return (rows, requeued)
+        let taken = try await inOrder({ writer in
+            for recipient in recipients { try writer.upsertPeer(recipient, creating: true) }
+            let taken = try Node.enqueue(
+                [hex], to: recipients.map(\.peer), warns: warns, expiresAt: expiresAt, bounds, writer, at: now)
+            if let error = taken.full { throw error }
+            return taken
+        }) { node, taken in
+            if let waiter, case .success(let rows)? = taken.results.first { node.wait(for: rows, waiter) }
+            node.enqueued([hex], taken) { _, _ in }
         }
-        let rows = try await inOrder(work) { node, queued in
-            if let waiter { node.wait(for: queued.rows, waiter) }
-            for row in queued.rows where row.state == .queued {
-                let link = node.link(to: row.peer)
-                // A row queued anew stands before those that were loaded already.
-                if queued.requeued.contains(row.id) { link.delivery.rowsChanged() }
-                link.delivery.appended([OutgoingHex(id: row.id, messageID: row.messageID, body: hex.body)])
-                node.kick(link)
-            }
-        }.rows
+        guard let rows = try taken.results.first?.get() else { throw HexlistError(.internal, "The outbox lost a row.") }
         if rows.contains(where: { known[$0.peer] == nil }) { reloadKnownSoon() }
-        notifyWatchers()
-        guard let deadline, let waiter else { return rows.map { SendOutcome($0) } }
-        return try await outcomes(of: rows, waiter, until: deadline)
+        guard let deadline, let waiter else { return rows }
+        return try await outcomes(of: rows.map { AwaitedRow(outcome: $0, bytes: hex.body.count) }, waiter, until: deadline)
     }
 
     /// Work that queues rows, and what follows from it on the loop, in the order in which the rows were queued: a delivery
@@ -126,30 +102,37 @@ extension Node {
         let waiter = OutcomeWaiter(rows: Set(ids))
         outcomeWaiters[ObjectIdentifier(waiter)] = waiter
         defer { endWaiting(waiter) }
-        return try await outcomes(of: try await store.read { try $0.outboxRows(ids) }, waiter, until: deadline)
+        let rows = try await store.read { try $0.outboxRows(ids) }
+        return try await outcomes(of: rows.map { AwaitedRow(outcome: SendOutcome($0), bytes: $0.bytes) }, waiter, until: deadline)
     }
 
-    private func wait(for rows: [OutboxRow], _ waiter: OutcomeWaiter) {
-        waiter.rows = Set(rows.map(\.id))
+    private func wait(for rows: [SendOutcome], _ waiter: OutcomeWaiter) {
+        waiter.rows = Set(rows.map(\.outboxID))
         outcomeWaiters[ObjectIdentifier(waiter)] = waiter
     }
 
     private func endWaiting(_ waiter: OutcomeWaiter) { outcomeWaiters[ObjectIdentifier(waiter)] = nil }
 
-    private func outcomes(of rows: [OutboxRow], _ waiter: OutcomeWaiter, until deadline: ContinuousClock.Instant) async throws
+    private struct AwaitedRow {
+        var outcome: SendOutcome
+        var bytes: Int
+    }
+
+    private func outcomes(of rows: [AwaitedRow], _ waiter: OutcomeWaiter, until deadline: ContinuousClock.Instant) async throws
         -> [SendOutcome]
     {
-        while rows.contains(where: { waiter.ended[$0.id] == nil && isWorthWaiting(for: $0, until: deadline) }),
-            ContinuousClock.Instant.now < deadline, !isStopping
+        while rows.contains(where: { waiter.ended[$0.outcome.outboxID] == nil && isWorthWaiting(for: $0, until: deadline) }),
+            ContinuousClock.Instant.now < deadline, !isStopping, !Task.isCancelled
         {
             await wait(waiter, until: deadline)
         }
         // Whoever was not delivered has a reason, which the store knows.
-        let isDelivered = rows.allSatisfy { (waiter.ended[$0.id] ?? $0.state).isDelivered }
-        let latest = isDelivered ? rows : try await store.read { try $0.outboxRows(rows.map(\.id)) }
-        return latest.map { row in
-            var outcome = SendOutcome(row)
-            if let end = waiter.ended[row.id], end.isDelivered { outcome.state = end }
+        let isDelivered = rows.allSatisfy { (waiter.ended[$0.outcome.outboxID] ?? $0.outcome.state).isDelivered }
+        let ids = rows.map(\.outcome.outboxID)
+        let latest = isDelivered ? rows.map(\.outcome) : try await store.read { try $0.outboxRows(ids) }.map { SendOutcome($0) }
+        return latest.map { outcome in
+            var outcome = outcome
+            if let end = waiter.ended[outcome.outboxID], end.isDelivered { outcome.state = end }
             return outcome
         }
     }
@@ -158,15 +141,19 @@ extension Node {
         let timer = eventLoop.scheduleTask(in: TimeAmount(max(.zero, deadline - .now))) { [weak self] in
             self?.assumeIsolated { _ in waiter.wake() }
         }
-        await withCheckedContinuation { waiter.continuation = $0 }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { waiter.continuation = $0 }
+        } onCancel: {
+            onLoop { _ in waiter.wake() }
+        }
         timer.cancel()
     }
 
     /// A row whose peer is not there, takes nothing as long as it does not trust this one, or refused until after the
     /// deadline, is nothing to wait for.
-    private func isWorthWaiting(for row: OutboxRow, until deadline: ContinuousClock.Instant) -> Bool {
-        guard row.state == .queued, isWorthWaiting(for: row.peer, until: deadline) else { return false }
-        return !(links[row.peer]?.delivery.waitsForTrust(bytes: row.bytes) ?? false)
+    private func isWorthWaiting(for row: AwaitedRow, until deadline: ContinuousClock.Instant) -> Bool {
+        guard row.outcome.state == .queued, isWorthWaiting(for: row.outcome.peer, until: deadline) else { return false }
+        return !(links[row.outcome.peer]?.delivery.waitsForTrust(bytes: row.bytes) ?? false)
     }
 
     func isWorthWaiting(for peer: PeerID, until deadline: ContinuousClock.Instant) -> Bool {
@@ -177,17 +164,26 @@ extension Node {
         return true
     }
 
-    /// Rows that were answered, cancelled, or given up.
-    func rowsEnded(_ ends: [RowEnd]) {
+    /// Rows that were answered, cancelled, given up, or queued again.
+    func rowsMoved(_ moves: [RowMove]) {
+        guard !moves.isEmpty else { return }
+        for bulk in bulks.values { bulk.moved(moves) }
+        let ends = moves.filter { $0.to != .queued }
         guard !ends.isEmpty else { return }
-        for bulk in bulks.values { bulk.ended(ends) }
+        endedRows &+= UInt64(ends.count)
         for waiter in outcomeWaiters.values { waiter.ended(ends) }
     }
 
     /// Receipts that are not written down yet. Who waits for one hex is told at once: the peer has it, and says so again
     /// should this node forget.
-    func receiptsCame(_ ends: [RowEnd]) {
+    func receiptsCame(_ ends: [RowMove]) {
         for waiter in outcomeWaiters.values where waiter.rows != nil { waiter.ended(ends) }
+    }
+
+    /// Rows expired: there is room in the outbox.
+    func outboxDrained() {
+        endedRows &+= 1
+        for waiter in outcomeWaiters.values where waiter.rows == nil { waiter.wake() }
     }
 
     /// Something changed about what rows wait for: everyone looks again.
@@ -202,22 +198,15 @@ final class OutcomeWaiter: @unchecked Sendable {
     /// `nil`: for whichever row ends next.
     var rows: Set<Int64>?
     private(set) var ended: [Int64: OutboxState] = [:]
-    /// A row it waits for ended.
-    private(set) var hasEnded = false
     var continuation: CheckedContinuation<Void, Never>?
 
     init(rows: Set<Int64>? = nil) { self.rows = rows }
 
-    func ended(_ ends: [RowEnd]) {
-        var isOwn = rows == nil
-        if let rows {
-            for end in ends where rows.contains(end.id) {
-                ended[end.id] = end.state
-                isOwn = true
-            }
-        }
-        guard isOwn else { return }
-        hasEnded = true
+    func ended(_ ends: [RowMove]) {
+        guard let rows else { return wake() }
+        let own = ends.filter { rows.contains($0.id) }
+        guard !own.isEmpty else { return }
+        for end in own { ended[end.id] = end.to }
         wake()
     }
 

@@ -48,6 +48,8 @@ public actor Node {
     var lastMaintenance: (wall: Int64, monotonic: ContinuousClock.Instant)?
     var outcomeWaiters: [ObjectIdentifier: OutcomeWaiter] = [:]
     var bulks: [ObjectIdentifier: BulkSend] = [:]
+    /// Rows that came to an end since the start.
+    var endedRows: UInt64 = 0
     nonisolated let watchers = Mutex<Watchers>(Watchers())
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -198,8 +200,10 @@ public actor Node {
             switch result {
             case .failure(let error): logger.warning("maintenance failed", metadata: ["error": "\(error)"])
             case .success(let report):
-                guard report.isPartial else { return }
-                onLoop { $0.maintain() }
+                onLoop { node in
+                    if report.expired > 0 { node.outboxDrained() }
+                    if report.isPartial { node.maintain() }
+                }
             }
         }
     }

@@ -15,12 +15,14 @@ extension Settlement {
     }
 }
 
-extension RowEnd {
+extension RowMove {
+    init(_ move: OutboxMove, peer: PeerID) { self.init(id: move.id, peer: peer, from: move.from, to: move.to) }
+
     /// `nil` for another verdict than `stored` and `held`.
     init?(delivered verdict: PeerDelivery.Verdict, peer: PeerID) {
         switch verdict.state {
-        case .stored: self.init(id: verdict.id, peer: peer, state: .stored)
-        case .held: self.init(id: verdict.id, peer: peer, state: .held)
+        case .stored: self.init(id: verdict.id, peer: peer, from: .queued, to: .stored)
+        case .held: self.init(id: verdict.id, peer: peer, from: .queued, to: .held)
         case .rejected, .refusedForNow: return nil
         }
     }
@@ -48,16 +50,15 @@ extension StoreWriter {
 
     /// Gives up rows the peer has failed on too often, with nothing delivered in between.
     /// - Returns: those.
-    func giveUp(_ notes: [AttemptNote], of peer: PeerID, at now: Int64) throws -> [Int64] {
+    func giveUp(_ notes: [AttemptNote], of peer: PeerID, at now: Int64) throws -> [OutboxMove] {
         let blamed = notes.filter { $0.failures > 0 }.map(\.id)
         guard !blamed.isEmpty else { return [] }
         let failed = try outboxRows(blamed).filter { $0.state == .queued && $0.failures >= Self.failureLimit }
-        try settle(
+        return try settle(
             failed.map {
                 Settlement(
                     id: $0.id, state: .failed, code: "retryLimit",
                     message: "The peer failed on it \(Self.failureLimit) times. Last: \($0.lastError ?? "no reason given")")
             }, of: peer, at: now)
-        return failed.map(\.id)
     }
 }

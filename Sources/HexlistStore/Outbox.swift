@@ -4,29 +4,43 @@ internal import HexlistModel
 extension StoreWriter {
     /// Queues hexes, each to be durable before anything is promised of it.
     ///
+    /// - Parameter group: so many that follow each other are one hex for as many peers: there is room for all of them, or for
+    ///   none.
     /// - Returns: for each what became of it; one that is refused leaves the others as they are. Only where there is no room
     ///   for one, there is none for those behind it either, so that their order is kept.
-    public func enqueue(_ batch: [OutboxInsert], bounds: OutboxBounds = OutboxBounds()) throws -> [Enqueued] {
+    public func enqueue(_ batch: [OutboxInsert], groupsOf group: Int = 1, bounds: OutboxBounds = OutboxBounds()) throws -> [Enqueued] {
         guard !batch.isEmpty else { return [] }
         return try change {
             let writer = try OutboxInserter(self)
             var peers: [PeerID: Int64] = [:]
+            var outcomes: [Enqueued] = []
+            outcomes.reserveCapacity(batch.count)
             var noRoom: HexlistError?
-            return try batch.map { insert in
-                if let noRoom { return .refused(noRoom) }
-                if !insert.isFresh, let earlier = try writer.earlier(insert) { return earlier }
-                noRoom = full(for: insert.body.count, bounds)
-                if let noRoom { return .refused(noRoom) }
-                let peer = try peers[insert.peer] ?? peerRow(making: insert.peer).id
-                peers[insert.peer] = peer
-                let id = tally.nextOutbox
-                try writer.insert(insert, id: id, peer: peer)
-                tally.nextOutbox &+= 1
-                tally.outbox.queued &+= 1
-                tally.outboxBytes &+= Int64(insert.body.count)
-                count(peer: peer) { $0.queued &+= 1 }
-                return .new(id)
+            for start in stride(from: 0, to: batch.count, by: Swift.max(1, group)) {
+                let group = batch[start..<Swift.min(start + Swift.max(1, group), batch.count)]
+                let earlier = try noRoom == nil ? group.map { try $0.isFresh ? nil : writer.earlier($0) } : []
+                if noRoom == nil { noRoom = full(for: group[start].body.count, times: earlier.count { $0 == nil }, bounds) }
+                if let noRoom {
+                    outcomes += group.map { _ in .refused(noRoom) }
+                    continue
+                }
+                for (insert, earlier) in zip(group, earlier) {
+                    if let earlier {
+                        outcomes.append(earlier)
+                        continue
+                    }
+                    let peer = try peers[insert.peer] ?? peerRow(making: insert.peer).id
+                    peers[insert.peer] = peer
+                    let id = tally.nextOutbox
+                    try writer.insert(insert, id: id, peer: peer)
+                    tally.nextOutbox &+= 1
+                    tally.outbox.queued &+= 1
+                    tally.outboxBytes &+= Int64(insert.body.count)
+                    count(peer: peer) { $0.queued &+= 1 }
+                    outcomes.append(.new(id))
+                }
             }
+            return outcomes
         }
     }
 
@@ -39,10 +53,11 @@ extension StoreWriter {
         return outcome
     }
 
-    private func full(for bytes: Int, _ bounds: OutboxBounds) -> HexlistError? {
-        guard tally.outbox.undelivered >= Int64(bounds.rows) || tally.outboxBytes &+ Int64(bytes) > Int64(bounds.bytes) else {
-            return nil
-        }
+    private func full(for bytes: Int, times count: Int = 1, _ bounds: OutboxBounds) -> HexlistError? {
+        guard count > 0 else { return nil }
+        guard
+            tally.outbox.undelivered &+ Int64(count) > Int64(bounds.rows) || tally.outboxBytes &+ Int64(bytes * count) > Int64(bounds.bytes)
+        else { return nil }
         return HexlistError(
             .outboxFull, "The outbox is full: \(tally.outbox.undelivered) hexes, \(tally.outboxBytes) bytes wait.",
             hint: "Wait until some are delivered, cancel some (hexlist outbox cancel), or raise outbox.rows and outbox.bytes.")
@@ -91,8 +106,12 @@ extension StoreWriter {
     /// cancelled or expired.
     ///
     /// - Returns: whether it was. A queued or delivered row stays as it is, and so does one with another digest.
-    public func requeue(_ id: Int64, _ insert: OutboxInsert, at now: Int64) throws -> Bool {
-        try change {
+    /// - Throws: `.outboxFull` where its body is gone and there is no room for it.
+    public func requeue(_ id: Int64, _ insert: OutboxInsert, bounds: OutboxBounds = OutboxBounds(), at now: Int64) throws -> Bool {
+        if let row = try outboxEntry(id), !row.state.keepsBody, !row.state.isDelivered, let full = full(for: insert.body.count, bounds) {
+            throw full
+        }
+        return try change {
             guard let row = try outboxEntry(id), row.state != .queued, !row.state.isDelivered else { return false }
             let same = try first("SELECT 1 FROM outbox WHERE id = ? AND digest = ?", id, insert.digest) { _ in true } ?? false
             guard same else { return false }

@@ -82,7 +82,7 @@ extension StoreReader {
             guard let messageID = statement.uuid(1) else { continue }
             batch.items.append(OutboxItem(id: statement.int64(0), messageID: MessageID(messageID), body: statement.bytes(3)))
         }
-        batch.hasMore = count == limit
+        batch.hasMore = count == limit && !batch.items.isEmpty
         return batch
     }
 

@@ -122,6 +122,19 @@ public struct Settlement: Sendable, Equatable {
     }
 }
 
+/// A row of the outbox that changed its state.
+public struct OutboxMove: Sendable, Equatable {
+    public var id: Int64
+    public var from: OutboxState
+    public var to: OutboxState
+
+    public init(id: Int64, from: OutboxState, to: OutboxState) {
+        self.id = id
+        self.from = from
+        self.to = to
+    }
+}
+
 /// What is known of a row that still waits.
 public struct AttemptNote: Sendable, Equatable {
     public var id: Int64

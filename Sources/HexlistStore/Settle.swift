@@ -22,10 +22,10 @@ extension StoreWriter {
     ///
     /// - Returns: rows that changed.
     @discardableResult
-    public func settle(_ settlements: [Settlement], of peer: PeerID, at now: Int64) throws -> Int {
-        guard let row = try peerRow(peer) else { return 0 }
+    public func settle(_ settlements: [Settlement], of peer: PeerID, at now: Int64) throws -> [OutboxMove] {
+        guard let row = try peerRow(peer) else { return [] }
         return try change {
-            var changed = 0
+            var moves: [OutboxMove] = []
             var start = settlements.startIndex
             while start < settlements.endIndex {
                 let end = settlements[start]
@@ -35,12 +35,12 @@ extension StoreWriter {
                     last = settlements[start].id
                     start += 1
                 }
-                changed += try settle(end.id...last, as: end, of: row, at: now)
+                moves += try settle(end.id...last, as: end, of: row, at: now)
             }
             if settlements.contains(where: \.state.isDelivered) {
                 try self.run("UPDATE outbox SET failures = 0 WHERE peer = ? AND failures > 0 AND state = 'queued'", row.id)
             }
-            return changed
+            return moves
         }
     }
 
@@ -67,7 +67,7 @@ extension StoreWriter {
         count(row, movedTo: state)
     }
 
-    private func settle(_ ids: ClosedRange<Int64>, as end: Settlement, of peer: PeerRow, at now: Int64) throws -> Int {
+    private func settle(_ ids: ClosedRange<Int64>, as end: Settlement, of peer: PeerRow, at now: Int64) throws -> [OutboxMove] {
         let rows = try all(
             "SELECT id, peer, state, bytes FROM outbox WHERE id BETWEEN ? AND ? AND peer = ? ORDER BY id",
             ids.lowerBound, ids.upperBound, peer.id, read: OutboxEntry.init
@@ -79,7 +79,7 @@ extension StoreWriter {
             try record(type, at: now, count: run.count, peer: PeerID(peer.uuid), outboxID: run.lowerBound, data: data)
         }
         for row in rows { count(row, movedTo: end.state) }
-        return rows.count
+        return rows.map { OutboxMove(id: $0.id, from: $0.state, to: end.state) }
     }
 
     private func takes(_ state: OutboxState, after earlier: OutboxState) -> Bool {

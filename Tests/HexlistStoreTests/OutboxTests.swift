@@ -11,7 +11,7 @@ import Testing
     }
 
     private func settle(_ test: TestStore, _ ids: [Int64], _ state: OutboxState, of peer: TestPeer, at now: Int64 = start) throws -> Int {
-        try test.write { try $0.settle(ids.map { Settlement(id: $0, state: state, code: nil) }, of: peer.id, at: now) }
+        try test.write { try $0.settle(ids.map { Settlement(id: $0, state: state, code: nil) }, of: peer.id, at: now).count }
     }
 
     @Test func whatIsQueuedIsReadInOrder() throws {
@@ -97,7 +97,7 @@ import Testing
             Settlement(id: 4, state: .held), Settlement(id: 5, state: .rejected, code: "tooLarge", message: "too \"large\"\n"),
             Settlement(id: 6, state: .failed, code: "internal"),
         ]
-        #expect(try test.write { try $0.settle(mixed, of: one.id, at: start + 3) } == 3)
+        #expect(try test.write { try $0.settle(mixed, of: one.id, at: start + 3) }.count == 3)
         let rows = try test.read { try $0.outboxRows(Array(1...7)) }
         #expect(rows.map(\.state) == [.stored, .stored, .stored, .held, .rejected, .failed, .queued])
         #expect(rows[4].code == "tooLarge" && rows[4].message == "too \"large\"\n" && rows[4].settledAt == start + 3)

@@ -13,7 +13,7 @@ import Synchronization
 ///     reply ◄── refused lines, ends, progress, summary ◄──────┴────────────────────┘
 ///
 /// Three tasks: one reads and decodes, one puts into the outbox, one writes the reply. A caller that does not read its
-/// reply does not keep its hexes from being taken (but with `results=all`, where each has a line).
+/// reply does not keep its hexes from being taken.
 struct BulkReply: Sendable {
     struct Wishes: Sendable {
         var wait: SendWait
@@ -28,20 +28,16 @@ struct BulkReply: Sendable {
     private static let batchLimit = 1_000
     /// Refused lines that wait to be written, at most; those beyond are counted only.
     private static let refusalLimit = 20_000
-    private static let progressInterval = TimeAmount.milliseconds(500)
+    private static let progressInterval = Duration.milliseconds(500)
 
     let api: APIContext
     let bulk: BulkSend
     let wishes: Wishes
-    let wakeups: AsyncStream<Wakeup>
-    let wake: AsyncStream<Wakeup>.Continuation
+    let wakeups: AsyncStream<Void>
+    let wake: AsyncStream<Void>.Continuation
     private let startedAt = ContinuousClock.now
     private let queue = BulkQueue()
     private let intake = Intake()
-
-    enum Wakeup: Sendable {
-        case changed, tick
-    }
 
     /// What the reading tasks tell the writing one.
     private final class Intake: Sendable {
@@ -49,6 +45,8 @@ struct BulkReply: Sendable {
             var lines = 0
             var invalid = 0
             var refusals: [BulkRefusal] = []
+            /// Refused lines there was no room for among those.
+            var untold = 0
             /// All that came is in the outbox, or was refused.
             var isAccepted = false
             var error: HexlistError?
@@ -61,9 +59,9 @@ struct BulkReply: Sendable {
         self.api = api
         self.wishes = wishes
         // Who looks sees everything there is, so one reason to look is as good as many.
-        let (wakeups, wake) = AsyncStream.makeStream(of: Wakeup.self, bufferingPolicy: .bufferingNewest(1))
+        let (wakeups, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         (self.wakeups, self.wake) = (wakeups, wake)
-        bulk = try await api.node.beginBulk(to: peers, force: force) { wake.yield(.changed) }
+        bulk = try await api.node.beginBulk(to: peers, force: force, tellsAll: wishes.reportsAll) { wake.yield(()) }
     }
 
     func response(to request: Request) -> Response {
@@ -71,21 +69,14 @@ struct BulkReply: Sendable {
         return Response(
             status: .ok, headers: [.contentType: LocalAPI.bulkType, .cacheControl: "no-store"],
             body: ResponseBody { writer in
-                do {
-                    try await run(body, &writer)
-                } catch {
-                    await api.node.endBulk(bulk)
-                    throw error
-                }
-                await api.node.endBulk(bulk)
+                try await api.node.following(bulk) { try await run(body, &writer) }
                 try await writer.finish(nil)
             })
     }
 
     private func run(_ body: RequestBody, _ writer: inout any ResponseBodyWriter) async throws {
-        let timer = api.eventLoop.scheduleRepeatedTask(initialDelay: Self.progressInterval, delay: Self.progressInterval) { _ in
-            wake.yield(.tick)
-        }
+        let interval = TimeAmount(Self.progressInterval)
+        let timer = api.eventLoop.scheduleRepeatedTask(initialDelay: interval, delay: interval) { _ in wake.yield(()) }
         defer { timer.cancel() }
         try await withGracefulShutdownHandler {
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -143,80 +134,79 @@ struct BulkReply: Sendable {
         intake.state.withLock { state in
             state.lines += 1
             state.invalid += 1
-            if state.refusals.count < Self.refusalLimit { state.refusals.append(refusal) }
+            if state.refusals.count < Self.refusalLimit { state.refusals.append(refusal) } else { state.untold += 1 }
         }
-        wake.yield(.changed)
+        wake.yield(())
     }
 
     private func accept() async {
-        do {
-            while let batch = await queue.take(Self.batchLimit) {
-                let refused = try await api.node.enqueue(batch, for: bulk, timeout: wishes.seconds)
-                for hex in refused {
-                    intake.state.withLock { $0.lines -= 1 }  // it was counted when it was read
-                    refuse(BulkRefusal(line: hex.line, code: hex.error.code.rawValue, message: hex.error.message))
-                }
+        while let batch = await queue.take(Self.batchLimit) {
+            let (refused, failure) = await api.node.enqueue(batch, for: bulk, timeout: wishes.seconds)
+            for hex in refused {
+                intake.state.withLock { $0.lines -= 1 }  // it was counted when it was read
+                refuse(BulkRefusal(line: hex.line, code: hex.error.code.rawValue, message: hex.error.message))
             }
-        } catch {
+            guard let failure else { continue }
             queue.cancel()
-            let known = error as? HexlistError ?? HexlistError(.internal, "The outbox failed.", hint: "The log of hexlistd says more.")
-            intake.state.withLock { $0.error = known }
+            intake.state.withLock { $0.error = failure }
         }
         intake.state.withLock { $0.isAccepted = true }
-        wake.yield(.changed)
+        wake.yield(())
     }
 
     // MARK: Out
 
     private func report(_ writer: inout any ResponseBodyWriter) async throws {
-        var told: Int64 = 0
         var hasToldEnd = false
-        var isOver = false
-        for await wakeup in wakeups {
-            let (refusals, isAccepted) = intake.state.withLock { state in
-                defer { state.refusals = [] }
-                return (state.refusals, state.isAccepted)
-            }
-            var bytes = refusals.flatMap { BulkLine.refused($0).lineBytes }
-            bytes += try await ends(&told, all: false)
-            if wishes.reportsProgress, wakeup == .tick || isAccepted && !hasToldEnd {
-                let counts = await api.node.progress(of: bulk)
-                bytes += BulkLine.progress(summary(counts, ended: isAccepted)).lineBytes
+        var progressAt = ContinuousClock.now + Self.progressInterval
+        for await _ in wakeups {
+            let isAccepted = intake.state.withLock { $0.isAccepted }
+            var bytes = refusals()
+            bytes += try await ends(all: false)
+            if wishes.reportsProgress, ContinuousClock.now >= progressAt || isAccepted && !hasToldEnd {
+                progressAt = .now + Self.progressInterval
+                bytes += BulkLine.progress(summary(await api.node.progress(of: bulk), ended: isAccepted)).lineBytes
             }
             if isAccepted { hasToldEnd = true }
             if !bytes.isEmpty { try await writer.write(ByteBuffer(bytes: bytes)) }
             guard isAccepted else { continue }
-            isOver = intake.state.withLock { $0.error != nil }
-            if !isOver, wishes.wait == .stored { isOver = await api.node.isOver(bulk, timeout: wishes.seconds) }
-            if isOver || wishes.wait == .queued { break }
+            if wishes.wait == .queued || intake.state.withLock({ $0.error != nil }) { break }
+            if await api.node.isOver(bulk, timeout: wishes.seconds) { break }
         }
         while true {
-            let bytes = try await ends(&told, all: true)
+            let bytes = try await ends(all: true)
             guard !bytes.isEmpty else { break }
             try await writer.write(ByteBuffer(bytes: bytes))
         }
         var error = intake.state.withLock { $0.error }
         if error == nil, !hasToldEnd { error = HexlistError(.internal, "hexlistd stops.", hint: "Send the rest when it runs again.") }
-        var bytes = error.map { BulkLine.error(ErrorShape($0)).lineBytes } ?? []
+        var bytes = refusals()
+        if let error { bytes += BulkLine.error(ErrorShape(error)).lineBytes }
         bytes += BulkLine.summary(summary(try await api.node.summary(of: bulk))).lineBytes
         try await writer.write(ByteBuffer(bytes: bytes))
     }
 
+    private func refusals() -> [UInt8] {
+        let refusals = intake.state.withLock { state in
+            defer { state.refusals = [] }
+            return state.refusals
+        }
+        return refusals.flatMap { BulkLine.refused($0).lineBytes }
+    }
+
     /// - Parameter all: those too that have no end yet.
-    private func ends(_ told: inout Int64, all: Bool) async throws -> [UInt8] {
+    private func ends(all: Bool) async throws -> [UInt8] {
         guard wishes.reportsAll else {
             guard wishes.wait == .stored else { return [] }
             return try await api.node.takeEnds(of: bulk).flatMap { Self.line($0.line, $0.outcome) }
         }
-        let isAwaited = wishes.wait == .stored && !all
         var bytes: [UInt8] = []
-        while true {
-            let outcomes = try await api.node.outcomes(of: bulk, after: told, all: !isAwaited, limit: 500)
-            guard let last = outcomes.last else { return bytes }
-            told = last.outcome.outboxID
-            for (line, outcome) in outcomes { bytes += Self.line(line, outcome) }
-            if bytes.count > 1 << 20 { return bytes }
+        while bytes.count < 1 << 20 {
+            let rows = try await api.node.takeRows(of: bulk, all: all || wishes.wait == .queued, limit: 500)
+            guard !rows.isEmpty else { break }
+            for (line, outcome) in rows { bytes += Self.line(line, outcome) }
         }
+        return bytes
     }
 
     private static func line(_ line: Int?, _ outcome: SendOutcome) -> [UInt8] {
@@ -224,10 +214,11 @@ struct BulkReply: Sendable {
     }
 
     private func summary(_ counts: BulkCounts, ended: Bool = false) -> BulkSummary {
-        let (lines, invalid) = intake.state.withLock { ($0.lines, $0.invalid) }
+        let (lines, invalid, untold) = intake.state.withLock { ($0.lines, $0.invalid, $0.untold) }
         let milliseconds = (ContinuousClock.now - startedAt) / .milliseconds(1)
         return BulkSummary(
             lines: lines, invalid: invalid, accepted: counts.accepted, stored: counts.stored, held: counts.held,
-            rejected: counts.rejected, failed: counts.failed, queued: counts.queued, seconds: milliseconds.rounded() / 1_000, ended: ended)
+            rejected: counts.rejected, failed: counts.failed, queued: counts.queued, seconds: milliseconds.rounded() / 1_000, ended: ended,
+            untold: untold)
     }
 }

@@ -94,7 +94,7 @@ struct SendRoutes: Sendable {
             guard !names.isEmpty else { throw HexlistError(.badRequest, "No peer to send to.", hint: "Name one with `to`.") }
             var targets: [PeerID] = []
             for name in names {
-                guard let id = try await api.node.resolve(name).uuid, !targets.contains(id) else { continue }
+                guard let id = try await api.node.resolve(name, counting: false).uuid, !targets.contains(id) else { continue }
                 targets.append(id)
             }
             return targets

@@ -1,0 +1,47 @@
+/// Rows of the outbox by id: a bit each, in pieces of 65 536, so that a bulk send of a million hexes takes 128 KiB, in
+/// whatever order its rows come.
+struct RowSet: Sendable {
+    private static let pieceBits = 16
+    private var pieces: [Int64: [UInt64]] = [:]
+    private(set) var count = 0
+
+    var isEmpty: Bool { count == 0 }
+
+    private static func place(_ id: Int64) -> (piece: Int64, word: Int, bit: UInt64) {
+        (id >> pieceBits, Int(id & 0xFFFF) >> 6, 1 << UInt64(id & 63))
+    }
+
+    /// - Returns: whether it was not there.
+    @discardableResult
+    mutating func insert(_ id: Int64) -> Bool {
+        let (piece, word, bit) = Self.place(id)
+        let isNew = pieces[piece, default: Array(repeating: 0, count: 1_024)][word] & bit == 0
+        guard isNew else { return false }
+        pieces[piece, default: Array(repeating: 0, count: 1_024)][word] |= bit
+        count += 1
+        return true
+    }
+
+    func contains(_ id: Int64) -> Bool {
+        let (piece, word, bit) = Self.place(id)
+        return pieces[piece].map { $0[word] & bit != 0 } ?? false
+    }
+
+    /// Ascending, without two that could be one.
+    var ranges: [ClosedRange<Int64>] {
+        var ranges: [ClosedRange<Int64>] = []
+        for (piece, words) in pieces.sorted(by: { $0.key < $1.key }) {
+            for (index, word) in words.enumerated() where word != 0 {
+                let base = piece << Self.pieceBits | Int64(index) << 6
+                for bit in 0..<64 as Range<Int64> where word & (1 << UInt64(bit)) != 0 {
+                    if let last = ranges.last, last.upperBound + 1 == base + bit {
+                        ranges[ranges.count - 1] = last.lowerBound...(base + bit)
+                    } else {
+                        ranges.append((base + bit)...(base + bit))
+                    }
+                }
+            }
+        }
+        return ranges
+    }
+}

@@ -1,0 +1,24 @@
+import Testing
+
+@testable import HexlistNode
+
+@Suite("A set of rows")
+struct RowSetTests {
+    @Test("against a set, over random rows in any order")
+    func model() {
+        var random = SystemRandomNumberGenerator()
+        for around in [60, 65_536, 1 << 40] as [Int64] {
+            var rows = RowSet()
+            var model: Set<Int64> = []
+            for _ in 0..<400 {
+                let id = Int64.random(in: max(1, around - 130)...around + 130, using: &random)
+                let (isNew, isNewInModel) = (rows.insert(id), model.insert(id).inserted)
+                #expect(isNew == isNewInModel)
+            }
+            #expect((around - 131...around + 131).filter { rows.contains($0) } == model.sorted())
+            #expect(rows.count == model.count)
+            #expect(rows.ranges.flatMap { Array($0) } == model.sorted())
+            #expect(zip(rows.ranges, rows.ranges.dropFirst()).allSatisfy { $0.upperBound + 1 < $1.lowerBound })
+        }
+    }
+}
