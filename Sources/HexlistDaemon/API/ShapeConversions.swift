@@ -116,7 +116,8 @@ extension OutboxShape {
 extension OutboxChange {
     init(_ change: Node.OutboxChange) {
         self.init(
-            changed: change.changed, mayHaveArrived: change.mayHaveArrived, passedOver: change.passedOver, next: change.next.map { "\($0)" })
+            changed: change.changed, mayHaveArrived: change.mayHaveArrived, passedOver: change.passedOver, next: change.next.map { "\($0)" }
+        )
     }
 }
 
