@@ -91,7 +91,8 @@ final class BulkReport: Sendable {
                 if state.summary == nil { try state.output.object(BulkLine.summary(summary)) }
             } else {
                 let atLeast = isKnown ? "" : "at least "
-                StandardError.note("Stopped: \(atLeast)\(summary.accepted) accepted. \(BulkText.parts(summary, wait: .stored)).")
+                let parts = summary.accepted + summary.invalid > 0 ? ": \(BulkText.parts(summary, wait: .stored))" : ""
+                StandardError.note("Stopped: \(atLeast)\(summary.accepted) accepted\(parts).")
                 if let hint = BulkText.hint(summary, wait: .stored, to: to) { StandardError.note(hint) }
             }
             try state.output.flush()
