@@ -113,6 +113,21 @@ extension TwoMachines {
             }
         }
 
+        @Test("a refusal outlives the session it came on: rows go on when its time is over, whatever was tried in between")
+        func refusalOutlivesSession() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                try await FaultyPeer.with("full-fin", of: lab) { peer in
+                    try await Self.configure(lab)
+                    let sent = (1...5).map { "hex \($0)" }
+                    try await lab.bulk("h1", to: peer.uuid, sent)
+                    try await peer.next("end")
+                    try peer.behave("honest")
+                    try await lab.awaitDelivered("h1", seconds: 60)
+                    #expect(try peer.stored() == sent)
+                }
+            }
+        }
+
         @Test("a hex the peer fails on is given up after five times; those around it arrive, in order")
         func poison() async throws {
             try await Lab.with("h1", "h2") { lab in
