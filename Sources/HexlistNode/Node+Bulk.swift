@@ -32,6 +32,7 @@ extension Node {
         var refusals: [RefusedHex] = []
         var mayExist = false
         while !rest.isEmpty {
+            let ends = rowEnds
             let taken = try await submit(rest, for: bulk, mayExist: mayExist)
             rest = rest.dropFirst(taken.results.count)
             for (hex, result) in zip(batch[(rest.startIndex - taken.results.count)...], taken.results) {
@@ -39,7 +40,7 @@ extension Node {
             }
             guard let full = taken.full else { continue }
             mayExist = true  // some of its peers may have the first of the rest
-            guard await hasDrained(within: timeout) else { throw full }
+            guard await hasDrained(since: ends, within: timeout) else { throw full }
         }
         return refusals
     }
@@ -148,9 +149,11 @@ extension Node {
     }
 
     /// Waits until something of the outbox came to an end.
+    /// - Parameter ends: `rowEnds` before the outbox was found full: what ended since then may have been all there was.
     /// - Returns: `false` after so many seconds without.
-    private func hasDrained(within seconds: Double) async -> Bool {
+    private func hasDrained(since ends: UInt64, within seconds: Double) async -> Bool {
         guard !isStopping else { return false }
+        guard rowEnds == ends else { return true }
         let waiter = OutcomeWaiter()
         outcomeWaiters[ObjectIdentifier(waiter)] = waiter
         defer { outcomeWaiters[ObjectIdentifier(waiter)] = nil }

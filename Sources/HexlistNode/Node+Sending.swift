@@ -180,6 +180,7 @@ extension Node {
     /// Rows that were answered, cancelled, or given up.
     func rowsEnded(_ ends: [RowEnd]) {
         guard !ends.isEmpty else { return }
+        rowEnds &+= 1
         for bulk in bulks.values { bulk.ended(ends) }
         for waiter in outcomeWaiters.values { waiter.ended(ends) }
     }

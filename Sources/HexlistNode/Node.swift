@@ -49,6 +49,8 @@ public actor Node {
     var lastMaintenance: (wall: Int64, monotonic: ContinuousClock.Instant)?
     var outcomeWaiters: [ObjectIdentifier: OutcomeWaiter] = [:]
     var bulks: [ObjectIdentifier: BulkSend] = [:]
+    /// Times that rows of the outbox came to an end.
+    var rowEnds: UInt64 = 0
     nonisolated let watchers = Mutex<Watchers>(Watchers())
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
