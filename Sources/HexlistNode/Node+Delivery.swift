@@ -189,7 +189,8 @@ extension Node {
     // MARK: Pauses
 
     /// The peer is there and the transfer failed: it waits, longer each time, whatever discovery brings meanwhile.
-    func transferFailed(_ link: PeerLink, end: Session.End?, closedByPeer: Bool) {
+    /// - Parameter blamed: the first row that was sent and not answered; `nil` where none was.
+    func transferFailed(_ link: PeerLink, end: Session.End?, closedByPeer: Bool, blamed: Int64? = nil) {
         var random = SystemRandomNumberGenerator()
         let pause = link.backoff.failed(using: &random)
         let until = ContinuousClock.Instant.now + pause
@@ -200,10 +201,11 @@ extension Node {
         let failures = end.map { Node.counts($0, closedByPeer: closedByPeer) } ?? false ? 1 : 0
         let peer = link.peer
         store.submit({ writer -> [Int64] in
-            // The first row that still waits is the first unacknowledged one.
-            guard let first = try writer.outboxBatch(peer, after: 0, limit: 1, maxBytes: 0).items.first else { return [] }
+            // One the peer has refused for now was answered; the session's end is not its doing. The first row that waits
+            // tells of failures nobody is to blame for.
+            guard let first = try blamed ?? writer.outboxBatch(peer, after: 0, limit: 1, maxBytes: 0).items.first?.id else { return [] }
             let note = AttemptNote(
-                id: first.id, attempts: 1, failures: failures, nextAttemptAt: at + pause.milliseconds, waitingFor: "retry", lastError: error
+                id: first, attempts: 1, failures: failures, nextAttemptAt: at + pause.milliseconds, waitingFor: "retry", lastError: error
             )
             try writer.note([note])
             return try writer.giveUp([note], of: peer, at: at)
