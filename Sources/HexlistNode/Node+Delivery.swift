@@ -22,8 +22,8 @@ extension Node {
         guard !isStopping, let session = link.sending, session.connection.isOpen else { return }
         let now = ContinuousClock.Instant.now
         guard link.delivery.hasWork, !link.delivery.isPaused(now: now) else { return giveTurnBack(link) }
-        let hadTurn = turns.active.contains(link.peer)
-        guard turns.request(link.peer) else { return }
+        let hadTurn = turns.hasTurn(link.peer)
+        guard turns.request(link.peer, now: now) else { return watchTurns() }
         if !hadTurn { link.delivery.turnBegan() }
 
         let limits = configuration.send
@@ -54,21 +54,43 @@ extension Node {
             giveTurnBack(link)
         } else if turns.othersWait, link.delivery.bytesThisTurn >= ProtocolLimits.windowBytes {
             giveTurnBack(link)
-            _ = turns.request(link.peer)  // to the end of the queue
+            _ = turns.request(link.peer, now: now)  // to the end of the queue
         }
     }
 
     func giveTurnBack(_ link: PeerLink) {
-        guard turns.active.contains(link.peer) || turns.isWaiting(link.peer) else { return }
-        guard let next = turns.release(link.peer) else { return }
+        guard turns.hasTurn(link.peer) || turns.isWaiting(link.peer) else { return }
+        if turns.release(link.peer) != nil { wakeNext() }
+    }
+
+    /// Whoever is first in line asks for the turn that is free, and after it the next one for another.
+    private func wakeNext() {
         // Not from inside the other one's steps.
         eventLoop.execute { [weak self] in
             self?.assumeIsolated { node in
+                guard let next = node.turns.next else { return }
                 if let waiting = node.links[next] {
                     node.pump(waiting)
                 } else {
                     _ = node.turns.release(next)
                 }
+                if let following = node.turns.next, following != next { node.wakeNext() }
+            }
+        }
+    }
+
+    /// While others wait, a turn goes back after 30 s without a receipt, whatever the session makes of that time: a stranger
+    /// that says more than is read of it is given longer there.
+    private func watchTurns() {
+        guard turnTimer == nil, !isStopping, let deadline = turns.deadline else { return }
+        turnTimer = eventLoop.scheduleTask(in: TimeAmount(max(.zero, deadline - .now))) { [weak self] in
+            self?.assumeIsolated { node in
+                node.turnTimer = nil
+                for peer in node.turns.overdue(now: .now) {
+                    if node.turns.release(peer) != nil { node.wakeNext() }
+                    if node.links[peer] != nil { _ = node.turns.request(peer, now: .now) }
+                }
+                node.watchTurns()
             }
         }
     }
@@ -104,6 +126,7 @@ extension Node {
         let verdicts = link.delivery.settled(rows, isCurrent: link.sending === session, now: now)
         if verdicts.contains(where: { $0.state == .stored || $0.state == .held }) { link.backoff.succeeded() }
         guard !verdicts.isEmpty else { return }
+        turns.progressed(peer, now: now)
         if !outcomeWaiters.isEmpty { receiptsCame(verdicts.compactMap { RowMove(delivered: $0, peer: peer) }) }
         write(verdicts, for: link, counted: true)
         if let until = link.delivery.pausedUntil, until > now { resume(link, at: until) }
@@ -165,7 +188,8 @@ extension Node {
     // MARK: Pauses
 
     /// The peer is there and the transfer failed: it waits, longer each time, whatever discovery brings meanwhile.
-    func transferFailed(_ link: PeerLink, end: Session.End?, closedByPeer: Bool) {
+    /// - Parameter blamed: the first row that was sent and not answered; `nil` where none was.
+    func transferFailed(_ link: PeerLink, end: Session.End?, closedByPeer: Bool, blamed: Int64? = nil) {
         var random = SystemRandomNumberGenerator()
         let pause = link.backoff.failed(using: &random)
         let until = ContinuousClock.Instant.now + pause
@@ -176,10 +200,11 @@ extension Node {
         let failures = end.map { Node.counts($0, closedByPeer: closedByPeer) } ?? false ? 1 : 0
         let peer = link.peer
         store.submit({ writer -> [OutboxMove] in
-            // The first row that still waits is the first unacknowledged one.
-            guard let first = try writer.outboxBatch(peer, after: 0, limit: 1, maxBytes: 0).items.first else { return [] }
+            // One the peer has refused for now was answered; the session's end is not its doing. The first row that waits
+            // tells of failures nobody is to blame for.
+            guard let first = try blamed ?? writer.outboxBatch(peer, after: 0, limit: 1, maxBytes: 0).items.first?.id else { return [] }
             let note = AttemptNote(
-                id: first.id, attempts: 1, failures: failures, nextAttemptAt: at + pause.milliseconds, waitingFor: "retry", lastError: error
+                id: first, attempts: 1, failures: failures, nextAttemptAt: at + pause.milliseconds, waitingFor: "retry", lastError: error
             )
             try writer.note([note])
             return try writer.giveUp([note], of: peer, at: at)

@@ -206,7 +206,7 @@ extension Node {
         link.delivery.disconnected()
         giveTurnBack(link)
         if hadWork {
-            transferFailed(link, end: end, closedByPeer: closedByPeer)
+            transferFailed(link, end: end, closedByPeer: closedByPeer, blamed: session.machine.unacknowledgedTags.min())
         } else if hasRows, !link.delivery.isPaused(now: .now) {
             resume(link, at: .now + .seconds(1))
         }

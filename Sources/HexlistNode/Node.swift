@@ -41,6 +41,7 @@ public actor Node {
     /// The keys proven since the start, of peers the store need not know. Bounded in `proved`.
     var fingerprints: [PeerID: Fingerprint] = [:]
     var turns: TransferTurns
+    var turnTimer: Scheduled<Void>?
     var challenges: [String: (newer: PeerSession, older: PeerSession)] = [:]
     var probes: [ProbeID: Dial] = [:]
     var directoryTimer: (task: Scheduled<Void>, at: ContinuousClock.Instant)?

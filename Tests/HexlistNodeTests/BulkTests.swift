@@ -124,6 +124,7 @@ struct BulkTests {
         let one = try await TestNode("one", on: link) { $0.outbox.rows = 60 }
         let two = try await TestNode("two", on: link)
         try await one.untilListed(two)
+        try await two.untilListed(one)
         _ = try await two.node.setTrust(one.id, .trusted)
         try await two.stop(removing: false)
         try await one.until { try await !$0.peers().contains { $0.state == .verified } }

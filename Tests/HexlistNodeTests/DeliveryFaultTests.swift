@@ -35,6 +35,7 @@ struct DeliveryFaultTests {
         let one = try await TestNode("one", on: link)
         let two = try await TestNode("two", on: link)
         try await one.untilListed(two)
+        try await two.untilListed(one)
         _ = try await two.node.setTrust(one.id, .trusted)
         try await two.stop(removing: false)
         try await one.until { try await $0.peers().allSatisfy { $0.state != .verified } }
@@ -102,6 +103,7 @@ struct DeliveryFaultTests {
         let three = try await TestNode("three", on: link)
         for other in [two, three] {
             try await one.untilListed(other)
+            try await other.untilListed(one)
             _ = try await other.node.setTrust(one.id, .trusted)
         }
         var rows: [Int64] = []

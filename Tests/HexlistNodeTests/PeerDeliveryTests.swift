@@ -297,14 +297,14 @@ struct SmallMachinesTests {
     @Test("four have a turn, the rest stand in line in order")
     func turns() {
         var turns = TransferTurns(limit: 4)
-        let asked = Self.peers.map { turns.request($0) }
+        let asked = Self.peers.map { turns.request($0, now: .now) }
         #expect(asked == [true, true, true, true, false, false])
         let next = turns.release(Self.peers[1])
         #expect(next == Self.peers[4])
-        let last = turns.request(Self.peers[5])
+        let last = turns.request(Self.peers[5], now: .now)
         #expect(!last)  // not before the one in front
-        let front = turns.request(Self.peers[4])
-        let again = turns.request(Self.peers[1])
+        let front = turns.request(Self.peers[4], now: .now)
+        let again = turns.request(Self.peers[1], now: .now)
         #expect(front && !again)
         let after = turns.release(Self.peers[0])
         #expect(after == Self.peers[5])

@@ -7,10 +7,12 @@ import Testing
 struct TransferTurnsTests {
     static let peers = (1...8).map { PeerID(UUIDBytes(high: $0, low: 0)) }
 
+    static let start = ContinuousClock.Instant.now
+
     /// Four have a turn, the others ask in vain, in order.
     static func full() -> TransferTurns {
         var turns = TransferTurns(limit: 4)
-        for peer in peers { _ = turns.request(peer) }
+        for peer in peers { _ = turns.request(peer, now: Self.start) }
         return turns
     }
 
@@ -22,9 +24,9 @@ struct TransferTurnsTests {
         for step in 0..<16 {
             let peer = Self.peers[step % 8]
             guard let next = turns.release(peer) else { return #expect(Bool(false), "nobody is next") }
-            let again = turns.request(peer)
+            let again = turns.request(peer, now: Self.start)
             #expect(!again, "it goes before those who wait")
-            let isServed = turns.request(next)
+            let isServed = turns.request(next, now: Self.start)
             #expect(isServed)
             served.append(next)
         }
@@ -37,17 +39,17 @@ struct TransferTurnsTests {
         var turns = Self.full()
         #expect(turns.release(Self.peers[0]) == Self.peers[4])
         for late in [Self.peers[5], Self.peers[0], Self.peers[7]] {
-            let passed = turns.request(late)
+            let passed = turns.request(late, now: Self.start)
             #expect(!passed)
         }
-        let first = turns.request(Self.peers[4])
+        let first = turns.request(Self.peers[4], now: Self.start)
         #expect(first)
     }
 
     @Test("who leaves the line is no longer next; who asks twice stands in it once")
     func leaving() {
         var turns = Self.full()
-        _ = turns.request(Self.peers[4])
+        _ = turns.request(Self.peers[4], now: Self.start)
         #expect(turns.release(Self.peers[4]) == nil)  // all four are busy
         #expect(turns.release(Self.peers[1]) == Self.peers[5])
         #expect(!turns.isWaiting(Self.peers[4]))
@@ -59,16 +61,48 @@ struct TransferTurnsTests {
     func alone() {
         var turns = TransferTurns(limit: 1)
         for _ in 0..<3 {
-            let granted = turns.request(Self.peers[0])
+            let granted = turns.request(Self.peers[0], now: Self.start)
             #expect(granted)
         }
         #expect(!turns.othersWait)
     }
 
+    @Test("two turns that come free at once go to the first two in line")
+    func twoAtOnce() {
+        var turns = Self.full()
+        #expect(turns.release(Self.peers[0]) == Self.peers[4])
+        #expect(turns.release(Self.peers[1]) == Self.peers[4])
+        let first = turns.request(Self.peers[4], now: Self.start)
+        #expect(first && turns.next == Self.peers[5])
+        let second = turns.request(Self.peers[5], now: Self.start)
+        #expect(second && turns.next == nil)
+    }
+
+    @Test("who has not come forward for 30 s while others wait is overdue, and nobody else")
+    func overdue() {
+        var turns = TransferTurns(limit: 2)
+        for peer in Self.peers.prefix(2) { _ = turns.request(peer, now: Self.start) }
+        #expect(turns.deadline == nil)
+        #expect(turns.overdue(now: Self.start + .seconds(100)).isEmpty)  // nobody waits
+        _ = turns.request(Self.peers[2], now: Self.start + .seconds(1))
+        #expect(turns.deadline == Self.start + .seconds(30))
+        turns.progressed(Self.peers[1], now: Self.start + .seconds(20))
+        turns.progressed(Self.peers[2], now: Self.start + .seconds(20))  // it has no turn to lose
+        #expect(turns.overdue(now: Self.start + .seconds(29)).isEmpty)
+        #expect(turns.overdue(now: Self.start + .seconds(30)) == [Self.peers[0]])
+        _ = turns.release(Self.peers[0])
+        let granted = turns.request(Self.peers[2], now: Self.start + .seconds(30))
+        #expect(granted)
+        let again = turns.request(Self.peers[0], now: Self.start + .seconds(30))
+        #expect(!again)
+        #expect(turns.deadline == Self.start + .seconds(50))
+        #expect(Set(turns.overdue(now: Self.start + .seconds(60))) == [Self.peers[1], Self.peers[2]])
+    }
+
     @Test("a limit of none is one")
     func atLeastOne() {
         var turns = TransferTurns(limit: 0)
-        let granted = turns.request(Self.peers[0])
+        let granted = turns.request(Self.peers[0], now: Self.start)
         #expect(granted)
     }
 }

@@ -66,6 +66,7 @@ struct TwoNodesTests {
         let one = try await TestNode("one", on: link)
         let two = try await TestNode("two", on: link)
         try await one.untilListed(two)
+        try await two.untilListed(one)
         _ = try await two.node.setTrust(one.id, .trusted)
         try await two.stop(removing: false)
         try await one.until { try await $0.peers().allSatisfy { $0.state != .verified } }

@@ -113,6 +113,43 @@ extension TwoMachines {
             }
         }
 
+        @Test("a refusal outlives the session it came on: rows go on when its time is over, whatever was tried in between")
+        func refusalOutlivesSession() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                try await FaultyPeer.with("full-fin", of: lab) { peer in
+                    try await Self.configure(lab)
+                    let sent = (1...5).map { "hex \($0)" }
+                    try await lab.bulk("h1", to: peer.uuid, sent)
+                    try await peer.next("end")
+                    try peer.behave("honest")
+                    try await lab.awaitDelivered("h1", seconds: 60)
+                    #expect(try peer.stored() == sent)
+                }
+            }
+        }
+
+        @Test("who hangs up on one hex after it refused another for now is held against the one it did not answer")
+        func blame() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                try await FaultyPeer.with("full-fin", of: lab) { peer in
+                    try await Self.configure(lab)
+                    try await lab.bulk("h1", to: peer.uuid, ["refused", "unanswered", "behind"])
+                    for attempt in 1...4 {
+                        let rows = try await lab.awaitOutbox("h1") { $0.count == 3 && $0[1].attempts >= attempt }
+                        #expect(rows.map(\.state) == ["queued", "queued", "queued"])
+                        #expect(rows[0].lastError?.contains("storageFull") == true, "\(rows[0])")
+                        try await lab.hexlist("h1", "outbox", "retry", "\(rows[0].outboxID)")
+                    }
+                    try await lab.awaitEvent("h1", "hex.failed", peer: peer.uuid)
+                    #expect(try await lab.outbox("h1").map(\.state) == ["queued", "failed", "queued"])
+                    try peer.behave("honest")
+                    try await lab.hexlist("h1", "outbox", "retry", "--to", peer.uuid)
+                    try await lab.awaitDelivered("h1")
+                    #expect(try Set(peer.stored()) == ["refused", "unanswered", "behind"])
+                }
+            }
+        }
+
         @Test("a hex the peer fails on is given up after five times; those around it arrive, in order")
         func poison() async throws {
             try await Lab.with("h1", "h2") { lab in
@@ -240,11 +277,11 @@ extension TwoMachines {
         }
 
         @Test(
-            "four peers that hardly read give their turns back, and the fifth is served",
-            .enabled(if: LongTests.areWanted, LongTests.reason))
-        func turnsComeBack() async throws {
+            "four peers that never answer lose their turns after 30 s, and the fifth is served",
+            .enabled(if: LongTests.areWanted, LongTests.reason), arguments: ["trickle", "mute", "chatty"])
+        func turnsComeBack(how: String) async throws {
             try await Lab.with("h1", "h2") { lab in
-                try await Self.withFour(lab, ["trickle", "trickle", "mute", "trickle"], []) { slow in
+                try await Self.withFour(lab, Array(repeating: how, count: 4), []) { slow in
                     try await FaultyPeer.with("honest", port: 25_004, of: lab) { fast in
                         try await Self.configure(lab, ports: Array(25_000...25_004))
                         for peer in slow { try await lab.bulk("h1", to: peer.uuid, (1...50).map { "slow \($0)" }) }
@@ -253,7 +290,7 @@ extension TwoMachines {
                         let waiting = try await lab.outbox("h1", to: fast.uuid)
                         #expect(waiting.map(\.waitingFor) == ["turn"], "\(waiting)")
                         try await lab.awaitEvent("h1", "hex.delivered", peer: fast.uuid)
-                        print("turnsComeBack: the fifth was served after \(begin.duration(to: .now))")
+                        print("turnsComeBack \(how): the fifth was served after \(begin.duration(to: .now))")
                         #expect(try fast.stored() == ["fifth"])
                         for peer in slow { try peer.behave("honest") }
                     }
