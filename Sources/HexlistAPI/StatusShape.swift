@@ -19,12 +19,14 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
     /// How many rows stand where; every state is there.
     public var outbox: [OutboxState: Int]
     public var storeBytes: Int64
+    /// Why the store cannot be written at the moment; hexes are refused for now and kept by their senders.
+    public var storeFault: String?
     public var stateFolder: String
 
     public init(
         version: String, uuid: String, name: String, fingerprint: String, pid: Int, port: Int, uptimeSeconds: Int,
         avahi: AvahiShape, peers: Int, ghosts: Int, unread: Int, held: Int, outbox: [OutboxState: Int], storeBytes: Int64,
-        stateFolder: String
+        storeFault: String? = nil, stateFolder: String
     ) {
         self.version = version
         self.uuid = uuid
@@ -40,6 +42,7 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
         self.held = held
         self.outbox = outbox
         self.storeBytes = storeBytes
+        self.storeFault = storeFault
         self.stateFolder = stateFolder
     }
 
@@ -59,6 +62,7 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
             $0.member("held", held)
             $0.member("outbox", OutboxCounts(counts: outbox))
             $0.member("storeBytes", storeBytes)
+            $0.member("storeFault", storeFault)
             $0.member("stateFolder", stateFolder)
         }
     }
@@ -80,6 +84,7 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
         let counts: OutboxCounts = try object.value("outbox")
         outbox = counts.counts
         storeBytes = try object.value("storeBytes")
+        storeFault = try object.optional("storeFault")
         stateFolder = try object.value("stateFolder")
     }
 }

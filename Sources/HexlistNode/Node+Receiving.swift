@@ -56,9 +56,9 @@ extension Node {
 
     private static func inboundResult(_ error: any Error) -> InboundResult {
         if let error = error as? HexlistError, error.code == .storageFull {
-            return .refused(.storageFull, message: message(for: .storageFull), retryAfter: 60)
+            return .refused(.storageFull, message: message(for: .storageFull), retryAfter: RetryAfter.storageFull)
         }
-        return .refused(.internal, message: message(for: .internal), retryAfter: 30)
+        return .refused(.internal, message: message(for: .internal), retryAfter: RetryAfter.internal)
     }
 
     /// What the person at the other end is told.

@@ -72,6 +72,9 @@ struct PeerDelivery: Sendable {
     private var refused: Set<Int64> = []
     /// Whether the next row must be one of `refused`.
     private var mustLeadWithRefused = false
+    /// Rows in flight at most, after a failure or a refusal: one, and twice as many with each receipt. So what the peer fails
+    /// on is soon alone at the head, and no other is blamed for it; and a full disk is asked with one hex, not a window.
+    private var allowance: Int?
     /// Not before; outlives the session.
     private(set) var pausedUntil: Instant?
     /// Bytes sent since the turn was given.
@@ -206,11 +209,15 @@ struct PeerDelivery: Sendable {
                 let until = now + .seconds(seconds)
                 pausedUntil = max(pausedUntil ?? until, until)
                 needsRewind = true
+                allowance = 1
                 if isCurrent {
                     refused.insert(row.tag)
                     mustLeadWithRefused = true
                 }
             }
+        }
+        if let allowance, verdicts.contains(where: { $0.state == .stored || $0.state == .held }), !needsRewind {
+            self.allowance = allowance < ProtocolLimits.windowFrames ? allowance * 2 : nil
         }
         if !verdicts.isEmpty { writing += 1 }
         forgetRowsIfNone()
@@ -218,7 +225,10 @@ struct PeerDelivery: Sendable {
     }
 
     /// The transfer failed; it goes on no earlier than this.
-    mutating func pause(until instant: Instant) { pausedUntil = max(pausedUntil ?? instant, instant) }
+    mutating func pause(until instant: Instant) {
+        pausedUntil = max(pausedUntil ?? instant, instant)
+        allowance = 1
+    }
 
     /// A person asked: no pause counts any more, and rows may have come back.
     mutating func retryNow() {
@@ -246,7 +256,7 @@ struct PeerDelivery: Sendable {
             return .reject(row.id)
         }
         if mustLeadWithRefused, !refused.contains(row.id) { return .endSession }
-        guard hasRoom(bytes) else { return .wait }
+        guard inFlight < allowance ?? .max, hasRoom(bytes) else { return .wait }
         mustLeadWithRefused = false
         refused = []
         pausedUntil = nil

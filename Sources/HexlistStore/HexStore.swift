@@ -84,6 +84,11 @@ public final class HexStore: Sendable {
         return try result.get()
     }
 
+    /// Why nothing can be written: what the last transaction failed of; `nil` while the store works.
+    public var fault: HexlistError? {
+        writes.fault.withLock { $0 }.flatMap { HexlistError.of($0, path: path) as? HexlistError }
+    }
+
     // MARK: - Reading
 
     /// Reads on a connection of its own, beside the writer: it sees the newest commit, and that only.

@@ -77,6 +77,8 @@ public enum RetryAfter {
     public static let notAccepting = 3_600
     /// Somebody has to look through what is held, or its days have to pass.
     public static let quotaExceeded = 3_600
-    /// Disk space comes back by somebody's hand, soon or late.
-    public static let storageFull = 60
+    /// Disk space comes back by somebody's hand, soon or late; a sender asks with one hex.
+    public static let storageFull = 5
+    /// A failure nobody expected.
+    public static let `internal` = 30
 }

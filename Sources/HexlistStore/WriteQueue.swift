@@ -23,6 +23,8 @@ final class WriteQueue: @unchecked Sendable {
         var isClosed = false
     }
 
+    /// Why the last transaction could not be done; `nil` once one is committed.
+    let fault = Mutex<(any Error)?>(nil)
     private let pool: DatabasePool
     private let queue = DispatchQueue(label: "hexlist.store.writer")
     private let state = Mutex(State())
@@ -111,7 +113,9 @@ final class WriteQueue: @unchecked Sendable {
                 }
             }
             try writer.run("COMMIT")
+            fault.withLock { $0 = nil }
         } catch {
+            if StoreFault(error) != nil { fault.withLock { $0 = error } }
             if next == start { next = pieces.count }  // BEGIN failed, and would again
             for index in start..<next where outcomes[index] == nil { outcomes[index] = error }
             try? rollBack(writer)

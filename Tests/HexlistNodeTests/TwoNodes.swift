@@ -67,9 +67,7 @@ struct TestNode {
             hex.links.append(
                 LinkContent(url: hex.add("https://example.org/\(number)"), linkDescription: .empty, service: hex.add("Unknown")))
         }
-        let queued = try await node.send(SendRequest(content: .hex(hex), peers: [other.id], key: key))
-        let outcomes = try await node.outcomes(of: queued.map(\.outboxID), until: .now + wait)
-        return outcomes[0]
+        return try await node.send(SendRequest(content: .hex(hex), peers: [other.id], key: key), until: .now + wait)[0]
     }
 }
 

@@ -38,6 +38,6 @@ struct APIContext: Sendable {
             pid: Int(getpid()), port: node.port, uptimeSeconds: Int((ContinuousClock.now - startedAt).components.seconds),
             avahi: AvahiShape(state: node.discoveryState, message: node.discoveryMessage), peers: node.peers, ghosts: node.ghosts,
             unread: Int(clamping: counts.unread), held: Int(clamping: counts.held), outbox: outbox, storeBytes: bytes,
-            stateFolder: stateFolder)
+            storeFault: store.fault?.message, stateFolder: stateFolder)
     }
 }

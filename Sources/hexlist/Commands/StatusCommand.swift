@@ -36,6 +36,7 @@ struct StatusCommand: AsyncParsableCommand {
         }
         table.add("outbox", counts.isEmpty ? "empty" : counts.joined(separator: ", "))
         table.add("store", "\(status.stateFolder), \(HumanText.bytes(status.storeBytes))")
+        if let fault = status.storeFault { table.add("", fault, .failure) }
         return table
     }
 }
