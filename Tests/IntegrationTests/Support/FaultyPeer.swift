@@ -145,6 +145,7 @@ extension Lab {
         while true {
             let rows = try await outboxHead(host)
             if isWanted(rows) { return rows }
+            try await Task.sleep(for: .milliseconds(100))
             guard ContinuousClock.now < deadline else { throw Command.Failure("the outbox of \(host) stayed \(rows.prefix(5))") }
         }
     }
@@ -155,6 +156,7 @@ extension Lab {
         while true {
             let outbox = try await status(host).outbox
             if outbox["queued", default: 0] == 0 { return }
+            try await Task.sleep(for: .milliseconds(100))
             guard ContinuousClock.now < deadline else {
                 throw Command.Failure("still waiting at \(host): \(outbox), \(try await self.outbox(host).prefix(3))")
             }
