@@ -160,7 +160,9 @@ extension Node {
                     node.transferFailed(link, end: nil, closedByPeer: false)
                 }
                 node.notifyWatchers()
-                if let link { node.pump(link) }
+                guard let link else { return }
+                node.pump(link)
+                node.forgetIfQuiet(link)
             }
         }
     }

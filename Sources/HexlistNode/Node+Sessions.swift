@@ -212,10 +212,17 @@ extension Node {
         }
         link.alertRecorded = false
         wakeWaiters()
-        if !hasRows, link.delivery.isQuiet, !link.isDialling, !link.delivery.isPaused(now: .now) {
-            link.resumption?.cancel()
-            links[peer] = nil
-        }
+        link.endedWithRows = hasRows
+        forgetIfQuiet(link)
+    }
+
+    /// A link with no session, nothing to send and nothing under way is nothing to remember.
+    func forgetIfQuiet(_ link: PeerLink) {
+        guard link.sessions.isEmpty, !link.endedWithRows, !link.delivery.knowsOfRows, link.delivery.isQuiet, !link.isDialling,
+            !link.delivery.isPaused(now: .now)
+        else { return }
+        link.resumption?.cancel()
+        links[link.peer] = nil
     }
 
     /// Whether rows wait for the peer, as far as is known.

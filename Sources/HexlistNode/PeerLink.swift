@@ -11,6 +11,8 @@ final class PeerLink {
     var backoff = Backoff()
     /// A dial of this node's own, for rows that wait; the directory's probes are apart.
     var isDialling = false
+    /// Whether rows may have waited when the last session ended.
+    var endedWithRows = true
     /// Goes on after a pause.
     var resumption: Scheduled<Void>?
     /// Alerts taken on the way into the event log: a stranger's one a session, a trusted peer's no faster than they are

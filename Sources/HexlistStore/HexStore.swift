@@ -1,6 +1,6 @@
 internal import Dispatch
 internal import GRDB
-internal import HexlistModel
+public import HexlistModel
 internal import Synchronization
 
 /// The store of one installation: inbox, held hexes, My Hexlist, peers, outbox and events, in one SQLite file.

@@ -216,7 +216,7 @@ import Testing
         _ = try test.trust(peer)
         let quotas = HeldQuotas(inboxHexes: 2)
         let outcomes = try test.receive([hex(1), hex(2), hex(1), hex(3)], from: peer, quotas: quotas)
-        #expect(outcomes == [.stored(1), .stored(2), .duplicate(of: .stored), .refused(.storageFull, retryAfter: 60)])
+        #expect(outcomes == [.stored(1), .stored(2), .duplicate(of: .stored), .refused(.storageFull, retryAfter: RetryAfter.storageFull)])
     }
 
     // MARK: - Order
