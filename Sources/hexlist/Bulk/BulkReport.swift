@@ -81,8 +81,10 @@ final class BulkReport: Sendable {
     }
 
     /// The person stopped it.
-    /// - Parameter isKnown: the daemon has told what became of all that was sent.
-    func interrupted(isKnown: Bool) throws -> ExitStatus {
+    /// - Parameters:
+    ///   - isKnown: the daemon has told what became of all that was sent.
+    ///   - isWhole: all of the input was read.
+    func interrupted(isKnown: Bool, isWhole: Bool) throws -> ExitStatus {
         try state.withLock { state in
             clear(&state)
             let summary = state.summary ?? state.progress.summary
@@ -96,7 +98,9 @@ final class BulkReport: Sendable {
                 if let hint = BulkText.hint(summary, wait: .stored, to: to) { StandardError.note(hint) }
             }
             try state.output.flush()
-            return summary.exitStatus(wait: .stored)
+            // What was not read was not sent: that is not done, however well the rest went.
+            let rest: [ExitStatus] = isKnown && isWhole ? [] : [summary.accepted > 0 ? .pending : .failed]
+            return .combined([summary.exitStatus(wait: .stored)] + rest)
         }
     }
 

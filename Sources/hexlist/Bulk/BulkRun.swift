@@ -74,8 +74,8 @@ struct BulkRun: Sendable {
         case .failed(let error):
             report.broke()
             throw error
-        case .stopped: return try report.interrupted(isKnown: true)
-        case .silence, .none: return try report.interrupted(isKnown: false)
+        case .stopped: return try report.interrupted(isKnown: true, isWhole: input.position.isAtEnd)
+        case .silence, .none: return try report.interrupted(isKnown: false, isWhole: input.position.isAtEnd)
         case .summary:
             let status = try report.end()
             guard let failure = input.failure else { return status }
