@@ -32,6 +32,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     private var decoder = WrapperDecoder()
     private var tick: (task: Scheduled<Void>, at: Session.Instant)?
     private var readTimer: Scheduled<Void>?
+    private var batchTimer: Scheduled<Void>?
     /// The time at the first frame of a burst: one reading of the clock for all of it.
     private var burst: Session.Instant?
     private(set) var end: Session.End?
@@ -83,7 +84,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     func closed(on connection: PeerConnection, error: (any Error)?) {
         tick?.task.cancel()
         readTimer?.cancel()
-        submitBatch()  // received frames are still handled
+        submitBatch(waits: false)  // received frames are still handled
         machine.connectionClosed()
         let end = self.end ?? .lost
         self.end = end
@@ -173,7 +174,18 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     // MARK: The store
 
     /// Hands what came to the store, unless a batch is there already: then it follows that one.
-    func submitBatch() {
+    /// - Parameter waits: a batch of a stream may wait to become larger.
+    func submitBatch(waits: Bool = true) {
+        if waits, let due = machine.batchDue(now: .now) {
+            guard batchTimer == nil else { return }
+            batchTimer = connection.eventLoop.scheduleTask(in: TimeAmount(due - .now)) { [self] in
+                batchTimer = nil
+                submitBatch()
+            }
+            return
+        }
+        batchTimer?.cancel()
+        batchTimer = nil
         let batch = machine.takeBatch(limit: Self.batchLimit)
         guard !batch.isEmpty else { return }
         node.assumeIsolated { $0.keep(batch, from: self) }
@@ -181,7 +193,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
 
     /// The transaction is durable, or refused.
     func batchCompleted(_ results: [InboundResult]) {
-        machine.batchCompleted(results)
+        machine.batchCompleted(results, now: .now)
         submitBatch()
         settle()
     }

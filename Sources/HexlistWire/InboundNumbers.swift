@@ -25,6 +25,19 @@ public enum InboundResult: Sendable, Equatable {
     case refused(RefusalCode, message: String = "", retryAfter: Int? = nil)
 }
 
+/// When a batch of a stream is large enough for the store.
+struct BatchPace {
+    /// Hexes of one batch from which they come in a stream.
+    var stream = 64
+    /// Hexes, and bytes of them, that wait for no more.
+    var enough = 512
+    var enoughBytes = 2 << 20
+    /// How long fewer wait, from the end of the batch before: well within the time a window lasts.
+    var patience = Duration.milliseconds(8)
+    /// A stream that paused so long may have no more to send before it is answered.
+    var gap = Duration.milliseconds(2)
+}
+
 /// The receiving half of a session: numbers in, batches to the store, results back, receipts out (Docs/Protocol.md, "Delivery").
 ///
 /// Holds no more than a window: the shell stops reading while `waitingFrames` or `waitingBytes` are at their bounds.
@@ -60,6 +73,8 @@ struct InboundNumbers: Sendable {
     /// Sequence and id of each hex that is with the store.
     private var inFlight: [(sequence: Int64?, messageID: MessageID?)] = []
     private var inFlightBytes = 0
+    /// Hexes of the last batch, and when the store was done with it.
+    private var lastBatch: (count: Int, completedAt: ContinuousClock.Instant)?
     private var refusing: Refusing?
 
     private var last: Int64 { through + Int64(entries.count - head) }
@@ -102,6 +117,16 @@ struct InboundNumbers: Sendable {
         waiting.append(hex)
     }
 
+    /// Until when a batch waits for more, while hexes come in a stream: fewer and larger transactions store as much with a
+    /// quarter less work. A hex that comes alone waits for nothing.
+    /// - Parameter lastReceived: when the newest frame came.
+    func batchDue(_ pace: BatchPace, lastReceived: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+        guard let lastBatch, lastBatch.count >= pace.stream, waiting.count < pace.enough, waitingBytes < pace.enoughBytes else {
+            return nil
+        }
+        return min(lastBatch.completedAt + pace.patience, lastReceived + pace.gap)
+    }
+
     /// The next hexes for the store; empty while a batch is there already: what it answers decides about the rest.
     mutating func takeBatch(limit: Int) -> [InboundHex] {
         guard inFlight.isEmpty, !waiting.isEmpty else { return [] }
@@ -139,7 +164,8 @@ struct InboundNumbers: Sendable {
     }
 
     /// The batch was committed, or refused. `results` stand in its order.
-    mutating func completed(_ results: [InboundResult]) {
+    mutating func completed(_ results: [InboundResult], now: ContinuousClock.Instant) {
+        lastBatch = (inFlight.count, now)
         for (hex, result) in zip(inFlight, results) {
             settle(hex.sequence, result)
             guard case .refused(let code, let message, let retryAfter) = result, code.isTemporary, let id = hex.messageID
@@ -223,8 +249,15 @@ extension Session {
         inbound.takeBatch(limit: limit)
     }
 
+    /// Until when the next batch waits to become larger; `nil` where it does not.
+    public func batchDue(now: Instant) -> Instant? {
+        guard state != .closed, !inbound.hasBatchInFlight, let due = inbound.batchDue(BatchPace(), lastReceived: lastReceived), due > now
+        else { return nil }
+        return due
+    }
+
     /// The store answered for the batch, one result a hex, in its order. `kept` only after the transaction is durable.
-    public mutating func batchCompleted(_ results: [InboundResult]) { inbound.completed(results) }
+    public mutating func batchCompleted(_ results: [InboundResult], now: Instant) { inbound.completed(results, now: now) }
 
     public var hasBatchInFlight: Bool { inbound.hasBatchInFlight }
 }

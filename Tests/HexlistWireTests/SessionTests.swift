@@ -59,7 +59,7 @@ struct SessionFixture {
     /// The store takes everything that waits and answers the same for each.
     mutating func keepAll(_ result: InboundResult = .kept(.stored)) {
         let batch = session.takeBatch(limit: 1_000)
-        session.batchCompleted(batch.map { _ in result })
+        session.batchCompleted(batch.map { _ in result }, now: now)
     }
 
     mutating func owed() -> [Session.OutFrame] {
@@ -167,7 +167,7 @@ struct SessionOpeningTests {
         fixture.store(1, id: SessionFixture.id(1))
         let batch = fixture.session.takeBatch(limit: 10)
         #expect(batch.map(\.messageID) == [nil])  // nothing proves whose it is, so it does not deduplicate
-        fixture.session.batchCompleted([.kept(.held)])
+        fixture.session.batchCompleted([.kept(.held)], now: fixture.now)
         #expect(fixture.owed() == [.ack(Receipt(through: 1, status: .held))])
         fixture.receive(.ping, message: "x")
         #expect(fixture.owed().isEmpty)
@@ -217,7 +217,7 @@ struct SessionReceivingTests {
         fixture.session.batchCompleted([
             .kept(.stored), .kept(.stored), .kept(.duplicate, of: .stored), .kept(.duplicate, of: .held), .kept(.held),
             .refused(.tooLarge, message: "m"),
-        ])
+        ], now: fixture.now)
         #expect(
             fixture.owed() == [
                 .ack(Receipt(through: 2, status: .stored)), .ack(Receipt(through: 3, status: .duplicate, of: .stored)),
@@ -233,7 +233,7 @@ struct SessionReceivingTests {
         #expect(fixture.session.takeBatch(limit: 10).count == 1)
         fixture.store(2)
         #expect(fixture.session.takeBatch(limit: 10).isEmpty)
-        fixture.session.batchCompleted([.kept(.stored)])
+        fixture.session.batchCompleted([.kept(.stored)], now: fixture.now)
         #expect(fixture.owed() == [.ack(Receipt(through: 1, status: .stored))])
         #expect(fixture.session.takeBatch(limit: 10).map(\.sequence) == [2])
     }
@@ -281,7 +281,7 @@ struct SessionReceivingTests {
         fixture.store(1, id: SessionFixture.id(1))
         _ = fixture.session.takeBatch(limit: 10)
         fixture.store(2, id: SessionFixture.id(2))
-        fixture.session.batchCompleted([.refused(.storageFull, message: "full", retryAfter: 60)])
+        fixture.session.batchCompleted([.refused(.storageFull, message: "full", retryAfter: 60)], now: fixture.now)
         #expect(fixture.session.takeBatch(limit: 10).isEmpty)
         guard case .ack(let receipt)? = fixture.owed().first else { return #expect(Bool(false), "no receipt") }
         #expect(receipt.rejected.map(\.sequence) == [1, 2])
@@ -318,7 +318,7 @@ struct SessionReceivingTests {
         #expect(!fixture.session.mayRead(now: fixture.now))
         fixture.keepAll()
         _ = fixture.session.takeBatch(limit: 1_000)
-        fixture.session.batchCompleted(Array(repeating: .kept(.stored), count: 24))
+        fixture.session.batchCompleted(Array(repeating: .kept(.stored), count: 24), now: fixture.now)
         _ = fixture.owed()
         #expect(fixture.session.mayRead(now: fixture.now))
     }
@@ -363,9 +363,9 @@ struct SessionReceivingTests {
             fixture.store(3)
             ends(&fixture)
             #expect(fixture.session.isClosed)
-            fixture.session.batchCompleted([.kept(.stored)])
+            fixture.session.batchCompleted([.kept(.stored)], now: fixture.now)
             #expect(fixture.session.takeBatch(limit: 10).map(\.sequence) == [2, 3])
-            fixture.session.batchCompleted([.kept(.stored), .kept(.stored)])
+            fixture.session.batchCompleted([.kept(.stored), .kept(.stored)], now: fixture.now)
             #expect(fixture.owed().isEmpty)  // nobody is there to be told
         }
     }
@@ -478,7 +478,7 @@ struct SessionSendingTests {
         fixture.session.pausedReading(now: fixture.now)
         #expect(fixture.tick(after: .seconds(60)).end == nil)  // the store is what one waits for
         while !fixture.session.takeBatch(limit: 1_000).isEmpty {
-            fixture.session.batchCompleted(Array(repeating: .kept(.stored), count: 1_000))
+            fixture.session.batchCompleted(Array(repeating: .kept(.stored), count: 1_000), now: fixture.now)
         }
         #expect(fixture.session.owesAnything)
         #expect(fixture.tick(after: .seconds(61)).end == .own(.silent))
@@ -564,5 +564,28 @@ struct SessionSendingTests {
             }
             #expect(fixture.session.isClosed)
         }
+    }
+
+    @Test("in a stream a batch waits a little to become larger; a hex that comes alone waits for nothing")
+    func pace() {
+        var fixture = SessionFixture.opened()
+        func due(_ milliseconds: Int) -> Duration? {
+            fixture.session.batchDue(now: fixture.start + .milliseconds(milliseconds)).map { $0 - fixture.start }
+        }
+        fixture.store(1)
+        #expect(due(0) == nil)
+        fixture.keepAll()
+        for number in 2...101 { fixture.store(Int64(number)) }
+        #expect(due(0) == nil)  // the one before was alone
+        fixture.keepAll()
+        fixture.now = fixture.start + .milliseconds(7)
+        fixture.store(102)
+        #expect(due(7) == .milliseconds(8))
+        #expect(due(8) == nil)
+        fixture.now = fixture.start + .milliseconds(1)
+        fixture.store(103)
+        #expect(due(2) == .milliseconds(3))  // it paused
+        for number in 104...700 { fixture.store(Int64(number)) }
+        #expect(due(1) == nil)
     }
 }
