@@ -76,7 +76,11 @@ import Testing
         _ = try test.trust(peer)
         #expect(try test.receive([hex(1)], from: peer) == [.stored(1)])
         let outcomes = try test.receive([hex(1), hex(2), hex(3)], from: peer, diskReserve: .max)
-        #expect(outcomes == [.duplicate(of: .stored), .refused(.storageFull, retryAfter: RetryAfter.storageFull), .refused(.storageFull, retryAfter: RetryAfter.storageFull)])
+        #expect(
+            outcomes == [
+                .duplicate(of: .stored), .refused(.storageFull, retryAfter: RetryAfter.storageFull),
+                .refused(.storageFull, retryAfter: RetryAfter.storageFull),
+            ])
     }
 
     #if os(Linux)

@@ -214,10 +214,11 @@ struct SessionReceivingTests {
         var fixture = SessionFixture.opened()
         for number in 1...6 { fixture.store(Int64(number)) }
         _ = fixture.session.takeBatch(limit: 100)
-        fixture.session.batchCompleted([
-            .kept(.stored), .kept(.stored), .kept(.duplicate, of: .stored), .kept(.duplicate, of: .held), .kept(.held),
-            .refused(.tooLarge, message: "m"),
-        ], now: fixture.now)
+        fixture.session.batchCompleted(
+            [
+                .kept(.stored), .kept(.stored), .kept(.duplicate, of: .stored), .kept(.duplicate, of: .held), .kept(.held),
+                .refused(.tooLarge, message: "m"),
+            ], now: fixture.now)
         #expect(
             fixture.owed() == [
                 .ack(Receipt(through: 2, status: .stored)), .ack(Receipt(through: 3, status: .duplicate, of: .stored)),
