@@ -128,24 +128,24 @@ extension TwoMachines {
             }
         }
 
-        @Test("who hangs up on one hex after it refused another for now is held against the one it did not answer")
+        @Test("who refuses one hex for now and hangs up on the next is asked with one hex from then on: none is given up")
         func blame() async throws {
             try await Lab.with("h1", "h2") { lab in
                 try await FaultyPeer.with("full-fin", of: lab) { peer in
                     try await Self.configure(lab)
                     try await lab.bulk("h1", to: peer.uuid, ["refused", "unanswered", "behind"])
-                    for attempt in 1...4 {
-                        let rows = try await lab.awaitOutbox("h1") { $0.count == 3 && $0[1].attempts >= attempt }
+                    for attempt in 1...7 {
+                        let rows = try await lab.awaitOutbox("h1") { $0.count == 3 && $0[0].attempts >= attempt && $0[1].attempts >= 1 }
                         #expect(rows.map(\.state) == ["queued", "queued", "queued"])
                         #expect(rows[0].lastError?.contains("storageFull") == true, "\(rows[0])")
+                        // Held against the one it did not answer, and once: it was not asked with that one again.
+                        #expect(rows[1].attempts == 1, "\(rows[1])")
                         try await lab.hexlist("h1", "outbox", "retry", "\(rows[0].outboxID)")
                     }
-                    try await lab.awaitEvent("h1", "hex.failed", peer: peer.uuid)
-                    #expect(try await lab.outbox("h1").map(\.state) == ["queued", "failed", "queued"])
                     try peer.behave("honest")
                     try await lab.hexlist("h1", "outbox", "retry", "--to", peer.uuid)
                     try await lab.awaitDelivered("h1")
-                    #expect(try Set(peer.stored()) == ["refused", "unanswered", "behind"])
+                    #expect(try peer.stored() == ["refused", "unanswered", "behind"])
                 }
             }
         }
