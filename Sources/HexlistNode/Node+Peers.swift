@@ -61,6 +61,7 @@ extension Node {
             _ = try writer.setTrust(peer, trust, fingerprint: sighting.fingerprint, name: sighting.name, at: at)
         }
         await reloadKnown()
+        if let session = links[peer]?.sending { lastAddresses[peer] = session.connection.remoteAddress }
         reserveAddresses()
         apply(.trustChanged(peer, trust))
         if let link = links[peer] {
@@ -145,6 +146,11 @@ extension Node {
     func remember(_ peer: PeerID, fingerprint: Fingerprint, hello: Hello, version: String, session: PeerSession) {
         guard let record = known[peer] else { return }
         guard record.fingerprint == nil || record.fingerprint == fingerprint else { return }
+        let address = session.connection.remoteAddress
+        if record.trust == .trusted, lastAddresses[peer] != address {
+            lastAddresses[peer] = address
+            reserveAddresses()
+        }
         let at = Node.wallClock()
         let endpoint = session.dialled.map { dialled in
             PeerEndpoint(
@@ -164,8 +170,9 @@ extension Node {
 
     /// Places kept for the last addresses of trusted peers, so that a flood of strangers does not shut them out.
     func reserveAddresses() {
+        lastAddresses = lastAddresses.filter { known[$0.key]?.trust == .trusted }
         let addresses = known.values.filter { $0.trust == .trusted }.flatMap { $0.endpoints.map(\.host) }
-        transport.setReservedAddresses(addresses)
+        transport.setReservedAddresses(addresses + lastAddresses.values)
     }
 }
 

@@ -142,11 +142,15 @@ extension Node {
             self?.assumeIsolated { _ in waiter.wake() }
         }
         await withTaskCancellationHandler {
-            await withCheckedContinuation { waiter.continuation = $0 }
+            await sleep(waiter)
         } onCancel: {
             onLoop { _ in waiter.wake() }
         }
         timer.cancel()
+    }
+
+    private func sleep(_ waiter: OutcomeWaiter) async {
+        await withCheckedContinuation { waiter.sleep($0) }
     }
 
     /// A row whose peer is not there, takes nothing as long as it does not trust this one, or refused until after the
@@ -198,7 +202,9 @@ final class OutcomeWaiter: @unchecked Sendable {
     /// `nil`: for whichever row ends next.
     var rows: Set<Int64>?
     private(set) var ended: [Int64: OutboxState] = [:]
-    var continuation: CheckedContinuation<Void, Never>?
+    private var continuation: CheckedContinuation<Void, Never>?
+    /// Woken while it was not asleep: between the look at what it waits for and its sleep the loop may do other things.
+    private var isDue = false
 
     init(rows: Set<Int64>? = nil) { self.rows = rows }
 
@@ -212,7 +218,20 @@ final class OutcomeWaiter: @unchecked Sendable {
 
     /// Something is to be looked at again.
     func wake() {
-        continuation?.resume()
-        continuation = nil
+        guard let continuation else {
+            isDue = true
+            return
+        }
+        self.continuation = nil
+        continuation.resume()
+    }
+
+    func sleep(_ continuation: CheckedContinuation<Void, Never>) {
+        if isDue {
+            isDue = false
+            continuation.resume()
+        } else {
+            self.continuation = continuation
+        }
     }
 }

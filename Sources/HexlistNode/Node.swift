@@ -47,6 +47,8 @@ public actor Node {
     var directoryTimer: (task: Scheduled<Void>, at: ContinuousClock.Instant)?
     var maintenance: RepeatedTask?
     var lastMaintenance: (wall: Int64, monotonic: ContinuousClock.Instant)?
+    /// Of trusted peers that had a session since the start, whoever dialled: those that only dial have no endpoint.
+    var lastAddresses: [PeerID: String] = [:]
     var outcomeWaiters: [ObjectIdentifier: OutcomeWaiter] = [:]
     var bulks: [ObjectIdentifier: BulkSend] = [:]
     /// Rows that came to an end since the start.
