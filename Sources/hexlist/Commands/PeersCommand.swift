@@ -5,7 +5,13 @@ import HexlistModel
 
 struct PeersCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "peers", abstract: "List the peers on the network that proved who they are.",
+        commandName: "peers", abstract: "List peers; take the roster of trusted ones to another machine.",
+        subcommands: [PeersListCommand.self, PeersExportCommand.self, PeersImportCommand.self], defaultSubcommand: PeersListCommand.self)
+}
+
+struct PeersListCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "List the peers on the network that proved who they are.",
         discussion: "--all adds those that are away and the ghosts: announcements that are no distinct, live, other peer.")
 
     @OptionGroup var common: CommonOptions
