@@ -5,7 +5,8 @@ import HexlistModel
 
 struct PeersCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "peers", abstract: "List peers; take the roster of trusted ones to another machine.",
+        commandName: "peers", abstract: "List the peers on the network that proved who they are, or take a roster of them elsewhere.",
+        discussion: "By itself it lists; it takes --all, --why, --watch and --wait then: `hexlist help peers list`.",
         subcommands: [PeersListCommand.self, PeersExportCommand.self, PeersImportCommand.self], defaultSubcommand: PeersListCommand.self)
 }
 

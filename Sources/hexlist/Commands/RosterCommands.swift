@@ -23,9 +23,9 @@ struct PeersImportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import", abstract: "Trust and block whom a roster names, by their fingerprints.",
         discussion: """
-            Who is trusted in it is trusted here before it was ever met, so import nobody's roster but your own or a friend's. Trust goes
-            to the whole fingerprint. No trust, block or alias is taken away. A line that is wrong is named on standard error and the
-            others are done; exit code 2.
+            Who is trusted in it is trusted here before it was ever met, so import only what comes from you or from a friend. Trust goes \
+            to the whole fingerprint. `stranger` takes no trust and no block away, and a peer keeps its alias where none is given. A \
+            line that is wrong is named on standard error and the others are done; exit code 2.
             """)
 
     @OptionGroup var common: CommonOptions
