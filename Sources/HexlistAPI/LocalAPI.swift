@@ -13,6 +13,9 @@ public enum LocalAPI {
     public static let bodyBytes = 1 << 20
     /// Bytes of one line of the reply to a stream; it may quote a refusal, never a hex.
     public static let replyLineBytes = 1 << 20
+    /// Bytes of one roster, and peers in it; a line of it has `bodyBytes` at most.
+    public static let rosterBytes = 16 << 20
+    public static let rosterEntries = 10_000
     /// Items of one page.
     public static let pageLimit = 1_000
     public static let defaultPageLimit = 20

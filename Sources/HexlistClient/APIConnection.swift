@@ -31,11 +31,17 @@ struct APIConnection: Sendable {
     func close() async { try? await http.shutdown() }
 
     func call<Reply: JSONDecodable>(
-        _ method: HTTPMethod, _ path: String, query: URLQuery = URLQuery(), body: [UInt8]? = nil, seconds: Double = replySeconds
+        _ method: HTTPMethod, _ path: String, query: URLQuery = URLQuery(), body: [UInt8]? = nil, type: String = LocalAPI.jsonType,
+        seconds: Double = replySeconds
     ) async throws(HexlistError) -> Reply {
         let response = try await execute(
-            method, path + query.text, accept: LocalAPI.jsonType, body: body.map { .bytes($0) }, seconds: seconds)
+            method, path + query.text, accept: LocalAPI.jsonType, body: body.map { .bytes($0) }, type: type, seconds: seconds)
         return try Self.decode(await collect(response))
+    }
+
+    /// A reply as it is.
+    func bytes(_ path: String, type: String) async throws(HexlistError) -> [UInt8] {
+        try await collect(execute(.GET, path, accept: type, body: nil, seconds: Self.replySeconds))
     }
 
     /// Calls `body` with each message until it answers `false`, or throws where the daemon ends the stream.

@@ -48,6 +48,14 @@ extension HexlistClient {
         try await connection.call(.PATCH, Self.path(peer), body: PeerPatch(alias: alias).jsonBytes)
     }
 
+    /// Who is trusted, blocked or has an alias, one `RosterPeer` a line.
+    public func exportRoster() async throws -> [UInt8] { try await connection.bytes("/v1/roster", type: LocalAPI.bulkType) }
+
+    /// - Parameter roster: as `exportRoster` gives it.
+    public func importRoster(_ roster: [UInt8]) async throws -> RosterImport {
+        try await connection.call(.POST, "/v1/roster", body: roster, type: LocalAPI.bulkType)
+    }
+
     private static func path(_ peer: String) -> String { "/v1/peers/\(PercentEncoding.encode(peer))" }
 
     private static func all(_ all: Bool) -> URLQuery {

@@ -17,8 +17,10 @@ extension Node {
         let now = ContinuousClock.Instant.now
         let wall = Node.wallClock()
         for row in directory.listing() {
-            let record = row.state == .ghost ? nil : row.peer.flatMap { known[$0] }
             let proven = row.state == .ghost ? nil : row.peer.flatMap { fingerprints[$0] }
+            var record = row.state == .ghost ? nil : row.peer.flatMap { known[$0] }
+            // What is known of another key with the same UUID is not this one's.
+            if let kept = record?.fingerprint, let proven, kept != proven { record = nil }
             if row.state != .ghost, let peer = row.peer { listed.insert(peer) }
             views.append(PeerView(row, record: record, fingerprint: proven, now: now, wall: wall))
         }
@@ -64,19 +66,29 @@ extension Node {
         if let session = links[peer]?.sending { lastAddresses[peer] = session.connection.remoteAddress }
         reserveAddresses()
         apply(.trustChanged(peer, trust))
-        if let link = links[peer] {
-            for session in link.sessions {
-                if trust == .blocked {
-                    session.act { [name = configuration.name] machine, actions in
-                        machine.endBlocked(ownName: name, now: .now, &actions)
-                    }
-                } else {
-                    tellHello(session)
-                }
-            }
-        }
+        tellSessions(of: peer, trust)
         notifyWatchers()
         return view(of: peer) ?? before
+    }
+
+    /// What a change of trust is to those sessions that are open: another Hello, or their end.
+    func tellSessions(of peer: PeerID, _ trust: Trust) {
+        for session in links[peer]?.sessions ?? [] {
+            if trust == .blocked {
+                session.act { [name = configuration.name] machine, actions in
+                    machine.endBlocked(ownName: name, now: .now, &actions)
+                }
+            } else {
+                tellHello(session)
+            }
+        }
+    }
+
+    /// - Throws: `badRequest`
+    public static func checkAlias(_ alias: String) throws(HexlistError) {
+        guard !alias.isEmpty, alias.utf8.count <= 256, TerminalText.clean(alias) == alias else {
+            throw HexlistError(.badRequest, "An alias is 1 to 256 bytes of printable text.")
+        }
     }
 
     /// - Parameter alias: a name of one's own for the peer; `nil` takes it away.
@@ -84,11 +96,7 @@ extension Node {
     public func rename(_ peer: PeerID, alias: String?) async throws -> PeerView {
         await reloadKnown()
         guard let before = view(of: peer) else { throw Node.unknown(peer) }
-        if let alias {
-            guard !alias.isEmpty, alias.utf8.count <= 256, TerminalText.clean(alias) == alias else {
-                throw HexlistError(.badRequest, "An alias is 1 to 256 bytes of printable text.")
-            }
-        }
+        if let alias { try Node.checkAlias(alias) }
         let sighting = Node.sighting(peer, before)
         try await store.write { writer in
             try writer.upsertPeer(sighting, creating: true)

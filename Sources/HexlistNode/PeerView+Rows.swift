@@ -35,7 +35,8 @@ extension PeerView {
             why: "It is known from earlier; nothing announces it now.", trust: record.trust, fingerprint: record.fingerprint,
             version: record.version, boot: record.boot,
             endpoints: record.endpoints.map {
-                EndpointView(host: $0.host, port: $0.port, interface: $0.interface, via: $0.via, lastOK: $0.lastOKAt)
+                EndpointView(
+                    host: $0.host, port: $0.port, interface: $0.interface, via: $0.via, lastOK: $0.lastOKAt > 0 ? $0.lastOKAt : nil)
             },
             lastSeen: record.lastSeenAt, unread: record.unread)
     }

@@ -8,7 +8,7 @@ public struct PeerEndpoint: Sendable, Hashable {
     public var interface: String?
     /// How it was found, as discovery names it.
     public var via: String
-    /// When a session on it last proved the peer; milliseconds since 1970.
+    /// When a session on it last proved the peer; milliseconds since 1970, 0 for never.
     public var lastOKAt: Int64
 
     public init(host: String, port: Int, interface: String?, via: String, lastOKAt: Int64) {

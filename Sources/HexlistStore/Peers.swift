@@ -17,6 +17,11 @@ extension StoreReader {
         try first("SELECT 1 FROM trustedName WHERE name = ? LIMIT 1", name) { _ in true } ?? false
     }
 
+    /// Who has an alias, byte for byte.
+    func aliasOwner(_ alias: String) throws -> PeerID? {
+        try first("SELECT uuid FROM peer WHERE alias = ?", alias) { $0.uuid(0) }?.map(PeerID.init)
+    }
+
     /// Peers rows of the outbox wait for.
     public func peersWithQueuedRows() throws -> [PeerID] {
         try all("SELECT uuid FROM peer WHERE queued > 0") { $0.uuid(0).map(PeerID.init) }.compactMap(\.self)
@@ -121,10 +126,9 @@ extension StoreWriter {
     /// - Throws: `.badRequest` where another peer has it.
     public func setAlias(_ peer: PeerID, _ alias: String?) throws {
         if let alias {
-            let owner = try first("SELECT uuid FROM peer WHERE alias = ?", alias) { $0.uuid(0) } ?? nil
-            if let owner, owner != peer.uuid {
+            if let owner = try aliasOwner(alias), owner != peer {
                 throw HexlistError(
-                    .badRequest, "The alias is taken by peer \(PeerID(owner)).", hint: "Choose another one, or rename that peer.")
+                    .badRequest, "The alias is taken by peer \(owner).", hint: "Choose another one, or rename that peer.")
             }
         }
         try change {
@@ -167,7 +171,7 @@ extension StoreWriter {
 
     /// Names and addresses kept of one peer: both come from it, so they are bounded; the oldest go.
     private static let namesPerPeer = 64
-    private static let endpointsPerPeer = 16
+    static let endpointsPerPeer = 16
 
     private func rememberName(_ name: String, of row: Int64, at now: Int64) throws {
         guard !name.isEmpty else { return }
@@ -181,7 +185,7 @@ extension StoreWriter {
             """, row, row, Self.namesPerPeer)
     }
 
-    private func remember(_ endpoint: PeerEndpoint, of row: Int64) throws {
+    func remember(_ endpoint: PeerEndpoint, of row: Int64) throws {
         try run(
             """
             INSERT INTO endpoint (peer, host, port, interface, via, lastOKAt) VALUES (?, ?, ?, ?, ?, ?)

@@ -81,5 +81,57 @@ extension TwoMachines {
                 try await lab.hexlist("h1", "peer", "trust", String(three.prefix(8)), expecting: 2)
             }
         }
+
+        @Test("a roster taken to another machine trusts the same keys there, before they ever met, and no other key")
+        func roster() async throws {
+            try await Lab.with("h1", "h2", "h3") { lab in
+                let uuid = try await lab.startAndMeet()
+                try await lab.hexlist("h1", "peer", "trust", uuid.other)
+                try await lab.hexlist("h1", "peer", "rename", uuid.other, "bob")
+                let roster = try await lab.hexlist("h1", "peers", "export").out
+                let lines = roster.split(separator: "\n").map(String.init)
+                #expect(lines.count == 1)
+                let line = try #require(lines.first)
+                let key = try #require(JSONLines.member("fingerprint", of: line)).filter { $0 != "\"" }
+                #expect(line.contains(uuid.other) && line.contains(#""alias":"bob""#) && line.contains(#""trust":"trusted""#))
+                // One that calls itself as h1 does, with another key.
+                let name = try await lab.status("h1").name
+                let ownKey = try #require(JSONLines.member("fingerprint", of: try await lab.hexlist("h1", "id", "--json").out)).filter {
+                    $0 != "\""
+                }
+                let other = """
+                    {"uuid":"88888888-8888-8888-8888-888888888888","fingerprint":"\(String(repeating: "8", count: 64))",\
+                    "name":"\(name)","trust":"trusted"}
+                    """
+                // And one whose key is not its UUID's.
+                let wrong = line.replacingOccurrences(of: key, with: ownKey)
+                try await lab.stop("h2")
+
+                try await lab.start("h3")
+                let taken = try await lab.run(
+                    ["hexlist", "h3", "peers", "import", "-"], input: Array("\(line)\n\n\(other)\n\(wrong)\n".utf8), expecting: 2)
+                #expect(taken.err.contains("line 4: wrongKey"))
+                // What is still announced of h2 is a ghost beside it.
+                let all: [PeerRow] = try await lab.rows("h3", "peers", "--all")
+                let known = all.filter { $0.uuid == uuid.other && $0.state != "ghost" }
+                #expect(known.map(\.trust) == ["trusted"])
+                #expect(known.map(\.fingerprint) == [key])
+                let again = try await lab.run(["hexlist", "h3", "peers", "import", "-"], input: Array(roster.utf8))
+                #expect(again.out.contains("0 peers taken over, 1 as before"))
+
+                try await lab.start("h2")
+                let three = try await lab.uuid("h3")
+                try await lab.awaitPeers("h2", 2)
+                try await lab.awaitPeers("h3", 2)
+                let sent: [SendRow] = try await lab.rows("h2", "send", "--to", three, "https://example.org/known")
+                #expect(sent.map(\.state) == ["stored"])
+                try await lab.awaitPeers("h1", 2)
+                let held: [SendRow] = try await lab.rows("h1", "send", "--to", three, "https://example.org/other", expecting: 3)
+                #expect(held.map(\.state) == ["held"])
+                let met: [PeerRow] = try await lab.rows("h3", "peers")
+                #expect(met.filter { $0.uuid == uuid.one }.map(\.trust) == ["stranger"])
+                #expect(met.filter { $0.uuid == uuid.one }.map(\.fingerprint) == [ownKey])
+            }
+        }
     }
 }

@@ -108,11 +108,11 @@ enum APIInput {
         return id
     }
 
-    static func body(_ request: Request) async throws -> [UInt8] {
+    static func body(_ request: Request, limit: Int = LocalAPI.bodyBytes) async throws -> [UInt8] {
         do {
-            return Array(try await request.body.collect(upTo: LocalAPI.bodyBytes).readableBytesView)
+            return Array(try await request.body.collect(upTo: limit).readableBytesView)
         } catch is NIOTooManyBytesError {
-            throw HexlistError(.badRequest, "The body of the request is longer than \(LocalAPI.bodyBytes) bytes.", hint: "Split it.")
+            throw HexlistError(.badRequest, "The body of the request is longer than \(limit) bytes.", hint: "Split it.")
         }
     }
 

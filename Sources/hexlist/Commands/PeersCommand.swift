@@ -5,7 +5,14 @@ import HexlistModel
 
 struct PeersCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "peers", abstract: "List the peers on the network that proved who they are.",
+        commandName: "peers", abstract: "List the peers on the network that proved who they are, or take a roster of them elsewhere.",
+        discussion: "By itself it lists; it takes --all, --why, --watch and --wait then: `hexlist help peers list`.",
+        subcommands: [PeersListCommand.self, PeersExportCommand.self, PeersImportCommand.self], defaultSubcommand: PeersListCommand.self)
+}
+
+struct PeersListCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "List the peers on the network that proved who they are.",
         discussion: "--all adds those that are away and the ghosts: announcements that are no distinct, live, other peer.")
 
     @OptionGroup var common: CommonOptions

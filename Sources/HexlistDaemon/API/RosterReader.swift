@@ -1,0 +1,85 @@
+import HexlistAPI
+import HexlistModel
+import HexlistNode
+import HexlistStore
+
+/// Reads a roster, one peer a line, strictly: trust hangs on it. A line that is wrong is refused by itself.
+struct RosterReader {
+    /// Addresses of one peer: as many as the store keeps.
+    private static let addresses = 16
+
+    private(set) var entries: [(line: Int, entry: RosterEntry)] = []
+    private(set) var refusals: [BulkRefusal] = []
+
+    /// - Throws: `badRequest` for more than `LocalAPI.rosterEntries` peers.
+    init(_ bytes: [UInt8]) throws(HexlistError) {
+        var lines: [(number: Int, line: [UInt8]?)] = []
+        var splitter = LineSplitter(limit: LocalAPI.bodyBytes)
+        let keep = { (number: Int, line: [UInt8]?) in
+            guard lines.count <= LocalAPI.rosterEntries, line.map({ !Self.isBlank($0) }) ?? true else { return }
+            lines.append((number, line))
+        }
+        splitter.feed(bytes, keep)
+        splitter.finish(keep)
+        guard lines.count <= LocalAPI.rosterEntries else {
+            throw HexlistError(.badRequest, "The roster has more than \(LocalAPI.rosterEntries) peers.", hint: "Split it.")
+        }
+        for (number, line) in lines {
+            do {
+                entries.append((number, try Self.entry(line)))
+            } catch {
+                // It may quote the input.
+                let message = TerminalText.clean(error.message, columns: 200)
+                refusals.append(BulkRefusal(line: number, code: error.code, message: message))
+            }
+        }
+    }
+
+    private struct Fault: Error {
+        var code = "malformed"
+        var message: String
+    }
+
+    private static func isBlank(_ line: [UInt8]) -> Bool { line.allSatisfy { $0 == 0x20 || $0 == 0x09 || $0 == 0x0D } }
+
+    private static func entry(_ line: [UInt8]?) throws(Fault) -> RosterEntry {
+        guard let line else { throw Fault(code: "tooLarge", message: "The line is longer than \(LocalAPI.bodyBytes) bytes.") }
+        let peer: RosterPeer
+        do {
+            peer = try RosterPeer(jsonBytes: line)
+        } catch {
+            throw Fault(message: "It is no peer of a roster: \(error.description).")
+        }
+        guard peer.fingerprint.utf8.count == 64, let fingerprint = Fingerprint(peer.fingerprint) else {
+            throw Fault(message: "Its fingerprint is not 64 hexadecimal digits.")
+        }
+        guard PeerID(peer.uuid) == fingerprint.peerID else {
+            let message = "Its UUID does not follow from its fingerprint; that of this key is \(fingerprint.peerID)."
+            throw Fault(code: "wrongKey", message: message)
+        }
+        guard let trust = Trust(rawValue: peer.trust) else {
+            throw Fault(message: "Its trust is `\(TerminalText.clean(peer.trust, columns: 40))`, and not trusted, blocked or stranger.")
+        }
+        do {
+            if let alias = peer.alias { try Node.checkAlias(alias) }
+        } catch {
+            throw Fault(message: error.message)
+        }
+        return RosterEntry(
+            fingerprint: fingerprint, name: PeerName.cut(peer.name, bytes: 256), alias: peer.alias, trust: trust,
+            places: try places(peer.addresses))
+    }
+
+    private static func places(_ texts: [String]) throws(Fault) -> [RosterPlace] {
+        guard texts.count <= addresses else { throw Fault(message: "It has more than \(addresses) addresses.") }
+        var places: [RosterPlace] = []
+        for text in texts {
+            guard text.utf8.count <= 300, !text.utf8.contains(UInt8(ascii: "%")), let place = SettingKey.staticPeer(text) else {
+                throw Fault(message: "`\(TerminalText.clean(text, columns: 60))` is no `host:port` that another machine could reach.")
+            }
+            let found = RosterPlace(host: place.host, port: place.port)
+            if !places.contains(found) { places.append(found) }
+        }
+        return places
+    }
+}

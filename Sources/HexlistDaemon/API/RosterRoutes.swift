@@ -1,0 +1,54 @@
+import HexlistAPI
+import HexlistModel
+import HexlistNode
+import HexlistStore
+import Hummingbird
+import NIOCore
+
+/// `/v1/roster`
+struct RosterRoutes: Sendable {
+    let api: APIContext
+
+    func add(to router: Router<BasicRequestContext>) {
+        router.get("/v1/roster", use: export)
+        router.post("/v1/roster", use: importing)
+    }
+
+    private func export(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        _ = try APIQuery(request)
+        let lines = try await api.node.roster().flatMap { RosterPeer($0).lineBytes }
+        return Response(
+            status: .ok, headers: [.contentType: LocalAPI.bulkType], body: ResponseBody(byteBuffer: ByteBuffer(bytes: lines)))
+    }
+
+    private func importing(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        _ = try APIQuery(request)
+        let roster = try RosterReader(try await APIInput.body(request, limit: LocalAPI.rosterBytes))
+        let outcomes = try await api.node.importRoster(roster.entries.map(\.entry))
+        var reply = RosterImport(refused: roster.refusals)
+        for ((line, entry), outcome) in zip(roster.entries, outcomes) {
+            switch outcome {
+            case .changed: reply.changed += 1
+            case .unchanged: reply.unchanged += 1
+            case .own: reply.own += 1
+            case .anotherKey:
+                let message = "Another key with the UUID \(entry.peer) is known here."
+                reply.refused.append(BulkRefusal(line: line, code: "wrongKey", message: message))
+            case .aliasTaken(let owner):
+                let message = "Its alias is that of peer \(owner) here."
+                reply.refused.append(BulkRefusal(line: line, code: "aliasTaken", message: message))
+            }
+        }
+        reply.refused.sort { $0.line < $1.line }
+        return APIReply.json(reply)
+    }
+}
+
+extension RosterPeer {
+    init(_ entry: RosterEntry) {
+        self.init(
+            uuid: entry.peer.description, fingerprint: entry.fingerprint.description, name: entry.name, alias: entry.alias,
+            trust: entry.trust.rawValue,
+            addresses: entry.places.map { $0.host.utf8.contains(UInt8(ascii: ":")) ? "[\($0.host)]:\($0.port)" : "\($0.host):\($0.port)" })
+    }
+}

@@ -1,0 +1,49 @@
+import HexlistDiscovery
+import HexlistModel
+public import HexlistStore
+
+/// The roster: who is trusted, blocked or has an alias here, by key, to be taken to another machine.
+extension Node {
+    public func roster() async throws -> [RosterEntry] { try await store.read { try $0.roster() } }
+
+    /// Takes entries over, in their order; one that is refused does not keep the others from it.
+    /// - Returns: what became of each.
+    /// - Throws: `HexlistError` where the store fails. What was taken before is kept; importing again takes the rest.
+    public func importRoster(_ entries: [RosterEntry]) async throws -> [RosterOutcome] {
+        let own = id
+        let proven = fingerprints  // of strangers too, which the store does not remember
+        let at = Node.wallClock()
+        var outcomes: [RosterOutcome] = []
+        var failure: (any Error)?
+        do {
+            while outcomes.count < entries.count {
+                let batch = entries[outcomes.count...].prefix(Node.rosterBatch)
+                outcomes += try await store.write { writer in
+                    try batch.map { entry in
+                        if entry.peer == own { return .own }
+                        if let key = proven[entry.peer], key != entry.fingerprint { return .anotherKey }
+                        return try writer.importPeer(entry, at: at)
+                    }
+                }
+            }
+        } catch {
+            failure = error
+        }
+        await reloadKnown()
+        reserveAddresses()
+        for (entry, outcome) in zip(entries, outcomes) where outcome == .changed { imported(entry.peer) }
+        notifyWatchers()
+        if let failure { throw failure }
+        return outcomes
+    }
+
+    /// Entries of one transaction: what else is to be written waits no longer.
+    private static let rosterBatch = 500
+
+    private func imported(_ peer: PeerID) {
+        guard let record = known[peer] else { return }
+        // One that is trusted is looked for where it was reached, as after a start.
+        apply(record.trust == .trusted ? .knownPeer(KnownPeer(record)) : .trustChanged(peer, record.trust))
+        tellSessions(of: peer, record.trust)
+    }
+}

@@ -1,0 +1,103 @@
+import HexlistAPI
+import HexlistModel
+import Testing
+
+@testable import HexlistDaemon
+
+@Suite("Rosters", .timeLimit(.minutes(2)))
+struct RosterTests {
+    /// Some key, and its line.
+    private func peer(
+        _ number: UInt8, name: String = "n", alias: String? = nil, trust: String = "trusted", addresses: [String] = []
+    ) throws -> RosterPeer {
+        let key = try #require(Fingerprint(bytes: [UInt8](repeating: number, count: 32)))
+        return RosterPeer(
+            uuid: key.peerID.description, fingerprint: key.description, name: name, alias: alias, trust: trust, addresses: addresses)
+    }
+
+    @Test("what is exported is taken over elsewhere: trust, blocks and aliases; itself is passed over; again it changes nothing")
+    func roundTrip() async throws {
+        try await TestDaemon.with("ada", "bob", "eve") { daemons in
+            let (ada, bob, eve) = (daemons[0], daemons[1], daemons[2])
+            for daemon in daemons { try await daemon.awaitPeers(2) }
+            #expect(try await ada.client.exportRoster().isEmpty)
+            _ = try await ada.client.trust(bob.uuid, fingerprint: nil)
+            _ = try await ada.client.rename(eve.uuid, alias: "the other")
+            _ = try await ada.client.block(eve.uuid)
+            let roster = try await ada.client.exportRoster()
+            #expect(roster.split(separator: 0x0A).count == 2)
+
+            #expect(try await bob.client.importRoster(roster) == RosterImport(changed: 1, own: 1))
+            #expect(try await bob.client.importRoster(roster) == RosterImport(unchanged: 1, own: 1))
+            let blocked = try await bob.client.peer("the other")
+            #expect((blocked.uuid, blocked.trust) == (eve.uuid, "blocked"))
+            #expect(try await bob.client.peer(ada.uuid).trust == "stranger")
+        }
+    }
+
+    @Test("a peer that was never met is known by its key, alias and addresses, and exported as it came")
+    func neverMet() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            let ada = daemons[0].client
+            let met = try peer(1, name: "carl", alias: "c", addresses: ["192.0.2.1:24391", "[2001:db8::1]:4", "carl.example.org:5"])
+            #expect(try await ada.importRoster(met.lineBytes) == RosterImport(changed: 1))
+            let shown = try await ada.peer("c")
+            #expect((shown.state, shown.trust, shown.fingerprint) == (.away, "trusted", met.fingerprint))
+            #expect(shown.endpoints.allSatisfy { $0.lastOK == nil })
+            let exported = try RosterPeer(jsonBytes: try await ada.exportRoster())
+            #expect(Set(exported.addresses) == Set(met.addresses))
+            #expect((exported.uuid, exported.fingerprint, exported.alias) == (met.uuid, met.fingerprint, "c"))
+            #expect(try await ada.importRoster(met.lineBytes) == RosterImport(unchanged: 1))
+            // A name is not enough, and neither is a stranger without an alias worth remembering.
+            #expect(try await ada.importRoster(try peer(2, name: "carl", trust: "stranger").lineBytes) == RosterImport(unchanged: 1))
+            #expect(try await ada.peers(all: true).filter { $0.state == .away }.map(\.uuid) == [met.uuid])
+        }
+    }
+
+    @Test("a line that is wrong is refused with its number and why, and the others are done")
+    func refusals() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            let ada = daemons[0].client
+            let good = try peer(1, alias: "one")
+            var lines = [good.jsonText, ""]
+            var wrong = try peer(2)
+            wrong.uuid = good.uuid
+            lines.append(wrong.jsonText)  // 3
+            wrong = try peer(2)
+            wrong.fingerprint.removeLast()
+            lines.append(wrong.jsonText)  // 4
+            lines.append(try peer(3, alias: "one").jsonText)  // 5
+            lines.append(try peer(4, trust: "friend\\u001b[2J").jsonText)  // 6
+            lines.append(try peer(5, addresses: ["fe80::1%eth0"]).jsonText)  // 7
+            lines.append(try peer(6, alias: "\u{202E}x").jsonText)  // 8
+            lines.append("{\"uuid\":1}")  // 9
+            lines.append(try peer(7).jsonText + String(repeating: " ", count: LocalAPI.bodyBytes))  // 10
+            lines.append(try peer(8).jsonText.replacing("\"trust\"", with: "\"Trust\""))  // 11
+            let last = try peer(9)
+            lines.append(last.jsonText)
+            let done = try await ada.importRoster(Array(lines.joined(separator: "\n").utf8))
+            #expect(done.changed == 2)
+            #expect(done.refused.map(\.line) == Array(3...11))
+            let codes = [
+                "wrongKey", "malformed", "aliasTaken", "malformed", "malformed", "malformed", "malformed", "tooLarge", "malformed",
+            ]
+            #expect(done.refused.map(\.code) == codes)
+            #expect(done.refused.allSatisfy { TerminalText.clean($0.message) == $0.message })
+            let known = try await ada.peers(all: true).filter { $0.state == .away }
+            #expect(Set(known.compactMap(\.uuid)) == [good.uuid, last.uuid])
+
+            // A key whose UUID is known with another key.
+            var other = last
+            other.fingerprint = other.fingerprint.dropLast(2) + "00"
+            #expect(try await ada.importRoster(other.lineBytes).refused.map(\.code) == ["wrongKey"])
+        }
+    }
+
+    @Test("more peers than a roster may have are refused together")
+    func tooMany() throws {
+        let line = Array("{}\n".utf8)
+        let most = [[UInt8]](repeating: line, count: LocalAPI.rosterEntries).flatMap(\.self)
+        #expect(try RosterReader(most).refusals.count == LocalAPI.rosterEntries)
+        #expect(throws: HexlistError.self) { try RosterReader(most + line) }
+    }
+}

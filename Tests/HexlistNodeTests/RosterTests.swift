@@ -1,0 +1,73 @@
+import HexlistDiscovery
+import HexlistModel
+import HexlistStore
+import HexlistTransport
+import Testing
+
+@testable import HexlistNode
+
+@Suite("Roster", .timeLimit(.minutes(2)))
+struct RosterTests {
+    @Test("a key that was imported is trusted before it was ever met, and found at its address")
+    func beforeMeeting() async throws {
+        let key = try Identity.ephemeral()
+        let two = try await TestNode("two", on: nil, identity: key)
+        let one = try await TestNode("one", on: nil)
+        let place = RosterPlace(host: "127.0.0.1", port: await two.node.port)
+        let entry = RosterEntry(fingerprint: key.fingerprint, name: "two", alias: "bob", trust: .trusted, places: [place])
+        #expect(try await one.node.importRoster([entry]) == [.changed])
+        #expect(try await one.node.importRoster([entry]) == [.unchanged])
+        try await one.untilListed(two)
+        let view = try await one.node.resolve("bob")
+        #expect((view.trust, view.fingerprint) == (.trusted, key.fingerprint))
+        try await two.until { try await !$0.peers().isEmpty }
+        #expect(try await two.send(to: one).state == .stored)
+        #expect(try await one.node.roster() == [entry])
+        try await one.stop()
+        try await two.stop()
+    }
+
+    @Test("another key with the UUID of an imported one is no trusted peer")
+    func anotherKey() async throws {
+        let key = try Identity.ephemeral()
+        let link = InMemoryLink()
+        let one = try await TestNode("one", on: link)
+        // The first half makes the UUID.
+        let other = try #require(Fingerprint(bytes: key.fingerprint.bytes.dropLast() + [key.fingerprint.bytes[31] ^ 1]))
+        #expect(other.peerID == key.fingerprint.peerID)
+        #expect(try await one.node.importRoster([RosterEntry(fingerprint: other, name: "two", trust: .trusted)]) == [.changed])
+        let two = try await TestNode("two", on: link, identity: key)
+        try await one.untilListed(two)
+        try await two.untilListed(one)
+        let view = try await one.node.resolve(two.id.description)
+        #expect((view.trust, view.fingerprint) == (.stranger, key.fingerprint))
+        // The store lets a second key of one UUID in nowhere.
+        #expect(try await two.send(to: one).state == .queued)
+        let counts = try await one.node.store.read { try $0.counts() }
+        #expect((counts.held, counts.unread) == (0, 0))
+        // And what is known of the one is not overwritten with the other.
+        let real = RosterEntry(fingerprint: key.fingerprint, name: "two", trust: .trusted)
+        #expect(try await one.node.importRoster([real]) == [.anotherKey])
+        try await one.stop()
+        try await two.stop()
+    }
+
+    @Test("trust that is imported takes in what is held, a block refuses, and a stranger takes neither away")
+    func openSessions() async throws {
+        try await withTwoNodes { one, two in
+            let key = two.node.identity.fingerprint
+            #expect(try await two.send(to: one).state == .held)
+            let other = try #require(Fingerprint(bytes: key.bytes.dropLast() + [key.bytes[31] ^ 1]))
+            #expect(try await one.node.importRoster([RosterEntry(fingerprint: other, name: "", trust: .trusted)]) == [.anotherKey])
+            #expect(try await one.node.importRoster([RosterEntry(fingerprint: key, name: "", trust: .stranger)]) == [.unchanged])
+            #expect(try await one.node.importRoster([RosterEntry(fingerprint: key, name: "", trust: .trusted)]) == [.changed])
+            let counts = try await one.node.store.read { try $0.counts() }
+            #expect((counts.held, counts.unread) == (0, 1))
+            #expect(try await two.send(to: one).state == .stored)
+            #expect(try await one.node.importRoster([RosterEntry(fingerprint: key, name: "", trust: .stranger)]) == [.unchanged])
+            #expect(try await one.node.resolve(two.id.description).trust == .trusted)
+            #expect(try await one.node.importRoster([RosterEntry(fingerprint: key, name: "", trust: .blocked)]) == [.changed])
+            #expect(try await two.send(to: one).state == .rejected)
+        }
+    }
+}
