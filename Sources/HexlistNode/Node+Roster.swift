@@ -31,7 +31,10 @@ extension Node {
         }
         await reloadKnown()
         reserveAddresses()
-        for (entry, outcome) in zip(entries, outcomes) where outcome == .changed { imported(entry.peer) }
+        for (number, entry) in entries.prefix(outcomes.count).enumerated() where outcomes[number] == .changed {
+            imported(entry.peer)
+            if number % Node.rosterTurn == 0 { await Task.yield() }
+        }
         notifyWatchers()
         if let failure { throw failure }
         return outcomes
@@ -39,6 +42,9 @@ extension Node {
 
     /// Entries of one transaction: what else is to be written waits no longer.
     private static let rosterBatch = 500
+
+    /// Peers made known before sessions and deliveries have their turn.
+    private static let rosterTurn = 50
 
     private func imported(_ peer: PeerID) {
         guard let record = known[peer] else { return }
