@@ -30,11 +30,11 @@ extension Node {
             failure = error
         }
         await reloadKnown()
-        reserveAddresses()
         for (number, entry) in entries.prefix(outcomes.count).enumerated() where outcomes[number] == .changed {
             imported(entry.peer)
             if number % Node.rosterTurn == 0 { await Task.yield() }
         }
+        reserveAddresses()
         notifyWatchers()
         if let failure { throw failure }
         return outcomes
@@ -48,6 +48,7 @@ extension Node {
 
     private func imported(_ peer: PeerID) {
         guard let record = known[peer] else { return }
+        if let session = links[peer]?.sending { lastAddresses[peer] = session.connection.remoteAddress }
         // One that is trusted is looked for where it was reached, as after a start.
         apply(record.trust == .trusted ? .knownPeer(KnownPeer(record)) : .trustChanged(peer, record.trust))
         tellSessions(of: peer, record.trust)
