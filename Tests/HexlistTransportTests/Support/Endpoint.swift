@@ -5,6 +5,16 @@ import NIOCore
 import NIOPosix
 import Testing
 
+extension TransportLimits {
+    /// For tests that are not about the time a handshake has: on a machine that runs everything at once 5 s pass before the
+    /// first byte is looked at, and the connection would be dropped.
+    static var patient: TransportLimits {
+        var limits = TransportLimits()
+        limits.handshakeSeconds = 60
+        return limits
+    }
+}
+
 /// One peer on loopback.
 final class Endpoint: Sendable {
     let identity: Identity
@@ -13,7 +23,7 @@ final class Endpoint: Sendable {
     let accepted = Inbox<PeerConnection>()
 
     init(
-        _ limits: TransportLimits = TransportLimits(), acceptsPlain: Bool = false, identity: Identity? = nil,
+        _ limits: TransportLimits = .patient, acceptsPlain: Bool = false, identity: Identity? = nil,
         addresses: [String] = ["127.0.0.1"]
     ) async throws {
         self.identity = try identity ?? Identity.ephemeral()
@@ -35,7 +45,7 @@ final class Endpoint: Sendable {
     }
 
     /// Two connected peers and both ends of their connection.
-    static func pair(limits: TransportLimits = TransportLimits()) async throws -> Pair {
+    static func pair(limits: TransportLimits = .patient) async throws -> Pair {
         let left = try await Endpoint(limits)
         let right = try await Endpoint(limits)
         let dialled = try await left.dial(right)
