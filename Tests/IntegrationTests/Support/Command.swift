@@ -48,11 +48,19 @@ enum Command {
         process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
     }
 
+    /// One after the other: two that Foundation starts at the same moment may inherit each other's pipes, and then one of
+    /// them is never seen to end.
+    static func start(_ process: Process) throws {
+        try starting.withLock { _ in try process.run() }
+    }
+
+    private static let starting = Mutex(())
+
     private static func exitStatus(of process: Process) async throws -> Int32 {
         try await withCheckedThrowingContinuation { continuation in
             process.terminationHandler = { continuation.resume(returning: $0.terminationStatus) }
             do {
-                try process.run()
+                try start(process)
             } catch {
                 process.terminationHandler = nil
                 continuation.resume(throwing: error)
@@ -93,7 +101,7 @@ final class RunningCommand: Sendable {
             endedContinuation.yield($0.terminationStatus)
             endedContinuation.finish()
         }
-        try process.run()
+        try Command.start(process)
         self.lines = lines
         self.ended = ended
         self.process = Mutex(process)
