@@ -35,6 +35,10 @@ public actor Node {
 
     /// Every connection with a session, until it is closed.
     var sessions: [ObjectIdentifier: PeerSession] = [:]
+    /// The two sessions whose hexes went to the store last, and when.
+    var lastKeepers: [(session: ObjectIdentifier, at: ContinuousClock.Instant)] = []
+    /// Frames a second a stranger is read at.
+    var strangerRate = 0.0
     var links: [PeerID: PeerLink] = [:]
     /// Peers the store knows: trust, alias, counters. Strangers that left nothing are not here.
     var known: [PeerID: PeerRecord] = [:]
@@ -91,6 +95,7 @@ public actor Node {
         limits.unidentified = configuration.limits.connectionsUnidentified
         limits.reserved = configuration.limits.connectionsReserved
         limits.handshakeSeconds = configuration.limits.handshakeSeconds
+        limits.handshakesPerSecond = configuration.limits.handshakesPerSecond
         return limits
     }
 
@@ -177,6 +182,7 @@ public actor Node {
         }
         if configuration.name != old.name { discovery?.publish(announcement()) }
         for session in sessions.values { tellHello(session) }
+        shareAmongStrangers()
         notifyWatchers()
     }
 

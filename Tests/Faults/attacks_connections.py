@@ -1,7 +1,6 @@
 """Attacks of `hostile` with connections: many of them, slow ones, and such as never say who they are."""
 
 import contextlib
-import os
 import resource
 import socket
 import ssl
@@ -12,10 +11,11 @@ import time
 import attacker
 import foreign
 import rig
-from stage import processor_time, share
+from stage import share
 
 # Of a trusted peer, whose place is kept.
 USUAL_ADDRESS = "127.0.0.1"
+STRANGER_SESSIONS = 128
 
 
 def header_and_silence(stage):
@@ -214,9 +214,13 @@ def many_strangers(stage):
             with contextlib.suppress(OSError):
                 one.socket.recv(1 << 16)
         time.sleep(0.01)
+    attacker.drain(attackers, 1)
+    kept = sum(one.is_open for one in attackers)
     for one in attackers:
         one.close(abruptly=True)
-    return f"{len(attackers)} sessions wrote {written / (1 << 20) / stage.count(1, 15):.1f} MiB a second"
+    if kept > STRANGER_SESSIONS:
+        raise rig.Failure(f"{kept} sessions of strangers are open; {STRANGER_SESSIONS} may be")
+    return f"{len(attackers)} sessions opened, {kept} kept; {written / (1 << 20) / stage.count(1, 15):.1f} MiB a second written to them"
 
 
 def from_one_address(stage):
@@ -252,42 +256,6 @@ def await_open(attackers, limit):
     return left()
 
 
-def out_of_descriptors(stage):
-    """A hexlistd that may have 64 descriptors: more connections than that, and 10 000 that are reset."""
-    daemon = rig.Daemon(stage.folder, f"few-descriptors-{len(rig.Daemon.every)}", config="limits: {handshakeSeconds: 60, connectionsUnidentified: 500, connectionsPerAddress: 500}\n")
-    daemon.start(before=("prlimit", "--nofile=64:64"))
-    mark, processor, start = len(daemon.log_text().splitlines()), processor_time(daemon.pid), time.monotonic()
-    held = [attacker.Attacker(daemon, number // 4) for number in range(120)]
-    time.sleep(stage.count(2, 20))
-    daemon.status()
-    spent, took = processor_time(daemon.pid) - processor, time.monotonic() - start
-    lines = len(daemon.log_text().splitlines()) - mark
-    if spent > 0.05 * took + 0.2:
-        raise rig.Failure(f"out of descriptors it took {spent:.2f} s of processor time in {took:.0f} s")
-    if lines > took / 10 + 3:
-        raise rig.Failure(f"out of descriptors it logged {lines} lines in {took:.0f} s")
-    for one in held:
-        one.close(abruptly=True)
-    for number in range(stage.count(500, 10_000)):
-        one = attacker.Attacker(daemon, number % 200)
-        with contextlib.suppress(OSError):
-            one.socket.send(b"\x16\x03\x01\x02\x00")
-        one.close(abruptly=True)
-    end = time.monotonic()
-
-    def is_let_in():
-        with contextlib.suppress(OSError, rig.Failure):
-            attacker.Attacker(daemon, 300).tls(stage.stranger).meet(stage.stranger).close()
-            return True
-
-    rig.until(is_let_in, "a session after it was out of descriptors", attacker.END_LIMIT)
-    seconds = time.monotonic() - end
-    lines = len(daemon.log_text().splitlines()) - mark
-    daemon.stop()
-    return (f"120 connections and 64 descriptors: {100 * spent / took:.1f} % of a core, the local API answers; with the resets "
-            f"{lines} lines of log; a session {seconds:.1f} s after")
-
-
 def more_descriptors():
     """For this program, which opens many."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -297,7 +265,7 @@ def more_descriptors():
 ATTACKS = {
     "silence": header_and_silence, "half-open": half_open, "byte-a-second": byte_a_second, "dropped": opened_and_dropped,
     "flood": flood_from_one, "flood-50": flood_from_fifty, "fresh-keys": fresh_keys, "many-strangers": many_strangers,
-    "connections": from_one_address, "descriptors": out_of_descriptors,
+    "connections": from_one_address,
 }
 # All of them last long enough.
 ONCE = set(ATTACKS)

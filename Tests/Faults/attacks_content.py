@@ -218,10 +218,43 @@ def nasty_text(stage):
     return f"{len(commands)} commands and the log print none of {len(NASTY)} kinds of control characters"
 
 
+def sequences(stage):
+    """A stranger's frames in any order, some of many."""
+    kinds = {
+        "hello": {"operationType": "Hello", "jmObjectType": "Peer", "jmObject": {
+            "uuid": stage.stranger.uuid, "boot": stage.stranger.boot, "protocols": [1]}},
+        "of another": {"operationType": "Hello", "jmObjectType": "Peer", "jmObject": {"uuid": stage.trusted.uuid, "boot": "1" * 16}},
+        "store": {"operationType": "Store", "jmObjectType": "Hex", "jmObject": {"links": ["https://example.org"]}},
+        "receipt": {"operationType": "Ack", "jmObjectType": "Receipt", "jmObject": {"through": 1, "status": "stored"}},
+        "alert": {"operationType": "Alert", "message": "now"}, "ping": {"operationType": "Ping", "message": "x"},
+        "pong": {"operationType": "Pong", "message": "x"}, "bye": {"operationType": "Bye", "message": "shutdown"},
+        "pair": {"operationType": "Pair", "jmObjectType": "Pairing", "jmObject": {"step": "confirm"}}, "unknown": {"operationType": "Trust"},
+    }
+    every = [names for length in range(1, 5) for names in itertools.product(kinds, repeat=length)]
+    before, ended = stage.trust(), 0
+    tried = random.sample(every, stage.count(30, 600))
+    for names in tried:
+        one = stage.attacker(30 + random.randrange(8)).tls(stage.stranger)
+        with contextlib.suppress(OSError):
+            for number, name in enumerate(names, 1):
+                numbered = name in ("store", "alert", "ping", "unknown")
+                one.write(dict(kinds[name], **({"sequence": number} if numbered and name != "store" else {})))
+        must_end = "bye" in names or names[0] == "of another" or "receipt" in names
+        if must_end:
+            one.await_end()
+            ended += 1
+        one.close()
+    # A stranger's row may come to be, with what is held of it; nobody's trust changes.
+    after = [row for row in stage.trust() if row in before or row[2] != "stranger"]
+    if after != before:
+        raise rig.Failure(f"sequences of frames changed whom the store trusts: {before}, {after}")
+    return f"{len(tried)} of {len(every)} sequences of up to 4 frames: {ended} ended the session as they must; trust is as before"
+
+
 ATTACKS = {
     "lengths": lengths_before_hello, "lengths-later": lengths_after_hello, "malformed": malformed, "bombs": bombs_of_a_stranger,
     "bombs-trusted": bombs_of_a_trusted_peer, "receipts": receipts_never_earned, "window": window_ignored, "text": nasty_text,
-    "stranger-flood": stranger_floods,
+    "stranger-flood": stranger_floods, "sequences": sequences,
 }
 # Those that last long enough, or whose traces are counted, are run once.
-ONCE = {"window", "text", "stranger-flood"}
+ONCE = {"window", "text", "stranger-flood", "sequences"}
