@@ -96,7 +96,7 @@ public actor Node {
         limits.reserved = configuration.limits.connectionsReserved
         limits.handshakeSeconds = configuration.limits.handshakeSeconds
         limits.handshakesPerSecond = configuration.limits.handshakesPerSecond
-        return limits
+        return limits.fitting(descriptors: Descriptors.limit)
     }
 
     // MARK: Life
@@ -107,6 +107,12 @@ public actor Node {
         let records = try await store.read { try $0.peers() }
         for record in records { known[record.peer] = record }
         port = try await listen()
+        let connections = Node.transportLimits(configuration).connections
+        if connections < configuration.limits.connections {
+            logger.warning(
+                "fewer connections than configured: the system allows few open files",
+                metadata: ["connections": "\(connections)", "open.files": "\(Descriptors.limit)"])
+        }
         reserveAddresses()
 
         for record in records where record.trust == .trusted {

@@ -154,11 +154,17 @@ def flood_from_fifty(stage):
     return flood(stage, 50)
 
 
+def keys(stage):
+    """Identities nobody knows, and a context for each."""
+    if not hasattr(stage, "keys"):
+        made = [foreign.Identity(stage.folder, f"fresh-{number}") for number in range(stage.count(8, 100))]
+        stage.keys = [(identity, attacker.tls_context(identity)) for identity in made]
+    return stage.keys
+
+
 def fresh_keys(stage):
     """Handshakes of peers nobody knows, each with a key of its own, as many as there is processor for, up to 500 a second."""
-    if not hasattr(stage, "keys"):
-        stage.keys = [foreign.Identity(stage.folder, f"fresh-{number}") for number in range(stage.count(4, 100))]
-    contexts = [(identity, attacker.tls_context(identity)) for identity in stage.keys]
+    contexts = keys(stage)
     regulars, seconds = Regulars(stage), stage.count(1, 10)
     start, done, refused, number = time.monotonic(), 0, 0, 0
     waiting = []
@@ -194,11 +200,12 @@ def greet(one, identity, context):
 def many_strangers(stage):
     """As many sessions of strangers as there may be, each sending the longest frames it may as fast as they are read."""
     body = attacker.framed(b'{"operationType":"Ping","message":"","x":"' + b"x" * (attacker.STRANGER_FRAME - 100) + b'"}')
-    attackers = []
+    attackers, contexts = [], keys(stage)
     for number in range(stage.count(20, 400)):
         one = stage.attacker(10 + number // 15)
+        identity, context = contexts[number % len(contexts)]
         try:
-            attackers.append(one.tls(stage.stranger).hello(stage.stranger))
+            attackers.append(one.tls(context=context).hello(identity))
         except OSError:
             one.close()
     for one in attackers:

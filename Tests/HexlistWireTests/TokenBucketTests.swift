@@ -50,7 +50,9 @@ struct TokenBucketTests {
         #expect(bucket.nextToken == start + .milliseconds(510))
     }
 
-    @Test("a clock that stands still or goes back gives nothing; a rate without sense is a slow one", arguments: [0, -5, Double.nan, 0.001])
+    @Test(
+        "a clock that stands still or goes back gives nothing; a rate without sense is a slow one",
+        arguments: [0, -5, Double.nan, 0.001])
     func senseless(rate: Double) {
         var bucket = TokenBucket(perSecond: rate, now: start)
         #expect(drain(&bucket, start) == 1)
