@@ -178,7 +178,12 @@ def nasty_text(stage):
     """Escapes, bidi overrides and line ends in every text a peer can send; and much of it."""
     one = stage.session(stage.stranger, 2, name="evil" + "".join(NASTY.values()))
     one.write({"operationType": "Alert", "message": "".join(NASTY.values())})
+    # A name as long as a frame lets it be, said later.
+    one.hello(stage.stranger, name="\x1b[31mevil" * 4_000)
     ours = stage.session(stage.traitor, 2, name="".join(NASTY.values()))
+    ours.await_frame("Hello", matching=lambda frame: frame["jmObject"]["maxFrameBytes"] >= attacker.TRUSTED_FRAME)
+    ours.hello(stage.traitor, name="\u202e\x1b]0;owned\x07" * 35_000)
+    ours.alive()
     contents = [{"senderName": text, "senderUUID": text, "hexDescription": text, "hexColor": text,
                  "links": [{"url": "https://example.org/" + text, "linkDescription": text, "service": text}], text: text}
                 for text in NASTY.values()]
