@@ -15,7 +15,7 @@ from stage import share
 
 # Of a trusted peer, whose place is kept.
 USUAL_ADDRESS = "127.0.0.1"
-STRANGER_SESSIONS = 96
+STRANGER_SESSIONS = 64
 
 
 def header_and_silence(stage):
