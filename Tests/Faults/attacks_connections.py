@@ -77,6 +77,8 @@ def byte_a_second(stage):
                 one.hello(stage.stranger)
                 one.text = attacker.framed(b" " * attacker.STRANGER_FRAME)
         one.began = time.monotonic()
+        if not one.is_open:
+            one.ended = one.began  # refused in the handshake
         attackers.append(one)
         attacker.drain(attackers, 0)
     tick = 0
