@@ -52,19 +52,29 @@ struct PairingRoutes: Sendable {
 /// The pairings, whenever they differ from those told before.
 private struct PairingSource: StreamSource {
     let node: Node
-    private var last: [UInt8] = []
+    private var last: PairingsShape?
 
     init(node: Node) { self.node = node }
 
     mutating func next() async throws -> (messages: [StreamMessage], hasMore: Bool) {
-        let list = PairingsShape(await node.pairings()).jsonBytes
-        guard list != last else { return ([], false) }
-        last = list
-        return ([StreamMessage(event: "pairings", data: String(decoding: list, as: UTF8.self))], false)
+        let pairings = PairingsShape(await node.pairings())
+        let comparable = pairings.toTheSecond
+        guard comparable != last else { return ([], false) }
+        last = comparable
+        return ([StreamMessage(event: "pairings", data: pairings.jsonText)], false)
     }
 }
 
 extension PairingsShape {
+    /// A moment of the steady clock is never the same millisecond of the wall clock twice.
+    fileprivate var toTheSecond: PairingsShape {
+        func cut(_ moment: Timestamp?) -> Timestamp? { moment.map { Timestamp(milliseconds: ($0.milliseconds + 500) / 1_000 * 1_000) } }
+        var cutShape = self
+        cutShape.openUntil = cut(openUntil)
+        for index in items.indices { cutShape.items[index].until = cut(items[index].until) }
+        return cutShape
+    }
+
     init(_ overview: PairingOverview) {
         self.init(openUntil: overview.openUntil.map(Timestamp.init(milliseconds:)), items: overview.items.map(PairingShape.init))
     }
