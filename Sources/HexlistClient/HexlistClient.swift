@@ -93,7 +93,8 @@ extension HexlistClient {
     ///   - id: the pairing that was looked at.
     public func confirmPairing(with peer: String, digits: String, id: Int? = nil) async throws -> PairingShape {
         try await connection.call(
-            .POST, "\(Self.pairingsPath)/\(PercentEncoding.encode(peer))/confirm", body: PairingConfirmation(digits: digits, id: id).jsonBytes)
+            .POST, "\(Self.pairingsPath)/\(PercentEncoding.encode(peer))/confirm",
+            body: PairingConfirmation(digits: digits, id: id).jsonBytes)
     }
 
     public func rejectPairing(with peer: String) async throws -> PairingShape {

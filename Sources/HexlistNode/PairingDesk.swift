@@ -327,7 +327,10 @@ struct PairingDesk {
                 openUntil = nil
                 request = nil
                 self.exchange = nil
-                remember(Outcome(number: exchange.number, peer: exchange.peer, isOwn: exchange.isOwn, result: .agreed(digits: exchange.digits ?? "")))
+                remember(
+                    Outcome(
+                        number: exchange.number, peer: exchange.peer, isOwn: exchange.isOwn, result: .agreed(digits: exchange.digits ?? ""))
+                )
                 out += [.trust(exchange.peer, exchange.machine.peer, number: exchange.number), .changed]
             case .ended(let end, let isFailure):
                 self.exchange = nil
