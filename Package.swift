@@ -37,7 +37,7 @@ let package = Package(
         .target(
             name: "HexlistWire",
             dependencies: [
-                "HexlistModel", .product(name: "NIOCore", package: "swift-nio"),
+                "HexlistModel", .product(name: "NIOCore", package: "swift-nio"), .product(name: "Crypto", package: "swift-crypto"),
             ], swiftSettings: settings),
         .target(name: "HexlistDiscovery", dependencies: ["HexlistModel"], swiftSettings: settings),
         .systemLibrary(

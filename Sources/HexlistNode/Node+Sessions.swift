@@ -83,6 +83,7 @@ extension Node {
         link.delivery.connected(frameLimit: hello.maxFrameBytes)
         for other in older { challenge(other, against: session) }
         pump(link)
+        pairingSessionsChanged(of: peer)
     }
 
     private func proved(_ peer: PeerID, _ fingerprint: Fingerprint) {
@@ -160,10 +161,19 @@ extension Node {
             own: id, peer: newer.peer ?? id, olderDialledHere: older.connection.role == .dialer,
             newerDialledHere: newer.connection.role == .dialer)
         {
-        case .endOlder: older.act { $0.end(.duplicateSession, &$1) }
-        case .endNewer: newer.act { $0.end(.duplicateSession, &$1) }
+        case .endOlder: endDuplicate(older)
+        case .endNewer: endDuplicate(newer)
         case .leaveToPeer: break
         }
+    }
+
+    private func endDuplicate(_ session: PeerSession) {
+        // Not between the answers of two people: one of them would have agreed and the other not.
+        guard !pairing.isComparing(on: ObjectIdentifier(session)) else {
+            endsAfterPairing = session
+            return
+        }
+        session.act { $0.end(.duplicateSession, &$1) }
     }
 
     func reportConflict(of peer: PeerID?) {
@@ -193,6 +203,7 @@ extension Node {
         if let info = session.info { apply(.sessionDown(info, Node.sessionEnd(end))) }
         let wasSending = link.sending === session
         link.sessions.remove(at: index)
+        pairingSessionEnded(session, peer)
         guard wasSending else { return }
 
         let hadWork = link.delivery.inFlight > 0
