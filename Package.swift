@@ -123,6 +123,7 @@ let package = Package(
             name: "HexlistTransportTests",
             dependencies: [
                 "HexlistTransport", "HexlistWire", "HexlistModel", .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOEmbedded", package: "swift-nio"), .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ], swiftSettings: settings),
         .testTarget(
