@@ -107,7 +107,7 @@ extension Session {
             if outbound.unacknowledgedFrames > 0, let since = outbound.waitingSince, pausedSince == nil {
                 deadlines.append(since + timing.receipt)
             }
-        } else if state == .legacy, pausedSince == nil {
+        } else if state == .legacy, pausedSince == nil, inbound.isIdle {
             deadlines.append(lastReceived + (isTrusted ? timing.silence : timing.strangerIdle))
         }
         if state == .open, pausedSince == nil, !isTrusted, isIdle { deadlines.append(lastActivity + timing.strangerIdle) }
