@@ -48,9 +48,14 @@ extension Node {
     }
 
     /// `.stranger` takes trust or a block back.
-    public func setTrust(_ peer: PeerID, _ trust: Trust) async throws -> PeerView {
+    public func setTrust(_ peer: PeerID, _ trust: Trust) async throws -> PeerView { try await setTrust(peer, trust, proven: nil) }
+
+    /// - Parameter proven: the key that is meant, where the caller has it from a session.
+    /// - Throws: `badRequest` where the peer is known by another key.
+    func setTrust(_ peer: PeerID, _ trust: Trust, proven: Fingerprint?) async throws -> PeerView {
         await reloadKnown()
-        guard let before = view(of: peer) else { throw Node.unknown(peer) }
+        guard var before = view(of: peer) else { throw Node.unknown(peer) }
+        if let proven { before.fingerprint = proven }
         if trust != .stranger, before.fingerprint == nil {
             throw HexlistError(
                 .notFound, "\(TerminalText.clean(before.name, columns: 40)) was never met, so there is no fingerprint to trust.",
@@ -66,6 +71,7 @@ extension Node {
         reserveAddresses()
         apply(.trustChanged(peer, trust))
         tellSessions(of: peer, trust)
+        if trust == .blocked { stopPairing(with: peer) }
         notifyWatchers()
         return view(of: peer) ?? before
     }

@@ -113,6 +113,7 @@ extension Node {
         for other in older.dropLast(Node.sessionsOfOnePeer - 1) { other.act { $0.end(.limit, &$1) } }
         for other in older.suffix(Node.sessionsOfOnePeer - 1) { challenge(other, against: session) }
         pump(link)
+        pairingSessionsChanged(of: peer)
     }
 
     /// Strangers do not fill the log.
@@ -195,10 +196,19 @@ extension Node {
             own: id, peer: newer.peer ?? id, olderDialledHere: older.connection.role == .dialer,
             newerDialledHere: newer.connection.role == .dialer)
         {
-        case .endOlder: older.act { $0.end(.duplicateSession, &$1) }
-        case .endNewer: newer.act { $0.end(.duplicateSession, &$1) }
+        case .endOlder: endDuplicate(older)
+        case .endNewer: endDuplicate(newer)
         case .leaveToPeer: break
         }
+    }
+
+    private func endDuplicate(_ session: PeerSession) {
+        // Not between the answers of two people: one of them would have agreed and the other not.
+        guard !pairing.isComparing(on: ObjectIdentifier(session)) else {
+            endsAfterPairing = session
+            return
+        }
+        session.act { $0.end(.duplicateSession, &$1) }
     }
 
     func reportConflict(of peer: PeerID?) {
@@ -231,6 +241,7 @@ extension Node {
         if let info = session.info { apply(.sessionDown(info, Node.sessionEnd(end))) }
         let wasSending = link.sending === session
         link.sessions.remove(at: index)
+        pairingSessionEnded(session, peer)
         guard wasSending else { return }
 
         let hadWork = link.delivery.inFlight > 0

@@ -48,6 +48,11 @@ public actor Node {
     var turnTimer: Scheduled<Void>?
     var challenges: [String: (newer: PeerSession, older: PeerSession)] = [:]
     var probes: [ProbeID: Dial] = [:]
+    var pairing: PairingDesk
+    var pairingTimer: (task: Scheduled<Void>, at: ContinuousClock.Instant)?
+    var isDiallingToPair = false
+    /// Duplicates that are ended once the pairing on them is over.
+    var endsAfterPairing: PeerSession?
     var directoryTimer: (task: Scheduled<Void>, at: ContinuousClock.Instant)?
     var maintenance: RepeatedTask?
     var lastMaintenance: (wall: Int64, monotonic: ContinuousClock.Instant)?
@@ -82,6 +87,7 @@ public actor Node {
         bounds.instances = configuration.discovery.instances
         bounds.resolvers = configuration.discovery.resolvers
         directory = PeerDirectory(own: identity.peerID, boot: boot, limits: bounds)
+        pairing = PairingDesk(own: identity.fingerprint)
         turns = TransferTurns(limit: configuration.send.concurrentTransfers)
         transport = try PeerTransport(
             identity: identity, eventLoop: eventLoop, limits: Node.transportLimits(configuration),
@@ -161,6 +167,7 @@ public actor Node {
         isStopping = true
         maintenance?.cancel()
         directoryTimer?.task.cancel()
+        pairingTimer?.task.cancel()
         if let discovery { await discovery.stop() }
         for dial in probes.values { dial.cancel() }
         for session in sessions.values { session.act { $0.end(.shutdown, &$1) } }

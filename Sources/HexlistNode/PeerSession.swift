@@ -147,6 +147,8 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
                 node.assumeIsolated { $0.legacySender(self) }
             case .alert(let message):
                 node.assumeIsolated { $0.alertReceived(message, self) }
+            case .pairing(let pairing):
+                node.assumeIsolated { $0.pairingReceived(pairing, self) }
             case .settled(let rows):
                 node.assumeIsolated { $0.settled(rows, on: self) }
             case .challengeAnswered(let message):

@@ -10,12 +10,31 @@ extension Session {
         inbound.takeReceipts(frameLimit: limit) { actions.append(.send(.ack($0))) }
         if let message = owedPong, maySpeak { actions.append(.send(.pong(message: message))) }
         owedPong = nil
-        if owesPairingCancel, isTLS { actions.append(.send(.pair(Pairing(step: "cancel", message: "Pairing is not switched on here.")))) }
+        takeOwedPairingCancel(&actions)
+    }
+
+    private mutating func takeOwedPairingCancel(_ actions: inout [Action]) {
+        if owesPairingCancel, isTLS { actions.append(.send(.pair(Pairing(step: "cancel", message: "No request is taken there now.")))) }
         owesPairingCancel = false
     }
 
     /// Whether `takeOwed` has anything to give.
     public var owesAnything: Bool { owedPong != nil || owesPairingCancel || inbound.owesReceipt }
+
+    // MARK: Pairing
+
+    /// A `Pair` that is not taken: who asks is told so, once for however many came. A `cancel` has no answer.
+    public mutating func refusePairing(_ pairing: Pairing) {
+        if pairing.step != "cancel" { owesPairingCancel = true }
+    }
+
+    /// One step of an exchange; what was refused before is said before it, so that the other side does not take the `cancel`
+    /// for this one's end.
+    public mutating func sendPairing(_ pairing: Pairing, _ actions: inout [Action]) {
+        guard state == .open, isTLS else { return }
+        takeOwedPairingCancel(&actions)
+        actions.append(.send(.pair(pairing)))
+    }
 
     // MARK: Own Stores
 
@@ -88,7 +107,7 @@ extension Session {
             if outbound.unacknowledgedFrames > 0, let since = outbound.waitingSince, pausedSince == nil {
                 deadlines.append(since + timing.receipt)
             }
-        } else if state == .legacy, pausedSince == nil {
+        } else if state == .legacy, pausedSince == nil, inbound.isIdle {
             deadlines.append(lastReceived + (isTrusted ? timing.silence : timing.strangerIdle))
         }
         if state == .open, pausedSince == nil, !isTrusted, isIdle { deadlines.append(lastActivity + timing.strangerIdle) }
