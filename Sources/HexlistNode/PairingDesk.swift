@@ -105,11 +105,11 @@ struct PairingDesk {
     private var request: Request?
     private var exchange: Exchange?
     /// The newest last.
-    private(set) var outcomes: [Outcome] = []
+    var outcomes: [Outcome] = []
     private(set) var failures = 0
     private var showings = 0
     private var failed: [Fingerprint: [Instant]] = [:]
-    private var lastNumber = 0
+    var lastNumber = 0
 
     init(own: Fingerprint) { self.own = own }
 
