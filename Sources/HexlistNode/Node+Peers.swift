@@ -68,7 +68,6 @@ extension Node {
             _ = try writer.setTrust(peer, trust, fingerprint: sighting.fingerprint, name: sighting.name, at: at)
         }
         await reloadKnown()
-        if let session = links[peer]?.sending { lastAddresses[peer] = session.connection.remoteAddress }
         reserveAddresses()
         apply(.trustChanged(peer, trust))
         tellSessions(of: peer, trust)
@@ -125,7 +124,7 @@ extension Node {
         notifyWatchers()
     }
 
-    private static func sighting(_ peer: PeerID, _ view: PeerView) -> PeerSighting {
+    static func sighting(_ peer: PeerID, _ view: PeerView) -> PeerSighting {
         PeerSighting(
             peer: peer, fingerprint: view.fingerprint, name: view.name, version: view.version, boot: view.boot,
             seenAt: view.lastSeen ?? wallClock(), endpoint: nil)
@@ -184,6 +183,9 @@ extension Node {
 
     /// Places kept for the last addresses of trusted peers, so that a flood of strangers does not shut them out.
     func reserveAddresses() {
+        for link in links.values {
+            if let session = link.sending { lastAddresses[link.peer] = session.connection.remoteAddress }
+        }
         lastAddresses = lastAddresses.filter { known[$0.key]?.trust == .trusted }
         let addresses = known.values.filter { $0.trust == .trusted }.flatMap { $0.endpoints.map(\.host) }
         transport.setReservedAddresses(addresses + lastAddresses.values)

@@ -35,6 +35,10 @@ public actor Node {
 
     /// Every connection with a session, until it is closed.
     var sessions: [ObjectIdentifier: PeerSession] = [:]
+    /// The two sessions whose hexes went to the store last, and when.
+    var lastKeepers: [(session: ObjectIdentifier, at: ContinuousClock.Instant)] = []
+    /// Frames a second a stranger is read at.
+    var strangerRate = 0.0
     var links: [PeerID: PeerLink] = [:]
     /// Peers the store knows: trust, alias, counters. Strangers that left nothing are not here.
     var known: [PeerID: PeerRecord] = [:]
@@ -97,7 +101,8 @@ public actor Node {
         limits.unidentified = configuration.limits.connectionsUnidentified
         limits.reserved = configuration.limits.connectionsReserved
         limits.handshakeSeconds = configuration.limits.handshakeSeconds
-        return limits
+        limits.handshakesPerSecond = configuration.limits.handshakesPerSecond
+        return limits.fitting(descriptors: Descriptors.limit)
     }
 
     // MARK: Life
@@ -108,6 +113,12 @@ public actor Node {
         let records = try await store.read { try $0.peers() }
         for record in records { known[record.peer] = record }
         port = try await listen()
+        let connections = Node.transportLimits(configuration).connections
+        if connections < configuration.limits.connections {
+            logger.warning(
+                "fewer connections than configured: the system allows few open files",
+                metadata: ["connections": "\(connections)", "open.files": "\(Descriptors.limit)"])
+        }
         reserveAddresses()
 
         for record in records where record.trust == .trusted {
@@ -184,6 +195,7 @@ public actor Node {
         }
         if configuration.name != old.name { discovery?.publish(announcement()) }
         for session in sessions.values { tellHello(session) }
+        shareAmongStrangers()
         notifyWatchers()
     }
 

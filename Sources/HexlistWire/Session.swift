@@ -157,7 +157,8 @@ public struct Session: Sendable {
         lastReceived = now
         lastPing = now
         lastActivity = now
-        bucket = TokenBucket(perSecond: configuration.strangerFramesPerSecond, now: now)
+        bucket = TokenBucket(
+            perSecond: Double(configuration.strangerFramesPerSecond), first: Double(ProtocolLimits.strangerFirstFrames), now: now)
     }
 
     public var isOpen: Bool { state == .open }

@@ -327,11 +327,22 @@ struct SessionReceivingTests {
     @Test("a stranger is read at 20 frames a second")
     func strangerRate() throws {
         var fixture = SessionFixture.opened(trusted: false)
-        for number in 1...19 { fixture.store(Int64(number)) }
-        #expect(!fixture.session.mayRead(now: fixture.now))  // Hello was the first of the twenty
+        for number in 1...4 { fixture.store(Int64(number)) }
+        #expect(!fixture.session.mayRead(now: fixture.now))  // Hello was the first of the five it has at once
         let again = try #require(fixture.session.readsAgain(now: fixture.now))
         #expect(again - fixture.now <= .milliseconds(51))
         #expect(fixture.session.mayRead(now: again))
+    }
+
+    @Test("where there are many strangers each is read more slowly; a trusted peer is not")
+    func sharedRate() throws {
+        var fixture = SessionFixture.opened(trusted: false)
+        for number in 1...4 { fixture.store(Int64(number)) }
+        fixture.session.setStrangerRate(2, now: fixture.now)
+        let again = try #require(fixture.session.readsAgain(now: fixture.now))
+        #expect(again - fixture.now == .milliseconds(500))
+        fixture.session.setTrusted(true)
+        #expect(fixture.session.mayRead(now: fixture.now))
     }
 
     @Test("a stranger's receipts are earned by what was sent to it and do not count")
