@@ -148,6 +148,7 @@ struct FrameSequenceTests {
                 switch action {
                 case .settled: seen.append("settled")
                 case .alert: seen.append("alert")
+                case .pairing: seen.append("pairing")
                 case .close(let end): seen.append(code(end))
                 case .send(let frame): said.append(frame)
                 case .opened, .updated, .legacy, .setFrameLimit, .challengeAnswered, .challengeFailed: break

@@ -377,7 +377,7 @@ struct SessionReceivingTests {
         fixture.session.sendPairing(Pairing(step: "commit", commitment: "c"), &fixture.actions)
         #expect(
             fixture.take().frames == [
-                .pair(Pairing(step: "cancel", message: "No request is taken there now.")), .pair(Pairing(step: "commit", commitment: "c")),
+                .pair(Pairing(step: "cancel", message: "No request is taken now.")), .pair(Pairing(step: "commit", commitment: "c")),
             ])
         #expect(fixture.owed().isEmpty)
     }
