@@ -58,8 +58,14 @@ extension Node {
         }
         let sighting = Node.sighting(peer, before)
         let at = Node.wallClock()
+        let places = trust == .trusted ? rememberedPlaces(of: peer, at: at) : []
         try await store.write { writer in
             try writer.upsertPeer(sighting, creating: true)
+            for place in places {
+                var sighting = sighting
+                sighting.endpoint = place
+                try writer.upsertPeer(sighting)
+            }
             _ = try writer.setTrust(peer, trust, fingerprint: sighting.fingerprint, name: sighting.name, at: at)
         }
         await reloadKnown()
@@ -173,6 +179,29 @@ extension Node {
                 logger.error("peer could not be recorded", metadata: ["peer.id": "\(peer)", "error": "\(error)"])
             }
             onLoop { $0.reloadKnownSoon() }
+        }
+    }
+
+    /// Where a trusted peer answered, for the next start.
+    func rememberPlaces(of peer: PeerID) {
+        guard let record = known[peer], record.trust == .trusted else { return }
+        let at = Node.wallClock()
+        for place in rememberedPlaces(of: peer, at: at) {
+            let sighting = PeerSighting(
+                peer: peer, fingerprint: record.fingerprint, name: record.name, version: record.version, boot: record.boot, seenAt: at,
+                endpoint: place)
+            store.submit({ try $0.upsertPeer(sighting) }) { [self] result in
+                if case .failure(let error) = result {
+                    logger.error("peer could not be recorded", metadata: ["peer.id": "\(peer)", "error": "\(error)"])
+                }
+            }
+        }
+        reloadKnownSoon()
+    }
+
+    private func rememberedPlaces(of peer: PeerID, at: Int64) -> [PeerEndpoint] {
+        directory.answeredEndpoints(of: peer).map {
+            PeerEndpoint(host: $0.host, port: Int($0.port), interface: $0.interface, via: $0.via.rawValue, lastOKAt: at)
         }
     }
 

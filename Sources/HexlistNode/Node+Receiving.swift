@@ -6,6 +6,11 @@ import HexlistWire
 /// From a session into the store, and the answer back. Nothing is said before the transaction is durable.
 extension Node {
     func keep(_ batch: [InboundHex], from session: PeerSession) {
+        guard !directory.isInConflict(id) else {
+            // Which of the two machines its sender means, nobody can know.
+            let refusal = InboundResult.refused(.notAccepting, message: Node.ownConflictMessage, retryAfter: Node.ownConflictRetry)
+            return onLoop { _ in session.batchCompleted(Array(repeating: refusal, count: batch.count)) }
+        }
         let sender = sender(of: session)
         let policy = configuration.receiveFrom
         let quotas = HeldQuotas(configuration.limits)

@@ -79,6 +79,11 @@ extension Node {
         apply(.sessionUp(info))
         if let dialled = session.dialled, let probe = dialled.probe { endProbe(probe, .proved(peer, peerBoot, dialled.endpoint)) }
 
+        guard !directory.isInConflict(peer) else {
+            session.act { $0.end(.conflict, &$1) }
+            return
+        }
+        if conflictWitnesses.contains(peer) { awaitWitness(session, peer) }
         // The newer one is used at once; each older one has to show that it still lives.
         link.delivery.connected(frameLimit: hello.maxFrameBytes)
         for other in older { challenge(other, against: session) }
@@ -151,7 +156,7 @@ extension Node {
             return
         }
         guard oldBoot == newBoot else {
-            reportConflict(of: newer.peer)
+            if let peer = newer.peer { apply(.identityConflict(peer, oldBoot, newBoot)) }
             newer.act { $0.end(.conflict, &$1) }
             older.act { $0.end(.conflict, &$1) }
             return
@@ -164,12 +169,6 @@ extension Node {
         case .endNewer: newer.act { $0.end(.duplicateSession, &$1) }
         case .leaveToPeer: break
         }
-    }
-
-    func reportConflict(of peer: PeerID?) {
-        guard let peer else { return }
-        logger.warning("two machines use one identity", metadata: ["peer.id": "\(peer)"])
-        record(.conflictIdentity, peer: peer, data: [:])
     }
 
     // MARK: Ended
@@ -190,6 +189,7 @@ extension Node {
             return
         }
         logger.info("session ended", metadata: ["peer.id": "\(peer)", "reason": "\(Node.describe(end))"])
+        conflictTold(by: peer, end)
         if let info = session.info { apply(.sessionDown(info, Node.sessionEnd(end))) }
         let wasSending = link.sending === session
         link.sessions.remove(at: index)
@@ -233,7 +233,6 @@ extension Node {
     static func sessionEnd(_ end: Session.End) -> SessionEnd {
         switch end {
         case .peer(.shutdown, _): .shutdown
-        case .peer(.conflict, _), .own(.conflict): .conflict
         case .peer(.idle, _), .own(.idle): .idle
         case .lost: .lost
         case .peer, .own: .other
