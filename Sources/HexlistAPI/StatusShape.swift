@@ -26,7 +26,8 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
 
     public init(
         version: String, uuid: String, name: String, fingerprint: String, pid: Int, port: Int, uptimeSeconds: Int,
-        avahi: AvahiShape, identity: IdentityShape = IdentityShape(state: .own), peers: Int, ghosts: Int, unread: Int, held: Int, outbox: [OutboxState: Int], storeBytes: Int64,
+        avahi: AvahiShape, identity: IdentityShape = IdentityShape(state: .own), peers: Int, ghosts: Int, unread: Int, held: Int,
+        outbox: [OutboxState: Int], storeBytes: Int64,
         storeFault: String? = nil, stateFolder: String
     ) {
         self.version = version

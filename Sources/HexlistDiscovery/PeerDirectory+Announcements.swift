@@ -235,7 +235,9 @@ extension PeerDirectory {
         guard let peer = peers[id], peer.hasSession || peer.conflict != nil, peer.trust != .blocked else { return }
         for record in peer.records {
             guard let claim = records[record]?.claim, let boot = claim.boot, claim.refusal == nil else { continue }
-            guard boot != peer.boot || !peer.hasSession, peer.sessions[boot] == nil, peer.conflict != nil || !peer.isFormer(boot) else { continue }
+            guard boot != peer.boot || !peer.hasSession, peer.sessions[boot] == nil, peer.conflict != nil || !peer.isFormer(boot) else {
+                continue
+            }
             let target = ProbeTarget.start(id, boot)
             guard schedules[target] == nil else { continue }
             requestAnnounced(target, of: id, as: peer.trust == .trusted ? .trusted : .newcomer)

@@ -166,7 +166,8 @@ extension Node {
             }
         return NodeStatus(
             uuid: id, fingerprint: identity.fingerprint, name: configuration.name, port: port, boot: boot, discoveryState: state,
-            discoveryMessage: message, conflict: conflictText, peers: rows.count { $0.state == .verified }, ghosts: rows.count { $0.state == .ghost })
+            discoveryMessage: message, conflict: conflictText, peers: rows.count { $0.state == .verified },
+            ghosts: rows.count { $0.state == .ghost })
     }
 }
 

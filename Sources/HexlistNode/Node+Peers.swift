@@ -17,11 +17,13 @@ extension Node {
         let now = ContinuousClock.Instant.now
         let wall = Node.wallClock()
         for row in directory.listing() {
-            let proven = row.state == .ghost ? nil : row.peer.flatMap { fingerprints[$0] }
-            var record = row.state == .ghost ? nil : row.peer.flatMap { known[$0] }
+            // A peer in conflict is a ghost, and still the peer that is known.
+            let isPeer = row.state != .ghost || row.reason == .conflict && row.peer != id
+            let proven = isPeer ? row.peer.flatMap { fingerprints[$0] } : nil
+            var record = isPeer ? row.peer.flatMap { known[$0] } : nil
             // What is known of another key with the same UUID is not this one's.
             if let kept = record?.fingerprint, let proven, kept != proven { record = nil }
-            if row.state != .ghost, let peer = row.peer { listed.insert(peer) }
+            if isPeer, let peer = row.peer { listed.insert(peer) }
             views.append(PeerView(row, record: record, fingerprint: proven, now: now, wall: wall))
         }
         // Who never proved a key (a sender over plain TCP) can be neither trusted nor sent to.
@@ -35,7 +37,7 @@ extension Node {
         }
     }
 
-    func view(of peer: PeerID) -> PeerView? { peerViews().first { $0.uuid == peer && $0.state != .ghost } }
+    func view(of peer: PeerID) -> PeerView? { peerViews().first { $0.uuid == peer && $0.isPeer } }
 
     /// A peer as a person named it: a UUID or a prefix of one from 4 characters, an alias, or a name (SURFACE "hexlist").
     /// - Parameter counting: with counters as they are now, and not as they were last read.

@@ -188,6 +188,22 @@ import Testing
         _ = stage.rows
     }
 
+    @Test("strangers that prove a key and leave do not pile up, and cost no peer of the store its place") func passersBy() {
+        var limits = DirectoryLimits()
+        limits.instances = 200
+        var stage = Stage(limits: limits)
+        let friend = Stage.peer(1)
+        stage.tell(.knownPeer(KnownPeer(id: friend, name: "F", trust: .trusted)))
+        _ = stage.verified(friend)
+        for number in 0..<2_000 {
+            let session = SessionInfo(peer: Stage.peer(UInt64(1_000 + number)), boot: BootNonce(1), name: "s")
+            stage.tell(.sessionUp(session))
+            stage.tell(.sessionDown(session, .lost))
+            #expect(stage.directory.peers.count <= 200)
+        }
+        #expect(stage.row(friend)?.state == .verified)
+    }
+
     @Test("2 000 announcements that all claim one trusted UUID", .timeLimit(.minutes(3))) func forgedClaims() {
         var stage = Stage()
         let friend = Stage.peer(1)

@@ -44,7 +44,8 @@ struct APIContext: Sendable {
         return StatusShape(
             version: ProtocolLimits.appVersion, uuid: node.uuid.description, name: node.name, fingerprint: node.fingerprint.description,
             pid: Int(getpid()), port: node.port, uptimeSeconds: Int((ContinuousClock.now - startedAt).components.seconds),
-            avahi: AvahiShape(state: node.discoveryState, message: node.discoveryMessage), identity: identity(conflict: node.conflict), peers: node.peers, ghosts: node.ghosts,
+            avahi: AvahiShape(state: node.discoveryState, message: node.discoveryMessage), identity: identity(conflict: node.conflict),
+            peers: node.peers, ghosts: node.ghosts,
             unread: Int(clamping: counts.unread), held: Int(clamping: counts.held), outbox: outbox, storeBytes: bytes,
             storeFault: store.fault?.message, stateFolder: stateFolder)
     }
@@ -52,7 +53,8 @@ struct APIContext: Sendable {
     private func identity(conflict: String?) -> IdentityShape {
         if let conflict { return IdentityShape(state: .conflict, message: conflict) }
         guard keeper.isForeign else { return IdentityShape(state: .own) }
-        let message = "This state folder was last used on another machine. If that one goes on running with it, run `hexlist id rotate` "
+        let message =
+            "This state folder was last used on another machine. If that one goes on running with it, run `hexlist id rotate` "
             + "here; otherwise `hexlist id keep`."
         return IdentityShape(state: .foreign, message: message)
     }
