@@ -31,7 +31,8 @@ private func readAlone(_ bytes: [UInt8]) {
         check(cut.utf8.count <= limit && name.utf8.starts(with: cut.utf8), "a name is cut to what it is not")
     }
     let own = PeerName.instance(displayName: name, peer: PeerID(UUIDBytes(high: 1, low: 2)))
-    check(own.utf8.count <= 63 && PeerName.display(instance: own).utf8.elementsEqual(PeerName.cut(name, bytes: 52).utf8), "an instance name")
+    check(
+        own.utf8.count <= 63 && PeerName.display(instance: own).utf8.elementsEqual(PeerName.cut(name, bytes: 52).utf8), "an instance name")
     if let address = IPAddress(name) { _ = DialPolicy().refusal(address: address, port: 1_024, interface: 0) }
 }
 
@@ -81,7 +82,8 @@ private struct DirectoryStage {
         let choice = input.byte()
         let name = choice & 0x80 == 0 ? "p\(choice & 31) [00000\(choice & 7)00]" : input.text()
         return Record(
-            key: InstanceKey(name: name, type: "_hexlist._tcp", domain: "local"), interface: choice & 0x20 == 0 ? 2 : 3, ipv6: choice & 0x40 != 0)
+            key: InstanceKey(name: name, type: "_hexlist._tcp", domain: "local"), interface: choice & 0x20 == 0 ? 2 : 3,
+            ipv6: choice & 0x40 != 0)
     }
 
     private func resolution(_ input: inout FuzzInput) -> Resolution {
