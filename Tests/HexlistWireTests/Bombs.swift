@@ -20,7 +20,7 @@ enum Bombs {
         let ping = #"{"operationType":"Ping","#
         let store = #"{"operationType":"Store","jmObject":{"#
         let key: (Int) -> String = { "\"\(String($0, radix: 36))\":1" }
-        let link = (bytes - 200) / 5_000 - 30
+        let link = (bytes - 200) / 5_000 - 14  // so that hardly fewer than 5 000 fit
         return [
             ("marks in a name", many("\u{301}", ping + "\"a", "\":1}")),
             ("marks in a value", many("\u{301}\u{323}", ping + "\"message\":\"a", "\"}")),
@@ -33,7 +33,7 @@ enum Bombs {
             ("5 000 links", numbered(store + "\"links\":[", "]}}") { "{\"url\":\"\($0)\(String(repeating: "x", count: link))\"}" }),
             (
                 "5 000 links with a member each",
-                numbered(store + "\"links\":[", "]}}") { "{\"url\":\"\($0)\",\"x\":\"\(String(repeating: "\\n", count: link / 2 - 4))\"}" }
+                numbered(store + "\"links\":[", "]}}") { "{\"url\":\"\($0)\",\"x\":\"\(String(repeating: "\\n", count: link / 2 - 2))\"}" }
             ),
             ("keys", numbered(ping, "}", key)), ("keys of a hex", numbered(store, "}}", key)),
             ("keys of a link", numbered(store + "\"links\":[{", "}]}}", key)), ("keys of a package", numbered("{\"links\":[],", "}", key)),

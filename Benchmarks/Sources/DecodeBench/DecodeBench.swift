@@ -88,7 +88,7 @@ enum DecodeBench {
 
     private static func peakMebibytes() -> Double {
         var usage = rusage()
-        getrusage(RUSAGE_SELF, &usage)
+        getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
         return Double(usage.ru_maxrss) / 1_024
     }
 
