@@ -11,6 +11,12 @@ public struct HexlistClient: Sendable {
     public func close() async { await connection.close() }
 
     public func status() async throws -> StatusShape { try await connection.call(.GET, "/v1/status") }
+
+    /// A new identity for this machine; returns once the daemon runs with it.
+    public func rotateIdentity() async throws -> StatusShape { try await connection.call(.POST, "/v1/identity/rotate") }
+
+    /// Says that the identity is this machine's, though its state folder came from another one.
+    public func keepIdentity() async throws -> StatusShape { try await connection.call(.POST, "/v1/identity/keep") }
 }
 
 /// Peers.

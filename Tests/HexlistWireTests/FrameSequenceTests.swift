@@ -11,7 +11,8 @@ struct FrameSequenceTests {
     /// What a peer may send. Numbered ones carry the next number, but `jump`.
     private enum Kind: CaseIterable {
         case hello, helloOfAnother, helloOfAnotherStart, helloOfOurselves
-        case store, unnumberedStore, jump, receipt, receiptTwice, alert, numberedPing, pong, bye, undecodable, unknownOperation, badHello
+        case store, unnumberedStore, jump, receipt, receiptTwice, alert, pair, numberedPing, pong, bye
+        case undecodable, unknownOperation, badHello
     }
 
     private struct Opening: CustomTestStringConvertible {
@@ -65,6 +66,7 @@ struct FrameSequenceTests {
                 return ["settled"]
             case .receiptTwice: return end("receiptFault")
             case .alert: return ["alert"]
+            case .pair: return state == .open && opening.isTLS ? ["pairing"] : []
             case .numberedPing:
                 next += 1
                 return []
@@ -106,6 +108,7 @@ struct FrameSequenceTests {
         case .receipt: fixture.receive(.ack, .receipt(Receipt(through: 1, status: .stored)))
         case .receiptTwice: fixture.receive(.ack, .receipt(Receipt(through: 2, status: .stored)))
         case .alert: fixture.receive(.alert, message: "now")
+        case .pair: fixture.receive(.pair, .pairing(Pairing(step: "commit")))
         case .numberedPing: fixture.receive(.ping, message: "still", sequence: next)
         case .pong: fixture.receive(.pong, message: "nobody asked")
         case .bye: fixture.receive(.bye, message: "shutdown: good night")
@@ -148,6 +151,7 @@ struct FrameSequenceTests {
                 switch action {
                 case .settled: seen.append("settled")
                 case .alert: seen.append("alert")
+                case .pairing: seen.append("pairing")
                 case .close(let end): seen.append(code(end))
                 case .send(let frame): said.append(frame)
                 case .opened, .updated, .legacy, .setFrameLimit, .challengeAnswered, .challengeFailed: break
@@ -172,8 +176,8 @@ struct FrameSequenceTests {
     private static func mayBeSaidBeforeHello(_ frame: Session.OutFrame, _ opening: Opening) -> Bool {
         switch frame {
         case .ack: true  // of a legacy sender's numbers
-        case .bye, .pong: opening.isTLS
-        case .hello, .alert, .ping, .pair: false
+        case .bye, .pong, .pair: opening.isTLS
+        case .hello, .alert, .ping: false
         }
     }
 
