@@ -199,16 +199,17 @@ class Stage:
             raise rig.Failure(f"{name}: the victim is gone")
         return row
 
-    def faults(self, least, seconds):
+    def faults(self, least, seconds, elsewhere):
         """What no attack may cost.
 
-        `least`: the part of the undisturbed rate that is left, in attacks of so many seconds and more; where it is judged.
+        `least`: the part of the undisturbed rate that is left, in attacks of so many seconds and more; not in those on a
+        hexlistd of their own, `elsewhere`, which takes processor time from the trusted peer and not from the victim.
         """
         faults = [f"{row['attack']}: memory grew from {row['before']:.1f} to {row['peak']:.1f} MiB" for row in self.rows
                   if row["peak"] - row["before"] > MEMORY_BOUND]
         if self.long:
             faults += [f"{row['attack']}: {100 * self.part(row):.0f} % of the trusted peer's rate was left" for row in self.rows
-                       if row["seconds"] >= seconds and self.part(row) < least]
+                       if row["seconds"] >= seconds and self.part(row) < least and row["attack"] not in elsewhere]
         return faults
 
     def part(self, row):
