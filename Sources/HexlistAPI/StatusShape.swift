@@ -11,6 +11,8 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
     public var port: Int
     public var uptimeSeconds: Int
     public var avahi: AvahiShape
+    /// Domains browsed by unicast DNS.
+    public var domains: [DomainShape]
     /// Verified ones.
     public var peers: Int
     public var ghosts: Int
@@ -25,7 +27,8 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
 
     public init(
         version: String, uuid: String, name: String, fingerprint: String, pid: Int, port: Int, uptimeSeconds: Int,
-        avahi: AvahiShape, peers: Int, ghosts: Int, unread: Int, held: Int, outbox: [OutboxState: Int], storeBytes: Int64,
+        avahi: AvahiShape, domains: [DomainShape] = [], peers: Int, ghosts: Int, unread: Int, held: Int, outbox: [OutboxState: Int],
+        storeBytes: Int64,
         storeFault: String? = nil, stateFolder: String
     ) {
         self.version = version
@@ -36,6 +39,7 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
         self.port = port
         self.uptimeSeconds = uptimeSeconds
         self.avahi = avahi
+        self.domains = domains
         self.peers = peers
         self.ghosts = ghosts
         self.unread = unread
@@ -56,6 +60,7 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
             $0.member("port", port)
             $0.member("uptimeSeconds", uptimeSeconds)
             $0.member("avahi", avahi)
+            if !domains.isEmpty { $0.member("domains", domains) }
             $0.member("peers", peers)
             $0.member("ghosts", ghosts)
             $0.member("unread", unread)
@@ -77,6 +82,7 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
         port = try object.value("port")
         uptimeSeconds = try object.value("uptimeSeconds")
         avahi = try object.value("avahi")
+        domains = try object.optional("domains") ?? []
         peers = try object.value("peers")
         ghosts = try object.value("ghosts")
         unread = try object.value("unread")
@@ -110,6 +116,36 @@ public struct AvahiShape: JSONShape, Sendable, Equatable {
 
     public init(json: JSONValue) throws(JSONFault) {
         let object = try JSONObject(json)
+        state = try object.value("state")
+        message = try object.optional("message")
+    }
+}
+
+/// Browsing one domain by unicast DNS.
+public struct DomainShape: JSONShape, Sendable, Equatable {
+    public var domain: String
+    /// `running` or `unavailable`.
+    public var state: String
+    /// What is wrong.
+    public var message: String?
+
+    public init(domain: String, state: String, message: String? = nil) {
+        self.domain = domain
+        self.state = state
+        self.message = message
+    }
+
+    public func write(to json: inout JSONWriter) {
+        json.object {
+            $0.member("domain", domain)
+            $0.member("state", state)
+            $0.member("message", message)
+        }
+    }
+
+    public init(json: JSONValue) throws(JSONFault) {
+        let object = try JSONObject(json)
+        domain = try object.value("domain")
         state = try object.value("state")
         message = try object.optional("message")
     }

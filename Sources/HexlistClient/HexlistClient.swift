@@ -11,6 +11,14 @@ public struct HexlistClient: Sendable {
     public func close() async { await connection.close() }
 
     public func status() async throws -> StatusShape { try await connection.call(.GET, "/v1/status") }
+
+    /// Each look at the network may take some seconds.
+    /// - Parameter peer: a PEER to look at, too.
+    public func doctor(peer: String?) async throws -> DoctorReport {
+        var query = URLQuery()
+        query.add("peer", peer)
+        return try await connection.call(.POST, "/v1/doctor", query: query, seconds: 300)
+    }
 }
 
 /// Peers.

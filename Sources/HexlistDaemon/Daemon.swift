@@ -1,5 +1,6 @@
 public import HexlistAPI
 import HexlistAvahi
+import HexlistDNS
 import HexlistDiscovery
 import HexlistModel
 import HexlistNode
@@ -94,7 +95,7 @@ public struct Daemon: Sendable {
         do {
             let node = try Node(
                 configuration: settings.node, identity: identity, store: store,
-                discovery: AvahiDiscovery(domains: settings.domains, logger: logger), eventLoop: nodeLoop, logger: logger)
+                discovery: Self.discovery(settings, logger), eventLoop: nodeLoop, logger: logger)
             let startedAt = ContinuousClock.now
             try await Self.start(node)
             let api = APIContext(node: node, stateFolder: folder, startedAt: startedAt, eventLoop: apiLoop, logger: logger)
@@ -105,6 +106,14 @@ public struct Daemon: Sendable {
             throw error
         }
         try? await group.shutdownGracefully()  // nothing is left on it that could fail
+    }
+
+    /// `local` is the own links, through avahi-daemon; other domains are asked for with unicast DNS.
+    private static func discovery(_ settings: Settings, _ logger: Logger) -> any PeerDiscovery {
+        let others = settings.domains.filter { !Settings.isLocal(domain: $0) }
+        let avahi = settings.domains.contains(where: Settings.isLocal) ? AvahiDiscovery(logger: logger) : nil
+        if others.isEmpty, let avahi { return avahi }
+        return JoinedDiscovery(multicast: avahi, unicast: DNSDiscovery(domains: others))
     }
 
     /// The node first, the API when there is something to answer.

@@ -13,6 +13,10 @@ extension Node {
             if discoveryState != state { logger.notice("discovery changed", metadata: ["discovery.state": "\(state.logText)"]) }
             discoveryState = state
         }
+        if case .domain(let domain, let state) = event {
+            logger.notice("discovery changed", metadata: ["discovery.domain": "\(domain)", "discovery.state": "\(state.logText)"])
+            domainStates[domain] = state
+        }
         apply(.discovery(event))
         notifyWatchers()
     }
@@ -123,11 +127,13 @@ extension Node {
             case .running: ("running", nil)
             case .degraded(let message): ("degraded", message)
             case .unavailable(let message): ("unavailable", message)
+            case .off: ("off", nil)
             case nil: ("starting", nil)
             }
         return NodeStatus(
             uuid: id, fingerprint: identity.fingerprint, name: configuration.name, port: port, boot: boot, discoveryState: state,
-            discoveryMessage: message, peers: rows.count { $0.state == .verified }, ghosts: rows.count { $0.state == .ghost })
+            discoveryMessage: message, domains: domainStates.sorted { $0.key < $1.key }.map(DomainStatus.init),
+            peers: rows.count { $0.state == .verified }, ghosts: rows.count { $0.state == .ghost })
     }
 }
 
@@ -137,6 +143,7 @@ extension BackendState {
         case .running: "running"
         case .degraded(let message): "degraded: \(message)"
         case .unavailable(let message): "unavailable: \(message)"
+        case .off: "off"
         }
     }
 }

@@ -30,6 +30,8 @@ public actor Node {
     var configuration: NodeConfiguration
     var directory: PeerDirectory
     var discoveryState: BackendState?
+    /// Of domains browsed by unicast DNS, once something is known.
+    var domainStates: [String: BackendState] = [:]
     var port = 0
     var isStopping = false
 
@@ -44,6 +46,8 @@ public actor Node {
     var turnTimer: Scheduled<Void>?
     var challenges: [String: (newer: PeerSession, older: PeerSession)] = [:]
     var probes: [ProbeID: Dial] = [:]
+    /// Under way, because peers asked to be dialled back.
+    var dialsBack = 0
     var directoryTimer: (task: Scheduled<Void>, at: ContinuousClock.Instant)?
     var maintenance: RepeatedTask?
     var lastMaintenance: (wall: Int64, monotonic: ContinuousClock.Instant)?
