@@ -54,6 +54,7 @@ public struct Daemon: Sendable {
     public func run() async throws {
         signal(SIGPIPE, SIG_IGN)
         umask(0o077)
+        Descriptors.raise()
         // From here on a signal is an event; one that comes while the daemon starts stops it right after.
         let signals = await UnixSignalsSequence(trapping: .sighup, .sigterm, .sigint)
         let settings = try loader.load()
