@@ -76,14 +76,16 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: settings),
         .target(name: "HexlistAPI", dependencies: ["HexlistModel"], swiftSettings: settings),
+        .systemLibrary(name: "CSpawn"),
         .target(
             name: "HexlistDaemon",
             dependencies: [
-                "HexlistModel", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistNode", "HexlistAPI", "HexlistAvahi",
+                "CSpawn", "HexlistModel", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistNode", "HexlistAPI", "HexlistAvahi",
                 "HexlistTransport",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
                 .product(name: "Yams", package: "Yams"),

@@ -51,7 +51,9 @@ public struct Daemon: Sendable {
     /// Runs until SIGTERM or SIGINT.
     /// - Throws: `HexlistError` where it cannot start, or one of its parts ended by itself.
     public func run() async throws {
+        StandardDescriptors.fill()
         signal(SIGPIPE, SIG_IGN)
+        signal(SIGCHLD, SIG_DFL)  // a parent that ignores it would keep the ends of hooks from us
         umask(0o077)
         // From here on a signal is an event; one that comes while the daemon starts stops it right after.
         let signals = await UnixSignalsSequence(trapping: .sighup, .sigterm, .sigint)
@@ -97,8 +99,13 @@ public struct Daemon: Sendable {
                 discovery: AvahiDiscovery(domains: settings.domains, logger: logger), eventLoop: nodeLoop, logger: logger)
             let startedAt = ContinuousClock.now
             try await Self.start(node)
-            let api = APIContext(node: node, stateFolder: folder, startedAt: startedAt, eventLoop: apiLoop, logger: logger)
-            let run = DaemonRun(loader: loader, notifier: notifier, api: api, socket: socket, settings: settings)
+            let api = APIContext(
+                node: node, stateFolder: folder, startedAt: startedAt, openSchemes: settings.open.schemes, eventLoop: apiLoop,
+                logger: logger)
+            let hooks = Hooks(
+                folder: HookFolder(path: options.paths.hookFolder), node: node,
+                environment: HookEnvironment.make(from: options.environment, socket: socket.path, stateFolder: folder), logger: logger)
+            let run = DaemonRun(loader: loader, notifier: notifier, api: api, hooks: hooks, socket: socket, settings: settings)
             try await run.untilStopped(signals: signals, group: apiLoop, stopLoop: apiLoop)
         } catch {
             try? await group.shutdownGracefully()

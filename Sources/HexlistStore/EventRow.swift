@@ -19,6 +19,12 @@ public struct EventType: RawRepresentable, Hashable, Sendable {
     public static let pairingRequested = EventType(rawValue: "pairing.requested")
     public static let conflictIdentity = EventType(rawValue: "conflict.identity")
     public static let hookFailed = EventType(rawValue: "hook.failed")
+
+    /// Those this version records.
+    public static let all: [EventType] = [
+        peerUp, peerDown, peerGhost, hexReceived, hexHeld, hexDelivered, hexRejected, hexFailed, hexExpired, alertReceived,
+        pairingRequested, conflictIdentity, hookFailed,
+    ]
 }
 
 /// One event of the log. Numbers have no gaps.

@@ -41,7 +41,9 @@ struct TestDaemon {
                 eventLoop: group.next(), logger: logger)
             try await node.start()
             let socket = "\(folder.path)/control.sock"
-            let api = APIContext(node: node, stateFolder: folder.path, startedAt: .now, eventLoop: group.next(), logger: logger)
+            let api = APIContext(
+                node: node, stateFolder: folder.path, startedAt: .now, openSchemes: Settings.Open().schemes, eventLoop: group.next(),
+                logger: logger)
             let (running, isRunning) = AsyncStream.makeStream(of: Void.self)
             let application = LocalServer.application(api: api, settings: settings, socket: socket, group: group) { isRunning.finish() }
             let services = ServiceGroup(configuration: .init(services: [application], logger: logger))

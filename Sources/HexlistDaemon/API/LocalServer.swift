@@ -11,8 +11,8 @@ import NIOCore
 
 /// The local API on its socket.
 enum LocalServer {
-    /// Seconds a connection may be open without a request.
-    private static let idleSeconds: Int64 = 60
+    /// Seconds a connection may be open without a request, and a request without its end.
+    private static let requestSeconds: Int64 = 60
 
     /// - Parameter onRunning: called once the socket is bound; nobody is answered before it returns.
     static func application(
@@ -29,7 +29,7 @@ enum LocalServer {
                     http: HTTP1Channel(
                         responder: responder,
                         configuration: HTTP1Channel.Configuration(
-                            additionalChannelHandlers: [ConnectionHandler(idleTime: .seconds(idleSeconds))],
+                            additionalChannelHandlers: [ConnectionHandler(time: .seconds(requestSeconds))],
                             httpDecoderConfiguration: HTTP1Channel.Configuration.DecoderConfiguration(
                                 maxHeaderFieldSize: settings.headerBytes, maxHeaderListSize: settings.headerBytes,
                                 maxHeaderFieldCount: settings.headerFields))))
