@@ -69,6 +69,10 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
             context.write(wrapOutboundOut(.head(head)), promise: nil)
             return context.write(wrapOutboundOut(.body(ByteBuffer(bytes: body))), promise: promise)
         case .head, .body: break
+        case .end where hasReplied:
+            // Nothing is read any more, so whoever goes on writing would wait.
+            context.writeAndFlush(data, promise: promise)
+            return context.close(promise: nil)
         case .end:
             requests -= 1
             if requests <= 0 { wait(context) }
@@ -77,8 +81,12 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     static func explain(_ error: HTTPParserError) -> HexlistError {
-        guard error == .headerOverflow else { return HexlistError(.badRequest, "This is no HTTP/1.1 request.", hint: "Docs/API.md says more.") }
-        return HexlistError(.headTooLarge, "The head of the request is longer than is taken.", hint: "api.headerBytes and api.headerFields bound it.")
+        guard error == .headerOverflow else {
+            return HexlistError(.badRequest, "This is no HTTP/1.1 request.", hint: "Docs/API.md says more.")
+        }
+        return HexlistError(
+            .headTooLarge, "The head of the request is longer than is taken.",
+            hint: "`api.headerBytes` and `api.headerFields` of the configuration bound it.")
     }
 
     private func wait(_ context: ChannelHandlerContext) {

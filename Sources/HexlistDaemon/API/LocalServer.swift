@@ -75,8 +75,10 @@ private struct OwnUserChannel: ServerChildChannel {
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> { http.setup(channel: channel, logger: logger) }
 
     func handle(value: Value, logger: Logger) async {
-        guard let user = await Self.user(of: value.channel), user == geteuid() else {
-            logger.warning("refused a process of another user")
+        let user = await Self.user(of: value.channel)
+        guard user == geteuid() else {
+            // Without a user it is gone already.
+            if let user { logger.warning("refused a process of another user", metadata: ["user": "\(user)"]) }
             try? await value.executeThenClose { _, _ in }
             return
         }
