@@ -54,7 +54,9 @@ public struct LinkTarget: Equatable, Sendable {
             if scalar == "\\" { throw .backslash }
             if scalar.properties.isWhitespace { throw .whiteSpace }
         }
-        guard TerminalText.clean(url).unicodeScalars.elementsEqual(url.unicodeScalars), !url.unicodeScalars.contains("\u{FFFD}") else { throw .invisible }
+        guard TerminalText.clean(url).unicodeScalars.elementsEqual(url.unicodeScalars), !url.unicodeScalars.contains("\u{FFFD}") else {
+            throw .invisible
+        }
     }
 }
 

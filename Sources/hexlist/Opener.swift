@@ -8,9 +8,8 @@ enum Opener {
     ///   - browser: `BROWSER`, where it is the name of one program and nothing else; xdg-open knows its other forms.
     static func program(_ named: String?, browser: String?) -> String {
         if let named { return named }
-        if let browser, !browser.isEmpty, !browser.utf8.contains(where: { [0x20, 0x09, UInt8(ascii: ":"), UInt8(ascii: "%")].contains($0) }) {
-            return browser
-        }
+        let separators: [Character] = [" ", "\t", ":", "%"]
+        if let browser, !browser.isEmpty, !browser.contains(where: separators.contains) { return browser }
         return "xdg-open"
     }
 

@@ -26,6 +26,6 @@ enum ForeignRequest {
         let port = authority.lastIndex(of: ":").map { authority[$0...].dropFirst() } ?? ""
         let hasPort = !port.isEmpty && port.utf8.allSatisfy { (0x30...0x39).contains($0) }
         let host = hasPort ? authority.dropLast(port.count + 1) : authority[...]
-        return addresses.contains(String(host)) || !host.utf8.contains { [UInt8(ascii: "."), UInt8(ascii: "@")].contains($0) || $0 >= 0x80 }
+        return addresses.contains(String(host)) || host.utf8.allSatisfy { $0 != UInt8(ascii: ".") && $0 != UInt8(ascii: "@") && $0 < 0x80 }
     }
 }
