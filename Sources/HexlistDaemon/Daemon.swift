@@ -55,6 +55,7 @@ public struct Daemon: Sendable {
         signal(SIGPIPE, SIG_IGN)
         signal(SIGCHLD, SIG_DFL)  // a parent that ignores it would keep the ends of hooks from us
         umask(0o077)
+        Descriptors.raise()
         // From here on a signal is an event; one that comes while the daemon starts stops it right after.
         let signals = await UnixSignalsSequence(trapping: .sighup, .sigterm, .sigint)
         let settings = try loader.load()

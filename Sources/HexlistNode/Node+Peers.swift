@@ -48,9 +48,14 @@ extension Node {
     }
 
     /// `.stranger` takes trust or a block back.
-    public func setTrust(_ peer: PeerID, _ trust: Trust) async throws -> PeerView {
+    public func setTrust(_ peer: PeerID, _ trust: Trust) async throws -> PeerView { try await setTrust(peer, trust, proven: nil) }
+
+    /// - Parameter proven: the key that is meant, where the caller has it from a session.
+    /// - Throws: `badRequest` where the peer is known by another key.
+    func setTrust(_ peer: PeerID, _ trust: Trust, proven: Fingerprint?) async throws -> PeerView {
         await reloadKnown()
-        guard let before = view(of: peer) else { throw Node.unknown(peer) }
+        guard var before = view(of: peer) else { throw Node.unknown(peer) }
+        if let proven { before.fingerprint = proven }
         if trust != .stranger, before.fingerprint == nil {
             throw HexlistError(
                 .notFound, "\(TerminalText.clean(before.name, columns: 40)) was never met, so there is no fingerprint to trust.",
@@ -63,10 +68,10 @@ extension Node {
             _ = try writer.setTrust(peer, trust, fingerprint: sighting.fingerprint, name: sighting.name, at: at)
         }
         await reloadKnown()
-        if let session = links[peer]?.sending { lastAddresses[peer] = session.connection.remoteAddress }
         reserveAddresses()
         apply(.trustChanged(peer, trust))
         tellSessions(of: peer, trust)
+        if trust == .blocked { stopPairing(with: peer) }
         notifyWatchers()
         return view(of: peer) ?? before
     }
@@ -119,7 +124,7 @@ extension Node {
         notifyWatchers()
     }
 
-    private static func sighting(_ peer: PeerID, _ view: PeerView) -> PeerSighting {
+    static func sighting(_ peer: PeerID, _ view: PeerView) -> PeerSighting {
         PeerSighting(
             peer: peer, fingerprint: view.fingerprint, name: view.name, version: view.version, boot: view.boot,
             seenAt: view.lastSeen ?? wallClock(), endpoint: nil)
@@ -178,6 +183,9 @@ extension Node {
 
     /// Places kept for the last addresses of trusted peers, so that a flood of strangers does not shut them out.
     func reserveAddresses() {
+        for link in links.values {
+            if let session = link.sending { lastAddresses[link.peer] = session.connection.remoteAddress }
+        }
         lastAddresses = lastAddresses.filter { known[$0.key]?.trust == .trusted }
         let addresses = known.values.filter { $0.trust == .trusted }.flatMap { $0.endpoints.map(\.host) }
         transport.setReservedAddresses(addresses + lastAddresses.values)

@@ -58,6 +58,7 @@ enum LocalServer {
         }
         PeerRoutes(api: api).add(to: router)
         RosterRoutes(api: api).add(to: router)
+        PairingRoutes(api: api).add(to: router)
         HexRoutes(api: api).add(to: router)
         SendRoutes(api: api).add(to: router)
         EventRoutes(api: api).add(to: router)

@@ -35,11 +35,11 @@ struct ShowCommand: AsyncParsableCommand {
         try output.table(table)
         for link in hex.links ?? [] {
             try output.line()
-            try output.line("  " + TerminalText.clean(link.url))
+            try output.line("  \(link.url)")
             let service = link.service == Service.unknown.rawValue ? "" : link.service
             let about = [link.linkDescription, service].filter { !$0.isEmpty }.joined(separator: " · ")
-            if !about.isEmpty { try output.line("  " + TerminalText.clean(about)) }
-            if let reason = link.notOpened { try output.line("  " + output.terminal.styled("not opened: \(reason)", .doubtful)) }
+            if !about.isEmpty { try output.line("  \(about)") }
+            if let reason = link.notOpened { try output.line("  not opened: \(reason)") }
         }
     }
 }
