@@ -37,7 +37,7 @@ let package = Package(
         .target(
             name: "HexlistWire",
             dependencies: [
-                "HexlistModel", .product(name: "NIOCore", package: "swift-nio"),
+                "HexlistModel", .product(name: "NIOCore", package: "swift-nio"), .product(name: "Crypto", package: "swift-crypto"),
             ], swiftSettings: settings),
         .target(name: "HexlistDiscovery", dependencies: ["HexlistModel"], swiftSettings: settings),
         .systemLibrary(
@@ -81,6 +81,7 @@ let package = Package(
             dependencies: [
                 "HexlistModel", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistNode", "HexlistAPI", "HexlistAvahi",
                 "HexlistTransport",
+                .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -126,6 +127,7 @@ let package = Package(
             name: "HexlistTransportTests",
             dependencies: [
                 "HexlistTransport", "HexlistWire", "HexlistModel", .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOEmbedded", package: "swift-nio"), .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ], swiftSettings: settings),
         .testTarget(

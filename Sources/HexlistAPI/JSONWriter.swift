@@ -85,6 +85,9 @@ extension JSONEncodable {
     }
 
     public var jsonText: String { String(decoding: jsonBytes, as: UTF8.self) }
+
+    /// One line of a stream: the JSON and a line end.
+    public var lineBytes: [UInt8] { jsonBytes + [UInt8(ascii: "\n")] }
 }
 
 extension String: JSONEncodable {

@@ -11,6 +11,12 @@ public struct HexlistClient: Sendable {
     public func close() async { await connection.close() }
 
     public func status() async throws -> StatusShape { try await connection.call(.GET, "/v1/status") }
+
+    /// A new identity for this machine; returns once the daemon runs with it.
+    public func rotateIdentity() async throws -> StatusShape { try await connection.call(.POST, "/v1/identity/rotate") }
+
+    /// Says that the identity is this machine's, though its state folder came from another one.
+    public func keepIdentity() async throws -> StatusShape { try await connection.call(.POST, "/v1/identity/keep") }
 }
 
 /// Peers.
@@ -63,6 +69,45 @@ extension HexlistClient {
         if all { query.add("all", "true") }
         return query
     }
+}
+
+/// Pairing.
+extension HexlistClient {
+    public func pairings() async throws -> PairingsShape { try await connection.call(.GET, Self.pairingsPath) }
+
+    /// Calls `body` with what there is, and again after each change, until it answers `false`.
+    public func watchPairings(_ body: (PairingsShape) async throws -> Bool) async throws {
+        try await connection.stream(Self.pairingsPath, query: URLQuery()) { message in
+            try await body(APIConnection.decode(Array(message.data.utf8)))
+        }
+    }
+
+    /// Takes requests for two minutes.
+    public func openPairing() async throws -> PairingsShape {
+        try await connection.call(.POST, Self.pairingsPath, body: PairingRequest().jsonBytes)
+    }
+
+    public func closePairing() async throws -> PairingsShape { try await connection.call(.DELETE, Self.pairingsPath) }
+
+    /// Asks a peer, for two minutes.
+    public func pair(with peer: String) async throws -> PairingShape {
+        try await connection.call(.POST, Self.pairingsPath, body: PairingRequest(peer: peer).jsonBytes)
+    }
+
+    /// - Parameters:
+    ///   - digits: others than those shown are a no.
+    ///   - id: the pairing that was looked at.
+    public func confirmPairing(with peer: String, digits: String, id: Int? = nil) async throws -> PairingShape {
+        try await connection.call(
+            .POST, "\(Self.pairingsPath)/\(PercentEncoding.encode(peer))/confirm",
+            body: PairingConfirmation(digits: digits, id: id).jsonBytes)
+    }
+
+    public func rejectPairing(with peer: String) async throws -> PairingShape {
+        try await connection.call(.POST, "\(Self.pairingsPath)/\(PercentEncoding.encode(peer))/reject")
+    }
+
+    private static let pairingsPath = "/v1/pairings"
 }
 
 /// Hexes.

@@ -53,6 +53,7 @@ public struct Daemon: Sendable {
     public func run() async throws {
         signal(SIGPIPE, SIG_IGN)
         umask(0o077)
+        Descriptors.raise()
         // From here on a signal is an event; one that comes while the daemon starts stops it right after.
         let signals = await UnixSignalsSequence(trapping: .sighup, .sigterm, .sigint)
         let settings = try loader.load()
@@ -92,12 +93,22 @@ public struct Daemon: Sendable {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
         let (nodeLoop, apiLoop) = (group.next(), group.next())
         do {
-            let node = try Node(
-                configuration: settings.node, identity: identity, store: store,
-                discovery: AvahiDiscovery(domains: settings.domains, logger: logger), eventLoop: nodeLoop, logger: logger)
+            let make: NodeKeeper.Maker = { [domains = settings.domains] identity, configuration in
+                try Node(
+                    configuration: configuration, identity: identity, store: store,
+                    discovery: AvahiDiscovery(domains: domains, logger: logger), eventLoop: nodeLoop, logger: logger)
+            }
+            let node = try make(identity, settings.node)
             let startedAt = ContinuousClock.now
+            let machine = MachineMark(environment: options.environment)
+            let isForeign = try await machine.isForeign(store)
+            if isForeign {
+                logger.warning("this state folder was last used on another machine; see `hexlist status`")
+            }
             try await Self.start(node)
-            let api = APIContext(node: node, stateFolder: folder, startedAt: startedAt, eventLoop: apiLoop, logger: logger)
+            let keeper = NodeKeeper(
+                node: node, stateFolder: folder, machine: machine, isForeign: isForeign, logger: logger, make: make)
+            let api = APIContext(keeper: keeper, stateFolder: folder, startedAt: startedAt, eventLoop: apiLoop, logger: logger)
             let run = DaemonRun(loader: loader, notifier: notifier, api: api, socket: socket, settings: settings)
             try await run.untilStopped(signals: signals, group: apiLoop, stopLoop: apiLoop)
         } catch {

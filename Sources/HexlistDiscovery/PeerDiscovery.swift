@@ -11,6 +11,8 @@ public enum DiscoveryEvent: Sendable, Equatable {
     case backend(BackendState)
     /// The addresses of this machine, whenever they change, and once at the start.
     case interfaces([InterfaceAddress])
+    /// The machine woke from sleep.
+    case woke
 }
 
 /// How discovery itself is doing. The texts say what is wrong and what to do.

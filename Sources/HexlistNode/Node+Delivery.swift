@@ -8,8 +8,8 @@ import NIOCore
 /// From the outbox onto the sessions, at most four peers at a time.
 extension Node {
     func hasWork(for peer: PeerID?) -> Bool {
-        guard let peer, let link = links[peer] else { return false }
-        return link.delivery.hasWork
+        guard let peer else { return false }
+        return links[peer]?.delivery.hasWork ?? false || pairing.concerns(peer)
     }
 
     func pump(_ session: PeerSession) {
@@ -21,7 +21,7 @@ extension Node {
     func pump(_ link: PeerLink) {
         guard !isStopping, let session = link.sending, session.connection.isOpen else { return }
         let now = ContinuousClock.Instant.now
-        guard link.delivery.hasWork, !link.delivery.isPaused(now: now) else { return giveTurnBack(link) }
+        guard link.delivery.hasWork, !link.delivery.isPaused(now: now), !isQuarantined(link.peer) else { return giveTurnBack(link) }
         let hadTurn = turns.hasTurn(link.peer)
         guard turns.request(link.peer, now: now) else { return watchTurns() }
         if !hadTurn { link.delivery.turnBegan() }
@@ -228,7 +228,7 @@ extension Node {
         case .own: false
         case .peer(let code, _):
             switch code {
-            case .shutdown, .idle, .duplicateSession, .limit, .blocked: false
+            case .shutdown, .idle, .duplicateSession, .limit, .blocked, .conflict: false
             default: true
             }
         }
@@ -239,6 +239,8 @@ extension Node {
         case .lost: "The connection was lost."
         case .own(.receiptTimeout): "The peer took hexes and did not answer for 30 s."
         case .own(.silent): "The peer fell silent."
+        case .own(.conflict): "Two machines use this peer's identity."
+        case .peer(.conflict, _): "The peer says that another machine uses this machine's identity too."
         case .own(let code): "The session was ended (\(code.rawValue))."
         case .peer(let code, let text): "The peer ended the session (\(code?.rawValue ?? "unknown")\(text.isEmpty ? "" : ": \(text)"))."
         }
@@ -261,21 +263,33 @@ extension Node {
         guard !isStopping else { return }
         if link.sending != nil { return pump(link) }
         let peer = link.peer
-        guard !link.isDialling, link.delivery.hasWork, !link.delivery.isPaused(now: .now), directory.isVerified(peer) else { return }
+        guard !link.isDialling, link.delivery.hasWork, !link.delivery.isPaused(now: .now), directory.isVerified(peer),
+            !isQuarantined(peer)
+        else { return }
         let endpoints = directory.endpoints(of: peer)
         guard !endpoints.isEmpty else { return }
         link.isDialling = true
+        dial(peer, endpoints) { node, connected in
+            let link = node.links[peer]
+            link?.isDialling = false
+            if !connected, let link, link.sending == nil { node.transferFailed(link, end: .lost, closedByPeer: false) }
+        }
+    }
+
+    /// Dials a peer for work of this node's own, and begins the session where it answers.
+    func dial(_ peer: PeerID, _ endpoints: [Endpoint], then completion: @escaping @Sendable (isolated Node, _ connected: Bool) -> Void) {
         let dial = transport.dial(endpoints.map { DialTarget($0) }, expecting: peer)
         dial.report.whenSuccess { [weak self] report in
             self?.assumeIsolated { node in
-                let link = node.links[peer]
-                link?.isDialling = false
-                if let connection = report.connection, !node.isStopping {
+                guard !node.isStopping else {
+                    report.connection?.abort()
+                    return
+                }
+                if let connection = report.connection {
                     let reached = endpoints.first { DialTarget($0) == connection.target }
                     node.begin(connection, reached.map { Dialled(endpoint: $0, probe: nil, expected: peer) })
-                } else if let link, link.sending == nil, !node.isStopping {
-                    node.transferFailed(link, end: .lost, closedByPeer: false)
                 }
+                completion(node, report.connection != nil)
             }
         }
     }

@@ -17,11 +17,13 @@ extension Node {
         let now = ContinuousClock.Instant.now
         let wall = Node.wallClock()
         for row in directory.listing() {
-            let proven = row.state == .ghost ? nil : row.peer.flatMap { fingerprints[$0] }
-            var record = row.state == .ghost ? nil : row.peer.flatMap { known[$0] }
+            // A peer in conflict is a ghost, and still the peer that is known.
+            let isPeer = row.state != .ghost || row.reason == .conflict && row.peer != id
+            let proven = isPeer ? row.peer.flatMap { fingerprints[$0] } : nil
+            var record = isPeer ? row.peer.flatMap { known[$0] } : nil
             // What is known of another key with the same UUID is not this one's.
             if let kept = record?.fingerprint, let proven, kept != proven { record = nil }
-            if row.state != .ghost, let peer = row.peer { listed.insert(peer) }
+            if isPeer, let peer = row.peer { listed.insert(peer) }
             views.append(PeerView(row, record: record, fingerprint: proven, now: now, wall: wall))
         }
         // Who never proved a key (a sender over plain TCP) can be neither trusted nor sent to.
@@ -35,7 +37,7 @@ extension Node {
         }
     }
 
-    func view(of peer: PeerID) -> PeerView? { peerViews().first { $0.uuid == peer && $0.state != .ghost } }
+    func view(of peer: PeerID) -> PeerView? { peerViews().first { $0.uuid == peer && $0.isPeer } }
 
     /// A peer as a person named it: a UUID or a prefix of one from 4 characters, an alias, or a name (SURFACE "hexlist").
     /// - Parameter counting: with counters as they are now, and not as they were last read.
@@ -48,9 +50,14 @@ extension Node {
     }
 
     /// `.stranger` takes trust or a block back.
-    public func setTrust(_ peer: PeerID, _ trust: Trust) async throws -> PeerView {
+    public func setTrust(_ peer: PeerID, _ trust: Trust) async throws -> PeerView { try await setTrust(peer, trust, proven: nil) }
+
+    /// - Parameter proven: the key that is meant, where the caller has it from a session.
+    /// - Throws: `badRequest` where the peer is known by another key.
+    func setTrust(_ peer: PeerID, _ trust: Trust, proven: Fingerprint?) async throws -> PeerView {
         await reloadKnown()
-        guard let before = view(of: peer) else { throw Node.unknown(peer) }
+        guard var before = view(of: peer) else { throw Node.unknown(peer) }
+        if let proven { before.fingerprint = proven }
         if trust != .stranger, before.fingerprint == nil {
             throw HexlistError(
                 .notFound, "\(TerminalText.clean(before.name, columns: 40)) was never met, so there is no fingerprint to trust.",
@@ -58,15 +65,21 @@ extension Node {
         }
         let sighting = Node.sighting(peer, before)
         let at = Node.wallClock()
+        let places = trust == .trusted ? rememberedPlaces(of: peer, at: at) : []
         try await store.write { writer in
             try writer.upsertPeer(sighting, creating: true)
+            for place in places {
+                var sighting = sighting
+                sighting.endpoint = place
+                try writer.upsertPeer(sighting)
+            }
             _ = try writer.setTrust(peer, trust, fingerprint: sighting.fingerprint, name: sighting.name, at: at)
         }
         await reloadKnown()
-        if let session = links[peer]?.sending { lastAddresses[peer] = session.connection.remoteAddress }
         reserveAddresses()
         apply(.trustChanged(peer, trust))
         tellSessions(of: peer, trust)
+        if trust == .blocked { stopPairing(with: peer) }
         notifyWatchers()
         return view(of: peer) ?? before
     }
@@ -119,7 +132,7 @@ extension Node {
         notifyWatchers()
     }
 
-    private static func sighting(_ peer: PeerID, _ view: PeerView) -> PeerSighting {
+    static func sighting(_ peer: PeerID, _ view: PeerView) -> PeerSighting {
         PeerSighting(
             peer: peer, fingerprint: view.fingerprint, name: view.name, version: view.version, boot: view.boot,
             seenAt: view.lastSeen ?? wallClock(), endpoint: nil)
@@ -176,8 +189,34 @@ extension Node {
         }
     }
 
+    /// Where a trusted peer answered, for the next start.
+    func rememberPlaces(of peer: PeerID) {
+        guard let record = known[peer], record.trust == .trusted else { return }
+        let at = Node.wallClock()
+        for place in rememberedPlaces(of: peer, at: at) {
+            let sighting = PeerSighting(
+                peer: peer, fingerprint: record.fingerprint, name: record.name, version: record.version, boot: record.boot, seenAt: at,
+                endpoint: place)
+            store.submit({ try $0.upsertPeer(sighting) }) { [self] result in
+                if case .failure(let error) = result {
+                    logger.error("peer could not be recorded", metadata: ["peer.id": "\(peer)", "error": "\(error)"])
+                }
+            }
+        }
+        reloadKnownSoon()
+    }
+
+    private func rememberedPlaces(of peer: PeerID, at: Int64) -> [PeerEndpoint] {
+        directory.answeredEndpoints(of: peer).map {
+            PeerEndpoint(host: $0.host, port: Int($0.port), interface: $0.interface, via: $0.via.rawValue, lastOKAt: at)
+        }
+    }
+
     /// Places kept for the last addresses of trusted peers, so that a flood of strangers does not shut them out.
     func reserveAddresses() {
+        for link in links.values {
+            if let session = link.sending { lastAddresses[link.peer] = session.connection.remoteAddress }
+        }
         lastAddresses = lastAddresses.filter { known[$0.key]?.trust == .trusted }
         let addresses = known.values.filter { $0.trust == .trusted }.flatMap { $0.endpoints.map(\.host) }
         transport.setReservedAddresses(addresses + lastAddresses.values)

@@ -17,8 +17,11 @@ struct Dialled: Sendable {
 /// Everything in here runs on the node's event loop, which is also the node's executor; that is what makes the unchecked
 /// conformance true, and `node.assumeIsolated` checks it at every call.
 final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
-    /// Hexes that go to the store at once, at most.
+    /// Hexes that go to the store at once, at most; and where a trusted peer's go there too, which wait as long as this one's take.
     static let batchLimit = 1_024
+    static let sharedBatchLimit = 64
+    /// How long another session's hexes count.
+    private static let sharedTime = Duration.milliseconds(100)
 
     let connection: PeerConnection
     /// What it was dialled for; `nil` for a session that came in.
@@ -144,6 +147,8 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
                 node.assumeIsolated { $0.legacySender(self) }
             case .alert(let message):
                 node.assumeIsolated { $0.alertReceived(message, self) }
+            case .pairing(let pairing):
+                node.assumeIsolated { $0.pairingReceived(pairing, self) }
             case .settled(let rows):
                 node.assumeIsolated { $0.settled(rows, on: self) }
             case .challengeAnswered(let message):
@@ -186,7 +191,8 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         }
         batchTimer?.cancel()
         batchTimer = nil
-        let batch = machine.takeBatch(limit: Self.batchLimit)
+        let isShared = node.assumeIsolated { $0.storeIsShared(beside: self, within: Self.sharedTime) }
+        let batch = machine.takeBatch(limit: isShared ? Self.sharedBatchLimit : Self.batchLimit)
         guard !batch.isEmpty else { return }
         node.assumeIsolated { $0.keep(batch, from: self) }
     }
@@ -216,6 +222,11 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
             }
         }
         connection.isReading = mayRead
+    }
+
+    /// Time passed without its timers, as in sleep.
+    func timePassed() {
+        act { [hasMore = node.assumeIsolated { $0.hasWork(for: self.peer) }] in $0.tick(now: .now, hasMoreToSend: hasMore, &$1) }
     }
 
     private func scheduleTick() {

@@ -31,6 +31,8 @@ public final class PeerConnection: @unchecked Sendable {
     public let id: UInt64
     /// Numeric; a link-local one with `%interface`.
     public let remoteAddress: String
+    /// Who the other side's address counts as: itself, or its IPv6 /64.
+    public let remoteNetwork: String
     public let remotePort: UInt16
     /// Numeric.
     public let localAddress: String
@@ -101,7 +103,9 @@ public final class PeerConnection: @unchecked Sendable {
         peerFingerprint = origin.fingerprint
         isTLS = origin.fingerprint != nil
         openedAt = origin.openedAt
-        remoteAddress = channel.remoteAddress.flatMap(IPAddress.init)?.description ?? ""
+        let address = channel.remoteAddress.flatMap(IPAddress.init)
+        remoteAddress = address?.description ?? ""
+        remoteNetwork = address?.subscriber.description ?? ""
         remotePort = channel.remoteAddress?.port.flatMap(UInt16.init(exactly:)) ?? 0
         localAddress = channel.localAddress.flatMap(IPAddress.init)?.description ?? ""
         decoder = FrameDecoder(limit: isTLS ? ProtocolLimits.firstFrameBytes : ProtocolLimits.strangerFrameBytes)

@@ -94,6 +94,8 @@ public struct Session: Sendable {
         /// The first frame was no Hello: a sender of the original app, or a foreign program.
         case legacy
         case alert(String)
+        /// Over TLS, after Hello. Who does not take it calls `refusePairing`.
+        case pairing(Pairing)
         /// Own rows the peer has answered for, in order.
         case settled([Settled])
         /// Whether the Ping with this message was answered in time.
@@ -155,7 +157,8 @@ public struct Session: Sendable {
         lastReceived = now
         lastPing = now
         lastActivity = now
-        bucket = TokenBucket(perSecond: configuration.strangerFramesPerSecond, now: now)
+        bucket = TokenBucket(
+            perSecond: Double(configuration.strangerFramesPerSecond), first: Double(ProtocolLimits.strangerFirstFrames), now: now)
     }
 
     public var isOpen: Bool { state == .open }
@@ -249,9 +252,12 @@ public struct Session: Sendable {
         case .bye:
             end(byPeer: wrapper.message, &actions)
         case .pair:
-            // Taken only while pairing is switched on; anyone else is told so, once for however many asked.
-            guard case .pairing(let pairing) = wrapper.object, pairing.step != "cancel" else { return }
-            owesPairingCancel = true
+            guard case .pairing(let pairing) = wrapper.object else { return }
+            guard state == .open, isTLS else {
+                refusePairing(pairing)
+                return
+            }
+            actions.append(.pairing(pairing))
         case .hello:
             return  // handled before it comes here
         }

@@ -61,7 +61,7 @@ struct Hexlist: AsyncParsableCommand {
         version: ProtocolLimits.appVersion,
         groupedSubcommands: [
             CommandGroup(name: "Daemon", subcommands: [StatusCommand.self, IDCommand.self, EventsCommand.self]),
-            CommandGroup(name: "Peer", subcommands: [PeersCommand.self, PeerCommand.self]),
+            CommandGroup(name: "Peer", subcommands: [PeersCommand.self, PeerCommand.self, PairCommand.self]),
             CommandGroup(
                 name: "Hex",
                 subcommands: [

@@ -21,4 +21,12 @@ struct HostileInputTests {
     func hostileText() async throws {
         try await Rig.run("hostile-text", long: [])
     }
+
+    /// `Tests/Faults/outside`: openssl, nmap, testssl and tshark. What is not installed is skipped by name, in what it prints.
+    @Test(
+        "tools of others see TLS 1.3 and nothing to read",
+        .enabled(if: Rig.obstacle("outside") == nil, "\(Rig.obstacle("outside") ?? "")"))
+    func outside() async throws {
+        try await Rig.run("outside", long: ["--long"])
+    }
 }
