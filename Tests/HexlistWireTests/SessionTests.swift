@@ -339,6 +339,20 @@ struct SessionReceivingTests {
         #expect(fixture.session.mayRead(now: fixture.now))
     }
 
+    @Test("reading stops at 8 MiB the store has not taken, however few frames they are")
+    func pressureOfBytes() {
+        var fixture = SessionFixture.opened()
+        for number in 1...8 {
+            #expect(fixture.session.mayRead(now: fixture.now))
+            let store = DecodedWrapper(
+                operation: .store, object: .hex(HexContent()), message: nil, messageID: nil, sequence: Int64(number))
+            fixture.session.received(.wrapper(store), bytes: 1 << 20, now: fixture.now, &fixture.actions)
+        }
+        #expect(!fixture.session.mayRead(now: fixture.now))
+        fixture.keepAll()
+        #expect(fixture.session.mayRead(now: fixture.now))
+    }
+
     @Test("a stranger is read at 20 frames a second")
     func strangerRate() throws {
         var fixture = SessionFixture.opened(trusted: false)
@@ -392,7 +406,7 @@ struct SessionReceivingTests {
         fixture.session.sendPairing(Pairing(step: "commit", commitment: "c"), &fixture.actions)
         #expect(
             fixture.take().frames == [
-                .pair(Pairing(step: "cancel", message: "No request is taken there now.")), .pair(Pairing(step: "commit", commitment: "c")),
+                .pair(Pairing(step: "cancel", message: "No request is taken now.")), .pair(Pairing(step: "commit", commitment: "c")),
             ])
         #expect(fixture.owed().isEmpty)
     }
