@@ -61,7 +61,7 @@ extension Node {
 
     func hello(trusted: Bool) -> Hello {
         Hello(
-            uuid: id, name: PeerName.cut(configuration.name, bytes: 256), boot: boot,
+            uuid: id, name: PeerName.cut(configuration.name, bytes: 256), boot: boot, features: [DialBack.feature],
             maxFrameBytes: trusted
                 ? max(configuration.limits.frameBytes, ProtocolLimits.trustedFrameBytes) : configuration.limits.strangerFrameBytes,
             window: ProtocolLimits.windowFrames)
@@ -103,11 +103,13 @@ extension Node {
         remember(peer, fingerprint: fingerprint, hello: hello, version: version, session: session)
         // A session the peer dialled says nothing of where it can be dialled.
         let info = SessionInfo(
-            peer: peer, boot: peerBoot, name: hello.name, version: version, endpoint: session.dialled?.endpoint)
+            peer: peer, boot: peerBoot, name: hello.name, version: version, endpoint: session.dialled?.endpoint,
+            address: session.addressBehindName)
         session.info = info
         apply(.sessionUp(info))
         if let dialled = session.dialled, let probe = dialled.probe { endProbe(probe, .proved(peer, peerBoot, dialled.endpoint)) }
 
+        session.checks.opened.take()?(true)
         guard !directory.isInConflict(peer) else {
             session.act { $0.end(.conflict, &$1) }
             return
@@ -185,6 +187,7 @@ extension Node {
     }
 
     func challengeEnded(_ session: PeerSession, message: String, answered: Bool) {
+        if session.checks.ping?.message == message { return session.checks.ping.take()?.done(answered) ?? () }
         guard let (newer, older) = challenges.removeValue(forKey: message), older === session else { return }
         guard answered else {
             older.act { $0.end(.silent, &$1) }

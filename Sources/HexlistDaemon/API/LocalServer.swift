@@ -62,6 +62,7 @@ enum LocalServer {
         PairingRoutes(api: api).add(to: router)
         HexRoutes(api: api).add(to: router)
         SendRoutes(api: api).add(to: router)
+        DoctorRoutes(api: api).add(to: router)
         EventRoutes(api: api).add(to: router)
         return router
     }
