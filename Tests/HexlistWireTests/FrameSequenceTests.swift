@@ -150,7 +150,8 @@ struct FrameSequenceTests {
                 case .alert: seen.append("alert")
                 case .close(let end): seen.append(code(end))
                 case .send(let frame): said.append(frame)
-                case .opened, .updated, .legacy, .setFrameLimit, .challengeAnswered, .challengeFailed: break
+                case .opened, .updated, .legacy, .setFrameLimit, .challengeAnswered, .challengeFailed, .pairing, .dialBack, .dialedBack:
+                    break
                 }
             }
             func fault(_ text: String) -> String { "\(opening.testDescription), \(kinds), frame \(index): \(text); \(actions)" }
@@ -173,7 +174,7 @@ struct FrameSequenceTests {
         switch frame {
         case .ack: true  // of a legacy sender's numbers
         case .bye, .pong: opening.isTLS
-        case .hello, .alert, .ping, .pair: false
+        case .hello, .alert, .ping, .pair, .dialBack, .dialedBack: false
         }
     }
 

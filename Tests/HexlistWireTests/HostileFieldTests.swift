@@ -16,7 +16,10 @@ struct HostileFieldTests {
             "6f9619ff-8b86-8011-b42d-00cf4fc964ff", "00000000-0000-0000-0000-000000000000", "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF",
             "{6F9619FF-8B86-8011-B42D-00CF4FC964FF}", "STORE", "Box", "a\u{301}", "\u{202E}", "\u{FEFF}", "\u{10FFFF}",
         ]
-        let escaped = [#""\u0000""#, #""6F9619FF-8B86-8011-B42D-00CF4FC964FF\u0000x""#, #""\ud800""#, #""\udc00\ud800""#, #""\u001b[2J""#, "\"\(long)\""]
+        let escaped = [
+            #""\u0000""#, #""6F9619FF-8B86-8011-B42D-00CF4FC964FF\u0000x""#, #""\ud800""#, #""\udc00\ud800""#, #""\u001b[2J""#,
+            "\"\(long)\"",
+        ]
         let numbers = [
             "0", "-0", "1", "-1", "1.5", "1e300", "-1e300", "1E-300", "9007199254740993", "9223372036854775807", "9223372036854775808",
             "-9223372036854775809", "18446744073709551616", String(repeating: "9", count: 5_000), "0.1e1", "4294967296",
@@ -94,20 +97,31 @@ struct HostileFieldTests {
 
     /// What came out keeps to the types the protocol gives it, by its rules T2, T3, T4, T13, T20 and T21.
     private func check(_ wrapper: DecodedWrapper, _ field: String, _ value: (json: String, kind: Kind), _ name: String) throws {
-        if let sequence = wrapper.sequence { #expect(sequence >= 1 && field == "sequence" && value.kind == .number && Int64(value.json) == sequence, "\(name)") }
-        if field == "sequence", value.kind == .number, let number = Int64(value.json), number >= 1 { #expect(wrapper.sequence == number, "\(name)") }
+        if let sequence = wrapper.sequence {
+            #expect(sequence >= 1 && field == "sequence" && value.kind == .number && Int64(value.json) == sequence, "\(name)")
+        }
+        if field == "sequence", value.kind == .number, let number = Int64(value.json), number >= 1 {
+            #expect(wrapper.sequence == number, "\(name)")
+        }
         if let id = wrapper.messageID {
             #expect(id.uuid != .nil && id.uuid != .max && value.json.utf8.count == 38, "\(name)")
         }
         switch wrapper.object {
         case .hex(let hex):
             let plain = PlainHex(hex)
-            for text in [plain.senderUUID, plain.senderName, plain.hexDescription, plain.hexColor] + plain.links.flatMap({ [$0.url, $0.linkDescription, $0.service] }) {
+            for text in [plain.senderUUID, plain.senderName, plain.hexDescription, plain.hexColor]
+                + plain.links.flatMap({ [$0.url, $0.linkDescription, $0.service] })
+            {
                 #expect(!text.unicodeScalars.contains("\u{0}") && text.utf8.count <= ProtocolLimits.stringBytes, "\(name)")
             }
             #expect(plain.links.allSatisfy { !$0.service.isEmpty }, "\(name)")
-            guard ["senderUUID", "senderName", "hexDescription", "hexColor"].contains(field), wrapper.repairs.allSatisfy({ $0.rule != "T14" }) else { return }
-            let found = ["senderUUID": plain.senderUUID, "senderName": plain.senderName, "hexDescription": plain.hexDescription, "hexColor": plain.hexColor][field]
+            guard ["senderUUID", "senderName", "hexDescription", "hexColor"].contains(field),
+                wrapper.repairs.allSatisfy({ $0.rule != "T14" })
+            else { return }
+            let found = [
+                "senderUUID": plain.senderUUID, "senderName": plain.senderName, "hexDescription": plain.hexDescription,
+                "hexColor": plain.hexColor,
+            ][field]
             switch value.kind {
             case .number, .literal: #expect(found == value.json, "\(name)")
             case .null, .object, .array: #expect(found == "", "\(name)")
@@ -116,9 +130,13 @@ struct HostileFieldTests {
             }
         case .hello(let hello):
             #expect(ProtocolLimits.windowFramesRange.contains(hello.window) && hello.maxFrameBytes >= 0, "\(name)")
-            if let uuid = hello.uuid { #expect(uuid.uuid != .nil && uuid.uuid != .max && field == "uuid" && value.json.utf8.count == 38, "\(name)") }
+            if let uuid = hello.uuid {
+                #expect(uuid.uuid != .nil && uuid.uuid != .max && field == "uuid" && value.json.utf8.count == 38, "\(name)")
+            }
         case .receipt(let receipt):
-            #expect(receipt.through >= -1 && receipt.rejected.allSatisfy { $0.retryAfter.map(ProtocolLimits.retryAfterRange.contains) ?? true }, "\(name)")
+            #expect(
+                receipt.through >= -1 && receipt.rejected.allSatisfy { $0.retryAfter.map(ProtocolLimits.retryAfterRange.contains) ?? true },
+                "\(name)")
         case .pairing, .none: break
         }
     }

@@ -57,7 +57,8 @@ struct FrameEncodeCommand: ParsableCommand {
         let output = Output(json: true)
         guard json || !output.terminal.isInteractive else {
             throw HexlistError(
-                .badRequest, "Frames are bytes for a program, not for a terminal.", hint: "Send them into a file or a pipe, or give --json.")
+                .badRequest, "Frames are bytes for a program, not for a terminal.", hint: "Send them into a file or a pipe, or give --json."
+            )
         }
         var line = 0
         var refused = 0
