@@ -31,7 +31,8 @@ private func readAlone(_ bytes: [UInt8]) {
         check(cut.utf8.count <= limit && name.utf8.starts(with: cut.utf8), "a name is cut to what it is not")
     }
     let own = PeerName.instance(displayName: name, peer: PeerID(UUIDBytes(high: 1, low: 2)))
-    check(own.utf8.count <= 63 && PeerName.display(instance: own).utf8.elementsEqual(PeerName.cut(name, bytes: 52).utf8), "an instance name")
+    check(
+        own.utf8.count <= 63 && PeerName.display(instance: own).utf8.elementsEqual(PeerName.cut(name, bytes: 52).utf8), "an instance name")
     if let address = IPAddress(name) { _ = DialPolicy().refusal(address: address, port: 1_024, interface: 0) }
 }
 
@@ -79,9 +80,11 @@ private struct DirectoryStage {
 
     private func record(_ input: inout FuzzInput) -> Record {
         let choice = input.byte()
-        let name = choice & 0x80 == 0 ? "p\(choice & 31) [00000\(choice & 7)00]" : input.text()
+        // A label of DNS holds 63 bytes, a name of a host 255.
+        let name = choice & 0x80 == 0 ? "p\(choice & 31) [00000\(choice & 7)00]" : PeerName.cut(input.text(), bytes: 63)
         return Record(
-            key: InstanceKey(name: name, type: "_hexlist._tcp", domain: "local"), interface: choice & 0x20 == 0 ? 2 : 3, ipv6: choice & 0x40 != 0)
+            key: InstanceKey(name: name, type: "_hexlist._tcp", domain: "local"), interface: choice & 0x20 == 0 ? 2 : 3,
+            ipv6: choice & 0x40 != 0)
     }
 
     private func resolution(_ input: inout FuzzInput) -> Resolution {
@@ -97,7 +100,8 @@ private struct DirectoryStage {
         }
         let addresses = ["192.168.1.7", "192.168.1.8", "8.8.8.8", "fe80::1", "", "127.0.0.1", "::"]
         let address = choice & 2 == 0 ? addresses[Int(input.byte()) % addresses.count] : input.text()
-        return Resolution(host: choice & 4 == 0 ? "host.local" : input.text(), address: address, port: input.word(), txt: txt)
+        return Resolution(
+            host: choice & 4 == 0 ? "host.local" : PeerName.cut(input.text(), bytes: 255), address: address, port: input.word(), txt: txt)
     }
 
     private mutating func pass(_ input: inout FuzzInput) {

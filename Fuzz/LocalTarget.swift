@@ -64,7 +64,9 @@ private func readQuery(_ bytes: [UInt8]) {
         fatalError("a query is not read as it was written")
     }
     for (left, right) in zip(query.items, again.items) {
-        guard left.name.utf8.elementsEqual(right.name.utf8), left.value.utf8.elementsEqual(right.value.utf8) else { fatalError("another query") }
+        guard left.name.utf8.elementsEqual(right.name.utf8), left.value.utf8.elementsEqual(right.value.utf8) else {
+            fatalError("another query")
+        }
     }
 }
 
@@ -84,5 +86,7 @@ private func readLines(_ bytes: [UInt8], step: Int) {
         if pieces == nil { break }
     }
     guard (all == nil) == (pieces == nil), all == nil || all == pieces else { fatalError("cutting a stream changes its events") }
-    guard pieces == nil || lines + cutLines.finish() == wholeLines.feed(bytes) + wholeLines.finish() else { fatalError("cutting changes the lines") }
+    guard pieces == nil || lines + cutLines.finish() == wholeLines.feed(bytes) + wholeLines.finish() else {
+        fatalError("cutting changes the lines")
+    }
 }

@@ -208,6 +208,9 @@ private struct SessionStage {
         case .settled(let rows):
             for row in rows { check(tags.remove(row.tag) != nil, "a row is settled that was not on its way") }
         case .close: isClosed = true
+        case .pairing(let pairing):
+            check(session.peerHello != nil && session.isTLS, "a pairing with nobody knows whom")
+            session.refusePairing(pairing)
         case .opened, .updated, .legacy, .alert, .challengeAnswered, .challengeFailed: break
         }
     }

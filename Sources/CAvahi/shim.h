@@ -16,8 +16,11 @@
 #include <pthread.h>
 #include <net/if.h>
 #include <string.h>
+#include <stdint.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <linux/netlink.h>
@@ -36,6 +39,31 @@ static inline int hexlist_watch_addresses(void) {
         return -1;
     }
     return fd;
+}
+
+/// Arms, or arms again, a timer that never runs out and is cancelled when the wall clock jumps.
+static inline int hexlist_arm_wake(int fd) {
+    struct itimerspec never;
+    memset(&never, 0, sizeof(never));
+    never.it_value.tv_sec = INT64_C(1) << 40;
+    return timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL);
+}
+
+/// A descriptor that becomes readable when the wall clock jumps, as it does when the machine wakes from sleep; -1 where there is none.
+static inline int hexlist_watch_wake(void) {
+    int fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (fd >= 0 && hexlist_arm_wake(fd) < 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/// Nanoseconds the machine has slept since it was started: what one clock counts and the other does not.
+static inline int64_t hexlist_slept(void) {
+    struct timespec boot, running;
+    if (clock_gettime(CLOCK_BOOTTIME, &boot) < 0 || clock_gettime(CLOCK_MONOTONIC, &running) < 0) return 0;
+    return (int64_t)(boot.tv_sec - running.tv_sec) * INT64_C(1000000000) + (boot.tv_nsec - running.tv_nsec);
 }
 
 /// Reads whatever waits in a non-blocking descriptor and throws it away.

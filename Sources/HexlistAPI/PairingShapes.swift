@@ -55,7 +55,7 @@ public struct PairingShape: JSONShape, Sendable, Equatable {
     /// Why it ended: `rejected`, `wrongCode`, `withdrawn`, `refused`, `unfair`, `outOfOrder`, `timeout`, `expired`, `lost`,
     /// `tooManyTries`, `notStored`; a newer daemon may know more.
     public var reason: String?
-    /// One sentence. It may quote the peer: clean it where it is shown.
+    /// One sentence for people: why it waits, or why it ended.
     public var message: String?
     /// When it ends by itself.
     public var until: Timestamp?

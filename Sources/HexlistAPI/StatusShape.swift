@@ -11,6 +11,7 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
     public var port: Int
     public var uptimeSeconds: Int
     public var avahi: AvahiShape
+    public var identity: IdentityShape
     /// Domains browsed by unicast DNS.
     public var domains: [DomainShape]
     /// Verified ones.
@@ -27,8 +28,8 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
 
     public init(
         version: String, uuid: String, name: String, fingerprint: String, pid: Int, port: Int, uptimeSeconds: Int,
-        avahi: AvahiShape, domains: [DomainShape] = [], peers: Int, ghosts: Int, unread: Int, held: Int, outbox: [OutboxState: Int],
-        storeBytes: Int64,
+        avahi: AvahiShape, identity: IdentityShape = IdentityShape(state: .own), domains: [DomainShape] = [], peers: Int, ghosts: Int,
+        unread: Int, held: Int, outbox: [OutboxState: Int], storeBytes: Int64,
         storeFault: String? = nil, stateFolder: String
     ) {
         self.version = version
@@ -39,6 +40,7 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
         self.port = port
         self.uptimeSeconds = uptimeSeconds
         self.avahi = avahi
+        self.identity = identity
         self.domains = domains
         self.peers = peers
         self.ghosts = ghosts
@@ -60,6 +62,7 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
             $0.member("port", port)
             $0.member("uptimeSeconds", uptimeSeconds)
             $0.member("avahi", avahi)
+            $0.member("identity", identity)
             if !domains.isEmpty { $0.member("domains", domains) }
             $0.member("peers", peers)
             $0.member("ghosts", ghosts)
@@ -82,6 +85,7 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
         port = try object.value("port")
         uptimeSeconds = try object.value("uptimeSeconds")
         avahi = try object.value("avahi")
+        identity = try object.optional("identity") ?? IdentityShape(state: .own)
         domains = try object.optional("domains") ?? []
         peers = try object.value("peers")
         ghosts = try object.value("ghosts")
@@ -117,6 +121,40 @@ public struct AvahiShape: JSONShape, Sendable, Equatable {
     public init(json: JSONValue) throws(JSONFault) {
         let object = try JSONObject(json)
         state = try object.value("state")
+        message = try object.optional("message")
+    }
+}
+
+/// Whether the identity is this machine's alone.
+public struct IdentityShape: JSONShape, Sendable, Equatable {
+    public enum State: String, Sendable, CaseIterable {
+        case own
+        /// The state folder was last used on another machine.
+        case foreign
+        /// Another machine proves it too.
+        case conflict
+    }
+
+    public var state: State
+    /// What is wrong and what to do.
+    public var message: String?
+
+    public init(state: State, message: String? = nil) {
+        self.state = state
+        self.message = message
+    }
+
+    public func write(to json: inout JSONWriter) {
+        json.object {
+            $0.member("state", state.rawValue)
+            $0.member("message", message)
+        }
+    }
+
+    public init(json: JSONValue) throws(JSONFault) {
+        let object = try JSONObject(json)
+        let name: String = try object.value("state")
+        state = State(rawValue: name) ?? .own
         message = try object.optional("message")
     }
 }

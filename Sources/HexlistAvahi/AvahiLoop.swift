@@ -43,6 +43,9 @@ final class AvahiLoop {
     private var addressWatch: Int32 = -1
     private var addressesChanged = true
     private var addresses: [InterfaceAddress]?
+    private var wakeWatch: Int32 = -1
+    private var clockJumped = false
+    private var sleepWatch = SleepWatch(slept: hexlist_slept())
 
     init(
         mailbox: AvahiMailbox, domains: [String], serviceType: String, logger: Logger,
@@ -69,6 +72,7 @@ final class AvahiLoop {
             dropClient()
             avahi_simple_poll_free(poll)
             if addressWatch >= 0 { close(addressWatch) }
+            if wakeWatch >= 0 { close(wakeWatch) }
         }
         watch(mailbox.descriptor, with: api) { _, descriptor, _, _ in hexlist_drain(descriptor) }
         addressWatch = hexlist_watch_addresses()
@@ -78,11 +82,20 @@ final class AvahiLoop {
                 AvahiLoop.from(context)?.addressesChanged = true
             }
         }
+        wakeWatch = hexlist_watch_wake()
+        if wakeWatch >= 0 {
+            watch(wakeWatch, with: api) { _, descriptor, _, context in
+                hexlist_drain(descriptor)
+                _ = hexlist_arm_wake(descriptor)
+                AvahiLoop.from(context)?.clockJumped = true
+            }
+        }
         reconnectAt = .now
         while true {
             let requests = mailbox.take()
             if requests.isStopped { return }
             reportAddresses()
+            reportWaking()
             connectIfDue(api)
             actOnClientNews()
             carryOut(requests)
@@ -135,6 +148,12 @@ final class AvahiLoop {
         guard present != addresses else { return }
         addresses = present
         tell(.interfaces(present))
+    }
+
+    private func reportWaking() {
+        guard clockJumped else { return }
+        clockJumped = false
+        if sleepWatch.hasWoken(slept: hexlist_slept()) { tell(.woke) }
     }
 
     // MARK: - Client

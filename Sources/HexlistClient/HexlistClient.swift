@@ -12,6 +12,12 @@ public struct HexlistClient: Sendable {
 
     public func status() async throws -> StatusShape { try await connection.call(.GET, "/v1/status") }
 
+    /// A new identity for this machine; returns once the daemon runs with it.
+    public func rotateIdentity() async throws -> StatusShape { try await connection.call(.POST, "/v1/identity/rotate") }
+
+    /// Says that the identity is this machine's, though its state folder came from another one.
+    public func keepIdentity() async throws -> StatusShape { try await connection.call(.POST, "/v1/identity/keep") }
+
     /// Each look at the network may take some seconds.
     /// - Parameter peer: a PEER to look at, too.
     public func doctor(peer: String?) async throws -> DoctorReport {

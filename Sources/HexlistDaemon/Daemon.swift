@@ -94,12 +94,22 @@ public struct Daemon: Sendable {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
         let (nodeLoop, apiLoop) = (group.next(), group.next())
         do {
-            let node = try Node(
-                configuration: settings.node, identity: identity, store: store,
-                discovery: Self.discovery(settings, logger), eventLoop: nodeLoop, logger: logger)
+            let make: NodeKeeper.Maker = { [settings] identity, configuration in
+                try Node(
+                    configuration: configuration, identity: identity, store: store, discovery: Self.discovery(settings, logger),
+                    eventLoop: nodeLoop, logger: logger)
+            }
+            let node = try make(identity, settings.node)
             let startedAt = ContinuousClock.now
+            let machine = MachineMark(environment: options.environment)
+            let isForeign = try await machine.isForeign(store)
+            if isForeign {
+                logger.warning("this state folder was last used on another machine; see `hexlist status`")
+            }
             try await Self.start(node)
-            let api = APIContext(node: node, stateFolder: folder, startedAt: startedAt, eventLoop: apiLoop, logger: logger)
+            let keeper = NodeKeeper(
+                node: node, stateFolder: folder, machine: machine, isForeign: isForeign, logger: logger, make: make)
+            let api = APIContext(keeper: keeper, stateFolder: folder, startedAt: startedAt, eventLoop: apiLoop, logger: logger)
             let run = DaemonRun(loader: loader, notifier: notifier, api: api, socket: socket, settings: settings)
             try await run.untilStopped(signals: signals, group: apiLoop, stopLoop: apiLoop)
         } catch {

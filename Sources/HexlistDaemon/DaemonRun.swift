@@ -99,7 +99,7 @@ struct DaemonRun: Sendable {
             case .graceOver:
                 // Who still waits for an outcome is told where it stands, and the API can end.
                 isNodeUp = false
-                await api.node.stop()
+                await api.keeper.stop()
             case .ended(let error):
                 if let error {
                     failure = explain(error)
@@ -109,8 +109,9 @@ struct DaemonRun: Sendable {
                 break loop
             }
         }
-        if isNodeUp { await api.node.stop() }
+        if isNodeUp { await api.keeper.stop() }
         socket.remove()
+        if failure == nil { failure = await api.keeper.failure }
         if let failure { throw failure }
     }
 
@@ -118,7 +119,7 @@ struct DaemonRun: Sendable {
     private func reload(_ current: Settings) async -> Settings {
         do {
             let new = try loader.load()
-            await api.node.reconfigure(new.node)
+            await api.keeper.reconfigure(new.node)
             let waiting = current.needingRestart(comparedWith: new)
             if waiting.isEmpty {
                 logger.notice("configuration read again")

@@ -41,8 +41,10 @@ enum DirectoryTimes {
     static let longestBackoff: Duration = .seconds(300)
     /// An announcement that is gone and was never verified.
     static let forget: Duration = .seconds(90)
-    /// A conflict is believed this long after it last showed.
-    static let conflict: Duration = .seconds(300)
+    /// Two starts of one identity are a conflict while each of them proved itself within this time.
+    static let conflict: Duration = .seconds(180)
+    /// While there is one, whoever has the identity is asked so often.
+    static let conflictCheck: Duration = .seconds(60)
     /// A probe nobody ended. A dial takes 3 s an address and a Hello 5 s.
     static let probe: Duration = .seconds(30)
     /// What announcements may cost one peer in probes beyond the schedule: 3 at once, then one in this time.

@@ -68,7 +68,8 @@ struct DirectoryPeer: Sendable {
     var disprovedBoots: [BootNonce] = []
     var failure: Failure?
     var lastSeen: ContinuousClock.Instant?
-    var conflictUntil: ContinuousClock.Instant?
+    /// Two machines prove this identity.
+    var conflict: IdentityConflict?
     var forgetAt: ContinuousClock.Instant?
     /// A row of the store.
     var isKnown = false
@@ -84,7 +85,7 @@ struct DirectoryPeer: Sendable {
         }
     }
     /// The row of `hexlist peers` without `--all`.
-    var isListed: Bool { presence == .verified && conflictUntil == nil }
+    var isListed: Bool { presence == .verified && conflict == nil }
     /// Nobody has to ask for it but the routine.
     var isUnattended: Bool { presence == .verified && sessions.isEmpty }
     var mayBeProbed: Bool { sessions.isEmpty && trust != .blocked }

@@ -209,7 +209,10 @@ extension PeerDirectory {
         // A place that was another's may have become this peer's.
         if news.isNewPlace, peer.answered(claim.endpoint.place) == nil { peers[claim.peer]?.marks[claim.endpoint.place] = nil }
         guard peer.trust != .blocked else { return }
-        guard !peer.hasSession else { return checkStarts(of: claim.peer) }
+        guard !peer.hasSession else {
+            checkStarts(of: claim.peer)
+            return checkReach(of: claim.peer)
+        }
         switch peer.presence {
         case .unproven where news.isNewPlace || news.isNewStart:
             requestAnnounced(claim.peer, as: peer.trust == .trusted ? .trusted : .newcomer)
@@ -238,10 +241,12 @@ extension PeerDirectory {
     /// Announced starts of a peer that has a session with another start: each is dialled once, to tell a restart or a second machine
     /// from what is merely left over.
     mutating func checkStarts(of id: PeerID) {
-        guard let peer = peers[id], peer.hasSession, peer.trust != .blocked else { return }
+        guard let peer = peers[id], peer.hasSession || peer.conflict != nil, peer.trust != .blocked else { return }
         for record in peer.records {
             guard let claim = records[record]?.claim, let boot = claim.boot, claim.refusal == nil else { continue }
-            guard boot != peer.boot, peer.sessions[boot] == nil, !peer.isFormer(boot) else { continue }
+            guard boot != peer.boot || !peer.hasSession, peer.sessions[boot] == nil, peer.conflict != nil || !peer.isFormer(boot) else {
+                continue
+            }
             let target = ProbeTarget.start(id, boot)
             guard schedules[target] == nil else { continue }
             requestAnnounced(target, of: id, as: peer.trust == .trusted ? .trusted : .newcomer)
@@ -260,7 +265,7 @@ extension PeerDirectory {
 
     private mutating func checkOwnStart(_ claim: DirectoryRecord.Claim) {
         guard let boot = claim.boot, boot != self.boot, claim.refusal == nil else { return }
-        guard !ownElsewhere.contains(boot), !ownDisproved.contains(boot), schedules[.start(own, boot)] == nil else { return }
+        guard ownConflict?.starts[boot] == nil, !ownDisproved.contains(boot), schedules[.start(own, boot)] == nil else { return }
         requestAnnounced(.start(own, boot), of: own, as: .newcomer)
     }
 

@@ -11,7 +11,7 @@ extension PeerDirectory {
     }
 
     /// Another machine has proved the own identity.
-    public var isOwnIdentityElsewhere: Bool { ownConflictUntil != nil }
+    public var isOwnIdentityElsewhere: Bool { ownConflict != nil }
 
     /// What became of an address the user configured.
     public enum ConfiguredState: Sendable, Equatable {

@@ -39,6 +39,11 @@ extension PeerDirectory {
         return EndpointRank(tier: isNear ? 2 : 3, age: .zero, number: number)
     }
 
+    /// Where a peer answered in this run, as far as sessions and checks dialled there.
+    public func answeredEndpoints(of id: PeerID) -> [Endpoint] {
+        endpoints(of: id).filter { peers[id]?.answered($0.place) != nil }
+    }
+
     /// Every peer and every ghost: verified ones by name, then those away, then ghosts.
     public func listing() -> [DirectoryRow] {
         var rows: [DirectoryRow] = []
@@ -53,6 +58,7 @@ extension PeerDirectory {
             let why = told.text(heard: wording(group))
             rows.append(ghostRow(nil, name: PeerName.display(instance: key.name), reason, why, []))
         }
+        hintInstalledAnew(&rows)
         // Keys are made once a row, not once a comparison.
         let keyed = rows.map { (key: $0.orderKey, row: $0) }
         return keyed.sorted { $0.key.lexicographicallyPrecedes($1.key) }.map(\.row)
@@ -64,7 +70,7 @@ extension PeerDirectory {
         var row = DirectoryRow(
             peer: peer.id, name: name(of: peer), state: .ghost, reason: nil, why: "", endpoints: places(of: peer),
             lastSeen: peer.lastSeen, boot: peer.boot, version: peer.version, hasSession: peer.hasSession)
-        guard peer.conflictUntil == nil else {
+        guard peer.conflict == nil else {
             row.reason = .conflict
             row.why = Verdict.conflict.text(heard: "")
             return [row]
@@ -131,10 +137,28 @@ extension PeerDirectory {
 
     private func ownRows() -> [DirectoryRow] {
         var rows = ghostRows(ownRecords.sorted(by: Record.inOrder), of: own)
-        if ownConflictUntil != nil, !rows.contains(where: { $0.reason == .conflict }) {
+        if ownConflict != nil, !rows.contains(where: { $0.reason == .conflict }) {
             rows.append(ghostRow(own, name: own.shortID, .conflict, Verdict.ownClone.text(heard: ""), []))
         }
         return rows
+    }
+
+    /// A trusted peer that is away, and a stranger of the same name at one of its addresses: perhaps the same machine, installed
+    /// anew with another identity. Only said: names and addresses prove nothing.
+    private func hintInstalledAnew(_ rows: inout [DirectoryRow]) {
+        func trust(_ row: DirectoryRow) -> Trust { row.peer.flatMap { peers[$0]?.trust } ?? .stranger }
+        let absent = rows.indices.filter { rows[$0].state == .away && trust(rows[$0]) == .trusted }
+        guard !absent.isEmpty else { return }
+        let newcomers = Dictionary(grouping: rows.indices.filter { rows[$0].state == .verified && trust(rows[$0]) == .stranger }) {
+            Array(rows[$0].name.utf8)
+        }
+        for old in absent {
+            let hosts = Set(rows[old].endpoints.map(\.endpoint.host))
+            let fitting = newcomers[Array(rows[old].name.utf8)]?.filter { rows[$0].endpoints.contains { hosts.contains($0.endpoint.host) } }
+            guard let new = fitting?.first, fitting?.count == 1, let oldID = rows[old].peer, let newID = rows[new].peer else { continue }
+            rows[old].why += "; \(newID.shortID), of the same name and address, may be its new installation"
+            rows[new].why += "; of the same name and address as \(oldID.shortID), which is trusted and away: perhaps installed anew"
+        }
     }
 
     private func addressRows() -> [DirectoryRow] {

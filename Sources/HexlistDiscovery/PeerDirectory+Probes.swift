@@ -96,7 +96,11 @@ extension PeerDirectory {
             schedules[target, default: ProbeSchedule()].running = probe
             schedules[target]?.nextAt = nil
             schedules[target]?.again = false
-            outputs.append(.probe(probe, endpoints, expecting: target.expected))
+            if case .reach(let id) = target {
+                outputs.append(.check(probe, endpoints, expecting: id))
+            } else {
+                outputs.append(.probe(probe, endpoints, expecting: target.expected))
+            }
         }
     }
 
@@ -104,8 +108,9 @@ extension PeerDirectory {
     private func isWanted(_ target: ProbeTarget) -> Bool {
         switch target {
         case .peer(let id): peers[id]?.mayBeProbed ?? false
-        case .start(own, let boot): !ownElsewhere.contains(boot)
-        case .start(let id, let boot): peers[id].map { $0.hasSession && $0.sessions[boot] == nil } ?? false
+        case .start(own, let boot): ownRecords.contains { records[$0]?.claim?.boot == boot }
+        case .start(let id, let boot): peers[id].map { ($0.hasSession || $0.conflict != nil) && $0.sessions[boot] == nil } ?? false
+        case .reach(let id): peers[id].map { needsReach($0) } ?? false
         case .address(let address): addresses[address].map { $0.peer == nil } ?? false
         }
     }
@@ -126,6 +131,7 @@ extension PeerDirectory {
             var places: Set<Endpoint.Place> = []
             let announced = claims.filter { $0.boot == boot && $0.refusal == nil && places.insert($0.endpoint.place).inserted }
             return announced.prefix(DirectoryLimits.endpointsPerProbe).map(\.endpoint)
+        case .reach(let id): return Array(reachEndpoints(of: id).prefix(DirectoryLimits.endpointsPerProbe))
         case .address(let address): return [address.endpoint]
         }
     }
@@ -140,10 +146,11 @@ extension PeerDirectory {
         switch result {
         case .refused, .noAnswer, .failed:
             if let id = target.expected { peers[id]?.silent(ended.endpoints, at: now) }
-        case .proved, .otherIdentity, .ownIdentity: break
+        case .proved, .reached, .otherIdentity, .ownIdentity: break
         }
         switch result {
         case .proved(let id, let boot, let endpoint): answered(target, by: id, boot, at: endpoint)
+        case .reached(let endpoint): reached(target, at: endpoint)
         case .refused: failed(target, .refused)
         case .noAnswer: failed(target, .noAnswer)
         case .failed(let text): failed(target, .failed(PeerName.cut(text, bytes: DirectoryLimits.textBytes)))
@@ -158,7 +165,7 @@ extension PeerDirectory {
     private mutating func proveAnyway(_ target: ProbeTarget, _ result: ProbeResult) {
         switch result {
         case .proved(let id, let boot, _): proved(id, boot)
-        case .refused, .noAnswer, .failed, .otherIdentity, .ownIdentity: break
+        case .reached, .refused, .noAnswer, .failed, .otherIdentity, .ownIdentity: break
         }
     }
 
@@ -171,7 +178,7 @@ extension PeerDirectory {
         proved(id, boot)
         schedules[target]?.again = false
         switch target {
-        case .peer: break
+        case .peer, .reach: break
         case .start(_, let announced):
             if announced != boot { peers[id]?.disproved(announced) }
         case .address(let address):
@@ -198,8 +205,9 @@ extension PeerDirectory {
             } else {
                 failed(target, .noAnswer)
             }
-        case .start(let id, _):
+        case .start(let id, _), .reach(let id):
             peers[id]?.mark(endpoint.place, mark)
+            touchedPeers.insert(id)
             failed(target, .noAnswer)
         case .address(let address):
             addresses[address]?.isOwn = mark == .own
@@ -220,7 +228,7 @@ extension PeerDirectory {
     private mutating func ownAnswered(_ target: ProbeTarget) {
         switch target {
         case .start(own, let boot): ownConflictShown(by: boot)
-        case .start, .peer, .address: ownConflictShown(by: nil)  // which start it was is not said
+        case .start, .reach, .peer, .address: ownConflictShown(by: nil)  // which start it was is not said
         }
     }
 
@@ -232,11 +240,12 @@ extension PeerDirectory {
         switch target {
         case .peer(let id): peerFailed(id, failure, failures: failures, again: again)
         case .start(own, let boot):
-            if !ownElsewhere.contains(boot) { ownDisproved.insert(boot) }
+            if ownConflict?.starts[boot] == nil { ownDisproved.insert(boot) }
             touchedRecords.formUnion(ownRecords)
         case .start(let id, let boot):
             peers[id]?.disproved(boot)
             touchedPeers.insert(id)
+        case .reach(let id): reachFailed(id, failures: failures)
         case .address(let address):
             guard addresses[address] != nil else { return }
             addresses[address]?.failure = failure
@@ -292,15 +301,8 @@ extension PeerDirectory {
                 queue.enqueue(target, as: schedules[target]?.urgency ?? .retry)
             case .probeTimeout(let probe): probeEnded(probe, .noAnswer)
             case .forget(let id): drop(id)
-            case .conflict(let id):
-                peers[id]?.conflictUntil = nil
-                peers[id]?.formerBoots = []
-                touchedPeers.insert(id)
-                checkStartsAnew(of: id)
-            case .ownConflict:
-                ownConflictUntil = nil
-                ownElsewhere = []
-                ownRecords.forEach { touchedRecords.insert($0) }
+            case .conflict(let id): checkConflict(of: id)
+            case .ownConflict: checkOwnConflict()
             }
         }
     }
@@ -310,8 +312,8 @@ extension PeerDirectory {
         case .probe(let target): schedules[target]?.nextAt == instant
         case .probeTimeout(let probe): running[probe]?.deadline == instant
         case .forget(let id): peers[id]?.forgetAt == instant
-        case .conflict(let id): peers[id]?.conflictUntil == instant
-        case .ownConflict: ownConflictUntil == instant
+        case .conflict(let id): peers[id]?.conflict?.checkAt == instant
+        case .ownConflict: ownConflict?.checkAt == instant
         }
     }
 
@@ -329,7 +331,7 @@ extension ProbeTarget {
     /// Who has to answer; `nil` where anybody may.
     var expected: PeerID? {
         switch self {
-        case .peer(let id), .start(let id, _): id
+        case .peer(let id), .start(let id, _), .reach(let id): id
         case .address: nil
         }
     }

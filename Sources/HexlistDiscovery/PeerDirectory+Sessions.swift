@@ -25,11 +25,13 @@ extension PeerDirectory {
         schedules[.peer(id)]?.failures = 0
         for record in peer.records { wantResolver(record) }
         checkStarts(of: id)
+        checkReach(of: id)
     }
 
     /// A Hello proved this peer and this start of it.
     mutating func proved(_ id: PeerID, _ boot: BootNonce) {
         guard var peer = peers[id] else { return }
+        let before = peer.boot
         let isSecondMachine = peer.proved(boot)
         if !peer.hasSession, peer.trust == .blocked { peer.presence = .away(.blocked) } else { peer.presence = .verified }
         peer.failure = nil
@@ -38,7 +40,11 @@ extension PeerDirectory {
         peer.forgetAt = nil
         peers[id] = peer
         touchedPeers.insert(id)
-        if isSecondMachine { conflictShown(id) }
+        if peer.conflict != nil {
+            conflictShown(id, by: [boot])
+        } else if isSecondMachine {
+            conflictShown(id, by: [boot, before].compactMap(\.self))
+        }
     }
 
     mutating func sessionDown(_ session: SessionInfo, _ end: SessionEnd) {
@@ -50,8 +56,9 @@ extension PeerDirectory {
         if !peer.hasSession { peer.inbound = nil }
         peers[id] = peer
         touchedPeers.insert(id)
-        if end == .conflict { conflictShown(id) }
         guard !peer.hasSession else { return }
+        cancel(.reach(id))
+        schedules[.reach(id)] = nil
         for record in peer.records { wantResolver(record) }
 
         guard peer.trust != .blocked else {
@@ -62,7 +69,7 @@ extension PeerDirectory {
         switch end {
         case .lost:
             reschedule(.peer(id), at: now, as: peer.trust == .trusted ? .trusted : .lost)
-        case .shutdown, .idle, .conflict, .other:
+        case .shutdown, .idle, .other:
             reschedule(.peer(id), at: now + reverifyInterval(), as: .routine)
         }
     }
@@ -79,24 +86,6 @@ extension PeerDirectory {
         } else {
             cancel(.peer(id))
         }
-    }
-
-    /// Two starts of one UUID were proved while both live.
-    private mutating func conflictShown(_ id: PeerID) {
-        let until = now + DirectoryTimes.conflict
-        peers[id]?.conflictUntil = until
-        touchedPeers.insert(id)
-        timers.push(.conflict(id), at: until)
-    }
-
-    /// Another start of the own UUID was proved: a copy of this machine's identity lives elsewhere.
-    mutating func ownConflictShown(by boot: BootNonce?) {
-        guard boot != self.boot else { return }
-        if let boot, ownElsewhere.count < DirectoryLimits.formerBoots { ownElsewhere.insert(boot) }
-        let until = now + DirectoryTimes.conflict
-        ownConflictUntil = until
-        timers.push(.ownConflict, at: until)
-        touchedRecords.formUnion(ownRecords)
     }
 
     /// The routine's interval: long enough that all verified peers without a session cost no more than the budget, and a tenth

@@ -11,6 +11,8 @@ extension PeerDirectory {
         /// A later Hello on a living session named the peer anew.
         case renamed(PeerID, name: String)
         case probeEnded(ProbeID, ProbeResult)
+        /// Both starts of this peer proved themselves, and the older one still answers.
+        case identityConflict(PeerID, BootNonce, BootNonce)
         /// Somebody else proved the own UUID from another start, on a session that came in.
         case ownIdentityElsewhere(BootNonce)
         /// A peer of the store, at the start or after an import.
@@ -21,14 +23,15 @@ extension PeerDirectory {
         /// The store knows it no longer.
         case forget(PeerID)
         case tick
-        /// The machine woke from sleep.
-        case wake
     }
 
     public enum Output: Sendable, Equatable {
         /// Dial these up to Hello, in this order, 250 ms apart, and end it with `probeEnded`. `expecting` is who must answer; `nil`
         /// takes whoever does.
         case probe(ProbeID, [Endpoint], expecting: PeerID?)
+        /// Dial these up to the end of the handshake, which proves the key, say nothing, and end it with `probeEnded`: the peer has a
+        /// session of its own making, and this is only whether it can be dialled there.
+        case check(ProbeID, [Endpoint], expecting: PeerID)
         case openResolver(Record)
         case closeResolver(Record)
         case changed(PeerEvent)
@@ -44,6 +47,8 @@ public struct ProbeID: Hashable, Sendable, CustomStringConvertible {
 public enum ProbeResult: Sendable, Equatable {
     /// A session came up (its `sessionUp` is sent too, before or after).
     case proved(PeerID, BootNonce, Endpoint)
+    /// Of a `check`: the expected key was proved here.
+    case reached(Endpoint)
     /// Every endpoint refused the connection.
     case refused
     case noAnswer
@@ -86,8 +91,6 @@ public enum SessionEnd: Sendable, Equatable {
     case idle
     /// Without a Bye: reset, closed, silent.
     case lost
-    /// The peer's other start answered too (`Bye` `conflict`).
-    case conflict
     /// Any other Bye, or closed by this side.
     case other
 }
@@ -131,6 +134,10 @@ public enum PeerEvent: Sendable, Equatable {
     case up(PeerID)
     /// No longer verified.
     case down(PeerID)
+    /// Two machines prove this UUID, the own one perhaps.
+    case conflict(PeerID)
+    /// Only one of them does any more.
+    case conflictEnded(PeerID)
     /// An announcement turned out to be `stale`, `conflict`, `impostor` or `invalid`. Told once for each instance and reason,
     /// and at most 16 at once and 6 a minute, so that forgeries do not fill the event log; the listing has them all.
     case ghost(GhostEvent)

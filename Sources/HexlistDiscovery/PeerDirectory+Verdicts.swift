@@ -49,8 +49,8 @@ enum Verdict: Sendable, Equatable {
         case .own: "this machine's own announcement, on \(heard)"
         case .ownOtherStart(false): "announces this machine's UUID from another start, being asked"
         case .ownOtherStart(true): "announces this machine's UUID from another start, where nobody proves it"
-        case .ownClone: "another machine proves this machine's UUID: one has a copy of the other's identity"
-        case .conflict: "two machines prove this UUID at once: one has a copy of the other's identity"
+        case .ownClone: "another machine proves this machine's UUID: one has a copy of the other's identity (`hexlist id rotate`)"
+        case .conflict: "two machines prove this UUID, one with a copy of the other's identity: nothing is sent to either"
         case .impostor(let other, let endpoint): "announced with this UUID, but \(endpoint) proves to be \(other)"
         case .ownEndpoint(let endpoint): "announced with another UUID, but \(endpoint) is this machine"
         case .blocked: "announced on \(heard); blocked here, so it is not asked"
@@ -77,11 +77,11 @@ extension PeerDirectory {
 
     private func ownVerdict(_ claim: DirectoryRecord.Claim) -> Verdict {
         guard let boot = claim.boot, boot != self.boot else { return .own }
-        return ownElsewhere.contains(boot) ? .ownClone : .ownOtherStart(isDisproved: ownDisproved.contains(boot))
+        return ownConflict?.starts[boot] != nil ? .ownClone : .ownOtherStart(isDisproved: ownDisproved.contains(boot))
     }
 
     private func verdict(_ claim: DirectoryRecord.Claim, of peer: DirectoryPeer) -> Verdict {
-        guard peer.conflictUntil == nil else { return .conflict }
+        guard peer.conflict == nil else { return .conflict }
         switch peer.marks[claim.endpoint.place] {
         case .impostor(let other)?: return .impostor(other, claim.endpoint)
         case .own?: return .ownEndpoint(claim.endpoint)

@@ -19,9 +19,8 @@ public struct PeerDirectory: Sendable {
     var arrivals = Fifo<Record>()
     /// Records that claim the own UUID.
     var ownRecords: Set<Record> = []
-    /// Other starts that proved the own UUID, and until when that is believed.
-    var ownElsewhere: Set<BootNonce> = []
-    var ownConflictUntil: Instant?
+    /// Other starts that proved the own UUID.
+    var ownConflict: IdentityConflict?
     /// Numbers the contents of records.
     var contents: UInt64 = 0
     /// Starts of the own UUID that were dialled and did not answer as such.
@@ -102,17 +101,18 @@ public struct PeerDirectory: Sendable {
         case .discovery(.backend(.unavailable)):
             for record in Array(records.keys) where record.unicast == nil { remove(record, isWithdrawn: false) }
         case .discovery(.interfaces(let interfaces)): interfacesChanged(interfaces)
+        case .discovery(.woke): probeEverybody()
         case .sessionUp(let session): sessionUp(session)
         case .sessionDown(let session, let end): sessionDown(session, end)
         case .renamed(let peer, let name): peers[peer]?.name = PeerName.cut(name, bytes: DirectoryLimits.nameBytes)
         case .probeEnded(let probe, let result): probeEnded(probe, result)
+        case .identityConflict(let peer, let one, let other): conflictShown(peer, by: [one, other])
         case .ownIdentityElsewhere(let boot): ownConflictShown(by: boot)
         case .knownPeer(let known): knownPeer(known)
         case .staticPeers(let addresses): staticPeers(addresses)
         case .trustChanged(let peer, let trust): trustChanged(peer, trust)
         case .forget(let peer): forget(peer)
         case .tick: break
-        case .wake: probeEverybody()
         }
     }
 
@@ -128,11 +128,13 @@ public struct PeerDirectory: Sendable {
         return true
     }
 
-    /// Drops a sixteenth of the peers, those least worth keeping: first what was never proved, then strangers long away.
+    /// Drops a sixteenth of the peers, those least worth keeping: first what was never proved, then strangers that are away, then
+    /// those that only came by (anybody can make as many keys as it likes). What the store knows, or has a session, stays.
     private mutating func makeRoom() {
-        let candidates = peers.values.filter { !$0.hasSession && !$0.isKnown && !$0.isListed && $0.trust == .stranger }
+        let candidates = peers.values.filter { !$0.hasSession && !$0.isKnown && $0.conflict == nil && $0.trust == .stranger }
         let worst = candidates.sorted { left, right in
             guard left.isProven == right.isProven else { return right.isProven }
+            guard left.isListed == right.isListed else { return right.isListed }
             switch (left.lastSeen, right.lastSeen) {
             case (let left?, let right?): return left < right
             case (nil, _?): return true
@@ -151,6 +153,8 @@ public struct PeerDirectory: Sendable {
         touchedPeers.insert(id)
         cancel(.peer(id))
         schedules[.peer(id)] = nil
+        cancel(.reach(id))
+        schedules[.reach(id)] = nil
         for boot in peer.records.compactMap({ records[$0]?.claim?.boot }) {
             cancel(.start(id, boot))
             schedules[.start(id, boot)] = nil
@@ -176,7 +180,9 @@ public struct PeerDirectory: Sendable {
         if peer.name == nil { peers[known.id]?.name = PeerName.cut(known.name, bytes: DirectoryLimits.nameBytes) }
         if peer.version == nil { peers[known.id]?.version = known.version }
         if !peer.isProven { peers[known.id]?.presence = .away(peer.trust == .blocked ? .blocked : .notSeenYet) }
-        if peer.mayBeProbed, !endpoints(of: known.id).isEmpty { request(.peer(known.id), at: now, as: .routine) }
+        guard peer.mayBeProbed, !endpoints(of: known.id).isEmpty else { return }
+        // A trusted one is not left waiting for mDNS.
+        request(.peer(known.id), at: now, as: peer.trust == .trusted ? .trusted : .routine)
     }
 
     private mutating func trustChanged(_ id: PeerID, _ trust: Trust) {
@@ -185,6 +191,7 @@ public struct PeerDirectory: Sendable {
         touchedPeers.insert(id)
         hintTrust(id, from: peer.trust, to: trust)
         for record in peer.records { wantResolver(record) }
+        checkReach(of: id)
         if trust == .blocked {
             // It is not asked any more; what it says by itself still counts.
             cancel(.peer(id))

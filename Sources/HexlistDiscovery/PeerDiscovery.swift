@@ -13,6 +13,8 @@ public enum DiscoveryEvent: Sendable, Equatable {
     case domain(String, BackendState)
     /// The addresses of this machine, whenever they change, and once at the start.
     case interfaces([InterfaceAddress])
+    /// The machine woke from sleep.
+    case woke
 }
 
 /// How discovery itself is doing, on the own links or in a domain. The texts say what is wrong and what to do.

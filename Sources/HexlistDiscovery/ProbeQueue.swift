@@ -6,6 +6,8 @@ enum ProbeTarget: Hashable, Sendable {
     case peer(PeerID)
     /// The endpoints that announce another start of a peer than the one that has a session; of the own identity too.
     case start(PeerID, BootNonce)
+    /// The endpoints a trusted peer announces that has a session it dialled itself: whether it can be dialled there.
+    case reach(PeerID)
     /// A configured address nobody is known at.
     case address(StaticAddress)
 }

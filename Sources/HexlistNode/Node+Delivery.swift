@@ -21,7 +21,7 @@ extension Node {
     func pump(_ link: PeerLink) {
         guard !isStopping, let session = link.sending, session.connection.isOpen else { return }
         let now = ContinuousClock.Instant.now
-        guard link.delivery.hasWork, !link.delivery.isPaused(now: now) else { return giveTurnBack(link) }
+        guard link.delivery.hasWork, !link.delivery.isPaused(now: now), !isQuarantined(link.peer) else { return giveTurnBack(link) }
         let hadTurn = turns.hasTurn(link.peer)
         guard turns.request(link.peer, now: now) else { return watchTurns() }
         if !hadTurn { link.delivery.turnBegan() }
@@ -228,7 +228,7 @@ extension Node {
         case .own: false
         case .peer(let code, _):
             switch code {
-            case .shutdown, .idle, .duplicateSession, .limit, .blocked: false
+            case .shutdown, .idle, .duplicateSession, .limit, .blocked, .conflict: false
             default: true
             }
         }
@@ -239,6 +239,8 @@ extension Node {
         case .lost: "The connection was lost."
         case .own(.receiptTimeout): "The peer took hexes and did not answer for 30 s."
         case .own(.silent): "The peer fell silent."
+        case .own(.conflict): "Two machines use this peer's identity."
+        case .peer(.conflict, _): "The peer says that another machine uses this machine's identity too."
         case .own(let code): "The session was ended (\(code.rawValue))."
         case .peer(let code, let text): "The peer ended the session (\(code?.rawValue ?? "unknown")\(text.isEmpty ? "" : ": \(text)"))."
         }
@@ -261,7 +263,9 @@ extension Node {
         guard !isStopping else { return }
         if link.sending != nil { return pump(link) }
         let peer = link.peer
-        guard !link.isDialling, link.delivery.hasWork, !link.delivery.isPaused(now: .now), directory.isVerified(peer) else { return }
+        guard !link.isDialling, link.delivery.hasWork, !link.delivery.isPaused(now: .now), directory.isVerified(peer),
+            !isQuarantined(peer)
+        else { return }
         let endpoints = directory.endpoints(of: peer)
         guard !endpoints.isEmpty else { return }
         link.isDialling = true

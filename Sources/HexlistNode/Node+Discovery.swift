@@ -9,16 +9,24 @@ import NIOCore
 extension Node {
     func discovered(_ event: DiscoveryEvent) {
         guard !isStopping else { return }
-        if case .backend(let state) = event {
+        switch event {
+        case .backend(let state):
             if discoveryState != state { logger.notice("discovery changed", metadata: ["discovery.state": "\(state.logText)"]) }
             discoveryState = state
-        }
-        if case .domain(let domain, let state) = event {
+        case .woke: woke()
+        case .domain(let domain, let state):
             logger.notice("discovery changed", metadata: ["discovery.domain": "\(domain)", "discovery.state": "\(state.logText)"])
             domainStates[domain] = state
+        case .appeared, .withdrawn, .resolved, .resolveFailed, .interfaces: break
         }
         apply(.discovery(event))
         notifyWatchers()
+    }
+
+    /// The machine slept: sessions the other side gave up long ago are found to be silent now, and not when their time comes.
+    private func woke() {
+        logger.info("the machine woke from sleep")
+        for session in sessions.values { session.timePassed() }
     }
 
     /// One input into the directory, its outputs out.
@@ -27,6 +35,7 @@ extension Node {
         for output in outputs {
             switch output {
             case .probe(let probe, let endpoints, let expecting): dial(probe, endpoints, expecting: expecting)
+            case .check(let probe, let endpoints, let expecting): check(probe, endpoints, expecting: expecting)
             case .openResolver(let record): discovery?.resolve(record, open: true)
             case .closeResolver(let record): discovery?.resolve(record, open: false)
             case .changed(let event): changed(event)
@@ -50,7 +59,7 @@ extension Node {
     }
 
     /// A dial up to Hello. The session stays where the peer proves itself.
-    private func dial(_ probe: ProbeID, _ endpoints: [Endpoint], expecting: PeerID?) {
+    private func dial(_ probe: ProbeID, _ endpoints: [Endpoint], expecting: PeerID?, isSecond: Bool = false) {
         guard !isStopping else { return }
         let dial = transport.dial(endpoints.map { DialTarget($0) }, expecting: expecting)
         probes[probe] = dial
@@ -64,9 +73,36 @@ extension Node {
                     // Ends when Hello was checked, or the session ended before.
                     let reached = connection.target.flatMap { target in endpoints.first { DialTarget($0) == target } }
                     node.begin(connection, reached.map { Dialled(endpoint: $0, probe: probe, expected: expecting) })
+                } else if !isSecond, case .closed? = report.summary {
+                    // A process that is being ended closes its sessions before the port it listens on: a moment later it refuses.
+                    node.eventLoop.scheduleTask(in: Node.portClosing) { [weak node] in
+                        node?.assumeIsolated { node in
+                            guard node.probes[probe] != nil else { return }
+                            node.dial(probe, endpoints, expecting: expecting, isSecond: true)
+                        }
+                    }
                 } else {
                     node.endProbe(probe, Node.probeResult(report, of: endpoints))
                 }
+            }
+        }
+    }
+
+    private static let portClosing = TimeAmount.milliseconds(50)
+
+    /// A dial up to the end of the handshake, where the key is proven.
+    private func check(_ probe: ProbeID, _ endpoints: [Endpoint], expecting: PeerID) {
+        guard !isStopping else { return }
+        let dial = transport.dial(endpoints.map { DialTarget($0) }, expecting: expecting)
+        probes[probe] = dial
+        dial.report.whenSuccess { [weak self] report in
+            self?.assumeIsolated { node in
+                report.connection?.close()
+                guard let reached = report.connection?.target.flatMap({ target in endpoints.first { DialTarget($0) == target } }) else {
+                    return node.endProbe(probe, Node.probeResult(report, of: endpoints))
+                }
+                node.endProbe(probe, .reached(reached))
+                node.rememberPlaces(of: expecting)
             }
         }
     }
@@ -98,6 +134,8 @@ extension Node {
         switch event {
         case .up(let peer): record(.peerUp, peer: peer, data: [:])
         case .down(let peer): record(.peerDown, peer: peer, data: [:])
+        case .conflict(let peer): conflictBegan(peer)
+        case .conflictEnded(let peer): conflictEnded(peer)
         case .ghost(let ghost):
             record(.peerGhost, peer: ghost.peer, data: ["name": ghost.name, "reason": ghost.reason.rawValue, "why": ghost.why])
         }
@@ -132,7 +170,7 @@ extension Node {
             }
         return NodeStatus(
             uuid: id, fingerprint: identity.fingerprint, name: configuration.name, port: port, boot: boot, discoveryState: state,
-            discoveryMessage: message, domains: domainStates.sorted { $0.key < $1.key }.map(DomainStatus.init),
+            discoveryMessage: message, conflict: conflictText, domains: domainStates.sorted { $0.key < $1.key }.map(DomainStatus.init),
             peers: rows.count { $0.state == .verified }, ghosts: rows.count { $0.state == .ghost })
     }
 }

@@ -153,6 +153,8 @@ extension Node {
         if let link, let until = link.delivery.pausedUntil, link.delivery.isPaused(now: .now) {
             view.waitingFor = "retry"
             view.nextAttemptAt = Node.wallClock() + (until - .now).milliseconds
+        } else if isQuarantined(row.peer) {
+            view.waitingFor = "conflict"
         } else if let link, link.sending != nil {
             if link.delivery.waitsForTrust(bytes: row.bytes) {
                 view.waitingFor = "trust"

@@ -81,8 +81,12 @@ extension Node {
     /// What runs and what ended lately.
     public func pairings() -> PairingOverview {
         let (now, wall) = (ContinuousClock.Instant.now, Node.wallClock())
+        // What a peer began is nothing to see before there are digits: they come and go as it likes.
+        let items = pairing.items.filter { $0.isOwn || $0.stage != .opening }
+        let views = items.isEmpty && pairing.outcomes.isEmpty ? [] : peerViews().filter { $0.state != .ghost }
+        func view(of peer: PeerID) -> PeerView? { views.first { $0.uuid == peer } }
         let ended = pairing.outcomes.map { PairingView($0, of: view(of: $0.peer)) }
-        let running = pairing.items.map { item in
+        let running = items.map { item in
             PairingView(item, of: view(of: item.peer), until: wall + (item.until - now).milliseconds)
         }
         return PairingOverview(openUntil: pairing.openUntil.map { wall + ($0 - now).milliseconds }, items: ended + running)
@@ -163,6 +167,7 @@ extension Node {
 
     /// Begins on the one session there is, or makes one.
     private func reach(_ peer: PeerID) {
+        guard !isStopping else { return }
         let open = links[peer]?.sessions ?? []
         guard open.isEmpty else {
             // Of two sessions one is just being found to be too many, and would take the exchange with it.

@@ -17,11 +17,13 @@ extension Node {
         let now = ContinuousClock.Instant.now
         let wall = Node.wallClock()
         for row in directory.listing() {
-            let proven = row.state == .ghost ? nil : row.peer.flatMap { fingerprints[$0] }
-            var record = row.state == .ghost ? nil : row.peer.flatMap { known[$0] }
+            // A peer in conflict is a ghost, and still the peer that is known.
+            let isPeer = row.state != .ghost || row.reason == .conflict && row.peer != id
+            let proven = isPeer ? row.peer.flatMap { fingerprints[$0] } : nil
+            var record = isPeer ? row.peer.flatMap { known[$0] } : nil
             // What is known of another key with the same UUID is not this one's.
             if let kept = record?.fingerprint, let proven, kept != proven { record = nil }
-            if row.state != .ghost, let peer = row.peer { listed.insert(peer) }
+            if isPeer, let peer = row.peer { listed.insert(peer) }
             views.append(PeerView(row, record: record, fingerprint: proven, now: now, wall: wall))
         }
         // Who never proved a key (a sender over plain TCP) can be neither trusted nor sent to.
@@ -35,7 +37,7 @@ extension Node {
         }
     }
 
-    func view(of peer: PeerID) -> PeerView? { peerViews().first { $0.uuid == peer && $0.state != .ghost } }
+    func view(of peer: PeerID) -> PeerView? { peerViews().first { $0.uuid == peer && $0.isPeer } }
 
     /// A peer as a person named it: a UUID or a prefix of one from 4 characters, an alias, or a name (SURFACE "hexlist").
     /// - Parameter counting: with counters as they are now, and not as they were last read.
@@ -63,8 +65,14 @@ extension Node {
         }
         let sighting = Node.sighting(peer, before)
         let at = Node.wallClock()
+        let places = trust == .trusted ? rememberedPlaces(of: peer, at: at) : []
         try await store.write { writer in
             try writer.upsertPeer(sighting, creating: true)
+            for place in places {
+                var sighting = sighting
+                sighting.endpoint = place
+                try writer.upsertPeer(sighting)
+            }
             _ = try writer.setTrust(peer, trust, fingerprint: sighting.fingerprint, name: sighting.name, at: at)
         }
         await reloadKnown()
@@ -188,6 +196,29 @@ extension Node {
                 logger.error("peer could not be recorded", metadata: ["peer.id": "\(peer)", "error": "\(error)"])
             }
             onLoop { $0.reloadKnownSoon() }
+        }
+    }
+
+    /// Where a trusted peer answered, for the next start.
+    func rememberPlaces(of peer: PeerID) {
+        guard let record = known[peer], record.trust == .trusted else { return }
+        let at = Node.wallClock()
+        for place in rememberedPlaces(of: peer, at: at) {
+            let sighting = PeerSighting(
+                peer: peer, fingerprint: record.fingerprint, name: record.name, version: record.version, boot: record.boot, seenAt: at,
+                endpoint: place)
+            store.submit({ try $0.upsertPeer(sighting) }) { [self] result in
+                if case .failure(let error) = result {
+                    logger.error("peer could not be recorded", metadata: ["peer.id": "\(peer)", "error": "\(error)"])
+                }
+            }
+        }
+        reloadKnownSoon()
+    }
+
+    private func rememberedPlaces(of peer: PeerID, at: Int64) -> [PeerEndpoint] {
+        directory.answeredEndpoints(of: peer).map {
+            PeerEndpoint(host: $0.host, port: Int($0.port), interface: $0.interface, via: $0.via.rawValue, lastOKAt: at)
         }
     }
 

@@ -21,6 +21,11 @@ extension Node {
 
     func keep(_ batch: [InboundHex], from session: PeerSession) {
         noteKeeper(session)
+        guard !directory.isInConflict(id) else {
+            // Which of the two machines its sender means, nobody can know.
+            let refusal = InboundResult.refused(.notAccepting, message: Node.ownConflictMessage, retryAfter: Node.ownConflictRetry)
+            return onLoop { _ in session.batchCompleted(Array(repeating: refusal, count: batch.count)) }
+        }
         let sender = sender(of: session)
         let policy = configuration.receiveFrom
         let quotas = HeldQuotas(configuration.limits)

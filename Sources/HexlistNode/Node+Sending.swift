@@ -142,6 +142,7 @@ extension Node {
     }
 
     func isWorthWaiting(for peer: PeerID, until deadline: ContinuousClock.Instant) -> Bool {
+        guard !isQuarantined(peer) else { return false }
         guard let link = links[peer] else { return directory.isVerified(peer) }
         if let until = link.delivery.pausedUntil, until > deadline { return false }
         // A session that is just ending may have another one behind it.

@@ -110,7 +110,11 @@ extension Node {
         if let dialled = session.dialled, let probe = dialled.probe { endProbe(probe, .proved(peer, peerBoot, dialled.endpoint)) }
 
         session.checks.opened.take()?(true)
-
+        guard !directory.isInConflict(peer) else {
+            session.act { $0.end(.conflict, &$1) }
+            return
+        }
+        if conflictWitnesses.contains(peer) { awaitWitness(session, peer) }
         // The newer one is used at once; each older one has to show that it still lives.
         link.delivery.connected(frameLimit: hello.maxFrameBytes)
         for other in older.dropLast(Node.sessionsOfOnePeer - 1) { other.act { $0.end(.limit, &$1) } }
@@ -191,7 +195,7 @@ extension Node {
             return
         }
         guard oldBoot == newBoot else {
-            reportConflict(of: newer.peer)
+            if let peer = newer.peer { apply(.identityConflict(peer, oldBoot, newBoot)) }
             newer.act { $0.end(.conflict, &$1) }
             older.act { $0.end(.conflict, &$1) }
             return
@@ -215,12 +219,6 @@ extension Node {
         session.act { $0.end(.duplicateSession, &$1) }
     }
 
-    func reportConflict(of peer: PeerID?) {
-        guard let peer else { return }
-        logger.warning("two machines use one identity", metadata: ["peer.id": "\(peer)"])
-        record(.conflictIdentity, peer: peer, data: [:])
-    }
-
     // MARK: Ended
 
     func sessionEnded(_ session: PeerSession, end: Session.End, closedByPeer: Bool) {
@@ -242,6 +240,7 @@ extension Node {
         logger.log(
             level: sessionLogLevel(peer, session.connection.peerFingerprint), "session ended",
             metadata: ["peer.id": "\(peer)", "reason": "\(Node.describe(end))"])
+        conflictTold(by: peer, end)
         if let info = session.info { apply(.sessionDown(info, Node.sessionEnd(end))) }
         let wasSending = link.sending === session
         link.sessions.remove(at: index)
@@ -286,7 +285,6 @@ extension Node {
     static func sessionEnd(_ end: Session.End) -> SessionEnd {
         switch end {
         case .peer(.shutdown, _): .shutdown
-        case .peer(.conflict, _), .own(.conflict): .conflict
         case .peer(.idle, _), .own(.idle): .idle
         case .lost: .lost
         case .peer, .own: .other

@@ -27,13 +27,15 @@ public actor Node {
 
     let transport: PeerTransport
     let discovery: (any PeerDiscovery)?
-    var configuration: NodeConfiguration
+    public internal(set) var configuration: NodeConfiguration
     var directory: PeerDirectory
     var discoveryState: BackendState?
     /// Of domains browsed by unicast DNS, once something is known.
     var domainStates: [String: BackendState] = [:]
     var port = 0
     var isStopping = false
+    /// Nothing new is sent any more.
+    var isDraining = false
 
     /// Every connection with a session, until it is closed.
     var sessions: [ObjectIdentifier: PeerSession] = [:]
@@ -62,6 +64,8 @@ public actor Node {
     var lastMaintenance: (wall: Int64, monotonic: ContinuousClock.Instant)?
     /// Of trusted peers that had a session since the start, whoever dialled: those that only dial have no endpoint.
     var lastAddresses: [PeerID: String] = [:]
+    /// Trusted peers that ended a session because another machine proves this one's identity to them.
+    var conflictWitnesses: Set<PeerID> = []
     var outcomeWaiters: [ObjectIdentifier: OutcomeWaiter] = [:]
     var bulks: [ObjectIdentifier: BulkSend] = [:]
     /// Rows that came to an end since the start.

@@ -48,7 +48,7 @@ public struct NodeConfiguration: Sendable {
         /// Of all strangers together.
         public var allStrangersFramesPerSecond = 10 * ProtocolLimits.strangerFramesPerSecond
         /// Sessions of strangers that came in, at once. Each may hold a frame that is not whole yet.
-        public var strangerSessions = 128
+        public var strangerSessions = 64
         public var heldHexesPerPeer = 20
         public var heldBytesPerPeer = 1 << 20
         public var heldHexes = 200

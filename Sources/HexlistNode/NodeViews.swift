@@ -12,6 +12,8 @@ public struct NodeStatus: Sendable, Equatable {
     public var discoveryState: String
     /// What is wrong with discovery and what to do; `nil` while it runs.
     public var discoveryMessage: String?
+    /// That another machine has this one's identity, and what to do; `nil` where nobody says so.
+    public var conflict: String?
     /// Those browsed by unicast DNS, by name.
     public var domains: [DomainStatus]
     /// Rows `verified`, and ghosts.
@@ -123,7 +125,7 @@ public struct OutboxView: Sendable, Equatable {
     public var peer: PeerID
     public var state: OutboxState
     public var attempts: Int
-    /// `peer` (to come back), `turn`, `window`, `retry`, `trust`; `nil` for a final state.
+    /// `peer` (to come back), `conflict`, `turn`, `window`, `retry`, `trust`; `nil` for a final state.
     public var waitingFor: String?
     /// Milliseconds since 1970.
     public var nextAttemptAt: Int64?

@@ -91,8 +91,8 @@ extension PairingView {
         case .rejected: (.ended(.rejected), "You said no.")
         case .wrongCode: (.ended(.wrongCode), "Those were not the digits shown here.")
         case .withdrawn: (.ended(.withdrawn), "The request was taken back.")
-        case .refused(let message): (.ended(.refused), "The other side said no\(quoted(message)).")
-        case .notTaken(let message): (.ended(.expired), "The other side takes no request\(quoted(message)).")
+        case .refused: (.ended(.refused), "The other side said no.")
+        case .notTaken: (.ended(.expired), "The other side takes no request.")
         case .badReveal: (.ended(.unfair), "The other side tried to choose the digits. Somebody may be in between.")
         case .outOfOrder: (.ended(.outOfOrder), "The other side did not keep to the steps.")
         case .timedOut: (.ended(.timeout), "There was no answer in time.")
@@ -103,13 +103,8 @@ extension PairingView {
     private static func sentence(_ obstacle: PairingDesk.Obstacle) -> String {
         switch obstacle {
         case .notReached: "It cannot be reached just now."
-        case .notTaken(let message): "It takes no request yet\(quoted(message))."
+        case .notTaken: "It takes no request yet; run `hexlist pair` there."
         case .lost: "The connection broke; there will be new digits."
         }
-    }
-
-    /// Peer text, bounded; it is cleaned where it is shown.
-    private static func quoted(_ message: String) -> String {
-        message.isEmpty ? "" : " (it says: \(PeerName.cut(message, bytes: 200)))"
     }
 }

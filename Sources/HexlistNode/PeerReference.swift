@@ -14,7 +14,7 @@ struct PeerReference: Sendable {
 
     /// - Throws: `HexlistError` `notFound`, `ambiguous`.
     func resolve(among views: [PeerView]) throws(HexlistError) -> PeerView {
-        let peers = views.filter { $0.state != .ghost && $0.uuid != nil }
+        let peers = views.filter { $0.isPeer && $0.uuid != nil }
         let bytes = Array(text.utf8)
         if let exact = peers.first(where: { $0.uuid.map { Array($0.description.utf8) == Self.upper(bytes) } ?? false }) { return exact }
 

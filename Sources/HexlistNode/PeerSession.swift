@@ -239,6 +239,11 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         connection.isReading = mayRead
     }
 
+    /// Time passed without its timers, as in sleep.
+    func timePassed() {
+        act { [hasMore = node.assumeIsolated { $0.hasWork(for: self.peer) }] in $0.tick(now: .now, hasMoreToSend: hasMore, &$1) }
+    }
+
     private func scheduleTick() {
         guard connection.isOpen, let deadline = machine.nextDeadline else { return }
         if let tick, tick.at <= deadline { return }

@@ -41,6 +41,9 @@ extension PeerView {
             lastSeen: record.lastSeenAt, unread: record.unread)
     }
 
+    /// Whether it is somebody one can name, and not only an announcement: also one of two machines with one identity.
+    var isPeer: Bool { state != .ghost || reason == GhostReason.conflict.rawValue && fingerprint != nil }
+
     /// What it is called here.
     var shownName: String { alias ?? name }
 }

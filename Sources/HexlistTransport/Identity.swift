@@ -44,6 +44,15 @@ public struct Identity: Sendable {
         return identity
     }
 
+    /// Makes a new key and puts it in the place of the old one. The change is one rename: a crash leaves the old identity or the new one.
+    /// - Parameter folder: the state folder.
+    /// - Throws: `HexlistError` `identity` when it cannot be written; then the old one is still there.
+    public static func replace(in folder: String) throws -> Identity {
+        let identity = try ephemeral()
+        try IdentityFile.replace("\(folder)/\(fileName)", in: folder, contents: Array(identity.pem.utf8))
+        return identity
+    }
+
     /// An identity that is stored nowhere.
     public static func ephemeral() throws -> Identity {
         try make(key: P256.Signing.PrivateKey())

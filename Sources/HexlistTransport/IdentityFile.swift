@@ -79,6 +79,12 @@ enum IdentityFile {
             throw unusable(path, "exists already", hint: "It is never overwritten. Move it away to make a new identity.")
         }
         guard errno == ENOENT else { throw failure("examine", path, errno) }
+        try replace(path, in: folder, contents: contents)
+    }
+
+    /// As `create`, whatever is there.
+    /// - Throws: `HexlistError` `identity`.
+    static func replace(_ path: String, in folder: String, contents: [UInt8]) throws {
         let temporary = path + ".new"
         unlink(temporary)  // of a start that was killed here; it never became an identity
         do {

@@ -22,6 +22,8 @@ public final class PeerConnection: @unchecked Sendable {
     /// Bytes read and thrown away after `close()`: what a peer may have had under way. Closing a socket that holds unread
     /// bytes resets it, and a reset may overtake the last frame.
     private static let closeBytes = ProtocolLimits.windowBytes
+    /// The same of a stranger, which is read no faster than it may speak: it has not much under way that is wanted.
+    private static let strangerCloseBytes = 512 << 10
     /// The same after a frame of a wrong length, whose sender is owed nothing.
     private static let faultBytes = 64 << 10
 
@@ -214,7 +216,9 @@ public final class PeerConnection: @unchecked Sendable {
     private func leave(_ goodbye: Goodbye) {
         eventLoop.preconditionInEventLoop()
         switch phase {
-        case .open, .ended: phase = .closing(left: Self.closeBytes)
+        case .open, .ended:
+            let isTrusted = decoder.limit >= ProtocolLimits.trustedFrameBytes
+            phase = .closing(left: isTrusted ? Self.closeBytes : Self.strangerCloseBytes)
         case .faulted: phase = .closing(left: Self.faultBytes)
         case .closing: guard goodbye == .abrupt else { return }
         case .closed: return

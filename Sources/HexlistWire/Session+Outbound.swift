@@ -14,7 +14,7 @@ extension Session {
     }
 
     private mutating func takeOwedPairingCancel(_ actions: inout [Action]) {
-        if owesPairingCancel, isTLS { actions.append(.send(.pair(Pairing(step: "cancel", message: "No request is taken there now.")))) }
+        if owesPairingCancel, isTLS { actions.append(.send(.pair(Pairing(step: "cancel", message: "No request is taken now.")))) }
         owesPairingCancel = false
     }
 

@@ -15,7 +15,7 @@ from stage import share
 
 # Of a trusted peer, whose place is kept.
 USUAL_ADDRESS = "127.0.0.1"
-STRANGER_SESSIONS = 128
+STRANGER_SESSIONS = 64
 
 
 def header_and_silence(stage):
@@ -77,6 +77,8 @@ def byte_a_second(stage):
                 one.hello(stage.stranger)
                 one.text = attacker.framed(b" " * attacker.STRANGER_FRAME)
         one.began = time.monotonic()
+        if not one.is_open:
+            one.ended = one.began  # refused in the handshake
         attackers.append(one)
         attacker.drain(attackers, 0)
     tick = 0

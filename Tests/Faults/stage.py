@@ -197,9 +197,19 @@ class Stage:
         self.sends.check()
         if not self.victim.is_running:
             raise rig.Failure(f"{name}: the victim is gone")
-        if row["peak"] - before > MEMORY_BOUND:
-            raise rig.Failure(f"{name}: memory grew from {before:.1f} to {row['peak']:.1f} MiB")
         return row
+
+    def faults(self, least, seconds):
+        """What no attack may cost, once the table is printed.
+
+        `least`: the part of the undisturbed rate that is left, in attacks of so many seconds and more; where it is judged.
+        """
+        faults = [f"{row['attack']}: memory grew from {row['before']:.1f} to {row['peak']:.1f} MiB" for row in self.rows
+                  if row["peak"] - row["before"] > MEMORY_BOUND]
+        if self.long:
+            faults += [f"{row['attack']}: {100 * self.part(row):.0f} % of the trusted peer's rate was left" for row in self.rows
+                       if row["seconds"] >= seconds and self.part(row) < least]
+        return faults
 
     def part(self, row):
         """Of the undisturbed rate."""

@@ -36,12 +36,17 @@ struct TestDaemon {
             configuration.port = 0
             var logger = Logger(label: name)
             logger.logLevel = .critical
-            let node = try Node(
-                configuration: configuration, identity: try Identity.ephemeral(), store: store, discovery: InMemoryDiscovery(link: link),
-                eventLoop: group.next(), logger: logger)
+            let make: NodeKeeper.Maker = { [logger] identity, configuration in
+                try Node(
+                    configuration: configuration, identity: identity, store: store, discovery: InMemoryDiscovery(link: link),
+                    eventLoop: group.next(), logger: logger)
+            }
+            let node = try make(try Identity.create(in: folder.path), configuration)
             try await node.start()
+            let keeper = NodeKeeper(
+                node: node, stateFolder: folder.path, machine: MachineMark(environment: [:]), isForeign: false, logger: logger, make: make)
             let socket = "\(folder.path)/control.sock"
-            let api = APIContext(node: node, stateFolder: folder.path, startedAt: .now, eventLoop: group.next(), logger: logger)
+            let api = APIContext(keeper: keeper, stateFolder: folder.path, startedAt: .now, eventLoop: group.next(), logger: logger)
             let (running, isRunning) = AsyncStream.makeStream(of: Void.self)
             let application = LocalServer.application(api: api, settings: settings, socket: socket, group: group) { isRunning.finish() }
             let services = ServiceGroup(configuration: .init(services: [application], logger: logger))
@@ -59,7 +64,7 @@ struct TestDaemon {
                 }
                 await client.close()
                 await services.triggerGracefulShutdown()
-                await node.stop()
+                await keeper.stop()
                 try await tasks.waitForAll()
                 try store.close()
                 try await group.shutdownGracefully()

@@ -13,6 +13,7 @@ import Testing
         var proven: Set<PeerID> = []
         var sessions: [SessionInfo] = []
         var announced: [Record] = []
+        var model = PeerModel()
 
         func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &generator) < percent }
         func somebody() -> PeerID { chance(10) ? Stage.own : Stage.peer(UInt64.random(in: 1...(chance(80) ? 6 : 500), using: &generator)) }
@@ -44,11 +45,12 @@ import Testing
                 let session = SessionInfo(peer: peer, boot: someBoot(), name: "s")
                 sessions.append(session)
                 proven.insert(peer)
+                model.proved(peer)
                 stage.tell(.sessionUp(session))
             case 52..<60:
                 guard !sessions.isEmpty else { continue }
                 let session = sessions.remove(at: Int.random(in: sessions.indices, using: &generator))
-                let ends: [SessionEnd] = [.shutdown, .idle, .lost, .conflict, .other]
+                let ends: [SessionEnd] = [.shutdown, .idle, .lost, .other]
                 stage.tell(.sessionDown(session, ends.randomElement(using: &generator) ?? .lost))
             case 60..<80:
                 guard let probe = stage.probes.randomElement(using: &generator) else { continue }
@@ -57,8 +59,13 @@ import Testing
                 switch Int.random(in: 0..<6, using: &generator) {
                 case 0, 1:
                     let peer = probe.expecting ?? Stage.peer(3)
+                    guard !probe.isCheck else {
+                        stage.tell(.probeEnded(probe.id, .reached(endpoint)))
+                        continue
+                    }
                     guard peer != Stage.own else { continue }
                     proven.insert(peer)
+                    model.proved(peer)
                     let boot = someBoot()
                     if chance(70), sessions.count < 12 {
                         let session = SessionInfo(peer: peer, boot: boot, name: "s", endpoint: endpoint)
@@ -66,8 +73,12 @@ import Testing
                         stage.tell(.sessionUp(session))
                     }
                     stage.tell(.probeEnded(probe.id, .proved(peer, boot, endpoint)))
-                case 2: stage.tell(.probeEnded(probe.id, .refused))
-                case 3: stage.tell(.probeEnded(probe.id, .noAnswer))
+                case 2:
+                    model.failed(probe.id)
+                    stage.tell(.probeEnded(probe.id, .refused))
+                case 3:
+                    model.failed(probe.id)
+                    stage.tell(.probeEnded(probe.id, .noAnswer))
                 case 4: stage.tell(.probeEnded(probe.id, .otherIdentity(somebody(), endpoint)))
                 default: stage.tell(.probeEnded(probe.id, .ownIdentity(sameBoot: chance(50), endpoint)))
                 }
@@ -81,16 +92,25 @@ import Testing
                     stage.tell(.trustChanged(peer, trust))
                 }
                 if peer != Stage.own { proven.insert(peer) }  // the store's word: shown as away
-            case 82..<83: stage.tell(.forget(somebody()))
+            case 82..<83:
+                let peer = somebody()
+                model.conflicts[peer] = nil
+                stage.tell(.forget(peer))
+            case 86..<88:
+                guard let session = sessions.randomElement(using: &generator), chance(30) else { continue }
+                model.conflicts[session.peer] = stage.now
+                stage.tell(.identityConflict(session.peer, session.boot, BootNonce(4)))
             case 83..<84: stage.tell(.staticPeers(chance(50) ? [] : [StaticAddress(host: "192.168.7.200", port: 99)]))
-            case 84..<85: stage.tell(.wake)
+            case 84..<85: stage.tell(.discovery(.woke))
             case 85..<86:
                 stage.tell(.discovery(.backend(.unavailable("gone"))))
                 announced = []
             default: stage.pass(.milliseconds(Int.random(in: 1...20_000, using: &generator)))
             }
 
-            if let broken = brokenPromise(stage, proven: proven, sessions: sessions, limits: limits) {
+            model.look(at: stage, sessions: sessions)
+            let broken = brokenPromise(stage, proven: proven, sessions: sessions, limits: limits) ?? model.brokenPromise(stage)
+            if let broken {
                 Issue.record("seed \(seed), step \(step): \(broken)")
                 return
             }
@@ -109,6 +129,7 @@ import Testing
             switch event {
             case .up(let peer): #expect(up.insert(peer).inserted)
             case .down(let peer): #expect(up.remove(peer) != nil)
+            case .conflict, .conflictEnded: break
             case .ghost(let ghost): #expect([.stale, .conflict, .impostor, .invalid].contains(ghost.reason))
             }
         }
@@ -167,6 +188,22 @@ import Testing
         _ = stage.rows
     }
 
+    @Test("strangers that prove a key and leave do not pile up, and cost no peer of the store its place") func passersBy() {
+        var limits = DirectoryLimits()
+        limits.instances = 200
+        var stage = Stage(limits: limits)
+        let friend = Stage.peer(1)
+        stage.tell(.knownPeer(KnownPeer(id: friend, name: "F", trust: .trusted)))
+        _ = stage.verified(friend)
+        for number in 0..<2_000 {
+            let session = SessionInfo(peer: Stage.peer(UInt64(1_000 + number)), boot: BootNonce(1), name: "s")
+            stage.tell(.sessionUp(session))
+            stage.tell(.sessionDown(session, .lost))
+            #expect(stage.directory.peers.count <= 200)
+        }
+        #expect(stage.row(friend)?.state == .verified)
+    }
+
     @Test("2 000 announcements that all claim one trusted UUID", .timeLimit(.minutes(3))) func forgedClaims() {
         var stage = Stage()
         let friend = Stage.peer(1)
@@ -182,5 +219,45 @@ import Testing
         #expect(stage.directory.endpoints(of: friend).first?.host == "192.168.7.20")
         let row = stage.row(friend)
         #expect((row?.endpoints.count ?? 0) <= 72)
+    }
+}
+
+/// What the checks of a peer came to, told from the outside only: which probes went out, how they ended, who proved itself.
+private struct PeerModel {
+    /// When two starts of a peer last proved themselves.
+    var conflicts: [PeerID: ContinuousClock.Instant] = [:]
+    /// Failed checks in a row since it last proved itself.
+    private var failures: [PeerID: Int] = [:]
+    /// Probes of a peer that had no session and no conflict when they were begun: its checks.
+    private var checks: [ProbeID: PeerID] = [:]
+    private var seen: Set<ProbeID> = []
+
+    mutating func proved(_ peer: PeerID) {
+        failures[peer] = 0
+        checks = checks.filter { $0.value != peer }
+    }
+
+    mutating func failed(_ probe: ProbeID) {
+        guard let peer = checks.removeValue(forKey: probe) else { return }
+        failures[peer, default: 0] += 1
+    }
+
+    mutating func look(at stage: Stage, sessions: [SessionInfo]) {
+        let busy = Set(sessions.map(\.peer))
+        for probe in stage.probes where !probe.isCheck && seen.insert(probe.id).inserted {
+            guard let peer = probe.expecting, !busy.contains(peer), conflicts[peer] == nil else { continue }
+            checks[probe.id] = peer
+        }
+        for peer in busy { proved(peer) }
+    }
+
+    func brokenPromise(_ stage: Stage) -> String? {
+        for row in stage.rows where row.state == .verified {
+            guard let peer = row.peer else { continue }
+            // Two, and as many more as announcements may ask for a repetition of.
+            if !row.hasSession, failures[peer, default: 0] > 5 { return "\(peer) failed its checks and is listed" }
+            if let told = conflicts[peer], stage.now - told < .seconds(180) { return "\(peer) is two machines and is listed" }
+        }
+        return nil
     }
 }

@@ -69,8 +69,18 @@ import Testing
         #expect(stage.probes.map(\.expecting) == [Stage.own])
         stage.end(.ownIdentity(sameBoot: false, Endpoint(host: "192.168.7.66", port: 24391, via: .mdns)))
         #expect(stage.rows.map(\.reason) == [.conflict])
-        #expect(stage.events.count == 1)
-        stage.pass(.seconds(301))
+        #expect(stage.events.contains(.conflict(Stage.own)) && stage.directory.isInConflict(Stage.own))
+        // Asked every minute, and believed until it has been quiet for three.
+        for _ in 0..<3 {
+            stage.pass(.seconds(60))
+            #expect(stage.rows.map(\.reason) == [.conflict])
+            stage.end(.ownIdentity(sameBoot: false, Endpoint(host: "192.168.7.66", port: 24391, via: .mdns)))
+        }
+        for _ in 0..<4 {
+            stage.pass(.seconds(60))
+            stage.end(.refused)
+        }
+        #expect(!stage.directory.isInConflict(Stage.own) && stage.events.last == .conflictEnded(Stage.own))
         #expect(stage.rows.map(\.reason) == [.self])
         #expect(stage.rows.allSatisfy { $0.state == .ghost })
     }
@@ -90,7 +100,7 @@ import Testing
         #expect(stage.rows.map(\.reason) == [.conflict] && stage.rows.first?.peer == Stage.own)
         stage.tell(.ownIdentityElsewhere(Stage.boot))
         #expect(stage.rows.count == 1)
-        stage.pass(.seconds(300))
+        stage.pass(.seconds(241))
         #expect(stage.rows.isEmpty)
     }
 
@@ -226,8 +236,9 @@ import Testing
         let second = stage.prove(peer, boot: BootNonce(2))
         #expect(stage.rows.filter { $0.state == .verified }.count == 1)  // a restart, as far as one can tell
         if isToldBySession {
-            stage.tell(.sessionDown(first, .conflict))
-            stage.tell(.sessionDown(second, .conflict))
+            stage.tell(.identityConflict(peer, BootNonce(1), BootNonce(2)))
+            stage.tell(.sessionDown(first, .other))
+            stage.tell(.sessionDown(second, .other))
         } else {
             stage.tell(.sessionDown(first, .lost))
             stage.tell(.sessionUp(first))
@@ -236,10 +247,60 @@ import Testing
         #expect(stage.ghosts(peer).map(\.reason) == [.conflict])
         #expect(stage.events.contains(.down(peer)))
         #expect(stage.events.contains { if case .ghost(let event) = $0 { event.reason == .conflict } else { false } })
+        #expect(stage.events.contains(.conflict(peer)) && stage.directory.isInConflict(peer))
         if !isToldBySession {
-            stage.tell(.sessionDown(second, .lost))
-            stage.pass(.seconds(301))
-            #expect(stage.row(peer)?.state == .verified)  // only one of them left
+            stage.tell(.sessionDown(second, .other))
+            stage.tell(.sessionDown(first, .other))
+        }
+        // As long as both show themselves it stays; each is asked every minute, where it is announced too.
+        var asked: Set<String> = []
+        func ask(_ answer: (Endpoint) -> BootNonce?) {
+            stage.pass(.seconds(61))
+            while let probe = stage.probes.first {
+                asked.formUnion(probe.endpoints.map(\.host))
+                let endpoint = probe.endpoints[0]
+                if let boot = answer(endpoint) {
+                    let session = SessionInfo(peer: peer, boot: boot, name: "P", endpoint: endpoint)
+                    stage.tell(.sessionUp(session))
+                    stage.end(.proved(peer, boot, endpoint))
+                    stage.tell(.sessionDown(session, .other))
+                } else {
+                    stage.end(.refused)
+                }
+            }
+        }
+        for _ in 0..<5 {
+            ask { $0.host == "192.168.7.21" ? BootNonce(2) : BootNonce(1) }
+            #expect(stage.row(peer) == nil && stage.directory.isInConflict(peer))
+        }
+        #expect(asked == ["192.168.7.20", "192.168.7.21"])
+        for _ in 0..<4 { ask { $0.host == "192.168.7.21" ? nil : BootNonce(1) } }
+        #expect(stage.events.contains(.conflictEnded(peer)) && !stage.directory.isInConflict(peer))
+        #expect(stage.row(peer)?.state == .verified)  // only one of them left
+    }
+
+    @Test("a trusted peer installed anew is pointed at, and nothing more") func installedAnew() throws {
+        var stage = Stage()
+        stage.tell(.knownPeer(KnownPeer(id: peer, name: "Desk", trust: .trusted)))
+        stage.announce(peer)
+        let old = stage.prove(peer, name: "Desk")
+        stage.tell(.sessionDown(old, .shutdown))
+        let new = Stage.peer(2)
+        stage.announce(new, address: "192.168.7.20", port: 24391)
+        stage.prove(new, name: "Desk")
+        let row = try #require(stage.row(peer))
+        #expect(row.state == .away && row.why.hasSuffix("\(new.shortID), of the same name and address, may be its new installation"))
+        #expect(stage.row(new)?.why.hasSuffix("perhaps installed anew") == true)
+        #expect(stage.directory.peers[new]?.trust == .stranger)
+        // The same name elsewhere, or another name there, says nothing.
+        for (name, host) in [("Desk", "192.168.7.21"), ("Other", "192.168.7.20")] {
+            var stage = Stage()
+            stage.tell(.knownPeer(KnownPeer(id: peer, name: "Desk", trust: .trusted)))
+            stage.announce(peer)
+            stage.tell(.sessionDown(stage.prove(peer, name: "Desk"), .shutdown))
+            stage.announce(new, address: host)
+            stage.prove(new, name: name)
+            #expect(stage.row(peer)?.why == "said that it is shutting down")
         }
     }
 

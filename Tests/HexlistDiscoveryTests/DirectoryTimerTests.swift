@@ -171,7 +171,7 @@ import Testing
         #expect(stage.directory.nextDeadline == nil)
         // A trusted one is looked for as long as it takes.
         stage.tell(.trustChanged(peer, .trusted))
-        stage.tell(.wake)
+        stage.tell(.discovery(.woke))
         for _ in 0..<3_600 {
             stage.pass(.seconds(1))
             while !stage.probes.isEmpty { stage.end(.noAnswer) }
@@ -190,7 +190,7 @@ import Testing
         let before = stage.begun.count
         stage.pass(.seconds(3))
         if isWake {
-            stage.tell(.wake)
+            stage.tell(.discovery(.woke))
         } else {
             stage.tell(.discovery(.interfaces([InterfaceAddress(interface: "eth0", index: 2, address: "10.1.1.1", prefixLength: 8)])))
         }

@@ -42,6 +42,7 @@ import Testing
                     case .openResolver(let record): discovery.resolve(record, open: true)
                     case .closeResolver(let record): discovery.resolve(record, open: false)
                     case .changed: break
+                    case .check(let probe, let endpoints, _): inputs.append(.probeEnded(probe, .reached(endpoints[0])))
                     case .probe(let probe, let endpoints, _):
                         let answer = endpoints.lazy.compactMap { endpoint in
                             self.shared.listening.withLock { $0[endpoint.port] }.map { (endpoint, $0) }

@@ -15,7 +15,8 @@ struct Stage {
 
     var directory: PeerDirectory
     var now = Stage.start
-    var probes: [(id: ProbeID, endpoints: [Endpoint], expecting: PeerID?)] = []
+    /// A check asks only for the handshake.
+    var probes: [(id: ProbeID, endpoints: [Endpoint], expecting: PeerID?, isCheck: Bool)] = []
     var begun: [ContinuousClock.Instant] = []
     var open: Set<Record> = []
     var events: [PeerEvent] = []
@@ -33,7 +34,10 @@ struct Stage {
         for output in outputs {
             switch output {
             case .probe(let id, let endpoints, let expecting):
-                probes.append((id, endpoints, expecting))
+                probes.append((id, endpoints, expecting, false))
+                begun.append(now)
+            case .check(let id, let endpoints, let expecting):
+                probes.append((id, endpoints, expecting, true))
                 begun.append(now)
             case .openResolver(let record): open.insert(record)
             case .closeResolver(let record): open.remove(record)

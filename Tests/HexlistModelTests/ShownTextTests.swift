@@ -10,7 +10,8 @@ struct ShownTextTests {
     private static func isPrintable(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
         case 0x20...0x7E, 0x200C, 0x200D, 0xFE00...0xFE0F, 0xE0100...0xE01EF: return true
-        case 0x00...0x1F, 0x7F...0x9F, 0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B...0x180F, 0x200B...0x200F, 0x2028...0x202E,
+        case 0x00...0x1F, 0x7F...0x9F, 0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B...0x180F, 0x200B...0x200F,
+            0x2028...0x202E,
             0x2060...0x206F, 0x3164, 0xFEFF, 0xFFA0, 0xFFF0...0xFFFB, 0xE000...0xF8FF, 0x1BCA0...0x1BCA3, 0x1D173...0x1D17A,
             0xE0000...0xE0FFF, 0xF0000...0x10FFFF:
             return false
@@ -36,7 +37,8 @@ struct ShownTextTests {
         }
     }
 
-    @Test("what people write stays as it is", arguments: ["", "a b", "Zoë", "日本語", "👩‍👩‍👧", "❤️", "می‌خواهم", "🇨🇭", "e\u{301}", "\u{A0}", "~", "葛󠄀"])
+    @Test(
+        "what people write stays as it is", arguments: ["", "a b", "Zoë", "日本語", "👩‍👩‍👧", "❤️", "می‌خواهم", "🇨🇭", "e\u{301}", "\u{A0}", "~", "葛󠄀"])
     func kept(text: String) {
         #expect(TerminalText.clean(text).utf8.elementsEqual(text.utf8))
         #expect(String(decoding: text.jsonBytes, as: UTF8.self).utf8.elementsEqual("\"\(text)\"".utf8))
@@ -69,7 +71,8 @@ struct ShownTextTests {
         "JSON that was written before can be printed, on one line",
         arguments: [
             ("{\"a\" :\n[1,\r\n\t2]}", #"{"a" : [1,   2]}"#), ("\"\u{7F}\u{9B}\u{202E}\"", #""\u007f\u009b\u202e""#),
-            ("\"\u{E0041}\u{1F600}\"", "\"\\udb40\\udc41\u{1F600}\""), (#""\u202e\\""#, #""\u202e\\""#), ("{\"\u{200B}\":0}", #"{"\u200b":0}"#),
+            ("\"\u{E0041}\u{1F600}\"", "\"\\udb40\\udc41\u{1F600}\""), (#""\u202e\\""#, #""\u202e\\""#),
+            ("{\"\u{200B}\":0}", #"{"\u200b":0}"#),
             ("[]", "[]"),
         ])
     func printable(json: String, expected: String) {

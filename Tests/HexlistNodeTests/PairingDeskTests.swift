@@ -201,11 +201,11 @@ struct PairingDeskTests {
             tries += 1
             stage.did(stage.desk.begin(on: session, with: Stage.peer, nonce: PairingNonce(using: &stage.random), now: stage.now))
             stage.receive(Pairing(step: "cancel", message: "not now"), on: session)
-            #expect(stage.desk.items.first?.obstacle == .notTaken(message: "not now"))
+            #expect(stage.desk.items.first?.obstacle == .notTaken)
             stage.tick(2)
         }
         #expect(tries == 60)
-        #expect(stage.took().results == [.expired(.notTaken(message: "not now"))])
+        #expect(stage.took().results == [.expired(.notTaken)])
         #expect(!stage.isOn && stage.desk.failures == 0)
     }
 

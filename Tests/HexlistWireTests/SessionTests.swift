@@ -160,6 +160,21 @@ struct SessionOpeningTests {
         #expect(fixture.owed().isEmpty)  // no sequence, no receipt
     }
 
+    @Test("while the store has a legacy sender's hexes, no deadline is due: the shell would wake for nothing, again and again")
+    func legacyWaitsForTheStore() {
+        var fixture = SessionFixture(trusted: false)
+        fixture.store(nil)
+        #expect(
+            fixture.tick(after: .seconds(61)) == [
+                .setFrameLimit(8 << 10), .send(.hello(Hello(uuid: SessionFixture.own, name: "own", boot: BootNonce(1)))),
+                .setFrameLimit(64 << 10), .legacy,
+            ])
+        #expect(fixture.session.nextDeadline == nil)
+        fixture.keepAll()
+        #expect(fixture.session.nextDeadline == fixture.start + .seconds(60))
+        #expect(fixture.tick(after: .seconds(61)).contains(.close(.own(.idle))))
+    }
+
     @Test("a legacy sender with numbers gets receipts and nothing else, also over plain TCP")
     func plainLegacy() {
         var fixture = SessionFixture(security: .plain)
@@ -324,6 +339,20 @@ struct SessionReceivingTests {
         #expect(fixture.session.mayRead(now: fixture.now))
     }
 
+    @Test("reading stops at 8 MiB the store has not taken, however few frames they are")
+    func pressureOfBytes() {
+        var fixture = SessionFixture.opened()
+        for number in 1...8 {
+            #expect(fixture.session.mayRead(now: fixture.now))
+            let store = DecodedWrapper(
+                operation: .store, object: .hex(HexContent()), message: nil, messageID: nil, sequence: Int64(number))
+            fixture.session.received(.wrapper(store), bytes: 1 << 20, now: fixture.now, &fixture.actions)
+        }
+        #expect(!fixture.session.mayRead(now: fixture.now))
+        fixture.keepAll()
+        #expect(fixture.session.mayRead(now: fixture.now))
+    }
+
     @Test("a stranger is read at 20 frames a second")
     func strangerRate() throws {
         var fixture = SessionFixture.opened(trusted: false)
@@ -377,7 +406,7 @@ struct SessionReceivingTests {
         fixture.session.sendPairing(Pairing(step: "commit", commitment: "c"), &fixture.actions)
         #expect(
             fixture.take().frames == [
-                .pair(Pairing(step: "cancel", message: "No request is taken there now.")), .pair(Pairing(step: "commit", commitment: "c")),
+                .pair(Pairing(step: "cancel", message: "No request is taken now.")), .pair(Pairing(step: "commit", commitment: "c")),
             ])
         #expect(fixture.owed().isEmpty)
     }

@@ -20,4 +20,13 @@ struct HostileInputTests {
     func outside() async throws {
         try await Rig.run("outside", long: ["--long"])
     }
+
+    /// `Tests/Faults/hostile-text`: whatever a peer writes, hexlist and the log show it and a terminal obeys none of it. A new
+    /// command of hexlist has to be given a case there.
+    @Test(
+        "texts of a peer are shown, never obeyed, by every command and in the log",
+        .enabled(if: Rig.obstacle("hostile-text") == nil, "\(Rig.obstacle("hostile-text") ?? "")"))
+    func hostileText() async throws {
+        try await Rig.run("hostile-text", long: [])
+    }
 }

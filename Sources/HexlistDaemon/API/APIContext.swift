@@ -11,7 +11,7 @@ import NIOCore
 
 /// What the routes of the local API work with.
 struct APIContext: Sendable {
-    let node: Node
+    let keeper: NodeKeeper
     /// The state folder.
     let stateFolder: String
     let startedAt: ContinuousClock.Instant
@@ -19,7 +19,15 @@ struct APIContext: Sendable {
     let eventLoop: any EventLoop
     let logger: Logger
 
+    /// The one that runs now. Whoever uses it more than once for one thing keeps it.
+    var node: Node { keeper.node }
     var store: HexStore { node.store }
+
+    /// An orderly end, as if SIGTERM had come.
+    func endDaemon() {
+        logger.critical("the node could not be started again")
+        kill(getpid(), SIGTERM)
+    }
 
     /// Milliseconds since 1970.
     static func wallClock() -> Int64 {
@@ -36,10 +44,19 @@ struct APIContext: Sendable {
         return StatusShape(
             version: ProtocolLimits.appVersion, uuid: node.uuid.description, name: node.name, fingerprint: node.fingerprint.description,
             pid: Int(getpid()), port: node.port, uptimeSeconds: Int((ContinuousClock.now - startedAt).components.seconds),
-            avahi: AvahiShape(state: node.discoveryState, message: node.discoveryMessage),
+            avahi: AvahiShape(state: node.discoveryState, message: node.discoveryMessage), identity: identity(conflict: node.conflict),
             domains: node.domains.map { DomainShape(domain: $0.domain, state: $0.state, message: $0.message) }, peers: node.peers,
             ghosts: node.ghosts,
             unread: Int(clamping: counts.unread), held: Int(clamping: counts.held), outbox: outbox, storeBytes: bytes,
             storeFault: store.fault?.message, stateFolder: stateFolder)
+    }
+
+    private func identity(conflict: String?) -> IdentityShape {
+        if let conflict { return IdentityShape(state: .conflict, message: conflict) }
+        guard keeper.isForeign else { return IdentityShape(state: .own) }
+        let message =
+            "This state folder was last used on another machine. If that one goes on running with it, run `hexlist id rotate` "
+            + "here; otherwise `hexlist id keep`."
+        return IdentityShape(state: .foreign, message: message)
     }
 }

@@ -31,6 +31,7 @@ struct BulkReply: Sendable {
     private static let progressInterval = Duration.milliseconds(500)
 
     let api: APIContext
+    private let node: Node
     let bulk: BulkSend
     let wishes: Wishes
     let wakeups: AsyncStream<Void>
@@ -57,11 +58,12 @@ struct BulkReply: Sendable {
 
     init(api: APIContext, peers: [PeerID], force: Bool, wishes: Wishes) async throws {
         self.api = api
+        node = api.node
         self.wishes = wishes
         // Who looks sees everything there is, so one reason to look is as good as many.
         let (wakeups, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         (self.wakeups, self.wake) = (wakeups, wake)
-        bulk = try await api.node.beginBulk(to: peers, force: force, tellsAll: wishes.reportsAll) { wake.yield(()) }
+        bulk = try await node.beginBulk(to: peers, force: force, tellsAll: wishes.reportsAll) { wake.yield(()) }
     }
 
     func response(to request: Request) -> Response {
@@ -69,7 +71,7 @@ struct BulkReply: Sendable {
         return Response(
             status: .ok, headers: [.contentType: LocalAPI.bulkType, .cacheControl: "no-store"],
             body: ResponseBody { writer in
-                try await api.node.following(bulk) { try await run(body, &writer) }
+                try await node.following(bulk) { try await run(body, &writer) }
                 try await writer.finish(nil)
             })
     }
@@ -98,7 +100,7 @@ struct BulkReply: Sendable {
     private func read(_ body: RequestBody) async {
         defer { queue.end() }
         do {
-            var preparer = await api.node.preparer()
+            var preparer = await node.preparer()
             var decoder = BulkLineDecoder(allowsEmpty: wishes.allowsEmpty)
             var splitter = LineSplitter(limit: BulkLineDecoder.lineBytes)
             var prepared: [PreparedHex] = []
@@ -141,7 +143,7 @@ struct BulkReply: Sendable {
 
     private func accept() async {
         while let batch = await queue.take(Self.batchLimit) {
-            let (refused, failure) = await api.node.enqueue(batch, for: bulk, timeout: wishes.seconds)
+            let (refused, failure) = await node.enqueue(batch, for: bulk, timeout: wishes.seconds)
             for hex in refused {
                 intake.state.withLock { $0.lines -= 1 }  // it was counted when it was read
                 refuse(BulkRefusal(line: hex.line, code: hex.error.code.rawValue, message: hex.error.message))
@@ -165,13 +167,13 @@ struct BulkReply: Sendable {
             bytes += try await ends(all: false)
             if wishes.reportsProgress, ContinuousClock.now >= progressAt || isAccepted && !hasToldEnd {
                 progressAt = .now + Self.progressInterval
-                bytes += BulkLine.progress(summary(await api.node.progress(of: bulk), ended: isAccepted)).lineBytes
+                bytes += BulkLine.progress(summary(await node.progress(of: bulk), ended: isAccepted)).lineBytes
             }
             if isAccepted { hasToldEnd = true }
             if !bytes.isEmpty { try await writer.write(ByteBuffer(bytes: bytes)) }
             guard isAccepted else { continue }
             if wishes.wait == .queued || intake.state.withLock({ $0.error != nil }) { break }
-            if await api.node.isOver(bulk, timeout: wishes.seconds) { break }
+            if await node.isOver(bulk, timeout: wishes.seconds) { break }
         }
         while true {
             let bytes = try await ends(all: true)
@@ -182,7 +184,7 @@ struct BulkReply: Sendable {
         if error == nil, !hasToldEnd { error = HexlistError(.internal, "hexlistd stops.", hint: "Send the rest when it runs again.") }
         var bytes = refusals()
         if let error { bytes += BulkLine.error(ErrorShape(error)).lineBytes }
-        bytes += BulkLine.summary(summary(try await api.node.summary(of: bulk))).lineBytes
+        bytes += BulkLine.summary(summary(try await node.summary(of: bulk))).lineBytes
         try await writer.write(ByteBuffer(bytes: bytes))
     }
 
@@ -198,11 +200,11 @@ struct BulkReply: Sendable {
     private func ends(all: Bool) async throws -> [UInt8] {
         guard wishes.reportsAll else {
             guard wishes.wait == .stored else { return [] }
-            return try await api.node.takeEnds(of: bulk).flatMap { Self.line($0.line, $0.outcome) }
+            return try await node.takeEnds(of: bulk).flatMap { Self.line($0.line, $0.outcome) }
         }
         var bytes: [UInt8] = []
         while bytes.count < 1 << 20 {
-            let rows = try await api.node.takeRows(of: bulk, all: all || wishes.wait == .queued, limit: 500)
+            let rows = try await node.takeRows(of: bulk, all: all || wishes.wait == .queued, limit: 500)
             guard !rows.isEmpty else { break }
             for (line, outcome) in rows { bytes += Self.line(line, outcome) }
         }

@@ -57,6 +57,7 @@ enum LocalServer {
             return APIReply.json(try await api.status())
         }
         PeerRoutes(api: api).add(to: router)
+        IdentityRoutes(api: api).add(to: router)
         RosterRoutes(api: api).add(to: router)
         PairingRoutes(api: api).add(to: router)
         HexRoutes(api: api).add(to: router)

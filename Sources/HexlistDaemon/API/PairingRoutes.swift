@@ -53,11 +53,17 @@ struct PairingRoutes: Sendable {
 private struct PairingSource: StreamSource {
     let node: Node
     private var last: PairingsShape?
+    private var lookedAt: ContinuousClock.Instant?
+
+    /// Between two looks, however much happens meanwhile.
+    private static let pause: Duration = .milliseconds(100)
 
     init(node: Node) { self.node = node }
 
     mutating func next() async throws -> (messages: [StreamMessage], hasMore: Bool) {
+        if let lookedAt, ContinuousClock.now - lookedAt < Self.pause { try await Task.sleep(until: lookedAt + Self.pause) }
         let pairings = PairingsShape(await node.pairings())
+        lookedAt = .now
         let comparable = pairings.toTheSecond
         guard comparable != last else { return ([], false) }
         last = comparable

@@ -31,9 +31,9 @@ public struct PairingStateMachine: Sendable {
 
     public enum End: Sendable, Equatable {
         /// The other side takes no request, or gave up before there were digits.
-        case notTaken(message: String)
+        case notTaken
         /// The other side said no, or gave up, with the digits before it.
-        case refused(message: String)
+        case refused
         /// The own person said no.
         case rejected
         /// The own person gave up before there were digits.
@@ -129,7 +129,8 @@ public struct PairingStateMachine: Sendable {
     public mutating func received(_ pairing: Pairing, freshNonce: @autoclosure () -> PairingNonce, now: Instant) -> [Action] {
         if case .ended = state { return [] }
         if pairing.step == "cancel" {
-            return end(hasShown ? .refused(message: pairing.message) : .notTaken(message: pairing.message), tells: nil)
+            // Its message is for a log at most: next to a question it would be a stranger's advice.
+            return end(hasShown ? .refused : .notTaken, tells: nil)
         }
         switch (state, pairing.step) {
         case (.committed(let nonce, crossed: false), "commit"):

@@ -25,6 +25,7 @@ struct StatusCommand: AsyncParsableCommand {
         table.add("uuid", status.uuid)
         table.add("daemon", "hexlistd \(status.version), pid \(status.pid), up \(HumanText.span(seconds: status.uptimeSeconds))")
         table.add("port", String(status.port))
+        if let message = status.identity.message { table.add("identity", message, .failure) }
         let isRunning = status.avahi.state == "running"
         table.add("discovery", status.avahi.state, isRunning ? .good : .doubtful)
         if let message = status.avahi.message { table.add("", message) }
@@ -42,40 +43,5 @@ struct StatusCommand: AsyncParsableCommand {
         table.add("store", "\(status.stateFolder), \(HumanText.bytes(status.storeBytes))")
         if let fault = status.storeFault { table.add("", fault, .failure) }
         return table
-    }
-}
-
-struct IDCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "id", abstract: "Show the own name, UUID and fingerprint.",
-        discussion: "Whoever is to trust this machine compares the fingerprint with what `hexlist peer trust` shows there.")
-
-    @OptionGroup var common: CommonOptions
-
-    func run() async throws {
-        let output = common.output
-        let status = try await common.withClient { try await $0.status() }
-        if output.json {
-            try output.object(OwnIdentity(status: status))
-        } else {
-            var table = Table()
-            table.add("name", status.name, .strong)
-            table.add("uuid", status.uuid)
-            table.add("fingerprint", HumanText.fingerprint(status.fingerprint))
-            try output.table(table)
-        }
-        try output.flush()
-    }
-
-    private struct OwnIdentity: JSONEncodable {
-        var status: StatusShape
-
-        func write(to json: inout JSONWriter) {
-            json.object {
-                $0.member("name", status.name)
-                $0.member("uuid", status.uuid)
-                $0.member("fingerprint", status.fingerprint)
-            }
-        }
     }
 }

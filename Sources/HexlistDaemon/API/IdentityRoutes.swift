@@ -1,0 +1,31 @@
+import HexlistAPI
+import HexlistModel
+import HexlistNode
+import Hummingbird
+
+/// `/v1/identity`
+struct IdentityRoutes: Sendable {
+    let api: APIContext
+
+    func add(to router: Router<BasicRequestContext>) {
+        router.post("/v1/identity/rotate", use: rotate)
+        router.post("/v1/identity/keep") { request, _ in
+            _ = try APIQuery(request)
+            try await api.keeper.keepIdentity()
+            return APIReply.json(try await api.status())
+        }
+    }
+
+    /// Answered once the node with the new identity is up: with its status.
+    private func rotate(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        _ = try APIQuery(request)
+        do {
+            try await api.keeper.rotate()
+        } catch {
+            // Without a node there is nothing to serve; what restarts the daemon gives it the identity that is on the disk.
+            if await api.keeper.failure != nil { api.endDaemon() }
+            throw error
+        }
+        return APIReply.json(try await api.status())
+    }
+}

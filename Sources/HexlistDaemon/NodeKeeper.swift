@@ -1,0 +1,91 @@
+import HexlistModel
+import HexlistNode
+import HexlistStore
+import HexlistTransport
+import Logging
+import Synchronization
+
+/// The node that runs, which is another one once the identity was rotated, and what there is to say of that identity.
+actor NodeKeeper {
+    /// Makes a node with an identity and the configuration of the one before; it is not started.
+    typealias Maker = @Sendable (Identity, NodeConfiguration) throws -> Node
+
+    private let running: Mutex<Node>
+    private let foreign: Mutex<Bool>
+    private let stateFolder: String
+    private let machine: MachineMark
+    private let logger: Logger
+    private let make: Maker
+    private var rotation: Task<Void, any Error>?
+    private var isStopped = false
+    /// Why there is no node any more.
+    private(set) var failure: HexlistError?
+
+    init(node: Node, stateFolder: String, machine: MachineMark, isForeign: Bool, logger: Logger, make: @escaping Maker) {
+        running = Mutex(node)
+        foreign = Mutex(isForeign)
+        self.stateFolder = stateFolder
+        self.machine = machine
+        self.logger = logger
+        self.make = make
+    }
+
+    nonisolated var node: Node { running.withLock { $0 } }
+    /// The state folder was last used on another machine, and nobody has said yet that this is right.
+    nonisolated var isForeign: Bool { foreign.withLock { $0 } }
+
+    /// A new identity; everything else stays.
+    /// - Throws: `HexlistError`: `identity` where nothing was changed, otherwise the new one is on the disk and the daemon has to be
+    ///   started again.
+    func rotate() async throws {
+        guard !isStopped, rotation == nil else {
+            throw HexlistError(.badRequest, "The identity is being changed already, or the daemon is stopping.")
+        }
+        let task = Task { try await change() }
+        rotation = task
+        defer { rotation = nil }
+        try await task.value
+    }
+
+    private func change() async throws {
+        let old = node
+        await old.drain()
+        let identity: Identity
+        do {
+            identity = try Identity.replace(in: stateFolder)
+        } catch {
+            await old.resume()
+            throw error
+        }
+        logger.notice("identity rotated", metadata: ["peer.id": "\(identity.peerID)", "before": "\(old.id)"])
+        let configuration = await old.configuration
+        await old.stop()
+        do {
+            let new = try make(identity, configuration)
+            running.withLock { $0 = new }
+            try await new.start()
+        } catch {
+            let fault = error as? HexlistError ?? HexlistError(.internal, "The node cannot be started again: \(error)")
+            failure = fault
+            throw fault
+        }
+        try await keepIdentity()
+    }
+
+    /// The identity is this machine's, wherever it came from.
+    func keepIdentity() async throws {
+        try await machine.keep(node.store)
+        foreign.withLock { $0 = false }
+    }
+
+    func reconfigure(_ configuration: NodeConfiguration) async {
+        _ = try? await rotation?.value
+        await node.reconfigure(configuration)
+    }
+
+    func stop() async {
+        isStopped = true
+        _ = try? await rotation?.value
+        await node.stop()
+    }
+}

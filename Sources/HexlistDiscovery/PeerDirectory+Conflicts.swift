@@ -1,0 +1,78 @@
+public import HexlistModel
+
+// Two machines with one identity: shown by two starts that each proved it, and believed until only one of them does.
+extension PeerDirectory {
+    /// Whether two machines prove this UUID at present; for the own one, whether another machine does. Nothing is to be delivered
+    /// to such a peer, nor to anybody under such an identity of one's own.
+    public func isInConflict(_ id: PeerID) -> Bool { id == own ? ownConflict != nil : peers[id]?.conflict != nil }
+
+    /// - Parameter boots: starts that proved themselves just now.
+    mutating func conflictShown(_ id: PeerID, by boots: [BootNonce]) {
+        guard let peer = peers[id] else { return }
+        var conflict = peer.conflict ?? IdentityConflict(checkAt: now + DirectoryTimes.conflictCheck)
+        for boot in boots { conflict.shown(boot, at: now) }
+        peers[id]?.conflict = conflict
+        touchedPeers.insert(id)
+        guard peer.conflict == nil else { return }
+        timers.push(.conflict(id), at: conflict.checkAt)
+        outputs.append(.changed(.conflict(id)))
+    }
+
+    /// Whoever has one of the identities is asked again, wherever it may be; it is over once all but one have been quiet for long enough.
+    mutating func checkConflict(of id: PeerID) {
+        guard var conflict = peers[id]?.conflict else { return }
+        conflict.forget(before: now - DirectoryTimes.conflict)
+        guard conflict.starts.count > 1 else { return conflictEnded(id) }
+        conflict.checkAt = now + DirectoryTimes.conflictCheck
+        peers[id]?.conflict = conflict
+        timers.push(.conflict(id), at: conflict.checkAt)
+        checkStartsAnew(of: id)
+        if let peer = peers[id], peer.mayBeProbed { request(.peer(id), at: now, as: retryUrgency(peer)) }
+    }
+
+    private mutating func conflictEnded(_ id: PeerID) {
+        peers[id]?.conflict = nil
+        peers[id]?.formerBoots = []
+        touchedPeers.insert(id)
+        checkStartsAnew(of: id)
+        if let peer = peers[id], peer.mayBeProbed, !endpoints(of: id).isEmpty { request(.peer(id), at: now, as: retryUrgency(peer)) }
+        outputs.append(.changed(.conflictEnded(id)))
+    }
+
+    // MARK: - The own identity
+
+    /// Another start of the own UUID was proved: a copy of this machine's identity lives elsewhere.
+    /// - Parameter boot: `nil` where it is not known which start that was.
+    mutating func ownConflictShown(by boot: BootNonce?) {
+        guard boot != self.boot else { return }
+        let isNew = ownConflict == nil
+        var conflict = ownConflict ?? IdentityConflict(checkAt: now + DirectoryTimes.conflictCheck)
+        conflict.shown(boot ?? Self.unknownStart, at: now)
+        ownConflict = conflict
+        touchedRecords.formUnion(ownRecords)
+        guard isNew else { return }
+        timers.push(.ownConflict, at: conflict.checkAt)
+        outputs.append(.changed(.conflict(own)))
+    }
+
+    mutating func checkOwnConflict() {
+        guard var conflict = ownConflict else { return }
+        touchedRecords.formUnion(ownRecords)
+        conflict.forget(before: now - DirectoryTimes.conflict)
+        guard !conflict.starts.isEmpty else {
+            ownConflict = nil
+            outputs.append(.changed(.conflictEnded(own)))
+            return
+        }
+        conflict.checkAt = now + DirectoryTimes.conflictCheck
+        ownConflict = conflict
+        timers.push(.ownConflict, at: conflict.checkAt)
+        for boot in Set(ownRecords.compactMap { records[$0]?.claim?.boot }) where boot != self.boot {
+            ownDisproved.remove(boot)
+            request(.start(own, boot), at: now, as: .routine)
+        }
+    }
+
+    /// No process has this one.
+    private static let unknownStart = BootNonce(0)
+}

@@ -1,0 +1,38 @@
+import HexlistModel
+
+// Where a trusted peer can be dialled that so far has only dialled itself. Its announcement says so, but an announcement is a hint; once
+// the handshake there proved the peer's key, the place is remembered, and the next start need not wait for mDNS.
+extension PeerDirectory {
+    /// Places are looked at so often in a row; the next session begins anew.
+    private static let attempts = 4
+
+    mutating func checkReach(of id: PeerID) {
+        guard let peer = peers[id], needsReach(peer), schedules[.reach(id)] == nil, !reachEndpoints(of: id).isEmpty else { return }
+        request(.reach(id), at: now, as: .newcomer)
+    }
+
+    func needsReach(_ peer: DirectoryPeer) -> Bool {
+        peer.trust == .trusted && peer.hasSession && peer.conflict == nil && !peer.saved.contains { peer.answered($0.place) != nil }
+    }
+
+    /// Those announced by a start that has a session.
+    func reachEndpoints(of id: PeerID) -> [Endpoint] {
+        guard let peer = peers[id] else { return [] }
+        let announced = Set(
+            peer.records.compactMap { records[$0]?.claim }.filter { $0.refusal == nil && $0.boot.map { peer.sessions[$0] != nil } ?? true }
+                .map(\.endpoint.place))
+        return endpoints(of: id).filter { announced.contains($0.place) && peer.marks[$0.place]?.isGood ?? true }
+    }
+
+    mutating func reached(_ target: ProbeTarget, at endpoint: Endpoint) {
+        guard case .reach(let id) = target, let peer = peers[id], let boot = peer.boot else { return }
+        peers[id]?.mark(endpoint.place, .answered(boot, at: now))
+        peers[id]?.save(endpoint)
+        touchedPeers.insert(id)
+    }
+
+    mutating func reachFailed(_ id: PeerID, failures: Int) {
+        guard let peer = peers[id], needsReach(peer), failures < Self.attempts else { return }
+        reschedule(.reach(id), at: now + DirectoryTimes.backoff(failures: failures), as: .retry)
+    }
+}

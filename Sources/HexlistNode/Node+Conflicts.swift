@@ -1,0 +1,77 @@
+import HexlistDiscovery
+import HexlistModel
+import HexlistWire
+
+/// Machines with one identity. Nothing is delivered to one of them, and nothing is sent or taken under an identity of one's own that
+/// another machine has too: who of the two is meant, nobody can know. Rows wait, and senders are told to.
+extension Node {
+    static let ownConflictMessage = "Another machine uses this one's identity, so it takes nothing until that is settled."
+    /// Seconds; a conflict is looked at every minute.
+    static let ownConflictRetry = 60
+
+    func isQuarantined(_ peer: PeerID) -> Bool { isDraining || directory.isInConflict(peer) || directory.isInConflict(id) }
+
+    func conflictBegan(_ peer: PeerID) {
+        logger.warning(
+            peer == id ? "another machine uses this identity" : "two machines use one identity", metadata: ["peer.id": "\(peer)"])
+        record(.conflictIdentity, peer: peer, data: peer == id ? ["own": "true"] : [:])
+        for session in links[peer]?.sessions ?? [] { session.act { $0.end(.conflict, &$1) } }
+        wakeWaiters()
+    }
+
+    func conflictEnded(_ peer: PeerID) {
+        logger.notice("one machine uses this identity again", metadata: ["peer.id": "\(peer)"])
+        for link in links.values where peer == id || link.peer == peer { kick(link) }
+        wakeWaiters()
+        notifyWatchers()
+    }
+
+    /// A peer that meets two machines with this identity ends its sessions with both. A stranger may say what it likes; a trusted peer's
+    /// word is worth telling, and no more than that.
+    func conflictTold(by peer: PeerID, _ end: Session.End) {
+        guard case .peer(.conflict, _) = end, known[peer]?.trust == .trusted else {
+            conflictWitnesses.remove(peer)
+            return
+        }
+        guard conflictWitnesses.insert(peer).inserted else { return }
+        logger.warning("a peer says that another machine uses this identity", metadata: ["peer.id": "\(peer)"])
+        record(.conflictIdentity, peer: id, data: ["own": "true", "toldBy": "\(peer)"])
+    }
+
+    /// A witness ends sessions right after Hello: one that lives longer takes its word back.
+    func awaitWitness(_ session: PeerSession, _ peer: PeerID) {
+        eventLoop.scheduleTask(in: .seconds(3)) { [weak self] in
+            self?.assumeIsolated { node in
+                guard session.connection.isOpen, node.conflictWitnesses.remove(peer) != nil else { return }
+                node.notifyWatchers()
+            }
+        }
+    }
+
+    /// For people; `nil` where there is none.
+    var conflictText: String? {
+        if directory.isInConflict(id) {
+            return "Another machine has this one's identity, so nothing is sent or taken. Run `hexlist id rotate` on one of them."
+        }
+        guard let witness = conflictWitnesses.min() else { return nil }
+        let name = view(of: witness)?.shownName ?? witness.shortID
+        return "\(TerminalText.clean(name, columns: 40)) says that another machine has this one's identity, and takes nothing from either. "
+            + "Run `hexlist id rotate` on one of them."
+    }
+
+    /// Sends nothing new, and waits for what is on its way to be answered, so that a row is not sent once under the old identity and
+    /// again under the new one.
+    public func drain(for patience: Duration = .seconds(5)) async {
+        isDraining = true
+        let deadline = ContinuousClock.now + patience
+        while links.values.contains(where: { $0.delivery.inFlight > 0 }), ContinuousClock.now < deadline {
+            try? await Task.sleep(for: .milliseconds(20))
+        }
+    }
+
+    /// Takes `drain` back.
+    public func resume() {
+        isDraining = false
+        for link in links.values { kick(link) }
+    }
+}

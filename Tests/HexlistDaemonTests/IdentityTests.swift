@@ -1,0 +1,101 @@
+import HexlistAPI
+import HexlistClient
+import HexlistModel
+import HexlistNode
+import HexlistStore
+import HexlistTransport
+import Testing
+
+@testable import HexlistDaemon
+
+@Suite("The own identity", .timeLimit(.minutes(2)))
+struct IdentityTests {
+    @Test("rotated: another UUID, and all else stays")
+    func rotation() async throws {
+        try await TestDaemon.with("ada", "bob") { daemons in
+            let (ada, bob) = (daemons[0], daemons[1])
+            try await ada.awaitPeers(1)
+            try await bob.awaitPeers(1)
+            _ = try await ada.client.trust(bob.uuid, fingerprint: nil)
+            _ = try await bob.client.trust(ada.uuid, fingerprint: nil)
+            _ = try await ada.client.rename(bob.uuid, alias: "b")
+            #expect(try await bob.send(["https://example.org/1"], description: "first", to: ["ada"]).map(\.state) == [.stored])
+            #expect(try await ada.send(["https://example.org/2"], to: ["b"], key: "k").map(\.state) == [.stored])
+            let before = try await ada.client.status()
+            let after = try await ada.client.rotateIdentity()
+            #expect(after.uuid != before.uuid && after.fingerprint != before.fingerprint && after.name == before.name)
+            #expect(after.identity.state == .own)
+            #expect(try await ada.client.status().uuid == after.uuid)
+
+            // What was there is there, and the trust in others too.
+            #expect(try await ada.client.hexes(.init(location: "inbox"), limit: 10).items.map(\.description) == ["first"])
+            try await ada.awaitPeers(1)
+            let peer = try await ada.client.peer("b")
+            #expect(peer.uuid == bob.uuid && peer.trust == "trusted" && peer.state == .verified)
+            // To the other it is a stranger, which it can receive from and send to.
+            try await bob.client.watchPeers(all: false) { !$0.contains { $0.uuid == after.uuid } }
+            #expect(try await bob.client.peer(after.uuid).trust == "stranger")
+            #expect(try await bob.client.peer(before.uuid).trust == "trusted")
+            #expect(try await ada.send(["https://example.org/3"], to: ["b"]).map(\.state) == [.held])
+            #expect(try await bob.send(["https://example.org/4"], to: [after.uuid]).map(\.state) == [.stored])
+            // A key stands for one hex of one identity.
+            #expect(try await ada.send(["https://example.org/2"], to: ["b"], key: "k").map(\.state) == [.held])
+            // And again, as it may be needed again.
+            #expect(try await ada.client.rotateIdentity().uuid != after.uuid)
+        }
+    }
+
+    @Test("what waits in the outbox goes out under the new identity, with the message id it had")
+    func outbox() async throws {
+        try await TestDaemon.with("ada", "bob") { daemons in
+            let (ada, bob) = (daemons[0], daemons[1])
+            try await ada.awaitPeers(1)
+            _ = try await ada.client.trust(bob.uuid, fingerprint: nil)
+            var configuration = await bob.node.configuration
+            configuration.receiveFrom = .trusted
+            await bob.node.reconfigure(configuration)
+            let sent = try await ada.send(["https://example.org/1"], to: [bob.uuid])
+            #expect(sent.map(\.state) == [.queued])
+            configuration.receiveFrom = .held
+            await bob.node.reconfigure(configuration)
+            let row = try #require(sent.first)
+            let after = try await ada.client.rotateIdentity()
+            try await bob.client.watchPeers(all: false) { !$0.contains { $0.uuid == after.uuid } }
+            while try await ada.client.outboxRow(row.outboxID).state == .queued { try await Task.sleep(for: .milliseconds(20)) }
+            let there = try await bob.client.hexes(.init(location: "held"), limit: 10).items
+            #expect(there.map(\.messageID) == [row.messageID] && there.map(\.peerUUID) == [after.uuid])
+        }
+    }
+
+    @Test(
+        "a store knows the machine it was used on",
+        arguments: [
+            ("3d1219c7c4c5404aaa1f6d2a48adfda4\n", [:], true), ("3d1219c7c4c5404aaa1f6d2a48adfda4", [:], true),
+            ("uninitialized\n", [:], false), ("", [:], false), (nil, [:], false),
+            ("3d1219c7c4c5404aaa1f6d2a48adfda4\n", ["container": "podman"], false),
+        ] as [(String?, [String: String], Bool)])
+    func machine(_ file: String?, _ environment: [String: String], isMarked: Bool) async throws {
+        try await TemporaryFolder.with { folder in
+            func mark(_ text: String?, _ environment: [String: String] = [:]) throws -> MachineMark {
+                let name = text.map { "id-\($0.utf8.count)-\($0.prefix(4))" } ?? "none"
+                if let text { try folder.write(text, to: name) }
+                return MachineMark(path: "\(folder.path)/\(name)", environment: environment)
+            }
+            let store = try HexStore(path: "\(folder.path)/hexlist.sqlite")
+            let here = try mark(file, environment)
+            #expect((here.present != nil) == isMarked)
+            #expect(here.present?.contains("3d1219c7") != true)  // the id itself is kept nowhere
+            #expect(try await !here.isForeign(store))
+            #expect(try await !here.isForeign(store))
+            let elsewhere = try mark("00000000000000000000000000000001\n")
+            #expect(try await elsewhere.isForeign(store) == isMarked)
+            guard isMarked else { return try store.close() }
+            #expect(try await elsewhere.isForeign(store))  // until somebody says what it is
+            #expect(try await !here.isForeign(store))
+            try await elsewhere.keep(store)
+            #expect(try await !elsewhere.isForeign(store))
+            #expect(try await here.isForeign(store))
+            try store.close()
+        }
+    }
+}

@@ -1,0 +1,100 @@
+import HexlistDiscovery
+import HexlistModel
+import HexlistStore
+import HexlistTransport
+import HexlistWire
+import Testing
+
+@testable import HexlistNode
+
+@Suite("Two machines with one identity", .serialized, .timeLimit(.minutes(2)))
+struct ConflictTests {
+    @Test("a third one notices, tells, and delivers to neither; both of them notice too")
+    func clone() async throws {
+        let link = InMemoryLink()
+        let identity = try Identity.ephemeral()
+        let third = try await TestNode("third", on: link)
+        let one = try await TestNode("one", on: link, identity: identity)
+        try await third.untilListed(one)
+        _ = try await third.node.setTrust(one.id, .trusted)
+        _ = try await one.node.setTrust(third.id, .trusted)
+        let before = try await third.send(to: one, description: "before")
+        #expect(before.state == .stored)
+
+        let two = try await TestNode("two", on: link, identity: identity)
+        for node in [third, one, two] {
+            try await eventually { try await node.node.conflicts().contains(identity.peerID.description) }
+        }
+        #expect(try await third.verified().isEmpty)
+        let row = try #require(try await third.node.peers().first { $0.uuid == identity.peerID })
+        #expect(row.state == .ghost && row.reason == "conflict")
+        for node in [one, two] {
+            let conflict = try #require(await node.node.status().conflict)
+            #expect(conflict.contains("hexlist id rotate"))
+        }
+        #expect(await third.node.status().conflict == nil)
+
+        // Neither is sent to, and the sender is told why; at once, for there is nothing to wait for.
+        let counts = try await (one.inbox(), two.inbox())
+        let after = try await third.send(to: one, description: "after")
+        #expect(after.state == .queued)
+        #expect(try await third.node.outboxRow(after.outboxID).waitingFor == "conflict")
+        // Nor does either of them send.
+        for node in [one, two] {
+            let outcome = try await node.send(to: third, description: "mine")
+            #expect(outcome.state == .queued)
+            #expect(try await node.node.outboxRow(outcome.outboxID).waitingFor == "conflict")
+        }
+        #expect(try await third.inbox() == 0)
+        let now = try await (one.inbox(), two.inbox())
+        #expect(now == counts)
+        for node in [third, one, two] { try await node.stop() }
+    }
+
+    @Test("a stranger's word that this identity is used twice is not told, a trusted peer's is")
+    func toldByOthers() async throws {
+        try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
+            for trust in [Trust.stranger, .trusted] {
+                _ = try await one.node.setTrust(two.id, trust)
+                await two.node.endSessions(with: .conflict)
+                try await eventually { await !one.node.hasSession(with: two.id) }
+                let conflict = await one.node.status().conflict
+                #expect((conflict?.contains("two says") == true) == (trust == .trusted))
+                let told = try await one.node.conflicts()
+                #expect(told == (trust == .trusted ? [one.id.description] : []))
+                // It is no conflict of the one who says so.
+                #expect(await one.node.directory.isInConflict(two.id) == false)
+                try await one.untilSession(with: two)
+            }
+        }
+    }
+}
+
+extension Node {
+    func conflicts() async throws -> [String] {
+        try await store.read { try $0.events(since: 0, limit: 1_000) }.filter { $0.type == .conflictIdentity }.compactMap {
+            $0.peer?.description
+        }
+    }
+
+    func endSessions(with code: ByeCode) {
+        for session in sessions.values { session.act { $0.end(code, &$1) } }
+    }
+
+    func hasSession(with peer: PeerID) -> Bool { links[peer]?.sending != nil }
+}
+
+extension TestNode {
+    func inbox() async throws -> Int { Int(try await node.store.read { try $0.counts() }.inbox) }
+
+    func untilSession(with other: TestNode) async throws {
+        let id = other.id
+        await node.apply(.discovery(.woke))
+        try await eventually { await node.hasSession(with: id) }
+    }
+}
+
+/// Looks again until it holds; the suite's time limit ends it.
+private func eventually(_ holds: () async throws -> Bool) async throws {
+    while try await !holds() { try await Task.sleep(for: .milliseconds(10)) }
+}
