@@ -115,8 +115,8 @@ extension TwoMachines {
                 try await lab.stop("h2")
                 await server.stop()
                 let device = ["exec", "h2", "ip"]
-                try await lab.run(device + ["address", "add", "10.78.2.7/24", "dev", "eth0"])
                 try await lab.run(device + ["address", "delete", "10.78.2.2/24", "dev", "eth0"])
+                try await lab.run(device + ["address", "add", "10.78.2.7/24", "dev", "eth0"])
                 try await lab.run(device + ["route", "replace", "default", "via", "10.78.2.1"])
                 try await lab.run(device + ["-6", "address", "flush", "dev", "eth0", "scope", "global"])
                 entries[1].addresses = ["10.78.2.7"]

@@ -1,3 +1,4 @@
+import HexlistDNS
 import HexlistModel
 import HexlistNode
 import Logging
@@ -203,5 +204,5 @@ extension SettingKey {
             }
     }
 
-    private static func isDomain(_ text: String) -> Bool { isHostName(text[...]) && !text.hasPrefix(".") }
+    private static func isDomain(_ text: String) -> Bool { isHostName(text[...]) && DNSName(text) != nil }
 }
