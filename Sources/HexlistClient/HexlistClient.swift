@@ -17,6 +17,14 @@ public struct HexlistClient: Sendable {
 
     /// Says that the identity is this machine's, though its state folder came from another one.
     public func keepIdentity() async throws -> StatusShape { try await connection.call(.POST, "/v1/identity/keep") }
+
+    /// Each look at the network may take some seconds.
+    /// - Parameter peer: a PEER to look at, too.
+    public func doctor(peer: String?) async throws -> DoctorReport {
+        var query = URLQuery()
+        query.add("peer", peer)
+        return try await connection.call(.POST, "/v1/doctor", query: query, seconds: 300)
+    }
 }
 
 /// Peers.

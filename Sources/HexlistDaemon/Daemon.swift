@@ -1,5 +1,6 @@
 public import HexlistAPI
 import HexlistAvahi
+import HexlistDNS
 import HexlistDiscovery
 import HexlistModel
 import HexlistNode
@@ -51,7 +52,9 @@ public struct Daemon: Sendable {
     /// Runs until SIGTERM or SIGINT.
     /// - Throws: `HexlistError` where it cannot start, or one of its parts ended by itself.
     public func run() async throws {
+        StandardDescriptors.fill()
         signal(SIGPIPE, SIG_IGN)
+        signal(SIGCHLD, SIG_DFL)  // a parent that ignores it would keep the ends of hooks from us
         umask(0o077)
         Descriptors.raise()
         // From here on a signal is an event; one that comes while the daemon starts stops it right after.
@@ -93,10 +96,10 @@ public struct Daemon: Sendable {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
         let (nodeLoop, apiLoop) = (group.next(), group.next())
         do {
-            let make: NodeKeeper.Maker = { [domains = settings.domains] identity, configuration in
+            let make: NodeKeeper.Maker = { [settings] identity, configuration in
                 try Node(
-                    configuration: configuration, identity: identity, store: store,
-                    discovery: AvahiDiscovery(domains: domains, logger: logger), eventLoop: nodeLoop, logger: logger)
+                    configuration: configuration, identity: identity, store: store, discovery: Self.discovery(settings, logger),
+                    eventLoop: nodeLoop, logger: logger)
             }
             let node = try make(identity, settings.node)
             let startedAt = ContinuousClock.now
@@ -108,14 +111,27 @@ public struct Daemon: Sendable {
             try await Self.start(node)
             let keeper = NodeKeeper(
                 node: node, stateFolder: folder, machine: machine, isForeign: isForeign, logger: logger, make: make)
-            let api = APIContext(keeper: keeper, stateFolder: folder, startedAt: startedAt, eventLoop: apiLoop, logger: logger)
-            let run = DaemonRun(loader: loader, notifier: notifier, api: api, socket: socket, settings: settings)
+            let api = APIContext(
+                keeper: keeper, stateFolder: folder, startedAt: startedAt, openSchemes: settings.open.schemes, eventLoop: apiLoop,
+                logger: logger)
+            let hooks = Hooks(
+                folder: HookFolder(path: options.paths.hookFolder), keeper: keeper,
+                environment: HookEnvironment.make(from: options.environment, socket: socket.path, stateFolder: folder), logger: logger)
+            let run = DaemonRun(loader: loader, notifier: notifier, api: api, hooks: hooks, socket: socket, settings: settings)
             try await run.untilStopped(signals: signals, group: apiLoop, stopLoop: apiLoop)
         } catch {
             try? await group.shutdownGracefully()
             throw error
         }
         try? await group.shutdownGracefully()  // nothing is left on it that could fail
+    }
+
+    /// `local` is the own links, through avahi-daemon; other domains are asked for with unicast DNS.
+    private static func discovery(_ settings: Settings, _ logger: Logger) -> any PeerDiscovery {
+        let others = settings.domains.filter { !Settings.isLocal(domain: $0) }
+        let avahi = settings.domains.contains(where: Settings.isLocal) ? AvahiDiscovery(logger: logger) : nil
+        if others.isEmpty, let avahi { return avahi }
+        return JoinedDiscovery(multicast: avahi, unicast: DNSDiscovery(domains: others))
     }
 
     /// The node first, the API when there is something to answer.

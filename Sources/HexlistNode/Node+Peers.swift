@@ -181,7 +181,17 @@ extension Node {
         let sighting = PeerSighting(
             peer: peer, fingerprint: fingerprint, name: PeerName.cut(hello.name, bytes: 256), version: PeerName.cut(version, bytes: 64),
             boot: hello.boot, seenAt: at, endpoint: endpoint)
-        store.submit({ try $0.upsertPeer(sighting) }) { [self] result in
+        // The name last, so that it is tried first.
+        let addressSighting = session.addressBehindName.map { host in
+            var sighting = sighting
+            sighting.endpoint?.host = host
+            sighting.endpoint?.via = Endpoint.Via.lastKnown.rawValue
+            return sighting
+        }
+        store.submit({
+            if let addressSighting { try $0.upsertPeer(addressSighting) }
+            return try $0.upsertPeer(sighting)
+        }) { [self] result in
             if case .failure(let error) = result {
                 logger.error("peer could not be recorded", metadata: ["peer.id": "\(peer)", "error": "\(error)"])
             }

@@ -61,7 +61,7 @@ extension Node {
 
     func hello(trusted: Bool) -> Hello {
         Hello(
-            uuid: id, name: PeerName.cut(configuration.name, bytes: 256), boot: boot,
+            uuid: id, name: PeerName.cut(configuration.name, bytes: 256), boot: boot, features: [DialBack.feature],
             maxFrameBytes: trusted
                 ? max(configuration.limits.frameBytes, ProtocolLimits.trustedFrameBytes) : configuration.limits.strangerFrameBytes,
             window: ProtocolLimits.windowFrames)
@@ -103,11 +103,13 @@ extension Node {
         remember(peer, fingerprint: fingerprint, hello: hello, version: version, session: session)
         // A session the peer dialled says nothing of where it can be dialled.
         let info = SessionInfo(
-            peer: peer, boot: peerBoot, name: hello.name, version: version, endpoint: session.dialled?.endpoint)
+            peer: peer, boot: peerBoot, name: hello.name, version: version, endpoint: session.dialled?.endpoint,
+            address: session.addressBehindName)
         session.info = info
         apply(.sessionUp(info))
         if let dialled = session.dialled, let probe = dialled.probe { endProbe(probe, .proved(peer, peerBoot, dialled.endpoint)) }
 
+        session.checks.opened.take()?(true)
         guard !directory.isInConflict(peer) else {
             session.act { $0.end(.conflict, &$1) }
             return
@@ -177,12 +179,15 @@ extension Node {
     // MARK: Duplicates
 
     private func challenge(_ older: PeerSession, against newer: PeerSession) {
+        // A session is asked one thing at a time: what it was asked before has no answer any more.
+        for (message, pair) in challenges where pair.older === older { challenges[message] = nil }
         let message = "still-there-\(String(UInt64.random(in: .min ... .max), radix: 16))"
         challenges[message] = (newer, older)
         older.act { $0.challenge(message, now: .now, &$1) }
     }
 
     func challengeEnded(_ session: PeerSession, message: String, answered: Bool) {
+        if session.checks.ping?.message == message { return session.checks.ping.take()?.done(answered) ?? () }
         guard let (newer, older) = challenges.removeValue(forKey: message), older === session else { return }
         guard answered else {
             older.act { $0.end(.silent, &$1) }
@@ -204,6 +209,14 @@ extension Node {
         case .endOlder: endDuplicate(older)
         case .endNewer: endDuplicate(newer)
         case .leaveToPeer: break
+        }
+    }
+
+    /// One of three sessions is gone, and with it the question which of the other two is too many.
+    private func challengeAgain(_ link: PeerLink) {
+        guard let newest = link.sessions.last else { return }
+        for older in link.sessions.dropLast() where !challenges.values.contains(where: { $0.older === older }) {
+            challenge(older, against: newest)
         }
     }
 
@@ -241,6 +254,7 @@ extension Node {
         if let info = session.info { apply(.sessionDown(info, Node.sessionEnd(end))) }
         let wasSending = link.sending === session
         link.sessions.remove(at: index)
+        challengeAgain(link)
         pairingSessionEnded(session, peer)
         guard wasSending else { return }
 

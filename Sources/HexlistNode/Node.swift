@@ -30,6 +30,8 @@ public actor Node {
     public internal(set) var configuration: NodeConfiguration
     var directory: PeerDirectory
     var discoveryState: BackendState?
+    /// Of domains browsed by unicast DNS, once something is known.
+    var domainStates: [String: BackendState] = [:]
     var port = 0
     var isStopping = false
     /// Nothing new is sent any more.
@@ -50,6 +52,8 @@ public actor Node {
     var turnTimer: Scheduled<Void>?
     var challenges: [String: (newer: PeerSession, older: PeerSession)] = [:]
     var probes: [ProbeID: Dial] = [:]
+    /// Under way, because peers asked to be dialled back.
+    var dialsBack = 0
     var pairing: PairingDesk
     var pairingTimer: (task: Scheduled<Void>, at: ContinuousClock.Instant)?
     var isDiallingToPair = false

@@ -86,6 +86,20 @@ extension Session {
         actions.append(.send(.ping(message: message, sequence: nil)))
     }
 
+    /// Whether a `challenge` waits for its Pong.
+    public var isChallenging: Bool { challenge != nil }
+
+    /// Asks the peer to dial this machine. Only where its Hello has the feature.
+    public mutating func askToDialBack(_ request: DialBack, _ actions: inout [Action]) {
+        guard state == .open, isTLS else { return }
+        actions.append(.send(.dialBack(request)))
+    }
+
+    public mutating func answerDialBack(_ answer: DialBack.Answer, _ actions: inout [Action]) {
+        guard state == .open, isTLS else { return }
+        actions.append(.send(.dialedBack(answer)))
+    }
+
     // MARK: Time
 
     /// When `tick` has something to do.

@@ -81,6 +81,8 @@ public struct Session: Sendable {
         case pong(message: String)
         case pair(Pairing)
         case bye(ByeCode, text: String)
+        case dialBack(DialBack)
+        case dialedBack(DialBack.Answer)
     }
 
     public enum Action: Sendable, Equatable {
@@ -101,6 +103,10 @@ public struct Session: Sendable {
         /// Whether the Ping with this message was answered in time.
         case challengeAnswered(String)
         case challengeFailed(String)
+        /// The peer asks to be dialled back.
+        case dialBack(DialBack)
+        /// The peer's word on a request of ours.
+        case dialedBack(DialBack.Answer)
         /// Everything sent before is flushed, then the connection is closed.
         case close(End)
     }
@@ -258,6 +264,13 @@ public struct Session: Sendable {
                 return
             }
             actions.append(.pairing(pairing))
+        case .dialBack:
+            // Only where both said Hello, on TLS: of anyone else the address may be anybody's.
+            guard state == .open, isTLS, let request = wrapper.message.flatMap(DialBack.init(message:)) else { return }
+            actions.append(.dialBack(request))
+        case .dialedBack:
+            guard state == .open, isTLS, let answer = wrapper.message.flatMap(DialBack.Answer.init(message:)) else { return }
+            actions.append(.dialedBack(answer))
         case .hello:
             return  // handled before it comes here
         }

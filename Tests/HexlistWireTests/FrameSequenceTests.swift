@@ -11,7 +11,7 @@ struct FrameSequenceTests {
     /// What a peer may send. Numbered ones carry the next number, but `jump`.
     private enum Kind: CaseIterable {
         case hello, helloOfAnother, helloOfAnotherStart, helloOfOurselves
-        case store, unnumberedStore, jump, receipt, receiptTwice, alert, pair, numberedPing, pong, bye
+        case store, unnumberedStore, jump, receipt, receiptTwice, alert, pair, dialBack, dialedBack, numberedPing, pong, bye
         case undecodable, unknownOperation, badHello
     }
 
@@ -67,6 +67,8 @@ struct FrameSequenceTests {
             case .receiptTwice: return end("receiptFault")
             case .alert: return ["alert"]
             case .pair: return state == .open && opening.isTLS ? ["pairing"] : []
+            case .dialBack: return state == .open && opening.isTLS ? ["dialBack"] : []
+            case .dialedBack: return state == .open && opening.isTLS ? ["dialedBack"] : []
             case .numberedPing:
                 next += 1
                 return []
@@ -109,6 +111,8 @@ struct FrameSequenceTests {
         case .receiptTwice: fixture.receive(.ack, .receipt(Receipt(through: 2, status: .stored)))
         case .alert: fixture.receive(.alert, message: "now")
         case .pair: fixture.receive(.pair, .pairing(Pairing(step: "commit")))
+        case .dialBack: fixture.receive(.dialBack, message: DialBack(token: BootNonce(5), port: 24_391).message)
+        case .dialedBack: fixture.receive(.dialedBack, message: DialBack.Answer(token: BootNonce(5), result: .reached).message)
         case .numberedPing: fixture.receive(.ping, message: "still", sequence: next)
         case .pong: fixture.receive(.pong, message: "nobody asked")
         case .bye: fixture.receive(.bye, message: "shutdown: good night")
@@ -152,6 +156,8 @@ struct FrameSequenceTests {
                 case .settled: seen.append("settled")
                 case .alert: seen.append("alert")
                 case .pairing: seen.append("pairing")
+                case .dialBack: seen.append("dialBack")
+                case .dialedBack: seen.append("dialedBack")
                 case .close(let end): seen.append(code(end))
                 case .send(let frame): said.append(frame)
                 case .opened, .updated, .legacy, .setFrameLimit, .challengeAnswered, .challengeFailed: break
@@ -177,7 +183,7 @@ struct FrameSequenceTests {
         switch frame {
         case .ack: true  // of a legacy sender's numbers
         case .bye, .pong, .pair: opening.isTLS
-        case .hello, .alert, .ping: false
+        case .hello, .alert, .ping, .dialBack, .dialedBack: false
         }
     }
 

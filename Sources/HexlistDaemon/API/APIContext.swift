@@ -15,6 +15,8 @@ struct APIContext: Sendable {
     /// The state folder.
     let stateFolder: String
     let startedAt: ContinuousClock.Instant
+    /// Schemes of links that are offered for opening.
+    let openSchemes: [String]
     /// Counts the seconds between the comments of event streams.
     let eventLoop: any EventLoop
     let logger: Logger
@@ -45,7 +47,8 @@ struct APIContext: Sendable {
             version: ProtocolLimits.appVersion, uuid: node.uuid.description, name: node.name, fingerprint: node.fingerprint.description,
             pid: Int(getpid()), port: node.port, uptimeSeconds: Int((ContinuousClock.now - startedAt).components.seconds),
             avahi: AvahiShape(state: node.discoveryState, message: node.discoveryMessage), identity: identity(conflict: node.conflict),
-            peers: node.peers, ghosts: node.ghosts,
+            domains: node.domains.map { DomainShape(domain: $0.domain, state: $0.state, message: $0.message) }, peers: node.peers,
+            ghosts: node.ghosts,
             unread: Int(clamping: counts.unread), held: Int(clamping: counts.held), outbox: outbox, storeBytes: bytes,
             storeFault: store.fault?.message, stateFolder: stateFolder)
     }

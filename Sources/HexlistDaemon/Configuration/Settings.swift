@@ -5,10 +5,12 @@ public import Logging
 /// here are in `SettingKey.all`.
 public struct Settings: Sendable {
     public var node: NodeConfiguration
-    /// DNS-SD domains to browse and publish in.
+    /// DNS-SD domains to browse: `local` by multicast on the own links, where this machine is announced too, others by unicast DNS.
     public var domains = ["local"]
     public var log = Log()
     public var api = API()
+    public var hooks = Hooks()
+    public var open = Open()
     /// The texts each key was given, by name; a key that has its default is not here.
     var given: [String: [String]] = [:]
 
@@ -24,11 +26,25 @@ public struct Settings: Sendable {
         }
     }
 
+    /// Multicast's domain (RFC 6762), with or without the final dot.
+    static func isLocal(domain: String) -> Bool { ["local", "local."].contains(domain.lowercased()) }
+
     /// The local API.
     public struct API: Sendable, Equatable {
         public var headerBytes = 16 << 10
         public var headerFields = 64
         public var connections = 64
+    }
+
+    public struct Hooks: Sendable, Equatable {
+        /// What one run may take.
+        public var timeoutSeconds = 30
+    }
+
+    /// Opening links.
+    public struct Open: Sendable, Equatable {
+        /// Schemes of links that are offered for opening, in lower case.
+        public var schemes = ["http", "https"]
     }
 
     /// The keys that differ and are read at the start only, in the order of the table.
