@@ -94,7 +94,9 @@ extension PairingView {
     }
 }
 
-@Suite("Pairing of two nodes", .serialized, .timeLimit(.minutes(2)))
+private let isLong = ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1"
+
+@Suite("Pairing of two nodes", .serialized, .timeLimit(isLong ? .minutes(15) : .minutes(2)))
 struct PairingNodesTests {
     @Test("same digits, two yeses: trust by the whole key on both sides, held hexes in the inbox, larger frames")
     func agreement() async throws {
@@ -228,7 +230,7 @@ struct PairingNodesTests {
 
     @Test("both ask at once, with and without a session, saying yes or one of them no: the same end on both sides")
     func races() async throws {
-        let rounds = ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1" ? 500 : 50
+        let rounds = isLong ? 500 : 50
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             var paired = 0
             for round in 0..<rounds {
@@ -253,6 +255,20 @@ struct PairingNodesTests {
             #expect(paired > rounds / 2)
             try await one.untilSessions(1, with: two)
             try await two.untilSessions(1, with: one)
+        }
+    }
+
+    @Test("of however many sessions two peers open at once, one stays")
+    func manySessions() async throws {
+        try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
+            for _ in 0..<10 {
+                await one.node.dialAgain(two.id)
+                await two.node.dialAgain(one.id)
+                await one.node.dialAgain(two.id)
+                #expect(try await one.send(to: two, wait: .seconds(1)).state == .held)
+                try await one.untilSessions(1, with: two)
+                try await two.untilSessions(1, with: one)
+            }
         }
     }
 
