@@ -80,6 +80,11 @@ extension TestNode {
         while await node.count(of: other.id) != count { try await Task.sleep(for: .milliseconds(5)) }
     }
 
+    /// Until the node has made up its mind which of two sessions is too many.
+    fileprivate func untilCompared() async throws {
+        while await !node.challenges.isEmpty { try await Task.sleep(for: .milliseconds(5)) }
+    }
+
     fileprivate func events(_ type: EventType) async throws -> [EventRow] {
         try await node.store.read { try $0.events(since: 0, limit: 10_000) }.filter { $0.type == type }
     }
@@ -216,6 +221,8 @@ struct PairingNodesTests {
             let other = dialler.id == one.id ? two : one
             await dialler.node.dialAgain(other.id)
             try await dialler.untilSessions(2, with: other)
+            try await dialler.untilCompared()
+            #expect(await dialler.node.count(of: other.id) == 2)
             #expect(try await one.send(to: two).state == .held, "the newer one is used meanwhile")
             #expect(await one.node.count(of: two.id) == 2)
 
