@@ -75,8 +75,8 @@ struct DomainBrowser: Sendable {
     /// Everything is asked anew: another network, another server.
     mutating func networkChanged(now: Instant) {
         browseAt = now
-        for key in instances.keys where instances[key]?.validUntil != nil {
-            instances[key]?.validUntil = now
+        for key in instances.keys {
+            if instances[key]?.validUntil != nil { instances[key]?.validUntil = now }
             instances[key]?.retryAt = nil
         }
     }

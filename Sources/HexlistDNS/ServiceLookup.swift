@@ -86,15 +86,18 @@ struct ServiceLookup {
             txt = texts.first ?? []
         }
         var found: [String] = []
+        var failure: String?
         for type in [DNSType.address, .address6] {
             switch ask(service.target, type) {
-            case .failed(let text): return .failed(text)
+            case .failed(let text): failure = text
             case .none: break
             case .found(let message, let least):
                 seconds = min(seconds, least)
                 found += Self.texts(of: message, at: service.target).sorted()
             }
         }
+        // A server that knows nothing of one kind of address is enough with the other.
+        if let failure, found.isEmpty { return .failed(failure) }
         let resolutions = found.prefix(Self.addresses).map {
             Resolution(host: service.target.description, address: $0, port: service.port, txt: txt)
         }

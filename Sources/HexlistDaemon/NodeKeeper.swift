@@ -69,7 +69,11 @@ actor NodeKeeper {
             failure = fault
             throw fault
         }
-        try await keepIdentity()
+        do {
+            try await keepIdentity()
+        } catch {
+            logger.warning("the store cannot keep whose the identity is", metadata: ["error": "\(error)"])
+        }
     }
 
     /// Once a node has stopped: the one that runs in its place; `nil` where the daemon stops.

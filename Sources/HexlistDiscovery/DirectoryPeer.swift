@@ -229,6 +229,9 @@ struct ProbeSchedule: Sendable {
     var allowance = DirectoryTimes.announcedProbes
     var allowanceAt: ContinuousClock.Instant?
 
+    /// For one more probe. Whoever announces without end makes it wait some minutes, and not for ever.
+    mutating func spend() { allowance = max(allowance - 1, -DirectoryTimes.announcedProbes) }
+
     /// When the allowance lets the next probe begin.
     mutating func announcedInstant(now: ContinuousClock.Instant) -> ContinuousClock.Instant {
         if let allowanceAt {

@@ -234,7 +234,7 @@ extension PeerDirectory {
         guard !queue.holds(target) else { return queue.enqueue(target, as: urgency) }
         if let nextAt = schedules[target]?.nextAt, nextAt <= instant { return }
         if schedules[target]?.running != nil, instant > now { return }
-        schedules[.peer(id)]?.allowance -= 1
+        schedules[.peer(id)]?.spend()
         request(target, at: instant, as: urgency)
     }
 

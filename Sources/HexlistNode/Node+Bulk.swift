@@ -74,6 +74,7 @@ extension Node {
     }
 
     private func submit(_ hexes: ArraySlice<PreparedHex>, for bulk: BulkSend) async throws -> Taken {
+        try checkTakesRows()
         let terms = queueTerms(for: bulk.recipients, warns: bulk.warns, at: Node.wallClock())
         return try await inOrder({ try Node.enqueue(hexes, terms, $0) }) { node, taken in
             node.enqueued(hexes, taken) { bulk.accepted($1, line: $0) }

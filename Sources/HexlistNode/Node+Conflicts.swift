@@ -12,9 +12,12 @@ extension Node {
     func isQuarantined(_ peer: PeerID) -> Bool { isDraining || directory.isInConflict(peer) || directory.isInConflict(id) }
 
     func conflictBegan(_ peer: PeerID) {
-        logger.warning(
-            peer == id ? "another machine uses this identity" : "two machines use one identity", metadata: ["peer.id": "\(peer)"])
-        record(.conflictIdentity, peer: peer, data: peer == id ? ["own": "true"] : [:])
+        let isKnown = peer == id || known[peer]?.trust == .trusted
+        logger.log(
+            level: isKnown ? .warning : .debug, peer == id ? "another machine uses this identity" : "two machines use one identity",
+            metadata: ["peer.id": "\(peer)"])
+        // A stranger could make as many as it has keys.
+        if isKnown { record(.conflictIdentity, peer: peer, data: peer == id ? ["own": "true"] : [:]) }
         for session in links[peer]?.sessions ?? [] { session.act { $0.end(.conflict, &$1) } }
         wakeWaiters()
     }

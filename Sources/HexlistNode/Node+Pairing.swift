@@ -40,7 +40,7 @@ extension Node {
             let other = pairing.items.first.map { name(of: $0.peer) } ?? "another peer"
             throw HexlistError(
                 .alreadyRunning, "A pairing with \(TerminalText.clean(other, columns: 40)) runs; there is one at a time.",
-                hint: "`hexlist pair --list` shows it, `hexlist pair --reject` ends it.")
+                hint: "`hexlist pair --list` shows it, `hexlist pair --reject PEER` ends it.")
         }
         carry(actions)
         guard let item = pairings().items.last(where: { $0.peer == peer }) else {
@@ -62,7 +62,8 @@ extension Node {
             throw HexlistError(
                 .gone, "Those digits are shown no longer.", hint: "Compare the ones that are: `hexlist pair --list`.")
         case .noDigits:
-            guard case .confirmed? = current?.stage else { throw noPairing(with: peer, "No digits of \(shown(peer)) wait for an answer.") }
+            // Said twice is said once; other digits than those on the screen are no yes.
+            guard case .confirmed(digits)? = current?.stage else { throw noPairing(with: peer, "No digits of \(shown(peer)) wait for an answer.") }
         }
         return try latest(current?.number, peer)
     }
@@ -187,7 +188,9 @@ extension Node {
     }
 
     private func trust(_ peer: PeerID, _ key: Fingerprint, _ number: Int) {
-        Task {
+        let before = trusting
+        trusting = Task {
+            await before?.value
             do {
                 _ = try await setTrust(peer, .trusted, proven: key)
                 carry(pairing.stored(number, failure: nil))

@@ -99,8 +99,8 @@ extension Node {
 
     /// - Throws: `badRequest`
     public static func checkAlias(_ alias: String) throws(HexlistError) {
-        guard !alias.isEmpty, alias.utf8.count <= 256, TerminalText.clean(alias) == alias else {
-            throw HexlistError(.badRequest, "An alias is 1 to 256 bytes of printable text.")
+        guard !alias.isEmpty, alias.utf8.count <= 256, TerminalText.clean(alias) == alias, PeerID(alias) == nil else {
+            throw HexlistError(.badRequest, "An alias is 1 to 256 bytes of printable text, and no UUID.")
         }
     }
 

@@ -12,6 +12,7 @@ extension Node {
     /// - Throws: `HexlistError`: `notFound` for a hex or peer that is not there, `keyConflict`, `outboxFull`, `badRequest`.
     public func send(_ request: SendRequest, until deadline: ContinuousClock.Instant? = nil) async throws -> [SendOutcome] {
         let now = Node.wallClock()
+        try checkTakesRows()
         let hex = try await prepare(request, at: now)
         let recipients = try recipients(request.peers)
         let terms = queueTerms(for: recipients, warns: !request.force, at: now)
@@ -32,6 +33,14 @@ extension Node {
         if rows.contains(where: { known[$0.peer] == nil }) { reloadKnownSoon() }
         guard let deadline, let waiter else { return rows }
         return try await outcomes(of: rows, bytes: hex.body.count, waiter, until: deadline)
+    }
+
+    /// - Throws: `daemonUnreachable` while another node takes this one's place: it would not hear of rows this one queues.
+    func checkTakesRows() throws(HexlistError) {
+        guard !isDraining, !isStopping else {
+            throw HexlistError(
+                .daemonUnreachable, "hexlistd is stopping, or is taking another identity.", hint: "Send again what was not accepted.")
+        }
     }
 
     /// Work that queues rows, and what follows from it on the loop, in the order in which the rows were queued: a delivery

@@ -37,8 +37,11 @@ extension Node {
 
     /// One more stranger's session is there; its frames are not delivered before this.
     private func admitted(_ session: PeerSession) {
-        let strangers = sessions.values.filter { !$0.machine.isTrusted && !$0.machine.isClosed && $0.connection.role == .acceptor }
-            .sorted { $0.connection.id < $1.connection.id }
+        // Whom a person pairs with gives way to nobody.
+        let strangers = sessions.values.filter { session in
+            !session.machine.isTrusted && !session.machine.isClosed && session.connection.role == .acceptor
+                && !(session.peer.map(pairing.concerns) ?? false)
+        }.sorted { $0.connection.id < $1.connection.id }
         if let surplus = StrangerSessions.surplus(
             strangers.map(\.connection.remoteNetwork), limit: configuration.limits.strangerSessions)
         {
@@ -50,7 +53,7 @@ extension Node {
 
     /// After their number, or what they get together, changed.
     func shareAmongStrangers() {
-        let strangers = sessions.values.filter { !$0.machine.isTrusted && !$0.machine.isClosed }
+        let strangers = sessions.values.filter { !$0.machine.isTrusted && !$0.machine.isClosed && $0.connection.role == .acceptor }
         let limits = configuration.limits
         let rate = StrangerSessions.rate(
             each: limits.strangerFramesPerSecond, together: limits.allStrangersFramesPerSecond, sessions: strangers.count)
@@ -174,6 +177,8 @@ extension Node {
             machine.setTrusted(isTrusted)
             machine.sayHelloAgain(name: hello.name, maxFrameBytes: hello.maxFrameBytes, &actions)
         }
+        session.machine.setStrangerRate(strangerRate, now: .now)
+        shareAmongStrangers()
     }
 
     // MARK: Duplicates
@@ -305,8 +310,11 @@ extension Node {
     private func probeResult(_ session: PeerSession, _ dialled: Dialled, end: Session.End) -> ProbeResult {
         let proven = session.connection.peerFingerprint?.peerID
         switch end {
-        case .own(.`self`), .peer(.`self`, _): return .ownIdentity(sameBoot: true, dialled.endpoint)
-        case .own(.conflict), .peer(.conflict, _): return .ownIdentity(sameBoot: false, dialled.endpoint)
+        case .own(.`self`): return .ownIdentity(sameBoot: true, dialled.endpoint)
+        case .own(.conflict): return .ownIdentity(sameBoot: false, dialled.endpoint)
+        // Only who proved the own key may say that it is one's own.
+        case .peer(.`self`, _) where proven == id: return .ownIdentity(sameBoot: true, dialled.endpoint)
+        case .peer(.conflict, _) where proven == id: return .ownIdentity(sameBoot: false, dialled.endpoint)
         case .own(.identityMismatch):
             guard let proven, proven != dialled.expected else { return .failed("does not say who it is") }
             return .otherIdentity(proven, dialled.endpoint)

@@ -36,6 +36,8 @@ public actor Node {
     var isStopping = false
     /// Nothing new is sent any more.
     var isDraining = false
+    /// What two people agreed on, on its way into the store.
+    var trusting: Task<Void, Never>?
 
     /// Every connection with a session, until it is closed.
     var sessions: [ObjectIdentifier: PeerSession] = [:]
@@ -173,6 +175,7 @@ public actor Node {
     /// Goodbye on the network, `Bye` `shutdown` on every session, then a bounded wait for what is being stored.
     public func stop() async {
         isStopping = true
+        await trusting?.value
         maintenance?.cancel()
         directoryTimer?.task.cancel()
         pairingTimer?.task.cancel()

@@ -15,6 +15,9 @@ extension PairingDesk {
         var keys = 256
         /// Digits shown while it is on. A lost session is no failure, but whoever can cut one may not see new digits at will.
         var showings = 5
+        /// After a session was lost while its digits were shown, no other peer's digits are: whoever can cut a session does not
+        /// get its own request under a finger that is about to say yes.
+        var reserved: Duration = .seconds(10)
         /// Between two tries of an own request.
         var retry: Duration = .seconds(2)
         /// Outcomes that can still be asked for.

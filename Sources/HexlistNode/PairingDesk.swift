@@ -38,6 +38,8 @@ struct PairingDesk {
     private(set) var failures = 0
     private var showings = 0
     private var failed: [Fingerprint: [Instant]] = [:]
+    /// Whose session was lost while people compared.
+    private var reserved: (key: Fingerprint, until: Instant)?
     var lastNumber = 0
 
     init(own: Fingerprint) { self.own = own }
@@ -94,13 +96,21 @@ struct PairingDesk {
     /// Asks a peer, for two minutes. Where it has asked already, that exchange is the answer.
     /// - Returns: `nil` where another exchange or request runs.
     mutating func ask(_ peer: PeerID, now: Instant) -> [Action]? {
-        guard exchange == nil || exchange?.peer == peer, request == nil || request?.peer == peer else { return nil }
-        guard request == nil else { return [] }
+        guard request == nil || request?.peer == peer else { return nil }
+        let actions = rejectUnseen(otherThan: peer, now: now)
+        guard exchange == nil || exchange?.peer == peer else { return nil }
+        guard request == nil else { return actions }
         switchOn()
         if exchange == nil { lastNumber += 1 }
         exchange?.isOwn = true
         request = Request(number: lastNumber, peer: peer, until: now + limits.on, nextTry: now)
-        return [.changed] + tick(now: now)
+        return actions + [.changed] + tick(now: now)
+    }
+
+    /// A request that came and has shown nobody any digits gives way to what a person wants.
+    private mutating func rejectUnseen(otherThan peer: PeerID?, now: Instant) -> [Action] {
+        guard let exchange, !exchange.isOwn, exchange.digits == nil, exchange.peer != peer else { return [] }
+        return drive(now: now) { $0.reject() }
     }
 
     /// The person says that these digits are on both screens.
@@ -151,6 +161,7 @@ struct PairingDesk {
             guard let openUntil, now < openUntil else { return false }
         }
         guard mayTry(key, now: now) == nil else { return false }
+        if let reserved, reserved.key != key, now < reserved.until { return false }
         return failed[key] != nil || failed.count < limits.keys || recentFailures(now: now).count < limits.keys
     }
 
@@ -195,7 +206,7 @@ struct PairingDesk {
         var actions: [Action] = []
         if let openUntil, now >= openUntil {
             self.openUntil = nil
-            actions.append(.changed)
+            actions += rejectUnseen(otherThan: nil, now: now) + [.changed]
         }
         if exchange != nil { actions += drive(now: now) { $0.tick(now: now) } }
         guard exchange == nil, let request else { return actions }
@@ -263,6 +274,7 @@ struct PairingDesk {
 
     private mutating func ended(_ exchange: Exchange, _ end: PairingStateMachine.End, isFailure: Bool, now: Instant) -> [Action] {
         var out: [Action] = []
+        if end == .lost, exchange.digits != nil { reserved = (exchange.machine.peer, now + limits.reserved) }
         if isFailure {
             noteFailure(of: exchange.machine.peer, now: now)
             failures += 1

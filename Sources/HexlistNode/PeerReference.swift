@@ -1,7 +1,8 @@
 import HexlistModel
 
-/// How a person names a peer: aliases first, then names of trusted peers (present or not), then strangers' names, those
-/// only when nothing trusted ever had that name; a UUID or a prefix of one always.
+/// How a person names a peer: by its whole UUID, which is never taken for a name; by an alias; then trusted peers (present or
+/// not) by name or by a prefix of the UUID that nobody else has; then strangers, by name only when nothing trusted ever had it.
+/// A stranger's name that reads like the UUID of another finds neither the one nor the other.
 struct PeerReference: Sendable {
     let text: String
     /// A trusted peer had that name once: then no stranger is found by it.
@@ -17,13 +18,16 @@ struct PeerReference: Sendable {
         let peers = views.filter { $0.isPeer && $0.uuid != nil }
         let bytes = Array(text.utf8)
         if let exact = peers.first(where: { $0.uuid.map { Array($0.description.utf8) == Self.upper(bytes) } ?? false }) { return exact }
+        guard PeerID(text) == nil else { throw notFound(views) }
 
         // Names compare as bytes: as characters, two texts that look alike would be one.
+        let begins = bytes.count >= 4 ? peers.filter { $0.uuid?.description.utf8.starts(with: Self.upper(bytes)) ?? false } : []
         let matches: [(PeerView) -> Bool] = [
             { $0.alias.map { Array($0.utf8) == bytes } ?? false },
-            { $0.trust == .trusted && Array($0.name.utf8) == bytes },
-            { [wasNameTrusted] in !wasNameTrusted && Array($0.name.utf8) == bytes },
-            { bytes.count >= 4 && $0.uuid.map { $0.description.utf8.starts(with: Self.upper(bytes)) } ?? false },
+            { $0.trust == .trusted && (Array($0.name.utf8) == bytes || begins.count == 1 && begins[0].uuid == $0.uuid) },
+            { [wasNameTrusted] peer in
+                !wasNameTrusted && Array(peer.name.utf8) == bytes || begins.contains { $0.uuid == peer.uuid }
+            },
         ]
         for match in matches {
             let found = peers.filter(match)

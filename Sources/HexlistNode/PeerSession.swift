@@ -225,6 +225,13 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         guard !machine.isClosed else { return }
         let now = Session.Instant.now
         let mayRead = machine.mayRead(now: now)
+        // The share of a stranger may have become smaller since the timer was set.
+        if !mayRead, readTimer == nil, let again = machine.readsAgain(now: now) {
+            readTimer = connection.eventLoop.scheduleTask(in: .init(again - now)) { [self] in
+                readTimer = nil
+                settle()
+            }
+        }
         guard mayRead != connection.isReading else { return }
         if mayRead {
             machine.resumedReading(now: now)
@@ -232,9 +239,6 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
             readTimer = nil
         } else {
             machine.pausedReading(now: now)
-            if let again = machine.readsAgain(now: now) {
-                readTimer = connection.eventLoop.scheduleTask(in: .init(again - now)) { [self] in settle() }
-            }
         }
         connection.isReading = mayRead
     }

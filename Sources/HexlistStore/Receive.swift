@@ -241,7 +241,13 @@ private struct Reception {
         let change = peer.map { store.change(ofPeer: $0.id) } ?? PeerDelta()
         let (hexes, size) = ((peer?.held ?? 0) &+ change.held, (peer?.heldBytes ?? 0) &+ change.heldBytes)
         guard hexes < Int64(quotas.hexesPerPeer), size &+ bytes <= Int64(quotas.bytesPerPeer) else { return false }
-        return try store.makeRoom(bytes: bytes, from: addressPrefix, sender: peer?.id, quotas: quotas)
+        let hasRoom = try store.makeRoom(bytes: bytes, from: addressPrefix, sender: peer?.id, quotas: quotas)
+        // Where something went, what this batch counted so far is in the peer's row now.
+        if let row = peer, store.change(ofPeer: row.id) != change, let now = try store.peerRow(sender.peer) {
+            peer?.held = now.held
+            peer?.heldBytes = now.heldBytes
+        }
+        return hasRoom
     }
 
     private mutating func hold(_ hex: IncomingHex) throws -> ReceiveOutcome {

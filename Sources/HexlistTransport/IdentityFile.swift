@@ -79,12 +79,19 @@ enum IdentityFile {
             throw unusable(path, "exists already", hint: "It is never overwritten. Move it away to make a new identity.")
         }
         guard errno == ENOENT else { throw failure("examine", path, errno) }
-        try replace(path, in: folder, contents: contents)
+        try put(path, contents)
+        try synchronize(folder)
     }
 
-    /// As `create`, whatever is there.
-    /// - Throws: `HexlistError` `identity`.
+    /// As `create`, whatever is there. Once the file has its name that is so, whether or not the folder can be synced: after
+    /// a power cut it may be the old one again.
+    /// - Throws: `HexlistError` `identity`; then the old one is still there.
     static func replace(_ path: String, in folder: String, contents: [UInt8]) throws {
+        try put(path, contents)
+        try? synchronize(folder)
+    }
+
+    private static func put(_ path: String, _ contents: [UInt8]) throws {
         let temporary = path + ".new"
         unlink(temporary)  // of a start that was killed here; it never became an identity
         do {
@@ -94,7 +101,6 @@ enum IdentityFile {
             unlink(temporary)
             throw error
         }
-        try synchronize(folder)
     }
 
     private static func write(_ contents: [UInt8], to path: String) throws {

@@ -294,7 +294,8 @@ public struct Session: Sendable {
 
     private mutating func received(_ hello: Hello, versionID: String, now: Instant, _ actions: inout [Action]) {
         if let fault = check(hello) {
-            if fault == .conflict { refusedBoot = hello.boot }
+            // Over plain TCP it is a claim.
+            if fault == .conflict, isTLS { refusedBoot = hello.boot }
             end(fault, &actions)
             return
         }

@@ -248,9 +248,43 @@ struct PairingDeskTests {
             guard stage.asked(by: Stage.key(number + 1_000), on: session) != nil else { break }
             prompts += stage.took().prompts
             stage.did(stage.desk.sessionEnded(session, now: stage.now))
+            stage.tick(10)
         }
         #expect(prompts == 5)
         #expect(!stage.isOn)
+    }
+
+    @Test("after a session is lost while people compare, its peer may come back; nobody else's digits are shown for ten seconds")
+    func nobodySlipsIn() throws {
+        var stage = Stage()
+        stage.open()
+        let session = stage.session()
+        _ = try #require(stage.asked(on: session) as PairingStateMachine?)
+        stage.did(stage.desk.sessionEnded(session, now: stage.now))
+        stage.tick(9)
+        #expect(stage.asked(by: Stage.key(8), on: stage.session()) == nil)
+        #expect(stage.asked(on: stage.session()) != nil)
+        stage.did(stage.desk.reject(Stage.peer.peerID, now: stage.now) ?? [])
+        stage.tick(1)
+        #expect(stage.asked(by: Stage.key(8), on: stage.session()) != nil)
+    }
+
+    @Test("a request that has shown nothing gives way to what the person wants, and ends with the window")
+    func unseen() throws {
+        var stage = Stage()
+        stage.open()
+        let session = stage.session()
+        stage.receive(commit, from: Stage.key(8), on: session)
+        #expect(stage.ask() == true)
+        #expect(stage.took().contains { if case .send(let frame, session) = $0 { frame.step == "cancel" } else { false } })
+        #expect(stage.desk.items.map(\.peer) == [Stage.peer.peerID])
+        stage.did(stage.desk.reject(Stage.peer.peerID, now: stage.now) ?? [])
+
+        stage.tick(118)
+        stage.receive(commit, from: Stage.key(9), on: session)
+        #expect(stage.desk.items.count == 1)
+        stage.tick(2)
+        #expect(stage.desk.items.isEmpty && !stage.isOn && stage.desk.failures == 0)
     }
 
     @Test("three failures of one key in ten minutes, and it is not taken until ten minutes are over; other keys are")

@@ -404,6 +404,21 @@ struct PeerReferenceTests {
         #expect { try PeerReference(text).resolve(among: Self.views) } throws: { ($0 as? HexlistError)?.code == code }
     }
 
+    @Test("a stranger that calls itself by another's UUID, or by the beginning of it, is not found by that")
+    func namedLikeAnother() throws {
+        let views = Self.views + [
+            Self.view("F0F00000-0000-8000-8000-000000000007", "99990000-0000-8000-8000-000000000009"),
+            Self.view("F1F10000-0000-8000-8000-000000000008", "DDDD0000"),
+        ]
+        #expect { try PeerReference("99990000-0000-8000-8000-000000000009").resolve(among: views) } throws: {
+            ($0 as? HexlistError)?.code == .notFound
+        }
+        #expect(try PeerReference("DDDD0000").resolve(among: views).name == "work")
+        // Of two strangers neither goes before the other.
+        let strangers = Self.views + [Self.view("F1F10000-0000-8000-8000-000000000008", "BBBB")]
+        #expect { try PeerReference("BBBB").resolve(among: strangers) } throws: { ($0 as? HexlistError)?.code == .ambiguous }
+    }
+
     @Test("a name a trusted peer once had finds no stranger")
     func formerName() {
         #expect { try PeerReference("phone", wasNameTrusted: true).resolve(among: Self.views) } throws: {

@@ -173,6 +173,17 @@ import Testing
         #expect(try test.countersAreRight())
     }
 
+    @Test func aPeersOwnQuotaHoldsWhileOthersGiveWay() throws {
+        let test = try TestStore()
+        let quotas = HeldQuotas(hexesPerPeer: 2, bytesPerPeer: 1 << 20, hexes: 8, bytes: 1 << 20)
+        for number in 1...4 {
+            try test.receive([hex(1), hex(2)], from: try TestPeer(UInt8(number)), address: "2001:db8::1", quotas: quotas)
+        }
+        let outcomes = try test.receive((1...5).map { hex($0 as UInt64) }, from: try TestPeer(9), address: "10.0.0.2", quotas: quotas)
+        #expect(outcomes == [.held(9), .held(10)] + Array(repeating: .refused(.quotaExceeded, retryAfter: 3_600), count: 3))
+        #expect(try test.countersAreRight())
+    }
+
     @Test func fullOfBytesTheGreediestAddressGivesWay() throws {
         let test = try TestStore()
         let (greedy, modest, late) = (try TestPeer(1), try TestPeer(2), try TestPeer(3))
@@ -302,7 +313,7 @@ import Testing
 
     @Test(arguments: [
         ("10.1.2.3", "10.1.2.3"), ("::ffff:10.1.2.3", "10.1.2.3"), ("2001:db8:1:2:3:4:5:6", "20010db800010002/64"),
-        ("2001:db8:1:2::", "20010db800010002/64"), ("fe80::1%eth0", "fe80000000000000/64"), ("fe80::2%3", "fe80000000000000/64"),
+        ("2001:db8:1:2::", "20010db800010002/64"), ("fe80::1%eth0", "fe80::1"), ("FE80::2%3", "fe80::2"),
         ("::1", "0000000000000000/64"), ("", ""), ("not an address", "not an address"),
     ])
     func heldHexesAreCountedByAddress(_ address: String, _ prefix: String) {

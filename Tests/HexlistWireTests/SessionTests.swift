@@ -191,6 +191,16 @@ struct SessionOpeningTests {
         #expect(actions == [.close(.own(.tooManyErrors))])
     }
 
+    @Test("a claim of the own identity, over plain TCP, ends the session and says nothing of another machine")
+    func plainClaim() {
+        for security in [Session.Security.plain, .tls(SessionFixture.key(77))] {
+            var fixture = SessionFixture(security: security)
+            fixture.hello(uuid: SessionFixture.own, boot: BootNonce(9))
+            #expect(fixture.session.isClosed)
+            #expect(fixture.session.refusedBoot == nil)
+        }
+    }
+
     @Test("over plain TCP Hello is answered with Hello")
     func plainHello() {
         var fixture = SessionFixture(security: .plain)

@@ -43,7 +43,7 @@ extension Doctor {
     private func whenAnnounced(_ facts: NodeFacts) async -> NodeFacts {
         var facts = facts
         let deadline = ContinuousClock.now + .seconds(3)
-        while facts.announcements.isEmpty, ContinuousClock.now < deadline {
+        while facts.announcements.isEmpty, ContinuousClock.now < deadline, !Task.isCancelled {
             try? await Task.sleep(for: .milliseconds(200))
             facts = await api.node.facts()
         }

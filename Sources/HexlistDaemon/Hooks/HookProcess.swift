@@ -66,7 +66,7 @@ enum HookProcess {
         var rest = input[...]
         var output: [UInt8] = []
         var why: End?
-        // Without a descriptor for its end there is no waiting for it: such a hook is not run at all.
+        // Without a descriptor for its end there is no waiting for it: such a hook is ended at once.
         if ended < 0 { why = .notStarted("its end cannot be awaited") }
         var isKilled = ended < 0
         var deadline = now() + milliseconds

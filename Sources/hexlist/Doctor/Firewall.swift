@@ -123,15 +123,13 @@ struct Firewall {
                 }
             }
         }
+        let nftWasRead = wasRead
         for packet in packets {
             let name = packet.isIPv6 ? "ip6tables" : "iptables"
             // Where nft was read, iptables is asked only for what it made (its new form) or what nft cannot see (its old one).
             let isNew = iptablesTables.contains(packet.isIPv6 ? "ip6" : "ip")
-            let program = isNew || !wasRead ? name : "\(name)-legacy"
-            guard isNew || Self.hasOldTables(packet.isIPv6) != false else {
-                wasRead = true
-                continue
-            }
+            let program = isNew || !nftWasRead ? name : "\(name)-legacy"
+            if nftWasRead, !isNew, Self.hasOldTables(packet.isIPv6) == false { continue }
             guard let output = ProgramOutput.run(program, ["-S"]), output.status == 0 else { continue }
             wasRead = true
             let verdict = IptablesRules.verdict(String(decoding: output.out, as: UTF8.self), packet: packet)

@@ -128,6 +128,7 @@ final class PairRun {
     }
 
     private func say(no pairing: PairingShape) async throws {
+        guard told?.id == pairing.id else { return }  // those digits are shown no longer
         do {
             _ = try await client.rejectPairing(with: pairing.peer)
         } catch let error as HexlistError where error.code == .notFound {}  // it ended by itself

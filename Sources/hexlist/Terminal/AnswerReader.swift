@@ -42,7 +42,7 @@ final class AnswerReader: Sendable {
         while isCurrent(question) {
             var input = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
             // A question given up ends the wait within a tenth of a second.
-            guard poll(&input, 1, 100) > 0 else { continue }
+            guard poll(&input, 1, 100) > 0, isCurrent(question) else { continue }
             var byte: UInt8 = 0
             let count = Glibc.read(STDIN_FILENO, &byte, 1)
             if count < 0, errno == EINTR || errno == EAGAIN { continue }
