@@ -121,7 +121,7 @@ extension Node {
         case .refused: return .refused
         case .timeout, .unreachable, .otherIdentity, .nameNotFound, .failed, .cancelled, nil: return .noAnswer
         case .closed: return .failed("closes the connection")
-        case .notHexlist(let why): return .failed("is no Hexlist: \(why)")
+        case .notHexlist: return .failed("is no Hexlist peer")
         }
     }
 
