@@ -38,7 +38,7 @@ test-long: setup  ## All tests with long inputs and more rounds, then fuzzing fo
 	HEXLIST_LONG_TESTS=1 $(SWIFT) test
 	Fuzz/run 600
 
-fuzz: setup  ## Fuzz the frame codec and the decoder for a bounded time
+fuzz: setup  ## Fuzz what strangers and scripts can reach, a minute a target
 	Fuzz/run
 
 bench: release  ## Run the benchmarks, on a release build: every program in Benchmarks/; what is not installed is skipped by name

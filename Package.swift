@@ -38,7 +38,7 @@ let package = Package(
         .target(
             name: "HexlistWire",
             dependencies: [
-                "HexlistModel", .product(name: "NIOCore", package: "swift-nio"),
+                "HexlistModel", .product(name: "NIOCore", package: "swift-nio"), .product(name: "Crypto", package: "swift-crypto"),
             ], swiftSettings: settings),
         .target(name: "HexlistDiscovery", dependencies: ["HexlistModel"], swiftSettings: settings),
         .systemLibrary(
@@ -47,6 +47,9 @@ let package = Package(
             name: "HexlistAvahi",
             dependencies: ["HexlistModel", "HexlistDiscovery", "CAvahi", .product(name: "Logging", package: "swift-log")],
             swiftSettings: settings),
+        .systemLibrary(name: "CGlibc"),
+        .target(
+            name: "HexlistDNS", dependencies: ["HexlistModel", "HexlistDiscovery", "CGlibc"], swiftSettings: settings),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(
             name: "HexlistStore",
@@ -81,6 +84,7 @@ let package = Package(
             name: "HexlistDaemon",
             dependencies: [
                 "HexlistModel", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistNode", "HexlistAPI", "HexlistAvahi",
+                "HexlistDNS",
                 "HexlistTransport",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Hummingbird", package: "hummingbird"),
@@ -105,16 +109,21 @@ let package = Package(
         .executableTarget(
             name: "hexlist",
             dependencies: [
-                "HexlistClient", "HexlistModel", "HexlistAPI", "HexlistWire",
+                "HexlistClient", "HexlistModel", "HexlistAPI", "HexlistWire", "CGlibc",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ], swiftSettings: settings),
-        .testTarget(name: "HexlistModelTests", dependencies: ["HexlistModel"], swiftSettings: settings),
+        .target(name: "HostileTexts", path: "Tests/HostileTexts", resources: [.copy("texts.json")], swiftSettings: settings),
+        .testTarget(name: "HexlistModelTests", dependencies: ["HexlistModel", "HexlistAPI", "HostileTexts"], swiftSettings: settings),
         .testTarget(
-            name: "HexlistWireTests", dependencies: ["HexlistWire", "HexlistModel", .product(name: "NIOCore", package: "swift-nio")],
+            name: "HexlistWireTests",
+            dependencies: ["HexlistWire", "HexlistModel", "HostileTexts", .product(name: "NIOCore", package: "swift-nio")],
             resources: [.copy("Vectors")], swiftSettings: settings),
-        .testTarget(name: "HexlistDiscoveryTests", dependencies: ["HexlistDiscovery", "HexlistModel"], swiftSettings: settings),
+        .testTarget(
+            name: "HexlistDiscoveryTests", dependencies: ["HexlistDiscovery", "HexlistModel", "HostileTexts"], swiftSettings: settings),
+        .testTarget(
+            name: "HexlistDNSTests", dependencies: ["HexlistDNS", "HexlistDiscovery", "HexlistModel"], swiftSettings: settings),
         .testTarget(
             name: "HexlistAvahiTests", dependencies: ["HexlistAvahi", "HexlistDiscovery", "HexlistModel"], swiftSettings: settings),
         .testTarget(
@@ -125,6 +134,7 @@ let package = Package(
             name: "HexlistTransportTests",
             dependencies: [
                 "HexlistTransport", "HexlistWire", "HexlistModel", .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOEmbedded", package: "swift-nio"), .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ], swiftSettings: settings),
         .testTarget(
@@ -137,8 +147,8 @@ let package = Package(
             name: "HexlistDaemonTests",
             dependencies: [
                 "HexlistDaemon", "HexlistClient", "HexlistAPI", "HexlistNode", "HexlistStore", "HexlistTransport", "HexlistDiscovery",
-                "HexlistModel", .product(name: "Hummingbird", package: "hummingbird"), .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "Logging", package: "swift-log"),
+                "HexlistModel", "HostileTexts", .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "NIOPosix", package: "swift-nio"), .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ], swiftSettings: settings),
         .testTarget(

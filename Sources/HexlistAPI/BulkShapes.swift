@@ -42,9 +42,6 @@ public enum BulkLine: JSONShape, Sendable, Equatable {
             self = .other(json)
         }
     }
-
-    /// As it travels: the JSON and a line end.
-    public var lineBytes: [UInt8] { jsonBytes + [UInt8(ascii: "\n")] }
 }
 
 /// A line of the input that was not accepted.

@@ -1,10 +1,12 @@
+import HexlistModel
+
 /// Something that writes itself as one JSON value.
 public protocol JSONEncodable {
     func write(to json: inout JSONWriter)
 }
 
 /// Writes JSON as the local API has it: members in the order of the contract, no white space, `/` not escaped, texts in
-/// UTF-8 with only the escapes JSON demands.
+/// UTF-8. What a terminal would obey or not show is escaped, so that `curl` and `--json` are safe to look at.
 public struct JSONWriter {
     public private(set) var bytes: [UInt8] = []
     private var isFirst = true
@@ -48,27 +50,17 @@ public struct JSONWriter {
     }
 
     public mutating func string(_ text: String) {
-        bytes.append(UInt8(ascii: "\""))
-        for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "\""): bytes.append(contentsOf: "\\\"".utf8)
-            case UInt8(ascii: "\\"): bytes.append(contentsOf: "\\\\".utf8)
-            case 0x0A: bytes.append(contentsOf: "\\n".utf8)
-            case 0x0D: bytes.append(contentsOf: "\\r".utf8)
-            case 0x09: bytes.append(contentsOf: "\\t".utf8)
-            case 0..<0x20, 0x7F:
-                bytes.append(contentsOf: "\\u00".utf8)
-                bytes.append(contentsOf: [JSONWriter.digit(byte >> 4), JSONWriter.digit(byte & 15)])
-            default: bytes.append(byte)
-            }
-        }
-        bytes.append(UInt8(ascii: "\""))
+        let start = bytes.count
+        JSONText.append(text, to: &bytes)
+        JSONText.makePrintable(&bytes, from: start)
     }
 
-    /// JSON that was written before.
-    public mutating func raw(_ json: some Sequence<UInt8>) { bytes.append(contentsOf: json) }
-
-    private static func digit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 + value : 0x57 + value }
+    /// JSON that was written before. A peer may have written it: it says the same, but can be shown.
+    public mutating func raw(_ json: some Sequence<UInt8>) {
+        let start = bytes.count
+        bytes.append(contentsOf: json)
+        JSONText.makePrintable(&bytes, from: start)
+    }
 
     private mutating func separate() {
         if !isFirst { bytes.append(UInt8(ascii: ",")) }
@@ -93,6 +85,9 @@ extension JSONEncodable {
     }
 
     public var jsonText: String { String(decoding: jsonBytes, as: UTF8.self) }
+
+    /// One line of a stream: the JSON and a line end.
+    public var lineBytes: [UInt8] { jsonBytes + [UInt8(ascii: "\n")] }
 }
 
 extension String: JSONEncodable {

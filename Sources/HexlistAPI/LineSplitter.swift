@@ -2,6 +2,8 @@
     import Glibc
 #elseif canImport(Musl)
     import Musl
+#else
+    import Darwin
 #endif
 
 /// Takes a stream of bytes apart into lines as they arrive. Keeps one line at most, and no more of it than `limit`.
@@ -18,24 +20,18 @@ public struct LineSplitter: Sendable {
     public init(limit: Int) { self.limit = limit }
 
     /// Calls `body` with each line these bytes complete: its number, from 1, and its bytes, `nil` where it is longer than `limit`.
-    public mutating func feed(
-        _ bytes: some Collection<UInt8>, _ body: (_ number: Int, _ line: [UInt8]?) throws -> Void
-    ) rethrows {
-        let isFed: Void? = try bytes.withContiguousStorageIfAvailable { try feed(UnsafeRawBufferPointer($0), body) }
-        if isFed == nil { try Array(bytes).withUnsafeBytes { try feed($0, body) } }
+    public mutating func feed(_ bytes: [UInt8], _ body: (_ number: Int, _ line: [UInt8]?) throws -> Void) rethrows {
+        try bytes.withUnsafeBytes { try feed($0, body) }
     }
 
     public mutating func feed(
         _ bytes: UnsafeRawBufferPointer, _ body: (_ number: Int, _ line: [UInt8]?) throws -> Void
     ) rethrows {
         var start = 0
-        while let base = bytes.baseAddress, start < bytes.count,
-            let end = memchr(base + start, Int32(UInt8(ascii: "\n")), bytes.count - start)
-        {
-            let position = base.distance(to: UnsafeRawPointer(end))
-            add(bytes[start..<position])
+        while let end = bytes.lineEnd(from: start) {
+            add(bytes[start..<end])
             try handOut(body)
-            start = position + 1
+            start = end + 1
         }
         add(bytes[start...])
     }
@@ -61,5 +57,13 @@ public struct LineSplitter: Sendable {
         pending = []
         isTooLong = false
         try body(count, line)
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// The offset of the first `\n` at or behind `start`.
+    func lineEnd(from start: Int) -> Int? {
+        guard let base = baseAddress, start < count else { return nil }
+        return memchr(base + start, Int32(UInt8(ascii: "\n")), count - start).map { base.distance(to: UnsafeRawPointer($0)) }
     }
 }

@@ -89,7 +89,7 @@ public struct EndpointShape: JSONShape, Sendable, Equatable {
     public var host: String
     public var port: Int
     public var interface: String?
-    /// `mdns`, `static`, `lastKnown` or `inbound`.
+    /// `mdns`, `dns`, `static`, `lastKnown` or `inbound`.
     public var via: String
     /// When a session last came up over it.
     public var lastOK: Timestamp?

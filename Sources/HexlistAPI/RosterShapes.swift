@@ -40,9 +40,6 @@ public struct RosterPeer: JSONShape, Sendable, Equatable {
         trust = try object.value("trust")
         addresses = try object.optional("addresses") ?? []
     }
-
-    /// As it travels: the JSON and a line end.
-    public var lineBytes: [UInt8] { jsonBytes + [UInt8(ascii: "\n")] }
 }
 
 /// What came of an import: `{"changed","unchanged","own","refused":[{"line","code","message"}]}`.

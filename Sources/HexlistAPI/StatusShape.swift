@@ -12,6 +12,8 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
     public var uptimeSeconds: Int
     public var avahi: AvahiShape
     public var identity: IdentityShape
+    /// Domains browsed by unicast DNS.
+    public var domains: [DomainShape]
     /// Verified ones.
     public var peers: Int
     public var ghosts: Int
@@ -26,8 +28,8 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
 
     public init(
         version: String, uuid: String, name: String, fingerprint: String, pid: Int, port: Int, uptimeSeconds: Int,
-        avahi: AvahiShape, identity: IdentityShape = IdentityShape(state: .own), peers: Int, ghosts: Int, unread: Int, held: Int,
-        outbox: [OutboxState: Int], storeBytes: Int64,
+        avahi: AvahiShape, identity: IdentityShape = IdentityShape(state: .own), domains: [DomainShape] = [], peers: Int, ghosts: Int,
+        unread: Int, held: Int, outbox: [OutboxState: Int], storeBytes: Int64,
         storeFault: String? = nil, stateFolder: String
     ) {
         self.version = version
@@ -39,6 +41,7 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
         self.uptimeSeconds = uptimeSeconds
         self.avahi = avahi
         self.identity = identity
+        self.domains = domains
         self.peers = peers
         self.ghosts = ghosts
         self.unread = unread
@@ -60,6 +63,7 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
             $0.member("uptimeSeconds", uptimeSeconds)
             $0.member("avahi", avahi)
             $0.member("identity", identity)
+            if !domains.isEmpty { $0.member("domains", domains) }
             $0.member("peers", peers)
             $0.member("ghosts", ghosts)
             $0.member("unread", unread)
@@ -82,6 +86,7 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
         uptimeSeconds = try object.value("uptimeSeconds")
         avahi = try object.value("avahi")
         identity = try object.optional("identity") ?? IdentityShape(state: .own)
+        domains = try object.optional("domains") ?? []
         peers = try object.value("peers")
         ghosts = try object.value("ghosts")
         unread = try object.value("unread")
@@ -150,6 +155,36 @@ public struct IdentityShape: JSONShape, Sendable, Equatable {
         let object = try JSONObject(json)
         let name: String = try object.value("state")
         state = State(rawValue: name) ?? .own
+        message = try object.optional("message")
+    }
+}
+
+/// Browsing one domain by unicast DNS.
+public struct DomainShape: JSONShape, Sendable, Equatable {
+    public var domain: String
+    /// `running` or `unavailable`.
+    public var state: String
+    /// What is wrong.
+    public var message: String?
+
+    public init(domain: String, state: String, message: String? = nil) {
+        self.domain = domain
+        self.state = state
+        self.message = message
+    }
+
+    public func write(to json: inout JSONWriter) {
+        json.object {
+            $0.member("domain", domain)
+            $0.member("state", state)
+            $0.member("message", message)
+        }
+    }
+
+    public init(json: JSONValue) throws(JSONFault) {
+        let object = try JSONObject(json)
+        domain = try object.value("domain")
+        state = try object.value("state")
         message = try object.optional("message")
     }
 }

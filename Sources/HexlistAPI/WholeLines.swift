@@ -1,11 +1,3 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Darwin
-#endif
-
 /// Cuts a stream into pieces that end where a line ends, so that it can be stopped at any piece and no line is half sent.
 ///
 /// A line longer than `limit` is let through in parts, as it will be refused whole or not.
@@ -23,10 +15,8 @@ public struct WholeLines: Sendable {
         let (count, end) = piece.withUnsafeBytes { bytes in
             var count = 0
             var position = 0
-            while let base = bytes.baseAddress, position < bytes.count,
-                let found = memchr(base + position, Int32(UInt8(ascii: "\n")), bytes.count - position)
-            {
-                position = base.distance(to: UnsafeRawPointer(found)) + 1
+            while let end = bytes.lineEnd(from: position) {
+                position = end + 1
                 count += 1
             }
             return (count, position)

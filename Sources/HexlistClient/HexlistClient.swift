@@ -17,6 +17,14 @@ public struct HexlistClient: Sendable {
 
     /// Says that the identity is this machine's, though its state folder came from another one.
     public func keepIdentity() async throws -> StatusShape { try await connection.call(.POST, "/v1/identity/keep") }
+
+    /// Each look at the network may take some seconds.
+    /// - Parameter peer: a PEER to look at, too.
+    public func doctor(peer: String?) async throws -> DoctorReport {
+        var query = URLQuery()
+        query.add("peer", peer)
+        return try await connection.call(.POST, "/v1/doctor", query: query, seconds: 300)
+    }
 }
 
 /// Peers.
@@ -69,6 +77,45 @@ extension HexlistClient {
         if all { query.add("all", "true") }
         return query
     }
+}
+
+/// Pairing.
+extension HexlistClient {
+    public func pairings() async throws -> PairingsShape { try await connection.call(.GET, Self.pairingsPath) }
+
+    /// Calls `body` with what there is, and again after each change, until it answers `false`.
+    public func watchPairings(_ body: (PairingsShape) async throws -> Bool) async throws {
+        try await connection.stream(Self.pairingsPath, query: URLQuery()) { message in
+            try await body(APIConnection.decode(Array(message.data.utf8)))
+        }
+    }
+
+    /// Takes requests for two minutes.
+    public func openPairing() async throws -> PairingsShape {
+        try await connection.call(.POST, Self.pairingsPath, body: PairingRequest().jsonBytes)
+    }
+
+    public func closePairing() async throws -> PairingsShape { try await connection.call(.DELETE, Self.pairingsPath) }
+
+    /// Asks a peer, for two minutes.
+    public func pair(with peer: String) async throws -> PairingShape {
+        try await connection.call(.POST, Self.pairingsPath, body: PairingRequest(peer: peer).jsonBytes)
+    }
+
+    /// - Parameters:
+    ///   - digits: others than those shown are a no.
+    ///   - id: the pairing that was looked at.
+    public func confirmPairing(with peer: String, digits: String, id: Int? = nil) async throws -> PairingShape {
+        try await connection.call(
+            .POST, "\(Self.pairingsPath)/\(PercentEncoding.encode(peer))/confirm",
+            body: PairingConfirmation(digits: digits, id: id).jsonBytes)
+    }
+
+    public func rejectPairing(with peer: String) async throws -> PairingShape {
+        try await connection.call(.POST, "\(Self.pairingsPath)/\(PercentEncoding.encode(peer))/reject")
+    }
+
+    private static let pairingsPath = "/v1/pairings"
 }
 
 /// Hexes.

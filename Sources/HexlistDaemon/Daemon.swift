@@ -1,5 +1,6 @@
 public import HexlistAPI
 import HexlistAvahi
+import HexlistDNS
 import HexlistDiscovery
 import HexlistModel
 import HexlistNode
@@ -53,6 +54,7 @@ public struct Daemon: Sendable {
     public func run() async throws {
         signal(SIGPIPE, SIG_IGN)
         umask(0o077)
+        Descriptors.raise()
         // From here on a signal is an event; one that comes while the daemon starts stops it right after.
         let signals = await UnixSignalsSequence(trapping: .sighup, .sigterm, .sigint)
         let settings = try loader.load()
@@ -92,10 +94,10 @@ public struct Daemon: Sendable {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
         let (nodeLoop, apiLoop) = (group.next(), group.next())
         do {
-            let make: NodeKeeper.Maker = { [domains = settings.domains] identity, configuration in
+            let make: NodeKeeper.Maker = { [settings] identity, configuration in
                 try Node(
-                    configuration: configuration, identity: identity, store: store,
-                    discovery: AvahiDiscovery(domains: domains, logger: logger), eventLoop: nodeLoop, logger: logger)
+                    configuration: configuration, identity: identity, store: store, discovery: Self.discovery(settings, logger),
+                    eventLoop: nodeLoop, logger: logger)
             }
             let node = try make(identity, settings.node)
             let startedAt = ContinuousClock.now
@@ -115,6 +117,14 @@ public struct Daemon: Sendable {
             throw error
         }
         try? await group.shutdownGracefully()  // nothing is left on it that could fail
+    }
+
+    /// `local` is the own links, through avahi-daemon; other domains are asked for with unicast DNS.
+    private static func discovery(_ settings: Settings, _ logger: Logger) -> any PeerDiscovery {
+        let others = settings.domains.filter { !Settings.isLocal(domain: $0) }
+        let avahi = settings.domains.contains(where: Settings.isLocal) ? AvahiDiscovery(logger: logger) : nil
+        if others.isEmpty, let avahi { return avahi }
+        return JoinedDiscovery(multicast: avahi, unicast: DNSDiscovery(domains: others))
     }
 
     /// The node first, the API when there is something to answer.

@@ -39,8 +39,8 @@ public struct StderrLogHandler: LogHandler {
     public func log(event: LogEvent) {
         var values = metadata
         if let more = event.metadata { values.merge(more) { $1 } }
-        let sorted = values.sorted { $0.key < $1.key }.map { (TerminalText.clean($0.key), Self.shown($0.value)) }
-        let message = TerminalText.clean(event.message.description)
+        let sorted = values.sorted { $0.key < $1.key }.map { (Self.shown($0.key), Self.shown($0.value.description)) }
+        let message = Self.shown(event.message.description)
         switch format {
         case .text: write(text(event.level, message, sorted))
         case .json: write(json(event.level, message, sorted))
@@ -68,9 +68,7 @@ public struct StderrLogHandler: LogHandler {
         return json.bytes + [UInt8(ascii: "\n")]
     }
 
-    private static func shown(_ value: Logger.Metadata.Value) -> String {
-        TerminalText.clean(PeerName.cut(value.description, bytes: 2_048))
-    }
+    private static func shown(_ text: String) -> String { TerminalText.clean(PeerName.cut(text, bytes: 2_048)) }
 
     private static let toStandardError: @Sendable ([UInt8]) -> Void = { line in
         // One call a line, so that lines of several threads do not mix. Who cannot log goes on working.

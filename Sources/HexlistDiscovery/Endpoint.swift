@@ -4,6 +4,8 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
     public enum Via: String, Sendable, CaseIterable {
         /// Announced over mDNS: anyone on the link may have said it.
         case mdns
+        /// Found by unicast DNS, in a domain the user configured.
+        case dns
         /// Configured by the user.
         case `static`
         /// A session was once dialled there.

@@ -147,7 +147,7 @@ public final class InMemoryLink: Sendable {
             switch backend {
             case .running: self.becomeAvailable(node, &state)
             case .degraded: self.tell(node, .backend(backend), &state)
-            case .unavailable:
+            case .unavailable, .off:
                 state.nodes[node]?.open = []
                 state.nodes[node]?.item = nil
                 if let item = present.item { self.remove(item, &state) }
@@ -210,7 +210,7 @@ public final class InMemoryLink: Sendable {
         guard let present = state.nodes[node] else { return }
         switch present.backend {
         case .running, .degraded: state.pending.append((node, event))
-        case .unavailable: break
+        case .unavailable, .off: break
         }
     }
 

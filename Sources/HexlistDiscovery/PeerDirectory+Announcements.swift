@@ -64,7 +64,8 @@ extension PeerDirectory {
         let isLeft = interfaces.contains { interface in
             [true, false].contains { records[Record(key: key, interface: interface.index, ipv6: $0)] != nil }
         }
-        if !isLeft { reported[key] = nil }
+        let isInDomain = records[Record(key: key, interface: 0, ipv6: false, unicast: 0)] != nil
+        if !isLeft, !isInDomain { reported[key] = nil }
     }
 
     /// What is no longer announced and was never verified is forgotten after 90 s.
@@ -160,6 +161,14 @@ extension PeerDirectory {
         guard let peer = reading.txt.peer else { return .invalid("its TXT has no UUID in `id`") }
         guard reading.port != 0 else { return .invalid("its port is 0") }
         guard let address = IPAddress(reading.address) else { return .invalid("it has no address") }
+        guard record.unicast == nil else {
+            // The user chose the domain, so any address and port may be dialled.
+            let endpoint = Endpoint(host: reading.address, port: reading.port, via: .dns)
+            return .claim(
+                .init(
+                    peer: peer, boot: reading.txt.boot, version: reading.txt.version, endpoint: endpoint,
+                    refusal: address.isNoHost ? "its address is no host's" : nil))
+        }
         var host = reading.address
         if address.isLinkLocal, host.utf8.contains(UInt8(ascii: ":")) {
             host += "%" + (interfaceName ?? "\(record.interface)")

@@ -33,7 +33,7 @@ extension PeerDirectory {
         case .impostor?, .own?: return EndpointRank(tier: 5, age: .zero, number: number)
         case nil: break
         }
-        guard endpoint.via == .mdns else { return EndpointRank(tier: 1, age: .zero, number: number) }
+        guard endpoint.via == .mdns || endpoint.via == .dns else { return EndpointRank(tier: 1, age: .zero, number: number) }
         let address = endpoint.host.split(separator: "%").first.flatMap { IPAddress(String($0)) }
         let isNear = address.map(policy.isOnOwnNetwork) ?? false
         return EndpointRank(tier: isNear ? 2 : 3, age: .zero, number: number)

@@ -15,6 +15,7 @@ extension PeerDirectory {
             } else {
                 peer.mark(endpoint.place, .answered(session.boot, at: now))
                 peer.leaveFormerPorts(endpoint, session.boot)
+                if let address = session.address { peer.save(Endpoint(host: address, port: endpoint.port, via: .lastKnown)) }
                 peer.save(endpoint)
             }
         }

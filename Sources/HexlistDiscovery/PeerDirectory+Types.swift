@@ -69,13 +69,18 @@ public struct SessionInfo: Sendable, Hashable {
     public var version: String?
     /// The endpoint that was dialled; for a session that came in `nil`, or its source `via: .inbound`, which is shown only.
     public var endpoint: Endpoint?
+    /// The numeric address behind an endpoint that is a host's name: it is remembered for when the name cannot be looked up.
+    public var address: String?
 
-    public init(peer: PeerID, boot: BootNonce, name: String, version: String? = nil, endpoint: Endpoint? = nil) {
+    public init(
+        peer: PeerID, boot: BootNonce, name: String, version: String? = nil, endpoint: Endpoint? = nil, address: String? = nil
+    ) {
         self.peer = peer
         self.boot = boot
         self.name = name
         self.version = version
         self.endpoint = endpoint
+        self.address = address
     }
 }
 

@@ -103,12 +103,19 @@ extension PeerDirectory {
         var names: [String] = []
         var versions: [String: Set<Bool>] = [:]
         for record in announcing.sorted(by: Record.inOrder) {
+            guard record.unicast == nil else {
+                let name = "DNS in \(record.key.domain)"
+                if versions[name] == nil { names.append(name) }
+                versions[name] = []
+                continue
+            }
             let name = records[record]?.interfaceName ?? "interface \(record.interface)"
             if versions[name] == nil { names.append(name) }
             versions[name, default: []].insert(record.ipv6)
         }
         var parts = names.prefix(4).map { name in
             switch versions[name] {
+            case []: name
             case [true]: "\(name) over IPv6"
             case [false]: "\(name) over IPv4"
             default: "\(name) over IPv4 and IPv6"

@@ -97,9 +97,9 @@ public struct PeerDirectory: Sendable {
         case .discovery(.withdrawn(let record)): remove(record, isWithdrawn: true)
         case .discovery(.resolved(let record, let resolution)): resolved(record, resolution)
         case .discovery(.resolveFailed(let record, let text)): resolveFailed(record, text)
-        case .discovery(.backend(.running)), .discovery(.backend(.degraded)): break
+        case .discovery(.backend(.running)), .discovery(.backend(.degraded)), .discovery(.backend(.off)), .discovery(.domain): break
         case .discovery(.backend(.unavailable)):
-            for record in Array(records.keys) { remove(record, isWithdrawn: false) }
+            for record in Array(records.keys) where record.unicast == nil { remove(record, isWithdrawn: false) }
         case .discovery(.interfaces(let interfaces)): interfacesChanged(interfaces)
         case .discovery(.woke): probeEverybody()
         case .sessionUp(let session): sessionUp(session)

@@ -7,20 +7,24 @@ public enum DiscoveryEvent: Sendable, Equatable {
     case resolved(Record, Resolution)
     /// A standing resolver found nothing (the text is for people). It goes on trying while it is open.
     case resolveFailed(Record, String)
-    /// `unavailable` ends every record and resolver without withdrawing one: what is there is told anew after `running`.
+    /// `unavailable` ends every record and resolver of the own links without withdrawing one: what is there is told anew after `running`.
     case backend(BackendState)
+    /// How browsing a domain by unicast DNS is doing. `unavailable` withdraws nothing.
+    case domain(String, BackendState)
     /// The addresses of this machine, whenever they change, and once at the start.
     case interfaces([InterfaceAddress])
     /// The machine woke from sleep.
     case woke
 }
 
-/// How discovery itself is doing. The texts say what is wrong and what to do.
+/// How discovery itself is doing, on the own links or in a domain. The texts say what is wrong and what to do.
 public enum BackendState: Sendable, Equatable {
     case running
     /// Others are seen, but the own announcement cannot be made.
     case degraded(String)
     case unavailable(String)
+    /// Not used, as configured.
+    case off
 }
 
 /// One address of an interface of this machine that is up.

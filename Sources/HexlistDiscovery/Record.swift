@@ -32,18 +32,22 @@ public struct Record: Hashable, Sendable {
     /// The interface's index.
     public var interface: Int32
     public var ipv6: Bool
+    /// For what unicast DNS tells of in a domain the user configured: which address of the instance's host it stands for, from 0. It
+    /// is on no interface then (0). `nil` for what somebody on a link announces.
+    public var unicast: Int?
 
-    public init(key: InstanceKey, interface: Int32, ipv6: Bool) {
+    public init(key: InstanceKey, interface: Int32, ipv6: Bool, unicast: Int? = nil) {
         self.key = key
         self.interface = interface
         self.ipv6 = ipv6
+        self.unicast = unicast
     }
 
     /// By name, then IPv4 first, then by interface: an order for people.
     static func inOrder(_ left: Record, _ right: Record) -> Bool {
         guard left.key == right.key else { return left.key.name.utf8.lexicographicallyPrecedes(right.key.name.utf8) }
         guard left.ipv6 == right.ipv6 else { return right.ipv6 }
-        return left.interface < right.interface
+        return (left.interface, left.unicast ?? -1) < (right.interface, right.unicast ?? -1)
     }
 }
 

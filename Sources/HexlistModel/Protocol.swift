@@ -67,5 +67,7 @@ public enum ProtocolLimits {
     /// The 16th `malformed` frame ends a session.
     public static let strikes = 16
     public static let strangerFramesPerSecond = 20
+    /// Of a stranger's new session, at once.
+    public static let strangerFirstFrames = 5
     public static let retryAfterRange = 5...3_600
 }

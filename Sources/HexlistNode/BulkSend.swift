@@ -71,7 +71,7 @@ public final class BulkSend: @unchecked Sendable {
     private(set) var pending: [PeerID: Int] = [:]
     private var unread: [Int64] = []
     /// Of new rows, ascending.
-    private var runs: [Run] = []
+    private var runs: CircularBuffer<Run> = []
     /// Where each is told: those that are still to be, in the order they were taken in.
     private var untold: CircularBuffer<Run> = []
     /// Rows of the first of them that were.
@@ -96,9 +96,7 @@ public final class BulkSend: @unchecked Sendable {
         }
     }
 
-    private func append(
-        _ row: Int64, line: Int, to runs: inout some RangeReplaceableCollection<Run> & BidirectionalCollection<Run> & MutableCollection<Run>
-    ) {
+    private func append(_ row: Int64, line: Int, to runs: inout CircularBuffer<Run>) {
         if let last = runs.last, row == last.first + Int64(last.count), line == last.line + last.count / recipients.count {
             runs[runs.index(before: runs.endIndex)].count += 1
         } else {
@@ -160,9 +158,9 @@ public final class BulkSend: @unchecked Sendable {
         var high = runs.count
         while low < high {
             let middle = (low + high) / 2
-            if runs[middle].first <= row { low = middle + 1 } else { high = middle }
+            if runs[offset: middle].first <= row { low = middle + 1 } else { high = middle }
         }
-        guard low > 0, runs[low - 1].contains(row) else { return nil }
-        return runs[low - 1].line + Int(row - runs[low - 1].first) / recipients.count
+        guard low > 0, case let run = runs[offset: low - 1], run.contains(row) else { return nil }
+        return run.line + Int(row - run.first) / recipients.count
     }
 }

@@ -12,7 +12,7 @@ extension Node {
     public func beginBulk(
         to peers: [PeerID], force: Bool, tellsAll: Bool = false, onChange: @escaping @Sendable () -> Void
     ) async throws -> BulkSend {
-        let recipients = try recipients(peers, at: Node.wallClock())
+        let recipients = try recipients(peers)
         try await store.write { writer in
             for recipient in recipients { try writer.upsertPeer(recipient, creating: true) }
         }
@@ -74,18 +74,31 @@ extension Node {
     }
 
     private func submit(_ hexes: ArraySlice<PreparedHex>, for bulk: BulkSend) async throws -> Taken {
-        let now = Node.wallClock()
-        let expiresAt = now + Int64(configuration.outbox.expireDays) * 86_400_000
-        let bounds = OutboxBounds(rows: configuration.outbox.rows, bytes: configuration.outbox.bytes)
-        let peers = bulk.recipients.map(\.peer)
-        let warns = bulk.warns
-        return try await inOrder({ writer in
-            try Node.enqueue(hexes, to: peers, warns: warns, expiresAt: expiresAt, bounds, writer, at: now)
-        }) { node, taken in
+        let terms = queueTerms(for: bulk.recipients, warns: bulk.warns, at: Node.wallClock())
+        return try await inOrder({ try Node.enqueue(hexes, terms, $0) }) { node, taken in
             node.enqueued(hexes, taken) { bulk.accepted($1, line: $0) }
             bulk.progressed()
         }
     }
+
+    /// For whom hexes are queued, and what holds for their rows.
+    struct QueueTerms: Sendable {
+        var peers: [PeerID]
+        /// Refuses what failed within the last 3 minutes.
+        var warns: Bool
+        var now: Int64
+        var expiresAt: Int64
+        var bounds: OutboxBounds
+    }
+
+    func queueTerms(for recipients: [PeerSighting], warns: Bool, at now: Int64) -> QueueTerms {
+        QueueTerms(
+            peers: recipients.map(\.peer), warns: warns, now: now, expiresAt: outboxExpiry(from: now),
+            bounds: OutboxBounds(rows: configuration.outbox.rows, bytes: configuration.outbox.bytes))
+    }
+
+    /// When a row that is queued at `time` is given up, in milliseconds since 1970.
+    func outboxExpiry(from time: Int64) -> Int64 { time + Int64(configuration.outbox.expireDays) * 86_400_000 }
 
     /// Hexes without a key that failed lately, by line.
     private static func failedLately(
@@ -103,25 +116,22 @@ extension Node {
     }
 
     /// Queues each hex for each peer; all of the peers, or none where there is no room.
-    /// - Parameter warns: refuses what failed within the last 3 minutes.
-    static func enqueue(
-        _ hexes: ArraySlice<PreparedHex>, to peers: [PeerID], warns: Bool, expiresAt: Int64, _ bounds: OutboxBounds,
-        _ writer: StoreWriter, at now: Int64
-    ) throws -> Taken {
-        let failedLately = warns ? try failedLately(hexes, peers, writer, since: now - 180_000) : [:]
+    static func enqueue(_ hexes: ArraySlice<PreparedHex>, _ terms: QueueTerms, _ writer: StoreWriter) throws -> Taken {
+        let peers = terms.peers
+        let failedLately = terms.warns ? try failedLately(hexes, peers, writer, since: terms.now - 180_000) : [:]
         var inserts: [OutboxInsert] = []
         inserts.reserveCapacity(hexes.count * peers.count)
         for hex in hexes where failedLately[hex.line] == nil {
             for peer in peers {
                 inserts.append(
                     OutboxInsert(
-                        peer: peer, messageID: hex.messageID, body: hex.body, digest: hex.digest, isFresh: !hex.hasKey, createdAt: now,
-                        expiresAt: expiresAt))
+                        peer: peer, messageID: hex.messageID, body: hex.body, digest: hex.digest, isFresh: !hex.hasKey,
+                        createdAt: terms.now, expiresAt: terms.expiresAt))
             }
         }
         var taken = Taken()
         taken.results.reserveCapacity(hexes.count)
-        var outcomes = zip(inserts, try writer.enqueue(inserts, groupsOf: peers.count, bounds: bounds)).makeIterator()
+        var outcomes = zip(inserts, try writer.enqueue(inserts, groupsOf: peers.count, bounds: terms.bounds)).makeIterator()
         for hex in hexes {
             if let error = failedLately[hex.line] {
                 taken.results.append(.failure(error))
@@ -131,7 +141,7 @@ extension Node {
             do {
                 for _ in peers {
                     guard let (insert, outcome) = outcomes.next() else { break }
-                    rows.append(try row(of: outcome, insert, bounds, writer, at: now, &taken.requeued))
+                    rows.append(try row(of: outcome, insert, terms, writer, &taken.requeued))
                 }
                 taken.results.append(.success(rows))
             } catch let error as HexlistError where error.code == .outboxFull {
@@ -146,15 +156,14 @@ extension Node {
     }
 
     private static func row(
-        of outcome: Enqueued, _ insert: OutboxInsert, _ bounds: OutboxBounds, _ writer: StoreWriter, at now: Int64,
-        _ requeued: inout [RowMove]
+        of outcome: Enqueued, _ insert: OutboxInsert, _ terms: QueueTerms, _ writer: StoreWriter, _ requeued: inout [RowMove]
     ) throws -> SendOutcome {
         switch outcome {
         case .new(let id): return SendOutcome(outboxID: id, messageID: insert.messageID, peer: insert.peer, state: .queued)
         case .refused(let error): throw error
         case .existing(let earlier):
             // The same key again: what failed, expired or was taken back is given another chance.
-            guard try writer.requeue(earlier.id, insert, bounds: bounds, at: now) else { return SendOutcome(earlier) }
+            guard try writer.requeue(earlier.id, insert, bounds: terms.bounds, at: terms.now) else { return SendOutcome(earlier) }
             requeued.append(RowMove(id: earlier.id, peer: insert.peer, from: earlier.state, to: .queued))
             return SendOutcome(outboxID: earlier.id, messageID: insert.messageID, peer: insert.peer, state: .queued)
         }
@@ -230,6 +239,6 @@ extension Node {
         let ids = bulk.nextUntold(limit)
         guard !ids.isEmpty else { return [] }
         let rows = try await store.read { try $0.outboxRows(ids) }.prefix { all || $0.state != .queued }
-        return Array(zip(bulk.told(rows.count), rows.map { SendOutcome($0) })).map { (line: $0, outcome: $1) }
+        return zip(bulk.told(rows.count), rows).map { (line: $0, outcome: SendOutcome($1)) }
     }
 }

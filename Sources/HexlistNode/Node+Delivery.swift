@@ -8,8 +8,8 @@ import NIOCore
 /// From the outbox onto the sessions, at most four peers at a time.
 extension Node {
     func hasWork(for peer: PeerID?) -> Bool {
-        guard let peer, let link = links[peer] else { return false }
-        return link.delivery.hasWork
+        guard let peer else { return false }
+        return links[peer]?.delivery.hasWork ?? false || pairing.concerns(peer)
     }
 
     func pump(_ session: PeerSession) {
@@ -269,17 +269,27 @@ extension Node {
         let endpoints = directory.endpoints(of: peer)
         guard !endpoints.isEmpty else { return }
         link.isDialling = true
+        dial(peer, endpoints) { node, connected in
+            let link = node.links[peer]
+            link?.isDialling = false
+            if !connected, let link, link.sending == nil { node.transferFailed(link, end: .lost, closedByPeer: false) }
+        }
+    }
+
+    /// Dials a peer for work of this node's own, and begins the session where it answers.
+    func dial(_ peer: PeerID, _ endpoints: [Endpoint], then completion: @escaping @Sendable (isolated Node, _ connected: Bool) -> Void) {
         let dial = transport.dial(endpoints.map { DialTarget($0) }, expecting: peer)
         dial.report.whenSuccess { [weak self] report in
             self?.assumeIsolated { node in
-                let link = node.links[peer]
-                link?.isDialling = false
-                if let connection = report.connection, !node.isStopping {
+                guard !node.isStopping else {
+                    report.connection?.abort()
+                    return
+                }
+                if let connection = report.connection {
                     let reached = endpoints.first { DialTarget($0) == connection.target }
                     node.begin(connection, reached.map { Dialled(endpoint: $0, probe: nil, expected: peer) })
-                } else if let link, link.sending == nil, !node.isStopping {
-                    node.transferFailed(link, end: .lost, closedByPeer: false)
                 }
+                completion(node, report.connection != nil)
             }
         }
     }

@@ -14,6 +14,9 @@ extension Node {
             if discoveryState != state { logger.notice("discovery changed", metadata: ["discovery.state": "\(state.logText)"]) }
             discoveryState = state
         case .woke: woke()
+        case .domain(let domain, let state):
+            logger.notice("discovery changed", metadata: ["discovery.domain": "\(domain)", "discovery.state": "\(state.logText)"])
+            domainStates[domain] = state
         case .appeared, .withdrawn, .resolved, .resolveFailed, .interfaces: break
         }
         apply(.discovery(event))
@@ -162,12 +165,13 @@ extension Node {
             case .running: ("running", nil)
             case .degraded(let message): ("degraded", message)
             case .unavailable(let message): ("unavailable", message)
+            case .off: ("off", nil)
             case nil: ("starting", nil)
             }
         return NodeStatus(
             uuid: id, fingerprint: identity.fingerprint, name: configuration.name, port: port, boot: boot, discoveryState: state,
-            discoveryMessage: message, conflict: conflictText, peers: rows.count { $0.state == .verified },
-            ghosts: rows.count { $0.state == .ghost })
+            discoveryMessage: message, conflict: conflictText, domains: domainStates.sorted { $0.key < $1.key }.map(DomainStatus.init),
+            peers: rows.count { $0.state == .verified }, ghosts: rows.count { $0.state == .ghost })
     }
 }
 
@@ -177,6 +181,7 @@ extension BackendState {
         case .running: "running"
         case .degraded(let message): "degraded: \(message)"
         case .unavailable(let message): "unavailable: \(message)"
+        case .off: "off"
         }
     }
 }

@@ -1,7 +1,6 @@
 public import HexlistModel
 import HexlistStore
 import NIOCore
-import Synchronization
 
 /// The outbox as people and scripts see it: the rows, and what this node knows of them right now.
 extension Node {
@@ -32,50 +31,22 @@ extension Node {
         return view(of: row, isSending: liveRows().contains(id))
     }
 
-    /// Tries rows again now: a failed or rejected one is queued anew, a waiting one waits no longer.
-    public func retry(_ ids: [Int64]) async throws -> [OutboxView] {
-        let at = Node.wallClock()
-        let expiresAt = at + Int64(configuration.outbox.expireDays) * 86_400_000
-        let rows = try await store.write { writer in
-            let rows = try Node.rows(ids, in: writer)
-            // A delivered, cancelled or expired row has no body any more.
-            if let gone = rows.first(where: { !$0.state.keepsBody }) {
-                throw HexlistError(
-                    .badRequest, "Row \(gone.id) is \(gone.state.rawValue); there is nothing left of it to send.",
-                    hint: "Send the hex again.")
-            }
-            _ = try writer.retry(ids, at: at, expiresAt: expiresAt)
-            return rows
+    /// Tries a row again now: a failed or rejected one is queued anew, a waiting one waits no longer.
+    /// - Throws: `HexlistError` `notFound`, or `badRequest` for one that has no body any more.
+    public func retry(_ id: Int64) async throws -> OutboxView {
+        let isQueued = try await retry(.ids([id])).changed > 0
+        let row = try await outboxRow(id)
+        guard isQueued else {
+            throw HexlistError(
+                .badRequest, "Row \(id) is \(row.state.rawValue); there is nothing left of it to send.", hint: "Send the hex again.")
         }
-        rowsQueuedAgain(rows)
-        return try await outboxRows(ids)
+        return row
     }
 
-    /// - Returns: each row, and whether it was on its way and may have arrived all the same.
-    public func cancel(_ ids: [Int64]) async throws -> [(row: OutboxView, mayHaveArrived: Bool)] {
-        let live = liveRows()
-        let rows = try await cancelled { try Node.rows(ids, in: $0) }
-        let arrived = live.union(liveRows()).union(rows.filter { $0.attempts > 0 }.map(\.id))
-        return try await outboxRows(ids).map { ($0, arrived.contains($0.outboxID)) }
-    }
-
-    private func outboxRows(_ ids: [Int64]) async throws -> [OutboxView] {
-        try await store.read { try $0.outboxRows(ids) }.map { view(of: $0, isSending: false) }
-    }
-
-    /// Takes rows back, those it can.
-    /// - Returns: them, as they were.
-    private func cancelled(_ rows: @escaping @Sendable (StoreWriter) throws -> [OutboxRow]) async throws -> [OutboxRow] {
-        let at = Node.wallClock()
-        let rows = try await store.write { writer in
-            let rows = try rows(writer)
-            let cancelled = Set(try writer.cancel(rows.map(\.id), at: at))
-            return rows.filter { cancelled.contains($0.id) }
-        }
-        for peer in Set(rows.map(\.peer)) { links[peer]?.delivery.rowsChanged() }
-        rowsMoved(rows.map { RowMove(id: $0.id, peer: $0.peer, from: $0.state, to: .cancelled) })
-        notifyWatchers()
-        return rows
+    /// - Returns: the row, and whether it was on its way and may have arrived all the same.
+    public func cancel(_ id: Int64) async throws -> (row: OutboxView, mayHaveArrived: Bool) {
+        let change = try await cancel(.ids([id]))
+        return (try await outboxRow(id), change.mayHaveArrived > 0)
     }
 
     /// - Parameter rows: as they were.
@@ -116,7 +87,7 @@ extension Node {
     /// - Throws: `HexlistError` `notFound` where a named one is not there; then nothing was changed.
     public func retry(_ selection: OutboxSelection) async throws -> OutboxChange {
         let at = Node.wallClock()
-        let expiresAt = at + Int64(configuration.outbox.expireDays) * 86_400_000
+        let expiresAt = outboxExpiry(from: at)
         let (change, rows) = try await store.write { writer in
             var (change, rows) = try Node.rows(selection, in: writer, states: [.queued, .rejected, .failed])
             _ = try writer.retry(rows.map(\.id), at: at, expiresAt: expiresAt)
@@ -132,16 +103,18 @@ extension Node {
     public func cancel(_ selection: OutboxSelection) async throws -> OutboxChange {
         let live = liveRows()
         let states: Set<OutboxState> = if case .peer = selection { [.queued] } else { [.queued, .rejected, .failed] }
-        let selected = Mutex(OutboxChange())
-        let rows = try await cancelled { writer in
+        let at = Node.wallClock()
+        var (change, rows) = try await store.write { writer in
             let (change, rows) = try Node.rows(selection, in: writer, states: states)
-            selected.withLock { $0 = change }
-            return rows
+            let cancelled = Set(try writer.cancel(rows.map(\.id), at: at))
+            return (change, rows.filter { cancelled.contains($0.id) })
         }
         let arrived = live.union(liveRows())
-        var change = selected.withLock { $0 }
         change.changed = rows.count
         change.mayHaveArrived = rows.count { arrived.contains($0.id) || $0.attempts > 0 }
+        for peer in Set(rows.map(\.peer)) { links[peer]?.delivery.rowsChanged() }
+        rowsMoved(rows.map { RowMove(id: $0.id, peer: $0.peer, from: $0.state, to: .cancelled) })
+        notifyWatchers()
         return change
     }
 

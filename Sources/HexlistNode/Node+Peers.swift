@@ -50,9 +50,14 @@ extension Node {
     }
 
     /// `.stranger` takes trust or a block back.
-    public func setTrust(_ peer: PeerID, _ trust: Trust) async throws -> PeerView {
+    public func setTrust(_ peer: PeerID, _ trust: Trust) async throws -> PeerView { try await setTrust(peer, trust, proven: nil) }
+
+    /// - Parameter proven: the key that is meant, where the caller has it from a session.
+    /// - Throws: `badRequest` where the peer is known by another key.
+    func setTrust(_ peer: PeerID, _ trust: Trust, proven: Fingerprint?) async throws -> PeerView {
         await reloadKnown()
-        guard let before = view(of: peer) else { throw Node.unknown(peer) }
+        guard var before = view(of: peer) else { throw Node.unknown(peer) }
+        if let proven { before.fingerprint = proven }
         if trust != .stranger, before.fingerprint == nil {
             throw HexlistError(
                 .notFound, "\(TerminalText.clean(before.name, columns: 40)) was never met, so there is no fingerprint to trust.",
@@ -71,10 +76,10 @@ extension Node {
             _ = try writer.setTrust(peer, trust, fingerprint: sighting.fingerprint, name: sighting.name, at: at)
         }
         await reloadKnown()
-        if let session = links[peer]?.sending { lastAddresses[peer] = session.connection.remoteAddress }
         reserveAddresses()
         apply(.trustChanged(peer, trust))
         tellSessions(of: peer, trust)
+        if trust == .blocked { stopPairing(with: peer) }
         notifyWatchers()
         return view(of: peer) ?? before
     }
@@ -127,7 +132,7 @@ extension Node {
         notifyWatchers()
     }
 
-    private static func sighting(_ peer: PeerID, _ view: PeerView) -> PeerSighting {
+    static func sighting(_ peer: PeerID, _ view: PeerView) -> PeerSighting {
         PeerSighting(
             peer: peer, fingerprint: view.fingerprint, name: view.name, version: view.version, boot: view.boot,
             seenAt: view.lastSeen ?? wallClock(), endpoint: nil)
@@ -176,7 +181,17 @@ extension Node {
         let sighting = PeerSighting(
             peer: peer, fingerprint: fingerprint, name: PeerName.cut(hello.name, bytes: 256), version: PeerName.cut(version, bytes: 64),
             boot: hello.boot, seenAt: at, endpoint: endpoint)
-        store.submit({ try $0.upsertPeer(sighting) }) { [self] result in
+        // The name last, so that it is tried first.
+        let addressSighting = session.addressBehindName.map { host in
+            var sighting = sighting
+            sighting.endpoint?.host = host
+            sighting.endpoint?.via = Endpoint.Via.lastKnown.rawValue
+            return sighting
+        }
+        store.submit({
+            if let addressSighting { try $0.upsertPeer(addressSighting) }
+            return try $0.upsertPeer(sighting)
+        }) { [self] result in
             if case .failure(let error) = result {
                 logger.error("peer could not be recorded", metadata: ["peer.id": "\(peer)", "error": "\(error)"])
             }
@@ -209,6 +224,9 @@ extension Node {
 
     /// Places kept for the last addresses of trusted peers, so that a flood of strangers does not shut them out.
     func reserveAddresses() {
+        for link in links.values {
+            if let session = link.sending { lastAddresses[link.peer] = session.connection.remoteAddress }
+        }
         lastAddresses = lastAddresses.filter { known[$0.key]?.trust == .trusted }
         let addresses = known.values.filter { $0.trust == .trusted }.flatMap { $0.endpoints.map(\.host) }
         transport.setReservedAddresses(addresses + lastAddresses.values)

@@ -5,7 +5,22 @@ import HexlistWire
 
 /// From a session into the store, and the answer back. Nothing is said before the transaction is durable.
 extension Node {
+    /// Whether another trusted session's hexes went to the store not long ago.
+    func storeIsShared(beside session: PeerSession, within time: Duration) -> Bool {
+        let now = ContinuousClock.Instant.now
+        return lastKeepers.contains { $0.session != ObjectIdentifier(session) && now - $0.at < time }
+    }
+
+    private func noteKeeper(_ session: PeerSession) {
+        guard session.machine.isTrusted else { return }
+        let id = ObjectIdentifier(session)
+        lastKeepers.removeAll { $0.session == id }
+        lastKeepers.append((id, .now))
+        if lastKeepers.count > 2 { lastKeepers.removeFirst() }
+    }
+
     func keep(_ batch: [InboundHex], from session: PeerSession) {
+        noteKeeper(session)
         guard !directory.isInConflict(id) else {
             // Which of the two machines its sender means, nobody can know.
             let refusal = InboundResult.refused(.notAccepting, message: Node.ownConflictMessage, retryAfter: Node.ownConflictRetry)

@@ -48,7 +48,6 @@ extension Node {
 
     private func imported(_ peer: PeerID) {
         guard let record = known[peer] else { return }
-        if let session = links[peer]?.sending { lastAddresses[peer] = session.connection.remoteAddress }
         // One that is trusted is looked for where it was reached, as after a start.
         apply(record.trust == .trusted ? .knownPeer(KnownPeer(record)) : .trustChanged(peer, record.trust))
         tellSessions(of: peer, record.trust)

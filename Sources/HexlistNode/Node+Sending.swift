@@ -13,18 +13,15 @@ extension Node {
     public func send(_ request: SendRequest, until deadline: ContinuousClock.Instant? = nil) async throws -> [SendOutcome] {
         let now = Node.wallClock()
         let hex = try await prepare(request, at: now)
-        let expiresAt = now + Int64(configuration.outbox.expireDays) * 86_400_000
-        let recipients = try recipients(request.peers, at: now)
-        let bounds = OutboxBounds(rows: configuration.outbox.rows, bytes: configuration.outbox.bytes)
-        let warns = !request.force
+        let recipients = try recipients(request.peers)
+        let terms = queueTerms(for: recipients, warns: !request.force, at: now)
 
         // Waits from the moment it is queued, so that no end is missed.
         let waiter = deadline.map { _ in OutcomeWaiter() }
         defer { waiter.map(endWaiting) }
         let taken = try await inOrder({ writer in
             for recipient in recipients { try writer.upsertPeer(recipient, creating: true) }
-            let taken = try Node.enqueue(
-                [hex], to: recipients.map(\.peer), warns: warns, expiresAt: expiresAt, bounds, writer, at: now)
+            let taken = try Node.enqueue([hex], terms, writer)
             if let error = taken.full { throw error }
             return taken
         }) { node, taken in
@@ -34,7 +31,7 @@ extension Node {
         guard let rows = try taken.results.first?.get() else { throw HexlistError(.internal, "The outbox lost a row.") }
         if rows.contains(where: { known[$0.peer] == nil }) { reloadKnownSoon() }
         guard let deadline, let waiter else { return rows }
-        return try await outcomes(of: rows.map { AwaitedRow(outcome: $0, bytes: hex.body.count) }, waiter, until: deadline)
+        return try await outcomes(of: rows, bytes: hex.body.count, waiter, until: deadline)
     }
 
     /// Work that queues rows, and what follows from it on the loop, in the order in which the rows were queued: a delivery
@@ -59,22 +56,20 @@ extension Node {
             hint: "`hexlist outbox retry \(row.id)` tries that one again; --force sends another.")
     }
 
-    func recipients(_ peers: [PeerID], at now: Int64) throws -> [PeerSighting] {
+    func recipients(_ peers: [PeerID]) throws -> [PeerSighting] {
         guard !peers.isEmpty else { throw HexlistError(.badRequest, "No peer to send to.", hint: "Name one with --to.") }
         guard !peers.contains(id) else { throw HexlistError(.badRequest, "That is this machine itself.") }
-        return try peers.map { try recipient($0, at: now) }
+        return try peers.map(recipient)
     }
 
-    private func recipient(_ peer: PeerID, at now: Int64) throws -> PeerSighting {
+    private func recipient(_ peer: PeerID) throws -> PeerSighting {
         guard let view = view(of: peer) else { throw Node.unknown(peer) }
         guard view.trust != .blocked else {
             throw HexlistError(
                 .badRequest, "\(TerminalText.clean(view.name, columns: 40)) is blocked here.", hint: "`hexlist peer unblock \(peer)` first."
             )
         }
-        return PeerSighting(
-            peer: peer, fingerprint: view.fingerprint, name: view.name, version: view.version, boot: view.boot,
-            seenAt: view.lastSeen ?? now, endpoint: nil)
+        return Node.sighting(peer, view)
     }
 
     /// Makes hexes of this node's ready to travel; it has the name as it is now.
@@ -96,16 +91,6 @@ extension Node {
 
     // MARK: Waiting
 
-    /// Waits as `send` does, for rows that were queued before.
-    public func outcomes(of ids: [Int64], until deadline: ContinuousClock.Instant) async throws -> [SendOutcome] {
-        // Registered before the rows are read, so that nothing that ends in between is missed.
-        let waiter = OutcomeWaiter(rows: Set(ids))
-        outcomeWaiters[ObjectIdentifier(waiter)] = waiter
-        defer { endWaiting(waiter) }
-        let rows = try await store.read { try $0.outboxRows(ids) }
-        return try await outcomes(of: rows.map { AwaitedRow(outcome: SendOutcome($0), bytes: $0.bytes) }, waiter, until: deadline)
-    }
-
     private func wait(for rows: [SendOutcome], _ waiter: OutcomeWaiter) {
         waiter.rows = Set(rows.map(\.outboxID))
         outcomeWaiters[ObjectIdentifier(waiter)] = waiter
@@ -113,23 +98,19 @@ extension Node {
 
     private func endWaiting(_ waiter: OutcomeWaiter) { outcomeWaiters[ObjectIdentifier(waiter)] = nil }
 
-    private struct AwaitedRow {
-        var outcome: SendOutcome
-        var bytes: Int
-    }
-
-    private func outcomes(of rows: [AwaitedRow], _ waiter: OutcomeWaiter, until deadline: ContinuousClock.Instant) async throws
-        -> [SendOutcome]
-    {
-        while rows.contains(where: { waiter.ended[$0.outcome.outboxID] == nil && isWorthWaiting(for: $0, until: deadline) }),
+    /// - Parameter bytes: of the one hex all rows are of.
+    private func outcomes(
+        of rows: [SendOutcome], bytes: Int, _ waiter: OutcomeWaiter, until deadline: ContinuousClock.Instant
+    ) async throws -> [SendOutcome] {
+        while rows.contains(where: { waiter.ended[$0.outboxID] == nil && isWorthWaiting(for: $0, bytes: bytes, until: deadline) }),
             ContinuousClock.Instant.now < deadline, !isStopping, !Task.isCancelled
         {
             await wait(waiter, until: deadline)
         }
         // Whoever was not delivered has a reason, which the store knows.
-        let isDelivered = rows.allSatisfy { (waiter.ended[$0.outcome.outboxID] ?? $0.outcome.state).isDelivered }
-        let ids = rows.map(\.outcome.outboxID)
-        let latest = isDelivered ? rows.map(\.outcome) : try await store.read { try $0.outboxRows(ids) }.map { SendOutcome($0) }
+        let isDelivered = rows.allSatisfy { (waiter.ended[$0.outboxID] ?? $0.state).isDelivered }
+        let ids = rows.map(\.outboxID)
+        let latest = isDelivered ? rows : try await store.read { try $0.outboxRows(ids) }.map { SendOutcome($0) }
         return latest.map { outcome in
             var outcome = outcome
             if let end = waiter.ended[outcome.outboxID], end.isDelivered { outcome.state = end }
@@ -155,9 +136,9 @@ extension Node {
 
     /// A row whose peer is not there, takes nothing as long as it does not trust this one, or refused until after the
     /// deadline, is nothing to wait for.
-    private func isWorthWaiting(for row: AwaitedRow, until deadline: ContinuousClock.Instant) -> Bool {
-        guard row.outcome.state == .queued, isWorthWaiting(for: row.outcome.peer, until: deadline) else { return false }
-        return !(links[row.outcome.peer]?.delivery.waitsForTrust(bytes: row.bytes) ?? false)
+    private func isWorthWaiting(for row: SendOutcome, bytes: Int, until deadline: ContinuousClock.Instant) -> Bool {
+        guard row.state == .queued, isWorthWaiting(for: row.peer, until: deadline) else { return false }
+        return !(links[row.peer]?.delivery.waitsForTrust(bytes: bytes) ?? false)
     }
 
     func isWorthWaiting(for peer: PeerID, until deadline: ContinuousClock.Instant) -> Bool {

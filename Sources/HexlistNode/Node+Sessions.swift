@@ -3,6 +3,7 @@ import HexlistModel
 import HexlistStore
 import HexlistTransport
 import HexlistWire
+import Logging
 import NIOCore
 
 /// Sessions as they come, are found to be duplicates, and go.
@@ -11,6 +12,9 @@ extension Node {
         guard !isStopping else { return connection.abort() }
         begin(connection, nil)
     }
+
+    /// Where a peer opens more before the older ones had time to show whether they live, the oldest end.
+    static let sessionsOfOnePeer = 4
 
     @discardableResult
     func begin(_ connection: PeerConnection, _ dialled: Dialled?) -> PeerSession {
@@ -27,12 +31,37 @@ extension Node {
         let session = PeerSession(connection: connection, machine: machine, dialled: dialled, node: self)
         sessions[ObjectIdentifier(session)] = session
         session.start()
+        if !isTrusted { admitted(session) }
         return session
+    }
+
+    /// One more stranger's session is there; its frames are not delivered before this.
+    private func admitted(_ session: PeerSession) {
+        let strangers = sessions.values.filter { !$0.machine.isTrusted && !$0.machine.isClosed && $0.connection.role == .acceptor }
+            .sorted { $0.connection.id < $1.connection.id }
+        if let surplus = StrangerSessions.surplus(
+            strangers.map(\.connection.remoteNetwork), limit: configuration.limits.strangerSessions)
+        {
+            strangers[surplus].act { $0.end(.idle, text: "Others need the place.", &$1) }
+        }
+        shareAmongStrangers()
+        session.machine.setStrangerRate(strangerRate, now: .now)
+    }
+
+    /// After their number, or what they get together, changed.
+    func shareAmongStrangers() {
+        let strangers = sessions.values.filter { !$0.machine.isTrusted && !$0.machine.isClosed }
+        let limits = configuration.limits
+        let rate = StrangerSessions.rate(
+            each: limits.strangerFramesPerSecond, together: limits.allStrangersFramesPerSecond, sessions: strangers.count)
+        guard rate != strangerRate else { return }
+        strangerRate = rate
+        for session in sessions.values { session.machine.setStrangerRate(rate, now: .now) }
     }
 
     func hello(trusted: Bool) -> Hello {
         Hello(
-            uuid: id, name: PeerName.cut(configuration.name, bytes: 256), boot: boot,
+            uuid: id, name: PeerName.cut(configuration.name, bytes: 256), boot: boot, features: [DialBack.feature],
             maxFrameBytes: trusted
                 ? max(configuration.limits.frameBytes, ProtocolLimits.trustedFrameBytes) : configuration.limits.strangerFrameBytes,
             window: ProtocolLimits.windowFrames)
@@ -66,19 +95,21 @@ extension Node {
         let link = link(to: peer)
         let older = link.sessions
         link.sessions.append(session)
-        logger.info(
-            "session open",
+        logger.log(
+            level: sessionLogLevel(peer, fingerprint), "session open",
             metadata: [
                 "peer.id": "\(peer)", "role": "\(session.connection.role)", "address": "\(session.connection.remoteAddress)",
             ])
         remember(peer, fingerprint: fingerprint, hello: hello, version: version, session: session)
         // A session the peer dialled says nothing of where it can be dialled.
         let info = SessionInfo(
-            peer: peer, boot: peerBoot, name: hello.name, version: version, endpoint: session.dialled?.endpoint)
+            peer: peer, boot: peerBoot, name: hello.name, version: version, endpoint: session.dialled?.endpoint,
+            address: session.addressBehindName)
         session.info = info
         apply(.sessionUp(info))
         if let dialled = session.dialled, let probe = dialled.probe { endProbe(probe, .proved(peer, peerBoot, dialled.endpoint)) }
 
+        session.checks.opened.take()?(true)
         guard !directory.isInConflict(peer) else {
             session.act { $0.end(.conflict, &$1) }
             return
@@ -86,8 +117,15 @@ extension Node {
         if conflictWitnesses.contains(peer) { awaitWitness(session, peer) }
         // The newer one is used at once; each older one has to show that it still lives.
         link.delivery.connected(frameLimit: hello.maxFrameBytes)
-        for other in older { challenge(other, against: session) }
+        for other in older.dropLast(Node.sessionsOfOnePeer - 1) { other.act { $0.end(.limit, &$1) } }
+        for other in older.suffix(Node.sessionsOfOnePeer - 1) { challenge(other, against: session) }
         pump(link)
+        pairingSessionsChanged(of: peer)
+    }
+
+    /// Strangers do not fill the log.
+    private func sessionLogLevel(_ peer: PeerID, _ fingerprint: Fingerprint?) -> Logger.Level {
+        trust(of: peer, fingerprint: fingerprint) == .trusted ? .info : .debug
     }
 
     private func proved(_ peer: PeerID, _ fingerprint: Fingerprint) {
@@ -147,6 +185,7 @@ extension Node {
     }
 
     func challengeEnded(_ session: PeerSession, message: String, answered: Bool) {
+        if session.checks.ping?.message == message { return session.checks.ping.take()?.done(answered) ?? () }
         guard let (newer, older) = challenges.removeValue(forKey: message), older === session else { return }
         guard answered else {
             older.act { $0.end(.silent, &$1) }
@@ -165,16 +204,26 @@ extension Node {
             own: id, peer: newer.peer ?? id, olderDialledHere: older.connection.role == .dialer,
             newerDialledHere: newer.connection.role == .dialer)
         {
-        case .endOlder: older.act { $0.end(.duplicateSession, &$1) }
-        case .endNewer: newer.act { $0.end(.duplicateSession, &$1) }
+        case .endOlder: endDuplicate(older)
+        case .endNewer: endDuplicate(newer)
         case .leaveToPeer: break
         }
+    }
+
+    private func endDuplicate(_ session: PeerSession) {
+        // Not between the answers of two people: one of them would have agreed and the other not.
+        guard !pairing.isComparing(on: ObjectIdentifier(session)) else {
+            endsAfterPairing = session
+            return
+        }
+        session.act { $0.end(.duplicateSession, &$1) }
     }
 
     // MARK: Ended
 
     func sessionEnded(_ session: PeerSession, end: Session.End, closedByPeer: Bool) {
         sessions.removeValue(forKey: ObjectIdentifier(session))
+        shareAmongStrangers()
         for (message, pair) in challenges where pair.older === session || pair.newer === session { challenges[message] = nil }
         if let dialled = session.dialled, let probe = dialled.probe { endProbe(probe, probeResult(session, dialled, end: end)) }
         if case .own(.conflict) = end, session.peer == nil, let boot = session.machine.refusedBoot {
@@ -188,11 +237,14 @@ extension Node {
         guard let peer = session.peer, let link = links[peer], let index = link.sessions.firstIndex(where: { $0 === session }) else {
             return
         }
-        logger.info("session ended", metadata: ["peer.id": "\(peer)", "reason": "\(Node.describe(end))"])
+        logger.log(
+            level: sessionLogLevel(peer, session.connection.peerFingerprint), "session ended",
+            metadata: ["peer.id": "\(peer)", "reason": "\(Node.describe(end))"])
         conflictTold(by: peer, end)
         if let info = session.info { apply(.sessionDown(info, Node.sessionEnd(end))) }
         let wasSending = link.sending === session
         link.sessions.remove(at: index)
+        pairingSessionEnded(session, peer)
         guard wasSending else { return }
 
         let hadWork = link.delivery.inFlight > 0

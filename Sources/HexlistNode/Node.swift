@@ -30,6 +30,8 @@ public actor Node {
     public internal(set) var configuration: NodeConfiguration
     var directory: PeerDirectory
     var discoveryState: BackendState?
+    /// Of domains browsed by unicast DNS, once something is known.
+    var domainStates: [String: BackendState] = [:]
     var port = 0
     var isStopping = false
     /// Nothing new is sent any more.
@@ -37,6 +39,10 @@ public actor Node {
 
     /// Every connection with a session, until it is closed.
     var sessions: [ObjectIdentifier: PeerSession] = [:]
+    /// The two sessions whose hexes went to the store last, and when.
+    var lastKeepers: [(session: ObjectIdentifier, at: ContinuousClock.Instant)] = []
+    /// Frames a second a stranger is read at.
+    var strangerRate = 0.0
     var links: [PeerID: PeerLink] = [:]
     /// Peers the store knows: trust, alias, counters. Strangers that left nothing are not here.
     var known: [PeerID: PeerRecord] = [:]
@@ -46,6 +52,13 @@ public actor Node {
     var turnTimer: Scheduled<Void>?
     var challenges: [String: (newer: PeerSession, older: PeerSession)] = [:]
     var probes: [ProbeID: Dial] = [:]
+    /// Under way, because peers asked to be dialled back.
+    var dialsBack = 0
+    var pairing: PairingDesk
+    var pairingTimer: (task: Scheduled<Void>, at: ContinuousClock.Instant)?
+    var isDiallingToPair = false
+    /// Duplicates that are ended once the pairing on them is over.
+    var endsAfterPairing: PeerSession?
     var directoryTimer: (task: Scheduled<Void>, at: ContinuousClock.Instant)?
     var maintenance: RepeatedTask?
     var lastMaintenance: (wall: Int64, monotonic: ContinuousClock.Instant)?
@@ -82,6 +95,7 @@ public actor Node {
         bounds.instances = configuration.discovery.instances
         bounds.resolvers = configuration.discovery.resolvers
         directory = PeerDirectory(own: identity.peerID, boot: boot, limits: bounds)
+        pairing = PairingDesk(own: identity.fingerprint)
         turns = TransferTurns(limit: configuration.send.concurrentTransfers)
         transport = try PeerTransport(
             identity: identity, eventLoop: eventLoop, limits: Node.transportLimits(configuration),
@@ -95,7 +109,8 @@ public actor Node {
         limits.unidentified = configuration.limits.connectionsUnidentified
         limits.reserved = configuration.limits.connectionsReserved
         limits.handshakeSeconds = configuration.limits.handshakeSeconds
-        return limits
+        limits.handshakesPerSecond = configuration.limits.handshakesPerSecond
+        return limits.fitting(descriptors: Descriptors.limit)
     }
 
     // MARK: Life
@@ -106,6 +121,12 @@ public actor Node {
         let records = try await store.read { try $0.peers() }
         for record in records { known[record.peer] = record }
         port = try await listen()
+        let connections = Node.transportLimits(configuration).connections
+        if connections < configuration.limits.connections {
+            logger.warning(
+                "fewer connections than configured: the system allows few open files",
+                metadata: ["connections": "\(connections)", "open.files": "\(Descriptors.limit)"])
+        }
         reserveAddresses()
 
         for record in records where record.trust == .trusted {
@@ -154,6 +175,7 @@ public actor Node {
         isStopping = true
         maintenance?.cancel()
         directoryTimer?.task.cancel()
+        pairingTimer?.task.cancel()
         if let discovery { await discovery.stop() }
         for dial in probes.values { dial.cancel() }
         for session in sessions.values { session.act { $0.end(.shutdown, &$1) } }
@@ -181,6 +203,7 @@ public actor Node {
         }
         if configuration.name != old.name { discovery?.publish(announcement()) }
         for session in sessions.values { tellHello(session) }
+        shareAmongStrangers()
         notifyWatchers()
     }
 

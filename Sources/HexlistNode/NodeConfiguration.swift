@@ -42,7 +42,13 @@ public struct NodeConfiguration: Sendable {
         public var connectionsReserved = 16
         /// From the TCP connection to the end of the handshake, and to Hello.
         public var handshakeSeconds = 5
+        /// TLS handshakes begun for others; as many again for the last addresses of trusted peers.
+        public var handshakesPerSecond = 100
         public var strangerFramesPerSecond = ProtocolLimits.strangerFramesPerSecond
+        /// Of all strangers together.
+        public var allStrangersFramesPerSecond = 10 * ProtocolLimits.strangerFramesPerSecond
+        /// Sessions of strangers that came in, at once. Each may hold a frame that is not whole yet.
+        public var strangerSessions = 64
         public var heldHexesPerPeer = 20
         public var heldBytesPerPeer = 1 << 20
         public var heldHexes = 200

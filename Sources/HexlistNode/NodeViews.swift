@@ -1,3 +1,4 @@
+import HexlistDiscovery
 public import HexlistModel
 
 /// A node at a glance.
@@ -13,9 +14,29 @@ public struct NodeStatus: Sendable, Equatable {
     public var discoveryMessage: String?
     /// That another machine has this one's identity, and what to do; `nil` where nobody says so.
     public var conflict: String?
+    /// Those browsed by unicast DNS, by name.
+    public var domains: [DomainStatus]
     /// Rows `verified`, and ghosts.
     public var peers: Int
     public var ghosts: Int
+}
+
+/// Browsing one domain by unicast DNS.
+public struct DomainStatus: Sendable, Equatable {
+    public var domain: String
+    /// `running` or `unavailable`.
+    public var state: String
+    public var message: String?
+
+    init(_ domain: String, _ state: BackendState) {
+        self.domain = domain
+        switch state {
+        case .running, .degraded, .off: self.state = "running"
+        case .unavailable(let message):
+            self.state = "unavailable"
+            self.message = message
+        }
+    }
 }
 
 /// A peer, or a ghost, as lists show it.
@@ -47,7 +68,7 @@ public struct EndpointView: Sendable, Equatable {
     public var host: String
     public var port: Int
     public var interface: String?
-    /// `mdns`, `static`, `lastKnown`, `inbound`.
+    /// `mdns`, `dns`, `static`, `lastKnown`, `inbound`.
     public var via: String
     /// Milliseconds since 1970.
     public var lastOK: Int64?

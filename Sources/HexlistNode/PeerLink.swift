@@ -20,6 +20,9 @@ final class PeerLink {
     var alertRecorded = false
     var alertsBeingRecorded = 0
 
+    /// When the peer was last dialled because it asked to be.
+    var dialledBackAt: ContinuousClock.Instant?
+
     init(peer: PeerID) { self.peer = peer }
 
     var sending: PeerSession? { sessions.last }

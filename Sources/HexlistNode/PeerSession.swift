@@ -17,8 +17,11 @@ struct Dialled: Sendable {
 /// Everything in here runs on the node's event loop, which is also the node's executor; that is what makes the unchecked
 /// conformance true, and `node.assumeIsolated` checks it at every call.
 final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
-    /// Hexes that go to the store at once, at most.
+    /// Hexes that go to the store at once, at most; and where a trusted peer's go there too, which wait as long as this one's take.
     static let batchLimit = 1_024
+    static let sharedBatchLimit = 64
+    /// How long another session's hexes count.
+    private static let sharedTime = Duration.milliseconds(100)
 
     let connection: PeerConnection
     /// What it was dialled for; `nil` for a session that came in.
@@ -36,12 +39,20 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     /// The time at the first frame of a burst: one reading of the clock for all of it.
     private var burst: Session.Instant?
     private(set) var end: Session.End?
+    /// Who waits for something of this session to examine it.
+    var checks = SessionChecks()
 
     init(connection: PeerConnection, machine: Session, dialled: Dialled?, node: Node) {
         self.connection = connection
         self.machine = machine
         self.dialled = dialled
         self.node = node
+    }
+
+    /// Where it was dialled by a host's name: the address that answered.
+    var addressBehindName: String? {
+        guard let dialled, connection.remoteAddress != dialled.endpoint.host, DialTarget(dialled.endpoint).isName else { return nil }
+        return connection.remoteAddress
     }
 
     /// Nothing is delivered before this.
@@ -88,6 +99,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         machine.connectionClosed()
         let end = self.end ?? .lost
         self.end = end
+        checks.ended()
         // What is no error of the socket came from the other side: FIN with or without TLS's goodbye, half a frame. A lost
         // link is nobody's doing.
         let closedByPeer = end == .lost && ((error as? IOError).map { $0.errnoCode == 104 /* ECONNRESET */ } ?? true)
@@ -144,12 +156,18 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
                 node.assumeIsolated { $0.legacySender(self) }
             case .alert(let message):
                 node.assumeIsolated { $0.alertReceived(message, self) }
+            case .pairing(let pairing):
+                node.assumeIsolated { $0.pairingReceived(pairing, self) }
             case .settled(let rows):
                 node.assumeIsolated { $0.settled(rows, on: self) }
             case .challengeAnswered(let message):
                 node.assumeIsolated { $0.challengeEnded(self, message: message, answered: true) }
             case .challengeFailed(let message):
                 node.assumeIsolated { $0.challengeEnded(self, message: message, answered: false) }
+            case .dialBack(let request):
+                node.assumeIsolated { $0.dialBack(request, self) }
+            case .dialedBack(let answer):
+                if checks.dialBack?.token == answer.token { checks.dialBack.take()?.done(answer.result) }
             case .close(let end):
                 self.end = end
                 connection.close()
@@ -167,6 +185,8 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
             case .pong(let message): WrapperEncoder.pong(message: message, into: &buffer)
             case .pair(let pairing): WrapperEncoder.pair(pairing, into: &buffer)
             case .bye(let code, let text): WrapperEncoder.bye(code, text: text, into: &buffer)
+            case .dialBack(let request): WrapperEncoder.dialBack(request, into: &buffer)
+            case .dialedBack(let answer): WrapperEncoder.dialedBack(answer, into: &buffer)
             }
         }
     }
@@ -186,7 +206,8 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         }
         batchTimer?.cancel()
         batchTimer = nil
-        let batch = machine.takeBatch(limit: Self.batchLimit)
+        let isShared = node.assumeIsolated { $0.storeIsShared(beside: self, within: Self.sharedTime) }
+        let batch = machine.takeBatch(limit: isShared ? Self.sharedBatchLimit : Self.batchLimit)
         guard !batch.isEmpty else { return }
         node.assumeIsolated { $0.keep(batch, from: self) }
     }

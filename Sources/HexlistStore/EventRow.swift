@@ -17,6 +17,8 @@ public struct EventType: RawRepresentable, Hashable, Sendable {
     public static let hexExpired = EventType(rawValue: "hex.expired")
     public static let alertReceived = EventType(rawValue: "alert.received")
     public static let pairingRequested = EventType(rawValue: "pairing.requested")
+    public static let pairingCompleted = EventType(rawValue: "pairing.completed")
+    public static let pairingFailed = EventType(rawValue: "pairing.failed")
     public static let conflictIdentity = EventType(rawValue: "conflict.identity")
     public static let hookFailed = EventType(rawValue: "hook.failed")
 }

@@ -171,7 +171,7 @@ extension StoreWriter {
 
     /// Names and addresses kept of one peer: both come from it, so they are bounded; the oldest go.
     private static let namesPerPeer = 64
-    static let endpointsPerPeer = 16
+    public static let endpointsPerPeer = 16
 
     private func rememberName(_ name: String, of row: Int64, at now: Int64) throws {
         guard !name.isEmpty else { return }

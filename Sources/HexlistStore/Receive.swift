@@ -241,7 +241,7 @@ private struct Reception {
         let change = peer.map { store.change(ofPeer: $0.id) } ?? PeerDelta()
         let (hexes, size) = ((peer?.held ?? 0) &+ change.held, (peer?.heldBytes ?? 0) &+ change.heldBytes)
         guard hexes < Int64(quotas.hexesPerPeer), size &+ bytes <= Int64(quotas.bytesPerPeer) else { return false }
-        return try store.makeRoom(bytes: bytes, from: addressPrefix, quotas: quotas)
+        return try store.makeRoom(bytes: bytes, from: addressPrefix, sender: peer?.id, quotas: quotas)
     }
 
     private mutating func hold(_ hex: IncomingHex) throws -> ReceiveOutcome {

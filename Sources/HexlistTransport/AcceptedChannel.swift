@@ -14,6 +14,7 @@ final class AcceptedChannel: ChannelGateOwner {
     private var channel: (any Channel)?
     private var gate: ChannelGate?
     private var place: Admission.Place?
+    private var turn: HandshakeTurns.Turn?
     private var deadline: Scheduled<Void>?
     private var openedAt = ContinuousClock.now
 
@@ -50,13 +51,10 @@ final class AcceptedChannel: ChannelGateOwner {
     func firstByte(_ byte: UInt8, on channel: any Channel) -> ChannelGate.FirstByte {
         switch byte {
         case Self.tlsHandshake:
-            do {
-                try beginHandshake(on: channel)
-                return .handshake
-            } catch {
-                fail("\(error)")
-                return .refused
-            }
+            guard let place else { return .refused }
+            turn = (place.isReserved ? state.reservedTurns : state.turns).enter { self.takeTurn(on: channel) }
+            guard turn == nil else { return .later }
+            return beginHandshake(on: channel) ? .handshake : .refused
         case Self.frame where state.acceptsPlain:
             connect(nil, on: channel, replacing: nil)
             return .frame
@@ -66,17 +64,29 @@ final class AcceptedChannel: ChannelGateOwner {
         }
     }
 
-    private func beginHandshake(on channel: any Channel) throws {
+    private func takeTurn(on channel: any Channel) {
+        turn = nil
+        if beginHandshake(on: channel) { gate?.beginHandshake() }
+    }
+
+    /// - Returns: whether the handlers stand.
+    private func beginHandshake(on channel: any Channel) -> Bool {
         let tls = state.contexts.makeServerHandler()
         let pipeline = channel.pipeline.syncOperations
-        try pipeline.addHandler(tls)
-        try pipeline.addHandler(
-            HandshakeHandler(tls: tls) { handshake, result in
-                switch result {
-                case .success(let fingerprint): self.connect(fingerprint, on: channel, replacing: handshake)
-                case .failure(let fault): self.fail("\(fault)")
-                }
-            })
+        do {
+            try pipeline.addHandler(tls)
+            try pipeline.addHandler(
+                HandshakeHandler(tls: tls) { handshake, result in
+                    switch result {
+                    case .success(let fingerprint): self.connect(fingerprint, on: channel, replacing: handshake)
+                    case .failure(let fault): self.fail("\(fault)")
+                    }
+                })
+            return true
+        } catch {
+            fail("\(error)")
+            return false
+        }
     }
 
     private func connect(_ fingerprint: Fingerprint?, on channel: any Channel, replacing handshake: HandshakeHandler?) {
@@ -116,6 +126,8 @@ final class AcceptedChannel: ChannelGateOwner {
     func ended() {
         deadline?.cancel()
         deadline = nil
+        turn?.giveUp()
+        turn = nil
         if let place { state.admission.release(place) }
         place = nil
         if let channel { state.ended(channel) }

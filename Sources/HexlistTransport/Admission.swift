@@ -3,6 +3,8 @@ struct Admission {
     /// The place of one connection that was let in; given back by `release`.
     struct Place {
         fileprivate let counted: IPAddress
+        /// From the last address of a trusted peer.
+        let isReserved: Bool
         fileprivate var isIdentified = false
     }
 
@@ -37,7 +39,7 @@ struct Admission {
         perAddress[counted, default: 0] += 1
         connections += 1
         unidentified += 1
-        return Place(counted: counted)
+        return Place(counted: counted, isReserved: isReserved)
     }
 
     /// The connection has said who it is; once or more often.

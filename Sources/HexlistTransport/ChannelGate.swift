@@ -12,7 +12,7 @@ protocol ChannelGateOwner: AnyObject {
 }
 
 /// The handler nearest to the socket, for as long as the channel lives: bounds what a stranger may send before its handshake
-/// is done, and is where a channel is closed at once, without TLS's goodbye.
+/// is done, holds back a handshake whose turn has not come, and is where a channel is closed at once, without TLS's goodbye.
 final class ChannelGate: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
@@ -23,6 +23,8 @@ final class ChannelGate: ChannelInboundHandler {
     enum Phase {
         /// Nothing has come yet.
         case firstByte
+        /// What came first waits until the handshake may begin; the socket is not read.
+        case waiting(ByteBuffer)
         case handshaking(bytes: Int)
         case open
     }
@@ -30,6 +32,8 @@ final class ChannelGate: ChannelInboundHandler {
     /// What the first byte of an accepted connection is taken for.
     enum FirstByte {
         case handshake, frame, refused
+        /// A handshake, when `beginHandshake` is called.
+        case later
     }
 
     private var phase: Phase
@@ -43,6 +47,15 @@ final class ChannelGate: ChannelInboundHandler {
     }
 
     func handshakeCompleted() { phase = .open }
+
+    /// After `later`. The handlers it needs stand behind the gate.
+    func beginHandshake() {
+        guard case .waiting(let held) = phase, let context else { return }
+        phase = .handshaking(bytes: 0)
+        channelRead(context: context, data: wrapInboundOut(held))
+        context.fireChannelReadComplete()
+        try? context.channel.syncOptions?.setOption(.autoRead, value: true)
+    }
 
     /// Closes the socket now: nothing that waits is sent, nobody is waited for.
     func abort() { context?.close(promise: nil) }
@@ -78,7 +91,17 @@ final class ChannelGate: ChannelInboundHandler {
             case .handshake: phase = .handshaking(bytes: 0)
             case .frame: phase = .open
             case .refused: return context.close(promise: nil)
+            case .later:
+                phase = .waiting(buffer)
+                try? context.channel.syncOptions?.setOption(.autoRead, value: false)
+                return
             }
+        }
+        if case .waiting(var held) = phase {  // the other side hung up: what it sent before is read to the end
+            held.writeImmutableBuffer(unwrapInboundIn(data))
+            phase = .waiting(held)
+            if held.readableBytes > Self.handshakeBytes { context.close(promise: nil) }
+            return
         }
         guard case .handshaking(let before) = phase else { return context.fireChannelRead(data) }
         let bytes = before + unwrapInboundIn(data).readableBytes

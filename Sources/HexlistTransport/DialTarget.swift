@@ -14,6 +14,9 @@ public struct DialTarget: Hashable, Sendable, CustomStringConvertible {
         self.interface = interface
     }
 
+    /// Whether its host is to be looked up.
+    public var isName: Bool { IPAddress(host, interface: interface) == nil && !host.contains(":") && !host.contains("%") }
+
     public var description: String {
         let isIPv6 = host.contains(":")
         let zone = isIPv6 && !host.contains("%") ? interface.map { "%\($0)" } ?? "" : ""

@@ -47,7 +47,6 @@ final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
             return context.fireUserInboundEventTriggered(event)
         }
         do {
-            guard tls.tlsVersion == .tlsv13 else { throw HandshakeFault.foreign("it does not speak TLS 1.3") }
             guard negotiated == ProtocolLimits.alpn else {
                 throw HandshakeFault.foreign("it speaks \(negotiated.map { TerminalText.clean($0, columns: 40) } ?? "no ALPN")")
             }

@@ -70,6 +70,8 @@ final class AcceptPause: ChannelInboundHandler {
     private let logger: Logger
     private let pause: TimeAmount
     private var isPaused = false
+    /// It may last: one line a minute tells it.
+    private var lastTold: ContinuousClock.Instant?
 
     init(logger: Logger, pause: TimeAmount = Listeners.pause) {
         self.logger = logger
@@ -86,7 +88,10 @@ final class AcceptPause: ChannelInboundHandler {
     private func hold(_ channel: any Channel, _ error: any Error) {
         guard !isPaused, let options = channel.syncOptions else { return }
         isPaused = true
-        logger.warning("no connection can be accepted for now", metadata: ["error": "\(error)"])
+        if lastTold.map({ ContinuousClock.now - $0 >= .seconds(60) }) ?? true {
+            lastTold = .now
+            logger.warning("no connection can be accepted for now", metadata: ["error": "\(error)"])
+        }
         try? options.setOption(.autoRead, value: false)
         channel.eventLoop.assumeIsolated().scheduleTask(in: pause) {
             self.isPaused = false

@@ -22,6 +22,8 @@ public final class PeerConnection: @unchecked Sendable {
     /// Bytes read and thrown away after `close()`: what a peer may have had under way. Closing a socket that holds unread
     /// bytes resets it, and a reset may overtake the last frame.
     private static let closeBytes = ProtocolLimits.windowBytes
+    /// The same of a stranger, which is read no faster than it may speak: it has not much under way that is wanted.
+    private static let strangerCloseBytes = 512 << 10
     /// The same after a frame of a wrong length, whose sender is owed nothing.
     private static let faultBytes = 64 << 10
 
@@ -31,6 +33,8 @@ public final class PeerConnection: @unchecked Sendable {
     public let id: UInt64
     /// Numeric; a link-local one with `%interface`.
     public let remoteAddress: String
+    /// Who the other side's address counts as: itself, or its IPv6 /64.
+    public let remoteNetwork: String
     public let remotePort: UInt16
     /// Numeric.
     public let localAddress: String
@@ -101,7 +105,9 @@ public final class PeerConnection: @unchecked Sendable {
         peerFingerprint = origin.fingerprint
         isTLS = origin.fingerprint != nil
         openedAt = origin.openedAt
-        remoteAddress = channel.remoteAddress.flatMap(IPAddress.init)?.description ?? ""
+        let address = channel.remoteAddress.flatMap(IPAddress.init)
+        remoteAddress = address?.description ?? ""
+        remoteNetwork = address?.subscriber.description ?? ""
         remotePort = channel.remoteAddress?.port.flatMap(UInt16.init(exactly:)) ?? 0
         localAddress = channel.localAddress.flatMap(IPAddress.init)?.description ?? ""
         decoder = FrameDecoder(limit: isTLS ? ProtocolLimits.firstFrameBytes : ProtocolLimits.strangerFrameBytes)
@@ -210,7 +216,9 @@ public final class PeerConnection: @unchecked Sendable {
     private func leave(_ goodbye: Goodbye) {
         eventLoop.preconditionInEventLoop()
         switch phase {
-        case .open, .ended: phase = .closing(left: Self.closeBytes)
+        case .open, .ended:
+            let isTrusted = decoder.limit >= ProtocolLimits.trustedFrameBytes
+            phase = .closing(left: isTrusted ? Self.closeBytes : Self.strangerCloseBytes)
         case .faulted: phase = .closing(left: Self.faultBytes)
         case .closing: guard goodbye == .abrupt else { return }
         case .closed: return

@@ -54,7 +54,7 @@ public final class PeerTransport: Sendable {
     /// For connections to come; those there are stay. From any thread.
     public func setLimits(_ limits: TransportLimits) {
         let state = state
-        eventLoop.execute { state.value.admission.limits = limits }
+        eventLoop.execute { state.value.setLimits(limits) }
     }
 
     /// Dials targets of one peer, the next one `stagger` after the one before or as soon as that failed; each gets 3 s. The

@@ -12,6 +12,8 @@ public struct TransportLimits: Sendable, Equatable {
     public var reserved = 16
     /// From the TCP connection to the end of the TLS handshake, or to the first byte of plain TCP.
     public var handshakeSeconds = 5
+    /// TLS handshakes begun; as many again for the last addresses of trusted peers. One takes about 0.4 ms of processor time.
+    public var handshakesPerSecond = 100
 
     public init() {}
 }

@@ -10,6 +10,9 @@ final class TransportState {
     let logger: Logger
     let resolver: NameResolver
     var admission: Admission
+    /// Of the last addresses of trusted peers, and of everybody else: a flood of these does not hold those up.
+    let reservedTurns: HandshakeTurns
+    let turns: HandshakeTurns
     private(set) var isStopping = false
     private var onAccept: ((PeerConnection) -> Void)?
     private var live: [ObjectIdentifier: LiveChannel] = [:]
@@ -28,8 +31,16 @@ final class TransportState {
         self.acceptsPlain = acceptsPlain
         self.logger = logger
         admission = Admission(limits: limits)
+        reservedTurns = HandshakeTurns(perSecond: limits.handshakesPerSecond, eventLoop: eventLoop)
+        turns = HandshakeTurns(perSecond: limits.handshakesPerSecond, eventLoop: eventLoop)
         resolver = NameResolver(eventLoop: eventLoop)
         listeners = Listeners(eventLoop: eventLoop, logger: logger)
+    }
+
+    func setLimits(_ limits: TransportLimits) {
+        admission.limits = limits
+        reservedTurns.setRate(limits.handshakesPerSecond)
+        turns.setRate(limits.handshakesPerSecond)
     }
 
     func accept(with onAccept: @escaping (PeerConnection) -> Void) { self.onAccept = onAccept }

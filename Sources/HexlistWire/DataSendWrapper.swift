@@ -10,6 +10,8 @@ public enum Operation: String, Sendable, CaseIterable {
     case pong = "Pong"
     case bye = "Bye"
     case pair = "Pair"
+    case dialBack = "DialBack"
+    case dialedBack = "DialedBack"
 
     /// The `jmObjectType` it takes; `nil` for an operation that takes no object.
     public var objectType: String? {
@@ -18,7 +20,7 @@ public enum Operation: String, Sendable, CaseIterable {
         case .store: "Hex"
         case .ack: "Receipt"
         case .pair: "Pairing"
-        case .alert, .ping, .pong, .bye: nil
+        case .alert, .ping, .pong, .bye, .dialBack, .dialedBack: nil
         }
     }
 
@@ -26,7 +28,7 @@ public enum Operation: String, Sendable, CaseIterable {
     public var isNumbered: Bool {
         switch self {
         case .store, .ping, .alert, .pair: true
-        case .hello, .ack, .pong, .bye: false
+        case .hello, .ack, .pong, .bye, .dialBack, .dialedBack: false
         }
     }
 }

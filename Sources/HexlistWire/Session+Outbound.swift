@@ -10,12 +10,31 @@ extension Session {
         inbound.takeReceipts(frameLimit: limit) { actions.append(.send(.ack($0))) }
         if let message = owedPong, maySpeak { actions.append(.send(.pong(message: message))) }
         owedPong = nil
-        if owesPairingCancel, isTLS { actions.append(.send(.pair(Pairing(step: "cancel", message: "Pairing is not switched on here.")))) }
+        takeOwedPairingCancel(&actions)
+    }
+
+    private mutating func takeOwedPairingCancel(_ actions: inout [Action]) {
+        if owesPairingCancel, isTLS { actions.append(.send(.pair(Pairing(step: "cancel", message: "No request is taken now.")))) }
         owesPairingCancel = false
     }
 
     /// Whether `takeOwed` has anything to give.
     public var owesAnything: Bool { owedPong != nil || owesPairingCancel || inbound.owesReceipt }
+
+    // MARK: Pairing
+
+    /// A `Pair` that is not taken: who asks is told so, once for however many came. A `cancel` has no answer.
+    public mutating func refusePairing(_ pairing: Pairing) {
+        if pairing.step != "cancel" { owesPairingCancel = true }
+    }
+
+    /// One step of an exchange; what was refused before is said before it, so that the other side does not take the `cancel`
+    /// for this one's end.
+    public mutating func sendPairing(_ pairing: Pairing, _ actions: inout [Action]) {
+        guard state == .open, isTLS else { return }
+        takeOwedPairingCancel(&actions)
+        actions.append(.send(.pair(pairing)))
+    }
 
     // MARK: Own Stores
 
@@ -67,6 +86,20 @@ extension Session {
         actions.append(.send(.ping(message: message, sequence: nil)))
     }
 
+    /// Whether a `challenge` waits for its Pong.
+    public var isChallenging: Bool { challenge != nil }
+
+    /// Asks the peer to dial this machine. Only where its Hello has the feature.
+    public mutating func askToDialBack(_ request: DialBack, _ actions: inout [Action]) {
+        guard state == .open, isTLS else { return }
+        actions.append(.send(.dialBack(request)))
+    }
+
+    public mutating func answerDialBack(_ answer: DialBack.Answer, _ actions: inout [Action]) {
+        guard state == .open, isTLS else { return }
+        actions.append(.send(.dialedBack(answer)))
+    }
+
     // MARK: Time
 
     /// When `tick` has something to do.
@@ -88,7 +121,7 @@ extension Session {
             if outbound.unacknowledgedFrames > 0, let since = outbound.waitingSince, pausedSince == nil {
                 deadlines.append(since + timing.receipt)
             }
-        } else if state == .legacy, pausedSince == nil {
+        } else if state == .legacy, pausedSince == nil, inbound.isIdle {
             deadlines.append(lastReceived + (isTrusted ? timing.silence : timing.strangerIdle))
         }
         if state == .open, pausedSince == nil, !isTrusted, isIdle { deadlines.append(lastActivity + timing.strangerIdle) }
@@ -162,6 +195,9 @@ extension Session {
         return isTrusted || bucket.hasToken(now: now)
     }
 
+    /// A stranger's frames from now on: where there are many strangers each is read more slowly.
+    public mutating func setStrangerRate(_ framesPerSecond: Double, now: Instant) { bucket.setRate(framesPerSecond, now: now) }
+
     /// When a stranger that spoke too fast may go on; `nil` where the store is what one waits for.
     public func readsAgain(now: Instant) -> Instant? {
         guard state != .closed, !isTrusted, !bucket.hasToken(now: now) else { return nil }
@@ -182,37 +218,5 @@ extension Session {
         lastReceived += pause
         outbound.shift(by: pause)
         challenge?.deadline += pause
-    }
-}
-
-/// A stranger's frames: so many a second, and a second's worth at once.
-struct TokenBucket: Sendable {
-    let perSecond: Int
-    private var tokens: Double
-    private var filledAt: ContinuousClock.Instant
-
-    init(perSecond: Int, now: ContinuousClock.Instant) {
-        self.perSecond = max(1, perSecond)
-        tokens = Double(self.perSecond)
-        filledAt = now
-    }
-
-    private func level(at now: ContinuousClock.Instant) -> Double {
-        let elapsed = max(.zero, now - filledAt)
-        let seconds = Double(elapsed.components.seconds) + Double(elapsed.components.attoseconds) / 1e18
-        return min(Double(perSecond), tokens + seconds * Double(perSecond))
-    }
-
-    mutating func take(now: ContinuousClock.Instant) {
-        // Frames of one read may overdraw it; the debt is paid by reading later.
-        tokens = level(at: now) - 1
-        filledAt = max(filledAt, now)
-    }
-
-    func hasToken(now: ContinuousClock.Instant) -> Bool { level(at: now) >= 1 }
-
-    /// When there is one token again.
-    var nextToken: ContinuousClock.Instant {
-        filledAt + .milliseconds(Int64((max(0, 1 - tokens) * 1_000 / Double(perSecond)).rounded(.up)))
     }
 }

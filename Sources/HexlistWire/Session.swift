@@ -81,6 +81,8 @@ public struct Session: Sendable {
         case pong(message: String)
         case pair(Pairing)
         case bye(ByeCode, text: String)
+        case dialBack(DialBack)
+        case dialedBack(DialBack.Answer)
     }
 
     public enum Action: Sendable, Equatable {
@@ -94,11 +96,17 @@ public struct Session: Sendable {
         /// The first frame was no Hello: a sender of the original app, or a foreign program.
         case legacy
         case alert(String)
+        /// Over TLS, after Hello. Who does not take it calls `refusePairing`.
+        case pairing(Pairing)
         /// Own rows the peer has answered for, in order.
         case settled([Settled])
         /// Whether the Ping with this message was answered in time.
         case challengeAnswered(String)
         case challengeFailed(String)
+        /// The peer asks to be dialled back.
+        case dialBack(DialBack)
+        /// The peer's word on a request of ours.
+        case dialedBack(DialBack.Answer)
         /// Everything sent before is flushed, then the connection is closed.
         case close(End)
     }
@@ -155,7 +163,8 @@ public struct Session: Sendable {
         lastReceived = now
         lastPing = now
         lastActivity = now
-        bucket = TokenBucket(perSecond: configuration.strangerFramesPerSecond, now: now)
+        bucket = TokenBucket(
+            perSecond: Double(configuration.strangerFramesPerSecond), first: Double(ProtocolLimits.strangerFirstFrames), now: now)
     }
 
     public var isOpen: Bool { state == .open }
@@ -249,9 +258,19 @@ public struct Session: Sendable {
         case .bye:
             end(byPeer: wrapper.message, &actions)
         case .pair:
-            // Taken only while pairing is switched on; anyone else is told so, once for however many asked.
-            guard case .pairing(let pairing) = wrapper.object, pairing.step != "cancel" else { return }
-            owesPairingCancel = true
+            guard case .pairing(let pairing) = wrapper.object else { return }
+            guard state == .open, isTLS else {
+                refusePairing(pairing)
+                return
+            }
+            actions.append(.pairing(pairing))
+        case .dialBack:
+            // Only where both said Hello, on TLS: of anyone else the address may be anybody's.
+            guard state == .open, isTLS, let request = wrapper.message.flatMap(DialBack.init(message:)) else { return }
+            actions.append(.dialBack(request))
+        case .dialedBack:
+            guard state == .open, isTLS, let answer = wrapper.message.flatMap(DialBack.Answer.init(message:)) else { return }
+            actions.append(.dialedBack(answer))
         case .hello:
             return  // handled before it comes here
         }

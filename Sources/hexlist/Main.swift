@@ -60,8 +60,8 @@ struct Hexlist: AsyncParsableCommand {
         abstract: "Send bundles of links to people on the same network, and read what they sent.",
         version: ProtocolLimits.appVersion,
         groupedSubcommands: [
-            CommandGroup(name: "Daemon", subcommands: [StatusCommand.self, IDCommand.self, EventsCommand.self]),
-            CommandGroup(name: "Peer", subcommands: [PeersCommand.self, PeerCommand.self]),
+            CommandGroup(name: "Daemon", subcommands: [StatusCommand.self, IDCommand.self, EventsCommand.self, DoctorCommand.self]),
+            CommandGroup(name: "Peer", subcommands: [PeersCommand.self, PeerCommand.self, PairCommand.self]),
             CommandGroup(
                 name: "Hex",
                 subcommands: [

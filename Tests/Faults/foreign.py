@@ -38,7 +38,7 @@ class Identity:
 class Session:
     """One connection to a hexlistd, with both Hellos said."""
 
-    def __init__(self, identity, port):
+    def __init__(self, identity, port, name="foreign", version="1"):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         context.check_hostname = False
@@ -53,8 +53,8 @@ class Session:
         self.through = 0
         # What each number was answered: (status, of) or (code, None).
         self.answers = {}
-        self.write({"operationType": "Hello", "jmObjectType": "Peer", "jmObject": {
-            "uuid": identity.uuid, "name": "foreign", "boot": identity.boot, "protocols": [1], "features": [], "maxFrameBytes": 1 << 20,
+        self.write({"versionID": version, "operationType": "Hello", "jmObjectType": "Peer", "jmObject": {
+            "uuid": identity.uuid, "name": name, "boot": identity.boot, "protocols": [1], "features": [], "maxFrameBytes": 1 << 20,
             "window": 1024}})
         self.hello = None
         while self.hello is None:

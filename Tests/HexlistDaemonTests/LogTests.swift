@@ -1,4 +1,6 @@
 import HexlistAPI
+import HexlistModel
+import HostileTexts
 import Logging
 import Synchronization
 import Testing
@@ -46,5 +48,34 @@ struct LogTests {
         let lines = Lines()
         logger(.text, lines).error("x", metadata: ["v": "\(String(repeating: "é", count: 100_000))"])
         #expect(lines.text.utf8.count < 2_200)
+    }
+
+    @Test("whatever a value holds, a record is one line of what can be printed", arguments: [Settings.Log.Format.text, .json])
+    func hostile(format: Settings.Log.Format) throws {
+        for text in HostileTexts.inContext {
+            let lines = Lines()
+            logger(format, lines).notice(
+                "\(text)", metadata: ["peer.name": "\(text)", "nested": ["a": ["\(text)"]], "more": .array(["\(text)"])])
+            let bytes = lines.bytes.withLock { $0 }
+            #expect(bytes.last == UInt8(ascii: "\n"))
+            #expect(
+                String(decoding: bytes.dropLast(), as: UTF8.self).unicodeScalars.allSatisfy(TerminalText.isShown),
+                "\(text.debugDescription)")
+            #expect(bytes.count < 40_000)
+            switch format {
+            case .json:
+                let record = try JSONObject(JSONValue(parsing: Array(bytes.dropLast())))
+                #expect(record.names == ["at", "level", "logger", "message", "more", "nested", "peer.name"])
+            case .text: #expect(bytes.starts(with: Array("1970-01-01T00:00:00.009Z notice ".utf8)))
+            }
+        }
+    }
+
+    @Test("a message and a name of any length are bounded too")
+    func longMessage() {
+        let lines = Lines()
+        logger(.text, lines).error(
+            "\(String(repeating: "x", count: 1 << 20))", metadata: ["\(String(repeating: "k", count: 1 << 20))": "v"])
+        #expect(lines.text.utf8.count < 5_000)
     }
 }

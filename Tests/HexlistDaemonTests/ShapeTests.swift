@@ -32,6 +32,17 @@ struct ShapeTests {
                 + #""lastSeen":"2031-04-05T06:07:08.009Z","unread":3}"#)
     }
 
+    @Test func doctor() throws {
+        try check(
+            DoctorReport(steps: [
+                DoctorStep("port", .ok, "It answers."),
+                DoctorStep("firewall", .failed, "Closed.", advice: ["sudo nft …", "or"], code: "x"),
+            ]),
+            #"{"ok":false,"steps":[{"step":"port","state":"ok","message":"It answers."},"#
+                + #"{"step":"firewall","state":"failed","message":"Closed.","advice":["sudo nft …","or"],"code":"x"}]}"#)
+        #expect(DoctorReport(steps: [DoctorStep("a", .warning, "x")]).isFine)
+    }
+
     @Test func hex() throws {
         var hex = HexShape(
             id: 7, location: "inbox", senderUUID: Self.uuid, senderName: "Ada", peerUUID: Self.uuid, description: "a/b \"c\"\n",

@@ -101,11 +101,7 @@ struct BulkTests {
     @Test("at the outbox's bound it waits for deliveries, and goes on in order")
     func bound() async throws {
         let link = InMemoryLink()
-        let one = try await TestNode("one", on: link) { $0.outbox.rows = 60 }
-        let two = try await TestNode("two", on: link)
-        try await one.untilListed(two)
-        try await two.untilListed(one)
-        _ = try await two.node.setTrust(one.id, .trusted)
+        let (one, two) = try await trustingNodes(on: link) { $0.outbox.rows = 60 }
         let bulk = try await one.node.beginBulk(to: [two.id], force: false) {}
         await one.node.follow(bulk)
         let (refused, _) = try await one.node.enqueue(Self.hexes(1...1_000, from: one), for: bulk, timeout: 20)
@@ -121,13 +117,7 @@ struct BulkTests {
     @Test("at the bound, with nothing delivered, it is refused; what was taken stays")
     func nothingDrains() async throws {
         let link = InMemoryLink()
-        let one = try await TestNode("one", on: link) { $0.outbox.rows = 60 }
-        let two = try await TestNode("two", on: link)
-        try await one.untilListed(two)
-        try await two.untilListed(one)
-        _ = try await two.node.setTrust(one.id, .trusted)
-        try await two.stop(removing: false)
-        try await one.until { try await !$0.peers().contains { $0.state == .verified } }
+        let (one, two) = try await nodesApart(on: link) { $0.outbox.rows = 60 }
         let bulk = try await one.node.beginBulk(to: [two.id], force: false) {}
         await one.node.follow(bulk)
         let (_, failure) = try await one.node.enqueue(Self.hexes(1...100, from: one), for: bulk, timeout: 0.1)

@@ -32,15 +32,9 @@ struct DeliveryFaultTests {
     @Test("a key sent again after it was taken back is delivered on a session that is past its row")
     func requeuedKey() async throws {
         let link = InMemoryLink()
-        let one = try await TestNode("one", on: link)
-        let two = try await TestNode("two", on: link)
-        try await one.untilListed(two)
-        try await two.untilListed(one)
-        _ = try await two.node.setTrust(one.id, .trusted)
-        try await two.stop(removing: false)
-        try await one.until { try await $0.peers().allSatisfy { $0.state != .verified } }
+        let (one, two) = try await nodesApart(on: link)
         let first = try await one.send(to: two, description: "taken back", key: "k")
-        _ = try await one.node.cancel([first.outboxID])
+        _ = try await one.node.cancel(first.outboxID)
 
         let back = try await TestNode("two", on: link, folder: two.folder)
         try await one.untilListed(back)
@@ -88,8 +82,7 @@ struct DeliveryFaultTests {
             #expect(row.state == .queued || row.state == .sending)
             try await one.node.store.write { _ = try $0.run("DROP TRIGGER broken") }
             // Nobody helps.
-            let outcomes = try await one.node.outcomes(of: [stuck.outboxID], until: .now + .seconds(60))
-            #expect(outcomes.map(\.state) == [.stored])
+            #expect(try await one.ends(of: [stuck.outboxID]) == [.stored])
             #expect(try await one.send(to: two, description: "b").state == .stored)
             #expect(try await Self.descriptions(two) == ["a", "b"])
         }
@@ -116,8 +109,7 @@ struct DeliveryFaultTests {
             }
             rows += try await one.node.send(SendRequest(content: .hex(hex), peers: [two.id, three.id])).map(\.outboxID)
         }
-        let outcomes = try await one.node.outcomes(of: rows, until: .now + .seconds(60))
-        #expect(outcomes.allSatisfy { $0.state == .stored })
+        #expect(try await one.ends(of: rows).allSatisfy { $0 == .stored })
         for other in [two, three] { #expect(try await Self.descriptions(other) == (1...14).map { "\($0)" }) }
         for node in [one, two, three] { try await node.stop() }
     }

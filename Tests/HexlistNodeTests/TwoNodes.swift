@@ -54,6 +54,17 @@ struct TestNode {
 
     func verified() async throws -> [PeerID] { try await node.peers().filter { $0.state == .verified }.compactMap(\.uuid) }
 
+    /// Waits until no row is queued any more.
+    /// - Returns: how each ended, in order of rows.
+    func ends(of rows: [Int64]) async throws -> [OutboxState] {
+        var states: [OutboxState] = []
+        try await until { node in
+            states = try await node.store.read { try $0.outboxRows(rows) }.map(\.state)
+            return !states.contains(.queued)
+        }
+        return states
+    }
+
     func untilListed(_ other: TestNode) async throws {
         try await until { try await $0.peers().contains { $0.uuid == other.id && $0.state == .verified } }
     }
@@ -69,6 +80,28 @@ struct TestNode {
         }
         return try await node.send(SendRequest(content: .hex(hex), peers: [other.id], key: key), until: .now + wait)[0]
     }
+}
+
+/// Two nodes that found each other; the second trusts the first.
+func trustingNodes(
+    on link: InMemoryLink, _ configureOne: (inout NodeConfiguration) -> Void = { _ in }
+) async throws -> (one: TestNode, two: TestNode) {
+    let one = try await TestNode("one", on: link, configureOne)
+    let two = try await TestNode("two", on: link)
+    try await one.untilListed(two)
+    try await two.untilListed(one)
+    _ = try await two.node.setTrust(one.id, .trusted)
+    return (one, two)
+}
+
+/// The same, and the second has gone since; its folder is still there.
+func nodesApart(
+    on link: InMemoryLink, _ configureOne: (inout NodeConfiguration) -> Void = { _ in }
+) async throws -> (one: TestNode, two: TestNode) {
+    let (one, two) = try await trustingNodes(on: link, configureOne)
+    try await two.stop(removing: false)
+    try await one.until { try await $0.peers().allSatisfy { $0.state != .verified } }
+    return (one, two)
 }
 
 /// Two nodes that found each other.

@@ -63,13 +63,7 @@ struct TwoNodesTests {
     @Test("a peer that stops is away at once; what is sent meanwhile waits and arrives, in order, when it is back")
     func away() async throws {
         let link = InMemoryLink()
-        let one = try await TestNode("one", on: link)
-        let two = try await TestNode("two", on: link)
-        try await one.untilListed(two)
-        try await two.untilListed(one)
-        _ = try await two.node.setTrust(one.id, .trusted)
-        try await two.stop(removing: false)
-        try await one.until { try await $0.peers().allSatisfy { $0.state != .verified } }
+        let (one, two) = try await nodesApart(on: link)
 
         var rows: [Int64] = []
         for number in 1...5 {
@@ -81,8 +75,7 @@ struct TwoNodesTests {
 
         let back = try await TestNode("two", on: link, folder: two.folder)
         try await one.untilListed(back)
-        let outcomes = try await one.node.outcomes(of: rows, until: .now + .seconds(30))
-        #expect(outcomes.map(\.state) == Array(repeating: .stored, count: 5))
+        #expect(try await one.ends(of: rows) == Array(repeating: .stored, count: 5))
         let page = try await back.node.store.read { try $0.hexPage(HexFilter(location: .inbox), limit: 20, after: nil) }
         #expect(page.items.map(\.description) == (1...5).reversed().map { "hex \($0)" })
         try await one.stop()
@@ -99,9 +92,8 @@ struct TwoNodesTests {
                 hex.hexDescription = hex.add("\(number)")
                 rows += try await one.node.send(SendRequest(content: .hex(hex), peers: [two.id])).map(\.outboxID)
             }
-            let outcomes = try await one.node.outcomes(of: rows, until: .now + .seconds(90))
-            let states = Dictionary(grouping: outcomes, by: \.state).mapValues(\.count)
-            #expect(states == [.stored: 3_000])
+            let ends = Dictionary(grouping: try await one.ends(of: rows), by: \.self).mapValues(\.count)
+            #expect(ends == [.stored: 3_000])
             #expect(try await two.node.store.read { try $0.counts() }.inbox == 3_000)
             let page = try await two.node.store.read { try $0.hexPage(HexFilter(location: .inbox), limit: 3_000, after: nil) }
             #expect(page.items.map(\.description) == (1...3_000).reversed().map { "\($0)" })

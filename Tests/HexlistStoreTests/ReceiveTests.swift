@@ -160,8 +160,16 @@ import Testing
         let outcomes = try test.receive([hex(1), hex(2), hex(3), hex(4)], from: late, address: "10.0.0.2", quotas: quotas)
         #expect(outcomes == [.held(7), .held(8), .refused(.quotaExceeded, retryAfter: 3_600), .refused(.quotaExceeded, retryAfter: 3_600)])
         #expect(try test.read { try $0.hexPage(HexFilter(location: .held)) }.items.map(\.id) == [8, 7, 6, 5, 4, 3])
-        // What went is forgotten: it may come again.
-        #expect(try test.read { try $0.peer(greedy.id) }?.held == 0)
+        // What went is forgotten: it may come again. So is who sent nothing else.
+        #expect(try test.read { try $0.peer(greedy.id) } == nil)
+        #expect(try test.read { try $0.peer(greedyToo.id) }?.held == 2)
+        // Keys that come once each, from ever other addresses, leave no more rows than there are held hexes.
+        for number in 0..<60 {
+            let one = try TestPeer(UInt8(100 + number))
+            let outcomes = try test.receive([hex(1)], from: one, address: "10.1.0.\(number)", quotas: quotas)
+            #expect(outcomes.allSatisfy { if case .held = $0 { true } else { false } })
+        }
+        #expect(try test.read { try $0.peers() }.count == 6)
         #expect(try test.countersAreRight())
     }
 

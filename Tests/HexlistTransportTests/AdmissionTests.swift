@@ -80,6 +80,15 @@ import Testing
         #expect(throws: Admission.Refusal.unidentified) { try admission.admit(trusted) }
     }
 
+    @Test(
+        "where descriptors are few there are fewer connections, half of them reserved at most",
+        arguments: [(1_024, 512, 16), (568, 512, 16), (567, 511, 16), (80, 24, 12), (64, 8, 4), (0, 8, 4), (-1, 8, 4)])
+    func descriptors(_ descriptors: Int, _ connections: Int, _ reserved: Int) {
+        let limits = TransportLimits().fitting(descriptors: descriptors)
+        #expect([limits.connections, limits.reserved] == [connections, reserved])
+        #expect(TransportLimits().fitting(descriptors: 100_000) == TransportLimits())
+    }
+
     @Test("limits without sense refuse and do not trap", arguments: [[0, 0, 0, 0], [-1, -5, -7, -9], [1, 1, 1, 1 << 40]])
     func senseless(values: [Int]) throws {
         var admission = Admission(limits: limits(values[0], values[1], values[2], values[3]))

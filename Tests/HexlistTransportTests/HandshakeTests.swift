@@ -1,3 +1,4 @@
+import Crypto
 import Foundation
 import HexlistModel
 import NIOCore
@@ -116,6 +117,34 @@ import Testing
     func refused(stranger: Stranger) async throws {
         let peer = try await Endpoint()
         let (raw, _) = try await RawPeer.connect(to: peer.port, tls: stranger.client())
+        #expect(try await raw.bytes() == [])
+        try await peer.reaches([0, 0])
+        #expect(peer.accepted.now.isEmpty)
+        await peer.transport.shutdown()
+    }
+
+    /// Signs with a key that is not the certificate's.
+    private struct StolenCertificateKey: NIOSSLCustomPrivateKey, Hashable {
+        private static let own = P256.Signing.PrivateKey()
+        var signatureAlgorithms: [SignatureAlgorithm] { [.ecdsaSecp256R1Sha256] }
+        var derBytes: [UInt8] { [] }
+
+        func sign(channel: any Channel, algorithm: SignatureAlgorithm, data: ByteBuffer) -> EventLoopFuture<ByteBuffer> {
+            channel.eventLoop.makeCompletedFuture {
+                ByteBuffer(bytes: try Self.own.signature(for: Array(data.readableBytesView)).derRepresentation)
+            }
+        }
+
+        func decrypt(channel: any Channel, data: ByteBuffer) -> EventLoopFuture<ByteBuffer> {
+            channel.eventLoop.makeFailedFuture(NIOSSLError.noSuchFilesystemObject)
+        }
+    }
+
+    @Test("somebody else's certificate without its key is nobody")
+    func stolenCertificate() async throws {
+        let peer = try await Endpoint()
+        let client = try Self.client { $0.privateKey = .privateKey(NIOSSLPrivateKey(customPrivateKey: StolenCertificateKey())) }
+        let (raw, _) = try await RawPeer.connect(to: peer.port, tls: client)
         #expect(try await raw.bytes() == [])
         try await peer.reaches([0, 0])
         #expect(peer.accepted.now.isEmpty)

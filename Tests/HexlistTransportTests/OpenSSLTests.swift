@@ -36,6 +36,18 @@ import Testing
         await peer.transport.shutdown()
     }
 
+    @Test("an older version of TLS gets no handshake at all", arguments: ["-tls1_2", "-tls1_1"])
+    func oldVersion(version: String) async throws {
+        let peer = try await Endpoint()
+        let certificate = p256.filter { $0 != "-tls1_3" }
+        let output = try await OpenSSL.run(
+            ["s_client", "-connect", "127.0.0.1:\(peer.port)", "-no_ign_eof", "-cipher", "DEFAULT:@SECLEVEL=0", version] + certificate)
+        #expect(output.text.contains("Cipher is (NONE)"), "\(output.text)")
+        try await peer.reaches([0, 0])
+        #expect(peer.accepted.now.isEmpty)
+        await peer.transport.shutdown()
+    }
+
     @Test("a P-256 certificate gets a session, and its frames are read")
     func session() async throws {
         let peer = try await Endpoint()

@@ -160,6 +160,21 @@ struct SessionOpeningTests {
         #expect(fixture.owed().isEmpty)  // no sequence, no receipt
     }
 
+    @Test("while the store has a legacy sender's hexes, no deadline is due: the shell would wake for nothing, again and again")
+    func legacyWaitsForTheStore() {
+        var fixture = SessionFixture(trusted: false)
+        fixture.store(nil)
+        #expect(
+            fixture.tick(after: .seconds(61)) == [
+                .setFrameLimit(8 << 10), .send(.hello(Hello(uuid: SessionFixture.own, name: "own", boot: BootNonce(1)))),
+                .setFrameLimit(64 << 10), .legacy,
+            ])
+        #expect(fixture.session.nextDeadline == nil)
+        fixture.keepAll()
+        #expect(fixture.session.nextDeadline == fixture.start + .seconds(60))
+        #expect(fixture.tick(after: .seconds(61)).contains(.close(.own(.idle))))
+    }
+
     @Test("a legacy sender with numbers gets receipts and nothing else, also over plain TCP")
     func plainLegacy() {
         var fixture = SessionFixture(security: .plain)
@@ -324,14 +339,39 @@ struct SessionReceivingTests {
         #expect(fixture.session.mayRead(now: fixture.now))
     }
 
+    @Test("reading stops at 8 MiB the store has not taken, however few frames they are")
+    func pressureOfBytes() {
+        var fixture = SessionFixture.opened()
+        for number in 1...8 {
+            #expect(fixture.session.mayRead(now: fixture.now))
+            let store = DecodedWrapper(
+                operation: .store, object: .hex(HexContent()), message: nil, messageID: nil, sequence: Int64(number))
+            fixture.session.received(.wrapper(store), bytes: 1 << 20, now: fixture.now, &fixture.actions)
+        }
+        #expect(!fixture.session.mayRead(now: fixture.now))
+        fixture.keepAll()
+        #expect(fixture.session.mayRead(now: fixture.now))
+    }
+
     @Test("a stranger is read at 20 frames a second")
     func strangerRate() throws {
         var fixture = SessionFixture.opened(trusted: false)
-        for number in 1...19 { fixture.store(Int64(number)) }
-        #expect(!fixture.session.mayRead(now: fixture.now))  // Hello was the first of the twenty
+        for number in 1...4 { fixture.store(Int64(number)) }
+        #expect(!fixture.session.mayRead(now: fixture.now))  // Hello was the first of the five it has at once
         let again = try #require(fixture.session.readsAgain(now: fixture.now))
         #expect(again - fixture.now <= .milliseconds(51))
         #expect(fixture.session.mayRead(now: again))
+    }
+
+    @Test("where there are many strangers each is read more slowly; a trusted peer is not")
+    func sharedRate() throws {
+        var fixture = SessionFixture.opened(trusted: false)
+        for number in 1...4 { fixture.store(Int64(number)) }
+        fixture.session.setStrangerRate(2, now: fixture.now)
+        let again = try #require(fixture.session.readsAgain(now: fixture.now))
+        #expect(again - fixture.now == .milliseconds(500))
+        fixture.session.setTrusted(true)
+        #expect(fixture.session.mayRead(now: fixture.now))
     }
 
     @Test("a stranger's receipts are earned by what was sent to it and do not count")
@@ -349,7 +389,46 @@ struct SessionReceivingTests {
         var fixture = SessionFixture.opened()
         for number in 0..<1_000 { fixture.receive(.ping, message: "\(number)") }
         for _ in 0..<1_000 { fixture.receive(.pair, .pairing(Pairing(step: "commit"))) }
-        #expect(fixture.owed().count == 2)
+        let asked = fixture.take().compactMap { if case .pairing(let pairing) = $0 { pairing } else { nil } }
+        #expect(asked.count == 1_000)
+        for pairing in asked { fixture.session.refusePairing(pairing) }
+        let owed = fixture.owed()
+        #expect(owed.count == 2)
+        #expect(owed.contains { if case .pair(let pairing) = $0 { pairing.step == "cancel" } else { false } })
+        fixture.session.refusePairing(Pairing(step: "cancel"))
+        #expect(fixture.owed().isEmpty, "a cancel is not answered, or two peers would go on for ever")
+    }
+
+    @Test("what was refused is said before an own step")
+    func refusedFirst() {
+        var fixture = SessionFixture.opened()
+        fixture.session.refusePairing(Pairing(step: "commit"))
+        fixture.session.sendPairing(Pairing(step: "commit", commitment: "c"), &fixture.actions)
+        #expect(
+            fixture.take().frames == [
+                .pair(Pairing(step: "cancel", message: "No request is taken now.")), .pair(Pairing(step: "commit", commitment: "c")),
+            ])
+        #expect(fixture.owed().isEmpty)
+    }
+
+    @Test("pairing is for TLS, and for after Hello: a sender without Hello is told no, one on plain TCP hears nothing")
+    func pairingIsForTLS() {
+        var legacy = SessionFixture()
+        legacy.store(1)
+        legacy.receive(.pair, .pairing(Pairing(step: "commit")))
+        #expect(!legacy.take().contains { if case .pairing = $0 { true } else { false } })
+        #expect(legacy.owed().contains { if case .pair(let pairing) = $0 { pairing.step == "cancel" } else { false } })
+        legacy.session.sendPairing(Pairing(step: "commit"), &legacy.actions)
+        #expect(legacy.take().isEmpty)
+
+        var plain = SessionFixture(security: .plain)
+        plain.hello()
+        _ = plain.take()
+        plain.receive(.pair, .pairing(Pairing(step: "commit")))
+        #expect(plain.take().isEmpty)
+        #expect(plain.owed().isEmpty)
+        plain.session.sendPairing(Pairing(step: "commit"), &plain.actions)
+        #expect(plain.take().isEmpty)
     }
 
     @Test("hexes read before the end still go to the store, however it ended")

@@ -91,6 +91,7 @@ func quoted(_ text: String) -> String {
         case "\n": literal += "\\n"
         case "\r": literal += "\\r"
         case "\t": literal += "\\t"
+        case "\u{FEFF}": literal += "\\ufeff"  // Foundation drops one that stands unescaped
         default: literal.unicodeScalars.append(scalar)
         }
     }

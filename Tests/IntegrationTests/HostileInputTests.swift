@@ -12,4 +12,21 @@ struct HostileInputTests {
     func hostile() async throws {
         try await Rig.run("hostile", long: ["--long"])
     }
+
+    /// `Tests/Faults/outside`: openssl, nmap, testssl and tshark. What is not installed is skipped by name, in what it prints.
+    @Test(
+        "tools of others see TLS 1.3 and nothing to read",
+        .enabled(if: Rig.obstacle("outside") == nil, "\(Rig.obstacle("outside") ?? "")"))
+    func outside() async throws {
+        try await Rig.run("outside", long: ["--long"])
+    }
+
+    /// `Tests/Faults/hostile-text`: whatever a peer writes, hexlist and the log show it and a terminal obeys none of it. A new
+    /// command of hexlist has to be given a case there.
+    @Test(
+        "texts of a peer are shown, never obeyed, by every command and in the log",
+        .enabled(if: Rig.obstacle("hostile-text") == nil, "\(Rig.obstacle("hostile-text") ?? "")"))
+    func hostileText() async throws {
+        try await Rig.run("hostile-text", long: [])
+    }
 }

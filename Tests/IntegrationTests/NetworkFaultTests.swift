@@ -33,6 +33,20 @@ extension TwoMachines {
             }
         }
 
+        /// Breaks something until the sender has seen it, and 10 s longer. What waits is still to be sent.
+        private static func interruption(_ lab: Lab, _ breaks: [String], _ mends: [String]) async throws {
+            let before = try await lab.memory("h1")
+            try await lab.run(breaks)
+            let begin = ContinuousClock.now
+            let rows = try await lab.awaitOutbox("h1", seconds: 60) { $0.first?.lastError != nil || $0.first?.waitingFor == "peer" }
+            print(
+                "\(breaks): seen after \(begin.duration(to: .now)), \(rows.first?.lastError ?? "-"),",
+                "memory \(before >> 20) MiB, then \(try await lab.memory("h1") >> 20) MiB")
+            #expect(rows.allSatisfy { $0.state == "queued" || $0.state == "sending" })
+            try await rest(10)
+            try await lab.run(mends)
+        }
+
         private static func rest(_ seconds: Int) async throws { try await Task.sleep(for: .seconds(seconds)) }
 
         @Test("the cable loses everything for two seconds")
@@ -52,16 +66,7 @@ extension TwoMachines {
         func longSilence(how: String) async throws {
             try await Self.withTrust { lab, uuid in
                 try await Self.sending(6_000, padding: 2_000, lab, to: uuid.other) {
-                    let before = try await lab.memory("h1")
-                    try await lab.run(["link", "h2", how])
-                    let begin = ContinuousClock.now
-                    let rows = try await lab.awaitOutbox("h1", seconds: 60) { $0.first?.lastError != nil || $0.first?.waitingFor == "peer" }
-                    print(
-                        "longSilence \(how): detected after \(begin.duration(to: .now)), \(rows.first?.lastError ?? "-"),",
-                        "memory \(before >> 20) MiB, then \(try await lab.memory("h1") >> 20) MiB")
-                    #expect(rows.allSatisfy { $0.state == "queued" || $0.state == "sending" })
-                    try await Self.rest(10)
-                    try await lab.run(["link", "h2", "up"])
+                    try await Self.interruption(lab, ["link", "h2", how], ["link", "h2", "up"])
                 }
             }
         }
@@ -70,16 +75,7 @@ extension TwoMachines {
         func stopped() async throws {
             try await Self.withTrust { lab, uuid in
                 try await Self.sending(8_000, padding: 2_000, lab, to: uuid.other) {
-                    let before = try await lab.memory("h1")
-                    try await lab.run(["signal", "h2", "STOP"])
-                    let begin = ContinuousClock.now
-                    let rows = try await lab.awaitOutbox("h1", seconds: 60) { $0.first?.lastError != nil }
-                    print(
-                        "stopped: detected after \(begin.duration(to: .now)), \(rows.first?.lastError ?? "-"),",
-                        "memory \(before >> 20) MiB, then \(try await lab.memory("h1") >> 20) MiB")
-                    #expect(rows.allSatisfy { $0.state == "queued" || $0.state == "sending" })
-                    try await Self.rest(10)
-                    try await lab.run(["signal", "h2", "CONT"])
+                    try await Self.interruption(lab, ["signal", "h2", "STOP"], ["signal", "h2", "CONT"])
                 }
             }
         }

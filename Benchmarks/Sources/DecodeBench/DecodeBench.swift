@@ -6,6 +6,7 @@ import HexlistWire
 ///
 ///     decode-bench make FILE [compact|python]    writes 20 000 frames, each behind its length (UInt32, big-endian)
 ///     decode-bench measure FILE [SECONDS]        decodes them over and over, prints {"framesPerSecond","bytesPerFrame"}
+///     decode-bench bombs                         decodes each of the frames that are made to be expensive
 @main
 enum DecodeBench {
     static let frames = 20_000
@@ -18,8 +19,9 @@ enum DecodeBench {
             try make(at: URL(fileURLWithPath: arguments[1]), style: style)
         case "measure" where arguments.count >= 2:
             try measure(URL(fileURLWithPath: arguments[1]), seconds: arguments.count > 2 ? Double(arguments[2]) ?? 1 : 1)
+        case "bombs": measureBombs()
         default:
-            print("usage: decode-bench make FILE [compact|python] | measure FILE [SECONDS]")
+            print("usage: decode-bench make FILE [compact|python] | measure FILE [SECONDS] | bombs")
             exit(2)
         }
     }
@@ -53,6 +55,41 @@ enum DecodeBench {
         let elapsed = processorSeconds() - start
         let bytesPerFrame = frames.reduce(0) { $0 + $1.count } / frames.count
         print(#"{"framesPerSecond":\#(Int(Double(accepted) / elapsed)),"bytesPerFrame":\#(bytesPerFrame),"links":\#(links)}"#)
+    }
+
+    /// Milliseconds of processor time a frame of 1 MiB (the middle of five), how many times the time of one of 256 KiB that is (4 is
+    /// linear), and by how much the process ever grew, in MiB, from the first frame on. One bomb a process for that: the names come
+    /// in from the command line, or all are measured one after the other.
+    private static func measureBombs() {
+        let small = Dictionary(Bombs.all(bytes: 1 << 18).map { ($0.0, $0.1) }) { first, _ in first }
+        let names = Set(CommandLine.arguments.dropFirst(2))
+        for (name, text) in Bombs.all(bytes: 1 << 20) where names.isEmpty || names.contains(name) {
+            let before = peakMebibytes()
+            let (time, isAccepted) = milliseconds(Array(text.utf8))
+            let quarter = milliseconds(Array((small[name] ?? "").utf8)).0
+            let ratio = (time / max(quarter, 0.001) * 10).rounded() / 10
+            print(
+                #"{"bomb":"\#(name)","milliseconds":\#((time * 100).rounded() / 100),"timesAQuarter":\#(ratio),"#
+                    + #""grewMiB":\#(((peakMebibytes() - before) * 10).rounded() / 10),"accepted":\#(isAccepted)}"#)
+        }
+    }
+
+    private static func milliseconds(_ frame: [UInt8]) -> (Double, isAccepted: Bool) {
+        var times: [Double] = []
+        var isAccepted = false
+        for _ in 0..<5 {
+            var decoder = WrapperDecoder()
+            let start = processorSeconds()
+            if case .wrapper = decoder.decode(frame) { isAccepted = true }
+            times.append((processorSeconds() - start) * 1_000)
+        }
+        return (times.sorted()[2], isAccepted)
+    }
+
+    private static func peakMebibytes() -> Double {
+        var usage = rusage()
+        getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+        return Double(usage.ru_maxrss) / 1_024
     }
 
     /// Of this process, so that other work on the machine counts less.

@@ -59,8 +59,10 @@ enum LocalServer {
         PeerRoutes(api: api).add(to: router)
         IdentityRoutes(api: api).add(to: router)
         RosterRoutes(api: api).add(to: router)
+        PairingRoutes(api: api).add(to: router)
         HexRoutes(api: api).add(to: router)
         SendRoutes(api: api).add(to: router)
+        DoctorRoutes(api: api).add(to: router)
         EventRoutes(api: api).add(to: router)
         return router
     }

@@ -5,9 +5,6 @@ import HexlistStore
 
 /// Reads a roster, one peer a line, strictly: trust hangs on it. A line that is wrong is refused by itself.
 struct RosterReader {
-    /// Addresses of one peer: as many as the store keeps.
-    private static let addresses = 16
-
     private(set) var entries: [(line: Int, entry: RosterEntry)] = []
     private(set) var refusals: [BulkRefusal] = []
 
@@ -71,7 +68,9 @@ struct RosterReader {
     }
 
     private static func places(_ texts: [String]) throws(Fault) -> [RosterPlace] {
-        guard texts.count <= addresses else { throw Fault(message: "It has more than \(addresses) addresses.") }
+        guard texts.count <= StoreWriter.endpointsPerPeer else {
+            throw Fault(message: "It has more than \(StoreWriter.endpointsPerPeer) addresses.")
+        }
         var places: [RosterPlace] = []
         for text in texts {
             guard text.utf8.count <= 300, !text.utf8.contains(UInt8(ascii: "%")), let place = SettingKey.staticPeer(text) else {

@@ -25,14 +25,11 @@ struct SendRoutes: Sendable {
         }
         router.post("/v1/outbox/:id/retry") { request, context in
             _ = try APIQuery(request)
-            let id = try APIInput.id(context)
-            guard let row = try await api.node.retry([id]).first else { throw Self.noRow(id) }
-            return APIReply.json(OutboxShape(row))
+            return APIReply.json(OutboxShape(try await api.node.retry(try APIInput.id(context))))
         }
         router.post("/v1/outbox/:id/cancel") { request, context in
             _ = try APIQuery(request)
-            let id = try APIInput.id(context)
-            guard let (row, mayHaveArrived) = try await api.node.cancel([id]).first else { throw Self.noRow(id) }
+            let (row, mayHaveArrived) = try await api.node.cancel(try APIInput.id(context))
             return APIReply.json(OutboxShape(row, mayHaveArrived: mayHaveArrived))
         }
     }
@@ -138,6 +135,4 @@ struct SendRoutes: Sendable {
             return .peer(peer, after: cursor)
         }
     }
-
-    private static func noRow(_ id: Int64) -> HexlistError { HexlistError(.notFound, "There is no outbox row \(id).") }
 }

@@ -5,7 +5,7 @@ public import Logging
 /// here are in `SettingKey.all`.
 public struct Settings: Sendable {
     public var node: NodeConfiguration
-    /// DNS-SD domains to browse and publish in.
+    /// DNS-SD domains to browse: `local` by multicast on the own links, where this machine is announced too, others by unicast DNS.
     public var domains = ["local"]
     public var log = Log()
     public var api = API()
@@ -23,6 +23,9 @@ public struct Settings: Sendable {
             case text, json
         }
     }
+
+    /// Multicast's domain (RFC 6762), with or without the final dot.
+    static func isLocal(domain: String) -> Bool { ["local", "local."].contains(domain.lowercased()) }
 
     /// The local API.
     public struct API: Sendable, Equatable {

@@ -2,8 +2,8 @@ import HexlistModel
 
 /// What `hexlist frame` shows of a frame, and the frame it makes.
 public enum FrameDescription {
-    /// One JSON object on one line, without a line end. Kept members stand as they were received, but that line ends between
-    /// their tokens are spaces.
+    /// One JSON object on one line, without a line end, that a terminal can show. Kept members stand as they were received,
+    /// but for what makes them so (`JSONText.makePrintable`).
     public static func json(_ frame: DecodedFrame) -> [UInt8] {
         var json = JSONWriter()
         switch frame {
@@ -15,7 +15,9 @@ public enum FrameDescription {
             json.string(refusal.message)
             json.raw("}")
         }
-        return json.bytes
+        var bytes = json.bytes
+        JSONText.makePrintable(&bytes)
+        return bytes
     }
 
     /// Makes a frame, length and body, of a wrapper that is read as tolerantly as a peer's.
@@ -83,7 +85,7 @@ extension JSONWriter {
 
     private mutating func extra(_ wrapper: [UInt8], _ hex: HexContent?) {
         var levels: [(name: StaticString, write: (inout JSONWriter) -> Void)] = []
-        if !wrapper.isEmpty { levels.append((#""wrapper":"#, { $0.kept(wrapper) })) }
+        if !wrapper.isEmpty { levels.append((#""wrapper":"#, { $0.raw(wrapper) })) }
         if let hex {
             if !hex.extra.isEmpty { levels.append((#""hex":"#, { $0.kept(hex.extra, of: hex) })) }
             let links = hex.links.enumerated().filter { !$0.element.extra.isEmpty }
@@ -113,11 +115,6 @@ extension JSONWriter {
     }
 
     private mutating func kept(_ slice: TextSlice, of hex: HexContent) {
-        hex.withBytes(of: slice) { kept($0) }
-    }
-
-    /// A kept object: line ends stand only between tokens of JSON, where a space is as good.
-    private mutating func kept(_ object: some Collection<UInt8>) {
-        raw(object.map { $0 == 0x0A || $0 == 0x0D ? 0x20 : $0 })
+        hex.withBytes(of: slice) { raw($0) }
     }
 }

@@ -27,38 +27,8 @@ struct JSONWriter {
     }
 
     /// A string with its quotes. Only what JSON wants escaped is.
-    mutating func string(_ text: some StringProtocol) {
-        var text = String(text)
-        text.withUTF8 { string(UnsafeRawBufferPointer($0)) }
-    }
+    mutating func string(_ text: some StringProtocol) { JSONText.append(text, to: &bytes) }
 
     /// - Parameter utf8: valid UTF-8.
-    mutating func string(_ utf8: UnsafeRawBufferPointer) {
-        bytes.append(UInt8(ascii: "\""))
-        var run = 0
-        for (index, byte) in utf8.enumerated() where byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") {
-            bytes.append(contentsOf: utf8[run..<index])
-            run = index + 1
-            escape(byte)
-        }
-        bytes.append(contentsOf: utf8[run...])
-        bytes.append(UInt8(ascii: "\""))
-    }
-
-    private mutating func escape(_ byte: UInt8) {
-        switch byte {
-        case 0x08: raw(#"\b"#)
-        case 0x09: raw(#"\t"#)
-        case 0x0A: raw(#"\n"#)
-        case 0x0C: raw(#"\f"#)
-        case 0x0D: raw(#"\r"#)
-        case UInt8(ascii: "\""), UInt8(ascii: "\\"):
-            bytes.append(UInt8(ascii: "\\"))
-            bytes.append(byte)
-        default:
-            raw(#"\u00"#)
-            bytes.append(byte >> 4 | 0x30)  // 0 or 1
-            bytes.append(byte & 15 < 10 ? byte & 15 | 0x30 : byte & 15 + 0x57)
-        }
-    }
+    mutating func string(_ utf8: UnsafeRawBufferPointer) { JSONText.append(utf8, to: &bytes) }
 }

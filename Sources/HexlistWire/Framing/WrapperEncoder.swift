@@ -34,6 +34,14 @@ public enum WrapperEncoder {
         frame(WrapperWriter.message(.bye, "\(code.rawValue): \(text)"), into: &buffer)
     }
 
+    public static func dialBack(_ request: DialBack, into buffer: inout ByteBuffer) {
+        frame(WrapperWriter.message(.dialBack, request.message), into: &buffer)
+    }
+
+    public static func dialedBack(_ answer: DialBack.Answer, into buffer: inout ByteBuffer) {
+        frame(WrapperWriter.message(.dialedBack, answer.message), into: &buffer)
+    }
+
     public static func pair(_ pairing: Pairing, into buffer: inout ByteBuffer) {
         frame(WrapperWriter.pair(pairing), into: &buffer)
     }

@@ -47,7 +47,7 @@ struct FrameEncodeCommand: ParsableCommand {
         commandName: "encode", abstract: "Make frames, as they travel, of wrappers read one a line.",
         discussion: "A wrapper is read as tolerantly as a peer's. One that is refused is named on standard error; exit code 2.")
 
-    @Flag(help: "Print the bodies, one a line, without their lengths.")
+    @Flag(help: "Print the bodies as JSON, one a line, without their lengths.")
     var json = false
 
     @Argument(help: ArgumentHelp("Files to read; standard input without one.", valueName: "file"))
@@ -55,6 +55,11 @@ struct FrameEncodeCommand: ParsableCommand {
 
     func run() throws {
         let output = Output(json: true)
+        guard json || !output.terminal.isInteractive else {
+            throw HexlistError(
+                .badRequest, "Frames are bytes for a program, not for a terminal.", hint: "Send them into a file or a pipe, or give --json."
+            )
+        }
         var line = 0
         var refused = 0
         for file in files.isEmpty ? ["-"] : files {
@@ -62,7 +67,9 @@ struct FrameEncodeCommand: ParsableCommand {
                 line += 1
                 switch FrameDescription.frame(fromJSON: text) {
                 case .success(let frame) where json:
-                    try output.bytes(Array(frame.dropFirst(4)))
+                    var body = Array(frame.dropFirst(4))
+                    JSONText.makePrintable(&body)
+                    try output.bytes(body)
                     try output.line()
                 case .success(let frame): try output.bytes(frame)
                 case .failure(let refusal):

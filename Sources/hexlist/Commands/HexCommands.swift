@@ -35,10 +35,10 @@ struct ShowCommand: AsyncParsableCommand {
         try output.table(table)
         for link in hex.links ?? [] {
             try output.line()
-            try output.line("  " + TerminalText.clean(link.url))
+            try output.line("  \(link.url)")
             let service = link.service == Service.unknown.rawValue ? "" : link.service
             let about = [link.linkDescription, service].filter { !$0.isEmpty }.joined(separator: " · ")
-            if !about.isEmpty { try output.line("  " + TerminalText.clean(about)) }
+            if !about.isEmpty { try output.line("  \(about)") }
         }
     }
 }

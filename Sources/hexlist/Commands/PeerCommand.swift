@@ -27,7 +27,7 @@ struct PeerArgument: ParsableArguments {
         if output.json {
             try output.object(changed)
         } else {
-            try output.line(TerminalText.clean(told(changed)))
+            try output.line(told(changed))
         }
         try output.flush()
     }
@@ -114,12 +114,9 @@ struct PeerTrustCommand: AsyncParsableCommand {
             throw HexlistError(
                 .badRequest, "\(peer.displayName) has not proved its key yet.", hint: "Wait until `hexlist peers` lists it.")
         }
-        StandardError.note(
-            """
-            name         \(TerminalText.clean(PeerText.name(peer), columns: 80))
-            uuid         \(TerminalText.clean(id, columns: 40))
-            fingerprint  \(HumanText.fingerprint(TerminalText.clean(fingerprint, columns: 64)))
-            """)
+        StandardError.note("name         \(TerminalText.clean(PeerText.name(peer), columns: 80))")
+        StandardError.note("uuid         \(TerminalText.clean(id, columns: 40))")
+        StandardError.note("fingerprint  \(HumanText.fingerprint(TerminalText.clean(fingerprint, columns: 64)))")
         guard Terminal.confirm("Is this what `hexlist id` shows on the other machine? Trust it? [y/N]") else {
             StandardError.note("Nothing was changed.")
             throw Ending(status: .failed)

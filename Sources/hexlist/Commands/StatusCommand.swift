@@ -29,6 +29,10 @@ struct StatusCommand: AsyncParsableCommand {
         let isRunning = status.avahi.state == "running"
         table.add("discovery", status.avahi.state, isRunning ? .good : .doubtful)
         if let message = status.avahi.message { table.add("", message) }
+        for domain in status.domains {
+            table.add("domain", "\(domain.domain): \(domain.state)", domain.state == "running" ? .good : .doubtful)
+            if let message = domain.message { table.add("", message) }
+        }
         let ghosts = status.ghosts == 0 ? "" : ", \(HumanText.count(status.ghosts, "ghost", "ghosts")) hidden"
         table.add("peers", "\(status.peers) verified\(ghosts)")
         table.add("inbox", "\(status.unread) unread, \(status.held) held", status.unread > 0 ? .strong : .plain)

@@ -16,14 +16,17 @@ final class Output {
         try lineEnd()
     }
 
-    /// - Parameter text: clean already where it holds text of a peer.
+    /// One line, whoever its text is from: it is cleaned here, so that no command can forget to.
     func line(_ text: String = "") throws {
-        pending += Array(text.utf8)
+        pending += Array(TerminalText.clean(text).utf8)
         try lineEnd()
     }
 
     func table(_ table: Table) throws {
-        for line in table.lines(terminal) { try self.line(line) }
+        for line in table.lines(terminal) {
+            pending += Array(line.utf8)
+            try lineEnd()
+        }
     }
 
     func bytes(_ bytes: [UInt8]) throws {
@@ -51,8 +54,10 @@ final class Output {
 
 /// Errors, questions and notes for the person: never mixed into what a script reads.
 enum StandardError {
-    static func note(_ text: String) { write(text + "\n") }
+    /// One line, whoever its text is from.
+    static func note(_ text: String) { write(TerminalText.clean(text) + "\n") }
 
+    /// - Parameter text: clean already where it holds text of a peer.
     static func write(_ text: String) {
         var rest = Array(text.utf8)[...]
         while !rest.isEmpty {
@@ -65,7 +70,8 @@ enum StandardError {
     /// One or two lines: what happened, and what to try.
     static func complain(_ error: HexlistError) {
         let terminal = Terminal(descriptor: STDERR_FILENO)
-        note(terminal.styled("hexlist: ", .failure) + TerminalText.clean(error.message))
-        if let hint = error.hint { note(TerminalText.clean(hint)) }
+        write(terminal.styled("hexlist: ", .failure))
+        note(error.message)
+        if let hint = error.hint { note(hint) }
     }
 }

@@ -36,7 +36,11 @@ struct Terminal {
     static func confirm(_ question: String) -> Bool {
         StandardError.note(question)
         guard let answer = readLine() else { return false }
-        return ["y", "yes"].contains(answer.lowercased())
+        return isYes(answer)
+    }
+
+    static func isYes(_ answer: String) -> Bool {
+        ["y", "yes"].contains(answer.split(whereSeparator: \.isWhitespace).joined(separator: " ").lowercased())
     }
 }
 

@@ -37,8 +37,8 @@ struct LocalDaemon: Sendable {
         try await Command.run([Checkout.hexlistd, "--port", "0"] + arguments, environment: environment, seconds: seconds)
     }
 
-    func hexlist(_ arguments: String...) async throws -> Command.Output {
-        try await Command.run([Checkout.hexlist] + arguments, environment: environment)
+    func hexlist(_ arguments: String..., seconds: Int = 120) async throws -> Command.Output {
+        try await Command.run([Checkout.hexlist] + arguments, environment: environment, seconds: seconds)
     }
 
     /// Runs the test while hexlistd runs, then ends it with SIGTERM.

@@ -1,0 +1,1 @@
+../../../Tests/HexlistWireTests/Bombs.swift

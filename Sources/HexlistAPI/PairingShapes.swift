@@ -1,0 +1,150 @@
+/// What `GET /v1/pairings` gives: `{"openUntil"?,"items":[…]}`.
+public struct PairingsShape: JSONShape, Sendable, Equatable {
+    /// Until when requests are taken; absent while they are not.
+    public var openUntil: Timestamp?
+    /// What ended lately, oldest first, then what runs: one at most.
+    public var items: [PairingShape]
+
+    public init(openUntil: Timestamp? = nil, items: [PairingShape]) {
+        self.openUntil = openUntil
+        self.items = items
+    }
+
+    public func write(to json: inout JSONWriter) {
+        json.object {
+            $0.member("openUntil", openUntil)
+            $0.member("items", items)
+        }
+    }
+
+    public init(json: JSONValue) throws(JSONFault) {
+        let object = try JSONObject(json)
+        openUntil = try object.optional("openUntil")
+        items = try object.value("items")
+    }
+}
+
+/// One pairing.
+public struct PairingShape: JSONShape, Sendable, Equatable {
+    public enum State: String, Sendable, CaseIterable {
+        /// For the other side, until there are digits.
+        case waiting
+        /// The digits are shown on both sides.
+        case comparing
+        /// This side said yes.
+        case confirmed
+        case paired
+        case ended
+
+        public var isFinal: Bool { self == .paired || self == .ended }
+    }
+
+    /// Rises; a pairing that begins again with new digits has a new one.
+    public var id: Int
+    /// UUID.
+    public var peer: String
+    /// The alias, or what the peer calls itself. Text of a peer: clean it where it is shown.
+    public var name: String
+    /// 64 hexadecimal digits: the key that is compared.
+    public var fingerprint: String?
+    /// Whether this side asked (`asking`) or was asked (`asked`).
+    public var isOwn: Bool
+    public var state: State
+    /// Six, while `comparing` and `confirmed`.
+    public var digits: String?
+    /// Why it ended: `rejected`, `wrongCode`, `withdrawn`, `refused`, `unfair`, `outOfOrder`, `timeout`, `expired`, `lost`,
+    /// `tooManyTries`, `notStored`; a newer daemon may know more.
+    public var reason: String?
+    /// One sentence for people: why it waits, or why it ended.
+    public var message: String?
+    /// When it ends by itself.
+    public var until: Timestamp?
+
+    public init(
+        id: Int, peer: String, name: String, fingerprint: String? = nil, isOwn: Bool, state: State, digits: String? = nil,
+        reason: String? = nil, message: String? = nil, until: Timestamp? = nil
+    ) {
+        self.id = id
+        self.peer = peer
+        self.name = name
+        self.fingerprint = fingerprint
+        self.isOwn = isOwn
+        self.state = state
+        self.digits = digits
+        self.reason = reason
+        self.message = message
+        self.until = until
+    }
+
+    public func write(to json: inout JSONWriter) {
+        json.object {
+            $0.member("id", id)
+            $0.member("peer", peer)
+            $0.member("name", name)
+            $0.member("fingerprint", fingerprint)
+            $0.member("role", isOwn ? "asking" : "asked")
+            $0.member("state", state.rawValue)
+            $0.member("digits", digits)
+            $0.member("reason", reason)
+            $0.member("message", message)
+            $0.member("until", until)
+        }
+    }
+
+    public init(json: JSONValue) throws(JSONFault) {
+        let object = try JSONObject(json)
+        id = try object.value("id")
+        peer = try object.value("peer")
+        name = try object.value("name")
+        fingerprint = try object.optional("fingerprint")
+        let role: String = try object.value("role")
+        isOwn = role == "asking"
+        state = try object.choice("state")
+        digits = try object.optional("digits")
+        reason = try object.optional("reason")
+        message = try object.optional("message")
+        until = try object.optional("until")
+    }
+}
+
+/// The body of `POST /v1/pairings`: whom to ask; without a peer, requests are taken.
+public struct PairingRequest: JSONShape, Sendable, Equatable {
+    public var peer: String?
+
+    public init(peer: String? = nil) { self.peer = peer }
+
+    public func write(to json: inout JSONWriter) { json.object { $0.member("peer", peer) } }
+
+    public init(json: JSONValue) throws(JSONFault) { peer = try JSONObject(json, allowing: ["peer"]).optional("peer") }
+}
+
+/// The body of `POST /v1/pairings/{peer}/confirm`: what the person read on the other screen.
+public struct PairingConfirmation: JSONShape, Sendable, Equatable {
+    /// Six decimal digits. Others than those shown are a no.
+    public var digits: String
+    /// The pairing that was looked at: its digits, shown no longer, are no failure then.
+    public var id: Int?
+
+    public init(digits: String, id: Int? = nil) {
+        self.digits = digits
+        self.id = id
+    }
+
+    public func write(to json: inout JSONWriter) {
+        json.object {
+            $0.member("digits", digits)
+            $0.member("id", id)
+        }
+    }
+
+    public init(json: JSONValue) throws(JSONFault) {
+        let object = try JSONObject(json, allowing: ["digits", "id"])
+        digits = try object.value("digits")
+        id = try object.optional("id")
+        guard PairingConfirmation.areDigits(digits) else { throw JSONFault("`digits` are six decimal digits") }
+    }
+
+    public static func areDigits(_ text: String) -> Bool {
+        text.utf8.count == 6 && text.utf8.allSatisfy { (0x30...0x39).contains($0) }
+    }
+}

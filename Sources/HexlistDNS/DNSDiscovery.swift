@@ -1,0 +1,122 @@
+import CGlibc
+import Dispatch
+public import HexlistDiscovery
+public import HexlistModel
+import Synchronization
+
+/// Browses domains by unicast DNS, through the servers the machine is configured with. Announces nothing: who is there is written in the
+/// zone.
+///
+/// Questions block, so they are asked on a queue of its own, one after the other; that bounds them, however much a domain holds.
+public final class DNSDiscovery: Sendable {
+    /// Between two questions, so that a domain with short times does not keep a server busy.
+    private static let pause: Duration = .milliseconds(20)
+    /// The longest answer DNS can give.
+    private static let answerBytes = 65_535
+
+    private let queue = DispatchQueue(label: "hexlist.dns")
+    private struct State: Sendable {
+        var domains: [DomainBrowser]
+        var events: (@Sendable (DiscoveryEvent) -> Void)?
+        var isStopped = false
+        /// Numbers the waits: only the newest one acts.
+        var wait: UInt64 = 0
+    }
+    private let state: Mutex<State>
+
+    /// - Parameter domains: what is no domain is left out.
+    public init(domains: [String], serviceType: String = ProtocolLimits.serviceType) {
+        let browsers = domains.compactMap { DomainBrowser(domain: $0, serviceType: serviceType, now: .now) }
+        state = Mutex(State(domains: browsers))
+    }
+
+    /// - Parameter events: called on any thread, one at a time, until `stop()` returns. It must not block.
+    public func start(events: @escaping @Sendable (DiscoveryEvent) -> Void) {
+        state.withLock { $0.events = events }
+        proceed()
+    }
+
+    public func resolve(_ record: Record, open: Bool) {
+        state.withLock { state in
+            for index in state.domains.indices where state.domains[index].domain == record.key.domain {
+                tell(state.domains[index].resolve(record, open: open, now: .now), &state)
+            }
+        }
+        proceed()
+    }
+
+    /// Everything is asked anew.
+    public func networkChanged() {
+        state.withLock { state in
+            for index in state.domains.indices { state.domains[index].networkChanged(now: .now) }
+        }
+        proceed()
+    }
+
+    /// A question under way ends by itself, and nobody is told of its answer.
+    public func stop() {
+        state.withLock { state in
+            state.isStopped = true
+            state.events = nil
+        }
+    }
+
+    private func tell(_ events: [DiscoveryEvent], _ state: inout State) {
+        for event in events { state.events?(event) }
+    }
+
+    /// Asks what is due, or waits for it.
+    private func proceed() {
+        let (wait, delay) = state.withLock { state -> (UInt64, Duration?) in
+            guard !state.isStopped, state.events != nil, let next = state.domains.map(\.next.at).min() else { return (0, nil) }
+            state.wait += 1
+            return (state.wait, max(Self.pause, next - .now))
+        }
+        guard let delay else { return }
+        let nanoseconds = Int(clamping: Int64((delay / .nanoseconds(1)).rounded(.up)))
+        queue.asyncAfter(deadline: .now() + .nanoseconds(nanoseconds)) { [self] in
+            let next = state.withLock { state -> (index: Int, question: DomainBrowser.Question, name: DNSName)? in
+                guard !state.isStopped, state.wait == wait else { return nil }
+                let first = state.domains.indices.min { state.domains[$0].next.at < state.domains[$1].next.at }
+                guard let first else { return nil }
+                let (question, at) = state.domains[first].next
+                guard at <= .now else { return nil }
+                switch question {
+                case .browse: return (first, question, state.domains[first].services)
+                case .resolve(let key): return state.domains[first].name(of: key).map { (first, question, $0) }
+                }
+            }
+            if let next { ask(next.index, next.question, next.name) }
+            if state.withLock({ $0.wait == wait }) || next != nil { proceed() }
+        }
+    }
+
+    private func ask(_ index: Int, _ question: DomainBrowser.Question, _ name: DNSName) {
+        let lookup = ServiceLookup(ask: Self.query)
+        switch question {
+        case .browse:
+            let outcome = lookup.browse(name)
+            state.withLock { tell($0.domains[index].browsed(outcome, now: .now), &$0) }
+        case .resolve(let key):
+            let outcome = lookup.resolve(name)
+            state.withLock { tell($0.domains[index].resolved(key, outcome, now: .now), &$0) }
+        }
+    }
+
+    /// Blocks, for some seconds where no server answers.
+    static func query(_ name: DNSName, _ type: DNSType) -> DNSOutcome<DNSMessage> {
+        var bytes: [UInt8] = []
+        let length = withUnsafeTemporaryAllocation(of: UInt8.self, capacity: answerBytes) { buffer -> Int32 in
+            let length = hexlist_dns_query(name.description, type.rawValue, buffer.baseAddress, Int32(buffer.count))
+            if length > 0 { bytes = Array(buffer.prefix(Int(length))) }
+            return length
+        }
+        switch length {
+        case Int32(HEXLIST_DNS_NO_NAME), Int32(HEXLIST_DNS_NO_DATA): return .none
+        case 1...:
+            guard let message = DNSMessage(bytes) else { return .failed("its answer cannot be read") }
+            return .found(message, seconds: message.seconds)
+        default: return .failed("no server of resolv.conf answers the question for \(name)")
+        }
+    }
+}

@@ -1,0 +1,143 @@
+/// A DNS answer (RFC 1035 section 4), as far as service discovery needs it. Anybody on the way may have written it.
+///
+/// Reading never traps: offsets are checked, a compressed name only ever points backwards, and no more than `maximumRecords` records
+/// are read.
+public struct DNSMessage: Sendable, Equatable {
+    public static let maximumRecords = 2_048
+    /// Bytes of all strings of one TXT record that are kept.
+    static let textBytes = 4_096
+
+    public struct Answer: Sendable, Equatable {
+        public var name: DNSName
+        /// Seconds; one with the highest bit set is 0 (RFC 2181 section 8).
+        public var ttl: UInt32
+        public var data: RecordData
+    }
+
+    public enum RecordData: Sendable, Equatable {
+        case pointer(DNSName)
+        case alias(DNSName)
+        /// A target with no labels says that there is no such service.
+        case service(priority: UInt16, port: UInt16, target: DNSName)
+        case text([[UInt8]])
+        /// 4 or 16 bytes, network order.
+        case address([UInt8])
+    }
+
+    /// Of the answer section, in order; records of other types and classes are left out.
+    public var answers: [Answer] = []
+
+    /// - Returns: `nil` for what is no answer: cut off, with a name that goes astray.
+    public init?(_ bytes: [UInt8]) {
+        var reader = Reader(bytes: bytes)
+        guard reader.uint16() != nil, let flags = reader.uint16(), flags & 0x8000 != 0, let questions = reader.uint16(),
+            let count = reader.uint16(), reader.uint16() != nil, reader.uint16() != nil, questions <= 16
+        else { return nil }
+        for _ in 0..<questions {
+            guard reader.name() != nil, reader.uint16() != nil, reader.uint16() != nil else { return nil }
+        }
+        for _ in 0..<min(Int(count), Self.maximumRecords) {
+            guard let name = reader.name(), let type = reader.uint16(), let recordClass = reader.uint16(), let ttl = reader.uint32(),
+                let length = reader.uint16(), reader.left >= Int(length)
+            else { return nil }
+            let end = reader.offset + Int(length)
+            // The highest bit of the class is multicast DNS's cache flush.
+            if recordClass & 0x7FFF == 1 {
+                guard let data = Self.data(type, &reader, end: end) else { return nil }
+                if let data = data.known { answers.append(Answer(name: name, ttl: ttl > UInt32(Int32.max) ? 0 : ttl, data: data)) }
+            }
+            reader.offset = end
+        }
+    }
+
+    /// - Returns: `nil` where the data is not of its type's form; `known` is `nil` for a type nobody asked for.
+    private static func data(_ type: UInt16, _ reader: inout Reader, end: Int) -> (known: RecordData?, Void)? {
+        switch type {
+        case 12, 5:
+            guard let name = reader.name(), reader.offset == end else { return nil }
+            return (type == 12 ? .pointer(name) : .alias(name), ())
+        case 33:
+            guard let priority = reader.uint16(), reader.uint16() != nil, let port = reader.uint16(), let target = reader.name(),
+                reader.offset == end
+            else { return nil }
+            return (.service(priority: priority, port: port, target: target), ())
+        case 16:
+            var strings: [[UInt8]] = []
+            var kept = 0
+            while reader.offset < end {
+                guard let length = reader.uint8(), reader.offset + Int(length) <= end, let string = reader.take(Int(length)) else {
+                    return nil
+                }
+                kept += string.count + 1
+                if kept <= textBytes { strings.append(string) }
+            }
+            return (.text(strings), ())
+        case 1, 28:
+            guard end - reader.offset == (type == 1 ? 4 : 16), let address = reader.take(end - reader.offset) else { return nil }
+            return (.address(address), ())
+        default: return (nil, ())
+        }
+    }
+
+    private struct Reader {
+        let bytes: [UInt8]
+        var offset = 0
+
+        init(bytes: [UInt8]) { self.bytes = bytes }
+
+        var left: Int { bytes.count - offset }
+
+        mutating func uint8() -> UInt8? {
+            guard left >= 1 else { return nil }
+            defer { offset += 1 }
+            return bytes[offset]
+        }
+
+        mutating func uint16() -> UInt16? {
+            guard left >= 2 else { return nil }
+            defer { offset += 2 }
+            return UInt16(bytes[offset]) << 8 | UInt16(bytes[offset + 1])
+        }
+
+        mutating func uint32() -> UInt32? {
+            guard let high = uint16(), let low = uint16() else { return nil }
+            return UInt32(high) << 16 | UInt32(low)
+        }
+
+        mutating func take(_ count: Int) -> [UInt8]? {
+            guard count >= 0, left >= count else { return nil }
+            defer { offset += count }
+            return Array(bytes[offset..<offset + count])
+        }
+
+        /// Goes on behind the name, wherever its compressed part stands.
+        mutating func name() -> DNSName? {
+            var labels: [[UInt8]] = []
+            var length = 1
+            var place = offset
+            var resume: Int?
+            while true {
+                guard place < bytes.count else { return nil }
+                let byte = Int(bytes[place])
+                switch byte {
+                case 0:
+                    offset = resume ?? place + 1
+                    return DNSName(labels: labels)
+                case 1...63:
+                    guard place + 1 + byte <= bytes.count else { return nil }
+                    labels.append(Array(bytes[place + 1..<place + 1 + byte]))
+                    length += byte + 1
+                    guard length <= 255 else { return nil }
+                    place += byte + 1
+                case 0xC0...0xFF:
+                    guard place + 1 < bytes.count else { return nil }
+                    let target = (byte & 0x3F) << 8 | Int(bytes[place + 1])
+                    guard target < place else { return nil }  // backwards only: so it ends
+                    if resume == nil { resume = place + 2 }
+                    place = target
+                default: return nil
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,49 @@
+/// A domain name as DNS carries it: labels of any bytes. Compared and hashed without regard to ASCII case (RFC 4343).
+public struct DNSName: Hashable, Sendable, CustomStringConvertible {
+    /// Each 1 to 63 bytes; with their length bytes and the root's 255 at most.
+    public let labels: [[UInt8]]
+
+    init(labels: [[UInt8]]) { self.labels = labels }
+
+    /// From configuration: labels separated by dots, without escapes, with or without the final dot.
+    /// - Returns: `nil` for what is no name.
+    public init?(_ text: String) {
+        let labels = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).map(Array.init)
+        let named = labels.last == [] ? Array(labels.dropLast()) : labels
+        guard !named.isEmpty, named.allSatisfy({ (1...63).contains($0.count) }), named.reduce(1, { $0 + $1.count + 1 }) <= 255 else {
+            return nil
+        }
+        self.labels = named
+    }
+
+    /// `label` in front of it; `nil` where that becomes too long.
+    func prefixed(by prefix: [[UInt8]]) -> DNSName? {
+        let all = prefix + labels
+        guard all.allSatisfy({ (1...63).contains($0.count) }), all.reduce(1, { $0 + $1.count + 1 }) <= 255 else { return nil }
+        return DNSName(labels: all)
+    }
+
+    /// The one label in front of `parent`, where this is a direct child of it.
+    public func label(under parent: DNSName) -> [UInt8]? {
+        guard labels.count == parent.labels.count + 1, DNSName(labels: Array(labels.dropFirst())) == parent else { return nil }
+        return labels.first
+    }
+
+    /// Presentation form (RFC 1035 section 5.1) with the final dot: what is neither letter, digit, `-` nor `_` is escaped.
+    public var description: String {
+        labels.map { label in
+            label.map { byte in
+                switch byte {
+                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "-"), UInt8(ascii: "_"):
+                    String(UnicodeScalar(byte))
+                default: "\\" + String(1_000 + Int(byte)).dropFirst()
+                }
+            }.joined() + "."
+        }.joined()
+    }
+
+    private var folded: [[UInt8]] { labels.map { $0.map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 } } }
+
+    public static func == (left: DNSName, right: DNSName) -> Bool { left.folded == right.folded }
+    public func hash(into hasher: inout Hasher) { hasher.combine(folded) }
+}

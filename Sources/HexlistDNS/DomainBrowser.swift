@@ -1,0 +1,168 @@
+import HexlistDiscovery
+import HexlistModel
+
+/// One domain, browsed by asking again whenever an answer's time is over. A state machine: it says what to ask when, and what follows.
+///
+/// A server that does not answer withdraws nothing: what it said last stands until a server says otherwise, and whether a peer is
+/// there is shown by its session or a probe, as ever.
+struct DomainBrowser: Sendable {
+    typealias Instant = ContinuousClock.Instant
+
+    enum Question: Hashable, Sendable {
+        case browse
+        case resolve(InstanceKey)
+    }
+
+    /// Answers are asked for again after their time, but neither in a hot loop nor so late that a new colleague is not seen today.
+    static let refresh: ClosedRange<Int> = 5...300
+    /// Where the domain has no such services.
+    static let emptyRefresh: Duration = .seconds(60)
+
+    let domain: String
+    /// `_hexlist._tcp` in the domain.
+    let services: DNSName
+    private let serviceType: String
+
+    private struct Instance {
+        var label: [UInt8]
+        /// Its standing resolvers that are open, by the record's number.
+        var open: Set<Int> = []
+        var told: [Resolution] = []
+        /// When what was told is over; `nil` before there was an answer.
+        var validUntil: Instant?
+        var failures = 0
+        var retryAt: Instant?
+
+        /// When to ask next; only while somebody wants to know.
+        func dueAt(_ start: Instant) -> Instant? { open.isEmpty ? nil : retryAt ?? validUntil ?? start }
+
+        mutating func failed(_ record: Record, _ text: String, now: Instant) -> [DiscoveryEvent] {
+            failures += 1
+            retryAt = now + DomainBrowser.backoff(failures)
+            return [.resolveFailed(record, text)]
+        }
+    }
+
+    private var instances: [InstanceKey: Instance] = [:]
+    private let start: Instant
+    private var browseAt: Instant
+    private var failures = 0
+    private var state: BackendState?
+
+    /// - Returns: `nil` for what is no domain.
+    init?(domain: String, serviceType: String = ProtocolLimits.serviceType, now: Instant) {
+        let types = serviceType.utf8.split(separator: UInt8(ascii: ".")).map(Array.init)
+        guard let name = DNSName(domain), let services = name.prefixed(by: types) else { return nil }
+        self.domain = domain.hasSuffix(".") ? String(domain.dropLast()) : domain
+        self.services = services
+        self.serviceType = serviceType
+        start = now
+        browseAt = now
+    }
+
+    /// What to ask first, and when.
+    var next: (question: Question, at: Instant) {
+        var next = (question: Question.browse, at: browseAt)
+        for (key, instance) in instances {
+            if let dueAt = instance.dueAt(start), dueAt < next.at { next = (.resolve(key), dueAt) }
+        }
+        return next
+    }
+
+    /// The DNS name behind a question about an instance; `nil` for one that is gone.
+    func name(of key: InstanceKey) -> DNSName? { instances[key].flatMap { services.prefixed(by: [$0.label]) } }
+
+    /// Everything is asked anew: another network, another server.
+    mutating func networkChanged(now: Instant) {
+        browseAt = now
+        for key in instances.keys where instances[key]?.validUntil != nil {
+            instances[key]?.validUntil = now
+            instances[key]?.retryAt = nil
+        }
+    }
+
+    mutating func browsed(_ outcome: DNSOutcome<[[UInt8]]>, now: Instant) -> [DiscoveryEvent] {
+        switch outcome {
+        case .failed(let text):
+            failures += 1
+            browseAt = now + Self.backoff(failures)
+            return become(.unavailable("DNS does not answer for \(domain): \(text). What it said before is kept."))
+        case .none:
+            failures = 0
+            browseAt = now + Self.emptyRefresh
+            return become(.running) + update([])
+        case .found(let labels, let seconds):
+            failures = 0
+            browseAt = now + Self.lifetime(seconds)
+            return become(.running) + update(labels)
+        }
+    }
+
+    mutating func resolved(_ key: InstanceKey, _ outcome: DNSOutcome<[Resolution]>, now: Instant) -> [DiscoveryEvent] {
+        guard var instance = instances[key] else { return [] }
+        defer { if instances[key] != nil { instances[key] = instance } }
+        switch outcome {
+        case .failed(let text): return instance.failed(record(key, 0), "DNS does not answer: \(text)", now: now)
+        case .none: return instance.failed(record(key, 0), "DNS has no SRV record or no address for it", now: now)
+        case .found(let resolutions, let seconds):
+            instance.failures = 0
+            instance.retryAt = nil
+            instance.validUntil = now + Self.lifetime(seconds)
+            let before = instance.told.count
+            instance.told = resolutions
+            var events: [DiscoveryEvent] = []
+            for (number, resolution) in resolutions.enumerated() {
+                if number >= max(1, before) { events.append(.appeared(record(key, number), interfaceName: nil)) }
+                events.append(.resolved(record(key, number), resolution))
+            }
+            for number in stride(from: resolutions.count, to: max(before, 0), by: 1) where number > 0 {
+                instance.open.remove(number)
+                events.append(.withdrawn(record(key, number)))
+            }
+            return events
+        }
+    }
+
+    /// A standing resolver is opened or closed. While one is open the instance is asked for again and again.
+    /// - Returns: what is known already.
+    mutating func resolve(_ record: Record, open: Bool, now: Instant) -> [DiscoveryEvent] {
+        guard let number = record.unicast, instances[record.key] != nil else { return [] }
+        if open { instances[record.key]?.open.insert(number) } else { instances[record.key]?.open.remove(number) }
+        guard open, let told = instances[record.key]?.told, told.indices.contains(number) else { return [] }
+        return [.resolved(record, told[number])]
+    }
+
+    // MARK: - Small things
+
+    private mutating func update(_ labels: [[UInt8]]) -> [DiscoveryEvent] {
+        var events: [DiscoveryEvent] = []
+        var present: Set<InstanceKey> = []
+        for label in labels {
+            let key = InstanceKey(name: String(decoding: label, as: UTF8.self), type: serviceType, domain: domain)
+            present.insert(key)
+            guard instances[key] == nil else { continue }
+            instances[key] = Instance(label: label)
+            events.append(.appeared(record(key, 0), interfaceName: nil))
+        }
+        for (key, instance) in instances where !present.contains(key) {
+            instances[key] = nil
+            for number in 0..<max(1, instance.told.count) { events.append(.withdrawn(record(key, number))) }
+        }
+        return events
+    }
+
+    private mutating func become(_ state: BackendState) -> [DiscoveryEvent] {
+        guard state != self.state else { return [] }
+        self.state = state
+        return [.domain(domain, state)]
+    }
+
+    private func record(_ key: InstanceKey, _ number: Int) -> Record { Record(key: key, interface: 0, ipv6: false, unicast: number) }
+
+    private static func lifetime(_ seconds: Int) -> Duration {
+        .seconds(min(max(seconds, refresh.lowerBound), refresh.upperBound))
+    }
+
+    /// 5, 10, 20, 40, 60 s.
+    fileprivate static func backoff(_ failures: Int) -> Duration { min(.seconds(60), .seconds(5 << min(max(failures, 1) - 1, 4))) }
+}

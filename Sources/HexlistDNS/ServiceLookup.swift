@@ -1,0 +1,132 @@
+import HexlistDiscovery
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// What became of a question.
+public enum DNSOutcome<Value: Sendable>: Sendable {
+    /// For so many seconds.
+    case found(Value, seconds: Int)
+    /// The server knows that there is none.
+    case none
+    /// No server answered, or none could. The text is for people.
+    case failed(String)
+}
+
+extension DNSOutcome: Equatable where Value: Equatable {}
+
+/// The types of DNS records that are asked for.
+public enum DNSType: Int32, Sendable {
+    case address = 1
+    case pointer = 12
+    case text = 16
+    case address6 = 28
+    case service = 33
+}
+
+/// Finds services in one domain (RFC 6763), with a function that asks one question.
+struct ServiceLookup {
+    typealias Ask = (DNSName, DNSType) -> DNSOutcome<DNSMessage>
+
+    /// Instances of one domain, and addresses of one instance.
+    static let instances = 1_024
+    static let addresses = 8
+    /// Aliases followed in one answer.
+    private static let aliases = 8
+
+    let ask: Ask
+
+    /// - Returns: the first labels of the instances, without repeats, as the server ordered them.
+    func browse(_ services: DNSName) -> DNSOutcome<[[UInt8]]> {
+        switch ask(services, .pointer) {
+        case .failed(let text): return .failed(text)
+        case .none: return .none
+        case .found(let message, let least):
+            var seen: Set<[UInt8]> = []
+            let owners = Self.owners(services, message)
+            let labels = message.answers.compactMap { answer -> [UInt8]? in
+                // An instance of another domain is none of this one's.
+                guard case .pointer(let target) = answer.data, owners.contains(answer.name), let label = target.label(under: services),
+                    seen.count < Self.instances, seen.insert(label).inserted
+                else { return nil }
+                return label
+            }
+            return labels.isEmpty ? .none : .found(labels, seconds: least)
+        }
+    }
+
+    /// SRV, TXT and the addresses of the host: one resolution an address, in an order that does not change by itself.
+    func resolve(_ instance: DNSName) -> DNSOutcome<[Resolution]> {
+        var seconds = Int.max
+        var service: (priority: UInt16, port: UInt16, target: DNSName)?
+        switch ask(instance, .service) {
+        case .failed(let text): return .failed(text)
+        case .none: return .none
+        case .found(let message, let least):
+            seconds = min(seconds, least)
+            let owners = Self.owners(instance, message)
+            for answer in message.answers where owners.contains(answer.name) {
+                guard case .service(let priority, let port, let target) = answer.data, !target.labels.isEmpty else { continue }
+                if service.map({ priority < $0.priority }) ?? true { service = (priority, port, target) }
+            }
+        }
+        guard let service else { return .none }
+        var txt: [[UInt8]] = []
+        switch ask(instance, .text) {
+        case .failed(let text): return .failed(text)
+        case .none: break
+        case .found(let message, let least):
+            seconds = min(seconds, least)
+            let owners = Self.owners(instance, message)
+            let texts = message.answers.compactMap { answer -> [[UInt8]]? in
+                guard case .text(let strings) = answer.data, owners.contains(answer.name) else { return nil }
+                return strings
+            }
+            txt = texts.first ?? []
+        }
+        var found: [String] = []
+        for type in [DNSType.address, .address6] {
+            switch ask(service.target, type) {
+            case .failed(let text): return .failed(text)
+            case .none: break
+            case .found(let message, let least):
+                seconds = min(seconds, least)
+                found += Self.texts(of: message, at: service.target).sorted()
+            }
+        }
+        let resolutions = found.prefix(Self.addresses).map {
+            Resolution(host: service.target.description, address: $0, port: service.port, txt: txt)
+        }
+        return resolutions.isEmpty ? .none : .found(resolutions, seconds: seconds)
+    }
+
+    private static func texts(of message: DNSMessage, at host: DNSName) -> [String] {
+        let owners = owners(host, message)
+        return message.answers.compactMap { answer in
+            guard case .address(let bytes) = answer.data, owners.contains(answer.name) else { return nil }
+            var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+            guard inet_ntop(bytes.count == 4 ? AF_INET : AF_INET6, bytes, &text, socklen_t(text.count)) != nil else { return nil }
+            return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+        }
+    }
+
+    /// The name that was asked for, and the names it is an alias of.
+    private static func owners(_ name: DNSName, _ message: DNSMessage) -> [DNSName] {
+        var owners = [name]
+        while owners.count <= aliases {
+            let next = message.answers.lazy.compactMap { answer -> DNSName? in
+                guard case .alias(let target) = answer.data, answer.name == owners.last, !owners.contains(target) else { return nil }
+                return target
+            }.first
+            guard let next else { break }
+            owners.append(next)
+        }
+        return owners
+    }
+}
+
+extension DNSMessage {
+    /// Seconds the whole of it may be kept: the least of its records.
+    var seconds: Int { Int(answers.map(\.ttl).min() ?? 0) }
+}

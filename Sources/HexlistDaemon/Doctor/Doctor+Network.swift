@@ -1,0 +1,205 @@
+import HexlistAPI
+import HexlistDiscovery
+import HexlistModel
+import HexlistNode
+import HexlistWire
+import NIOPosix
+
+// Discovery, and the own port.
+extension Doctor {
+    func network() async -> [DoctorStep] {
+        var facts = await api.node.facts()
+        let multicast = facts.status.discoveryState
+        var steps = [Self.discovery(facts.status)]
+        if multicast == "running" || multicast == "degraded" {
+            facts = await whenAnnounced(facts)
+            steps.append(Self.announcement(facts))
+        }
+        let interfaces = MachineInterface.all()
+        steps.append(Self.interfaces(interfaces, usesMulticast: multicast != "off"))
+        if multicast == "running" || multicast == "degraded" { steps += await self.multicast(interfaces, facts) }
+        steps += facts.status.domains.map(Self.domain)
+        if let step = Self.staticPeers(facts) { steps.append(step) }
+        steps.append(await port(facts))
+        steps.append(await reachable(facts))
+        return steps
+    }
+
+    static func discovery(_ status: NodeStatus) -> DoctorStep {
+        switch status.discoveryState {
+        case "running": DoctorStep("discovery", .ok, "avahi-daemon announces this machine and browses for others.")
+        case "off": DoctorStep("discovery", .ok, "Multicast is not used: `domains` does not name `local`.")
+        case "degraded": DoctorStep("discovery", .warning, status.discoveryMessage ?? "This machine is not announced.")
+        case "starting":
+            DoctorStep("discovery", .warning, "avahi-daemon has not answered yet.", advice: ["Look again in a few seconds."])
+        default:
+            DoctorStep(
+                "discovery", .failed, status.discoveryMessage ?? "avahi-daemon cannot be used.",
+                advice: ["systemctl enable --now dbus avahi-daemon", "Or name peers under `peers:`: they are reached without it."])
+        }
+    }
+
+    /// What was published is seen within some seconds, not at once.
+    private func whenAnnounced(_ facts: NodeFacts) async -> NodeFacts {
+        var facts = facts
+        let deadline = ContinuousClock.now + .seconds(3)
+        while facts.announcements.isEmpty, ContinuousClock.now < deadline {
+            try? await Task.sleep(for: .milliseconds(200))
+            facts = await api.node.facts()
+        }
+        return facts
+    }
+
+    static func announcement(_ facts: NodeFacts) -> DoctorStep {
+        guard !facts.announcements.isEmpty else {
+            return DoctorStep(
+                "announcement", .failed, "This machine's own announcement is not seen by browsing, so others do not see it either.",
+                advice: [
+                    "Look at `disable-publishing`, `allow-interfaces` and `deny-interfaces` in /etc/avahi/avahi-daemon.conf.",
+                    "journalctl -u avahi-daemon",
+                ])
+        }
+        var names: [String] = []
+        for (interface, isIPv6) in facts.announcements { names.append("\(interface) (\(isIPv6 ? "IPv6" : "IPv4"))") }
+        return DoctorStep("announcement", .ok, "The own announcement is seen on \(names.joined(separator: ", ")).")
+    }
+
+    static func interfaces(_ interfaces: [MachineInterface], usesMulticast: Bool) -> DoctorStep {
+        let used = interfaces.filter(\.isUsed)
+        let parts = interfaces.filter { !$0.isLoopback }.map { interface in
+            let addresses = interface.addresses.isEmpty ? "" : " (\(interface.addresses.joined(separator: ", ")))"
+            let note = interface.why ?? (interface.isVirtual ? "used, but made for containers or virtual machines" : "used")
+            return "\(interface.name)\(addresses): \(note)\(interface.isUp && !interface.isRunning ? ", no carrier" : "")"
+        }
+        let message = parts.isEmpty ? "There is no network interface but the loopback." : parts.joined(separator: "; ") + "."
+        if used.isEmpty {
+            return DoctorStep(
+                "interfaces", usesMulticast ? .failed : .warning, message,
+                advice: ["Connect to a network: `ip address` shows what there is."])
+        }
+        if !used.contains(where: { !$0.isVirtual && $0.isRunning }) {
+            return DoctorStep(
+                "interfaces", .warning, message, advice: ["No interface leads to other machines: connect to their network."])
+        }
+        return DoctorStep("interfaces", .ok, message)
+    }
+
+    private func multicast(_ interfaces: [MachineInterface], _ facts: NodeFacts) async -> [DoctorStep] {
+        let own = "[\(facts.status.uuid.shortID)]"
+        // What avahi-daemon is told to leave alone says nothing of multicast; where nothing is seen at all, every interface is asked.
+        let seen = Set(facts.announcements.map(\.interface))
+        let asked = interfaces.filter {
+            $0.isUsed && (seen.isEmpty || seen.contains($0.name)) && $0.addresses.contains { !$0.contains(":") }
+        }
+        var outcomes: [(name: String, outcome: MulticastQuery.Outcome)] = []
+        for interface in asked.prefix(8) {
+            let index = interface.index
+            let outcome = try? await NIOThreadPool.singleton.runIfActive {
+                MulticastQuery.ask(on: index) { names in names.contains { $0.hasSuffix(own) } }
+            }
+            outcomes.append((interface.name, outcome ?? .failed("it could not be tried")))
+        }
+        return outcomes.isEmpty ? [] : [Self.multicast(outcomes, own: own)]
+    }
+
+    static func multicast(_ outcomes: [(name: String, outcome: MulticastQuery.Outcome)], own: String) -> DoctorStep {
+        var (good, bad): ([String], [String]) = ([], [])
+        for (name, outcome) in outcomes {
+            switch outcome {
+            case .answered(let names):
+                let others = names.filter { !$0.hasSuffix(own) }.count
+                good.append(names.count > others ? name : "\(name) (from others, not from this machine)")
+            case .silent: bad.append("on \(name) nobody answers, not even this machine's avahi-daemon")
+            case .failed(let why): bad.append("on \(name) a question cannot be sent (\(why))")
+            }
+        }
+        guard !bad.isEmpty else {
+            return DoctorStep("multicast", .ok, "A multicast question is answered on \(good.joined(separator: ", ")).")
+        }
+        return DoctorStep(
+            "multicast", .failed, "Multicast DNS: \(bad.joined(separator: "; ")).",
+            advice: [
+                "Let UDP port 5353 through this machine's firewall, in both directions (step firewall).",
+                "Where the network itself keeps stations apart (guest networks), name peers under `peers:` instead.",
+            ])
+    }
+
+    static func domain(_ domain: DomainStatus) -> DoctorStep {
+        guard domain.state != "running" else { return DoctorStep("domain", .ok, "DNS answers for \(domain.domain).") }
+        return DoctorStep(
+            "domain", .failed, domain.message ?? "DNS does not answer for \(domain.domain).",
+            advice: ["dig +short _hexlist._tcp.\(domain.domain) PTR", "Look at the servers in /etc/resolv.conf."])
+    }
+
+    static func staticPeers(_ facts: NodeFacts) -> DoctorStep? {
+        guard !facts.staticPeers.isEmpty else { return nil }
+        var failed = false
+        let parts = facts.staticPeers.map { address, state -> String in
+            switch state {
+            case .answered(let peer): return "\(address) is \(peer.shortID)"
+            case .isOwn: return "\(address) is this machine"
+            case .asked: return "\(address) is being asked"
+            case .failed(let why):
+                failed = true
+                return "\(address): \(why)"
+            }
+        }
+        return DoctorStep(
+            "peers", failed ? .warning : .ok, "Of `peers`: " + parts.joined(separator: "; ") + ".",
+            advice: failed ? ["`hexlist doctor --peer PEER` looks at one that was met before; is hexlistd running there?"] : [])
+    }
+
+    // MARK: The port
+
+    private func port(_ facts: NodeFacts) async -> DoctorStep {
+        let host = facts.listen.first ?? "127.0.0.1"
+        let port = facts.status.port
+        let reach = await api.node.reach(host, port: port, interface: nil, expecting: facts.status.uuid)
+        switch (reach.tcp, reach.tls) {
+        case (.success, .success?): return DoctorStep("port", .ok, "This machine answers on its port \(port), with its own identity.")
+        case (.failure(let why), _), (.success, .failure(let why)?):
+            return DoctorStep(
+                "port", .failed, "This machine does not reach its own port \(port) on \(host): \(why.text).",
+                advice: ["Is something filtering the loopback? `ss -ltnp` shows who listens."])
+        case (.success, nil): return DoctorStep("port", .failed, "Port \(port) of this machine could not be tried.")
+        }
+    }
+
+    /// Whether the port is reached from outside: by who was asked to dial it, or who dialled by itself.
+    private func reachable(_ facts: NodeFacts) async -> DoctorStep {
+        let port = facts.status.port
+        var failures: [String] = []
+        for (peer, name) in facts.mayDialBack.prefix(3) {
+            switch await dialBacks.ask(peer, api.node) {
+            case .result(.reached):
+                return DoctorStep("reachable", .ok, "\(name) dialled this machine's port \(port) just now and reached it.")
+            case .result(let result): failures.append("\(name) \(Self.text(result))")
+            case .noReply, .cannotAsk: break
+            }
+        }
+        if let (_, name, address) = facts.dialledIn.first, failures.isEmpty {
+            return DoctorStep("reachable", .ok, "Port \(port) is reached from outside: \(name) dialled it from \(address).")
+        }
+        guard failures.isEmpty else {
+            return DoctorStep(
+                "reachable", .failed, "Port \(port) is not reached from outside: asked to dial it, \(failures.joined(separator: "; ")).",
+                advice: ["Let TCP port \(port) through this machine's firewall (step firewall), and any between the two."])
+        }
+        return DoctorStep(
+            "reachable", .warning, "Nobody could be asked whether port \(port) is reached from outside.",
+            advice: ["Look again when a peer is there that both of you trust, or try from another machine: `nc -vz ADDRESS \(port)`."])
+    }
+
+    static func text(_ result: DialBack.Result) -> String {
+        switch result {
+        case .reached: "reached it"
+        case .refused: "was refused"
+        case .timeout: "got no answer within 3 s"
+        case .unreachable: "has no way to it"
+        case .closed: "was cut off during the handshake"
+        case .otherIdentity: "met another peer there"
+        case .foreign: "met something else than Hexlist there"
+        case .notTrusted: "does not trust this machine, so it did not dial"
+        }
+    }
+}

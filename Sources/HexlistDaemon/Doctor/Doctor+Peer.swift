@@ -1,0 +1,278 @@
+import HexlistAPI
+import HexlistModel
+import HexlistNode
+
+// One peer, from its announcement to a long frame.
+extension Doctor {
+    func peer(_ text: String) async -> [DoctorStep] {
+        let rows: [PeerView]
+        let id: PeerID
+        do {
+            (rows, id) = try await find(text)
+        } catch {
+            let hint = error.hint.map { [$0] } ?? []
+            return [DoctorStep("peer", .failed, error.message, advice: hint, code: error.code.rawValue)]
+        }
+        guard id != api.node.id else {
+            return [DoctorStep("peer", .failed, "That is this machine.", advice: ["Name another peer: `hexlist peers --all`."])]
+        }
+        let main = rows.first { $0.state != .ghost } ?? rows[0]
+        var steps = [Self.record(main, others: rows.filter { $0 != main })]
+        let (resolving, endpoints) = await resolve(main)
+        if let resolving { steps.append(resolving) }
+        let reaches = await reach(endpoints, id)
+        steps += Self.reaching(reaches, of: main)
+        let session = await greet(id, reaches)
+        steps.append(session.step)
+        guard let facts = session.facts else { return steps }
+        steps.append(Self.trust(main, facts))
+        steps.append(Self.frame(await api.node.pingLong(id)))
+        if facts.dialsBack, let step = Self.dialBack(await dialBacks.ask(id, api.node)) { steps.append(step) }
+        return steps
+    }
+
+    /// The rows of one UUID: a peer's, and the ghosts that claim it.
+    private func find(_ text: String) async throws(HexlistError) -> (rows: [PeerView], id: PeerID) {
+        let all: [PeerView]
+        do {
+            all = try await api.node.peers()
+            if let id = try await api.node.resolve(text).uuid { return (all.filter { $0.uuid == id }, id) }
+        } catch let error as HexlistError {
+            // Not a peer yet: perhaps somebody announces it all the same.
+            guard error.code == .notFound, let all = try? await api.node.peers() else { throw error }
+            let wanted = Array(text.utf8)
+            let digits = wanted.map { (0x61...0x7A).contains($0) ? $0 - 0x20 : $0 }
+            let claimed = Set(
+                all.filter { row in
+                    guard row.state == .ghost, let id = row.uuid else { return false }
+                    return Array(row.name.utf8) == wanted || (digits.count >= 4 && id.description.utf8.starts(with: digits))
+                }.compactMap(\.uuid))
+            guard claimed.count == 1, let id = claimed.first else { throw error }
+            return (all.filter { $0.uuid == id }, id)
+        } catch {
+            throw HexlistError(.internal, "Peers cannot be read.", hint: "hexlistd's log says more.")
+        }
+        throw HexlistError(.notFound, "What is announced there names no UUID.")
+    }
+
+    static func record(_ row: PeerView, others: [PeerView]) -> DoctorStep {
+        let id = row.uuid?.description ?? ""
+        let ghosts = others.filter { $0.reason != "duplicate" }.compactMap { ghost in ghost.reason.map { "\($0): \(ghost.why ?? "")" } }
+        let more = ghosts.isEmpty ? "" : " Hidden beside it: \(ghosts.prefix(4).joined(separator: "; "))."
+        let why = row.why ?? ""
+        switch row.state {
+        case .verified: return DoctorStep("peer", .ok, "\(row.name) (\(id)) is verified: \(why).\(more)")
+        case .away:
+            return DoctorStep(
+                "peer", .failed, "\(row.name) (\(id)) is away: \(why).\(more)",
+                advice: [
+                    "Is hexlistd running there, on the same network? `hexlist status` on that machine.",
+                    "If it is elsewhere, name its address under `peers:`.",
+                ])
+        case .ghost:
+            return DoctorStep(
+                "peer", .failed, "\(row.name) (\(id)) is hidden, \(row.reason ?? "ghost"): \(why).\(more)",
+                advice: advice(ghost: row.reason))
+        }
+    }
+
+    static func advice(ghost reason: String?) -> [String] {
+        switch reason {
+        case "conflict": ["Two machines use one identity: run `hexlist id rotate` on one of them."]
+        case "impostor": ["Something else answers at that address. If the machine there is new, `hexlist peer forget` the old one."]
+        case "invalid": ["The announcement there is of another program or damaged: restart hexlistd on that machine."]
+        case "stale": ["It is announced, but does not answer: is hexlistd running there, and its port open?"]
+        case "unverified": ["It is being asked who it is; look again in a few seconds."]
+        default: []
+        }
+    }
+
+    /// Every address there is, names looked up.
+    private func resolve(_ row: PeerView) async -> (step: DoctorStep?, endpoints: [EndpointView]) {
+        var endpoints: [EndpointView] = []
+        var (found, failed): ([String], [String]) = ([], [])
+        for endpoint in row.endpoints.prefix(8) where endpoint.via != "inbound" {
+            guard Self.isName(endpoint.host) else {
+                endpoints.append(endpoint)
+                continue
+            }
+            switch await api.node.addresses(of: endpoint.host) {
+            case .success(let addresses):
+                found.append("\(endpoint.host) is \(addresses.joined(separator: ", "))")
+                for address in addresses {
+                    var numeric = endpoint
+                    numeric.host = address
+                    endpoints.append(numeric)
+                }
+            case .failure(let why): failed.append("\(endpoint.host): \(why.text)")
+            }
+        }
+        var seen: Set<String> = []
+        endpoints = endpoints.filter { seen.insert("\($0.host) \($0.port)").inserted }
+        if !failed.isEmpty {
+            let step = DoctorStep(
+                "peer.resolve", endpoints.isEmpty ? .failed : .warning, (failed + found).joined(separator: "; ") + ".",
+                advice: ["Is the name right? `getent hosts NAME`"])
+            return (step, endpoints)
+        }
+        guard !endpoints.isEmpty else {
+            let dialsIn = row.endpoints.contains { $0.via == "inbound" }
+            let text = dialsIn ? "It dialled in; nothing says where it can be dialled." : "No address of it is known."
+            return (
+                DoctorStep(
+                    "peer.resolve", dialsIn ? .warning : .failed, text,
+                    advice: ["Wait until it is announced, or name its address under `peers:`."]), []
+            )
+        }
+        let places = endpoints.map { "\(Self.place($0.host, $0.port)) (\($0.via))" }
+        return (
+            DoctorStep("peer.resolve", .ok, (found + ["Known at \(places.joined(separator: ", "))"]).joined(separator: "; ") + "."),
+            endpoints
+        )
+    }
+
+    private func reach(_ endpoints: [EndpointView], _ id: PeerID) async -> [(endpoint: EndpointView, reach: ReachFacts)] {
+        var reaches: [(EndpointView, ReachFacts)] = []
+        for endpoint in endpoints.prefix(8) {
+            reaches.append(
+                (endpoint, await api.node.reach(endpoint.host, port: endpoint.port, interface: endpoint.interface, expecting: id)))
+        }
+        return reaches
+    }
+
+    static func reaching(_ reaches: [(endpoint: EndpointView, reach: ReachFacts)], of row: PeerView) -> [DoctorStep] {
+        guard !reaches.isEmpty else { return [] }
+        let tcp = verdict(reaches.map { ($0.reach, $0.reach.tcp) })
+        let isRefused = reaches.contains { if case .failure(let why) = $0.reach.tcp { why.isRefused } else { false } }
+        let port = reaches[0].reach.port
+        var steps = [
+            DoctorStep(
+                "peer.tcp", tcp.state, tcp.text,
+                advice: tcp.state == .ok
+                    ? []
+                    : isRefused
+                        ? [
+                            "The machine is there, and nothing listens on port \(port): start hexlistd there, or see which port its `hexlist status` shows."
+                        ]
+                        : [
+                            "Let TCP port \(port) through the firewall there (`hexlist doctor` there shows the line), and any between the two."
+                        ])
+        ]
+        let connected = reaches.compactMap { entry in entry.reach.tls.map { (entry.reach, $0) } }
+        guard !connected.isEmpty else { return steps }
+        let tls = verdict(connected)
+        let isOther = connected.contains { if case .failure(let why) = $0.1 { why.isOther } else { false } }
+        steps.append(
+            DoctorStep(
+                "peer.tls", tls.state, tls.text,
+                advice: tls.state == .ok
+                    ? []
+                    : isOther
+                        ? ["Another machine has that address now. `hexlist peers --all --why` shows who is where."]
+                        : ["It may be at its limits, or something between breaks TLS: look at hexlistd's log there."]))
+        return steps
+    }
+
+    /// One that works is enough; one that does not is a warning.
+    private static func verdict(_ tries: [(ReachFacts, Result<Duration, ReachFailure>)]) -> (state: DoctorStep.State, text: String) {
+        var works = 0
+        let parts = tries.map { reach, result -> String in
+            switch result {
+            case .success(let time):
+                works += 1
+                return "\(place(reach.host, reach.port)) in \(milliseconds(time))"
+            case .failure(let why): return "\(place(reach.host, reach.port)): \(why.text)"
+            }
+        }
+        return (works == 0 ? .failed : works < tries.count ? .warning : .ok, parts.joined(separator: "; ") + ".")
+    }
+
+    private func greet(
+        _ id: PeerID, _ reaches: [(endpoint: EndpointView, reach: ReachFacts)]
+    ) async -> (step: DoctorStep, facts: SessionFacts?) {
+        var failure = "there is no session, and no address to make one at"
+        if await api.node.sessionFacts(of: id) == nil {
+            for (endpoint, reach) in reaches {
+                guard case .success? = reach.tls else { continue }
+                switch await api.node.greet(id, at: endpoint.host, port: endpoint.port, interface: endpoint.interface) {
+                case .success: break
+                case .failure(let why): failure = why.text
+                }
+                if await api.node.sessionFacts(of: id) != nil { break }
+            }
+        }
+        guard let facts = await api.node.sessionFacts(of: id) else {
+            return (
+                DoctorStep(
+                    "peer.hello", .failed, "It does not prove who it is: \(failure).",
+                    advice: ["Both sides have to be Hexlist of one protocol; `hexlist --version` on both."]), nil
+            )
+        }
+        let who = facts.isDialledHere ? "dialled here" : "dialled there"
+        return (
+            DoctorStep(
+                "peer.hello", .ok,
+                "Its Hello proves \(id), start \(facts.boot), version \(facts.version), on a session with \(facts.address) (\(who))."),
+            facts
+        )
+    }
+
+    static func trust(_ row: PeerView, _ facts: SessionFacts) -> DoctorStep {
+        // A trusted peer is given room for 1 MiB at least (Docs/Protocol.md, "Framing").
+        let isTrustedThere = facts.maxFrameBytes >= ProtocolLimits.trustedFrameBytes
+        let here =
+            switch row.trust {
+            case .trusted: "It is trusted here"
+            case .stranger: "It is a stranger here: what it sends is held"
+            case .blocked: "It is blocked here"
+            }
+        let there =
+            isTrustedThere
+            ? "this machine is trusted there, as far as its room tells" : "this machine is a stranger there: what is sent is held"
+        var advice: [String] = []
+        if row.trust != .trusted {
+            advice.append("hexlist peer \(row.trust == .blocked ? "unblock" : "trust") \(row.uuid?.description ?? "")")
+        }
+        if !isTrustedThere { advice.append("On the other machine: `hexlist peer trust`, or `hexlist pair` on both.") }
+        return DoctorStep("peer.trust", advice.isEmpty ? .ok : .warning, "\(here); \(there).", advice: advice)
+    }
+
+    static func frame(_ outcome: PingOutcome) -> DoctorStep {
+        switch outcome {
+        case .answered(let bytes, let time):
+            DoctorStep("peer.frame", .ok, "A frame of \(bytes) bytes goes there and back in \(milliseconds(time)).")
+        case .unanswered(let bytes):
+            DoctorStep(
+                "peer.frame", .failed, "A frame of \(bytes) bytes is not answered, though small ones are: the path loses large packets.",
+                advice: [
+                    "A tunnel or router between drops packets over its MTU and does not say so. Lower the MTU here: `ip link set dev IFACE mtu 1280`.",
+                    "Or let TCP find out by itself: `sysctl -w net.ipv4.tcp_mtu_probing=1` on both machines.",
+                ])
+        case .notNow:
+            DoctorStep("peer.frame", .warning, "A long frame could not be tried: the session is just changing.", advice: ["Look again."])
+        }
+    }
+
+    static func dialBack(_ outcome: DialBackOutcome) -> DoctorStep? {
+        switch outcome {
+        case .result(.reached): DoctorStep("peer.dialBack", .ok, "It reaches this machine's port, too.")
+        case .result(.notTrusted):
+            DoctorStep("peer.dialBack", .warning, "It does not trust this machine, so it does not dial back when asked.")
+        case .result(let result):
+            DoctorStep(
+                "peer.dialBack", .failed, "Asked to dial this machine's port, it \(text(result)).",
+                advice: ["Let the port through this machine's firewall (step firewall), and any between the two."])
+        case .noReply:
+            DoctorStep(
+                "peer.dialBack", .warning, "Asked to dial this machine's port, it does not answer.",
+                advice: ["Look again in some seconds: it answers once a second."])
+        case .cannotAsk: nil
+        }
+    }
+
+    static func place(_ host: String, _ port: Int) -> String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+
+    private static func isName(_ host: String) -> Bool {
+        !host.contains(":") && !host.utf8.allSatisfy { (0x30...0x39).contains($0) || $0 == UInt8(ascii: ".") }
+    }
+}

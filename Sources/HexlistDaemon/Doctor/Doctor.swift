@@ -1,0 +1,116 @@
+import HexlistAPI
+import HexlistModel
+import HexlistNode
+import HexlistTransport
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// Looks at the daemon and its network step by step. Each check does what it says; none reports what it only assumes.
+struct Doctor: Sendable {
+    /// Each peer is asked once: it would not answer twice in a row.
+    actor DialBacks {
+        private var outcomes: [PeerID: DialBackOutcome] = [:]
+
+        func ask(_ peer: PeerID, _ node: Node) async -> DialBackOutcome {
+            if let outcome = outcomes[peer] { return outcome }
+            let outcome = await node.askToDialBack(peer)
+            outcomes[peer] = outcome
+            return outcome
+        }
+    }
+
+    let api: APIContext
+    let dialBacks = DialBacks()
+
+    /// - Parameter peer: a PEER, whose steps come last.
+    func report(on peer: String?) async -> DoctorReport {
+        var steps = [await store(), room(await api.node.facts()), await identity()]
+        steps += await network()
+        if let peer { steps += await self.peer(peer) }
+        return DoctorReport(steps: steps)
+    }
+
+    // MARK: The state folder
+
+    private func store() async -> DoctorStep {
+        let advice = ["Look at the disk of \(api.stateFolder) (`df`, `dmesg`), and at hexlistd's log."]
+        if let fault = api.store.fault {
+            return DoctorStep("store", .failed, "The store cannot be written: \(fault.message)", advice: fault.hint.map { [$0] } ?? advice)
+        }
+        do {
+            // A row that is written and read again, with all that a commit asks of the disk.
+            let now = "\(APIContext.wallClock())"
+            try await api.store.write { try $0.setMeta("examined", now) }
+            let (found, bytes) = try await api.store.read { (try $0.meta("examined"), $0.storeBytes()) }
+            guard found == now else { return DoctorStep("store", .failed, "What was written to the store is not in it.", advice: advice) }
+            return DoctorStep("store", .ok, "\(api.store.path) is written and read, \(Self.bytes(bytes)).")
+        } catch {
+            let message = (error as? HexlistError)?.message ?? "\(error)"
+            return DoctorStep("store", .failed, "The store cannot be used: \(message)", advice: advice)
+        }
+    }
+
+    private func room(_ facts: NodeFacts) -> DoctorStep {
+        var status = statvfs()
+        guard statvfs(api.stateFolder, &status) == 0 else {
+            return DoctorStep("disk", .failed, "\(api.stateFolder) cannot be looked at: \(String(cString: strerror(errno))).")
+        }
+        let free = Int64(clamping: UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize)).partialValue)
+        let reserve = Int64(facts.diskReserveBytes)
+        let advice = ["Free the disk \(api.stateFolder) is on, or lower `limits.diskReserveBytes`."]
+        if free < reserve {
+            return DoctorStep(
+                "disk", .failed,
+                "\(Self.bytes(free)) are free, and \(Self.bytes(reserve)) are to stay free: hexes are refused `storageFull`.",
+                advice: advice)
+        }
+        if free / 4 < reserve {
+            return DoctorStep(
+                "disk", .warning, "Only \(Self.bytes(free)) are free; \(Self.bytes(reserve)) are to stay free.", advice: advice)
+        }
+        return DoctorStep("disk", .ok, "\(Self.bytes(free)) are free.")
+    }
+
+    private func identity() async -> DoctorStep {
+        let own = api.node.identity.fingerprint
+        let path = "\(api.stateFolder)/\(Identity.fileName)"
+        do {
+            guard let kept = try Identity.load(from: api.stateFolder) else {
+                return DoctorStep(
+                    "identity", .failed, "\(path) is gone; hexlistd goes on with the key it holds, and does not start again without it.",
+                    advice: ["Put \(Identity.fileName) back from a backup before hexlistd ends."])
+            }
+            guard kept.fingerprint == own else {
+                return DoctorStep(
+                    "identity", .failed, "\(path) holds another key than the one hexlistd runs with.",
+                    advice: ["Put back the file, or restart hexlistd to become \(kept.peerID)."])
+            }
+        } catch {
+            let error = error as? HexlistError
+            return DoctorStep(
+                "identity", .failed, "\(path) cannot be used: \(error?.message ?? "unreadable").", advice: error?.hint.map { [$0] } ?? [])
+        }
+        guard await !api.node.facts().isIdentityElsewhere else {
+            return DoctorStep(
+                "identity", .failed, "Another machine proves this machine's identity: one has a copy of the other's state folder.",
+                advice: ["Run `hexlist id rotate` on one of the two, or end one of them."])
+        }
+        return DoctorStep("identity", .ok, "\(own.peerID), by the key in \(path).")
+    }
+
+    static func bytes(_ count: Int64) -> String {
+        var value = Double(count)
+        for unit in ["B", "KiB", "MiB", "GiB"] {
+            if value < 1_024 { return unit == "B" ? "\(count) B" : "\((value * 10).rounded() / 10) \(unit)" }
+            value /= 1_024
+        }
+        return "\((value * 10).rounded() / 10) TiB"
+    }
+
+    static func milliseconds(_ duration: Duration) -> String {
+        let tenths = Int((duration / .milliseconds(0.1)).rounded())
+        return tenths < 100 ? "\(Double(tenths) / 10) ms" : "\(tenths / 10) ms"
+    }
+}

@@ -1,0 +1,36 @@
+public import HexlistModel
+
+// What `hexlist doctor` wants to know.
+extension PeerDirectory {
+    /// Where this very start's announcement is seen: by browsing, as others see it.
+    public var ownAnnouncements: [(interface: String, isIPv6: Bool)] {
+        ownRecords.sorted(by: Record.inOrder).compactMap { record in
+            guard record.unicast == nil, let present = records[record], present.claim?.boot == boot else { return nil }
+            return (present.interfaceName ?? "\(record.interface)", record.ipv6)
+        }
+    }
+
+    /// Another machine has proved the own identity.
+    public var isOwnIdentityElsewhere: Bool { ownConflict != nil }
+
+    /// What became of an address the user configured.
+    public enum ConfiguredState: Sendable, Equatable {
+        case answered(PeerID)
+        case isOwn
+        case asked
+        /// Follows "but".
+        case failed(String)
+    }
+
+    public var configuredAddresses: [(address: StaticAddress, state: ConfiguredState)] {
+        let sorted = addresses.sorted { $0.key.description.utf8.lexicographicallyPrecedes($1.key.description.utf8) }
+        return sorted.map { address, state in
+            if state.isOwn { return (address, .isOwn) }
+            guard let id = state.peer else { return (address, state.failure.map { .failed($0.text) } ?? .asked) }
+            switch peers[id]?.presence {
+            case .away(let absence)?: return (address, .failed("\(peers[id].map { $0.name ?? id.shortID } ?? id.shortID) \(absence.text)"))
+            case .verified?, .unproven?, nil: return (address, .answered(id))
+            }
+        }
+    }
+}

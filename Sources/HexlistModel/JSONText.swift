@@ -1,0 +1,107 @@
+/// Texts in JSON: the one place that escapes, for the wire, the store and the local API.
+public enum JSONText {
+    /// Appends a text in quotes. Only what RFC 8259 wants escaped is: quotes, backslashes and characters under U+0020.
+    /// - Parameter utf8: valid UTF-8.
+    public static func append(_ utf8: UnsafeRawBufferPointer, to json: inout [UInt8]) {
+        json.append(UInt8(ascii: "\""))
+        var run = 0
+        var position = 0
+        while true {
+            position = firstEscaped(in: utf8, from: position)
+            json.append(contentsOf: UnsafeRawBufferPointer(rebasing: utf8[run..<position]))
+            guard position < utf8.count else { break }
+            appendEscaped(utf8[position], to: &json)
+            position += 1
+            run = position
+        }
+        json.append(UInt8(ascii: "\""))
+    }
+
+    public static func append(_ text: some StringProtocol, to json: inout [UInt8]) {
+        var text = String(text)
+        text.withUTF8 { append(UnsafeRawBufferPointer($0), to: &json) }
+    }
+
+    /// `{"code":"blocked"}`; members without a value are left out.
+    public static func object(_ members: [(String, String?)]) -> String {
+        var json: [UInt8] = []
+        for (name, value) in members {
+            guard let value else { continue }
+            json.append(json.isEmpty ? UInt8(ascii: "{") : UInt8(ascii: ","))
+            append(name, to: &json)
+            json.append(UInt8(ascii: ":"))
+            append(value, to: &json)
+        }
+        return json.isEmpty ? "{}" : String(decoding: json, as: UTF8.self) + "}"
+    }
+
+    /// Rewrites JSON so that it can be shown on a terminal and stands on one line: in its texts every character that is not
+    /// to be shown (`TerminalText.isShown`) becomes an escape, between its tokens tabs and line ends become spaces. It says
+    /// what it said.
+    /// - Parameters:
+    ///   - json: valid JSON, or tokens of it, from `start` on.
+    public static func makePrintable(_ json: inout [UInt8], from start: Int = 0) {
+        // Texts have no control character here any more, so these stand between tokens.
+        guard let first = json[start...].firstIndex(where: { $0 < 0x20 || $0 >= 0x7F }) else { return }
+        let rest = String(decoding: json[first...], as: UTF8.self)
+        json.removeSubrange(first...)
+        for scalar in rest.unicodeScalars {
+            if scalar.value < 0x20 {
+                json.append(0x20)
+            } else if TerminalText.isShown(scalar) {
+                json.append(contentsOf: UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter)
+            } else {
+                for unit in String(scalar).utf16 { appendUnit(unit, to: &json) }
+            }
+        }
+    }
+
+    /// The first byte from here that JSON wants escaped, or the end.
+    @inline(__always)
+    private static func firstEscaped(in utf8: UnsafeRawBufferPointer, from start: Int) -> Int {
+        var position = start
+        while position &+ 16 <= utf8.count {
+            let chunk = utf8.loadUnaligned(fromByteOffset: position, as: SIMD16<UInt8>.self)
+            let escaped =
+                (chunk .< SIMD16<UInt8>(repeating: 0x20)) .| (chunk .== SIMD16<UInt8>(repeating: 0x22))
+                .| (chunk .== SIMD16<UInt8>(repeating: 0x5C))
+            let words = unsafeBitCast(escaped, to: SIMD2<UInt64>.self)
+            let low = UInt64(littleEndian: words[0])
+            if low != 0 { return position &+ low.trailingZeroBitCount &>> 3 }
+            let high = UInt64(littleEndian: words[1])
+            if high != 0 { return position &+ 8 &+ high.trailingZeroBitCount &>> 3 }
+            position &+= 16
+        }
+        while position < utf8.count {
+            let byte = utf8[position]
+            if byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { break }
+            position &+= 1
+        }
+        return position
+    }
+
+    private static func appendEscaped(_ byte: UInt8, to json: inout [UInt8]) {
+        let letter: UInt8
+        switch byte {
+        case 0x08: letter = UInt8(ascii: "b")
+        case 0x09: letter = UInt8(ascii: "t")
+        case 0x0A: letter = UInt8(ascii: "n")
+        case 0x0C: letter = UInt8(ascii: "f")
+        case 0x0D: letter = UInt8(ascii: "r")
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"): letter = byte
+        default: return appendUnit(UInt16(byte), to: &json)
+        }
+        json.append(UInt8(ascii: "\\"))
+        json.append(letter)
+    }
+
+    /// `\u009b`
+    private static func appendUnit(_ unit: UInt16, to json: inout [UInt8]) {
+        json.append(UInt8(ascii: "\\"))
+        json.append(UInt8(ascii: "u"))
+        for shift in [12, 8, 4, 0] as [UInt16] {
+            let digit = UInt8(truncatingIfNeeded: unit >> shift) & 15
+            json.append(digit < 10 ? digit | 0x30 : digit + 0x57)
+        }
+    }
+}

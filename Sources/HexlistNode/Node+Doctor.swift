@@ -1,0 +1,188 @@
+public import HexlistDiscovery
+public import HexlistModel
+import HexlistStore
+import HexlistTransport
+public import HexlistWire
+public import NIOCore
+
+/// What `hexlist doctor` asks of a node: what it knows, and tries with its identity.
+extension Node {
+    /// Between two dials a peer asks for; and so many are under way at once.
+    private static let dialBackPause: Duration = .seconds(1)
+    private static let dialsBackAtOnce = 4
+    /// A Ping's challenge takes 5 s of reading.
+    private static let pingPatience = TimeAmount.seconds(8)
+    /// Of a frame that is not its message.
+    private static let pingOverhead = 256
+
+    public func facts() -> NodeFacts {
+        let live = links.values.compactMap { link in link.sending.map { (link.peer, $0) } }
+        let named = live.map { peer, session in
+            (peer: peer, name: known[peer]?.alias ?? session.info?.name ?? peer.shortID, session: session)
+        }
+        .sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
+        return NodeFacts(
+            status: status(), listen: configuration.listen, diskReserveBytes: configuration.limits.diskReserveBytes,
+            isIdentityElsewhere: directory.isOwnIdentityElsewhere, announcements: directory.ownAnnouncements,
+            staticPeers: directory.configuredAddresses,
+            dialledIn: named.filter { $0.session.connection.role == .acceptor && !isOwn($0.session) }
+                .map { ($0.peer, $0.name, $0.session.connection.remoteAddress) },
+            mayDialBack: named.filter { entry in
+                trust(of: entry.peer, fingerprint: entry.session.connection.peerFingerprint) == .trusted && !isOwn(entry.session)
+                    && entry.session.machine.peerHello?.features.contains(DialBack.feature) == true
+            }.map { ($0.peer, $0.name) })
+    }
+
+    /// A daemon on the same machine says nothing of what is in front of it.
+    private func isOwn(_ session: PeerSession) -> Bool { session.connection.remoteAddress == session.connection.localAddress }
+
+    public func sessionFacts(of peer: PeerID) -> SessionFacts? {
+        guard let session = links[peer]?.sending, let hello = session.machine.peerHello, let boot = hello.boot else { return nil }
+        return SessionFacts(
+            address: session.connection.remoteAddress, isDialledHere: session.connection.role == .dialer, boot: boot,
+            version: session.info?.version ?? "", maxFrameBytes: hello.maxFrameBytes, dialsBack: hello.features.contains(DialBack.feature))
+    }
+
+    // MARK: Reaching
+
+    /// - Returns: numeric addresses, or why there are none.
+    public func addresses(of name: String) async -> Result<[String], ReachFailure> {
+        guard let result = try? await transport.addresses(of: name).get() else { return .success([]) }
+        return result.mapError { ReachFailure($0) }
+    }
+
+    /// TCP, then TLS up to the identity, and no further.
+    /// - Parameter host: numeric.
+    public func reach(_ host: String, port: Int, interface: String?, expecting peer: PeerID) async -> ReachFacts {
+        let target = DialTarget(host: host, port: UInt16(clamping: port), interface: interface)
+        let failed = Result<Duration, DialError>.failure(.failed("it could not be tried"))
+        let tcp = (try? await transport.connectTime(target).get()) ?? failed
+        var facts = ReachFacts(host: host, port: port, tcp: tcp.mapError { ReachFailure($0) }, tls: nil)
+        guard case .success = tcp else { return facts }
+        let begun = ContinuousClock.now
+        guard let report = try? await transport.dial([target], expecting: peer).report.get() else { return facts }
+        if let connection = report.connection {
+            connection.abort()
+            facts.tls = .success(ContinuousClock.now - begun)
+        } else {
+            facts.tls = .failure(ReachFailure(report.summary ?? .closed))
+        }
+        return facts
+    }
+
+    /// Makes a session with the peer, where there is none.
+    /// - Returns: whether there is one now; otherwise why not.
+    public func greet(_ peer: PeerID, at host: String, port: Int, interface: String?) async -> Result<Void, ReachFailure> {
+        guard links[peer]?.sending == nil else { return .success(()) }
+        let endpoint =
+            directory.endpoints(of: peer).first { $0.host == host && Int($0.port) == port }
+            ?? Endpoint(host: host, port: UInt16(clamping: port), interface: interface, via: .lastKnown)
+        guard let report = try? await transport.dial([DialTarget(endpoint)], expecting: peer).report.get(), !isStopping else {
+            return .failure(ReachFailure(.cancelled))
+        }
+        guard let connection = report.connection else { return .failure(ReachFailure(report.summary ?? .closed)) }
+        let session = begin(connection, Dialled(endpoint: endpoint, probe: nil, expected: peer))
+        let opened = await within(.seconds(7), otherwise: false) { session.checks.opened = $0 }
+        guard !opened, links[peer]?.sending == nil else { return .success(()) }
+        return .failure(ReachFailure(text: session.end.map(Node.describe) ?? "no Hello came", isRefused: false, isOther: false))
+    }
+
+    // MARK: On a session
+
+    /// A Ping about as long as the longest frame both sides take, and its Pong: a path that loses large packets swallows them. A session
+    /// that does is ended, for it carries no hexes either.
+    public func pingLong(_ peer: PeerID) async -> PingOutcome {
+        guard let session = links[peer]?.sending, let hello = session.machine.peerHello, !session.machine.isChallenging else {
+            return .notNow
+        }
+        let limit = min(hello.maxFrameBytes, session.machine.ownHello.maxFrameBytes, ProtocolLimits.stringBytes)
+        let token = "doctor-\(BootNonce(UInt64.random(in: 1...(.max)))) "
+        let message = token + String(repeating: ".", count: max(0, limit - Node.pingOverhead - token.utf8.count))
+        let bytes = message.utf8.count
+        let begun = ContinuousClock.now
+        let isAnswered = await within(Node.pingPatience, otherwise: false) { done in
+            session.checks.ping = (message, done)
+            session.act { $0.challenge(message, now: .now, &$1) }
+        }
+        guard !isAnswered else { return .answered(bytes: bytes, after: ContinuousClock.now - begun) }
+        session.checks.ping = nil
+        if session.connection.isOpen { session.act { $0.end(.silent, &$1) } }
+        return .unanswered(bytes: bytes)
+    }
+
+    /// Asks the peer whether it reaches this machine's port.
+    /// - Parameter patience: a dial takes 3 s, and its answer has to come back.
+    public func askToDialBack(_ peer: PeerID, patience: TimeAmount = .seconds(8)) async -> DialBackOutcome {
+        guard let session = links[peer]?.sending, session.checks.dialBack == nil, let port = UInt16(exactly: port),
+            session.machine.peerHello?.features.contains(DialBack.feature) == true
+        else { return .cannotAsk }
+        let request = DialBack(token: BootNonce(UInt64.random(in: 1...(.max))), port: port)
+        let result = await within(patience, otherwise: DialBack.Result?.none) { done in
+            session.checks.dialBack = (request.token, done)
+            session.act { $0.askToDialBack(request, &$1) }
+        }
+        session.checks.dialBack = nil
+        return result.map { .result($0) } ?? .noReply
+    }
+
+    /// A peer asks to be dialled: only where its session comes from, only where it is trusted, and seldom. Who asks too often is not
+    /// answered, so that a peer that does not read makes nothing grow.
+    func dialBack(_ request: DialBack, _ session: PeerSession) {
+        guard let peer = session.peer, let link = links[peer], !isStopping else { return }
+        let now = ContinuousClock.now
+        if let last = link.dialledBackAt, now - last < Node.dialBackPause { return }
+        link.dialledBackAt = now
+        guard trust(of: peer, fingerprint: session.connection.peerFingerprint) == .trusted else {
+            return session.act { $0.answerDialBack(DialBack.Answer(token: request.token, result: .notTrusted), &$1) }
+        }
+        guard dialsBack < Node.dialsBackAtOnce else { return }
+        dialsBack += 1
+        let target = DialTarget(host: session.connection.remoteAddress, port: request.port)
+        transport.dial([target], expecting: peer).report.whenSuccess { [weak self] report in
+            report.connection?.abort()
+            self?.assumeIsolated { node in
+                node.dialsBack -= 1
+                let answer = DialBack.Answer(token: request.token, result: DialBack.Result(report))
+                session.act { $0.answerDialBack(answer, &$1) }
+            }
+        }
+    }
+
+    /// What `begin` is told, or `value` when the time is up first.
+    private func within<Value: Sendable>(
+        _ time: TimeAmount, otherwise value: Value, _ begin: (@escaping (Value) -> Void) -> Void
+    ) async -> Value {
+        let promise = eventLoop.makePromise(of: Value.self)
+        begin { promise.succeed($0) }
+        let timer = eventLoop.scheduleTask(in: time) { promise.succeed(value) }
+        defer { timer.cancel() }
+        return (try? await promise.futureResult.get()) ?? value
+    }
+}
+
+extension ReachFailure {
+    init(_ error: DialError) {
+        switch error {
+        case .refused: self.init(text: "the connection is refused", isRefused: true, isOther: false)
+        case .otherIdentity(let other): self.init(text: "another peer answers there: \(other)", isRefused: false, isOther: true)
+        case .notHexlist(let why): self.init(text: "what answers there is no Hexlist peer (\(why))", isRefused: false, isOther: true)
+        case .timeout: self.init(text: "nothing answers within 3 s", isRefused: false, isOther: false)
+        case .closed, .unreachable, .nameNotFound, .cancelled, .failed:
+            self.init(text: error.description, isRefused: false, isOther: false)
+        }
+    }
+}
+
+extension DialBack.Result {
+    init(_ report: DialReport) {
+        switch report.summary {
+        case nil: self = .reached
+        case .refused?: self = .refused
+        case .timeout?: self = .timeout
+        case .closed?: self = .closed
+        case .otherIdentity?: self = .otherIdentity
+        case .notHexlist?: self = .foreign
+        case .unreachable?, .nameNotFound?, .cancelled?, .failed?: self = .unreachable
+        }
+    }
+}

@@ -1,0 +1,225 @@
+import HexlistDiscovery
+public import HexlistModel
+import HexlistStore
+import HexlistTransport
+import HexlistWire
+import NIOCore
+
+/// The desk decides; this carries out: frames, dials, trust, events, its clock.
+extension Node {
+    // MARK: What a person does
+
+    /// Takes requests for two minutes.
+    public func openPairing() -> PairingOverview {
+        carry(pairing.open(now: .now))
+        return pairings()
+    }
+
+    /// Takes none any more; one that came and is not answered is refused.
+    public func closePairing() -> PairingOverview {
+        carry(pairing.close(now: .now))
+        return pairings()
+    }
+
+    /// Asks a peer, again and again for two minutes until it takes the request.
+    /// - Throws: `HexlistError` `alreadyRunning` where another pairing runs, `recentlyFailed` after three failures in ten
+    ///   minutes, `badRequest` for a blocked peer and for this machine itself.
+    public func requestPairing(with peer: PeerID) throws(HexlistError) -> PairingView {
+        guard peer != id else { throw HexlistError(.badRequest, "That is this machine itself.") }
+        guard let view = view(of: peer) else { throw Node.unknown(peer) }
+        guard view.trust != .blocked else {
+            throw HexlistError(.badRequest, "\(Node.shown(view)) is blocked here.", hint: "`hexlist peer unblock \(peer)` first.")
+        }
+        let now = ContinuousClock.Instant.now
+        if let key = view.fingerprint, let again = pairing.mayTry(key, now: now) {
+            throw HexlistError(
+                .recentlyFailed, "Pairing with \(Node.shown(view)) failed three times in ten minutes.",
+                hint: "Try again in \(max(1, (again - now).milliseconds / 60_000 + 1)) min.")
+        }
+        guard let actions = pairing.ask(peer, now: now) else {
+            let other = pairing.items.first.map { name(of: $0.peer) } ?? "another peer"
+            throw HexlistError(
+                .alreadyRunning, "A pairing with \(TerminalText.clean(other, columns: 40)) runs; there is one at a time.",
+                hint: "`hexlist pair --list` shows it, `hexlist pair --reject` ends it.")
+        }
+        carry(actions)
+        guard let item = pairings().items.last(where: { $0.peer == peer }) else {
+            throw HexlistError(.internal, "The pairing ended at once.")
+        }
+        return item
+    }
+
+    /// Says yes to the digits that are shown; any other digits are a no.
+    /// - Parameter number: the pairing the person looked at; then digits that are shown no longer are no failure.
+    /// - Throws: `HexlistError` `notFound` where no digits of this peer wait for an answer, `gone` where they changed.
+    public func confirmPairing(with peer: PeerID, digits: String, number: Int? = nil) throws(HexlistError) -> PairingView {
+        let current = pairing.items.first { $0.peer == peer }
+        let (answer, actions) = pairing.confirm(peer, digits: digits, number: number, now: .now)
+        carry(actions)
+        switch answer {
+        case .given: break
+        case .outdated:
+            throw HexlistError(
+                .gone, "Those digits are shown no longer.", hint: "Compare the ones that are: `hexlist pair --list`.")
+        case .noDigits:
+            guard case .confirmed? = current?.stage else { throw noPairing(with: peer, "No digits of \(shown(peer)) wait for an answer.") }
+        }
+        return try latest(current?.number, peer)
+    }
+
+    /// Says no, or takes an own request back.
+    /// - Throws: `HexlistError` `notFound` where nothing is under way with the peer.
+    public func rejectPairing(with peer: PeerID) throws(HexlistError) -> PairingView {
+        let current = pairing.items.first { $0.peer == peer }
+        guard let actions = pairing.reject(peer, now: .now) else {
+            throw noPairing(with: peer, "No pairing with \(shown(peer)) is under way.")
+        }
+        carry(actions)
+        return try latest(current?.number, peer)
+    }
+
+    /// What runs and what ended lately.
+    public func pairings() -> PairingOverview {
+        let (now, wall) = (ContinuousClock.Instant.now, Node.wallClock())
+        // What a peer began is nothing to see before there are digits: they come and go as it likes.
+        let items = pairing.items.filter { $0.isOwn || $0.stage != .opening }
+        let views = items.isEmpty && pairing.outcomes.isEmpty ? [] : peerViews().filter { $0.state != .ghost }
+        func view(of peer: PeerID) -> PeerView? { views.first { $0.uuid == peer } }
+        let ended = pairing.outcomes.map { PairingView($0, of: view(of: $0.peer)) }
+        let running = items.map { item in
+            PairingView(item, of: view(of: item.peer), until: wall + (item.until - now).milliseconds)
+        }
+        return PairingOverview(openUntil: pairing.openUntil.map { wall + ($0 - now).milliseconds }, items: ended + running)
+    }
+
+    private func latest(_ number: Int?, _ peer: PeerID) throws(HexlistError) -> PairingView {
+        guard let view = pairings().items.first(where: { $0.number == number }) else {
+            throw noPairing(with: peer, "The pairing with \(shown(peer)) is over.")
+        }
+        return view
+    }
+
+    private func noPairing(with peer: PeerID, _ message: String) -> HexlistError {
+        HexlistError(.notFound, message, hint: "`hexlist pair --list` shows what runs.")
+    }
+
+    private func name(of peer: PeerID) -> String { view(of: peer)?.shownName ?? peer.shortID }
+    private func shown(_ peer: PeerID) -> String { TerminalText.clean(name(of: peer), columns: 40) }
+    private static func shown(_ view: PeerView) -> String { TerminalText.clean(view.shownName, columns: 40) }
+
+    // MARK: From sessions
+
+    func pairingReceived(_ frame: Pairing, _ session: PeerSession) {
+        guard let peer = session.connection.peerFingerprint else { return }
+        let actions = pairing.received(
+            frame, from: peer, on: ObjectIdentifier(session), canAnswer: session.connection.isWritable, freshNonce: Node.nonce(), now: .now)
+        if case .refuse? = actions.first {
+            // Not by way of `carry`: refused frames are many at times, and are answered together.
+            session.machine.refusePairing(frame)
+        } else {
+            carry(actions)
+        }
+    }
+
+    func pairingSessionsChanged(of peer: PeerID) {
+        guard pairing.concerns(peer) else { return }
+        carry(pairing.sessionsChanged(of: peer, now: .now))
+    }
+
+    func pairingSessionEnded(_ session: PeerSession, _ peer: PeerID) {
+        if endsAfterPairing === session { endsAfterPairing = nil }
+        carry(pairing.sessionEnded(ObjectIdentifier(session), now: .now))
+        pairingSessionsChanged(of: peer)
+    }
+
+    func stopPairing(with peer: PeerID) {
+        if let actions = pairing.reject(peer, now: .now) { carry(actions) }
+    }
+
+    private static func nonce() -> PairingNonce {
+        var random = SystemRandomNumberGenerator()
+        return PairingNonce(using: &random)
+    }
+
+    // MARK: Actions
+
+    private func carry(_ actions: [PairingDesk.Action]) {
+        for action in actions {
+            switch action {
+            case .send(let frame, let key): sessions[key]?.act { $0.sendPairing(frame, &$1) }
+            case .refuse: break  // where the frame came in
+            case .reach(let peer): reach(peer)
+            case .shown(let peer, let digits, let wasAsked):
+                guard wasAsked else { break }
+                logger.notice("pairing requested", metadata: ["peer.id": "\(peer)"])
+                record(.pairingRequested, peer: peer, data: ["digits": digits, "name": PeerName.cut(name(of: peer), bytes: 256)])
+            case .trust(let peer, let key, let number): trust(peer, key, number)
+            case .over(let outcome): over(outcome)
+            case .changed: notifyWatchers()
+            }
+        }
+        if let session = endsAfterPairing, !pairing.isComparing(on: ObjectIdentifier(session)) {
+            endsAfterPairing = nil
+            session.act { $0.end(.duplicateSession, &$1) }
+        }
+        schedulePairing()
+    }
+
+    /// Begins on the one session there is, or makes one.
+    private func reach(_ peer: PeerID) {
+        guard !isStopping else { return }
+        let open = links[peer]?.sessions ?? []
+        guard open.isEmpty else {
+            // Of two sessions one is just being found to be too many, and would take the exchange with it.
+            guard open.count == 1, let session = open.first, session.machine.isOpen, session.connection.isWritable,
+                let key = session.connection.peerFingerprint
+            else { return }
+            return carry(pairing.begin(on: ObjectIdentifier(session), with: key, nonce: Node.nonce(), now: .now))
+        }
+        let endpoints = directory.endpoints(of: peer)
+        guard !endpoints.isEmpty else { return carry(pairing.notReached(peer)) }
+        guard !isDiallingToPair, links[peer]?.isDialling != true else { return }
+        isDiallingToPair = true
+        dial(peer, endpoints) { node, connected in
+            node.isDiallingToPair = false
+            if !connected { node.carry(node.pairing.notReached(peer)) }
+        }
+    }
+
+    private func trust(_ peer: PeerID, _ key: Fingerprint, _ number: Int) {
+        Task {
+            do {
+                _ = try await setTrust(peer, .trusted, proven: key)
+                carry(pairing.stored(number, failure: nil))
+            } catch {
+                let told = (error as? HexlistError)?.message ?? "The store could not be written."
+                logger.error("trust could not be stored", metadata: ["peer.id": "\(peer)", "error": "\(error)"])
+                carry(pairing.stored(number, failure: told))
+            }
+        }
+    }
+
+    private func over(_ outcome: PairingDesk.Outcome) {
+        let view = PairingView(outcome, of: nil)
+        logger.notice("pairing ended", metadata: ["peer.id": "\(outcome.peer)", "pairing.state": "\(view.stage)"])
+        switch view.stage {
+        case .paired: record(.pairingCompleted, peer: outcome.peer, data: [:])
+        case .ended(let reason): record(.pairingFailed, peer: outcome.peer, data: ["reason": reason.rawValue])
+        case .waiting, .comparing, .confirmed: break
+        }
+    }
+
+    private func schedulePairing() {
+        guard let deadline = pairing.nextDeadline, !isStopping else { return }
+        if let timer = pairingTimer, timer.at <= deadline { return }
+        pairingTimer?.task.cancel()
+        let task = eventLoop.scheduleTask(in: TimeAmount(max(.zero, deadline - .now))) { [weak self] in
+            guard let self else { return }
+            self.assumeIsolated { node in
+                node.pairingTimer = nil
+                node.carry(node.pairing.tick(now: .now))
+            }
+        }
+        pairingTimer = (task, deadline)
+    }
+}

@@ -1,0 +1,84 @@
+import HexlistModel
+import HexlistWire
+
+// What goes in and comes out of the desk.
+extension PairingDesk {
+    struct Limits {
+        /// How long the window is open, and an own request runs.
+        var on: Duration = .seconds(120)
+        /// After so many failures pairing is off until a person switches it on again.
+        var failures = 3
+        /// Of one key within `memory`: then it is not taken any more.
+        var failuresPerKey = 3
+        var memory: Duration = .seconds(600)
+        /// That failed within `memory`. Where there are more, no other key is taken until one is forgotten.
+        var keys = 256
+        /// Digits shown while it is on. A lost session is no failure, but whoever can cut one may not see new digits at will.
+        var showings = 5
+        /// Between two tries of an own request.
+        var retry: Duration = .seconds(2)
+        /// Outcomes that can still be asked for.
+        var outcomes = 8
+        var timing = PairingStateMachine.Timing()
+    }
+
+    enum Action: Equatable {
+        case send(Pairing, SessionKey)
+        /// The peer's frame is not taken.
+        case refuse(SessionKey)
+        /// An own request wants a session to the peer: `begin` on it, or dial.
+        case reach(PeerID)
+        /// Digits are there for a person; those of a request that came are news.
+        case shown(PeerID, digits: String, wasAsked: Bool)
+        /// Both said yes: trust this key, then `stored`.
+        case trust(PeerID, Fingerprint, number: Int)
+        case over(Outcome)
+        /// What `items` gives has changed.
+        case changed
+    }
+
+    /// An exchange, or the request of a person that has none just now.
+    struct Item: Equatable {
+        /// Rises. A request that begins again has a new one, because it has new digits.
+        var number: Int
+        var peer: PeerID
+        /// Whether the own person asked.
+        var isOwn: Bool
+        var stage: PairingStateMachine.Stage
+        var fingerprint: Fingerprint?
+        var until: Instant
+        /// Why an own request has no exchange yet.
+        var obstacle: Obstacle?
+    }
+
+    enum Obstacle: Equatable {
+        case notReached, notTaken, lost
+    }
+
+    struct Outcome: Equatable {
+        enum Result: Equatable {
+            /// Both said yes; the trust is on its way into the store.
+            case agreed(digits: String)
+            case paired
+            case notStored(String)
+            case ended(PairingStateMachine.End)
+            /// The own request was never taken.
+            case expired(Obstacle?)
+            /// Pairing was switched off: too many failures, or lost sessions.
+            case tooManyTries
+        }
+
+        var number: Int
+        var peer: PeerID
+        var isOwn: Bool
+        var result: Result
+    }
+
+    enum Answer: Equatable {
+        case given
+        /// No digits of this peer are shown, or an answer was given.
+        case noDigits
+        /// The digits this is the answer to are shown no longer.
+        case outdated
+    }
+}

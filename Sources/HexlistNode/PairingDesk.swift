@@ -1,0 +1,314 @@
+import HexlistModel
+import HexlistWire
+
+/// Who may pair, and when (Docs/Protocol.md, "Pairing"): one exchange at a time, taken only while a person switched pairing
+/// on, and few tries. Performs no IO; nonces and time are passed in, and the actions are carried out in order.
+///
+/// Pairing is on while the window is open (`open`) or an own request runs (`ask`). What a stranger can make it hold is one
+/// exchange, one number and the keys that failed.
+struct PairingDesk {
+    typealias Instant = ContinuousClock.Instant
+    typealias SessionKey = ObjectIdentifier
+
+    private struct Request {
+        var number: Int
+        let peer: PeerID
+        let until: Instant
+        var nextTry: Instant
+        var obstacle: Obstacle?
+    }
+
+    private struct Exchange {
+        let number: Int
+        let session: SessionKey
+        let peer: PeerID
+        var isOwn: Bool
+        var machine: PairingStateMachine
+        /// Once they were shown.
+        var digits: String?
+    }
+
+    let own: Fingerprint
+    var limits = Limits()
+    private(set) var openUntil: Instant?
+    private var request: Request?
+    private var exchange: Exchange?
+    /// The newest last.
+    var outcomes: [Outcome] = []
+    private(set) var failures = 0
+    private var showings = 0
+    private var failed: [Fingerprint: [Instant]] = [:]
+    var lastNumber = 0
+
+    init(own: Fingerprint) { self.own = own }
+
+    // MARK: What is there to see
+
+    var items: [Item] {
+        if let exchange, let until = exchange.machine.nextDeadline {
+            return [
+                Item(
+                    number: exchange.number, peer: exchange.peer, isOwn: exchange.isOwn, stage: exchange.machine.stage,
+                    fingerprint: exchange.machine.peer, until: until)
+            ]
+        }
+        return request.map {
+            [Item(number: $0.number, peer: $0.peer, isOwn: true, stage: .opening, until: $0.until, obstacle: $0.obstacle)]
+        } ?? []
+    }
+
+    /// Whether a session with the peer is needed.
+    func concerns(_ peer: PeerID) -> Bool { exchange?.peer == peer || request?.peer == peer }
+
+    /// Whether a person is comparing digits that came on this session.
+    func isComparing(on session: SessionKey) -> Bool { exchange?.session == session && exchange?.digits != nil }
+
+    var nextDeadline: Instant? {
+        let retry = exchange == nil ? request?.nextTry : nil
+        return [openUntil, retry, exchange == nil ? request?.until : nil, exchange?.machine.nextDeadline].compactMap { $0 }.min()
+    }
+
+    /// When a key may try again; `nil` where it may now.
+    func mayTry(_ key: Fingerprint, now: Instant) -> Instant? {
+        let recent = (failed[key] ?? []).filter { $0 + limits.memory > now }
+        guard recent.count >= limits.failuresPerKey, let first = recent.dropLast(limits.failuresPerKey - 1).last else { return nil }
+        return first + limits.memory
+    }
+
+    // MARK: The own person
+
+    /// Takes requests from now on, for two minutes.
+    mutating func open(now: Instant) -> [Action] {
+        switchOn()
+        openUntil = now + limits.on
+        return [.changed]
+    }
+
+    /// Takes none any more. An exchange that came in by the window ends; an own request goes on.
+    mutating func close(now: Instant) -> [Action] {
+        openUntil = nil
+        guard let exchange, !exchange.isOwn else { return [.changed] }
+        return drive(now: now) { $0.reject() }
+    }
+
+    /// Asks a peer, for two minutes. Where it has asked already, that exchange is the answer.
+    /// - Returns: `nil` where another exchange or request runs.
+    mutating func ask(_ peer: PeerID, now: Instant) -> [Action]? {
+        guard exchange == nil || exchange?.peer == peer, request == nil || request?.peer == peer else { return nil }
+        guard request == nil else { return [] }
+        switchOn()
+        if exchange == nil { lastNumber += 1 }
+        exchange?.isOwn = true
+        request = Request(number: lastNumber, peer: peer, until: now + limits.on, nextTry: now)
+        return [.changed] + tick(now: now)
+    }
+
+    /// The person says that these digits are on both screens.
+    /// - Parameter number: the item the person looked at; `nil` for the one there is.
+    mutating func confirm(_ peer: PeerID, digits: String, number: Int?, now: Instant) -> (Answer, [Action]) {
+        if let number, exchange.map({ $0.number != number || $0.peer != peer }) ?? true {
+            return (outcomes.contains { $0.number == number } || number < lastNumber ? .outdated : .noDigits, [])
+        }
+        guard let exchange, exchange.peer == peer, case .comparing = exchange.machine.stage else { return (.noDigits, []) }
+        return (.given, drive(now: now) { $0.confirm(digits: digits) } + [.changed])
+    }
+
+    /// The person says no, or gives up.
+    /// - Returns: `nil` where nothing is under way with the peer.
+    mutating func reject(_ peer: PeerID, now: Instant) -> [Action]? {
+        if exchange?.peer == peer {
+            if request?.peer == peer { request = nil }
+            return drive(now: now) { $0.reject() }
+        }
+        guard let request, request.peer == peer else { return nil }
+        self.request = nil
+        return [over(request, .ended(.withdrawn)), .changed]
+    }
+
+    // MARK: Sessions
+
+    /// A `Pair` came. Who is not taken costs a look at what is on.
+    /// - Parameter canAnswer: whether the session takes writes; one that reads nothing is not given more to read.
+    mutating func received(
+        _ pairing: Pairing, from peer: Fingerprint, on session: SessionKey, canAnswer: Bool, freshNonce: @autoclosure () -> PairingNonce,
+        now: Instant
+    ) -> [Action] {
+        if exchange?.session == session {
+            return drive(now: now) { $0.received(pairing, freshNonce: freshNonce(), now: now) }
+        }
+        guard takes(peer, now: now), canAnswer,
+            let (machine, actions) = PairingStateMachine.answer(
+                pairing, own: own, peer: peer, nonce: freshNonce(), timing: limits.timing, now: now)
+        else { return [.refuse(session)] }
+        return start(machine, on: session, isOwn: request?.peer == peer.peerID, actions, now: now)
+    }
+
+    private func takes(_ key: Fingerprint, now: Instant) -> Bool {
+        guard exchange == nil else { return false }
+        if let request {
+            guard request.peer == key.peerID, now < request.until else { return false }
+        } else {
+            guard let openUntil, now < openUntil else { return false }
+        }
+        guard mayTry(key, now: now) == nil else { return false }
+        return failed[key] != nil || failed.count < limits.keys || recentFailures(now: now).count < limits.keys
+    }
+
+    /// The session an own request asked for by `reach`.
+    mutating func begin(on session: SessionKey, with peer: Fingerprint, nonce: PairingNonce, now: Instant) -> [Action] {
+        guard exchange == nil, let request, request.peer == peer.peerID, now < request.until, mayTry(peer, now: now) == nil else {
+            return []
+        }
+        let (machine, actions) = PairingStateMachine.ask(own: own, peer: peer, nonce: nonce, timing: limits.timing, now: now)
+        return start(machine, on: session, isOwn: true, actions, now: now)
+    }
+
+    /// `reach` found no session and made none.
+    mutating func notReached(_ peer: PeerID) -> [Action] {
+        guard exchange == nil, request?.peer == peer, request?.obstacle != .notReached else { return [] }
+        request?.obstacle = .notReached
+        return [.changed]
+    }
+
+    /// A session with the peer is there, or one of several is gone: a request that waits looks again.
+    mutating func sessionsChanged(of peer: PeerID, now: Instant) -> [Action] {
+        guard exchange == nil, request?.peer == peer else { return [] }
+        request?.nextTry = now
+        return tick(now: now)
+    }
+
+    mutating func sessionEnded(_ session: SessionKey, now: Instant) -> [Action] {
+        guard exchange?.session == session else { return [] }
+        return drive(now: now) { $0.sessionEnded() }
+    }
+
+    /// The trust asked for is in the store, or is not.
+    mutating func stored(_ number: Int, failure: String?) -> [Action] {
+        guard let index = outcomes.firstIndex(where: { $0.number == number }) else { return [] }
+        outcomes[index].result = failure.map { .notStored($0) } ?? .paired
+        return [.over(outcomes[index]), .changed]
+    }
+
+    // MARK: Time
+
+    mutating func tick(now: Instant) -> [Action] {
+        var actions: [Action] = []
+        if let openUntil, now >= openUntil {
+            self.openUntil = nil
+            actions.append(.changed)
+        }
+        if exchange != nil { actions += drive(now: now) { $0.tick(now: now) } }
+        guard exchange == nil, let request else { return actions }
+        if now >= request.until {
+            self.request = nil
+            actions += [over(request, .expired(request.obstacle)), .changed]
+        } else if now >= request.nextTry {
+            self.request?.nextTry = now + limits.retry
+            actions.append(.reach(request.peer))
+        }
+        return actions
+    }
+
+    // MARK: Inside
+
+    /// A new person's act: the count of failures begins again, unless pairing was on.
+    private mutating func switchOn() {
+        guard openUntil == nil, request == nil else { return }
+        failures = 0
+        showings = 0
+    }
+
+    private mutating func start(
+        _ machine: PairingStateMachine, on session: SessionKey, isOwn: Bool, _ actions: [PairingStateMachine.Action], now: Instant
+    ) -> [Action] {
+        lastNumber += 1
+        if isOwn { request?.number = lastNumber }
+        exchange = Exchange(number: lastNumber, session: session, peer: machine.peer.peerID, isOwn: isOwn, machine: machine)
+        return carry(actions, now: now)
+    }
+
+    private mutating func drive(now: Instant, _ event: (inout PairingStateMachine) -> [PairingStateMachine.Action]) -> [Action] {
+        guard var machine = exchange?.machine else { return [] }
+        let actions = event(&machine)
+        exchange?.machine = machine
+        return carry(actions, now: now)
+    }
+
+    private mutating func carry(_ actions: [PairingStateMachine.Action], now: Instant) -> [Action] {
+        guard let exchange else { return [] }
+        var out: [Action] = []
+        for action in actions {
+            switch action {
+            case .send(let pairing): out.append(.send(pairing, exchange.session))
+            case .show(let digits):
+                self.exchange?.digits = digits
+                showings += 1
+                out += [.shown(exchange.peer, digits: digits, wasAsked: !exchange.isOwn), .changed]
+            case .paired:
+                openUntil = nil
+                request = nil
+                self.exchange = nil
+                remember(
+                    Outcome(
+                        number: exchange.number, peer: exchange.peer, isOwn: exchange.isOwn, result: .agreed(digits: exchange.digits ?? ""))
+                )
+                out += [.trust(exchange.peer, exchange.machine.peer, number: exchange.number), .changed]
+            case .ended(let end, let isFailure):
+                self.exchange = nil
+                out += ended(exchange, end, isFailure: isFailure, now: now)
+            }
+        }
+        return out
+    }
+
+    private mutating func ended(_ exchange: Exchange, _ end: PairingStateMachine.End, isFailure: Bool, now: Instant) -> [Action] {
+        var out: [Action] = []
+        if isFailure {
+            noteFailure(of: exchange.machine.peer, now: now)
+            failures += 1
+        }
+        let isExhausted = failures >= limits.failures || showings >= limits.showings
+        // What a person saw has an end a person can see.
+        let isOver = isFailure || exchange.digits != nil && !exchange.isOwn || exchange.isOwn && request == nil
+        if isOver {
+            if exchange.isOwn { request = nil }
+            let outcome = Outcome(number: exchange.number, peer: exchange.peer, isOwn: exchange.isOwn, result: .ended(end))
+            remember(outcome)
+            out.append(.over(outcome))
+        }
+        if isExhausted {
+            openUntil = nil
+            if let request {
+                self.request = nil
+                out.append(over(request, .tooManyTries))
+            }
+        } else if request != nil {
+            request?.obstacle = end == .lost ? .lost : .notTaken
+            request?.nextTry = now + limits.retry
+        }
+        return out + [.changed]
+    }
+
+    private mutating func noteFailure(of key: Fingerprint, now: Instant) {
+        failed = recentFailures(now: now)
+        guard failed[key] != nil || failed.count < limits.keys else { return }
+        failed[key] = ((failed[key] ?? []) + [now]).suffix(limits.failuresPerKey)
+    }
+
+    private func recentFailures(now: Instant) -> [Fingerprint: [Instant]] {
+        failed.compactMapValues { times in
+            let recent = times.filter { $0 + limits.memory > now }
+            return recent.isEmpty ? nil : recent
+        }
+    }
+
+    private mutating func over(_ request: Request, _ result: Outcome.Result) -> Action {
+        let outcome = Outcome(number: request.number, peer: request.peer, isOwn: true, result: result)
+        remember(outcome)
+        return .over(outcome)
+    }
+
+    private mutating func remember(_ outcome: Outcome) {
+        outcomes = (outcomes + [outcome]).suffix(limits.outcomes)
+    }
+}

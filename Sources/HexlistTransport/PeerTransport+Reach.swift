@@ -1,0 +1,31 @@
+import HexlistModel
+public import NIOCore
+import NIOPosix
+
+extension PeerTransport {
+    /// The addresses of a host's name, as the system knows them; those a dial would try.
+    public func addresses(of name: String) -> EventLoopFuture<Result<[String], DialError>> {
+        let promise = eventLoop.makePromise(of: Result<[String], DialError>.self)
+        let state = state
+        eventLoop.execute {
+            state.value.resolver.resolve(name) { outcome in promise.succeed(outcome.map { $0.map(\.description) }) }
+        }
+        return promise.futureResult
+    }
+
+    /// Opens a TCP connection and closes it: whether anything answers there, and how soon.
+    /// - Parameter target: a numeric one.
+    public func connectTime(_ target: DialTarget) -> EventLoopFuture<Result<Duration, DialError>> {
+        guard let address = IPAddress(target.host, interface: target.interface)?.socketAddress(port: target.port), target.port > 0 else {
+            return eventLoop.makeSucceededFuture(.failure(.unreachable("\(target) is no address of this machine's networks")))
+        }
+        let begun = ContinuousClock.now
+        return ClientBootstrap(group: eventLoop).connectTimeout(DialAttempt.time).connect(to: address)
+            .map { channel in
+                let time = ContinuousClock.now - begun
+                channel.close(promise: nil)
+                return .success(time)
+            }
+            .flatMapErrorThrowing { .failure(DialAttempt.classify($0)) }
+    }
+}

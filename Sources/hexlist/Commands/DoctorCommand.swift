@@ -1,0 +1,108 @@
+import ArgumentParser
+import HexlistAPI
+import HexlistClient
+import HexlistModel
+
+struct DoctorCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "doctor", abstract: "Check each step from this machine to its peers, and say what to do.",
+        discussion: """
+            Looks at the daemon, its store and identity, D-Bus, avahi-daemon, interfaces, multicast, the port and the firewall; with --peer at \
+            that peer's announcement, addresses, TCP, TLS, Hello, trust, and whether a long frame gets through. Each step is ok, a warning or \
+            failed. Exit code 0 when none failed, else 1; 5 when the daemon is not running, 6 when there is no such peer.
+            """)
+
+    @OptionGroup var common: CommonOptions
+
+    @Option(help: ArgumentHelp("Look at this peer too.", valueName: "peer"))
+    var peer: String?
+
+    func run() async throws {
+        let output = common.output
+        let asked = await askDaemon()
+        let port = asked.port ?? ProtocolLimits.defaultPort
+        let isReached = asked.steps.contains { ["reachable", "peer.dialBack"].contains($0.step) && $0.state == .ok }
+        let (machine, peer) = Self.split(asked.steps)
+        let local = [asked.daemon, LocalSteps.clock()] + (asked.usesMulticast ? [LocalSteps.bus(), LocalSteps.avahi()] : [])
+        let report = DoctorReport(steps: local + machine + [Firewall(port: port, isReached: isReached).step()] + peer)
+        if output.json {
+            try output.object(report)
+        } else {
+            for step in report.steps { try show(step, output) }
+            try output.line(DoctorText.summary(report))
+        }
+        try output.flush()
+        let status = DoctorText.status(report)
+        if status != .done { throw Ending(status: status) }
+    }
+
+    private struct Asked {
+        var daemon: DoctorStep
+        var port: Int?
+        var usesMulticast = true
+        var steps: [DoctorStep] = []
+    }
+
+    /// What the daemon says of itself, or why it says nothing.
+    private func askDaemon() async -> Asked {
+        var asked = Asked(daemon: DoctorStep("daemon", .ok, ""))
+        do {
+            try await common.withClient { client in
+                let status = try await client.status()
+                asked.port = status.port
+                asked.usesMulticast = status.avahi.state != "off"
+                asked.daemon.message =
+                    "hexlistd \(status.version) answers, pid \(status.pid), up \(HumanText.span(seconds: status.uptimeSeconds))."
+                asked.steps = try await client.doctor(peer: peer).steps
+            }
+        } catch let error as HexlistError {
+            asked.daemon = DoctorStep(
+                "daemon", .failed, error.message, advice: error.hint.map { [$0] } ?? [], code: error.code.rawValue)
+        } catch {
+            asked.daemon = DoctorStep("daemon", .failed, "hexlistd cannot be asked: \(error)", code: HexlistError.Code.internal.rawValue)
+        }
+        return asked
+    }
+
+    /// Steps of the machine, and those of the peer.
+    private static func split(_ steps: [DoctorStep]) -> (machine: [DoctorStep], peer: [DoctorStep]) {
+        let isOfPeer = { (step: DoctorStep) in step.step == "peer" || step.step.hasPrefix("peer.") }
+        return (steps.filter { !isOfPeer($0) }, steps.filter(isOfPeer))
+    }
+
+    private func show(_ step: DoctorStep, _ output: Output) throws {
+        let (word, style): (String, Terminal.Style) =
+            switch step.state {
+            case .ok: ("ok     ", .good)
+            case .warning: ("warning", .doubtful)
+            case .failed: ("failed ", .failure)
+            }
+        let name = step.step.padding(to: 13)
+        try output.line("\(output.terminal.styled(word, style))  \(name)  \(TerminalText.clean(step.message, columns: 600))")
+        for line in step.advice {
+            try output.line("         \(output.terminal.styled("→ ", .strong))\(TerminalText.clean(line, columns: 300))")
+        }
+    }
+}
+
+/// What a report comes to.
+enum DoctorText {
+    static func summary(_ report: DoctorReport) -> String {
+        let failed = report.steps.count { $0.state == .failed }
+        let warnings = report.steps.count { $0.state == .warning }
+        guard failed + warnings > 0 else { return "All is well." }
+        var parts: [String] = []
+        if failed > 0 { parts.append("\(failed) failed") }
+        if warnings > 0 { parts.append(HumanText.count(warnings, "warning", "warnings")) }
+        return parts.joined(separator: ", ") + ". What to do stands below each."
+    }
+
+    static func status(_ report: DoctorReport) -> ExitStatus {
+        let codes = report.steps.compactMap { $0.code.flatMap(HexlistError.Code.init(rawValue:)).map(ExitStatus.init) }
+        return ExitStatus.combined(codes + [report.isFine ? .done : .failed])
+    }
+}
+
+extension String {
+    fileprivate func padding(to width: Int) -> String { self + String(repeating: " ", count: max(0, width - utf8.count)) }
+}

@@ -1,0 +1,131 @@
+import ArgumentParser
+import Glibc
+import HexlistAPI
+import HexlistClient
+import HexlistModel
+
+struct PairCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "pair", abstract: "Trust each other by comparing six digits on two screens.",
+        discussion: """
+            By itself it takes requests for two minutes; with a PEER it asks that one. Run one on each machine, in any order. Both show \
+            six digits: say yes on both only if they are the same.
+
+            Where there is no terminal to ask on, the answer is given from elsewhere, with --confirm and the digits the other screen \
+            shows; other digits are a no. Without an answer it is a no after two minutes.
+            """)
+
+    @OptionGroup var common: CommonOptions
+
+    @Flag(help: "List what runs and what ended lately.")
+    var list = false
+
+    @Flag(help: "Say yes to PEER; CODE is what the other screen shows.")
+    var confirm = false
+
+    @Flag(help: "Say no to PEER, or take the request back.")
+    var reject = false
+
+    @Argument(help: ArgumentHelp("A UUID, a prefix of one, an alias, or a name.", valueName: "peer"))
+    var peer: String?
+
+    @Argument(help: ArgumentHelp("The six digits, with --confirm.", valueName: "code"))
+    var code: String?
+
+    func validate() throws {
+        guard [list, confirm, reject].count(where: { $0 }) <= 1 else {
+            throw ValidationError("--list, --confirm and --reject do not go together.")
+        }
+        if list, peer != nil { throw ValidationError("--list takes no peer.") }
+        if confirm || reject, peer == nil { throw ValidationError("\(confirm ? "--confirm" : "--reject") takes a peer.") }
+        if confirm != (code != nil) {
+            throw ValidationError(confirm ? "--confirm takes the six digits behind the peer." : "A code goes with --confirm.")
+        }
+        if let code, Self.digits(code) == nil { throw ValidationError("`\(code)` are not six digits.") }
+    }
+
+    func run() async throws {
+        let output = common.output
+        try await common.withClient { client in
+            if list {
+                try show(try await client.pairings(), output)
+            } else if reject, let peer {
+                try tell(try await client.rejectPairing(with: peer), output)
+            } else if confirm, let peer, let digits = code.flatMap(Self.digits) {
+                let pairing = try await client.confirmPairing(with: peer, digits: digits)
+                try await PairRun(client: client, output: output, isInteractive: false).follow(pairing)
+            } else {
+                let run = PairRun(client: client, output: output, isInteractive: isatty(STDIN_FILENO) == 1)
+                if let peer { try await run.ask(peer) } else { try await run.takeRequests() }
+            }
+        }
+        try output.flush()
+    }
+
+    /// Blanks, as people write six digits, do not matter.
+    private static func digits(_ code: String) -> String? {
+        let digits = String(decoding: code.utf8.filter { $0 != UInt8(ascii: " ") }, as: UTF8.self)
+        return PairingConfirmation.areDigits(digits) ? digits : nil
+    }
+
+    private func tell(_ pairing: PairingShape, _ output: Output) throws {
+        if output.json { return try output.object(pairing) }
+        try output.line("Not paired with \(PairText.name(pairing)).")
+    }
+
+    private func show(_ pairings: PairingsShape, _ output: Output) throws {
+        if output.json {
+            for pairing in pairings.items { try output.object(pairing) }
+            return
+        }
+        if let until = pairings.openUntil { StandardError.note("Requests are taken until \(HumanText.time(until, seconds: true)).") }
+        guard !pairings.items.isEmpty else {
+            if pairings.openUntil == nil { StandardError.note("No request is taken, and none runs. `hexlist pair` begins.") }
+            return
+        }
+        var table = Table(["ID", "NAME", "UUID", "STATE", "DIGITS", "WHY"])
+        for pairing in pairings.items {
+            let state = pairing.reason.map { "\(pairing.state.rawValue): \($0)" } ?? pairing.state.rawValue
+            table.add([
+                Table.Cell("\(pairing.id)"), Table.Cell(pairing.name, columns: 32), Table.Cell(HumanText.short(pairing.peer)),
+                Table.Cell(state, pairing.state == .paired ? .good : .plain), Table.Cell(pairing.digits ?? "–", .strong),
+                Table.Cell(pairing.message ?? "", columns: 120),
+            ])
+        }
+        try output.table(table)
+    }
+}
+
+/// Pairings in words.
+enum PairText {
+    /// Clean.
+    static func name(_ pairing: PairingShape) -> String {
+        "\(TerminalText.clean(pairing.name, columns: 40)) (\(HumanText.short(TerminalText.clean(pairing.peer, columns: 40))))"
+    }
+
+    /// What the person at this side is to do, with the digits before them.
+    static func question(_ pairing: PairingShape, digits: String, _ terminal: Terminal) -> String {
+        """
+
+        \(name(pairing)) \(pairing.isOwn ? "takes the request." : "asks to pair.")
+
+            \(terminal.styled(digits, .strong))
+
+        Compare the six digits with those on the other screen. Only if they are the same, say yes on both.
+        """
+    }
+
+    /// Why it came to nothing.
+    static func ended(_ pairing: PairingShape) -> String {
+        let why = pairing.message.map { ": \(TerminalText.clean($0, columns: 300))" } ?? "."
+        return "Not paired with \(name(pairing))\(why)"
+    }
+
+    static func status(_ pairing: PairingShape) -> ExitStatus {
+        switch pairing.state {
+        case .paired: .done
+        case .ended where pairing.reason == "refused": .refused
+        case .waiting, .comparing, .confirmed, .ended: .failed
+        }
+    }
+}

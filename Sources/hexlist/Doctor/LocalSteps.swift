@@ -1,0 +1,110 @@
+import CGlibc
+import Glibc
+import HexlistAPI
+
+/// What can be looked at without the daemon.
+enum LocalSteps {
+    // MARK: Clock
+
+    static func clock() -> DoctorStep {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        let state = hexlist_clock_is_synchronised()
+        return clock(seconds: Int64(time.tv_sec), isSynchronised: state < 0 ? nil : state == 1)
+    }
+
+    /// - Parameters:
+    ///   - seconds: since 1970.
+    ///   - isSynchronised: by the kernel's word; `nil` where it says nothing.
+    static func clock(seconds: Int64, isSynchronised: Bool?) -> DoctorStep {
+        let moment = Timestamp(milliseconds: seconds * 1_000).description
+        let advice = ["sudo timedatectl set-ntp true", "Or set it by hand: sudo date --set '…'"]
+        // 2026-01-01 and 2100-01-01
+        guard (1_767_225_600..<4_102_444_800).contains(seconds) else {
+            return DoctorStep(
+                "clock", .failed, "The clock says \(moment), which cannot be: times in lists are wrong, and what waits may expire.",
+                advice: advice)
+        }
+        switch isSynchronised {
+        case true?: return DoctorStep("clock", .ok, "\(moment), kept by time synchronisation.")
+        case false?:
+            return DoctorStep(
+                "clock", .warning, "\(moment), but nothing keeps the clock right. Sending works all the same; times in lists may be off.",
+                advice: [advice[0]])
+        case nil: return DoctorStep("clock", .ok, "\(moment); whether something keeps it right cannot be told.")
+        }
+    }
+
+    // MARK: D-Bus and avahi-daemon
+
+    static func bus() -> DoctorStep {
+        let address = Environment.value("DBUS_SYSTEM_BUS_ADDRESS")
+        let path = address.flatMap(busPath) ?? "/run/dbus/system_bus_socket"
+        let advice = ["sudo systemctl start dbus"]
+        let user = String(geteuid()).utf8.map { String($0, radix: 16) }.joined()
+        switch LocalSocket.ask(path, [0] + Array("AUTH EXTERNAL \(user)\r\n".utf8)) {
+        case .success(let answer) where answer.starts(with: Array("OK ".utf8)):
+            return DoctorStep("dbus", .ok, "The system's D-Bus answers on \(path).")
+        case .success(let answer):
+            let words = String(decoding: answer.prefix(60), as: UTF8.self)
+            return DoctorStep("dbus", .failed, "The system's D-Bus on \(path) refuses this user (\(words)).", advice: advice)
+        case .failure(let why): return DoctorStep("dbus", .failed, "The system's D-Bus is not there: \(path): \(why.text).", advice: advice)
+        }
+    }
+
+    /// Of `unix:path=/run/dbus/system_bus_socket,guid=…`; the first of several.
+    static func busPath(_ address: String) -> String? {
+        guard let first = address.split(separator: ";").first, first.hasPrefix("unix:") else { return nil }
+        return first.dropFirst(5).split(separator: ",").first { $0.hasPrefix("path=") }.map { String($0.dropFirst(5)) }
+    }
+
+    static func avahi() -> DoctorStep {
+        let path = "/run/avahi-daemon/socket"
+        switch LocalSocket.ask(path, Array("HELP\n".utf8)) {
+        case .success(let answer) where !answer.isEmpty: return DoctorStep("avahi", .ok, "avahi-daemon answers.")
+        case .success, .failure:
+            let isInstalled = ProgramOutput.path(of: "avahi-daemon") != nil
+            return DoctorStep(
+                "avahi", .failed, isInstalled ? "avahi-daemon does not run." : "avahi-daemon is not installed.",
+                advice: isInstalled
+                    ? ["sudo systemctl enable --now avahi-daemon"]
+                    : ["sudo apt install avahi-daemon (Debian, Ubuntu), sudo dnf install avahi (Fedora)"])
+        }
+    }
+}
+
+/// One question to a Unix socket.
+enum LocalSocket {
+    struct Failure: Error { var text: String }
+
+    private static let milliseconds: Int32 = 2_000
+
+    /// - Returns: the first bytes of the answer.
+    static func ask(_ path: String, _ question: [UInt8]) -> Result<[UInt8], Failure> {
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { return .failure(.last) }
+        defer { close(descriptor) }
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let bytes = Array(path.utf8)
+        guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else { return .failure(Failure(text: "its path is too long")) }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+        let isConnected = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0
+            }
+        }
+        guard isConnected, send(descriptor, question, question.count, Int32(MSG_NOSIGNAL)) == question.count else {
+            return .failure(.last)
+        }
+        var wait = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        guard poll(&wait, 1, milliseconds) > 0 else { return .failure(Failure(text: "it does not answer")) }
+        var answer = [UInt8](repeating: 0, count: 4_096)
+        let count = recv(descriptor, &answer, answer.count, 0)
+        return count < 0 ? .failure(.last) : .success(Array(answer.prefix(count)))
+    }
+}
+
+extension LocalSocket.Failure {
+    fileprivate static var last: LocalSocket.Failure { LocalSocket.Failure(text: String(cString: strerror(errno))) }
+}

@@ -1,0 +1,203 @@
+import HexlistAPI
+import HexlistClient
+import HexlistModel
+import UnixSignals
+
+/// `hexlist pair`, from the request to the outcome. What the daemon says, what the person types and Ctrl-C come in one
+/// after the other.
+final class PairRun {
+    private enum Event: Sendable {
+        case pairings(PairingsShape)
+        /// The line typed for the digits of this pairing; `nil` at the end of the input.
+        case answer(String?, PairingShape)
+        case stop
+        case failed(any Error)
+    }
+
+    private let client: HexlistClient
+    private let output: Output
+    private let isInteractive: Bool
+    private let reader = AnswerReader()
+    private let terminal = Terminal(descriptor: 2)
+    private let events: AsyncStream<Event>
+    private let incoming: AsyncStream<Event>.Continuation
+
+    /// What was told last, so that nothing is told twice.
+    private var told: (id: Int, state: PairingShape.State, message: String?)?
+    private var reported: Set<Int> = []
+
+    init(client: HexlistClient, output: Output, isInteractive: Bool) {
+        self.client = client
+        self.output = output
+        self.isInteractive = isInteractive
+        (events, incoming) = AsyncStream.makeStream(of: Event.self)
+    }
+
+    // MARK: What it is run for
+
+    /// Takes requests until one led to trust, the time is up, or the person stops it.
+    func takeRequests() async throws {
+        let begun = try await client.openPairing()
+        let first = (begun.items.filter(\.state.isFinal).map(\.id).max() ?? 0) + 1
+        let own = try await client.status()
+        note(
+            """
+            Taking requests for two minutes. On the other machine: `hexlist pair \(HumanText.short(own.uuid))` \
+            (this one is called \(TerminalText.clean(own.name, columns: 40))).
+            """)
+        try await run { pairings in
+            let relevant = pairings.items.filter { $0.id >= first }
+            if let end = try self.tell(relevant, leavesOpen: true) { return end }
+            guard pairings.openUntil == nil, relevant.allSatisfy(\.state.isFinal) else { return nil }
+            self.note("No more requests are taken.")
+            return .failed
+        } stop: {
+            _ = try await self.client.closePairing()
+        }
+    }
+
+    /// Asks a peer until it took the request and both people answered, the time is up, or the person stops it.
+    func ask(_ peer: String) async throws {
+        let asked = try await client.pair(with: peer)
+        note("Asking \(PairText.name(asked)) for two minutes. There: `hexlist pair`.")
+        try await follow(asked)
+    }
+
+    /// Follows one pairing to its end.
+    func follow(_ pairing: PairingShape) async throws {
+        if pairing.state.isFinal, let end = try tell([pairing], leavesOpen: false) { return try finish(end) }
+        try await run { pairings in
+            try self.tell(pairings.items.filter { $0.peer == pairing.peer && $0.id >= pairing.id }, leavesOpen: false)
+        } stop: {
+            _ = try await self.client.rejectPairing(with: pairing.peer)
+        }
+    }
+
+    // MARK: Events
+
+    /// - Parameters:
+    ///   - look: at what there is now; an end, or `nil` to go on.
+    ///   - stop: what the person's Ctrl-C is to the daemon.
+    private func run(_ look: (PairingsShape) throws -> ExitStatus?, stop: () async throws -> Void) async throws {
+        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
+        let end = try await withThrowingTaskGroup(of: Void.self) { [client, incoming, events] group in
+            group.addTask {
+                do {
+                    try await client.watchPairings { pairings in
+                        incoming.yield(.pairings(pairings))
+                        return true
+                    }
+                } catch {
+                    incoming.yield(.failed(error))
+                }
+            }
+            group.addTask { for await _ in signals { incoming.yield(.stop) } }
+            defer {
+                group.cancelAll()
+                reader.giveUp()
+            }
+            for await event in events {
+                switch event {
+                case .failed(let error): throw error
+                case .pairings(let pairings): if let end = try look(pairings) { return end }
+                case .answer(nil, let pairing):
+                    try await say(no: pairing)
+                    return try await gaveUp(stop)
+                case .answer(let line?, let pairing):
+                    if Terminal.isYes(line) { try await say(yes: pairing) } else { try await say(no: pairing) }
+                case .stop: return try await gaveUp(stop)
+                }
+            }
+            return .failed
+        }
+        try finish(end)
+    }
+
+    private func gaveUp(_ stop: () async throws -> Void) async throws -> ExitStatus {
+        do {
+            try await stop()
+        } catch let error as HexlistError where error.code == .notFound {}  // it ended by itself
+        note(told?.state == .confirmed ? "Given up. You had said yes: the other side may trust this one." : "Nothing was paired.")
+        return .failed
+    }
+
+    private func say(yes pairing: PairingShape) async throws {
+        do {
+            _ = try await client.confirmPairing(with: pairing.peer, digits: pairing.digits ?? "", id: pairing.id)
+        } catch let error as HexlistError where error.code == .gone || error.code == .notFound {}  // what it is now is told next
+    }
+
+    private func say(no pairing: PairingShape) async throws {
+        do {
+            _ = try await client.rejectPairing(with: pairing.peer)
+        } catch let error as HexlistError where error.code == .notFound {}  // it ended by itself
+    }
+
+    private func finish(_ end: ExitStatus) throws {
+        try output.flush()
+        if end != .done { throw Ending(status: end) }
+    }
+
+    // MARK: Telling
+
+    /// Tells what is new of these pairings, oldest first.
+    /// - Parameter leavesOpen: whether to go on after one that came to nothing.
+    /// - Returns: the end, where one of them is it.
+    private func tell(_ pairings: [PairingShape], leavesOpen: Bool) throws -> ExitStatus? {
+        for pairing in pairings {
+            if pairing.state.isFinal {
+                guard reported.insert(pairing.id).inserted else { continue }
+                if told?.id == pairing.id { reader.giveUp() }
+                try tellEnd(pairing)
+                if pairing.state == .paired || !leavesOpen { return PairText.status(pairing) }
+            } else {
+                try tellProgress(pairing)
+            }
+        }
+        return nil
+    }
+
+    private func tellEnd(_ pairing: PairingShape) throws {
+        if output.json {
+            try output.object(pairing)
+        } else if pairing.state == .paired {
+            try output.line("Paired with \(PairText.name(pairing)). It is trusted here now: its hexes go to the inbox.")
+        } else {
+            note(PairText.ended(pairing))
+        }
+        try output.flush()
+    }
+
+    private func tellProgress(_ pairing: PairingShape) throws {
+        if let told, told == (pairing.id, pairing.state, pairing.message) { return }
+        let isNew = told?.id != pairing.id || told?.state != pairing.state
+        told = (pairing.id, pairing.state, pairing.message)
+        if output.json, isNew {
+            try output.object(pairing)
+            try output.flush()
+        }
+        switch pairing.state {
+        case .comparing:
+            if isNew, let digits = pairing.digits { ask(pairing, digits) }
+        case .confirmed:
+            reader.giveUp()
+            note("Waiting for the answer on the other side …")
+        case .waiting:
+            reader.giveUp()
+            if let message = pairing.message { note("Waiting: \(TerminalText.clean(message, columns: 300))") }
+        case .paired, .ended: break
+        }
+    }
+
+    private func ask(_ pairing: PairingShape, _ digits: String) {
+        note(PairText.question(pairing, digits: TerminalText.clean(digits, columns: 6), terminal))
+        guard isInteractive else {
+            note("Say yes with `hexlist pair --confirm \(HumanText.short(pairing.peer)) CODE`, CODE being what the other screen shows.")
+            return
+        }
+        StandardError.write("Are they the same? [y/N] ")
+        reader.ask { [incoming] in incoming.yield(.answer($0, pairing)) }
+    }
+
+    private func note(_ text: String) { StandardError.note(text) }
+}

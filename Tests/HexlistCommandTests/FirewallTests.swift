@@ -1,0 +1,132 @@
+import Testing
+
+@testable import hexlist
+
+/// Rules as the programs print them, and what becomes of a packet from outside.
+@Suite("Firewall rules")
+struct FirewallTests {
+    private static let tcp = IncomingPacket(carrier: .tcp, port: 24_391, isIPv6: false)
+    private static let tcp6 = IncomingPacket(carrier: .tcp, port: 24_391, isIPv6: true)
+    private static let mdns = IncomingPacket(carrier: .udp, port: 5_353, isIPv6: false)
+
+    // MARK: nft
+
+    private static func ruleset(policy: String = "accept", family: String = "inet", _ rules: String...) -> [UInt8] {
+        let chain = #"{"chain":{"family":"\#(family)","table":"f","name":"in","type":"filter","hook":"input","policy":"\#(policy)"}}"#
+        let more = #"{"chain":{"family":"\#(family)","table":"f","name":"more"}}"#
+        let written = rules.enumerated().map { number, rule in
+            let chain = rule.hasPrefix("more ") ? "more" : "in"
+            let expressions = rule.hasPrefix("more ") ? String(rule.dropFirst(5)) : rule
+            return #"{"rule":{"family":"\#(family)","table":"f","chain":"\#(chain)","handle":\#(number),"expr":[\#(expressions)]}}"#
+        }
+        let objects =
+            ([#"{"metainfo":{"json_schema_version":1}}"#, #"{"table":{"family":"\#(family)","name":"f"}}"#, chain, more] + written)
+        return Array(#"{"nftables":[\#(objects.joined(separator: ","))]}"#.utf8)
+    }
+
+    private static func match(_ left: String, _ right: String, op: String = "==") -> String {
+        #"{"match":{"op":"\#(op)","left":\#(left),"right":\#(right)}}"#
+    }
+
+    private static let dport = #"{"payload":{"protocol":"tcp","field":"dport"}}"#
+    private static let state = #"{"ct":{"key":"state"}}"#
+    private static let (accept, drop) = (#"{"accept":null}"#, #"{"drop":null}"#)
+
+    @Test(
+        "what an nftables chain does with the first packet of a connection",
+        arguments: [
+            (ruleset(), .open),
+            (ruleset(policy: "drop"), .blocked),
+            (ruleset(policy: "drop", "\(match(dport, "24391")),\(accept)"), .open),
+            (ruleset(policy: "drop", #"\#(match(dport, #"{"set":[22,{"range":[24000,25000]}]}"#)),\#(accept)"#), .open),
+            (ruleset(policy: "drop", #"\#(match(dport, #"{"set":[22,{"range":[24000,24100]}]}"#)),\#(accept)"#), .blocked),
+            (ruleset("\(match(dport, "24391")),\(drop)"), .blocked),
+            (ruleset(#"\#(match(dport, "24391")),{"reject":{"type":"tcpreset"}}"#), .blocked),
+            (ruleset("\(match(dport, "22", op: "!=")),\(drop)"), .blocked),
+            (ruleset(#"\#(match(#"{"payload":{"protocol":"udp","field":"dport"}}"#, "24391")),\#(drop)"#), .open),
+            // What is let in is not what is to be told here.
+            (ruleset(policy: "drop", #"\#(match(state, #"["established","related"]"#, op: "in")),\#(accept)"#), .blocked),
+            (ruleset(policy: "drop", #"\#(match(state, #"["established","new"]"#, op: "in")),\#(accept)"#), .open),
+            (ruleset(policy: "drop", #"\#(match(#"{"meta":{"key":"iif"}}"#, #""lo""#)),\#(accept)"#), .blocked),
+            (ruleset(policy: "drop", #"\#(match(#"{"meta":{"key":"l4proto"}}"#, #""tcp""#)),\#(accept)"#), .open),
+            // By sender, by interface, by rate, by a set: nobody can tell.
+            (
+                ruleset(
+                    policy: "drop",
+                    #"\#(match(#"{"payload":{"protocol":"ip","field":"saddr"}}"#, #"{"prefix":{"addr":"10.0.0.0","len":8}}"#)),\#(accept)"#),
+                .unsure
+            ),
+            (ruleset(policy: "drop", #"\#(match(#"{"meta":{"key":"iifname"}}"#, #""eth0""#)),\#(accept)"#), .unsure),
+            (ruleset(#"\#(match(dport, #""@closed""#)),\#(drop)"#), .unsure),
+            (ruleset(policy: "drop", #"{"limit":{"rate":10,"per":"second"}},\#(accept)"#), .unsure),
+            (ruleset(#"{"xt":{"type":"match","name":"x"}}"#), .unsure),
+            // A sure rule behind an unsure one of the same mind.
+            (ruleset(#"\#(match(#"{"meta":{"key":"mark"}}"#, "1")),\#(accept)"#, accept), .open),
+            // Other chains.
+            (ruleset(policy: "drop", #"{"jump":{"target":"more"}}"#, "more \(match(dport, "24391")),\(accept)"), .open),
+            (ruleset(#"{"jump":{"target":"more"}}"#, accept, "more \(drop)"), .blocked),
+            (ruleset(policy: "drop", #"{"jump":{"target":"more"}}"#, accept, #"more {"return":null}"#, "more \(drop)"), .open),
+            (ruleset(policy: "drop", #"{"goto":{"target":"more"}}"#, accept, #"more {"counter":null}"#), .blocked),
+            (ruleset(#"{"jump":{"target":"nowhere"}}"#), .unsure),
+            (ruleset(#"{"jump":{"target":"in"}}"#), .unsure),  // round in circles
+            // Maps.
+            (
+                ruleset(
+                    policy: "drop",
+                    #"{"vmap":{"key":\#(state),"data":{"set":[["established",\#(accept)],["new",\#(accept)]]}}}"#), .open
+            ),
+            (ruleset(#"{"vmap":{"key":\#(dport),"data":{"set":[[22,\#(accept)],[24391,\#(drop)]]}}}"#), .blocked),
+            (ruleset(#"{"vmap":{"key":\#(dport),"data":"@ports"}}"#), .unsure),
+        ] as [([UInt8], FilterChains.Verdict)])
+    func nft(json: [UInt8], expected: FilterChains.Verdict) throws {
+        let findings = try #require(NftRules.findings(json, packet: Self.tcp))
+        #expect(findings.map(\.verdict) == [expected], "\(String(decoding: json, as: UTF8.self))")
+        #expect(findings.first?.line(for: Self.tcp) == "sudo nft insert rule inet f in tcp dport 24391 accept")
+    }
+
+    @Test("tables of one IP version concern that one only, and no input chain filters nothing")
+    func families() throws {
+        let four = Self.ruleset(policy: "drop", family: "ip")
+        #expect(NftRules.findings(four, packet: Self.tcp)?.map(\.verdict) == [.blocked])
+        #expect(NftRules.findings(four, packet: Self.tcp6)?.isEmpty == true)
+        let saddr = Self.match(#"{"payload":{"protocol":"ip","field":"saddr"}}"#, #""10.0.0.1""#)
+        #expect(NftRules.findings(Self.ruleset("\(saddr),\(Self.drop)"), packet: Self.tcp6)?.map(\.verdict) == [.open])
+        #expect(NftRules.findings(Array(#"{"nftables":[{"metainfo":{}}]}"#.utf8), packet: Self.tcp)?.isEmpty == true)
+        for odd in ["", "[]", "{}", #"{"nftables":{}}"#] { #expect(NftRules.findings(Array(odd.utf8), packet: Self.tcp) == nil) }
+        // Objects of no known form are passed over, and what they belong to is not sure.
+        let broken = Array(#"{"nftables":[7,{"chain":7},{"rule":{"family":"inet"}},null]}"#.utf8)
+        #expect(NftRules.findings(broken, packet: Self.tcp)?.isEmpty == true)
+        #expect(NftRules.findings(Self.ruleset("7,\(Self.drop)"), packet: Self.tcp)?.map(\.verdict) == [.unsure])
+    }
+
+    // MARK: iptables
+
+    @Test(
+        "what iptables does with the first packet of a connection",
+        arguments: [
+            ("-P INPUT ACCEPT", .open), ("-P INPUT DROP", .blocked), ("", .open),
+            ("-P INPUT DROP\n-A INPUT -p tcp -m tcp --dport 24391 -j ACCEPT", .open),
+            ("-P INPUT DROP\n-A INPUT -p udp -m udp --dport 24391 -j ACCEPT", .blocked),
+            ("-P INPUT DROP\n-A INPUT -p tcp -m multiport --dports 22,24000:25000 -j ACCEPT", .open),
+            ("-P INPUT DROP\n-A INPUT -p tcp -m multiport --dports 22,24000:24100 -j ACCEPT", .blocked),
+            ("-P INPUT DROP\n-A INPUT -i lo -j ACCEPT\n-A INPUT -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT", .blocked),
+            ("-P INPUT DROP\n-A INPUT ! -i lo -j ACCEPT", .open),
+            ("-P INPUT DROP\n-A INPUT -s 10.0.0.0/8 -j ACCEPT", .unsure),
+            ("-P INPUT ACCEPT\n-A INPUT -p tcp -m tcp --dport 24391 -j REJECT --reject-with tcp-reset", .blocked),
+            ("-P INPUT ACCEPT\n-A INPUT ! -p udp -j DROP", .blocked),
+            ("-P INPUT ACCEPT\n-A INPUT -m recent --update --seconds 60 -j DROP", .unsure),
+            ("-P INPUT ACCEPT\n-N ufw\n-A INPUT -j ufw\n-A ufw -p tcp -m comment --comment \"let it -j DROP in\" -j ACCEPT", .open),
+            ("-P INPUT DROP\n-N a\n-A INPUT -j a\n-A a -p tcp -j RETURN\n-A a -j ACCEPT", .blocked),
+            ("-P INPUT DROP\n-A INPUT -j nowhere", .unsure),
+            ("-P FORWARD DROP\n-P INPUT ACCEPT\n-P OUTPUT DROP", .open),
+        ] as [(String, FilterChains.Verdict)])
+    func iptables(text: String, expected: FilterChains.Verdict) {
+        #expect(IptablesRules.verdict(text, packet: Self.tcp) == expected)
+    }
+
+    @Test("the lines to paste")
+    func lines() {
+        #expect(IptablesRules.line(for: Self.mdns) == "sudo iptables -I INPUT -p udp --dport 5353 -j ACCEPT")
+        #expect(IptablesRules.line(for: Self.tcp6) == "sudo ip6tables -I INPUT -p tcp --dport 24391 -j ACCEPT")
+    }
+}

@@ -1,0 +1,130 @@
+import HexlistDiscovery
+import Testing
+
+@testable import HexlistDNS
+
+@Suite("Browsing a domain by asking again")
+struct DomainBrowserTests {
+    private static let start = ContinuousClock.Instant.now
+    private static let ada = InstanceKey(name: "ada", type: "_hexlist._tcp", domain: "corp.example")
+
+    private static func label(_ text: String) -> [UInt8] { Array(text.utf8) }
+
+    private static func record(_ key: InstanceKey = ada, _ number: Int = 0) -> Record {
+        Record(key: key, interface: 0, ipv6: false, unicast: number)
+    }
+
+    private static func resolution(_ address: String, port: UInt16 = 24_391) -> Resolution {
+        Resolution(host: "ada.corp.example.", address: address, port: port, txt: [label("id=x")])
+    }
+
+    private static func browser() throws -> DomainBrowser { try #require(DomainBrowser(domain: "corp.example.", now: start)) }
+
+    /// With ada in it, and her resolver open.
+    private static func browserWithAda() throws -> DomainBrowser {
+        var browser = try browser()
+        #expect(
+            browser.browsed(.found([label("ada")], seconds: 60), now: start) == [
+                .domain("corp.example", .running), .appeared(record(), interfaceName: nil),
+            ])
+        #expect(browser.resolve(record(), open: true, now: start) == [])
+        return browser
+    }
+
+    @Test("the domain is asked at once, then again after its time, within bounds")
+    func times() throws {
+        var browser = try Self.browser()
+        #expect(browser.next.question == .browse && browser.next.at == Self.start)
+        for (seconds, wait) in [(60, 60), (0, 5), (1, 5), (86_400, 300)] {
+            _ = browser.browsed(.found([Self.label("ada")], seconds: seconds), now: Self.start)
+            #expect(browser.next.at == Self.start + .seconds(wait))
+        }
+        _ = browser.browsed(.none, now: Self.start)
+        #expect(browser.next.at == Self.start + DomainBrowser.emptyRefresh)
+    }
+
+    @Test("an instance is looked up only while a resolver of it is open, and again after its time")
+    func onlyWhileWanted() throws {
+        var browser = try Self.browser()
+        _ = browser.browsed(.found([Self.label("ada")], seconds: 60), now: Self.start)
+        #expect(browser.next.question == .browse)
+        _ = browser.resolve(Self.record(), open: true, now: Self.start)
+        #expect(browser.next.question == .resolve(Self.ada))
+        #expect(browser.name(of: Self.ada)?.description == "ada._hexlist._tcp.corp.example.")
+        let events = browser.resolved(Self.ada, .found([Self.resolution("10.1.0.2")], seconds: 20), now: Self.start)
+        #expect(events == [.resolved(Self.record(), Self.resolution("10.1.0.2"))])
+        #expect(browser.next.question == .resolve(Self.ada) && browser.next.at == Self.start + .seconds(20))
+        _ = browser.resolve(Self.record(), open: false, now: Self.start)
+        #expect(browser.next.question == .browse)
+        // Opened again, what is known is told at once.
+        #expect(
+            browser.resolve(Self.record(), open: true, now: Self.start) == [.resolved(Self.record(), Self.resolution("10.1.0.2"))])
+    }
+
+    @Test("a host's addresses are records of their own, which come and go; the port is followed")
+    func addresses() throws {
+        var browser = try Self.browserWithAda()
+        let both = [Self.resolution("10.1.0.2"), Self.resolution("fd00::2")]
+        #expect(
+            browser.resolved(Self.ada, .found(both, seconds: 20), now: Self.start) == [
+                .resolved(Self.record(), both[0]), .appeared(Self.record(Self.ada, 1), interfaceName: nil),
+                .resolved(Self.record(Self.ada, 1), both[1]),
+            ])
+        let moved = Self.resolution("10.1.0.2", port: 25_000)
+        #expect(
+            browser.resolved(Self.ada, .found([moved], seconds: 20), now: Self.start) == [
+                .resolved(Self.record(), moved), .withdrawn(Self.record(Self.ada, 1)),
+            ])
+        #expect(
+            browser.browsed(.found([Self.label("bob")], seconds: 60), now: Self.start) == [
+                .appeared(Self.record(InstanceKey(name: "bob", type: "_hexlist._tcp", domain: "corp.example")), interfaceName: nil),
+                .withdrawn(Self.record()),
+            ])
+        #expect(browser.name(of: Self.ada) == nil)
+        // An answer that comes too late says nothing any more.
+        #expect(browser.resolved(Self.ada, .found(both, seconds: 20), now: Self.start) == [])
+    }
+
+    @Test("a server that does not answer withdraws nothing, is asked again ever more seldom, and is told about once")
+    func silence() throws {
+        var browser = try Self.browserWithAda()
+        _ = browser.resolved(Self.ada, .found([Self.resolution("10.1.0.2")], seconds: 300), now: Self.start)
+        var now = Self.start + .seconds(60)
+        let first = browser.browsed(.failed("gone"), now: now)
+        guard case .domain("corp.example", .unavailable(let text)) = first.first, first.count == 1 else {
+            Issue.record("\(first)")
+            return
+        }
+        #expect(text.contains("corp.example") && text.contains("gone"))
+        var waits: [Duration] = [browser.next.at - now]
+        for _ in 0..<5 {
+            now = browser.next.at
+            #expect(browser.browsed(.failed("gone"), now: now) == [])
+            waits.append(browser.next.at - now)
+        }
+        #expect(waits == [5, 10, 20, 40, 60, 60].map { .seconds($0) })
+        #expect(browser.browsed(.found([Self.label("ada")], seconds: 60), now: now) == [.domain("corp.example", .running)])
+        // The same for an instance.
+        #expect(browser.resolved(Self.ada, .failed("gone"), now: now) == [.resolveFailed(Self.record(), "DNS does not answer: gone")])
+        #expect(browser.next.at == now + .seconds(5))
+    }
+
+    @Test("another network asks everything anew")
+    func anotherNetwork() throws {
+        var browser = try Self.browserWithAda()
+        _ = browser.resolved(Self.ada, .found([Self.resolution("10.1.0.2")], seconds: 300), now: Self.start)
+        let now = Self.start + .seconds(1)
+        browser.networkChanged(now: now)
+        #expect(browser.next.at == now)
+        _ = browser.browsed(.found([Self.label("ada")], seconds: 300), now: now)
+        #expect(browser.next.question == .resolve(Self.ada) && browser.next.at == now)
+    }
+
+    @Test("names that differ only in bytes that are no text are one instance, and each answer is bounded by the records told")
+    func odd() throws {
+        var browser = try Self.browser()
+        let events = browser.browsed(.found([[0xFF], [0xFE]], seconds: 60), now: Self.start)
+        #expect(events.count == 2)
+        #expect(DomainBrowser(domain: "a..b", now: Self.start) == nil)
+    }
+}

@@ -1,0 +1,297 @@
+import Foundation
+import HexlistDiscovery
+import HexlistModel
+import HexlistStore
+import HexlistWire
+import Testing
+
+@testable import HexlistNode
+
+extension Node {
+    /// A `Pair` as a peer that keeps to nothing would send it.
+    fileprivate func sendRaw(_ frames: [Pairing], to peer: PeerID) {
+        for frame in frames { links[peer]?.sending?.act { $1.append(.send(.pair(frame))) } }
+    }
+
+    fileprivate func cutSessions() { for session in sessions.values { session.connection.abort() } }
+
+    fileprivate func count(of peer: PeerID) -> Int { links[peer]?.sessions.count ?? 0 }
+
+    fileprivate func frameLimit(toldBy peer: PeerID) -> Int { links[peer]?.sending?.machine.peerHello?.maxFrameBytes ?? 0 }
+
+    fileprivate func isDialler(of peer: PeerID) -> Bool { links[peer]?.sending?.connection.role == .dialer }
+
+    /// As after ten minutes.
+    fileprivate func forgetFailures() {
+        var fresh = PairingDesk(own: identity.fingerprint)
+        fresh.lastNumber = pairing.lastNumber
+        fresh.outcomes = pairing.outcomes
+        pairing = fresh
+    }
+
+    fileprivate func dialAgain(_ peer: PeerID) { dial(peer, directory.endpoints(of: peer)) { _, _ in } }
+}
+
+extension TestNode {
+    /// Waits for something of the pairings; sees each state there is when it looks.
+    fileprivate func pairing<Value>(_ look: (PairingOverview) -> Value?) async throws -> Value {
+        var found: Value?
+        try await until { node in
+            found = look(await node.pairings())
+            return found != nil
+        }
+        return try #require(found)
+    }
+
+    fileprivate func digits() async throws -> (number: Int, digits: String) {
+        try await pairing { overview in
+            for item in overview.items { if case .comparing(let digits) = item.stage { return (item.number, digits) } }
+            return nil
+        }
+    }
+
+    /// Answers whatever digits are shown until the pairing, from this number on, came to its end.
+    fileprivate func answer(_ peer: PeerID, from number: Int, yes: Bool) async throws -> PairingView.Stage {
+        while true {
+            let item = try await pairing { overview in
+                overview.items.last { $0.peer == peer && $0.number >= number && $0.isAnswerable }
+            }
+            guard case .comparing(let digits) = item.stage else { return item.stage }
+            // It may have ended in between.
+            if yes {
+                _ = try? await node.confirmPairing(with: peer, digits: digits, number: item.number)
+            } else {
+                _ = try? await node.rejectPairing(with: peer)
+            }
+        }
+    }
+
+    fileprivate func pair(_ peer: PeerID, yes: Bool = true) async throws -> PairingView.Stage {
+        let asked = try await node.requestPairing(with: peer)
+        return try await answer(peer, from: asked.number, yes: yes)
+    }
+
+    fileprivate func trust(of other: TestNode) async throws -> Trust? {
+        try await node.peers().first { $0.uuid == other.id }?.trust
+    }
+
+    /// Those who watch a node hear nothing of its sessions.
+    fileprivate func untilSessions(_ count: Int, with other: TestNode) async throws {
+        while await node.count(of: other.id) != count { try await Task.sleep(for: .milliseconds(5)) }
+    }
+
+    fileprivate func events(_ type: EventType) async throws -> [EventRow] {
+        try await node.store.read { try $0.events(since: 0, limit: 10_000) }.filter { $0.type == type }
+    }
+}
+
+extension PairingView {
+    fileprivate var isAnswerable: Bool {
+        switch stage {
+        case .waiting, .confirmed: false
+        case .comparing, .paired, .ended: true
+        }
+    }
+}
+
+@Suite("Pairing of two nodes", .serialized, .timeLimit(.minutes(2)))
+struct PairingNodesTests {
+    @Test("same digits, two yeses: trust by the whole key on both sides, held hexes in the inbox, larger frames")
+    func agreement() async throws {
+        try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
+            #expect(try await one.send(to: two, description: "held").state == .held)
+            _ = await two.node.openPairing()
+            let asked = try await one.node.requestPairing(with: two.id)
+            let (here, there) = (try await one.digits(), try await two.digits())
+            #expect(here.digits == there.digits && here.digits.utf8.count == 6)
+            #expect(try await two.node.pairings().items.last?.fingerprint == one.node.identity.fingerprint)
+
+            _ = try await two.node.confirmPairing(with: one.id, digits: there.digits)
+            #expect(try await two.trust(of: one) == .stranger, "one yes is not enough")
+            #expect(try await one.answer(two.id, from: asked.number, yes: true) == .paired)
+            #expect(try await two.answer(one.id, from: there.number, yes: true) == .paired)
+            for (node, other) in [(one, two), (two, one)] {
+                let peer = try #require(try await node.node.peers().first { $0.uuid == other.id })
+                #expect(peer.trust == .trusted && peer.fingerprint == other.node.identity.fingerprint)
+                while await node.node.frameLimit(toldBy: other.id) != 1 << 20 { try await Task.sleep(for: .milliseconds(5)) }
+                try await node.until { _ in try await node.events(.pairingCompleted).count == 1 }
+                #expect(await node.node.pairings().openUntil == nil)
+            }
+            #expect(try await two.events(.pairingRequested).map(\.peer) == [one.id])
+            #expect(try await one.events(.pairingRequested).isEmpty, "who asked is not told that somebody asks")
+            let counts = try await two.node.store.read { try $0.counts() }
+            #expect((counts.held, counts.inbox) == (0, 1))
+            #expect(try await one.send(to: two).state == .stored)
+        }
+    }
+
+    @Test("a no, or other digits, of either person: nobody is trusted, and both are told", arguments: [true, false], [true, false])
+    func no(askerSaysNo: Bool, byWrongCode: Bool) async throws {
+        try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
+            _ = await two.node.openPairing()
+            _ = try await one.node.requestPairing(with: two.id)
+            let (here, there) = (try await one.digits(), try await two.digits())
+            let (naysayer, other, number) = askerSaysNo ? (one, two, there.number) : (two, one, here.number)
+            _ = try await other.node.confirmPairing(with: naysayer.id, digits: here.digits)
+            let answer =
+                byWrongCode
+                ? try await naysayer.node.confirmPairing(with: other.id, digits: here.digits == "000000" ? "000001" : "000000")
+                : try await naysayer.node.rejectPairing(with: other.id)
+            #expect(answer.stage == .ended(byWrongCode ? .wrongCode : .rejected))
+            #expect(try await other.answer(naysayer.id, from: number, yes: true) == .ended(.refused))
+            #expect(try await one.trust(of: two) == .stranger)
+            #expect(try await two.trust(of: one) == .stranger)
+            try await naysayer.until { _ in try await naysayer.events(.pairingFailed).count == 1 }
+        }
+    }
+
+    @Test("while pairing is off a flood of requests is no event, no prompt and no pairing")
+    func off() async throws {
+        try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
+            _ = try await two.node.setTrust(one.id, .trusted)  // so that it may speak as fast as it likes
+            let before = try await two.node.store.read { try $0.events(since: 0, limit: 1_000) }.count
+            let commit = Pairing(step: "commit", commitment: "dzxNRkEIm9SUOS2rf5DpVyi3T5IRYpQ3js0UQ2C9rYA=")
+            for step in ["commit", "nonce", "reveal", "confirm", "cancel", "else"] {
+                let frame = Pairing(step: step, commitment: commit.commitment, nonce: commit.commitment, message: "\u{1B}[2J")
+                await one.node.sendRaw(Array(repeating: frame, count: 500), to: two.id)
+            }
+            // Behind them on the same session.
+            #expect(try await one.send(to: two).state == .stored)
+            let overview = await two.node.pairings()
+            #expect(overview.items.isEmpty && overview.openUntil == nil)
+            let events = try await two.node.store.read { try $0.events(since: 0, limit: 1_000) }.dropFirst(before)
+            #expect(events.map(\.type) == [.hexReceived])
+        }
+    }
+
+    @Test("a request made while nobody takes it is taken once somebody does")
+    func anyOrder() async throws {
+        try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
+            async let first = one.pair(two.id)
+            _ = try await one.pairing { overview in overview.items.first { $0.message?.contains("takes no request yet") == true } }
+            _ = await two.node.openPairing()
+            let there = try await two.digits()
+            #expect(try await two.answer(one.id, from: there.number, yes: true) == .paired)
+            #expect(try await first == .paired)
+        }
+    }
+
+    @Test("a request survives its session: it dials, shows new digits, and the old ones are no answer to them")
+    func sessionDies() async throws {
+        try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
+            _ = await two.node.openPairing()
+            let asked = try await one.node.requestPairing(with: two.id)
+            let (old, oldThere) = (try await one.digits(), try await two.digits())
+            await one.node.cutSessions()
+            let new = try await one.pairing { overview -> (Int, String)? in
+                for item in overview.items where item.number > old.number {
+                    if case .comparing(let digits) = item.stage { return (item.number, digits) }
+                }
+                return nil
+            }
+            #expect(new.1 != old.digits)
+            #expect(try await two.pairing { $0.items.first { $0.number == oldThere.number } }.stage == .ended(.lost))
+            await #expect { try await one.node.confirmPairing(with: two.id, digits: old.digits, number: old.number) } throws: {
+                ($0 as? HexlistError)?.code == .gone
+            }
+            #expect(try await one.events(.pairingFailed).isEmpty)
+            async let there = two.answer(one.id, from: oldThere.number + 1, yes: true)
+            #expect(try await one.answer(two.id, from: asked.number, yes: true) == .paired)
+            #expect(try await there == .paired)
+        }
+    }
+
+    @Test("a second session does not take an exchange away while people compare, and is one again afterwards")
+    func duplicates() async throws {
+        try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
+            try await one.untilSessions(1, with: two)
+            try await two.untilSessions(1, with: one)
+            _ = await two.node.openPairing()
+            let asked = try await one.node.requestPairing(with: two.id)
+            let (here, there) = (try await one.digits(), try await two.digits())
+            // Its older session would be ended by who dialled both.
+            let dialler = await one.node.isDialler(of: two.id) ? one : two
+            let other = dialler.id == one.id ? two : one
+            await dialler.node.dialAgain(other.id)
+            try await dialler.untilSessions(2, with: other)
+            #expect(try await one.send(to: two).state == .held, "the newer one is used meanwhile")
+            #expect(await one.node.count(of: two.id) == 2)
+
+            #expect(try await one.node.confirmPairing(with: two.id, digits: here.digits, number: here.number).number == here.number)
+            _ = try await two.node.confirmPairing(with: one.id, digits: there.digits, number: there.number)
+            #expect(try await one.answer(two.id, from: asked.number, yes: true) == .paired)
+            #expect(try await two.answer(one.id, from: there.number, yes: true) == .paired)
+            try await one.untilSessions(1, with: two)
+            try await two.untilSessions(1, with: one)
+        }
+    }
+
+    @Test("both ask at once, with and without a session, saying yes or one of them no: the same end on both sides")
+    func races() async throws {
+        let rounds = ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1" ? 500 : 50
+        try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
+            var paired = 0
+            for round in 0..<rounds {
+                if round % 5 == 4 {
+                    await one.node.cutSessions()
+                    await two.node.cutSessions()
+                }
+                let (oneSaysYes, twoSaysYes) = (round % 7 != 3, round % 11 != 5)
+                async let first = one.pair(two.id, yes: oneSaysYes)
+                async let second = two.pair(one.id, yes: twoSaysYes)
+                let (here, there) = (try await first, try await second)
+                let isPaired = oneSaysYes && twoSaysYes
+                #expect((here == .paired) == isPaired && (there == .paired) == isPaired, "round \(round): \(here), \(there)")
+                let (left, right) = (try await one.trust(of: two), try await two.trust(of: one))
+                #expect(left == right && left == (isPaired ? .trusted : .stranger), "round \(round)")
+                if isPaired { paired += 1 }
+                _ = try await one.node.setTrust(two.id, .stranger)
+                _ = try await two.node.setTrust(one.id, .stranger)
+                await one.node.forgetFailures()
+                await two.node.forgetFailures()
+            }
+            #expect(paired > rounds / 2)
+            try await one.untilSessions(1, with: two)
+            try await two.untilSessions(1, with: one)
+        }
+    }
+
+    @Test("a pairing of strangers keeps their session; blocking the peer ends the pairing")
+    func blocked() async throws {
+        try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
+            _ = await two.node.openPairing()
+            let asked = try await one.node.requestPairing(with: two.id)
+            _ = try await one.digits()
+            #expect(await one.node.hasWork(for: two.id))
+            #expect(await two.node.hasWork(for: one.id))
+            _ = try await one.node.setTrust(two.id, .blocked)
+            #expect(try await one.pairing { $0.items.first { $0.number >= asked.number } }.stage == .ended(.rejected))
+            #expect(await !one.node.hasWork(for: two.id))
+            await #expect { try await one.node.requestPairing(with: two.id) } throws: { ($0 as? HexlistError)?.code == .badRequest }
+            #expect(try await two.trust(of: one) == .stranger)
+        }
+    }
+
+    @Test("what cannot be asked or answered is said, and changes nothing")
+    func wrong() async throws {
+        try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
+            for (expected, body) in [
+                (HexlistError.Code.badRequest, { _ = try await one.node.requestPairing(with: one.id) }),
+                (.notFound, { _ = try await one.node.requestPairing(with: PeerID(.nil)) }),
+                (.notFound, { _ = try await one.node.confirmPairing(with: two.id, digits: "123456") }),
+                (.notFound, { _ = try await one.node.rejectPairing(with: two.id) }),
+            ] as [(HexlistError.Code, () async throws -> Void)] {
+                await #expect { try await body() } throws: { ($0 as? HexlistError)?.code == expected }
+            }
+            for _ in 0..<3 {
+                _ = await two.node.openPairing()
+                _ = try await one.node.requestPairing(with: two.id)
+                _ = try await two.digits()
+                _ = try await two.node.rejectPairing(with: one.id)
+                try await one.until { await $0.pairings().items.allSatisfy { if case .ended = $0.stage { true } else { false } } }
+                _ = await two.node.closePairing()
+            }
+            await #expect { try await one.node.requestPairing(with: two.id) } throws: { ($0 as? HexlistError)?.code == .recentlyFailed }
+        }
+    }
+}

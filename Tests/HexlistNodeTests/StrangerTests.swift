@@ -1,0 +1,184 @@
+import HexlistModel
+import HexlistTransport
+import HexlistWire
+import Logging
+import NIOCore
+import NIOPosix
+import Synchronization
+import Testing
+
+@testable import HexlistNode
+@testable import HexlistStore
+
+/// A peer whose user does what it likes: sessions with a node, one frame at a time.
+private final class Guest: Sendable {
+    let identity: Identity
+    let transport: PeerTransport
+
+    init(_ node: TestNode) throws {
+        identity = try Identity.ephemeral()
+        transport = try PeerTransport(identity: identity, eventLoop: node.group.next(), logger: Logger(label: "guest"))
+    }
+
+    /// One session, after the handshake.
+    final class Visit: PeerConnectionDelegate, Sendable {
+        let connection: PeerConnection
+        private let identity: Identity
+        private let seen = Mutex<(frames: [DecodedWrapper], isOver: Bool)>(([], false))
+
+        init(_ connection: PeerConnection, _ identity: Identity) {
+            self.connection = connection
+            self.identity = identity
+        }
+
+        var frames: [DecodedWrapper] { seen.withLock { $0.frames } }
+        var isOver: Bool { seen.withLock { $0.isOver } }
+        var operations: [HexlistWire.Operation] { frames.map(\.operation) }
+        var bye: String? { frames.first { $0.operation == .bye }?.message?.split(separator: ":").first.map(String.init) }
+        /// Of the Hello that came last.
+        var frameLimit: Int? {
+            frames.compactMap { if case .hello(let hello) = $0.object { hello.maxFrameBytes } else { nil } }.last
+        }
+        var receipts: [Receipt] { frames.compactMap { if case .receipt(let receipt) = $0.object { receipt } else { nil } } }
+
+        func write(_ encode: @escaping @Sendable (inout ByteBuffer) -> Void) async throws {
+            try await connection.eventLoop.submit { [connection] in connection.write(encode) }.get()
+        }
+
+        func hello() async throws {
+            let hello = Hello(uuid: identity.peerID, name: "guest", boot: BootNonce(7))
+            try await write { WrapperEncoder.hello(hello, into: &$0) }
+        }
+
+        func store(_ number: Int64) async throws {
+            try await write {
+                WrapperEncoder.store(
+                    hexJSON: Array(#"{"hexDescription":"\#(number)"}"#.utf8), messageID: MessageID(UUIDBytes(high: 1, low: UInt64(number))),
+                    sequence: number, into: &$0)
+            }
+        }
+
+        func received(frame: [UInt8], on connection: PeerConnection) {
+            var decoder = WrapperDecoder()
+            guard case .wrapper(let wrapper) = decoder.decode(frame) else { return }
+            seen.withLock { $0.frames.append(wrapper) }
+        }
+        func readCompleted(on connection: PeerConnection) {}
+        func frameFault(_ length: UInt32, on connection: PeerConnection) {}
+        func writabilityChanged(on connection: PeerConnection) {}
+        func closed(on connection: PeerConnection, error: (any Error)?) { seen.withLock { $0.isOver = true } }
+    }
+
+    func visit(_ node: TestNode) async throws -> Visit {
+        let port = UInt16(await node.node.status().port)
+        let report = try await transport.dial([DialTarget(host: "127.0.0.1", port: port)], expecting: node.id).report.get()
+        let visit = Visit(try #require(report.connection), identity)
+        try await visit.connection.eventLoop.submit { visit.connection.delegate = visit }.get()
+        return visit
+    }
+}
+
+/// Waits for what nothing tells of. The test's time limit ends it.
+private func until(_ holds: () async throws -> Bool) async throws {
+    while try await !holds() {
+        try Task.checkCancellation()
+        try await Task.sleep(for: .milliseconds(5))
+    }
+}
+
+@Suite("Strangers and blocked peers", .timeLimit(.minutes(2)))
+struct StrangerTests {
+    @Test("a stranger may send 64 KiB, and a byte more ends its session; one that is trusted meanwhile may send 1 MiB")
+    func frameLimit() async throws {
+        let one = try await TestNode("one", on: nil)
+        let guest = try Guest(one)
+        let visit = try await guest.visit(one)
+        try await visit.hello()
+        try await until { visit.frameLimit == 64 << 10 }
+        try await visit.write { $0.writeInteger(UInt32(64 << 10) + 1) }
+        try await until { visit.isOver }
+        #expect(visit.bye == "frameLength")
+        let again = try await guest.visit(one)
+        try await again.hello()
+        try await again.store(1)
+        try await until { again.receipts.last?.status == .held }
+        _ = try await one.node.setTrust(guest.identity.peerID, .trusted)
+        try await until { again.frameLimit == 1 << 20 }
+        try await again.write { $0.writeInteger(UInt32(1 << 20) + 1) }
+        try await until { again.isOver }
+        #expect(again.bye == "frameLength")
+        await guest.transport.shutdown()
+        try await one.stop()
+    }
+
+    @Test("a blocked peer that comes again is told so and let go, with Hello and without; its hexes are nowhere")
+    func blocked() async throws {
+        let one = try await TestNode("one", on: nil)
+        let guest = try Guest(one)
+        let key = guest.identity.fingerprint
+        _ = try await one.node.importRoster([RosterEntry(fingerprint: key, name: "guest", trust: .blocked)])
+        let visit = try await guest.visit(one)
+        try await visit.hello()
+        try await visit.store(1)
+        try await until { visit.isOver }
+        #expect(visit.operations == [.hello, .alert, .bye])
+        #expect(visit.frames.first { $0.operation == .alert }?.message == "one blocked you.")
+        #expect(visit.bye == "blocked")
+        let legacy = try await guest.visit(one)
+        try await legacy.store(1)
+        try await until { legacy.isOver }
+        #expect(legacy.bye == "blocked")
+        let counts = try await one.node.store.read { try $0.counts() }
+        #expect((counts.held, counts.inbox) == (0, 0))
+        await guest.transport.shutdown()
+        try await one.stop()
+    }
+
+    @Test("one peer has four sessions at most, however fast it opens them; the newest stay")
+    func sessionsOfOnePeer() async throws {
+        let one = try await TestNode("one", on: nil)
+        let guest = try Guest(one)
+        var visits: [Guest.Visit] = []
+        for _ in 0..<8 {
+            let visit = try await guest.visit(one)
+            try await visit.hello()
+            try await until { visit.operations.contains(.hello) }
+            visits.append(visit)
+        }
+        try await until { await one.node.sessionCount == Node.sessionsOfOnePeer }
+        #expect(visits.prefix(4).allSatisfy { $0.bye == "limit" })
+        #expect(visits.suffix(4).allSatisfy { !$0.isOver })
+        await guest.transport.shutdown()
+        try await one.stop()
+    }
+
+    @Test("strangers have so many sessions at most, and share what is read of them; trusted peers are not counted")
+    func sessionsOfStrangers() async throws {
+        let one = try await TestNode("one", on: nil) {
+            $0.limits.strangerSessions = 3
+            $0.limits.allStrangersFramesPerSecond = 12
+        }
+        let friend = try Guest(one)
+        _ = try await one.node.importRoster([RosterEntry(fingerprint: friend.identity.fingerprint, name: "friend", trust: .trusted)])
+        let trusted = try await friend.visit(one)
+        try await trusted.hello()
+        var guests: [Guest] = []
+        var visits: [Guest.Visit] = []
+        for _ in 0..<5 {
+            let guest = try Guest(one)
+            let visit = try await guest.visit(one)
+            try await visit.hello()
+            try await until { visit.operations.contains(.hello) }
+            guests.append(guest)
+            visits.append(visit)
+        }
+        try await until { visits.prefix(2).allSatisfy(\.isOver) }
+        #expect(visits.prefix(2).allSatisfy { $0.bye == "idle" })
+        #expect(visits.suffix(3).allSatisfy { !$0.isOver } && !trusted.isOver)
+        try await until { await one.node.strangerRate == 4 }
+        try await visits[4].connection.eventLoop.submit { visits[4].connection.close() }.get()
+        try await until { await one.node.strangerRate == 6 }
+        for guest in guests + [friend] { await guest.transport.shutdown() }
+        try await one.stop()
+    }
+}

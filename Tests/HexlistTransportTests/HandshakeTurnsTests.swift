@@ -1,0 +1,98 @@
+import NIOCore
+import NIOEmbedded
+import Testing
+
+@testable import HexlistTransport
+
+@Suite(.timeLimit(.minutes(1))) struct HandshakeTurnsTests {
+    /// A loop and a clock that only go on when they are told.
+    private final class Stage {
+        let loop = EmbeddedEventLoop()
+        var now = ContinuousClock.now
+        var begun: [Int] = []
+        lazy var turns = HandshakeTurns(perSecond: 10, eventLoop: loop, now: { [unowned self] in now })
+
+        func enter(_ numbers: ClosedRange<Int>) -> [HandshakeTurns.Turn] {
+            numbers.compactMap { number in
+                let turn = turns.enter { self.begun.append(number) }
+                if turn == nil { begun.append(number) }
+                return turn
+            }
+        }
+
+        func advance(_ milliseconds: Int64) {
+            now += .milliseconds(milliseconds)
+            loop.advanceTime(by: .milliseconds(milliseconds))
+        }
+    }
+
+    @Test("a second's worth begins at once; the others wait, and begin in order")
+    func order() {
+        let stage = Stage()
+        #expect(stage.enter(1...15).count == 5)
+        #expect(stage.begun == Array(1...10))
+        stage.advance(99)
+        #expect(stage.begun.count == 10)
+        stage.advance(1)
+        #expect(stage.begun == Array(1...11))
+        // Nobody overtakes those that wait.
+        _ = stage.enter(16...16)
+        for _ in 0..<5 { stage.advance(100) }
+        #expect(stage.begun == Array(1...16))
+    }
+
+    @Test("who went away costs no turn")
+    func givenUp() {
+        let stage = Stage()
+        let waiting = stage.enter(1...40)
+        for turn in waiting.dropLast() { turn.giveUp() }
+        stage.advance(100)
+        #expect(stage.begun == Array(1...10) + [40])
+    }
+
+    @Test("a handshake whose turn comes later goes on with what came before; a reserved address does not wait for others")
+    func endToEnd() async throws {
+        var limits = TransportLimits.patient
+        limits.handshakesPerSecond = 2
+        let peer = try await Endpoint(limits)
+        let other = try await Endpoint()
+        // Two begin at once, four wait.
+        for _ in 0..<6 {
+            let connection = try await other.dial(peer)
+            #expect(try await peer.accepted.next().peerFingerprint == other.identity.fingerprint)
+            try await connection.on { $0.close() }
+        }
+        let before = try await peer.waitingTurns()
+        #expect(before == [0, 0])
+        await peer.transport.shutdown()
+        await other.transport.shutdown()
+    }
+
+    @Test("strangers wait apart from the last addresses of trusted peers, and their end is noticed while they wait")
+    func apart() async throws {
+        var limits = TransportLimits.patient
+        limits.handshakesPerSecond = 1
+        let peer = try await Endpoint(limits)
+        let other = try await Endpoint()
+        _ = try await other.dial(peer)
+        let (_, first) = try await RawPeer.connect(to: peer.port, greeting: [0x16, 3, 1])
+        let (_, second) = try await RawPeer.connect(to: peer.port, greeting: [0x16, 3, 1])
+        while try await peer.waitingTurns()[0] == 0 { await Task.yield() }
+        peer.transport.setReservedAddresses(["127.0.0.1"])
+        _ = try await other.dial(peer)
+        try await first.close()
+        try await second.close()
+        // Both dialled ones are left, before the strangers' turn or after it.
+        try await peer.reaches([2, 2])
+        await peer.transport.shutdown()
+        await other.transport.shutdown()
+    }
+}
+
+extension Endpoint {
+    /// Handshakes that wait for their turn: of anybody, and of reserved addresses.
+    fileprivate func waitingTurns() async throws -> [Int] {
+        let state = transport.state
+        return try await transport.eventLoop.submit { [state.value.turns.count, state.value.reservedTurns.count] }.get()
+    }
+}

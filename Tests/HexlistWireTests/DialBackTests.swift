@@ -1,0 +1,53 @@
+import HexlistModel
+import HexlistWire
+import NIOCore
+import Testing
+
+@Suite("Dialling back")
+struct DialBackTests {
+    @Test("a request and its answer go through a frame and come out the same")
+    func frames() throws {
+        let request = DialBack(token: BootNonce(0xAB), port: 24_391)
+        var buffer = ByteBuffer()
+        WrapperEncoder.dialBack(request, into: &buffer)
+        let frame = Array(buffer.readableBytesView.dropFirst(4))
+        let decoded = try wrapper(decode(frame))
+        #expect(decoded.operation == .dialBack && decoded.sequence == nil)
+        #expect(decoded.message.flatMap(DialBack.init(message:)) == request)
+        for result in DialBack.Result.allCases {
+            let answer = DialBack.Answer(token: request.token, result: result)
+            var buffer = ByteBuffer()
+            WrapperEncoder.dialedBack(answer, into: &buffer)
+            let decoded = try wrapper(decode(Array(buffer.readableBytesView.dropFirst(4))))
+            #expect(decoded.operation == .dialedBack && decoded.message.flatMap(DialBack.Answer.init(message:)) == answer)
+        }
+    }
+
+    @Test(
+        "what is no request is none",
+        arguments: [
+            "", " ", "00000000000000ab", "00000000000000ab ", "00000000000000ab 80", "00000000000000ab 1023", "00000000000000ab 65536",
+            "00000000000000ab -1", "00000000000000ab 24391 ", "00000000000000ab  24391", "ab 24391", "00000000000000ag 24391",
+            "00000000000000ab 24391 10.0.0.1", "00000000000000ab 000000000000000000000000000000000000000024391",
+        ])
+    func noRequest(message: String) { #expect(DialBack(message: message) == nil) }
+
+    @Test("an answer of a later version is an answer nobody understands, not none")
+    func laterAnswer() {
+        #expect(DialBack.Answer(message: "00000000000000ab sideways")?.result == .some(nil))
+        #expect(DialBack.Answer(message: "00000000000000ab") == nil)
+    }
+
+    @Test("it is taken only on a session where both said Hello, and uses no number")
+    func session() {
+        var fixture = SessionFixture.opened()
+        _ = fixture.take()
+        fixture.receive(.dialBack, message: "00000000000000ab 24391")
+        #expect(fixture.actions == [.dialBack(DialBack(token: BootNonce(0xAB), port: 24_391))])
+        fixture.actions = []
+        fixture.receive(.dialBack, message: "dial 10.0.0.1")
+        fixture.receive(.dialedBack, message: "00000000000000ab reached")
+        #expect(fixture.actions == [.dialedBack(DialBack.Answer(token: BootNonce(0xAB), result: .reached))])
+        #expect(fixture.owed().isEmpty)
+    }
+}

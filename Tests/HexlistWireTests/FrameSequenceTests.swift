@@ -1,0 +1,212 @@
+import Foundation
+import HexlistModel
+import Testing
+
+@testable import HexlistWire
+
+/// Every sequence of frames up to a length, beside a model of what each may do: put a hex into the store, settle a row, show an
+/// alert, say something, end the session. Nothing else is durable, so nothing else can change.
+@Suite("Session: every sequence of frames")
+struct FrameSequenceTests {
+    /// What a peer may send. Numbered ones carry the next number, but `jump`.
+    private enum Kind: CaseIterable {
+        case hello, helloOfAnother, helloOfAnotherStart, helloOfOurselves
+        case store, unnumberedStore, jump, receipt, receiptTwice, alert, pair, dialBack, dialedBack, numberedPing, pong, bye
+        case undecodable, unknownOperation, badHello
+    }
+
+    private struct Opening: CustomTestStringConvertible {
+        var testDescription: String
+        var role = Session.Role.acceptor
+        var isTLS = true
+        var isTrusted = false
+    }
+
+    private static let openings = [
+        Opening(testDescription: "a stranger's"), Opening(testDescription: "a trusted peer's", isTrusted: true),
+        Opening(testDescription: "dialled", role: .dialer, isTrusted: true), Opening(testDescription: "plain", isTLS: false),
+    ]
+
+    /// What the protocol says of each frame, without any of the session's code.
+    private struct Model {
+        enum State: Equatable { case waiting, open, legacy, closed }
+
+        let opening: Opening
+        var state = State.waiting
+        var knownPeer: PeerID?
+        var knownBoot: BootNonce?
+        var isRowUnanswered = false
+        var next: Int64 = 1
+
+        /// What comes of it: `hex`, `settled`, `alert`; and a code where it ends the session.
+        mutating func receive(_ kind: Kind) -> [String] {
+            guard state != .closed else { return [] }
+            switch kind {
+            case .hello: return greet(SessionFixture.peer, BootNonce(2))
+            case .helloOfAnother: return greet(Self.another, BootNonce(2))
+            case .helloOfAnotherStart: return greet(SessionFixture.peer, BootNonce(3))
+            case .helloOfOurselves: return greet(SessionFixture.own, BootNonce(9))
+            case .undecodable, .badHello: return []
+            default: break
+            }
+            if state == .waiting {
+                guard kind != .bye else { return end("peer") }
+                guard opening.role == .acceptor else { return end("identityMismatch") }
+                state = .legacy
+            }
+            switch kind {
+            case .store:
+                next += 1
+                return ["hex"]
+            case .unnumberedStore: return ["hex"]
+            case .jump: return end("sequenceFault")
+            case .receipt:
+                guard isRowUnanswered else { return end("receiptFault") }
+                isRowUnanswered = false
+                return ["settled"]
+            case .receiptTwice: return end("receiptFault")
+            case .alert: return ["alert"]
+            case .pair: return state == .open && opening.isTLS ? ["pairing"] : []
+            case .dialBack: return state == .open && opening.isTLS ? ["dialBack"] : []
+            case .dialedBack: return state == .open && opening.isTLS ? ["dialedBack"] : []
+            case .numberedPing:
+                next += 1
+                return []
+            case .bye: return end("peer")
+            case .pong, .unknownOperation: return []
+            case .hello, .helloOfAnother, .helloOfAnotherStart, .helloOfOurselves, .undecodable, .badHello: return []
+            }
+        }
+
+        static let another = SessionFixture.key(77).peerID
+
+        private mutating func greet(_ peer: PeerID, _ boot: BootNonce) -> [String] {
+            if opening.isTLS, peer != SessionFixture.peer { return end("identityMismatch") }
+            if peer == SessionFixture.own { return end("conflict") }
+            guard let knownPeer else {
+                (knownPeer, knownBoot, state) = (peer, boot, .open)
+                isRowUnanswered = true
+                return []
+            }
+            return peer == knownPeer && boot == knownBoot ? [] : end("identityMismatch")
+        }
+
+        private mutating func end(_ code: String) -> [String] {
+            state = .closed
+            return [code]
+        }
+    }
+
+    private static func send(_ kind: Kind, to fixture: inout SessionFixture, next: Int64) {
+        let id = SessionFixture.id(UInt64(next))
+        switch kind {
+        case .hello: fixture.hello()
+        case .helloOfAnother: fixture.hello(uuid: Model.another)
+        case .helloOfAnotherStart: fixture.hello(boot: BootNonce(3))
+        case .helloOfOurselves: fixture.hello(uuid: SessionFixture.own, boot: BootNonce(9))
+        case .store: fixture.store(next, id: id)
+        case .unnumberedStore: fixture.store(nil, id: id)
+        case .jump: fixture.store(next + 5, id: id)
+        case .receipt: fixture.receive(.ack, .receipt(Receipt(through: 1, status: .stored)))
+        case .receiptTwice: fixture.receive(.ack, .receipt(Receipt(through: 2, status: .stored)))
+        case .alert: fixture.receive(.alert, message: "now")
+        case .pair: fixture.receive(.pair, .pairing(Pairing(step: "commit")))
+        case .dialBack: fixture.receive(.dialBack, message: DialBack(token: BootNonce(5), port: 24_391).message)
+        case .dialedBack: fixture.receive(.dialedBack, message: DialBack.Answer(token: BootNonce(5), result: .reached).message)
+        case .numberedPing: fixture.receive(.ping, message: "still", sequence: next)
+        case .pong: fixture.receive(.pong, message: "nobody asked")
+        case .bye: fixture.receive(.bye, message: "shutdown: good night")
+        case .undecodable: fixture.undecodable()
+        case .unknownOperation:
+            fixture.session.received(
+                .refused(Refusal(code: .unsupportedOperation, message: "")), bytes: 10, now: fixture.now, &fixture.actions)
+        case .badHello:
+            fixture.session.received(
+                .refused(Refusal(code: .missingObject, message: "", operation: .hello)), bytes: 10, now: fixture.now, &fixture.actions)
+        }
+    }
+
+    private static func code(_ end: Session.End) -> String {
+        switch end {
+        case .own(let code): code.rawValue
+        case .peer, .lost: "peer"
+        }
+    }
+
+    /// Runs one sequence.
+    /// - Returns: what was wrong with it; `nil` for nothing.
+    private static func fault(_ kinds: [Kind], _ opening: Opening) -> String? {
+        var fixture = SessionFixture(
+            role: opening.role, security: opening.isTLS ? .tls(SessionFixture.otherFingerprint) : .plain,
+            expected: opening.role == .dialer ? SessionFixture.peer : nil, trusted: opening.isTrusted)
+        var model = Model(opening: opening)
+        _ = fixture.take()
+        for (index, kind) in kinds.enumerated() {
+            let before = model
+            let due = model.receive(kind)
+            send(kind, to: &fixture, next: before.next)
+            fixture.session.takeOwed(&fixture.actions)
+            let hexes = fixture.session.takeBatch(limit: 100)
+            fixture.session.batchCompleted(hexes.map { _ in .kept(.stored) }, now: fixture.now)
+            let actions = fixture.take()
+            var seen = hexes.map { _ in "hex" }
+            var said: [Session.OutFrame] = []
+            for action in actions {
+                switch action {
+                case .settled: seen.append("settled")
+                case .alert: seen.append("alert")
+                case .pairing: seen.append("pairing")
+                case .dialBack: seen.append("dialBack")
+                case .dialedBack: seen.append("dialedBack")
+                case .close(let end): seen.append(code(end))
+                case .send(let frame): said.append(frame)
+                case .opened, .updated, .legacy, .setFrameLimit, .challengeAnswered, .challengeFailed: break
+                }
+            }
+            func fault(_ text: String) -> String { "\(opening.testDescription), \(kinds), frame \(index): \(text); \(actions)" }
+            guard seen == due else { return fault("\(seen) where \(due) is due") }
+            if before.state == .closed, !actions.isEmpty { return fault("something after the end") }
+            if !opening.isTLS, hexes.contains(where: { $0.messageID != nil }) { return fault("an id that nobody proved") }
+            if model.knownPeer == nil, said.contains(where: { !mayBeSaidBeforeHello($0, opening) }) { return fault("said before Hello") }
+            // A row of one's own is on its way as soon as there is somebody to send it to.
+            if before.knownPeer == nil, model.knownPeer != nil {
+                guard fixture.session.hasRoom(forBytes: 10, windowFrames: 10, windowBytes: 1_000) else { return fault("no room") }
+                _ = fixture.session.numberStore(tag: 7, bytes: 10, now: fixture.now)
+            } else if model.knownPeer == nil, fixture.session.hasRoom(forBytes: 10, windowFrames: 10, windowBytes: 1_000) {
+                return fault("hexes could be sent to nobody knows whom")
+            }
+        }
+        return nil
+    }
+
+    private static func mayBeSaidBeforeHello(_ frame: Session.OutFrame, _ opening: Opening) -> Bool {
+        switch frame {
+        case .ack: true  // of a legacy sender's numbers
+        case .bye, .pong, .pair: opening.isTLS
+        case .hello, .alert, .ping, .dialBack, .dialedBack: false
+        }
+    }
+
+    @Test("does what the protocol says of each of its frames, and nothing else", arguments: openings)
+    private func sequences(opening: Opening) {
+        let longest = ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1" ? 4 : 3
+        var tried = 0
+        var sequences: [[Kind]] = [[]]
+        for _ in 0..<longest {
+            var longer: [[Kind]] = []
+            longer.reserveCapacity(sequences.count * Kind.allCases.count)
+            for sequence in sequences {
+                for kind in Kind.allCases {
+                    longer.append(sequence + [kind])
+                    tried += 1
+                    if let fault = Self.fault(sequence + [kind], opening) {
+                        Issue.record("\(fault)")
+                        return
+                    }
+                }
+            }
+            sequences = longer
+        }
+        #expect(tried > 4_000)
+    }
+}

@@ -1,0 +1,16 @@
+import Foundation
+
+/// Texts that programs stumble over, and texts a terminal would obey or not show: what a stranger may put into any field. Tests of
+/// every target use them, and so does `Tests/Faults/hostile-text`.
+public enum HostileTexts {
+    /// Our own list, in the spirit of the "big list of naughty strings".
+    public static let all: [String] = {
+        guard let url = Bundle.module.url(forResource: "texts", withExtension: "json"), let data = try? Data(contentsOf: url),
+            let texts = try? JSONDecoder().decode([String].self, from: data)
+        else { return [] }
+        return texts
+    }()
+
+    /// Each alone, inside other text, and behind a mark and an escape: over 2 000.
+    public static var inContext: [String] { all + all.map { "a\($0)b" } + all.map { "\u{301}\u{1B}\($0)\u{7}" } }
+}

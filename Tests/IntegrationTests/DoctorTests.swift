@@ -1,0 +1,200 @@
+import Foundation
+import Testing
+
+/// What `doctor --json` prints.
+struct DoctorRow: Decodable, Sendable {
+    struct Step: Decodable, Sendable {
+        var step: String
+        var state: String
+        var message: String
+        var advice: [String]?
+        var code: String?
+    }
+
+    var ok: Bool
+    var steps: [Step]
+
+    func step(_ name: String) -> Step? { steps.first { $0.step == name } }
+    var failed: [String] { steps.filter { $0.state == "failed" }.map(\.step) }
+}
+
+extension TwoMachines {
+    @Suite("Doctor")
+    struct DoctorOnMachines {
+        private static func doctor(_ host: String = "h1", peer: String? = nil, expecting status: Int32, of lab: Lab) async throws
+            -> DoctorRow
+        {
+            let arguments = ["hexlist", host, "doctor", "--json"] + (peer.map { ["--peer", $0] } ?? [])
+            let output = try await lab.run(arguments, expecting: status)
+            #expect(output.out.split(separator: "\n").count == 1)
+            return try #require(try JSONLines.decode(output.out, as: DoctorRow.self).first)
+        }
+
+        private static func meet(_ lab: Lab) async throws -> (one: String, other: String) {
+            let uuid = try await lab.startAndMeet()
+            try await lab.trustEachOther(("h1", uuid.one), ("h2", uuid.other))
+            return uuid
+        }
+
+        @Test("two healthy machines: every step is there and none fails; for people too")
+        func healthy() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                let uuid = try await Self.meet(lab)
+                for (host, peer) in [("h1", uuid.other), ("h2", "h1")] {
+                    let report = try await Self.doctor(host, peer: peer, expecting: 0, of: lab)
+                    #expect(report.ok && report.failed.isEmpty)
+                    // Whether a clock is kept right is this machine's affair.
+                    for step in report.steps where step.step != "clock" { #expect(step.state == "ok", "\(step)") }
+                    #expect(
+                        report.steps.map(\.step) == [
+                            "daemon", "clock", "dbus", "avahi", "store", "disk", "identity", "discovery", "announcement", "interfaces",
+                            "multicast", "port", "reachable", "firewall", "peer", "peer.resolve", "peer.tcp", "peer.tls", "peer.hello",
+                            "peer.trust", "peer.frame", "peer.dialBack",
+                        ])
+                    #expect(report.step("reachable")?.message.contains("dialled this machine's port") == true)
+                }
+                let text = try await lab.hexlist("h1", "doctor", "--peer", "h2")
+                #expect(text.out.contains("peer.tls") && text.out.contains("ok "))
+            }
+        }
+
+        @Test("no daemon: that is a step with what to do, the others are taken all the same, and the status is 5")
+        func noDaemon() async throws {
+            try await Lab.with("h1") { lab in
+                let report = try await Self.doctor(expecting: 5, of: lab)
+                let step = try #require(report.step("daemon"))
+                #expect(step.state == "failed" && step.code == "daemonUnreachable" && step.advice?.isEmpty == false)
+                #expect(report.steps.map(\.step) == ["daemon", "clock", "dbus", "avahi", "firewall"])
+                let text = try await lab.hexlist("h1", "doctor", expecting: 5)
+                #expect(text.out.contains("hexlistd") && text.err.isEmpty)
+            }
+        }
+
+        @Test("avahi-daemon stopped, then D-Bus gone: each is named, and what to do")
+        func withoutAvahi() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                _ = try await Self.meet(lab)
+                try await lab.run(["avahi", "h1", "stop"])
+                let stopped = try await Self.doctor(expecting: 1, of: lab)
+                #expect(stopped.failed == ["avahi", "discovery"])
+                #expect(stopped.step("avahi")?.advice?.contains { $0.contains("avahi-daemon") } == true)
+                #expect(stopped.step("dbus")?.state == "ok")
+                // The session says that the port is reached; multicast is not judged without who would answer.
+                #expect(stopped.step("reachable")?.state == "ok" && stopped.step("multicast") == nil)
+                let kill = """
+                    for process in /proc/[0-9]*; do
+                        if [ "$(readlink $process/ns/net)" = "$(readlink /proc/self/ns/net)" ] && grep -qx dbus-daemon $process/comm
+                        then kill ${process#/proc/}; fi
+                    done
+                    """
+                try await lab.run(["exec", "h1", "sh", "-c", kill])
+                let gone = try await Self.doctor(expecting: 1, of: lab)
+                #expect(gone.failed == ["dbus", "avahi", "discovery"])
+                #expect(gone.step("dbus")?.advice?.contains { $0.contains("dbus") } == true)
+            }
+        }
+
+        @Test(
+            "a firewall that drops the port, or multicast DNS, is found with the line to paste, and that line helps",
+            .enabled(if: nft != nil, "needs nft (Scripts/setup installs it)"))
+        func firewall() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                let uuid = try await Self.meet(lab)
+                let port = try await lab.status("h1").port
+                let rules = """
+                    table inet filter {
+                        chain input {
+                            type filter hook input priority 0; policy drop;
+                            iif lo accept
+                            ct state established,related accept
+                            tcp dport 22 accept
+                            ip6 nexthdr icmpv6 accept
+                        }
+                    }
+                    """
+                let nft = try #require(Self.nft)
+                try await lab.run(["exec", "h1", nft, "-f", "-"], input: Array(rules.utf8))
+                let report = try await Self.doctor(peer: uuid.other, expecting: 1, of: lab)
+                let step = try #require(report.step("firewall"))
+                #expect(step.state == "failed" && step.message.contains("tcp port \(port)") && step.message.contains("udp port 5353"))
+                let lines = [
+                    "sudo nft insert rule inet filter input tcp dport \(port) accept",
+                    "sudo nft insert rule inet filter input udp dport 5353 accept",
+                ]
+                #expect(step.advice == lines)
+                // Not only by its rules: the peer was asked to dial, and what is sent by multicast is not heard.
+                #expect(report.failed == ["multicast", "reachable", "firewall", "peer.dialBack"])
+                #expect(report.step("reachable")?.message.contains("h2") == true)
+                for line in lines {
+                    let words = line.split(separator: " ").dropFirst(2).map(String.init)
+                    try await lab.run(["exec", "h1", nft] + words)
+                }
+                let healed = try await Self.doctor(peer: uuid.other, expecting: 0, of: lab)
+                #expect(healed.failed.isEmpty && healed.step("firewall")?.state == "ok")
+            }
+        }
+
+        @Test("no such peer: status 6 and a step that says so; one that is away: which step fails")
+        func unknownAndAway() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                // Configured, so that its address is known after its announcement is gone.
+                try await lab.run(["path", "h1"])
+                try await lab.configure("h1", "peers: [\(try await lab.path("address", on: "h2"))]\n")
+                let uuid = try await Self.meet(lab)
+                let unknown = try await Self.doctor(peer: "nobody", expecting: 6, of: lab)
+                #expect(unknown.step("peer")?.state == "failed" && unknown.step("peer")?.code == "notFound")
+                #expect(unknown.failed == ["peer"])
+                try await lab.kill("h2")
+                try await lab.awaitEvent("h1", "peer.down", peer: uuid.other)
+                let refused = try await Self.doctor(peer: uuid.other, expecting: 1, of: lab)
+                #expect(refused.failed == ["peer", "peer.tcp", "peer.hello"])
+                #expect(refused.step("peer.tcp")?.message.contains("refused") == true)
+                #expect(refused.step("peer.tcp")?.advice?.first?.contains("hexlistd") == true)
+                try await lab.run(["power-cut", "h2"])
+                let silent = try await Self.doctor(peer: "h2", expecting: 1, of: lab)
+                #expect(silent.failed == ["peer", "peer.tcp", "peer.hello"])
+                #expect(silent.step("peer.tcp")?.message.contains("refused") == false)
+            }
+        }
+
+        @Test(
+            "a path that loses large packets: small things work, the long frame does not",
+            .enabled(if: nft != nil, "needs nft (Scripts/setup installs it)"))
+        func blackHole() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                let uuid = try await Self.meet(lab)
+                let nft = try #require(Self.nft)
+                let rules = """
+                    table inet hole {
+                        chain input {
+                            type filter hook input priority 0; policy accept;
+                            iif != lo meta length gt 1450 drop
+                        }
+                    }
+                    """
+                try await lab.run(["exec", "h2", nft, "-f", "-"], input: Array(rules.utf8))
+                let report = try await Self.doctor(peer: uuid.other, expecting: 1, of: lab)
+                // A handshake may be as long as a large packet; what is short works.
+                #expect(report.failed.contains("peer.frame"))
+                #expect(report.step("peer.tcp")?.state == "ok" && report.step("peer.hello")?.state == "ok")
+                #expect(report.step("peer.frame")?.advice?.contains { $0.contains("mtu") } == true)
+            }
+        }
+
+        @Test("a peer that trusts nobody: both sides of trust are told, and nothing fails")
+        func strangers() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                let uuid = try await lab.startAndMeet()
+                let report = try await Self.doctor(peer: uuid.other, expecting: 0, of: lab)
+                #expect(report.ok && report.step("peer.trust")?.state == "warning")
+                #expect(report.step("peer.trust")?.message.contains("stranger there") == true)
+                try await lab.hexlist("h2", "peer", "trust", uuid.one)
+                let half = try await Self.doctor(peer: uuid.other, expecting: 0, of: lab)
+                #expect(half.step("peer.trust")?.message.contains("trusted there") == true)
+                #expect(half.step("peer.trust")?.advice?.contains("hexlist peer trust \(uuid.other)") == true)
+            }
+        }
+
+        private static let nft = ["/usr/sbin/nft", "/usr/bin/nft"].first { FileManager.default.isExecutableFile(atPath: $0) }
+    }
+}

@@ -1,0 +1,173 @@
+import Foundation
+import Testing
+
+/// Two real daemons on loopback, and people before real terminals.
+@Suite(
+    "Pairing with the programs", .serialized, .timeLimit(.minutes(5)),
+    .enabled(if: Checkout.hasPrograms, "needs hexlistd and hexlist: build first"))
+struct PairingWithPrograms {
+    /// Two daemons that see each other.
+    private struct Two {
+        var one: LocalDaemon
+        var other: LocalDaemon
+        var uuidOfOne: String
+        var uuidOfOther: String
+
+        static func with(_ test: (Two) async throws -> Void) async throws {
+            try await LocalDaemon.with(environment: ["NO_COLOR": "1"]) { one in
+                try await one.running {
+                    let first = try await status(of: one)
+                    try await LocalDaemon.with(environment: ["NO_COLOR": "1"]) { other in
+                        try other.folder.write("name: attic\nlisten: [127.0.0.1]\npeers: ['127.0.0.1:\(first.port)']\n", to: "config.yaml")
+                        try await other.running {
+                            for local in [one, other] {
+                                let found = try await local.hexlist("peers", "--wait", "1", "--timeout", "30s")
+                                #expect(found.status == 0, "\(found)")
+                            }
+                            try await test(
+                                Two(one: one, other: other, uuidOfOne: first.uuid, uuidOfOther: try await status(of: other).uuid))
+                        }
+                    }
+                }
+            }
+        }
+
+        private static func status(of local: LocalDaemon) async throws -> StatusRow {
+            try JSONDecoder().decode(StatusRow.self, from: Data(try await local.hexlist("status", "--json").out.utf8))
+        }
+
+        func trusts() async throws -> [String] {
+            var trusts: [String] = []
+            for local in [one, other] {
+                let peers = try JSONLines.decode(try await local.hexlist("peers", "--all", "--json").out, as: PeerRow.self)
+                trusts += peers.filter { $0.state != "ghost" }.map(\.trust)
+            }
+            return trusts
+        }
+
+        /// Waits until the other one shows digits, and gives them.
+        func digitsOfOther() async throws -> String {
+            while true {
+                let list = try await other.hexlist("pair", "--list", "--json").out
+                if let line = list.split(separator: "\n").last(where: { $0.contains(#""state":"comparing""#) }),
+                    let digits = JSONLines.member("digits", of: line)
+                {
+                    return digits.replacing("\"", with: "")
+                }
+                try await Task.sleep(for: .milliseconds(50))
+            }
+        }
+    }
+
+    private static let question = "Are they the same? [y/N]"
+
+    private static func pair(_ local: LocalDaemon, _ arguments: String..., steps: [TerminalCommand.Step]) async throws -> Command.Output {
+        try await TerminalCommand.run([Checkout.hexlist, "pair"] + arguments, environment: local.environment, steps: steps)
+    }
+
+    @Test("two people before two terminals see the same digits, say yes, and both are told")
+    func twoTerminals() async throws {
+        try await Two.with { two in
+            async let here = Self.pair(two.one, two.uuidOfOther, steps: [.init(wait: Self.question, type: "yes\n")])
+            async let there = Self.pair(two.other, steps: [.init(wait: Self.question, type: "Y\n")])
+            let (asked, took) = (try await here, try await there)
+            #expect(asked.status == 0 && took.status == 0, "\(asked)\(took)")
+            let digits = try #require(asked.out.firstMatch(of: /\n    ([0-9]{6})\n/)?.1)
+            #expect(took.out.contains("\n    \(digits)\n"), "\(asked)\(took)")
+            #expect(asked.out.contains("Paired with attic (\(two.uuidOfOther.prefix(8)))"), "\(asked)")
+            #expect(took.out.contains("local (\(two.uuidOfOne.prefix(8))) asks to pair."), "\(took)")
+            #expect(took.out.contains("Paired with local"), "\(took)")
+            #expect(try await two.trusts() == ["trusted", "trusted"])
+        }
+    }
+
+    @Test("one side unattended: a script lists the digits and confirms with what the other screen shows")
+    func unattended() async throws {
+        try await Two.with { two in
+            async let waiting = two.other.hexlist("pair", "--json")
+            async let here = Self.pair(two.one, "attic", steps: [.init(wait: Self.question, type: "y\n")])
+            let digits = try await two.digitsOfOther()
+            let confirmed = try await two.other.hexlist("pair", "--confirm", two.uuidOfOne, digits)
+            #expect(confirmed.status == 0, "\(confirmed)")
+            let asked = try await here
+            #expect(asked.status == 0 && asked.out.contains("\n    \(digits)\n"), "\(asked)")
+            let waited = try await waiting
+            #expect(waited.status == 0, "\(waited)")
+            let states = waited.out.split(separator: "\n").compactMap { JSONLines.member("state", of: $0) }
+            #expect(states == ["\"comparing\"", "\"confirmed\"", "\"paired\""] || states == ["\"comparing\"", "\"paired\""], "\(waited)")
+            #expect(try await two.trusts() == ["trusted", "trusted"])
+            let again = try await two.other.hexlist("pair", "--confirm", two.uuidOfOne, digits)
+            #expect(again.status == 6, "\(again)")
+        }
+    }
+
+    /// Three at a time: after three failures in ten minutes a peer is not taken any more.
+    @Test(
+        "anything but an explicit yes is a no, and both sides are told",
+        arguments: [
+            [TerminalCommand.Step.end, TerminalCommand.Step.interrupt, "\n"], ["n\n", "no\n", "maybe\n"],
+            ["yess\n", "yes please\n", "\u{1B}[Ayes\n"], ["1\n", "да\n", String(repeating: "y", count: 2_000) + "\n"],
+        ])
+    func no(typed: [String]) async throws {
+        try await Two.with { two in
+            for text in typed {
+                async let asking = two.other.hexlist("pair", two.uuidOfOne)
+                let answered = try await Self.pair(
+                    two.one, steps: [.init(wait: Self.question, type: text), .init(wait: "Not paired", type: "\u{03}")])
+                #expect(answered.status == 1, "\(text.debugDescription): \(answered)")
+                let asked = try await asking
+                #expect(asked.status == 4 && asked.err.contains("The other side said no"), "\(text.debugDescription): \(asked)")
+                #expect(!answered.out.contains("Paired with") && !asked.out.contains("Paired with"))
+            }
+            #expect(try await two.trusts() == ["stranger", "stranger"])
+            let again = try await two.other.hexlist("pair", two.uuidOfOne)
+            #expect(again.status == 1 && again.err.contains("failed three times"), "\(again)")
+        }
+    }
+
+    @Test("what was typed before the question is no answer to it")
+    func typedAhead() async throws {
+        try await Two.with { two in
+            async let asking = two.other.hexlist("pair", two.uuidOfOne)
+            let answered = try await Self.pair(
+                two.one,
+                steps: [.init(wait: "Taking requests", type: "yes\nyes\n"), .init(wait: Self.question, type: TerminalCommand.Step.end)])
+            #expect(answered.status == 1, "\(answered)")
+            #expect(try await asking.status == 4)
+            #expect(try await two.trusts() == ["stranger", "stranger"])
+        }
+    }
+
+    @Test("a code that is not the one shown is a no")
+    func wrongCode() async throws {
+        try await Two.with { two in
+            async let waiting = two.one.hexlist("pair", two.uuidOfOther)
+            async let asking = two.other.hexlist("pair", two.uuidOfOne)
+            let digits = try await two.digitsOfOther()
+            let usage = try await two.other.hexlist("pair", "--confirm", two.uuidOfOne, "12345")
+            #expect(usage.status == 2, "\(usage)")
+            let wrong = try await two.other.hexlist("pair", "--confirm", two.uuidOfOne, digits == "000000" ? "000001" : "000000")
+            #expect(wrong.status == 1 && wrong.err.contains("not the digits shown here"), "\(wrong)")
+            let (refused, asked) = (try await waiting, try await asking)
+            #expect(refused.status == 4, "\(refused)")
+            #expect(asked.status == 1, "\(asked)")
+            #expect(try await two.trusts() == ["stranger", "stranger"])
+        }
+    }
+
+    @Test(
+        "nobody answers: after two minutes it is a no on both sides",
+        .enabled(if: ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1", "takes two minutes: HEXLIST_LONG_TESTS=1"))
+    func timeout() async throws {
+        try await Two.with { two in
+            async let here = TerminalCommand.run(
+                [Checkout.hexlist, "pair", two.uuidOfOther], environment: two.one.environment,
+                steps: [.init(wait: Self.question, type: "")],
+                seconds: 180)
+            async let there = two.other.hexlist("pair", two.uuidOfOne, seconds: 180)
+            let (asked, took) = (try await here, try await there)
+            #expect([1, 4].contains(asked.status) && [1, 4].contains(took.status), "\(asked)\(took)")
+            #expect(try await two.trusts() == ["stranger", "stranger"])
+        }
+    }
+}

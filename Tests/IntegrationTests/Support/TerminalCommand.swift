@@ -1,0 +1,49 @@
+import Foundation
+
+/// A program on a terminal of its own, and somebody who types.
+struct TerminalCommand: Sendable {
+    /// What is waited for in what the program shows, and what is typed then.
+    struct Step: Sendable {
+        var wait: String
+        var type: String
+
+        /// Ctrl-D and Ctrl-C, as a keyboard sends them.
+        static let end = "\u{04}"
+        static let interrupt = "\u{03}"
+    }
+
+    /// Runs to the end. Its output, which a terminal mixes, is in `out`; status 97 where what was waited for did not come.
+    static func run(_ arguments: [String], environment: [String: String], steps: [Step], seconds: Int = 60) async throws -> Command.Output {
+        let script = steps.flatMap { [$0.wait, $0.type] }
+        return try await Command.run(
+            ["/usr/bin/python3", "-I", "-c", program, "\(script.count)"] + script + arguments, environment: environment, seconds: seconds)
+    }
+
+    private static let program = """
+        import os, pty, sys
+        count = int(sys.argv[1])
+        script, command = sys.argv[2:2 + count], sys.argv[2 + count:]
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execv(command[0], command)
+        seen = b""
+        shown = b""
+        while True:
+            try:
+                piece = os.read(terminal, 4096)
+            except OSError:
+                break
+            if not piece:
+                break
+            seen += piece
+            shown += piece
+            while script and script[0].encode() in seen:
+                seen = seen.split(script[0].encode(), 1)[1]
+                os.write(terminal, script[1].encode())
+                script = script[2:]
+        sys.stdout.buffer.write(shown.replace(b"\\r\\n", b"\\n"))
+        sys.stdout.flush()
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        sys.exit(97 if script else status if status >= 0 else 128 - status)
+        """
+}
