@@ -17,11 +17,11 @@ public enum ExitStatus: Int32, Sendable, CaseIterable {
 
     public init(_ code: HexlistError.Code) {
         switch code {
-        case .badRequest, .configuration: self = .usage
+        case .badRequest, .tooLarge, .headTooLarge, .configuration: self = .usage
         case .notFound, .ambiguous: self = .notFound
         case .daemonUnreachable: self = .noDaemon
         case .refused: self = .refused
-        case .versionMismatch, .alreadyRunning, .identity, .storeUnusable, .portInUse, .stateFolder, .keyConflict, .outboxFull,
+        case .versionMismatch, .forbidden, .alreadyRunning, .identity, .storeUnusable, .portInUse, .stateFolder, .keyConflict, .outboxFull,
             .storageFull, .gone, .recentlyFailed, .notSupported, .internal:
             self = .failed
         }

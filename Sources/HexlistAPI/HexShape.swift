@@ -81,11 +81,19 @@ public struct LinkShape: JSONShape, Sendable, Equatable {
     public var url: String
     public var linkDescription: String
     public var service: String
+    /// What opening it leads to: the host in ASCII, as browsers have it, or a scheme; `nil` where it is not to be offered.
+    public var opens: String?
+    /// Why it is not to be offered for opening; `nil` where it may be.
+    public var notOpened: String?
 
-    public init(url: String, linkDescription: String = "", service: String = "Unknown") {
+    public init(
+        url: String, linkDescription: String = "", service: String = "Unknown", opens: String? = nil, notOpened: String? = nil
+    ) {
         self.url = url
         self.linkDescription = linkDescription
         self.service = service
+        self.opens = opens
+        self.notOpened = notOpened
     }
 
     public func write(to json: inout JSONWriter) {
@@ -93,6 +101,8 @@ public struct LinkShape: JSONShape, Sendable, Equatable {
             $0.member("url", url)
             $0.member("linkDescription", linkDescription)
             $0.member("service", service)
+            $0.member("opens", opens)
+            $0.member("notOpened", notOpened)
         }
     }
 
@@ -101,5 +111,7 @@ public struct LinkShape: JSONShape, Sendable, Equatable {
         url = try object.value("url")
         linkDescription = try object.value("linkDescription")
         service = try object.value("service")
+        opens = try object.optional("opens")
+        notOpened = try object.optional("notOpened")
     }
 }

@@ -48,6 +48,9 @@ public struct HexlistPaths: Sendable, Equatable {
         }
     }
 
+    /// Hooks lie beside the configuration file in use.
+    public var hookFolder: String { HexlistPaths.join(HexlistPaths.folder(of: configurationFile), "hooks") }
+
     public static func isFolder(_ path: String) -> Bool {
         var status = stat()
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR

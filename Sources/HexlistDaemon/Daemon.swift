@@ -52,7 +52,9 @@ public struct Daemon: Sendable {
     /// Runs until SIGTERM or SIGINT.
     /// - Throws: `HexlistError` where it cannot start, or one of its parts ended by itself.
     public func run() async throws {
+        StandardDescriptors.fill()
         signal(SIGPIPE, SIG_IGN)
+        signal(SIGCHLD, SIG_DFL)  // a parent that ignores it would keep the ends of hooks from us
         umask(0o077)
         Descriptors.raise()
         // From here on a signal is an event; one that comes while the daemon starts stops it right after.
@@ -109,8 +111,13 @@ public struct Daemon: Sendable {
             try await Self.start(node)
             let keeper = NodeKeeper(
                 node: node, stateFolder: folder, machine: machine, isForeign: isForeign, logger: logger, make: make)
-            let api = APIContext(keeper: keeper, stateFolder: folder, startedAt: startedAt, eventLoop: apiLoop, logger: logger)
-            let run = DaemonRun(loader: loader, notifier: notifier, api: api, socket: socket, settings: settings)
+            let api = APIContext(
+                keeper: keeper, stateFolder: folder, startedAt: startedAt, openSchemes: settings.open.schemes, eventLoop: apiLoop,
+                logger: logger)
+            let hooks = Hooks(
+                folder: HookFolder(path: options.paths.hookFolder), keeper: keeper,
+                environment: HookEnvironment.make(from: options.environment, socket: socket.path, stateFolder: folder), logger: logger)
+            let run = DaemonRun(loader: loader, notifier: notifier, api: api, hooks: hooks, socket: socket, settings: settings)
             try await run.untilStopped(signals: signals, group: apiLoop, stopLoop: apiLoop)
         } catch {
             try? await group.shutdownGracefully()

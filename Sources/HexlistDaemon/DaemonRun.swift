@@ -16,6 +16,7 @@ struct DaemonRun: Sendable {
     let loader: ConfigurationLoader
     let notifier: SystemdNotifier
     let api: APIContext
+    let hooks: Hooks
     let socket: ControlSocket
     let settings: Settings
 
@@ -76,6 +77,7 @@ struct DaemonRun: Sendable {
                 socket.protect()
                 logger.notice("hexlistd is ready", metadata: ["socket": "\(socket.path)", "version": "\(ProtocolLimits.appVersion)"])
                 notifier.tell(.ready)
+                await hooks.read(current.hooks)
                 StartupPages.giveBack()
             case .signal(.sighup) where !isStopping:
                 current = await reload(current)
@@ -96,6 +98,7 @@ struct DaemonRun: Sendable {
                 }
                 await services.triggerGracefulShutdown()
                 stopLoop.scheduleTask(in: TimeAmount(Daemon.apiGrace)) { happened.yield(.graceOver) }
+                await hooks.stop()
             case .graceOver:
                 // Who still waits for an outcome is told where it stands, and the API can end.
                 isNodeUp = false
@@ -109,6 +112,7 @@ struct DaemonRun: Sendable {
                 break loop
             }
         }
+        await hooks.stop()
         if isNodeUp { await api.keeper.stop() }
         socket.remove()
         if failure == nil { failure = await api.keeper.failure }
@@ -120,6 +124,7 @@ struct DaemonRun: Sendable {
         do {
             let new = try loader.load()
             await api.keeper.reconfigure(new.node)
+            await hooks.read(new.hooks)
             let waiting = current.needingRestart(comparedWith: new)
             if waiting.isEmpty {
                 logger.notice("configuration read again")

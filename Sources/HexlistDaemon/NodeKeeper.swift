@@ -72,6 +72,12 @@ actor NodeKeeper {
         try await keepIdentity()
     }
 
+    /// Once a node has stopped: the one that runs in its place; `nil` where the daemon stops.
+    func successor(of stopped: Node) async -> Node? {
+        _ = try? await rotation?.value
+        return node === stopped ? nil : node
+    }
+
     /// The identity is this machine's, wherever it came from.
     func keepIdentity() async throws {
         try await machine.keep(node.store)

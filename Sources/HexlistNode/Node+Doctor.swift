@@ -12,6 +12,8 @@ extension Node {
     private static let dialsBackAtOnce = 4
     /// A Ping's challenge takes 5 s of reading.
     private static let pingPatience = TimeAmount.seconds(8)
+    /// Sessions are compared within 5 s.
+    private static let (pingAttempts, pingPause): (Int, Duration) = (20, .milliseconds(300))
     /// Of a frame that is not its message.
     private static let pingOverhead = 256
 
@@ -92,22 +94,30 @@ extension Node {
     /// A Ping about as long as the longest frame both sides take, and its Pong: a path that loses large packets swallows them. A session
     /// that does is ended, for it carries no hexes either.
     public func pingLong(_ peer: PeerID) async -> PingOutcome {
-        guard let session = links[peer]?.sending, let hello = session.machine.peerHello, !session.machine.isChallenging else {
-            return .notNow
+        for _ in 0..<Node.pingAttempts {
+            guard let link = links[peer], let session = link.sending, let hello = session.machine.peerHello else { return .notNow }
+            // While two sessions are compared, one of them is about to end.
+            guard link.sessions.count == 1, !session.machine.isChallenging else {
+                try? await Task.sleep(for: Node.pingPause)
+                continue
+            }
+            let limit = min(hello.maxFrameBytes, session.machine.ownHello.maxFrameBytes, ProtocolLimits.stringBytes)
+            let token = "doctor-\(BootNonce(UInt64.random(in: 1...(.max)))) "
+            let message = token + String(repeating: ".", count: max(0, limit - Node.pingOverhead - token.utf8.count))
+            let bytes = message.utf8.count
+            let begun = ContinuousClock.now
+            let isAnswered = await within(Node.pingPatience, otherwise: false) { done in
+                session.checks.ping = (message, done)
+                session.act { $0.challenge(message, now: .now, &$1) }
+            }
+            guard !isAnswered else { return .answered(bytes: bytes, after: ContinuousClock.now - begun) }
+            session.checks.ping = nil
+            // Ended meanwhile for another one, which is asked instead.
+            if !session.connection.isOpen, let next = links[peer]?.sending, next !== session { continue }
+            if session.connection.isOpen { session.act { $0.end(.silent, &$1) } }
+            return .unanswered(bytes: bytes)
         }
-        let limit = min(hello.maxFrameBytes, session.machine.ownHello.maxFrameBytes, ProtocolLimits.stringBytes)
-        let token = "doctor-\(BootNonce(UInt64.random(in: 1...(.max)))) "
-        let message = token + String(repeating: ".", count: max(0, limit - Node.pingOverhead - token.utf8.count))
-        let bytes = message.utf8.count
-        let begun = ContinuousClock.now
-        let isAnswered = await within(Node.pingPatience, otherwise: false) { done in
-            session.checks.ping = (message, done)
-            session.act { $0.challenge(message, now: .now, &$1) }
-        }
-        guard !isAnswered else { return .answered(bytes: bytes, after: ContinuousClock.now - begun) }
-        session.checks.ping = nil
-        if session.connection.isOpen { session.act { $0.end(.silent, &$1) } }
-        return .unanswered(bytes: bytes)
+        return .notNow
     }
 
     /// Asks the peer whether it reaches this machine's port.

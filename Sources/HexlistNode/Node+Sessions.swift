@@ -179,6 +179,8 @@ extension Node {
     // MARK: Duplicates
 
     private func challenge(_ older: PeerSession, against newer: PeerSession) {
+        // A session is asked one thing at a time: what it was asked before has no answer any more.
+        for (message, pair) in challenges where pair.older === older { challenges[message] = nil }
         let message = "still-there-\(String(UInt64.random(in: .min ... .max), radix: 16))"
         challenges[message] = (newer, older)
         older.act { $0.challenge(message, now: .now, &$1) }
@@ -207,6 +209,14 @@ extension Node {
         case .endOlder: endDuplicate(older)
         case .endNewer: endDuplicate(newer)
         case .leaveToPeer: break
+        }
+    }
+
+    /// One of three sessions is gone, and with it the question which of the other two is too many.
+    private func challengeAgain(_ link: PeerLink) {
+        guard let newest = link.sessions.last else { return }
+        for older in link.sessions.dropLast() where !challenges.values.contains(where: { $0.older === older }) {
+            challenge(older, against: newest)
         }
     }
 
@@ -244,6 +254,7 @@ extension Node {
         if let info = session.info { apply(.sessionDown(info, Node.sessionEnd(end))) }
         let wasSending = link.sending === session
         link.sessions.remove(at: index)
+        challengeAgain(link)
         pairingSessionEnded(session, peer)
         guard wasSending else { return }
 

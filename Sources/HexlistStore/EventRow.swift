@@ -21,6 +21,12 @@ public struct EventType: RawRepresentable, Hashable, Sendable {
     public static let pairingFailed = EventType(rawValue: "pairing.failed")
     public static let conflictIdentity = EventType(rawValue: "conflict.identity")
     public static let hookFailed = EventType(rawValue: "hook.failed")
+
+    /// Those this version records.
+    public static let all: [EventType] = [
+        peerUp, peerDown, peerGhost, hexReceived, hexHeld, hexDelivered, hexRejected, hexFailed, hexExpired, alertReceived,
+        pairingRequested, pairingCompleted, pairingFailed, conflictIdentity, hookFailed,
+    ]
 }
 
 /// One event of the log. Numbers have no gaps.

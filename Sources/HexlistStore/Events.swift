@@ -7,16 +7,18 @@ extension StoreReader {
     /// - Parameters:
     ///   - number: the last one seen; 0 for all there are.
     ///   - limit: at most that many.
-    public func events(since number: Int64, limit: Int) throws -> [EventRow] {
+    ///   - type: only these.
+    public func events(since number: Int64, limit: Int, of type: EventType? = nil) throws -> [EventRow] {
         guard limit > 0 else { return [] }
         let statement = try SQLStatement(
             """
             SELECT number, count, at, type, peer, hex, outbox, data FROM event
-            WHERE number >= coalesce((SELECT max(number) FROM event WHERE number <= ?), 0) ORDER BY number
+            WHERE number >= coalesce((SELECT max(number) FROM event WHERE number <= ?1), 0) AND (?2 IS NULL OR type = ?2)
+            ORDER BY number
             """, on: db)
         defer { statement.reset() }
         let wanted = Swift.max(0, number) &+ 1
-        try statement.bind([wanted])
+        try statement.bind([wanted, type?.rawValue])
         var events: [EventRow] = []
         while events.count < limit, try statement.step() {
             let first = statement.int64(0)

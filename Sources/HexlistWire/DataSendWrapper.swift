@@ -27,8 +27,9 @@ public enum Operation: String, Sendable, CaseIterable {
     /// Whether a `sequence` found on it counts; on the others it is ignored.
     public var isNumbered: Bool {
         switch self {
-        case .store, .ping, .alert, .pair: true
-        case .hello, .ack, .pong, .bye, .dialBack, .dialedBack: false
+        // To a peer that does not know them the last two are unknown operations, and those may.
+        case .store, .ping, .alert, .pair, .dialBack, .dialedBack: true
+        case .hello, .ack, .pong, .bye: false
         }
     }
 }

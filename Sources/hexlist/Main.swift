@@ -65,7 +65,8 @@ struct Hexlist: AsyncParsableCommand {
             CommandGroup(
                 name: "Hex",
                 subcommands: [
-                    SendCommand.self, InboxCommand.self, ShowCommand.self, ReadCommand.self, DeleteCommand.self, AcceptCommand.self,
+                    SendCommand.self, InboxCommand.self, ShowCommand.self, OpenCommand.self, ReadCommand.self, DeleteCommand.self,
+                    AcceptCommand.self,
                     OutboxCommand.self,
                 ]),
             CommandGroup(name: "Protocol", subcommands: [FrameCommand.self]),

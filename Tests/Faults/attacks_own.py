@@ -15,9 +15,9 @@ import rig
 from stage import memory, processor_time, share
 
 
-def another_daemon(stage, name, config="", before=()):
+def another_daemon(stage, name, config="", before=(), state=None):
     """One that trusts the trusted peer gone bad."""
-    daemon = rig.Daemon(stage.folder, f"{name}-{len(rig.Daemon.every)}", config=config)
+    daemon = rig.Daemon(stage.folder, f"{name}-{len(rig.Daemon.every)}", config=config, state=state)
     daemon.start(before=before)
     foreign.acquaint(daemon, stage.traitor)
     return daemon
@@ -96,11 +96,17 @@ def gigabyte(stage):
     count = stage.count(30, 1_150)
     said = []
     for name, bound in (("inboxHexes", stage.count(10, 100)), ("diskReserveBytes", None)):
+        state = None
         if bound is None:
-            disk = os.statvfs(stage.folder)
-            room = stage.count(10, 100) << 20
-            bound = disk.f_bavail * disk.f_frsize - room
-        daemon = another_daemon(stage, name, config=f"limits: {{{name}: {bound}}}\n")
+            # A disk of its own: on one that others write to nobody knows what is free.
+            try:
+                image = rig.Image(stage.folder, f"disk-{len(rig.Daemon.every)}", 320)
+            except rig.Unavailable as reason:
+                said.append(f"{name}: not tried: {reason}")
+                continue
+            state, disk = os.path.join(image.point, "state"), os.statvfs(image.point)
+            bound = disk.f_bavail * disk.f_frsize - (stage.count(20, 100) << 20)
+        daemon = another_daemon(stage, name, config=f"limits: {{{name}: {bound}}}\n", state=state)
         before, peak = store_bytes(daemon), memory(daemon.pid)
         answers, looks = fill(stage, daemon, count)
         stored, refused = answers.count("stored"), answers.count("storageFull")

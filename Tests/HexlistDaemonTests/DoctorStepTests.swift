@@ -94,11 +94,9 @@ struct DoctorStepTests {
             func step(_ name: String, of report: DoctorReport) -> DoctorStep? { report.steps.first { $0.step == name } }
             // These daemons are announced on ::1 as well, and do not listen there.
             #expect(step("peer.tcp", of: report)?.state == .warning)
-            for name in ["store", "disk", "port", "peer", "peer.tls", "peer.hello", "peer.frame"] {
+            for name in ["store", "disk", "identity", "port", "peer", "peer.tls", "peer.hello", "peer.frame"] {
                 #expect(step(name, of: report)?.state == .ok, "\(name): \(String(describing: step(name, of: report)))")
             }
-
-            #expect(step("identity", of: report)?.state == .ok)
             let unknown = try await one.client.doctor(peer: "nobody")
             #expect(step("peer", of: unknown)?.code == "notFound" && step("peer", of: unknown)?.state == .failed)
             let own = try await one.client.doctor(peer: one.node.id.description)

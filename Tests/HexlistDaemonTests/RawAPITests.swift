@@ -84,7 +84,7 @@ struct RawAPITests {
             ("POST /v1/sends?to=x", "", "not json", 400, "badRequest", "malformed"),
             ("POST /v1/sends?to=x&wait=forever", "", "{}", 400, "badRequest", "forever"),
             ("POST /v1/sends?to=x&timeout=-1", "", "{}", 400, "badRequest", "timeout"),
-            ("POST /v1/sends?to=x", "", long, 400, "badRequest", "longer"),
+            ("POST /v1/sends?to=x", "", long, 413, "tooLarge", "longer"),
             ("POST /v1/sends?to=x", "Content-Type: application/x-ndjson\r\n", "{}", 404, "notFound", "no peer"),
             ("POST /v1/sends?to=x&key=k", "Content-Type: application/x-ndjson\r\n", "{}", 400, "badRequest", "`key`"),
             ("GET /v1/events?since=-1", "", "", 400, "badRequest", "since"),

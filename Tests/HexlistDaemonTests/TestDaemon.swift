@@ -13,7 +13,7 @@ import ServiceLifecycle
 
 /// A daemon's parts in this process: a real node on loopback TLS, a real store, the real API on a real socket.
 struct TestDaemon {
-    let node: Node
+    let keeper: NodeKeeper
     let client: HexlistClient
     let socket: String
 
@@ -46,7 +46,9 @@ struct TestDaemon {
             let keeper = NodeKeeper(
                 node: node, stateFolder: folder.path, machine: MachineMark(environment: [:]), isForeign: false, logger: logger, make: make)
             let socket = "\(folder.path)/control.sock"
-            let api = APIContext(keeper: keeper, stateFolder: folder.path, startedAt: .now, eventLoop: group.next(), logger: logger)
+            let api = APIContext(
+                keeper: keeper, stateFolder: folder.path, startedAt: .now, openSchemes: Settings.Open().schemes, eventLoop: group.next(),
+                logger: logger)
             let (running, isRunning) = AsyncStream.makeStream(of: Void.self)
             let application = LocalServer.application(api: api, settings: settings, socket: socket, group: group) { isRunning.finish() }
             let services = ServiceGroup(configuration: .init(services: [application], logger: logger))
@@ -54,7 +56,7 @@ struct TestDaemon {
             try await withThrowingTaskGroup(of: Void.self) { tasks in
                 tasks.addTask { try await services.run() }
                 for await _ in running {}
-                let daemon = TestDaemon(node: node, client: client, socket: socket)
+                let daemon = TestDaemon(keeper: keeper, client: client, socket: socket)
                 let result: Result<Void, any Error>
                 do {
                     try await start(names.dropFirst(), link, settings, started + [daemon], body)
@@ -73,6 +75,7 @@ struct TestDaemon {
         }
     }
 
+    var node: Node { keeper.node }
     var uuid: String { node.id.description }
 
     /// Waits until this one sees as many peers.

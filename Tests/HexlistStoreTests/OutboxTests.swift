@@ -113,7 +113,7 @@ import Testing
         #expect(
             events.map(\.data) == [
                 "{\"state\":\"stored\"}", "{\"state\":\"stored\"}", "{\"state\":\"stored\"}", "{\"state\":\"held\"}",
-                "{\"code\":\"tooLarge\",\"message\":\"too \\\"large\\\"\\u000a\"}", "{\"code\":\"internal\"}",
+                "{\"code\":\"tooLarge\",\"message\":\"too \\\"large\\\"\\n\"}", "{\"code\":\"internal\"}",
             ])
         #expect(try test.read { try Int.fetchOne($0.db, sql: "SELECT count(*) FROM event") } == 4)
         // The peer has it after all.

@@ -49,5 +49,14 @@ struct DialBackTests {
         fixture.receive(.dialedBack, message: "00000000000000ab reached")
         #expect(fixture.actions == [.dialedBack(DialBack.Answer(token: BootNonce(0xAB), result: .reached))])
         #expect(fixture.owed().isEmpty)
+        // Without a Hello, and on plain TCP with one, nobody knows whose address it is.
+        var silent = SessionFixture()
+        silent.receive(.dialBack, message: "00000000000000ab 24391")
+        var plain = SessionFixture(security: .plain)
+        plain.hello()
+        plain.receive(.dialBack, message: "00000000000000ab 24391")
+        for actions in [silent.take(), plain.take()] {
+            #expect(!actions.contains { if case .dialBack = $0 { true } else { false } })
+        }
     }
 }

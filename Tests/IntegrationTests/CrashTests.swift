@@ -62,7 +62,7 @@ struct CrashTests {
 
 extension Trait where Self == ConditionTrait {
     /// Where this machine can run that program of Tests/Faults; the reason is in the output otherwise.
-    fileprivate static func ifRuns(_ rig: String) -> Self { .enabled(if: Rig.obstacle(rig) == nil, "\(Rig.obstacle(rig) ?? "")") }
+    static func ifRuns(_ rig: String) -> Self { .enabled(if: Rig.obstacle(rig) == nil, "\(Rig.obstacle(rig) ?? "")") }
 }
 
 /// One program of Tests/Faults.
@@ -75,7 +75,7 @@ enum Rig {
     private static let obstacles: [String: String?] = {
         let names = [
             "kill", "kill-at-call", "power-cut", "ack-after-sync", "disk-full", "storage-errors", "bit-flips", "repeat", "first-start",
-            "hostile", "outside", "hostile-text",
+            "hostile", "outside", "hostile-text", "local-api", "private", "hooks", "local-side",
         ]
         return Dictionary(uniqueKeysWithValues: names.map { ($0, ask($0)) })
     }()

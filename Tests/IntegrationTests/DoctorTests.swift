@@ -140,7 +140,11 @@ extension TwoMachines {
                 // Configured, so that its address is known after its announcement is gone.
                 try await lab.run(["path", "h1"])
                 try await lab.configure("h1", "peers: [\(try await lab.path("address", on: "h2"))]\n")
-                let uuid = try await Self.meet(lab)
+                try await lab.start("h2", "h1")
+                try await lab.awaitPeers("h1")
+                try await lab.awaitPeers("h2")
+                let uuid = (one: try await lab.uuid("h1"), other: try await lab.uuid("h2"))
+                try await lab.trustEachOther(("h1", uuid.one), ("h2", uuid.other))
                 let unknown = try await Self.doctor(peer: "nobody", expecting: 6, of: lab)
                 #expect(unknown.step("peer")?.state == "failed" && unknown.step("peer")?.code == "notFound")
                 #expect(unknown.failed == ["peer"])
@@ -192,6 +196,14 @@ extension TwoMachines {
                 let half = try await Self.doctor(peer: uuid.other, expecting: 0, of: lab)
                 #expect(half.step("peer.trust")?.message.contains("trusted there") == true)
                 #expect(half.step("peer.trust")?.advice?.contains("hexlist peer trust \(uuid.other)") == true)
+
+                // A key that went away under a daemon that runs is told before the next start fails.
+                let key = "\(try await lab.path("state", on: "h1"))/identity.pem"
+                try FileManager.default.moveItem(atPath: key, toPath: "\(key).away")
+                #expect(try await Self.doctor(expecting: 1, of: lab).failed == ["identity"])
+                try FileManager.default.copyItem(atPath: "\(try await lab.path("state", on: "h2"))/identity.pem", toPath: key)
+                let other = try await Self.doctor(expecting: 1, of: lab)
+                #expect(other.failed == ["identity"] && other.step("identity")?.message.contains("another key") == true)
             }
         }
 

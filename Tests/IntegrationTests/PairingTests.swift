@@ -112,8 +112,10 @@ struct PairingWithPrograms {
         try await Two.with { two in
             for text in typed {
                 async let asking = two.other.hexlist("pair", two.uuidOfOne)
-                let answered = try await Self.pair(
-                    two.one, steps: [.init(wait: Self.question, type: text), .init(wait: "Not paired", type: "\u{03}")])
+                // After another word it goes on taking requests; the end of the input and Ctrl-C end it.
+                var steps = [TerminalCommand.Step(wait: Self.question, type: text)]
+                if text.hasSuffix("\n") { steps.append(.init(wait: "You said no", type: TerminalCommand.Step.interrupt)) }
+                let answered = try await Self.pair(two.one, steps: steps)
                 #expect(answered.status == 1, "\(text.debugDescription): \(answered)")
                 let asked = try await asking
                 #expect(asked.status == 4 && asked.err.contains("The other side said no"), "\(text.debugDescription): \(asked)")

@@ -15,6 +15,8 @@ struct APIContext: Sendable {
     /// The state folder.
     let stateFolder: String
     let startedAt: ContinuousClock.Instant
+    /// Schemes of links that are offered for opening.
+    let openSchemes: [String]
     /// Counts the seconds between the comments of event streams.
     let eventLoop: any EventLoop
     let logger: Logger

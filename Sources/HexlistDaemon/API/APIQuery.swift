@@ -112,7 +112,7 @@ enum APIInput {
         do {
             return Array(try await request.body.collect(upTo: limit).readableBytesView)
         } catch is NIOTooManyBytesError {
-            throw HexlistError(.badRequest, "The body of the request is longer than \(limit) bytes.", hint: "Split it.")
+            throw HexlistError(.tooLarge, "The body of the request is longer than \(limit) bytes.", hint: "Split it.")
         }
     }
 

@@ -3,6 +3,7 @@ import HexlistAPI
 import HexlistModel
 import Hummingbird
 import Logging
+import NIOHTTP1
 
 /// Replies of the local API.
 enum APIReply {
@@ -16,6 +17,9 @@ enum APIReply {
     static func status(of code: HexlistError.Code) -> HTTPResponse.Status {
         switch code {
         case .badRequest, .configuration: .badRequest
+        case .forbidden: .forbidden
+        case .tooLarge: .contentTooLarge
+        case .headTooLarge: .requestHeaderFieldsTooLarge
         case .notFound: .notFound
         case .ambiguous, .keyConflict, .recentlyFailed, .alreadyRunning, .refused, .portInUse: .conflict
         case .gone: .gone
@@ -39,7 +43,10 @@ struct ReplyMiddleware: RouterMiddleware {
     ) async throws -> Response {
         var response: Response
         do {
+            try ForeignRequest.refuse(request)
             response = try await next(request, context)
+        } catch let error as HTTPParserError {
+            response = APIReply.failure(ConnectionHandler.explain(error))  // in its body
         } catch let error as HexlistError {
             response = APIReply.failure(error)
         } catch let error as HTTPError where error.status == .notFound {

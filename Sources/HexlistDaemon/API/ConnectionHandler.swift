@@ -1,22 +1,30 @@
 import HTTPTypes
+import HexlistAPI
+import HexlistModel
 import NIOCore
+import NIOHTTP1
 import NIOHTTPTypes
 
-/// Closes a connection that has no request for too long, and asks for the body of a request that waits to be asked
-/// (`Expect: 100-continue`: curl, with what it uploads).
+/// Closes a connection that has no request for too long, or does not come to the end of one; asks for the body of a request
+/// that waits to be asked (`Expect: 100-continue`: curl, with what it uploads); and says what is wrong with what is no
+/// request at all.
 ///
-/// A request under way is never closed for being slow: a stream of hexes takes as long as its caller takes, and pauses
-/// while the outbox is full.
+/// A stream of hexes is never closed for being slow: it takes as long as its caller takes, and pauses while the outbox is
+/// full. Nor is a reply.
 final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias OutboundIn = HTTPResponsePart
     typealias OutboundOut = HTTPResponsePart
 
-    private let idleTime: TimeAmount
+    /// For the head of a request, for its body, and for the rest of a body that is answered already.
+    private let time: TimeAmount
     private var timer: Scheduled<Void>?
+    /// Whose reply is not at its end.
     private var requests = 0
+    private var fault: HexlistError?
+    private var hasReplied = false
 
-    init(idleTime: TimeAmount) { self.idleTime = idleTime }
+    init(time: TimeAmount) { self.time = time }
 
     func handlerAdded(context: ChannelHandlerContext) { wait(context) }
 
@@ -28,27 +36,62 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        if case .head(let request) = unwrapInboundIn(data) {
+        switch unwrapInboundIn(data) {
+        case .head(let request):
             requests += 1
             timer?.cancel()
+            if !LocalAPI.isStream(request.headerFields[.contentType]) { wait(context) }
             if request.headerFields[.expect]?.lowercased() == "100-continue" {
                 context.writeAndFlush(wrapOutboundOut(.head(HTTPResponse(status: .continue))), promise: nil)
             }
+        case .body: break
+        case .end:
+            if requests > 0 { timer?.cancel() }
         }
         context.fireChannelRead(data)
     }
 
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        if let error = error as? HTTPParserError { fault = Self.explain(error) }
+        context.fireErrorCaught(error)
+    }
+
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-        if case .end = unwrapOutboundIn(data) {
+        switch unwrapOutboundIn(data) {
+        case .head where fault != nil && requests == 0 && !hasReplied:
+            // Hummingbird's bare 400, to be followed by its end.
+            hasReplied = true
+            let error = fault ?? HexlistError(.badRequest, "")
+            let body = ErrorShape(error).jsonBytes
+            let head = HTTPResponse(
+                status: APIReply.status(of: error.code),
+                headerFields: [.connection: "close", .contentType: LocalAPI.jsonType, .contentLength: "\(body.count)"])
+            context.write(wrapOutboundOut(.head(head)), promise: nil)
+            return context.write(wrapOutboundOut(.body(ByteBuffer(bytes: body))), promise: promise)
+        case .head, .body: break
+        case .end where hasReplied:
+            // Nothing is read any more, so whoever goes on writing would wait.
+            context.writeAndFlush(data, promise: promise)
+            return context.close(promise: nil)
+        case .end:
             requests -= 1
             if requests <= 0 { wait(context) }
         }
         context.write(data, promise: promise)
     }
 
+    static func explain(_ error: HTTPParserError) -> HexlistError {
+        guard error == .headerOverflow else {
+            return HexlistError(.badRequest, "This is no HTTP/1.1 request.", hint: "Docs/API.md says more.")
+        }
+        return HexlistError(
+            .headTooLarge, "The head of the request is longer than is taken.",
+            hint: "`api.headerBytes` and `api.headerFields` of the configuration bound it.")
+    }
+
     private func wait(_ context: ChannelHandlerContext) {
         timer?.cancel()
         let channel = context.channel
-        timer = context.eventLoop.scheduleTask(in: idleTime) { channel.close(promise: nil) }
+        timer = context.eventLoop.scheduleTask(in: time) { channel.close(promise: nil) }
     }
 }

@@ -127,7 +127,7 @@ struct HexRoutes: Sendable {
 
     private func shape(of id: Int64) async throws -> HexShape {
         guard let detail = try await api.store.read({ try $0.hex(id) }) else { throw Self.noHex(id) }
-        return HexShape(detail)
+        return HexShape(detail, openSchemes: api.openSchemes)
     }
 
     private static func checkCount(_ ids: [Int64]) throws(HexlistError) {

@@ -11,8 +11,8 @@ import NIOCore
 
 /// The local API on its socket.
 enum LocalServer {
-    /// Seconds a connection may be open without a request.
-    private static let idleSeconds: Int64 = 60
+    /// Seconds a connection may be open without a request, and a request without its end.
+    private static let requestSeconds: Int64 = 60
 
     /// - Parameter onRunning: called once the socket is bound; nobody is answered before it returns.
     static func application(
@@ -29,7 +29,7 @@ enum LocalServer {
                     http: HTTP1Channel(
                         responder: responder,
                         configuration: HTTP1Channel.Configuration(
-                            additionalChannelHandlers: [ConnectionHandler(idleTime: .seconds(idleSeconds))],
+                            additionalChannelHandlers: [ConnectionHandler(time: .seconds(requestSeconds))],
                             httpDecoderConfiguration: HTTP1Channel.Configuration.DecoderConfiguration(
                                 maxHeaderFieldSize: settings.headerBytes, maxHeaderListSize: settings.headerBytes,
                                 maxHeaderFieldCount: settings.headerFields))))
@@ -78,8 +78,10 @@ private struct OwnUserChannel: ServerChildChannel {
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> { http.setup(channel: channel, logger: logger) }
 
     func handle(value: Value, logger: Logger) async {
-        guard let user = await Self.user(of: value.channel), user == geteuid() else {
-            logger.warning("refused a process of another user")
+        let user = await Self.user(of: value.channel)
+        guard user == geteuid() else {
+            // Without a user it is gone already.
+            if let user { logger.warning("refused a process of another user", metadata: ["user": "\(user)"]) }
             try? await value.executeThenClose { _, _ in }
             return
         }

@@ -38,7 +38,7 @@ struct SendRoutes: Sendable {
     private static let defaultWait = 10.0
 
     private func send(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
-        if let type = request.headers[.contentType], type.hasPrefix(LocalAPI.bulkType) { return try await sendBulk(request) }
+        if LocalAPI.isStream(request.headers[.contentType]) { return try await sendBulk(request) }
         let query = try APIQuery(request, allowing: ["to", "toAll", "wait", "timeout", "key", "force", "hex"])
         let wait = try query.choice("wait", SendWait.stored)
         let seconds = try query.seconds("timeout", fallback: Self.defaultWait)

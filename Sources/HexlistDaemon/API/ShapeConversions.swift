@@ -38,12 +38,19 @@ extension HexShape {
     }
 
     /// With links and unknown members.
-    init(_ detail: HexDetail) {
+    /// - Parameter schemes: of links that are offered for opening.
+    init(_ detail: HexDetail, openSchemes schemes: [String]) {
         self.init(detail.summary)
         let content = detail.content
         links = content.links.map {
-            LinkShape(
+            var link = LinkShape(
                 url: content.string($0.url), linkDescription: content.string($0.linkDescription), service: content.string($0.service))
+            do throws(LinkFault) {
+                link.opens = try LinkTarget(link.url, schemes: schemes).summary
+            } catch {
+                link.notOpened = error.description
+            }
+            return link
         }
         extra = JSONValue(KeptMembers(content: content))
     }

@@ -1,3 +1,4 @@
+import HexlistDNS
 import HexlistModel
 import HexlistNode
 import Logging
@@ -113,6 +114,14 @@ extension SettingKey {
         .number("api.headerBytes", 1_024...1 << 20, \.api.headerBytes),
         .number("api.headerFields", 8...1_000, \.api.headerFields),
         .number("api.connections", 2...10_000, \.api.connections),
+        .number("hooks.timeoutSeconds", 1...3_600, \.hooks.timeoutSeconds, isLive: true),
+        SettingKey(
+            name: "open.schemes", isLive: false, isList: true,
+            allowed: "a list of URL schemes, without \(LinkTarget.neverOpened.joined(separator: ", "))"
+        ) {
+            $1.open.schemes = $0.map { $0.lowercased() }
+            return $1.open.schemes.allSatisfy { LinkTarget.isScheme($0) && !LinkTarget.neverOpened.contains($0) }
+        },
     ]
 
     private static let limits: [SettingKey] = [
@@ -195,5 +204,5 @@ extension SettingKey {
             }
     }
 
-    private static func isDomain(_ text: String) -> Bool { isHostName(text[...]) && !text.hasPrefix(".") }
+    private static func isDomain(_ text: String) -> Bool { isHostName(text[...]) && DNSName(text) != nil }
 }

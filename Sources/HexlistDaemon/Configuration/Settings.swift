@@ -9,6 +9,8 @@ public struct Settings: Sendable {
     public var domains = ["local"]
     public var log = Log()
     public var api = API()
+    public var hooks = Hooks()
+    public var open = Open()
     /// The texts each key was given, by name; a key that has its default is not here.
     var given: [String: [String]] = [:]
 
@@ -32,6 +34,17 @@ public struct Settings: Sendable {
         public var headerBytes = 16 << 10
         public var headerFields = 64
         public var connections = 64
+    }
+
+    public struct Hooks: Sendable, Equatable {
+        /// What one run may take.
+        public var timeoutSeconds = 30
+    }
+
+    /// Opening links.
+    public struct Open: Sendable, Equatable {
+        /// Schemes of links that are offered for opening, in lower case.
+        public var schemes = ["http", "https"]
     }
 
     /// The keys that differ and are read at the start only, in the order of the table.

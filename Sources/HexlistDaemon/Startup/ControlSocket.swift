@@ -43,7 +43,8 @@ struct ControlSocket {
     private static func check(folder: String, isNamed: Bool) throws(HexlistError) {
         var status = stat()
         guard stat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { throw unfit(folder, "it is no folder") }
-        // Whoever may write there, and no sticky bit forbids it, could put another socket in its place.
+        // Its owner, as well as whoever may write there, and no sticky bit forbids it, could put another socket in its place.
+        guard status.st_uid == geteuid() || status.st_uid == 0 else { throw unfit(folder, "it belongs to user \(status.st_uid)") }
         let isShared = status.st_mode & 0o022 != 0 && status.st_mode & S_ISVTX == 0
         if status.st_uid == geteuid(), !isNamed, status.st_mode & 0o077 != 0 {
             guard chmod(folder, 0o700) == 0 else { throw unfit(folder, String(cString: strerror(errno))) }

@@ -39,6 +39,7 @@ struct ShowCommand: AsyncParsableCommand {
             let service = link.service == Service.unknown.rawValue ? "" : link.service
             let about = [link.linkDescription, service].filter { !$0.isEmpty }.joined(separator: " · ")
             if !about.isEmpty { try output.line("  \(about)") }
+            if let reason = link.notOpened { try output.line("  not opened: \(reason)") }
         }
     }
 }

@@ -103,7 +103,7 @@ enum PairText {
         "\(TerminalText.clean(pairing.name, columns: 40)) (\(HumanText.short(TerminalText.clean(pairing.peer, columns: 40))))"
     }
 
-    /// What the person at this side is to do, with the digits before them.
+    /// What the person at this side is to do, with the digits before them. Clean, of several lines.
     static func question(_ pairing: PairingShape, digits: String, _ terminal: Terminal) -> String {
         """
 

@@ -190,7 +190,8 @@ final class PairRun {
     }
 
     private func ask(_ pairing: PairingShape, _ digits: String) {
-        note(PairText.question(pairing, digits: TerminalText.clean(digits, columns: 6), terminal))
+        if isInteractive { reader.discard() }
+        StandardError.write(PairText.question(pairing, digits: TerminalText.clean(digits, columns: 6), terminal) + "\n")
         guard isInteractive else {
             note("Say yes with `hexlist pair --confirm \(HumanText.short(pairing.peer)) CODE`, CODE being what the other screen shows.")
             return

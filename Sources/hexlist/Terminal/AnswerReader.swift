@@ -3,7 +3,7 @@ import Glibc
 import Synchronization
 
 /// Answers to questions that may become pointless before they are answered: one line of the terminal each, read on a
-/// thread of its own. What was typed before the question is no answer to it.
+/// thread of its own.
 final class AnswerReader: Sendable {
     private let thread = DispatchQueue(label: "answers")
     /// The question that waits for an answer; questions are counted.
@@ -11,7 +11,10 @@ final class AnswerReader: Sendable {
     /// Bytes of a line that can be an answer.
     private static let longest = 256
 
-    /// Asks the next question; the one before it is given up.
+    /// Call before a question is shown: what was typed before it is no answer to it.
+    func discard() { tcflush(STDIN_FILENO, TCIFLUSH) }
+
+    /// Takes an answer to the next question, which is shown; the one before it is given up.
     /// - Parameter then: called with the line, or `nil` at the end of the input; not at all once the question is given up.
     func ask(_ then: @escaping @Sendable (String?) -> Void) {
         let question = current.withLock { current in
@@ -19,7 +22,6 @@ final class AnswerReader: Sendable {
             return current
         }
         thread.async { [self] in
-            tcflush(STDIN_FILENO, TCIFLUSH)
             guard let line = read(question), isCurrent(question) else { return }
             then(line.text)
         }

@@ -1,0 +1,31 @@
+import HTTPTypes
+import HexlistModel
+import Hummingbird
+
+/// Requests a browser makes for a page. None reaches a Unix socket by itself, but it would through whatever forwards a
+/// port to it; programs of this user have no reason to send these headers.
+enum ForeignRequest {
+    private static let headers = ["origin", "referer", "sec-fetch-site", "sec-fetch-mode"].compactMap { HTTPField.Name($0) }
+    /// Addresses of this machine; names have no dot (`localhost`, `hexlist`), unlike those of pages.
+    private static let addresses = ["127.0.0.1", "[::1]"]
+
+    /// - Throws: `HexlistError` `forbidden`.
+    static func refuse(_ request: Request) throws(HexlistError) {
+        if let header = headers.first(where: { request.headers.contains($0) }) {
+            throw HexlistError(
+                .forbidden, "The local API answers no web pages, and this request has `\(header.rawName)`.",
+                hint: "Ask from a program of this user, without that header.")
+        }
+        guard let authority = request.head.authority, !isOwn(authority) else { return }
+        throw HexlistError(
+            .forbidden, "The local API is not at `\(TerminalText.clean(authority, columns: 60))`.",
+            hint: "Name `localhost` as host: `curl --unix-socket … http://localhost/v1/status`.")
+    }
+
+    private static func isOwn(_ authority: String) -> Bool {
+        let port = authority.lastIndex(of: ":").map { authority[$0...].dropFirst() } ?? ""
+        let hasPort = !port.isEmpty && port.utf8.allSatisfy { (0x30...0x39).contains($0) }
+        let host = hasPort ? authority.dropLast(port.count + 1) : authority[...]
+        return addresses.contains(String(host)) || host.utf8.allSatisfy { $0 != UInt8(ascii: ".") && $0 != UInt8(ascii: "@") && $0 < 0x80 }
+    }
+}

@@ -1,0 +1,21 @@
+/// What a hook finds in its environment: where the user's session is and where the daemon is, and nothing else of what
+/// the daemon was started with.
+enum HookEnvironment {
+    private static let passedOn = [
+        "HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES", "LC_TIME", "TZ", "TMPDIR",
+        "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_CURRENT_DESKTOP",
+        "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY",
+    ]
+
+    /// - Parameters:
+    ///   - own: of the daemon.
+    ///   - socket: of the local API, so that `hexlist` in a hook finds the daemon that runs it.
+    /// - Returns: `NAME=value`, in order.
+    static func make(from own: [String: String], socket: String, stateFolder: String) -> [String] {
+        var environment = ["PATH": "/usr/local/bin:/usr/bin:/bin"]
+        for name in passedOn { environment[name] = own[name] ?? environment[name] }
+        environment["HEXLIST_SOCKET"] = socket
+        environment["HEXLIST_STATE_DIR"] = stateFolder
+        return environment.map { "\($0)=\($1)" }.sorted()
+    }
+}

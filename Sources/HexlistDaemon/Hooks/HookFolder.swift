@@ -1,0 +1,51 @@
+import HexlistStore
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// The folder of the user's hooks: executables, each named like the event it is run for.
+///
+/// What is in it runs with this user's rights, so neither the folder nor a hook may be somebody else's to write.
+struct HookFolder: Sendable {
+    let path: String
+
+    /// Entries looked at. There are not many events.
+    private static let entries = 1_000
+
+    func path(of name: String) -> String { "\(path)/\(name)" }
+
+    var isThere: Bool { access(path, F_OK) == 0 }
+
+    /// Names of its entries, in order, without hidden ones; `nil` where it cannot be read.
+    func names() -> [String]? {
+        guard let folder = opendir(path) else { return nil }
+        defer { closedir(folder) }
+        var names: [String] = []
+        while names.count < Self.entries, let entry = readdir(folder) {
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+            if !name.hasPrefix(".") { names.append(name) }
+        }
+        return names.sorted()
+    }
+
+    /// Why nothing in it is run; `nil` where it may be.
+    func fault() -> String? { Self.fault(path, kind: S_IFDIR, "it is no folder") }
+
+    /// Why a hook is not run; `nil` where it may be. A link counts as what it leads to.
+    func fault(of name: String) -> String? {
+        if let fault = Self.fault(path(of: name), kind: S_IFREG, "it is no file") { return fault }
+        return access(path(of: name), X_OK) == 0 ? nil : "it is not executable"
+    }
+
+    private static func fault(_ path: String, kind: mode_t, _ otherKind: String) -> String? {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return errno == ENOENT ? "it is gone" : String(cString: strerror(errno)) }
+        guard status.st_mode & S_IFMT == kind else { return otherKind }
+        guard status.st_uid == geteuid() || status.st_uid == 0 else { return "it belongs to user \(status.st_uid)" }
+        guard status.st_mode & 0o022 == 0 else {
+            return "others may write to it (mode \(String(status.st_mode & 0o777, radix: 8)))"
+        }
+        return nil
+    }
+}

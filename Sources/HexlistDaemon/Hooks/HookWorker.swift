@@ -1,0 +1,180 @@
+import HexlistAPI
+import HexlistModel
+import HexlistNode
+import HexlistStore
+import Logging
+
+/// One hook: each event of its type in order, one at a time, as they come.
+///
+/// Where it is in the event log is durable after each event it has dealt with, so a daemon that dies in between runs it
+/// once more for the same event.
+struct HookWorker: Sendable {
+    let event: EventType
+    let folder: HookFolder
+    let keeper: NodeKeeper
+    let environment: [String]
+    /// Milliseconds one run may take, as configured now.
+    let timeLimit: @Sendable () -> Int64
+    /// How long to wait before it is tried again, of so many seconds.
+    let pause: @Sendable (Int) -> Duration
+    let logger: Logger
+
+    /// Events read at once.
+    private static let batch = 100
+    /// Bytes of a failed hook's output that are logged.
+    private static let shownOutput = 500
+
+    private var store: HexStore { keeper.node.store }
+    private var key: String { Self.key(of: event) }
+
+    /// Where the store keeps its cursor.
+    static func key(of event: EventType) -> String { "hook \(event.rawValue)" }
+
+    /// Until the task is cancelled, the daemon stops, or the hook may not be run any more.
+    func run() async {
+        var cursor: HookCursor?
+        var node: Node? = keeper.node
+        while let running = node, await follow(running, &cursor) { node = await keeper.successor(of: running) }
+    }
+
+    /// - Returns: whether there is more to do, by the node that comes after this one.
+    private func follow(_ node: Node, _ cursor: inout HookCursor?) async -> Bool {
+        // Before the first look, so that nothing falls between.
+        var changes = node.changes().makeAsyncIterator()
+        repeat {
+            do {
+                if cursor == nil { cursor = try await begin() }
+                if var place = cursor {
+                    defer { cursor = place }
+                    try await catchUp(&place)
+                }
+            } catch is Ended {
+                return false
+            } catch {
+                logger.error("hook cannot read the event log", metadata: ["hook": "\(event.rawValue)", "error": "\(error)"])
+            }
+        } while await changes.next() != nil && !Task.isCancelled
+        return !Task.isCancelled
+    }
+
+    private struct Ended: Error {}
+
+    /// Gives those hooks that are new a place in the event log: they begin with what comes next.
+    static func place(_ events: [EventType], in store: HexStore) async throws {
+        try await store.write { writer in
+            let cursor = HookCursor(number: try writer.counts().lastEvent)
+            for key in events.map(key) where try writer.meta(key).flatMap(HookCursor.init(text:)) == nil {
+                try writer.setMeta(key, cursor.text)
+            }
+        }
+    }
+
+    private func begin() async throws -> HookCursor {
+        let (text, last) = try await store.read { (try $0.meta(key), try $0.counts().lastEvent) }
+        return text.flatMap(HookCursor.init(text:)) ?? HookCursor(number: last)
+    }
+
+    private func catchUp(_ cursor: inout HookCursor) async throws {
+        var hasMore = true
+        while hasMore {
+            let since = cursor.number
+            let (events, last) = try await store.read {
+                (try $0.events(since: since, limit: Self.batch, of: event), try $0.counts().lastEvent)
+            }
+            for event in events { try await deliver(event, &cursor) }
+            hasMore = events.count == Self.batch
+            // Other events are none of its business. Kept in memory only: passing them again costs a look.
+            if !hasMore { cursor.pass(last) }
+        }
+    }
+
+    /// Runs it for one event until it succeeds or is given up.
+    private func deliver(_ event: EventRow, _ cursor: inout HookCursor) async throws {
+        let name = event.type.rawValue
+        while true {
+            guard !Task.isCancelled else { throw Ended() }
+            if let fault = folder.fault() ?? folder.fault(of: name) {
+                logger.warning("hook is not run", metadata: ["hook": "\(name)", "reason": "\(fault)"])
+                throw Ended()
+            }
+            let outcome = await HookProcess.run(
+                folder.path(of: name), input: EventShape(event).jsonBytes + [UInt8(ascii: "\n")],
+                environment: environment + ["HEXLIST_EVENT=\(name)"], milliseconds: timeLimit())
+            guard let failure = Self.failure(outcome.end, milliseconds: timeLimit()) else {
+                // Stopped with the daemon: it is run again when that runs again.
+                if outcome.end == .stopped { throw Ended() }
+                cursor.pass(event.number)
+                await save(cursor)
+                logger.debug("hook ran", metadata: ["hook": "\(name)", "event.number": "\(event.number)"])
+                return
+            }
+            let verdict = cursor.fail(event.number)
+            logger.warning(
+                "hook failed",
+                metadata: [
+                    "hook": "\(name)", "event.number": "\(event.number)", "error": "\(failure)",
+                    "next": "\(verdict == .givenUp ? "the next event" : "again")",
+                    "output": "\(String(decoding: outcome.output.prefix(Self.shownOutput), as: UTF8.self))",
+                ])
+            switch verdict {
+            case .again(let seconds):
+                await save(cursor)
+                try? await Task.sleep(for: pause(seconds))
+            case .givenUp:
+                await giveUp(event, failure, cursor)
+                return
+            }
+        }
+    }
+
+    /// What is wrong with how it ended; `nil` for nothing, and where the daemon ended it.
+    private static func failure(_ end: HookProcess.End, milliseconds: Int64) -> String? {
+        switch end {
+        case .exited(0), .stopped: nil
+        case .exited(let status): "it ended with status \(status)"
+        case .signalled(let number): "it was ended by signal \(number)"
+        case .timedOut: "it took longer than \(milliseconds / 1_000) s"
+        case .notStarted(let reason): "it cannot be started: \(reason)"
+        }
+    }
+
+    /// A store that cannot be written now is no reason to run a hook again now.
+    private func save(_ cursor: HookCursor) async {
+        do {
+            try await store.write { try $0.setMeta(key, cursor.text) }
+        } catch {
+            logger.error("hook's place cannot be kept", metadata: ["hook": "\(event.rawValue)", "error": "\(error)"])
+        }
+    }
+
+    /// Says so in the event log, but not of the hook that is told of that.
+    private func giveUp(_ event: EventRow, _ failure: String, _ cursor: HookCursor) async {
+        guard self.event != .hookFailed else { return await save(cursor) }
+        let data = HookFailure(hook: self.event.rawValue, number: event.number, error: failure).jsonText
+        do {
+            try await store.write { writer in
+                try writer.setMeta(key, cursor.text)
+                try writer.appendEvent(
+                    .hookFailed, at: APIContext.wallClock(), peer: event.peer, hex: event.hex, outboxID: event.outboxID, data: data)
+            }
+            await keeper.node.storeChanged()
+        } catch {
+            logger.error("hook's place cannot be kept", metadata: ["hook": "\(self.event.rawValue)", "error": "\(error)"])
+        }
+    }
+}
+
+/// `data` of `hook.failed`
+private struct HookFailure: JSONEncodable {
+    var hook: String
+    var number: Int64
+    var error: String
+
+    func write(to json: inout JSONWriter) {
+        json.object {
+            $0.member("hook", hook)
+            $0.member("number", number)
+            $0.member("error", error)
+        }
+    }
+}

@@ -1,0 +1,99 @@
+import HexlistNode
+import HexlistStore
+import Logging
+import Synchronization
+
+/// The user's hooks: which there are, and what runs them.
+actor Hooks {
+    private let folder: HookFolder
+    private let keeper: NodeKeeper
+    private let environment: [String]
+    private let pause: @Sendable (Int) -> Duration
+    private let logger: Logger
+    private let timeLimit = Mutex<Int64>(0)
+    private var workers: [EventType: Worker] = [:]
+
+    private struct Worker {
+        let task: Task<Void, Never>
+        let isOver: Mark
+    }
+
+    private final class Mark: Sendable {
+        let isSet = Mutex(false)
+    }
+
+    /// - Parameter pause: how long to wait before a hook is tried again, of so many seconds.
+    init(
+        folder: HookFolder, keeper: NodeKeeper, environment: [String], logger: Logger,
+        pause: @escaping @Sendable (Int) -> Duration = { .seconds($0) }
+    ) {
+        self.folder = folder
+        self.keeper = keeper
+        self.environment = environment
+        self.logger = logger
+        self.pause = pause
+    }
+
+    /// Looks which hooks there are, starts those that are new and ends those that are gone. One that is there but may not
+    /// be run keeps its place in the event log; one that is gone does not.
+    func read(_ settings: Settings.Hooks) async {
+        timeLimit.withLock { $0 = Int64(settings.timeoutSeconds) * 1_000 }
+        let names = folder.names() ?? []
+        let folderFault = folder.isThere ? folder.fault() : nil
+        if let folderFault {
+            logger.warning("hooks are not run", metadata: ["folder": "\(folder.path)", "reason": "\(folderFault)"])
+        }
+        var wanted: [EventType] = []
+        for name in names {
+            guard let event = EventType.all.first(where: { $0.rawValue == name }) else {
+                let nearest = NearestName.of(name, among: EventType.all.map(\.rawValue)) ?? ""
+                logger.warning("there is no event of a hook's name", metadata: ["hook": "\(name)", "nearest": "\(nearest)"])
+                continue
+            }
+            guard folderFault == nil else { continue }
+            if let fault = folder.fault(of: name) {
+                logger.warning("hook is not run", metadata: ["hook": "\(name)", "reason": "\(fault)"])
+            } else {
+                wanted.append(event)
+            }
+        }
+        await end(workers.keys.filter { !wanted.contains($0) })
+        do {
+            if folderFault == nil { try await forget(EventType.all.filter { !names.contains($0.rawValue) }) }
+            if !wanted.isEmpty { try await HookWorker.place(wanted, in: keeper.node.store) }
+        } catch {
+            logger.error("places of hooks in the event log cannot be kept", metadata: ["error": "\(error)"])
+        }
+        for event in wanted where workers[event]?.isOver.isSet.withLock({ $0 }) ?? true { start(event) }
+        if !wanted.isEmpty {
+            logger.info("hooks are run", metadata: ["hooks": "\(wanted.map(\.rawValue).joined(separator: ", "))"])
+        }
+    }
+
+    /// Ends what runs: SIGTERM, and a second later SIGKILL.
+    func stop() async { await end(Array(workers.keys)) }
+
+    private func start(_ event: EventType) {
+        let worker = HookWorker(
+            event: event, folder: folder, keeper: keeper, environment: environment,
+            timeLimit: { self.timeLimit.withLock { $0 } }, pause: pause, logger: logger)
+        let isOver = Mark()
+        let task = Task {
+            await worker.run()
+            isOver.isSet.withLock { $0 = true }
+        }
+        workers[event] = Worker(task: task, isOver: isOver)
+    }
+
+    private func end(_ events: [EventType]) async {
+        for event in events { workers[event]?.task.cancel() }
+        for event in events { await workers.removeValue(forKey: event)?.task.value }
+    }
+
+    private func forget(_ events: [EventType]) async throws {
+        let keys = events.map(HookWorker.key)
+        let kept = try await keeper.node.store.read { reader in try keys.filter { try reader.meta($0) != nil } }
+        guard !kept.isEmpty else { return }
+        try await keeper.node.store.write { writer in for key in kept { try writer.setMeta(key, nil) } }
+    }
+}

@@ -1,0 +1,414 @@
+import Glibc
+import HexlistModel
+import HexlistNode
+import Logging
+import Synchronization
+import Testing
+
+@testable import HexlistDaemon
+@testable import HexlistStore
+
+/// Real scripts, run by a real node's events.
+@Suite("Hooks", .timeLimit(.minutes(2)))
+struct HookTests {
+    /// A node, its hooks, and the folder they are in. Waits between two tries take no time.
+    private struct Stage {
+        let daemon: TestDaemon
+        let hooks: Hooks
+        let folder: TemporaryFolder
+        let log: Lines
+
+        var store: HexStore { daemon.node.store }
+
+        /// An executable script; it is written under another name first, so that nobody starts half of it.
+        func hook(_ event: EventType, _ script: String, mode: mode_t = 0o700) throws {
+            try folder.write("#!/bin/sh\n" + script + "\n", to: "hooks/new")
+            chmod("\(folder.path)/hooks/new", mode)
+            rename("\(folder.path)/hooks/new", "\(folder.path)/hooks/\(event.rawValue)")
+        }
+
+        func read(seconds: Int = 30) async {
+            var settings = Settings.Hooks()
+            settings.timeoutSeconds = seconds
+            await hooks.read(settings)
+        }
+
+        @discardableResult
+        func happens(_ event: EventType, _ data: String? = nil) async throws -> Int64 {
+            let number = try await store.write { try $0.appendEvent(event, at: 0, data: data) }
+            await daemon.node.storeChanged()
+            return number
+        }
+
+        /// Waits for the store to have what `condition` wants.
+        func until(_ condition: @escaping @Sendable (StoreReader) throws -> Bool) async throws {
+            while !(try await store.read(condition)) { try await Task.sleep(for: .milliseconds(5)) }
+        }
+
+        /// Waits for a file that a hook makes.
+        func file(_ name: String) async throws -> String {
+            while true {
+                if let text = try SmallFile.read("\(folder.path)/\(name)", limit: 1 << 20, mustExist: false) { return text }
+                try await Task.sleep(for: .milliseconds(5))
+            }
+        }
+
+        func lines(_ name: String) -> [Substring] {
+            (try? SmallFile.read("\(folder.path)/\(name)", limit: 1 << 20, mustExist: false))?.split(separator: "\n") ?? []
+        }
+    }
+
+    private final class Lines: Sendable {
+        let bytes = Mutex<[UInt8]>([])
+        var text: String { bytes.withLock { String(decoding: $0, as: UTF8.self) } }
+    }
+
+    private func stage(_ body: (Stage) async throws -> Void) async throws {
+        try await TemporaryFolder.with { folder in
+            mkdir("\(folder.path)/hooks", 0o700)
+            try await TestDaemon.with("ada") { daemons in
+                let log = Lines()
+                let logger = Logger(label: "hooks") {
+                    StderrLogHandler(
+                        label: $0, settings: Settings.Log(level: .trace), write: { line in log.bytes.withLock { $0 += line } },
+                        now: { .init(milliseconds: 0) })
+                }
+                let own = [
+                    "PATH": "/usr/bin:/bin", "HOME": folder.path, "LANG": "C", "NOTIFY_SOCKET": "/n", "SECRET_TOKEN": "s3cret",
+                    "LD_PRELOAD": "",
+                ]
+                let hooks = Hooks(
+                    folder: HookFolder(path: "\(folder.path)/hooks"), keeper: daemons[0].keeper,
+                    environment: HookEnvironment.make(from: own, socket: "/s", stateFolder: "/f") + ["OUT=\(folder.path)"],
+                    logger: logger, pause: { _ in .zero })
+                let stage = Stage(daemon: daemons[0], hooks: hooks, folder: folder, log: log)
+                let result: Result<Void, any Error>
+                do {
+                    try await body(stage)
+                    result = .success(())
+                } catch {
+                    result = .failure(error)
+                }
+                await hooks.stop()
+                try result.get()
+            }
+        }
+    }
+
+    @Test("a hook goes on with the node that a new identity brings")
+    func newIdentity() async throws {
+        try await stage { stage in
+            try stage.hook(.alertReceived, "cat >>$OUT/told")
+            await stage.read()
+            try await stage.happens(.alertReceived)
+            while stage.lines("told").count < 1 { try await Task.sleep(for: .milliseconds(5)) }
+            try await stage.daemon.keeper.rotate()
+            try await stage.happens(.alertReceived)
+            while stage.lines("told").count < 2 { try await Task.sleep(for: .milliseconds(5)) }
+        }
+    }
+
+    @Test("a hook gets each event of its name as JSON, in order, and one at a time; what was before it was there is not told")
+    func order() async throws {
+        try await stage { stage in
+            try await stage.happens(.peerGhost)
+            // Two at a time would find the folder of the other.
+            try stage.hook(.peerGhost, "mkdir $OUT/busy || echo twice >>$OUT/log; cat >>$OUT/log; rmdir $OUT/busy")
+            await stage.read()
+            for index in 1...20 {
+                try await stage.happens(.peerGhost, #"{"index":"\#(index)"}"#)
+                try await stage.happens(.peerUp)
+            }
+            try await stage.happens(.peerGhost)
+            try stage.hook(.peerDown, "echo done >$OUT/other")
+            await stage.read()
+            try await stage.happens(.peerDown)
+            _ = try await stage.file("other")
+            let last = try await stage.store.read { try $0.counts().lastEvent } - 1
+            try await untilPassed(stage, .peerGhost, last)
+            let lines = stage.lines("log")
+            #expect(lines.count == 21)
+            for (index, line) in lines.dropLast().enumerated() {
+                let head = #"{"number":\#(2 + 2 * index),"at":"1970-01-01T00:00:00.000Z","type":"peer.ghost","#
+                #expect(line == head + #""data":{"index":"\#(index + 1)"}}"#)
+            }
+        }
+    }
+
+    @Test("a run of hexes in one row of the log is told one by one")
+    func runs() async throws {
+        try await stage { stage in
+            try stage.hook(.hexReceived, "cat >>$OUT/log")
+            await stage.read()
+            _ = try await stage.store.write { writer in
+                try writer.change { try writer.record(.hexReceived, at: 0, count: 150, peer: nil, hex: 7) }
+            }
+            await stage.daemon.node.storeChanged()
+            try await untilPassed(stage, .hexReceived, 150)
+            #expect(stage.lines("log").count == 150)
+            #expect(stage.lines("log").last?.contains(#""number":150"#) == true)
+            #expect(stage.lines("log").last?.contains(#""hex":156"#) == true)
+        }
+    }
+
+    @Test("one that fails is tried again five times, then that is an event, and it goes on with the next")
+    func failing() async throws {
+        try await stage { stage in
+            try stage.hook(.peerUp, "cat >>$OUT/log; echo 'bad\u{1B}[31m luck' >&2; exit 3")
+            await stage.read()
+            let first = try await stage.happens(.peerUp)
+            try await stage.until { try $0.events(since: 0, limit: 9, of: .hookFailed).count == 1 }
+            let second = try await stage.happens(.peerUp)
+            try await stage.until { try $0.events(since: 0, limit: 9, of: .hookFailed).count == 2 }
+            let numbers = stage.lines("log").map { $0.prefix { $0 != "," } }
+            #expect(numbers.filter { $0 == #"{"number":\#(first)"# }.count == 6)
+            #expect(numbers.filter { $0 == #"{"number":\#(second)"# }.count == 6)
+            #expect(numbers.count == 12)
+            let failed = try await stage.store.read { try $0.events(since: 0, limit: 9, of: .hookFailed) }
+            #expect(failed[0].data == #"{"hook":"peer.up","number":\#(first),"error":"it ended with status 3"}"#)
+            #expect(stage.log.text.contains("bad \u{FFFD}[31m luck") || stage.log.text.contains("bad\u{FFFD}[31m luck"))
+        }
+    }
+
+    @Test("the hook that is told of failed hooks makes no endless chain")
+    func failedHookFails() async throws {
+        try await stage { stage in
+            try stage.hook(.hookFailed, "echo x >>$OUT/log; exit 1")
+            await stage.read()
+            let number = try await stage.happens(.hookFailed)
+            try await untilPassed(stage, .hookFailed, number)
+            #expect(stage.lines("log").count == 6)
+            #expect(try await stage.store.read { try $0.events(since: 0, limit: 9, of: .hookFailed).count } == 1)
+        }
+    }
+
+    @Test("a hook inherits nothing: no descriptor, no secret, no blocked signal; its own session, and `/` to work in")
+    func inheritance() async throws {
+        try await stage { stage in
+            try stage.hook(
+                .peerUp,
+                """
+                ls /proc/self/fd >$OUT/fds 3>&-
+                env | sort >$OUT/env
+                pwd >$OUT/pwd
+                cut -d' ' -f1,5,6 /proc/$$/stat >$OUT/session
+                grep -E 'Sig(Blk|Ign)' /proc/self/status >$OUT/signals
+                echo done >$OUT/done
+                """)
+            await stage.read()
+            // One that would be passed on, as every descriptor is that somebody forgot to mark.
+            let unmarked = open("/dev/null", O_RDONLY)
+            defer { close(unmarked) }
+            try await stage.happens(.peerUp)
+            _ = try await stage.file("done")
+            // `ls` has its own for the folder it lists.
+            #expect(stage.lines("fds") == ["0", "1", "2", "3"])
+            let names = Set(stage.lines("env").map { String($0.prefix { $0 != "=" }) })
+            #expect(
+                names.subtracting(["PWD", "SHLVL", "_", "OLDPWD"])
+                    == ["PATH", "HOME", "LANG", "OUT", "HEXLIST_EVENT", "HEXLIST_SOCKET", "HEXLIST_STATE_DIR"])
+            #expect(stage.lines("env").contains("HEXLIST_EVENT=peer.up"))
+            #expect(stage.lines("pwd") == ["/"])
+            let session = try #require(stage.lines("session").first).split(separator: " ")
+            #expect(session[0] == session[1] && session[1] == session[2])
+            // 32 and 33 are of the C library.
+            #expect(stage.lines("signals") == ["SigBlk:\t0000000000000000", "SigIgn:\t0000000180000000"])
+        }
+    }
+
+    @Test("one that takes too long is ended with all it started, also where it does not want to")
+    func timeLimit() async throws {
+        try await stage { stage in
+            try stage.hook(
+                .peerUp,
+                """
+                test -e $OUT/again && exit 0
+                trap '' TERM
+                sleep 1000 & echo $! $$ >$OUT/pids.new
+                mv $OUT/pids.new $OUT/again
+                sleep 1000
+                """)
+            await stage.read(seconds: 1)
+            let number = try await stage.happens(.peerUp)
+            try await untilPassed(stage, .peerUp, number)
+            for pid in stage.lines("again").flatMap({ $0.split(separator: " ") }).compactMap({ pid_t($0) }) {
+                #expect(kill(pid, 0) == -1 || Self.isZombie(pid), "\(pid) lives")
+            }
+            #expect(stage.log.text.contains("it took longer than 1 s"))
+        }
+    }
+
+    @Test("what a hook leaves running is ended with it")
+    func leftovers() async throws {
+        try await stage { stage in
+            try stage.hook(.peerUp, "sleep 1000 & echo $! >$OUT/pid")
+            await stage.read()
+            let number = try await stage.happens(.peerUp)
+            try await untilPassed(stage, .peerUp, number)
+            let pid = try #require(stage.lines("pid").first.flatMap { pid_t($0) })
+            #expect(kill(pid, 0) == -1 || Self.isZombie(pid))
+        }
+    }
+
+    @Test(
+        "output without end, input unread, standard streams closed: nobody waits",
+        arguments: [
+            (script: "exec yes", succeeds: false), (script: "exec cat /dev/zero >&2", succeeds: false), (script: "exit 0", succeeds: true),
+            (script: "exec <&- >&- 2>&-; exit 0", succeeds: true), (script: "head -c 65000 /dev/zero; exit 0", succeeds: true),
+        ])
+    func streams(script: String, succeeds: Bool) async throws {
+        try await stage { stage in
+            try stage.hook(.peerUp, script)
+            await stage.read()
+            // More than a pipe takes.
+            let number = try await stage.happens(.peerUp, #"{"long":"\#(String(repeating: "x", count: 200_000))"}"#)
+            try await untilPassed(stage, .peerUp, number)
+            #expect(try await stage.store.read { try $0.events(since: number, limit: 1).isEmpty } == succeeds)
+            #expect(stage.log.text.utf8.count < 20_000)
+        }
+    }
+
+    @Test("what is no program is not run by a shell, and is a failure")
+    func noShell() async throws {
+        try await stage { stage in
+            try stage.folder.write("echo run >\(stage.folder.path)/run\n", to: "hooks/peer.up")
+            chmod("\(stage.folder.path)/hooks/peer.up", 0o700)
+            await stage.read()
+            try await stage.happens(.peerUp)
+            try await stage.until { try $0.events(since: 0, limit: 9, of: .hookFailed).count == 1 }
+            #expect(stage.lines("run").isEmpty)
+            #expect(stage.log.text.contains("Exec format error"))
+        }
+    }
+
+    @Test(
+        "what others could have written is not run, and the log says why",
+        arguments: [(mode: mode_t(0o720), word: "others may write"), (0o702, "others may write"), (0o600, "not executable")])
+    func refused(mode: mode_t, word: String) async throws {
+        try await stage { stage in
+            try stage.hook(.peerUp, "cat >>$OUT/log", mode: mode)
+            await stage.read()
+            try await notRun(stage, because: word)
+            // Put right, and read again: from then on.
+            chmod("\(stage.folder.path)/hooks/peer.up", 0o700)
+            await stage.read()
+            let number = try await stage.happens(.peerUp)
+            try await untilPassed(stage, .peerUp, number)
+        }
+    }
+
+    @Test("nor is anything in a folder others may write to")
+    func refusedFolder() async throws {
+        try await stage { stage in
+            try stage.hook(.peerUp, "cat >>$OUT/log")
+            chmod("\(stage.folder.path)/hooks", 0o777)
+            await stage.read()
+            try await notRun(stage, because: "others may write")
+            chmod("\(stage.folder.path)/hooks", 0o700)
+        }
+    }
+
+    @Test("nor what belongs to another user", .enabled(if: geteuid() == 0, "only root can give a file away"))
+    func foreign() async throws {
+        try await stage { stage in
+            try stage.hook(.peerUp, "cat >>$OUT/log")
+            chown("\(stage.folder.path)/hooks/peer.up", 4_711, 4_711)
+            await stage.read()
+            try await notRun(stage, because: "it belongs to user 4711")
+        }
+    }
+
+    @Test("permissions that change later are seen before the next run; the events since are told once they are put right")
+    func refusedLater() async throws {
+        try await stage { stage in
+            try stage.hook(.peerUp, "cat >>$OUT/log")
+            await stage.read()
+            let first = try await stage.happens(.peerUp)
+            try await untilPassed(stage, .peerUp, first)
+            chmod("\(stage.folder.path)/hooks/peer.up", 0o722)
+            try await stage.happens(.peerUp)
+            while !stage.log.text.contains("others may write") { try await Task.sleep(for: .milliseconds(5)) }
+            chmod("\(stage.folder.path)/hooks/peer.up", 0o700)
+            await stage.read()
+            try await untilPassed(stage, .peerUp, first + 1)
+            #expect(stage.lines("log").count == 2)
+        }
+    }
+
+    @Test("one that is gone begins anew when it comes back; names of no event are said")
+    func gone() async throws {
+        try await stage { stage in
+            try stage.hook(.peerUp, "cat >>$OUT/log")
+            try stage.hook(EventType(rawValue: "peer.upp"), "true")
+            await stage.read()
+            #expect(stage.log.text.contains("nearest=peer.up"))
+            unlink("\(stage.folder.path)/hooks/peer.up")
+            await stage.read()
+            #expect(try await stage.store.read { try $0.meta("hook peer.up") } == nil)
+            try await stage.happens(.peerUp)
+            try stage.hook(.peerUp, "cat >>$OUT/log")
+            await stage.read()
+            let number = try await stage.happens(.peerUp)
+            try await untilPassed(stage, .peerUp, number)
+            #expect(stage.lines("log").count == 1)
+        }
+    }
+
+    @Test("a stop ends what runs, which is no failure; the next start runs it again")
+    func stopping() async throws {
+        try await stage { stage in
+            try stage.hook(
+                .peerUp, "test -e $OUT/go && exec cat >$OUT/log; echo $$ >$OUT/pid.new; mv $OUT/pid.new $OUT/pid; exec sleep 1000")
+            await stage.read()
+            let number = try await stage.happens(.peerUp)
+            let pid = try #require(pid_t(try await stage.file("pid").prefix { $0 != "\n" }))
+            await stage.hooks.stop()
+            #expect(kill(pid, 0) == -1)
+            #expect(try await stage.store.read { try $0.meta("hook peer.up") } == "\(number - 1) 0")
+            try stage.folder.write("", to: "go")
+            await stage.read()
+            try await untilPassed(stage, .peerUp, number)
+            #expect(stage.lines("log").count == 1)
+        }
+    }
+
+    /// Waits until a hook is done with an event.
+    private func untilPassed(_ stage: Stage, _ hook: EventType, _ number: Int64) async throws {
+        try await stage.until { try $0.meta("hook \(hook.rawValue)") == "\(number) 0" }
+    }
+
+    private func notRun(_ stage: Stage, because word: String) async throws {
+        #expect(stage.log.text.contains(word))
+        try await stage.happens(.peerUp)
+        #expect(stage.lines("log").isEmpty)
+        #expect(try await stage.store.read { try $0.meta("hook peer.up") } == nil)
+    }
+
+    private static func isZombie(_ pid: pid_t) -> Bool {
+        let status = try? SmallFile.read("/proc/\(pid)/stat", limit: 4_096, mustExist: false)
+        return status?.contains(") Z ") ?? true
+    }
+}
+
+@Suite("How far a hook is")
+struct HookCursorTests {
+    @Test("five more tries, each after twice the time, then the next event")
+    func tries() {
+        var cursor = HookCursor(number: 7)
+        for seconds in [1, 2, 4, 8, 16] {
+            #expect(cursor.fail(8) == .again(seconds: seconds))
+            #expect(cursor.number == 7)
+        }
+        #expect(HookCursor(text: cursor.text) == cursor)
+        #expect(cursor.fail(8) == .givenUp)
+        #expect(cursor == HookCursor(number: 8))
+        #expect(cursor.fail(9) == .again(seconds: 1))
+        cursor.pass(9)
+        #expect(cursor == HookCursor(number: 9))
+        cursor.pass(3)
+        #expect(cursor.number == 9)
+    }
+
+    @Test("what is no place is none", arguments: ["", "7", "7 ", "7 6", "-1 0", "7 -1", "x 0", "7 0 0", "99999999999999999999 0"])
+    func damaged(text: String) { #expect(HookCursor(text: text) == nil) }
+}

@@ -1,0 +1,27 @@
+import Testing
+
+/// What programs of this machine can do to hexlistd, and what it does for them: the programs of Tests/Faults that say so.
+@Suite(
+    "The local side", .serialized, .timeLimit(.minutes(Rig.isLong ? 60 : 5)),
+    .enabled(if: Checkout.hasPrograms, "hexlistd and hexlist are not built"))
+struct LocalSideTests {
+    @Test("the local API bears what no client sends", .ifRuns("local-api"))
+    func localAPI() async throws {
+        try await Rig.run("local-api", long: ["--long"])
+    }
+
+    @Test("hooks are told each hex, and hurt nobody", .ifRuns("hooks"))
+    func hooks() async throws {
+        try await Rig.run("hooks", long: ["--hexes", "200"])
+    }
+
+    @Test("another user, a state that is not as it should be, and links to open", .ifRuns("local-side"))
+    func localSide() async throws {
+        try await Rig.run("local-side", long: ["--rounds", "100"])
+    }
+
+    @Test("the private key and what hexes say stay where they are", .ifRuns("private"))
+    func secrets() async throws {
+        try await Rig.run("private", long: ["--hexes", "1000"])
+    }
+}
