@@ -16,6 +16,7 @@ let package = Package(
         .executable(name: "hexlist", targets: ["hexlist"]),
         .library(name: "HexlistModel", targets: ["HexlistModel"]),
         .library(name: "HexlistWire", targets: ["HexlistWire"]),
+        .library(name: "HexlistDiscovery", targets: ["HexlistDiscovery"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),

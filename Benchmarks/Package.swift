@@ -6,11 +6,16 @@ import PackageDescription
 let package = Package(
     name: "hexlist-benchmarks",
     platforms: [.macOS(.v15)],
-    products: [.executable(name: "decode-bench", targets: ["DecodeBench"])],
+    products: [
+        .executable(name: "decode-bench", targets: ["DecodeBench"]), .executable(name: "directory-bench", targets: ["DirectoryBench"]),
+    ],
     dependencies: [.package(name: "hexlist", path: "..")],
     targets: [
         .executableTarget(
             name: "DecodeBench",
-            dependencies: [.product(name: "HexlistModel", package: "hexlist"), .product(name: "HexlistWire", package: "hexlist")])
+            dependencies: [.product(name: "HexlistModel", package: "hexlist"), .product(name: "HexlistWire", package: "hexlist")]),
+        .executableTarget(
+            name: "DirectoryBench",
+            dependencies: [.product(name: "HexlistModel", package: "hexlist"), .product(name: "HexlistDiscovery", package: "hexlist")]),
     ]
 )

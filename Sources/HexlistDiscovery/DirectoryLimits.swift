@@ -42,9 +42,9 @@ enum DirectoryTimes {
     /// An announcement that is gone and was never verified.
     static let forget: Duration = .seconds(90)
     /// Two starts of one identity are a conflict while each of them proved itself within this time.
-    static let conflict: Duration = .seconds(180)
+    static let conflict: Duration = .seconds(100)
     /// While there is one, whoever has the identity is asked so often.
-    static let conflictCheck: Duration = .seconds(60)
+    static let conflictCheck: Duration = .seconds(30)
     /// A probe nobody ended. A dial takes 3 s an address and a Hello 5 s.
     static let probe: Duration = .seconds(30)
     /// What announcements may cost one peer in probes beyond the schedule: 3 at once, then one in this time.

@@ -200,10 +200,23 @@ struct DirectoryRecord: Sendable {
         var refusal: String?
     }
 
+    /// What is read of a resolver's answer.
+    struct Reading: Sendable, Equatable {
+        var txt: TXTRecord
+        var address: String
+        var port: UInt16
+
+        init(_ resolution: Resolution) {
+            txt = TXTRecord(strings: resolution.txt)
+            address = PeerName.cut(resolution.address, bytes: 64)  // the longest is 45
+            port = resolution.port
+        }
+    }
+
     var interfaceName: String?
-    /// Its content, and what it was made from, to judge it again when the interfaces change.
     var content = Content.unresolved
-    var resolution: Resolution?
+    /// What its content was made from, to judge it again when the interfaces change.
+    var reading: Reading?
     /// Rises with every new content: the newest is the greatest.
     var number: UInt64 = 0
 

@@ -102,19 +102,16 @@ extension PeerDirectory {
 
     mutating func resolved(_ record: Record, _ resolution: Resolution) {
         guard let present = records[record] else { return }
-        var bounded = resolution
-        bounded.host = ""  // nothing is decided by it
-        bounded.address = PeerName.cut(resolution.address, bytes: 64)  // the longest is 45
-        bounded.txt = Array(TXTRecord.readable(resolution.txt))
-        guard present.resolution != bounded else { return }
-        records[record]?.resolution = bounded
-        judge(record, bounded)
+        let reading = DirectoryRecord.Reading(resolution)
+        guard present.reading != reading else { return }
+        records[record]?.reading = reading
+        judge(record, reading)
     }
 
     /// Reads what an announcement says, and does what follows from it.
-    private mutating func judge(_ record: Record, _ resolution: Resolution) {
+    private mutating func judge(_ record: Record, _ reading: DirectoryRecord.Reading) {
         guard let present = records[record] else { return }
-        let content = content(of: record, interfaceName: present.interfaceName, resolution)
+        let content = content(of: record, interfaceName: present.interfaceName, reading)
         guard content != present.content else { return }
         contents += 1
         records[record]?.content = content
@@ -158,26 +155,27 @@ extension PeerDirectory {
         touchedRecords.insert(oldest)
     }
 
-    private func content(of record: Record, interfaceName: String?, _ resolution: Resolution) -> DirectoryRecord.Content {
-        let txt = TXTRecord(strings: resolution.txt)
-        guard let peer = txt.peer else { return .invalid("its TXT has no UUID in `id`") }
-        guard resolution.port != 0 else { return .invalid("its port is 0") }
-        guard let address = IPAddress(resolution.address) else { return .invalid("it has no address") }
+    private func content(of record: Record, interfaceName: String?, _ reading: DirectoryRecord.Reading)
+        -> DirectoryRecord.Content
+    {
+        guard let peer = reading.txt.peer else { return .invalid("its TXT has no UUID in `id`") }
+        guard reading.port != 0 else { return .invalid("its port is 0") }
+        guard let address = IPAddress(reading.address) else { return .invalid("it has no address") }
         guard record.unicast == nil else {
             // The user chose the domain, so any address and port may be dialled.
-            let endpoint = Endpoint(host: resolution.address, port: resolution.port, via: .dns)
+            let endpoint = Endpoint(host: reading.address, port: reading.port, via: .dns)
             return .claim(
                 .init(
-                    peer: peer, boot: txt.boot, version: txt.version, endpoint: endpoint,
+                    peer: peer, boot: reading.txt.boot, version: reading.txt.version, endpoint: endpoint,
                     refusal: address.isNoHost ? "its address is no host's" : nil))
         }
-        var host = resolution.address
+        var host = reading.address
         if address.isLinkLocal, host.utf8.contains(UInt8(ascii: ":")) {
             host += "%" + (interfaceName ?? "\(record.interface)")
         }
-        let endpoint = Endpoint(host: host, port: resolution.port, interface: interfaceName, via: .mdns)
-        let refusal = policy.refusal(address: address, port: resolution.port, interface: record.interface)
-        return .claim(.init(peer: peer, boot: txt.boot, version: txt.version, endpoint: endpoint, refusal: refusal))
+        let endpoint = Endpoint(host: host, port: reading.port, interface: interfaceName, via: .mdns)
+        let refusal = policy.refusal(address: address, port: reading.port, interface: record.interface)
+        return .claim(.init(peer: peer, boot: reading.txt.boot, version: reading.txt.version, endpoint: endpoint, refusal: refusal))
     }
 
     /// What an announcement says of a peer that nothing said before.
@@ -275,7 +273,7 @@ extension PeerDirectory {
         self.interfaces = interfaces
         policy = DialPolicy(interfaces)
         for (record, present) in records {
-            if let resolution = present.resolution { judge(record, resolution) }
+            if let reading = present.reading { judge(record, reading) }
         }
         if !isFirst { probeEverybody() }
     }

@@ -105,8 +105,10 @@ extension PeerDirectory {
     private func foldedRows(of peer: DirectoryPeer) -> [DirectoryRow] {
         let announcing = peer.records.sorted(by: Record.inOrder)
         let fitting = announcing.filter { verdict($0) == .fits }
-        // The announcement the peer is listed through: where it answered last, else the first.
-        let main = fitting.reduce(fitting.first) { best, record in
+        // The announcement the peer is listed through: of the name it says itself, where it answered last, else the first.
+        let instance = peer.name.map { PeerName.instance(displayName: $0, peer: peer.id) }
+        let named = fitting.filter { $0.key.name == instance }
+        let main = (named.isEmpty ? fitting : named).reduce(named.first ?? fitting.first) { best, record in
             guard let answer = answered(peer, record) else { return best }
             guard let before = best.flatMap({ answered(peer, $0) }) else { return record }
             return answer > before ? record : best

@@ -244,7 +244,8 @@ public struct PeerDirectory: Sendable {
     }
 
     private mutating func reportGhost(_ record: Record) {
-        guard let verdict = verdict(record), let reason = verdict.reason else { return }
+        // What an earlier start left behind is there for a moment after every restart.
+        guard let verdict = verdict(record), let reason = verdict.reason, verdict != .formerStart else { return }
         switch reason {
         case .self, .duplicate, .unverified: return  // the ordinary course of things
         case .stale, .conflict, .impostor, .invalid: break

@@ -6,7 +6,7 @@ import HexlistWire
 /// another machine has too: who of the two is meant, nobody can know. Rows wait, and senders are told to.
 extension Node {
     static let ownConflictMessage = "Another machine uses this one's identity, so it takes nothing until that is settled."
-    /// Seconds; a conflict is looked at every minute.
+    /// Seconds; a conflict is looked at every half minute.
     static let ownConflictRetry = 60
 
     func isQuarantined(_ peer: PeerID) -> Bool { isDraining || directory.isInConflict(peer) || directory.isInConflict(id) }

@@ -124,7 +124,7 @@ extension Node {
         case .refused: return .refused
         case .timeout, .unreachable, .otherIdentity, .nameNotFound, .failed, .cancelled, nil: return .noAnswer
         case .closed: return .failed("closes the connection")
-        case .notHexlist(let why): return .failed("is no Hexlist: \(why)")
+        case .notHexlist: return .failed("is no Hexlist peer")
         }
     }
 
@@ -132,7 +132,9 @@ extension Node {
 
     private func changed(_ event: PeerEvent) {
         switch event {
-        case .up(let peer): record(.peerUp, peer: peer, data: [:])
+        case .up(let peer):
+            links[peer]?.delivery.peerIsBack()
+            record(.peerUp, peer: peer, data: [:])
         case .down(let peer): record(.peerDown, peer: peer, data: [:])
         case .conflict(let peer): conflictBegan(peer)
         case .conflictEnded(let peer): conflictEnded(peer)

@@ -302,7 +302,7 @@ extension Node {
         switch end {
         case .peer(.shutdown, _): .shutdown
         case .peer(.idle, _), .own(.idle): .idle
-        case .lost: .lost
+        case .lost, .own(.silent), .own(.receiptTimeout): .lost
         case .peer, .own: .other
         }
     }

@@ -77,6 +77,8 @@ struct PeerDelivery: Sendable {
     private var allowance: Int?
     /// Not before; outlives the session.
     private(set) var pausedUntil: Instant?
+    /// As far as the peer itself asked for it.
+    private var refusedUntil: Instant?
     /// Bytes sent since the turn was given.
     private(set) var bytesThisTurn = 0
 
@@ -208,6 +210,7 @@ struct PeerDelivery: Sendable {
                     max(retryAfter ?? 60, ProtocolLimits.retryAfterRange.lowerBound), ProtocolLimits.retryAfterRange.upperBound)
                 let until = now + .seconds(seconds)
                 pausedUntil = max(pausedUntil ?? until, until)
+                refusedUntil = max(refusedUntil ?? until, until)
                 needsRewind = true
                 allowance = 1
                 if isCurrent {
@@ -233,8 +236,12 @@ struct PeerDelivery: Sendable {
     /// A person asked: no pause counts any more, and rows may have come back.
     mutating func retryNow() {
         pausedUntil = nil
+        refusedUntil = nil
         needsRewind = true
     }
+
+    /// The peer was away and is there: what failed while it went counts no more, only what it asked for itself.
+    mutating func peerIsBack() { pausedUntil = refusedUntil }
 
     mutating func written() { writing -= 1 }
 
@@ -260,6 +267,7 @@ struct PeerDelivery: Sendable {
         mustLeadWithRefused = false
         refused = []
         pausedUntil = nil
+        refusedUntil = nil
         popFirst()
         inFlight += 1
         bytesThisTurn += bytes

@@ -256,7 +256,7 @@ private struct PeerModel {
             guard let peer = row.peer else { continue }
             // Two, and as many more as announcements may ask for a repetition of.
             if !row.hasSession, failures[peer, default: 0] > 5 { return "\(peer) failed its checks and is listed" }
-            if let told = conflicts[peer], stage.now - told < .seconds(180) { return "\(peer) is two machines and is listed" }
+            if let told = conflicts[peer], stage.now - told < DirectoryTimes.conflict { return "\(peer) is two machines and is listed" }
         }
         return nil
     }

@@ -70,14 +70,14 @@ import Testing
         stage.end(.ownIdentity(sameBoot: false, Endpoint(host: "192.168.7.66", port: 24391, via: .mdns)))
         #expect(stage.rows.map(\.reason) == [.conflict])
         #expect(stage.events.contains(.conflict(Stage.own)) && stage.directory.isInConflict(Stage.own))
-        // Asked every minute, and believed until it has been quiet for three.
-        for _ in 0..<3 {
-            stage.pass(.seconds(60))
+        // Asked every half minute, and believed until it has been quiet for three times as long.
+        for _ in 0..<6 {
+            stage.pass(DirectoryTimes.conflictCheck)
             #expect(stage.rows.map(\.reason) == [.conflict])
             stage.end(.ownIdentity(sameBoot: false, Endpoint(host: "192.168.7.66", port: 24391, via: .mdns)))
         }
-        for _ in 0..<4 {
-            stage.pass(.seconds(60))
+        for _ in 0..<5 {
+            stage.pass(DirectoryTimes.conflictCheck)
             stage.end(.refused)
         }
         #expect(!stage.directory.isInConflict(Stage.own) && stage.events.last == .conflictEnded(Stage.own))
@@ -252,10 +252,10 @@ import Testing
             stage.tell(.sessionDown(second, .other))
             stage.tell(.sessionDown(first, .other))
         }
-        // As long as both show themselves it stays; each is asked every minute, where it is announced too.
+        // As long as both show themselves it stays; each is asked every half minute, where it is announced too.
         var asked: Set<String> = []
         func ask(_ answer: (Endpoint) -> BootNonce?) {
-            stage.pass(.seconds(61))
+            stage.pass(DirectoryTimes.conflictCheck + .seconds(1))
             while let probe = stage.probes.first {
                 asked.formUnion(probe.endpoints.map(\.host))
                 let endpoint = probe.endpoints[0]
@@ -274,7 +274,7 @@ import Testing
             #expect(stage.row(peer) == nil && stage.directory.isInConflict(peer))
         }
         #expect(asked == ["192.168.7.20", "192.168.7.21"])
-        for _ in 0..<4 { ask { $0.host == "192.168.7.21" ? nil : BootNonce(1) } }
+        for _ in 0..<5 { ask { $0.host == "192.168.7.21" ? nil : BootNonce(1) } }
         #expect(stage.events.contains(.conflictEnded(peer)) && !stage.directory.isInConflict(peer))
         #expect(stage.row(peer)?.state == .verified)  // only one of them left
     }

@@ -133,6 +133,20 @@ struct PeerDeliveryTests {
         #expect(Self.drain(&delivery, outbox: Array(rows[2...]), now: start + .seconds(61)) == [.send(rows[2])])
     }
 
+    @Test("a peer that was away and is back is sent to at once, unless it asked for the pause itself")
+    func back() {
+        var delivery = Self.connected()
+        delivery.pause(until: start + .seconds(200))
+        delivery.peerIsBack()
+        #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start) == [.send(Self.row(1))])
+        _ = delivery.settled([.init(tag: 1, result: .refused(.internal, message: "", retryAfter: 60))], isCurrent: true, now: start)
+        delivery.written()
+        delivery.pause(until: start + .seconds(200))
+        delivery.peerIsBack()
+        #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start + .seconds(59)).isEmpty)
+        #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start + .seconds(61)) == [.send(Self.row(1))])
+    }
+
     @Test("after a failure rows go out one by one, and twice as many with each receipt")
     func allowance() {
         let rows = (1...3_000).map { Self.row($0) }

@@ -53,6 +53,11 @@ struct CrashTests {
     func firstStart() async throws {
         try await Rig.run("first-start", long: ["--rounds", "200"])
     }
+
+    @Test("kills while the identity is changed", .ifRuns("rotate"))
+    func rotate() async throws {
+        try await Rig.run("rotate", long: ["--rounds", "200"])
+    }
 }
 
 extension Trait where Self == ConditionTrait {

@@ -202,6 +202,8 @@ enum OutboxText {
         var parts: [String] = []
         switch row.waitingFor {
         case "peer"?: parts.append("the peer is away")
+        case "conflict"?:
+            parts.append("held back: two machines have one identity, `hexlist status` and `hexlist peers --all --why` say whose")
         case "session"?: parts.append("the peer is being dialled")
         case "turn"?: parts.append("other transfers go first")
         case "window"?: parts.append("the peer takes no more for now")

@@ -149,7 +149,50 @@ struct Lab: Sendable {
             ], input: body)
     }
 
+    @discardableResult
+    func exec(_ host: String, _ command: String..., expecting: Int32? = 0) async throws -> Command.Output {
+        try await run(["exec", host] + command, expecting: expecting)
+    }
+
+    /// An announcement of somebody else's, by avahi-publish. It ends with the host, or when it is stopped.
+    @discardableResult
+    func publish(
+        _ name: String, on host: String, port: Int, host target: String? = nil, txt: [String] = []
+    ) async throws -> RunningCommand {
+        let publisher = try running(
+            ["exec", host, "avahi-publish", "-s"] + (target.map { ["-H", $0] } ?? []) + [name, "_hexlist._tcp", "\(port)"] + txt,
+            seconds: 280)
+        _ = try await publisher.first { $0.hasPrefix("Established") ? true : nil }
+        return publisher
+    }
+
     // MARK: Waiting
+
+    /// Looks at the list, ghosts and all, until it is as wanted.
+    @discardableResult
+    func awaitList(_ host: String, seconds: Int = 60, until isWanted: ([PeerRow]) -> Bool) async throws -> [PeerRow] {
+        let deadline = ContinuousClock.now + .seconds(seconds)
+        while true {
+            let list: [PeerRow] = try await rows(host, "peers", "--all")
+            if isWanted(list) { return list }
+            guard ContinuousClock.now < deadline else {
+                throw Command.Failure(
+                    "not within \(seconds) s:\n\(list.map { "\($0.name) \($0.state) \($0.reason ?? "") \($0.why ?? "")" }.joined(separator: "\n"))"
+                )
+            }
+            try await Task.sleep(for: .milliseconds(100))
+        }
+    }
+
+    func awaitStatus(_ host: String, seconds: Int = 60, until isWanted: (StatusRow) -> Bool) async throws {
+        let deadline = ContinuousClock.now + .seconds(seconds)
+        while true {
+            let status = try await status(host)
+            if isWanted(status) { return }
+            guard ContinuousClock.now < deadline else { throw Command.Failure("not within \(seconds) s: \(status)") }
+            try await Task.sleep(for: .milliseconds(100))
+        }
+    }
 
     /// The first event of a type after a number, as soon as it is there.
     @discardableResult

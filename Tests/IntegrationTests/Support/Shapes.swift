@@ -13,6 +13,7 @@ struct PeerRow: Decodable, Sendable, Equatable {
     var name: String
     var state: String
     var reason: String?
+    var why: String?
     var trust: String
     var fingerprint: String?
     var boot: String?
@@ -30,7 +31,14 @@ struct StatusRow: Decodable, Sendable {
     var pid: Int
     var port: Int
     var avahi: Avahi
+    struct Identity: Decodable, Sendable {
+        var state: String
+        var message: String?
+    }
+
+    var identity: Identity
     var peers: Int
+    var ghosts: Int
     var unread: Int
     var held: Int
     var outbox: [String: Int]

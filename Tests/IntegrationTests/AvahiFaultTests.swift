@@ -1,0 +1,224 @@
+import Foundation
+import HexlistModel
+import Testing
+
+extension TwoMachines {
+    /// avahi-daemon and D-Bus as they come and go, and interfaces.
+    @Suite("Avahi and interfaces")
+    struct AvahiFaults {
+        private static let rounds = LongTests.areWanted ? 100 : 4
+
+        /// How often a host's own avahi-daemon holds what hexlistd announces, by another client of it.
+        private static func announcements(_ host: String, of uuid: String, on browsing: String, _ lab: Lab) async throws {
+            let seen = try await Announcement.await(2, on: browsing, of: lab) { $0.txt["id"] == uuid }
+            #expect(seen.count == 2)
+        }
+
+        private static func descriptors(_ host: String, _ lab: Lab) async throws -> Int {
+            let pid = try await lab.status(host).pid
+            return try FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/fd").count
+        }
+
+        @Test("D-Bus and avahi-daemon are not there at the start, then they are, then they go and come back")
+        func bus() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                try await lab.run(["avahi", "h1", "stop"])
+                try await lab.run(["bus", "h1", "stop"])
+                try await lab.start("h1", "h2")
+                try await lab.awaitStatus("h1") { $0.avahi.state == "unavailable" }
+                #expect(try await lab.status("h1").avahi.message?.contains("D-Bus") == true)
+                try await lab.run(["bus", "h1", "start"])
+                try await lab.run(["avahi", "h1", "start"])
+                try await lab.awaitPeers("h1")
+                try await lab.awaitPeers("h2")
+                let uuid = (one: try await lab.uuid("h1"), other: try await lab.uuid("h2"))
+                try await lab.trustEachOther(("h1", uuid.one), ("h2", uuid.other))
+
+                for _ in 0..<(LongTests.areWanted ? 20 : 2) {
+                    let before = try await lab.lastEvent("h2")
+                    try await lab.run(["avahi", "h1", "stop"])
+                    try await lab.run(["bus", "h1", "stop"])
+                    try await lab.awaitStatus("h1") { $0.avahi.state == "unavailable" }
+                    // Who is known is sent to all the same.
+                    try await lab.hexlist("h1", "send", "--to", uuid.other, "https://example.org/without-a-bus")
+                    try await lab.run(["bus", "h1", "start"])
+                    try await lab.run(["avahi", "h1", "start"])
+                    let begin = ContinuousClock.now
+                    try await lab.awaitStatus("h1") { $0.avahi.state == "running" }
+                    try await Self.announcements("h1", of: uuid.one, on: "h2", lab)
+                    print("bus: announced again \(begin.duration(to: .now)) after it was back")
+                    let since: [EventRow] = try await lab.rows("h2", "events", "--since", "\(before)")
+                    #expect(!since.contains { $0.type == "peer.down" })
+                }
+            }
+        }
+
+        @Test("avahi-daemon is killed again and again: announced again each time, and nothing piles up")
+        func restarts() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                let uuid = try await lab.startAndMeet()
+                try await lab.trustEachOther(("h1", uuid.one), ("h2", uuid.other))
+                let before = try await lab.lastEvent("h2")
+                var times: [Duration] = []
+                var descriptors: Int?
+                for round in 0..<Self.rounds {
+                    try await lab.run(["avahi", "h1", "kill"])
+                    try await lab.run(["avahi", "h1", "start"])
+                    let begin = ContinuousClock.now
+                    try await Self.announcements("h1", of: uuid.one, on: "h2", lab)
+                    times.append(begin.duration(to: .now))
+                    try await lab.hexlist("h1", "send", "--to", uuid.other, "https://example.org/\(round)")
+                    if round == 1 { descriptors = try await Self.descriptors("h1", lab) }
+                }
+                print("restarts: visible again after \(times.sorted()[times.count / 2]), at most \(times.max() ?? .zero)")
+                #expect(try await Self.descriptors("h1", lab) <= (descriptors ?? 0) + 1)
+                let since: [EventRow] = try await lab.rows("h2", "events", "--since", "\(before)")
+                #expect(!since.contains { $0.type == "peer.down" })
+            }
+        }
+
+        @Test("the name is taken by another program, the host is renamed: the peer is the same one, by the name it says")
+        func names() async throws {
+            try await Lab.with("h1", "h2", "h3") { lab in
+                try await lab.start("h2")
+                let other = try await lab.uuid("h2")
+                try await lab.stop("h2")
+                // Somebody has the whole instance name before h2 comes back.
+                let squatter = try await lab.publish(
+                    PeerName.instance(displayName: "h2", peer: try #require(PeerID(other))), on: "h3", port: 25_999, txt: ["id=none"])
+                try await lab.start("h1", "h2")
+                try await lab.awaitPeers("h1")
+                // The session is there before the announcement: Avahi asks for the name first.
+                _ = try await Announcement.await(1, on: "h1", of: lab) { $0.txt["id"] == other && $0.name.hasSuffix("#2") }
+                let list = try await lab.awaitList("h1") { $0.contains { $0.reason == "invalid" } }
+                #expect(list.filter { $0.state == "verified" }.map(\.uuid) == [other])
+                #expect(list.first { $0.state == "verified" }?.name == "h2")
+
+                // h3 takes h2's host name: avahi-daemon calls one of them h2-2 and announces everything again.
+                let before = try await lab.lastEvent("h1")
+                let set = try await lab.exec("h3", "avahi-set-host-name", "h2", expecting: nil)
+                print("names: avahi-set-host-name said \(set.status)")
+                _ = try await Announcement.await(1, on: "h1", of: lab) { $0.txt["id"] == other }
+                #expect(try await lab.peers("h1").map(\.uuid) == [other])
+                let since: [EventRow] = try await lab.rows("h1", "events", "--since", "\(before)")
+                #expect(!since.contains { $0.type == "peer.down" })
+                await squatter.stop()
+            }
+        }
+
+        @Test("three daemons of one name, on two hosts: three peers, each listed once")
+        func sameNames() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                let hosts = ["h1", "h2", "h2/second"]
+                for host in hosts {
+                    try await lab.configure(host, "name: The same\n")
+                    try await lab.start(host)
+                }
+                for host in hosts {
+                    let peers = try await lab.awaitPeers(host, 2)
+                    #expect(peers.count == 2 && Set(peers.map(\.uuid)).count == 2 && peers.allSatisfy { $0.name == "The same" })
+                }
+            }
+        }
+
+        @Test("interfaces come and go, and the cable is pulled and plugged: nobody is lost, nothing is left")
+        func interfaces() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                let uuid = try await lab.startAndMeet()
+                var descriptors: Int?
+                for round in 0..<Self.rounds {
+                    try await lab.exec("h1", "ip", "link", "add", "extra0", "type", "veth", "peer", "name", "extra1")
+                    try await lab.exec("h1", "ip", "address", "add", "172.17.0.1/16", "dev", "extra0")
+                    try await lab.exec("h1", "ip", "link", "set", "extra0", "up")
+                    try await lab.run(["link", "h2", "down"])
+                    try await lab.run(["link", "h2", "up"])
+                    try await lab.exec("h1", "ip", "link", "delete", "extra0")
+                    try await lab.awaitPeers("h1")
+                    try await lab.awaitPeers("h2")
+                    if round == 1 { descriptors = try await Self.descriptors("h1", lab) }
+                }
+                let list = try await lab.awaitList("h1") { list in
+                    !list.contains { $0.reason != "self" && $0.reason != "duplicate" && $0.state == "ghost" }
+                }
+                #expect(list.filter { $0.state != "ghost" }.map(\.uuid) == [uuid.other])
+                #expect(try await Self.descriptors("h1", lab) <= (descriptors ?? 0) + 2)
+            }
+        }
+
+        @Test("only link-local IPv6 is left: found, dialled with its scope, and sent to")
+        func linkLocal() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                for host in ["h1", "h2"] {
+                    try await lab.exec(host, "ip", "-4", "address", "flush", "dev", "eth0")
+                    try await lab.exec(host, "ip", "-6", "address", "flush", "dev", "eth0", "scope", "global")
+                }
+                let uuid = try await lab.startAndMeet()
+                let dialled = try await lab.awaitList("h1") { !$0.filter { $0.state == "verified" }.isEmpty }
+                #expect(
+                    dialled.first { $0.uuid == uuid.other && $0.state == "verified" }?.endpoints.allSatisfy { $0.host.hasPrefix("fe80::") }
+                        == true)
+                try await lab.trustEachOther(("h1", uuid.one), ("h2", uuid.other))
+                try await lab.hexlist("h1", "send", "--to", uuid.other, "https://example.org/link-local")
+                // The place is remembered with its scope: dialled at the next start, though nobody announces it.
+                try await lab.awaitList("h1") {
+                    $0.contains { $0.uuid == uuid.other && $0.endpoints.contains { $0.host == "fe80::2%eth0" } }
+                }
+                try await lab.run(["avahi", "h1", "stop"])
+                try await lab.stop("h1")
+                try await lab.start("h1")
+                #expect(try await lab.awaitPeers("h1").map(\.uuid) == [uuid.other])
+            }
+        }
+
+        @Test("a second cable, and a reflector between two networks: one row each, whatever repeats them")
+        func reflector() async throws {
+            try await Lab.with("h1", "h2", "h3") { lab in
+                for host in ["h1", "h2", "h3"] { try await lab.run(["cable", host, "1"]) }
+                // h2 repeats what it hears on either network on the other one.
+                try await lab.run(["avahi", "h2", "stop"])
+                let folder = try await lab.path("folder", on: "h2")
+                let configuration = """
+                    [server]
+                    host-name=h2
+                    use-ipv4=yes
+                    use-ipv6=yes
+                    ratelimit-interval-usec=1000000
+                    ratelimit-burst=1000
+                    [wide-area]
+                    enable-wide-area=no
+                    [publish]
+                    publish-hinfo=no
+                    publish-workstation=no
+                    [reflector]
+                    enable-reflector=yes
+                    """
+                try Data((configuration + "\n").utf8).write(to: URL(fileURLWithPath: "\(folder)/reflector.conf"))
+                let reflector = try lab.running(
+                    ["exec", "h2", "avahi-daemon", "--file", "\(folder)/reflector.conf", "--no-drop-root", "--no-chroot", "--no-rlimits"],
+                    seconds: 200)
+                _ = try await reflector.first { $0.contains("Server startup complete") ? true : nil }
+
+                try await lab.start("h1", "h2", "h3")
+                for host in ["h1", "h2", "h3"] {
+                    let own = try await lab.uuid(host)
+                    let peers = try await lab.awaitPeers(host, 2)
+                    #expect(Set(peers.map(\.uuid)).count == 2 && !peers.map(\.uuid).contains(own))
+                }
+                let third = try await lab.uuid("h3")
+                // Seen on both networks: folded, and reached by either.
+                let list = try await lab.awaitList("h1") { list in
+                    list.contains { $0.uuid == third && $0.reason == "duplicate" && $0.why?.contains("eth1") == true }
+                }
+                #expect(list.count { $0.uuid == third && $0.state != "ghost" } == 1)
+                // One of them fails: the session moves to the other, and the peer stays one.
+                try await lab.trustEachOther(("h1", try await lab.uuid("h1")), ("h3", third))
+                try await lab.run(["link", "h3", "down"])
+                try await lab.hexlist("h1", "send", "--wait", "queued", "--to", third, "https://example.org/other-cable")
+                try await lab.awaitDelivered("h1", seconds: 60)
+                // h3 is on network 1 only, h1 hears of it there and through h2.
+                try await lab.awaitList("h1") { list in list.count { $0.uuid == third && $0.state == "verified" } == 1 }
+                await reflector.stop()
+            }
+        }
+    }
+}

@@ -1,0 +1,239 @@
+import Foundation
+import HexlistModel
+import Testing
+
+extension TwoMachines {
+    /// What is announced and is no peer, made by other programs on the same network.
+    @Suite("Ghosts")
+    struct Ghosts {
+        private static func forge(_ arguments: String..., on host: String, of lab: Lab) throws -> RunningCommand {
+            try lab.running(["exec", host, "\(Checkout.root)/Tests/Faults/forge"] + arguments, seconds: 280)
+        }
+
+        private static func uuid(_ number: Int) -> String { "A\(number)000000-0000-8000-8000-000000000001" }
+
+        /// One announcement, and what has to be said of it.
+        private struct Kind {
+            var name: String
+            var port = 25_999
+            var host: String?
+            var txt: [String]
+            var reason: String
+            var why: String
+        }
+
+        @Test("every kind of announcement that is no peer is hidden, with its reason")
+        func everyKind() async throws {
+            try await Lab.with("h1", "h2", "h3") { lab in
+                let uuid = try await lab.startAndMeet()
+                try await lab.start("h3")
+                let third = try await lab.uuid("h3")
+                try await lab.trustEachOther(("h1", uuid.one), ("h2", uuid.other))
+                let listed = try await lab.awaitPeers("h1", 2)
+                let peer = try #require(listed.first { $0.uuid == uuid.other })
+                let boot = try #require(peer.boot)
+                let port = try await lab.status("h3").port
+                func txt(_ number: Int) -> [String] { ["txtvers=1", "id=\(Self.uuid(number))", "p=1", "boot=\(number)000000000000000"] }
+
+                var helpers: [RunningCommand] = []
+                for (host, address) in [("far.local", "198.51.100.7"), ("gone.local", "10.77.0.250")] {
+                    let helper = try lab.running(["exec", "h3", "avahi-publish", "-a", "-R", host, address], seconds: 280)
+                    _ = try await helper.first { $0.hasPrefix("Established") ? true : nil }
+                    helpers.append(helper)
+                }
+                let log = try await lab.path("folder", on: "h3") + "/heard"
+                let silent = try Self.forge("listen", "25998", log, on: "h3", of: lab)
+                _ = try await silent.first { $0 == "listening" ? true : nil }
+                let other = try lab.running(["exec", "h3", "/usr/bin/python3", "-u", "-m", "http.server", "25997"], seconds: 280)
+                _ = try await other.first { $0.hasPrefix("Serving") ? true : nil }
+                helpers += [silent, other]
+
+                let kinds = [
+                    Kind(name: "no uuid", txt: ["v=1"], reason: "invalid", why: "no UUID"),
+                    Kind(name: "odd uuid", txt: ["id=hello"], reason: "invalid", why: "no UUID"),
+                    Kind(name: "low port", port: 80, txt: txt(1), reason: "invalid", why: "below 1024"),
+                    Kind(name: "far", host: "far.local", txt: txt(2), reason: "invalid", why: "no network of this machine"),
+                    Kind(name: "no address", host: "nowhere.local", txt: txt(3), reason: "stale", why: "address is not found"),
+                    Kind(name: "nobody", txt: txt(4), reason: "stale", why: "the connection is refused"),
+                    Kind(name: "gone", host: "gone.local", txt: txt(5), reason: "stale", why: "nobody answers"),
+                    Kind(name: "web server", port: 25_997, txt: txt(6), reason: "stale", why: "it answers, but is no Hexlist peer"),
+                    Kind(name: "silent", port: 25_998, txt: txt(7), reason: "stale", why: "nobody answers"),
+                    Kind(name: "somebody else", port: port, txt: txt(8), reason: "impostor", why: "proves to be \(third)"),
+                    Kind(name: "myself", txt: ["id=\(uuid.one)", "boot=1000000000000000"], reason: "self", why: "where nobody proves it"),
+                    Kind(name: "earlier", txt: ["id=\(uuid.other)", "boot=2000000000000000"], reason: "stale", why: "of an earlier start"),
+                    Kind(
+                        name: "again", port: peer.endpoints[0].port, host: "h2.local", txt: ["id=\(uuid.other)", "boot=\(boot)"],
+                        reason: "duplicate", why: "listed as h2"),
+                ]
+                for kind in kinds {
+                    helpers.append(try await lab.publish(kind.name, on: "h3", port: kind.port, host: kind.host, txt: kind.txt))
+                }
+                func isRight(_ kind: Kind, _ list: [PeerRow]) -> Bool {
+                    list.contains {
+                        $0.name == kind.name && $0.state == "ghost" && $0.reason == kind.reason && $0.why?.contains(kind.why) == true
+                    }
+                }
+                let list = try await lab.awaitList("h1") { list in kinds.allSatisfy { isRight($0, list) } }
+                // And nothing of it is a peer, or makes one of the peers another one.
+                #expect(Set(list.filter { $0.state != "ghost" }.map(\.uuid)) == [uuid.other, third])
+                let now = try #require(list.first { $0.uuid == uuid.other && $0.state == "verified" })
+                #expect(now.name == peer.name && now.boot == boot && now.endpoints.first == peer.endpoints.first)
+                try await lab.hexlist("h1", "send", "--to", uuid.other, "https://example.org/still-there")
+                // What was hidden is told of once each, not at every look.
+                let events: [EventRow] = try await lab.rows("h1", "events")
+                #expect(events.count { $0.type == "peer.ghost" } <= kinds.count + 4)
+                // What is gone is gone.
+                for helper in helpers { await helper.stop() }
+                try await lab.awaitList("h1") { list in
+                    !list.contains { row in kinds.contains { $0.name == row.name && $0.reason != "stale" } }
+                }
+            }
+        }
+
+        @Test("whatever is announced, withdrawn or moved in its name, a verified peer stays what it is")
+        func forgeries() async throws {
+            try await Lab.with("h1", "h2", "h3") { lab in
+                let uuid = try await lab.startAndMeet()
+                try await lab.trustEachOther(("h1", uuid.one), ("h2", uuid.other))
+                let peer = try #require(try await lab.peers("h1").first)
+                let boot = try #require(peer.boot)
+                let address = try await lab.path("address", on: "h3")
+                let log = try await lab.path("folder", on: "h3") + "/heard"
+                let listener = try Self.forge("listen", "25998", log, on: "h3", of: lab)
+                _ = try await listener.first { $0 == "listening" ? true : nil }
+                let before = try await lab.lastEvent("h1")
+                let instance = PeerName.instance(displayName: "h2", peer: try #require(PeerID(uuid.other)))
+
+                let publisher = try await lab.publish(
+                    "h2 forged", on: "h3", port: 25_998, txt: ["id=\(uuid.other)", "boot=\(boot)", "v=9"])
+                let restarted = try await lab.publish(
+                    "h2 restarted", on: "h3", port: 25_998, txt: ["id=\(uuid.other)", "boot=3000000000000000"])
+                for _ in 0..<3 {
+                    let said = await (try Self.forge("goodbye", address, instance, on: "h3", of: lab)).status()
+                    let moved = await (try Self.forge("move", address, instance, "thief", address, "25998", on: "h3", of: lab)).status()
+                    #expect(said == 0 && moved == 0)
+                    try await lab.hexlist("h1", "send", "--to", uuid.other, "https://example.org/secret")
+                }
+                #expect(try await lab.peers("h1").map(\.boot) == [boot])
+                #expect(try await lab.peers("h1").first?.endpoints.first == peer.endpoints.first)
+                let since: [EventRow] = try await lab.rows("h1", "events", "--since", "\(before)")
+                #expect(!since.contains { $0.peer == uuid.other && ["peer.down", "peer.up"].contains($0.type) })
+
+                // The peer is restarted meanwhile, on another port: it is found again, and what waits for it reaches nobody else.
+                try await lab.kill("h2")
+                try await lab.bulk("h1", to: uuid.other, (1...50).map { "secret \($0)" })
+                try await lab.start("h2", arguments: ["--port", "25333"])
+                try await lab.awaitDelivered("h1", seconds: 60)
+                let heard = String(decoding: (try? Data(contentsOf: URL(fileURLWithPath: log))) ?? Data(), as: UTF8.self)
+                #expect(heard.contains("-- connection"), "nobody was fooled, so nothing was tried")
+                #expect(!heard.contains("secret") && !heard.contains("hexDescription"))
+                for helper in [publisher, restarted, listener] { await helper.stop() }
+            }
+        }
+
+        @Test("this machine as a configured address, and one peer by two ways: no ghost row too many")
+        func severalSources() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                try await lab.configure("h1", "name: h1\npeers: [\"127.0.0.1:24391\", \"10.77.0.2:24391\"]\n")
+                let uuid = try await lab.startAndMeet()
+                let list = try await lab.awaitList("h1") { list in
+                    list.contains { $0.reason == "self" && $0.why == "this configured address is this machine" }
+                        && list.contains { $0.uuid == uuid.other && Set($0.endpoints.map(\.via)).isSuperset(of: ["static", "mdns"]) }
+                }
+                #expect(list.filter { $0.state != "ghost" }.map(\.uuid) == [uuid.other])
+            }
+        }
+
+        @Test("hexlist announces nothing, a stranger is forgotten with the daemon, and a peer installed anew is only pointed at")
+        func ownList() async throws {
+            try await Lab.with("h1", "h2", "h3") { lab in
+                let uuid = try await lab.startAndMeet()
+                try await lab.start("h3")
+                try await lab.awaitPeers("h1", 2)
+                try await lab.hexlist("h1", "peer", "trust", uuid.other)
+                // The state of h2 is gone, its name and its address are not.
+                try await lab.stop("h2")
+                let state = try await lab.path("state", on: "h2")
+                for file in try FileManager.default.contentsOfDirectory(atPath: state) {
+                    try FileManager.default.removeItem(atPath: "\(state)/\(file)")
+                }
+                try await lab.start("h2")
+                let again = try await lab.uuid("h2")
+                let list = try await lab.awaitList("h1") { list in
+                    list.contains { $0.uuid == uuid.other && $0.state == "away" && $0.why?.contains("may be its new installation") == true }
+                }
+                #expect(list.first { $0.uuid == again && $0.state == "verified" }?.trust == "stranger")
+
+                // h3 stops for good, and h1 is started again: only the trusted one is remembered.
+                try await lab.stop("h3")
+                try await lab.stop("h2")
+                try await lab.stop("h1")
+                try await lab.hexlist("h3", "status", expecting: nil)
+                try await lab.start("h1")
+                let after: [PeerRow] = try await lab.rows("h1", "peers", "--all")
+                #expect(after.filter { $0.state != "ghost" }.map(\.uuid) == [uuid.other])
+                let seen = try await lab.exec("h1", "avahi-browse", "--parsable", "--terminate", "_hexlist._tcp").out
+                #expect(!seen.contains("h3"))
+                try await lab.hexlist("h1", "peer", "forget", uuid.other)
+                let none: [PeerRow] = try await lab.rows("h1", "peers", "--all")
+                #expect(none.filter { $0.state != "ghost" }.isEmpty)
+            }
+        }
+
+        @Test(
+            "two hundred announcements of another mDNS implementation, which nobody answers for",
+            .enabled(if: Self.hasZeroconf, "python3-zeroconf is not installed"))
+        func manyForeign() async throws {
+            try await Lab.with("h1", "h2", "h3") { lab in
+                let uuid = try await lab.startAndMeet()
+                try await lab.trustEachOther(("h1", uuid.one), ("h2", uuid.other))
+                let address = try await lab.path("address", on: "h3")
+                let before = try await lab.memory("h1")
+                let foreign = try lab.running(["exec", "h3", Self.announce, address, "200"], seconds: 280)
+                let begin = ContinuousClock.now
+                _ = try await foreign.first { $0.hasPrefix("announced") ? true : nil }
+                try await lab.awaitList("h1") { $0.count { $0.name.hasPrefix("foreign") && $0.reason != nil && $0.uuid != nil } == 200 }
+                print(
+                    "manyForeign: all seen \(begin.duration(to: .now)) after the first, \(((try await lab.memory("h1")) - before) >> 10) KiB"
+                )
+                #expect(try await lab.peers("h1").map(\.uuid) == [uuid.other])
+                try await lab.hexlist("h1", "send", "--to", uuid.other, "https://example.org/in-the-crowd")
+                // A newcomer does not stand at the end of that line.
+                try await lab.start("h3")
+                try await lab.awaitPeers("h1", 2)
+                if LongTests.areWanted {
+                    try await lab.awaitList("h1", seconds: 240) { $0.count { $0.name.hasPrefix("foreign") && $0.reason == "stale" } == 200 }
+                }
+                await foreign.stop()
+                try await lab.awaitList("h1", seconds: 150) { $0.count { $0.name.hasPrefix("foreign") } == 0 }
+            }
+        }
+
+        private static let announce = "\(Checkout.root)/Tests/Faults/announce"
+        private static let hasZeroconf =
+            (try? Data(contentsOf: URL(fileURLWithPath: "/usr/lib/python3/dist-packages/zeroconf/__init__.py"))) != nil
+
+        @Test("a flood of names nobody resolves, while a trusted peer restarts on another port")
+        func flood() async throws {
+            try await Lab.with("h1", "h2", "h3") { lab in
+                let uuid = try await lab.startAndMeet()
+                try await lab.trustEachOther(("h1", uuid.one), ("h2", uuid.other))
+                let address = try await lab.path("address", on: "h3")
+                let before = try await lab.memory("h1")
+                let count = LongTests.areWanted ? "20000" : "3000"
+                let flooded = await (try Self.forge("flood", address, count, on: "h3", of: lab)).status()
+                #expect(flooded == 0)
+                try await lab.kill("h2")
+                try await lab.bulk("h1", to: uuid.other, ["after the flood"])
+                try await lab.start("h2", arguments: ["--port", "25444"])
+                let begin = ContinuousClock.now
+                try await lab.awaitDelivered("h1", seconds: 60)
+                let status = try await lab.status("h1")
+                print(
+                    "flood: delivered \(begin.duration(to: .now)) after the restart, \(status.ghosts) ghosts,",
+                    "\(((try await lab.memory("h1")) - before) >> 10) KiB")
+                #expect(status.ghosts <= 8_300)
+            }
+        }
+    }
+}
