@@ -63,7 +63,9 @@ extension Node {
                 .gone, "Those digits are shown no longer.", hint: "Compare the ones that are: `hexlist pair --list`.")
         case .noDigits:
             // Said twice is said once; other digits than those on the screen are no yes.
-            guard case .confirmed(digits)? = current?.stage else { throw noPairing(with: peer, "No digits of \(shown(peer)) wait for an answer.") }
+            guard case .confirmed(digits)? = current?.stage else {
+                throw noPairing(with: peer, "No digits of \(shown(peer)) wait for an answer.")
+            }
         }
         return try latest(current?.number, peer)
     }

@@ -420,10 +420,11 @@ struct PeerReferenceTests {
 
     @Test("a stranger that calls itself by another's UUID, or by the beginning of it, is not found by that")
     func namedLikeAnother() throws {
-        let views = Self.views + [
-            Self.view("F0F00000-0000-8000-8000-000000000007", "99990000-0000-8000-8000-000000000009"),
-            Self.view("F1F10000-0000-8000-8000-000000000008", "DDDD0000"),
-        ]
+        let views =
+            Self.views + [
+                Self.view("F0F00000-0000-8000-8000-000000000007", "99990000-0000-8000-8000-000000000009"),
+                Self.view("F1F10000-0000-8000-8000-000000000008", "DDDD0000"),
+            ]
         #expect { try PeerReference("99990000-0000-8000-8000-000000000009").resolve(among: views) } throws: {
             ($0 as? HexlistError)?.code == .notFound
         }
