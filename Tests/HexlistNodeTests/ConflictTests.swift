@@ -60,6 +60,8 @@ struct ConflictTests {
                 try await eventually { await !one.node.hasSession(with: two.id) }
                 let conflict = await one.node.status().conflict
                 #expect((conflict?.contains("two says") == true) == (trust == .trusted))
+                // Written down after it is known.
+                if trust == .trusted { try await eventually { try await !one.node.conflicts().isEmpty } }
                 let told = try await one.node.conflicts()
                 #expect(told == (trust == .trusted ? [one.id.description] : []))
                 // It is no conflict of the one who says so.
