@@ -53,6 +53,24 @@ struct ConflictTests {
         for node in [third, one, two] { try await node.stop() }
     }
 
+    @Test("whose own identity is used elsewhere sends nothing and takes nothing, though nobody else knows")
+    func own() async throws {
+        try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
+            _ = try await one.node.setTrust(two.id, .trusted)
+            _ = try await two.node.setTrust(one.id, .trusted)
+            #expect(try await one.send(to: two).state == .stored)
+            await one.node.apply(.ownIdentityElsewhere(BootNonce(9)))
+            let sent = try await one.send(to: two, description: "mine")
+            #expect(sent.state == .queued)
+            #expect(try await one.node.outboxRow(sent.outboxID).waitingFor == "conflict")
+            let taken = try await two.send(to: one, description: "theirs")
+            #expect(taken.state == .queued)
+            #expect(try await two.node.outboxRow(taken.outboxID).lastError?.contains("identity") == true)
+            #expect(try await one.inbox() == 0)
+            #expect(try await two.inbox() == 1)
+        }
+    }
+
     @Test("a stranger's word that this identity is used twice is not told, a trusted peer's is")
     func toldByOthers() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
