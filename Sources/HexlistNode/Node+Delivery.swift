@@ -228,7 +228,7 @@ extension Node {
         case .own: false
         case .peer(let code, _):
             switch code {
-            case .shutdown, .idle, .duplicateSession, .limit, .blocked, .conflict: false
+            case .shutdown, .idle, .duplicateSession, .limit, .blocked: false
             default: true
             }
         }
