@@ -98,10 +98,9 @@ struct ConflictTests {
         let stranger = try PeerTransport(identity: try Identity.ephemeral(), eventLoop: group.next(), logger: Logger(label: "stranger"))
         let port = try await stranger.listen(addresses: ["127.0.0.1"], port: 0) { connection in
             connection.write { WrapperEncoder.bye(.conflict, text: "", into: &$0) }
-            connection.close()
         }
         let one = try await TestNode("one", on: nil) { $0.peers = [StaticPeer(host: "127.0.0.1", port: port)] }
-        try await one.until { node in try await node.peers().contains { $0.why?.contains("ends the session (conflict)") == true } }
+        try await eventually { try await one.node.peers().contains { $0.why?.contains("ends the session (conflict)") == true } }
         #expect(await one.node.status().conflict == nil)
         #expect(await one.node.isQuarantined(one.id) == false)
         await stranger.shutdown()

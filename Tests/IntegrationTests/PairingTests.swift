@@ -61,8 +61,10 @@ struct PairingWithPrograms {
 
     private static let question = "Are they the same? [y/N]"
 
-    private static func pair(_ local: LocalDaemon, _ arguments: String..., steps: [TerminalCommand.Step]) async throws -> Command.Output {
-        try await TerminalCommand.run([Checkout.hexlist, "pair"] + arguments, environment: local.environment, steps: steps)
+    private static func pair(
+        _ local: LocalDaemon, _ arguments: String..., steps: [TerminalCommand.Step], typed: String = "/dev/null"
+    ) async throws -> Command.Output {
+        try await TerminalCommand.run([Checkout.hexlist, "pair"] + arguments, environment: local.environment, steps: steps, typed: typed)
     }
 
     @Test("two people before two terminals see the same digits, say yes, and both are told")
@@ -130,12 +132,16 @@ struct PairingWithPrograms {
     @Test("what was typed before the question is no answer to it")
     func typedAhead() async throws {
         try await Two.with { two in
-            async let asking = two.other.hexlist("pair", two.uuidOfOne)
-            let answered = try await Self.pair(
+            let typed = two.one.folder.path + "/typed"
+            async let answering = Self.pair(
                 two.one,
-                steps: [.init(wait: "Taking requests", type: "yes\nyes\n"), .init(wait: Self.question, type: TerminalCommand.Step.end)])
+                steps: [.init(wait: "Taking requests", type: "yes\nyes\n"), .init(wait: Self.question, type: TerminalCommand.Step.end)],
+                typed: typed)
+            while !FileManager.default.fileExists(atPath: typed) { try await Task.sleep(for: .milliseconds(20)) }
+            let asked = try await two.other.hexlist("pair", two.uuidOfOne)
+            let answered = try await answering
             #expect(answered.status == 1, "\(answered)")
-            #expect(try await asking.status == 4)
+            #expect(asked.status == 4, "\(asked)")
             #expect(try await two.trusts() == ["stranger", "stranger"])
         }
     }

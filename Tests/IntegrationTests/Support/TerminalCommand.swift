@@ -13,16 +13,20 @@ struct TerminalCommand: Sendable {
     }
 
     /// Runs to the end. Its output, which a terminal mixes, is in `out`; status 97 where what was waited for did not come.
-    static func run(_ arguments: [String], environment: [String: String], steps: [Step], seconds: Int = 60) async throws -> Command.Output {
+    /// - Parameter typed: a file that is made when the first of it was typed.
+    static func run(
+        _ arguments: [String], environment: [String: String], steps: [Step], typed: String = "/dev/null", seconds: Int = 60
+    ) async throws -> Command.Output {
         let script = steps.flatMap { [$0.wait, $0.type] }
         return try await Command.run(
-            ["/usr/bin/python3", "-I", "-c", program, "\(script.count)"] + script + arguments, environment: environment, seconds: seconds)
+            ["/usr/bin/python3", "-I", "-c", program, typed, "\(script.count)"] + script + arguments, environment: environment,
+            seconds: seconds)
     }
 
     private static let program = """
         import os, pty, sys
-        count = int(sys.argv[1])
-        script, command = sys.argv[2:2 + count], sys.argv[2 + count:]
+        typed, count = sys.argv[1], int(sys.argv[2])
+        script, command = sys.argv[3:3 + count], sys.argv[3 + count:]
         pid, terminal = pty.fork()
         if pid == 0:
             os.execv(command[0], command)
@@ -41,6 +45,7 @@ struct TerminalCommand: Sendable {
                 seen = seen.split(script[0].encode(), 1)[1]
                 os.write(terminal, script[1].encode())
                 script = script[2:]
+                open(typed, "a").close()
         sys.stdout.buffer.write(shown.replace(b"\\r\\n", b"\\n"))
         sys.stdout.flush()
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
