@@ -14,6 +14,11 @@ extension TwoMachines {
             #expect(seen.count == 2)
         }
 
+        /// Waits until there are no more than so many: dials under way have some for a moment. The time limit ends it for a leak.
+        private static func descriptorsSettle(_ host: String, _ lab: Lab, at most: Int) async throws {
+            while try await descriptors(host, lab) > most { try await Task.sleep(for: .milliseconds(100)) }
+        }
+
         private static func descriptors(_ host: String, _ lab: Lab) async throws -> Int {
             let pid = try await lab.status(host).pid
             return try FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/fd").count
@@ -71,7 +76,7 @@ extension TwoMachines {
                     if round == 1 { descriptors = try await Self.descriptors("h1", lab) }
                 }
                 print("restarts: visible again after \(times.sorted()[times.count / 2]), at most \(times.max() ?? .zero)")
-                #expect(try await Self.descriptors("h1", lab) <= (descriptors ?? 0) + 1)
+                try await Self.descriptorsSettle("h1", lab, at: (descriptors ?? 0) + 1)
                 let since: [EventRow] = try await lab.rows("h2", "events", "--since", "\(before)")
                 #expect(!since.contains { $0.type == "peer.down" })
             }
@@ -143,7 +148,7 @@ extension TwoMachines {
                     !list.contains { $0.reason != "self" && $0.reason != "duplicate" && $0.state == "ghost" }
                 }
                 #expect(list.filter { $0.state != "ghost" }.map(\.uuid) == [uuid.other])
-                #expect(try await Self.descriptors("h1", lab) <= (descriptors ?? 0) + 2)
+                try await Self.descriptorsSettle("h1", lab, at: (descriptors ?? 0) + 2)
             }
         }
 
