@@ -181,4 +181,22 @@ struct StrangerTests {
         for guest in guests + [friend] { await guest.transport.shutdown() }
         try await one.stop()
     }
+
+    @Test("strangers whose session has ended and who do not hang up are no more than those who have one")
+    func strangersThatDoNotHangUp() async throws {
+        let one = try await TestNode("one", on: nil) { $0.limits.strangerSessions = 3 }
+        var guests: [Guest] = []
+        for count in 1...12 {
+            let guest = try Guest(one)
+            guests.append(guest)
+            let visit = try await guest.visit(one)
+            try await visit.hello()
+            try await until { visit.operations.contains(.hello) }
+            try await visit.connection.eventLoop.submit { visit.connection.isReading = false }.get()
+            // The newcomer beside three that stay, three that leave, and the one among those whose connection is just being closed.
+            #expect(await one.node.sessionCount <= min(count, 8))
+        }
+        for guest in guests { await guest.transport.shutdown() }
+        try await one.stop()
+    }
 }
