@@ -277,6 +277,7 @@ extension Node {
         }
         let hasRows = mayHaveRows(link)
         link.delivery.disconnected()
+        lookWhetherDrained()
         giveTurnBack(link)
         if hadWork {
             transferFailed(link, end: end, closedByPeer: closedByPeer, blamed: session.machine.unacknowledgedTags.min())

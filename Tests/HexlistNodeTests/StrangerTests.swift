@@ -180,7 +180,8 @@ struct StrangerTests {
         #expect(visits.prefix(2).allSatisfy { $0.bye == "idle" })
         #expect(visits.suffix(3).allSatisfy { !$0.isOver } && !trusted.isOver)
         try await until { await one.node.strangerRate == 4 }
-        try await visits[4].connection.eventLoop.submit { visits[4].connection.close() }.get()
+        let last = visits[4].connection
+        try await last.eventLoop.submit { last.close() }.get()
         try await until { await one.node.strangerRate == 6 }
         for guest in guests + [friend] { await guest.transport.shutdown() }
         try await one.stop()
