@@ -28,7 +28,9 @@ struct ProgramOutput: Sendable {
         posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO)
         posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0)
         var words = pointers([path] + arguments)
-        var variables = pointers(["LC_ALL=C", "PATH=\(folders.joined(separator: ":"))"])
+        // A bus elsewhere is where firewalld is.
+        let bus = Environment.value("DBUS_SYSTEM_BUS_ADDRESS").map { ["DBUS_SYSTEM_BUS_ADDRESS=\($0)"] } ?? []
+        var variables = pointers(["LC_ALL=C", "PATH=\(folders.joined(separator: ":"))"] + bus)
         let texts = words + variables
         defer { texts.forEach { free($0) } }
         var pid = pid_t()
