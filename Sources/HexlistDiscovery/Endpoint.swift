@@ -16,9 +16,9 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
 
     /// A numeric address, IPv6 link-local ones with `%scope` (an interface's name or index); for `static` ones a DNS name too.
     public var host: String
-    public var port: UInt16
     /// The interface it was announced on.
     public var interface: String?
+    public var port: UInt16
     public var via: Via
 
     public init(host: String, port: UInt16, interface: String? = nil, via: Via) {

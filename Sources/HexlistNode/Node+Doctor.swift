@@ -1,8 +1,8 @@
-public import HexlistDiscovery
+import HexlistDiscovery
 public import HexlistModel
 import HexlistStore
 import HexlistTransport
-public import HexlistWire
+import HexlistWire
 public import NIOCore
 
 /// What `hexlist doctor` asks of a node: what it knows, and tries with its identity.
@@ -159,7 +159,7 @@ extension Node {
     }
 
     /// What `begin` is told, or `value` when the time is up first.
-    private func within<Value: Sendable>(
+    func within<Value: Sendable>(
         _ time: TimeAmount, otherwise value: Value, _ begin: (@escaping (Value) -> Void) -> Void
     ) async -> Value {
         let promise = eventLoop.makePromise(of: Value.self)

@@ -36,6 +36,8 @@ public actor Node {
     var isStopping = false
     /// Nothing new is sent any more.
     var isDraining = false
+    /// Who waits until nothing sent is unanswered.
+    var drained: (() -> Void)?
     /// What two people agreed on, on its way into the store.
     var trusting: Task<Void, Never>?
 

@@ -117,10 +117,7 @@ struct PeerTrustCommand: AsyncParsableCommand {
         StandardError.note("name         \(TerminalText.clean(PeerText.name(peer), columns: 80))")
         StandardError.note("uuid         \(TerminalText.clean(id, columns: 40))")
         StandardError.note("fingerprint  \(HumanText.fingerprint(TerminalText.clean(fingerprint, columns: 64)))")
-        guard Terminal.confirm("Is this what `hexlist id` shows on the other machine? Trust it? [y/N]") else {
-            StandardError.note("Nothing was changed.")
-            throw Ending(status: .failed)
-        }
+        try Terminal.confirm("Is this what `hexlist id` shows on the other machine? Trust it? [y/N]")
     }
 }
 

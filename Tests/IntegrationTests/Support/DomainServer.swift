@@ -6,7 +6,7 @@ struct DomainServer: Sendable {
     /// Seconds; the shortest time hexlistd asks again after.
     static let seconds = 5
 
-    static let isInstalled = ["/usr/sbin/dnsmasq", "/usr/bin/dnsmasq"].contains { FileManager.default.isExecutableFile(atPath: $0) }
+    static let isInstalled = Program.path(of: "dnsmasq") != nil
 
     private let running: RunningCommand
 
