@@ -82,7 +82,7 @@ extension Node {
                         }
                     }
                 } else {
-                    node.endProbe(probe, Node.probeResult(report, of: endpoints))
+                    node.endProbe(probe, node.probeResult(report, of: endpoints))
                 }
             }
         }
@@ -99,7 +99,7 @@ extension Node {
             self?.assumeIsolated { node in
                 report.connection?.close()
                 guard let reached = endpoints.first(where: { DialTarget($0) == report.connection?.target }) else {
-                    return node.endProbe(probe, Node.probeResult(report, of: endpoints))
+                    return node.endProbe(probe, node.probeResult(report, of: endpoints))
                 }
                 node.endProbe(probe, .reached(reached))
                 node.rememberPlaces(of: expecting)
@@ -113,12 +113,13 @@ extension Node {
         wakeWaiters()
     }
 
-    private static func probeResult(_ report: DialReport, of endpoints: [Endpoint]) -> ProbeResult {
+    private func probeResult(_ report: DialReport, of endpoints: [Endpoint]) -> ProbeResult {
         for failure in report.failures {
             guard case .otherIdentity(let other) = failure.error,
                 let endpoint = endpoints.first(where: { DialTarget($0) == failure.target })
             else { continue }
-            return .otherIdentity(other, endpoint)
+            // Without a Hello nobody said which start it is: where another machine has this identity, its own announcements tell.
+            return other == id ? .ownIdentity(sameBoot: true, endpoint) : .otherIdentity(other, endpoint)
         }
         switch report.summary {
         case .refused: return .refused
