@@ -10,7 +10,7 @@ struct PairingRoutes: Sendable {
     func add(to router: Router<BasicRequestContext>) {
         router.get("/v1/pairings") { request, _ in
             _ = try APIQuery(request)
-            if EventStreamReply.isWanted(request) { return EventStreamReply.response(PairingSource(node: api.node), api: api) }
+            if EventStreamReply.isWanted(request) { return EventStreamReply.response(PairingSource(keeper: api.keeper), api: api) }
             return APIReply.json(PairingsShape(await api.node.pairings()))
         }
         router.post("/v1/pairings", use: begin)
@@ -51,18 +51,18 @@ struct PairingRoutes: Sendable {
 
 /// The pairings, whenever they differ from those told before.
 private struct PairingSource: StreamSource {
-    let node: Node
+    let keeper: NodeKeeper
     private var last: PairingsShape?
     private var lookedAt: ContinuousClock.Instant?
 
     /// Between two looks, however much happens meanwhile.
     private static let pause: Duration = .milliseconds(100)
 
-    init(node: Node) { self.node = node }
+    init(keeper: NodeKeeper) { self.keeper = keeper }
 
     mutating func next() async throws -> (messages: [StreamMessage], hasMore: Bool) {
         if let lookedAt, ContinuousClock.now - lookedAt < Self.pause { try await Task.sleep(until: lookedAt + Self.pause) }
-        let pairings = PairingsShape(await node.pairings())
+        let pairings = PairingsShape(await keeper.node.pairings())
         lookedAt = .now
         let comparable = pairings.toTheSecond
         guard comparable != last else { return ([], false) }

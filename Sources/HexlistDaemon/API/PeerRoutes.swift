@@ -35,7 +35,7 @@ struct PeerRoutes: Sendable {
 
     private func list(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         let all = try APIQuery(request, allowing: ["all"]).flag("all")
-        let source = PeerSource(node: api.node, all: all)
+        let source = PeerSource(keeper: api.keeper, all: all)
         if EventStreamReply.isWanted(request) { return EventStreamReply.response(source, api: api) }
         return APIReply.json(try await source.page())
     }

@@ -1,16 +1,15 @@
 import HexlistAPI
-import HexlistNode
 
 /// The list of peers, whenever it differs from the one told before.
 struct PeerSource: StreamSource {
-    let node: Node
+    let keeper: NodeKeeper
     /// Away ones and ghosts too.
     let all: Bool
     private var last: [UInt8] = []
     private var lookedAt: ContinuousClock.Instant?
 
-    init(node: Node, all: Bool) {
-        self.node = node
+    init(keeper: NodeKeeper, all: Bool) {
+        self.keeper = keeper
         self.all = all
     }
 
@@ -18,7 +17,7 @@ struct PeerSource: StreamSource {
     private static let pause: Duration = .milliseconds(100)
 
     func page() async throws -> Page<PeerShape> {
-        Page(items: try await node.peers().filter { all || $0.state == .verified }.map(PeerShape.init))
+        Page(items: try await keeper.node.peers().filter { all || $0.state == .verified }.map(PeerShape.init))
     }
 
     mutating func next() async throws -> (messages: [StreamMessage], hasMore: Bool) {
