@@ -42,6 +42,9 @@ public struct DNSName: Hashable, Sendable, CustomStringConvertible {
         }.joined()
     }
 
+    /// For people: without the final dot.
+    var text: String { String(description.dropLast()) }
+
     private var folded: [[UInt8]] { labels.map { $0.map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 } } }
 
     public static func == (left: DNSName, right: DNSName) -> Bool { left.folded == right.folded }
