@@ -14,8 +14,9 @@ let package = Package(
         .executableTarget(
             name: "DecodeBench",
             dependencies: [.product(name: "HexlistModel", package: "hexlist"), .product(name: "HexlistWire", package: "hexlist")]),
+        .systemLibrary(name: "CMalloc"),
         .executableTarget(
             name: "DirectoryBench",
-            dependencies: [.product(name: "HexlistModel", package: "hexlist"), .product(name: "HexlistDiscovery", package: "hexlist")]),
+            dependencies: ["CMalloc", .product(name: "HexlistModel", package: "hexlist"), .product(name: "HexlistDiscovery", package: "hexlist")]),
     ]
 )

@@ -71,7 +71,7 @@ private struct DirectoryStage {
         case 14: changeSession(&input)
         default: handle(.trustChanged(Self.peer(input.byte()), [.stranger, .trusted, .blocked][Int(input.byte() % 3)]))
         }
-        check(directory.records.count <= Self.limits.instances, "\(directory.records.count) records")
+        check(directory.records.count <= Self.limits.records, "\(directory.records.count) records")
         check(resolvers.count <= Self.limits.resolvers, "\(resolvers.count) resolvers")
         check(probes.count <= Self.limits.concurrentProbes, "\(probes.count) probes")
         // Peers that proved themselves stay beyond the limit; there are eight of them here.

@@ -31,6 +31,12 @@ enum IPAddress: Hashable, Sendable {
         }
     }
 
+    /// Of an endpoint, which may have a scope.
+    init?(ofHost host: String) {
+        guard let address = host.utf8.contains(UInt8(ascii: "%")) ? host.split(separator: "%").first.map(String.init) : host else { return nil }
+        self.init(address)
+    }
+
     func isInside(_ prefix: IPAddress, length: Int) -> Bool {
         switch (self, prefix) {
         case (.v4(let address), .v4(let network)):
@@ -90,17 +96,34 @@ struct DialPolicy: Sendable {
         }
     }
 
-    /// Why an announced address is not dialled; `nil` where it may be.
-    func refusal(address: IPAddress, port: UInt16, interface: Int32) -> String? {
-        guard port >= 1_024 else { return "its port \(port) is below 1024" }
-        guard !address.isNoHost else { return "its address is no host's" }
-        guard !address.isLoopback || loopbacks.contains(interface) else { return "its address is a loopback address" }
-        guard address.isPrivate || isOnOwnNetwork(address) else { return "its address is on no network of this machine" }
+    /// Why an announced address is not dialled.
+    enum Refusal: Sendable {
+        case lowPort, noHost, loopback, foreignNetwork
+    }
+
+    /// `nil` where it may be dialled.
+    func refusal(address: IPAddress, port: UInt16, interface: Int32) -> Refusal? {
+        guard port >= 1_024 else { return .lowPort }
+        guard !address.isNoHost else { return .noHost }
+        guard !address.isLoopback || loopbacks.contains(interface) else { return .loopback }
+        guard address.isPrivate || isOnOwnNetwork(address) else { return .foreignNetwork }
         return nil
     }
 
     /// Inside a prefix of an own interface.
     func isOnOwnNetwork(_ address: IPAddress) -> Bool {
         networks.contains { address.isInside($0.address, length: $0.length) }
+    }
+}
+
+extension DialPolicy.Refusal {
+    /// Follows "its announcement is not usable: ".
+    func text(_ endpoint: Endpoint) -> String {
+        switch self {
+        case .lowPort: "its port \(endpoint.port) is below 1024"
+        case .noHost: "its address is no host's"
+        case .loopback: "its address is a loopback address"
+        case .foreignNetwork: "its address is on no network of this machine"
+        }
     }
 }

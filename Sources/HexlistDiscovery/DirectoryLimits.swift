@@ -1,8 +1,9 @@
 /// The bounds of a peer directory: what a network may make it hold, and do.
 public struct DirectoryLimits: Sendable {
-    /// Announced records tracked (one for each interface and IP version of an instance), and peers. Beyond it the oldest
-    /// announcement that nothing proved makes room.
+    /// Peers tracked, and half the announced records (there is one for each interface and IP version of an instance). Beyond it the
+    /// oldest announcement that nothing proved makes room.
     public var instances = 8_192
+    public var records: Int { 2 * instances }
     /// Resolvers open at once; avahi-daemon refuses one client beyond 1 024 objects.
     public var resolvers = 256
     /// Probes begun a second, lastingly.

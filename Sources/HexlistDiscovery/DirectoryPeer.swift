@@ -188,42 +188,29 @@ struct DirectoryRecord: Sendable {
         /// No usable TXT, port or address. The text follows "its announcement is not usable: ".
         case invalid(String)
         case claim(Claim)
+        /// Usable, but too many announcements claim its UUID: it says nothing.
+        case surplus(Claim)
     }
 
     /// What a usable announcement says.
     struct Claim: Sendable, Equatable {
-        var peer: PeerID
-        var boot: BootNonce?
-        var version: String?
         var endpoint: Endpoint
         /// Why its endpoint is not dialled on its word alone.
-        var refusal: String?
-    }
-
-    /// What is read of a resolver's answer.
-    struct Reading: Sendable, Equatable {
-        var txt: TXTRecord
-        var address: String
-        var port: UInt16
-
-        init(_ resolution: Resolution) {
-            txt = TXTRecord(strings: resolution.txt)
-            address = PeerName.cut(resolution.address, bytes: 64)  // the longest is 45
-            port = resolution.port
-        }
+        var refusal: DialPolicy.Refusal?
+        var peer: PeerID
+        var version: String?
+        var boot: BootNonce?
     }
 
     var interfaceName: String?
     var content = Content.unresolved
-    /// What its content was made from, to judge it again when the interfaces change.
-    var reading: Reading?
     /// Rises with every new content: the newest is the greatest.
     var number: UInt64 = 0
 
     var claim: Claim? {
         switch content {
         case .claim(let claim): claim
-        case .unresolved, .unresolvable, .invalid: nil
+        case .unresolved, .unresolvable, .invalid, .surplus: nil
         }
     }
 }

@@ -1,3 +1,5 @@
+import HexlistModel
+
 /// Where a peer can be dialled, and who says so.
 public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
     /// How an endpoint became known.
@@ -16,9 +18,9 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
 
     /// A numeric address, IPv6 link-local ones with `%scope` (an interface's name or index); for `static` ones a DNS name too.
     public var host: String
-    public var port: UInt16
     /// The interface it was announced on.
     public var interface: String?
+    public var port: UInt16
     public var via: Via
 
     public init(host: String, port: UInt16, interface: String? = nil, via: Via) {
@@ -36,5 +38,5 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
         var port: UInt16
     }
 
-    public var description: String { host.utf8.contains(UInt8(ascii: ":")) ? "[\(host)]:\(port)" : "\(host):\(port)" }
+    public var description: String { HostPort.text(host, port) }
 }

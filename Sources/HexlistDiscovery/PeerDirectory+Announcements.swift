@@ -16,7 +16,7 @@ extension PeerDirectory {
 
     /// Where all places are taken, the oldest announcement that nothing proved goes.
     private mutating func makeRoomForRecord() -> Bool {
-        guard records.count >= limits.instances else { return true }
+        guard records.count >= limits.records else { return true }
         for _ in 0..<arrivals.count {
             guard let oldest = arrivals.popFirst() else { return false }
             guard records[oldest] != nil else { continue }
@@ -96,23 +96,20 @@ extension PeerDirectory {
         touchedRecords.insert(record)
         switch present.content {
         case .unresolved, .unresolvable: records[record]?.content = .unresolvable(PeerName.cut(text, bytes: DirectoryLimits.textBytes))
-        case .invalid, .claim: break  // what it said before still stands; its endpoint is tried as long as it is announced
+        case .invalid, .claim, .surplus: break  // what it said before still stands; its endpoint is tried as long as it is announced
         }
     }
 
     mutating func resolved(_ record: Record, _ resolution: Resolution) {
         guard let present = records[record] else { return }
-        let reading = DirectoryRecord.Reading(resolution)
-        guard present.reading != reading else { return }
-        records[record]?.reading = reading
-        judge(record, reading)
+        let content = content(of: record, interfaceName: present.interfaceName, resolution)
+        if case .surplus(let claim) = present.content, content == .claim(claim) { return }
+        says(record, content)
     }
 
-    /// Reads what an announcement says, and does what follows from it.
-    private mutating func judge(_ record: Record, _ reading: DirectoryRecord.Reading) {
-        guard let present = records[record] else { return }
-        let content = content(of: record, interfaceName: present.interfaceName, reading)
-        guard content != present.content else { return }
+    /// Does what follows from what an announcement says.
+    private mutating func says(_ record: Record, _ content: DirectoryRecord.Content) {
+        guard let present = records[record], content != present.content else { return }
         contents += 1
         records[record]?.content = content
         records[record]?.number = contents
@@ -149,33 +146,27 @@ extension PeerDirectory {
             let answered = [left, right].map { $0.claim.flatMap { peer.answered($0.endpoint.place) } != nil }
             return answered[0] == answered[1] ? left.number < right.number : answered[1]
         }
-        guard let oldest else { return }
-        unlink(oldest, records[oldest]?.claim)
-        records[oldest]?.content = .invalid("too many announcements claim its UUID")
+        guard let oldest, let claim = records[oldest]?.claim else { return }
+        unlink(oldest, claim)
+        records[oldest]?.content = .surplus(claim)
         touchedRecords.insert(oldest)
     }
 
-    private func content(of record: Record, interfaceName: String?, _ reading: DirectoryRecord.Reading)
-        -> DirectoryRecord.Content
-    {
-        guard let peer = reading.txt.peer else { return .invalid("its TXT has no UUID in `id`") }
-        guard reading.port != 0 else { return .invalid("its port is 0") }
-        guard let address = IPAddress(reading.address) else { return .invalid("it has no address") }
-        guard record.unicast == nil else {
+    private func content(of record: Record, interfaceName: String?, _ resolution: Resolution) -> DirectoryRecord.Content {
+        let txt = TXTRecord(strings: resolution.txt)
+        guard let peer = txt.peer else { return .invalid("its TXT has no UUID in `id`") }
+        guard resolution.port != 0 else { return .invalid("its port is 0") }
+        guard let address = IPAddress(resolution.address) else { return .invalid("it has no address") }
+        var endpoint = Endpoint(host: resolution.address, port: resolution.port, interface: interfaceName, via: .mdns)
+        var refusal = policy.refusal(address: address, port: resolution.port, interface: record.interface)
+        if record.unicast != nil {
             // The user chose the domain, so any address and port may be dialled.
-            let endpoint = Endpoint(host: reading.address, port: reading.port, via: .dns)
-            return .claim(
-                .init(
-                    peer: peer, boot: reading.txt.boot, version: reading.txt.version, endpoint: endpoint,
-                    refusal: address.isNoHost ? "its address is no host's" : nil))
+            endpoint = Endpoint(host: resolution.address, port: resolution.port, via: .dns)
+            refusal = address.isNoHost ? .noHost : nil
+        } else if address.isLinkLocal, resolution.address.utf8.contains(UInt8(ascii: ":")) {
+            endpoint.host += "%" + (interfaceName ?? "\(record.interface)")
         }
-        var host = reading.address
-        if address.isLinkLocal, host.utf8.contains(UInt8(ascii: ":")) {
-            host += "%" + (interfaceName ?? "\(record.interface)")
-        }
-        let endpoint = Endpoint(host: host, port: reading.port, interface: interfaceName, via: .mdns)
-        let refusal = policy.refusal(address: address, port: reading.port, interface: record.interface)
-        return .claim(.init(peer: peer, boot: reading.txt.boot, version: reading.txt.version, endpoint: endpoint, refusal: refusal))
+        return .claim(.init(endpoint: endpoint, refusal: refusal, peer: peer, version: txt.version, boot: txt.boot))
     }
 
     /// What an announcement says of a peer that nothing said before.
@@ -272,8 +263,10 @@ extension PeerDirectory {
         let isFirst = self.interfaces.isEmpty
         self.interfaces = interfaces
         policy = DialPolicy(interfaces)
-        for (record, present) in records {
-            if let reading = present.reading { judge(record, reading) }
+        for (record, present) in records where record.unicast == nil {
+            guard var claim = present.claim, let address = IPAddress(ofHost: claim.endpoint.host) else { continue }
+            claim.refusal = policy.refusal(address: address, port: claim.endpoint.port, interface: record.interface)
+            says(record, .claim(claim))
         }
         if !isFirst { probeEverybody() }
     }
@@ -301,7 +294,7 @@ extension PeerDirectory {
         guard !trustedHints.isEmpty else { return false }
         let tail = record.key.name.utf8.suffix(10)
         guard tail.first == UInt8(ascii: "["), tail.last == UInt8(ascii: "]") else { return false }
-        let digits = tail.dropFirst().dropLast().map { (0x61...0x66).contains($0) ? $0 - 0x20 : $0 }
+        let digits = tail.dropFirst().dropLast().map(ASCII.uppercased)
         return trustedHints[String(decoding: digits, as: UTF8.self)] != nil
     }
 

@@ -34,8 +34,7 @@ extension PeerDirectory {
         case nil: break
         }
         guard endpoint.via == .mdns || endpoint.via == .dns else { return EndpointRank(tier: 1, age: .zero, number: number) }
-        let address = endpoint.host.split(separator: "%").first.flatMap { IPAddress(String($0)) }
-        let isNear = address.map(policy.isOnOwnNetwork) ?? false
+        let isNear = IPAddress(ofHost: endpoint.host).map(policy.isOnOwnNetwork) ?? false
         return EndpointRank(tier: isNear ? 2 : 3, age: .zero, number: number)
     }
 
@@ -59,9 +58,8 @@ extension PeerDirectory {
             rows.append(ghostRow(nil, name: PeerName.display(instance: key.name), reason, why, []))
         }
         hintInstalledAnew(&rows)
-        // Keys are made once a row, not once a comparison.
-        let keyed = rows.map { (key: $0.orderKey, row: $0) }
-        return keyed.sorted { $0.key.lexicographicallyPrecedes($1.key) }.map(\.row)
+        rows.sort(by: DirectoryRow.inOrder)
+        return rows
     }
 
     // MARK: - Rows
@@ -223,21 +221,27 @@ private struct EndpointRank: Comparable {
 }
 
 extension DirectoryRow {
-    /// Bytes that order rows: by state, then name, UUID, reason and text.
-    fileprivate var orderKey: [UInt8] {
-        let state: UInt8 =
-            switch self.state {
-            case .verified: 0
-            case .away: 1
-            case .ghost: 2
-            }
-        var key = [state]
-        key.reserveCapacity(name.utf8.count + why.utf8.count + 32)
-        key += name.utf8
-        key.append(0)
-        key += peer?.uuid.bytes ?? []
-        key += (reason?.rawValue ?? "").utf8
-        key += why.utf8
-        return key
+    /// By state, then name, UUID, reason and text, each as bytes.
+    fileprivate static func inOrder(_ left: DirectoryRow, _ right: DirectoryRow) -> Bool {
+        if left.state != right.state { return left.state.place < right.state.place }
+        if let isBefore = isBefore(left.name, right.name) { return isBefore }
+        if left.peer != right.peer { return right.peer.map { other in left.peer.map { $0 < other } ?? true } ?? false }
+        return isBefore(left.reason?.rawValue ?? "", right.reason?.rawValue ?? "") ?? isBefore(left.why, right.why) ?? false
+    }
+
+    /// `nil` where they are equal. Never `String`'s own comparison: it is quadratic on hostile text.
+    private static func isBefore(_ left: String, _ right: String) -> Bool? {
+        guard !left.utf8.elementsEqual(right.utf8) else { return nil }
+        return left.utf8.lexicographicallyPrecedes(right.utf8)
+    }
+}
+
+extension DirectoryRow.State {
+    fileprivate var place: Int {
+        switch self {
+        case .verified: 0
+        case .away: 1
+        case .ghost: 2
+        }
     }
 }

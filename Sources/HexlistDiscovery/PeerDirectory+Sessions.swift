@@ -53,7 +53,10 @@ extension PeerDirectory {
         peer.sessions[session.boot] = count > 1 ? count - 1 : nil
         peer.lastSeen = now
         peer.saidShutdown = peer.saidShutdown || end == .shutdown && session.boot == peer.boot
-        if !peer.hasSession { peer.inbound = nil }
+        if !peer.hasSession {
+            peer.sessions = [:]  // gives its memory back
+            peer.inbound = nil
+        }
         peers[id] = peer
         touchedPeers.insert(id)
         guard !peer.hasSession else { return }

@@ -70,6 +70,7 @@ extension PeerDirectory {
         case .unresolved: return .unresolved
         case .unresolvable(let text): return .unresolvable(text)
         case .invalid(let text): return .unusable(text)
+        case .surplus: return .unusable("too many announcements claim its UUID")
         case .claim(let claim) where claim.peer == own: return ownVerdict(claim)
         case .claim(let claim): return peers[claim.peer].map { verdict(claim, of: $0) } ?? .asked
         }
@@ -88,7 +89,7 @@ extension PeerDirectory {
         case .answered?, .silent?, nil: break
         }
         guard peer.isProven else {
-            if let refusal = claim.refusal { return .unusable(refusal) }
+            if let refusal = claim.refusal { return .unusable(refusal.text(claim.endpoint)) }
             guard peer.trust != .blocked else { return .blocked }
             return peer.failure.map { .failed($0, claim.endpoint) } ?? .asked
         }

@@ -4,7 +4,7 @@ public import HexlistModel
 ///
 /// A state machine without IO: the caller hands in what happened and the present instant, and carries out what comes back, in
 /// order. It calls again at `nextDeadline`. An announcement may cause a probe; only a session's Hello changes what is known of a
-/// peer. Whatever a network says, it holds at most `limits.instances` announcements and about as many peers, has at most
+/// peer. Whatever a network says, it holds at most `limits.records` announcements and about `limits.instances` peers, has at most
 /// `limits.resolvers` resolvers open and begins at most `limits.probesPerSecond` probes a second lastingly.
 public struct PeerDirectory: Sendable {
     typealias Instant = ContinuousClock.Instant
@@ -93,9 +93,9 @@ public struct PeerDirectory: Sendable {
 
     private mutating func apply(_ input: Input) {
         switch input {
-        case .discovery(.appeared(let record, let interfaceName)): appeared(record, interfaceName: interfaceName)
+        case .discovery(.appeared(let record, let interfaceName)): appeared(held(record), interfaceName: interfaceName)
         case .discovery(.withdrawn(let record)): remove(record, isWithdrawn: true)
-        case .discovery(.resolved(let record, let resolution)): resolved(record, resolution)
+        case .discovery(.resolved(let record, let resolution)): resolved(held(record), resolution)
         case .discovery(.resolveFailed(let record, let text)): resolveFailed(record, text)
         case .discovery(.backend(.running)), .discovery(.backend(.degraded)), .discovery(.backend(.off)), .discovery(.domain): break
         case .discovery(.backend(.unavailable)):
@@ -115,6 +115,9 @@ public struct PeerDirectory: Sendable {
         case .tick: break
         }
     }
+
+    /// The copy of a record that is in the table, so that all tables refer to one.
+    private func held(_ record: Record) -> Record { records.index(forKey: record).map { records[$0].key } ?? record }
 
     // MARK: - Peers
 
@@ -237,10 +240,10 @@ public struct PeerDirectory: Sendable {
             if peers[id]?.isUnattended ?? false { unattended.insert(id) } else { unattended.remove(id) }
             if let peer = peers[id] { touchedRecords.formUnion(peer.records) }
         }
-        touchedPeers.removeAll(keepingCapacity: true)
+        touchedPeers.removeAll(keepingCapacity: touchedPeers.count < 64)
         guard !touchedRecords.isEmpty else { return }
         for record in touchedRecords { reportGhost(record) }
-        touchedRecords.removeAll(keepingCapacity: true)
+        touchedRecords.removeAll(keepingCapacity: touchedRecords.count < 64)
     }
 
     private mutating func reportGhost(_ record: Record) {

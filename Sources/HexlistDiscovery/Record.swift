@@ -27,20 +27,47 @@ public struct InstanceKey: Hashable, Sendable, CustomStringConvertible {
 }
 
 /// One item a browser reports: there is one for every interface and IP version an instance is seen on.
+///
+/// It stands in many tables at once, so a copy of it is no more than a reference.
 public struct Record: Hashable, Sendable {
-    public var key: InstanceKey
+    private final class Content: Sendable {
+        let key: InstanceKey
+        let interface: Int32
+        let ipv6: Bool
+        let unicast: Int?
+
+        init(key: InstanceKey, interface: Int32, ipv6: Bool, unicast: Int?) {
+            self.key = key
+            self.interface = interface
+            self.ipv6 = ipv6
+            self.unicast = unicast
+        }
+    }
+
+    private let content: Content
+
+    public var key: InstanceKey { content.key }
     /// The interface's index.
-    public var interface: Int32
-    public var ipv6: Bool
+    public var interface: Int32 { content.interface }
+    public var ipv6: Bool { content.ipv6 }
     /// For what unicast DNS tells of in a domain the user configured: which address of the instance's host it stands for, from 0. It
     /// is on no interface then (0). `nil` for what somebody on a link announces.
-    public var unicast: Int?
+    public var unicast: Int? { content.unicast }
 
     public init(key: InstanceKey, interface: Int32, ipv6: Bool, unicast: Int? = nil) {
-        self.key = key
-        self.interface = interface
-        self.ipv6 = ipv6
-        self.unicast = unicast
+        content = Content(key: key, interface: interface, ipv6: ipv6, unicast: unicast)
+    }
+
+    public static func == (left: Record, right: Record) -> Bool {
+        left.content === right.content
+            || left.interface == right.interface && left.ipv6 == right.ipv6 && left.unicast == right.unicast && left.key == right.key
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(key)
+        hasher.combine(interface)
+        hasher.combine(ipv6)
+        hasher.combine(unicast)
     }
 
     /// By name, then IPv4 first, then by interface: an order for people.

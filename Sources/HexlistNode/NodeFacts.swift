@@ -45,9 +45,9 @@ public struct ReachFacts: Sendable {
 public struct ReachFailure: Error, Sendable, Equatable {
     public var text: String
     /// The machine is there, and nothing listens.
-    public var isRefused: Bool
+    public var isRefused = false
     /// Something answered, but not the peer.
-    public var isOther: Bool
+    public var isOther = false
 }
 
 /// What a padded Ping showed.

@@ -8,7 +8,7 @@ public struct NodeStatus: Sendable, Equatable {
     public var name: String
     public var port: Int
     public var boot: BootNonce
-    /// `running`, `unavailable` or `off`.
+    /// `starting`, `running`, `degraded`, `unavailable` or `off`.
     public var discoveryState: String
     /// What is wrong with discovery and what to do; `nil` while it runs.
     public var discoveryMessage: String?
@@ -65,6 +65,12 @@ public struct PeerView: Sendable, Equatable {
     /// Milliseconds since 1970.
     public var lastSeen: Int64?
     public var unread: Int
+
+    /// - Throws: `notFound` where nothing says whose announcement it is.
+    public func requiredID() throws(HexlistError) -> PeerID {
+        guard let uuid else { throw HexlistError(.notFound, "What is announced there names no UUID.") }
+        return uuid
+    }
 }
 
 public struct EndpointView: Sendable, Equatable {

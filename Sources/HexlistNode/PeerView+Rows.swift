@@ -44,8 +44,23 @@ extension PeerView {
     /// Whether it is somebody one can name, and not only an announcement: also one of two machines with one identity.
     var isPeer: Bool { state != .ghost || reason == GhostReason.conflict.rawValue && fingerprint != nil }
 
+    /// Whether an announcement that is hidden reads as a person named it: by its name, or by 4 digits of its UUID or more.
+    public func isGhost(called text: String) -> Bool {
+        guard state == .ghost else { return false }
+        let digits = text.utf8.map(ASCII.uppercased)
+        return name.utf8.elementsEqual(text.utf8) || digits.count >= 4 && uuid?.description.utf8.starts(with: digits) ?? false
+    }
+
     /// What it is called here.
     var shownName: String { alias ?? name }
+}
+
+extension PeerEndpoint {
+    /// - Parameter lastOKAt: milliseconds since 1970.
+    init(_ endpoint: Endpoint, _ lastOKAt: Int64) {
+        self.init(
+            host: endpoint.host, port: Int(endpoint.port), interface: endpoint.interface, via: endpoint.via.rawValue, lastOKAt: lastOKAt)
+    }
 }
 
 extension KnownPeer {
@@ -56,6 +71,10 @@ extension KnownPeer {
                 Endpoint(host: $0.host, port: UInt16(clamping: $0.port), interface: $0.interface, via: .lastKnown)
             })
     }
+}
+
+extension StaticAddress {
+    init(_ peer: StaticPeer) { self.init(host: peer.host, port: UInt16(clamping: peer.port)) }
 }
 
 extension SendOutcome {

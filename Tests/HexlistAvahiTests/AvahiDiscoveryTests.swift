@@ -36,9 +36,7 @@ import Testing
         discovery.publish(announcement("still nobody", port: 2_001))
         discovery.resolve(
             Record(key: InstanceKey(name: "x", type: "_hexlist._tcp", domain: "local"), interface: 1, ipv6: false), open: true)
-        let begin = ContinuousClock.now
         await discovery.stop()
-        #expect(ContinuousClock.now - begin < .seconds(2.5))
         let count = recorder.events.count
         await discovery.stop()
         discovery.publish(announcement("gone", port: 2_002))

@@ -1,4 +1,5 @@
 import HexlistModel
+import TestSupport
 import Testing
 
 @testable import HexlistDiscovery
@@ -149,7 +150,7 @@ import Testing
             let isShown = rows.contains { $0.peer == session.peer && ($0.state == .verified || $0.reason == .conflict) }
             guard isShown else { return "a peer with a session is not shown" }
         }
-        guard directory.records.count <= limits.instances, directory.peers.count <= limits.instances + sessions.count else {
+        guard directory.records.count <= limits.records, directory.peers.count <= limits.instances + sessions.count else {
             return "too much is remembered"
         }
         guard stage.open.count <= limits.resolvers, stage.open.allSatisfy({ directory.turns.isOpen($0) }) else { return "resolvers" }

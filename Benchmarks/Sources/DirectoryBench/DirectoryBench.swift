@@ -1,3 +1,4 @@
+import CMalloc
 import Glibc
 import HexlistDiscovery
 import HexlistModel
@@ -6,6 +7,10 @@ import HexlistModel
 ///
 /// Each peer is announced over IPv4 and IPv6. All are asked who they are, answer, and are asked again in turn for some hours of the
 /// simulated clock, while every now and then one goes, comes back, restarts, or does not answer.
+///
+/// Memory is counted twice: `megabytes` is what the process has become larger by in physical memory since before the first
+/// announcement, whatever the allocator makes of it; `heapMegabytes` is what of it is in use. What the simulation itself remembers is
+/// there before.
 @main
 struct DirectoryBench {
     static let own = PeerID(UUIDBytes(high: 1, low: 1).with(version: 8))
@@ -13,22 +18,25 @@ struct DirectoryBench {
     static func main() {
         let count = CommandLine.arguments.dropFirst().first.flatMap { Int($0) } ?? 5_000
         warmUp()
-        let before = residentBytes()
         var link = SimulatedLink(peers: count)
+        let before = Memory.now
         link.announceAll()
         let settled = link.run(for: .seconds(count))  // two probes a second are enough for all of them
-        let bytes = residentBytes() - before
-        let listing = processSeconds { _ = link.directory.listing() }
+        let fresh = Memory.now - before
+        var rows = 0
+        let listing = processSeconds { rows = link.directory.listing().count { $0.state == .verified } }
         let churned = link.churn(hours: 3)
-        let bytesLater = residentBytes() - before
+        let later = Memory.now - before
         let verified = link.directory.listing().count { $0.state == .verified }
         print(
             """
-            {"peers":\(count),"verified":\(verified),"events":\(link.events),"eventMicroseconds":\(round3(1e6 * link.seconds / Double(link.events))),\
-            "worstEventMilliseconds":\(round3(1e3 * link.worst)),"probes":\(link.begun.count),\
+            {"peers":\(count),"verified":\(rows),"verifiedAfterChurn":\(verified),"events":\(link.events),\
+            "eventMicroseconds":\(round3(1e6 * link.seconds / Double(link.events))),\
+            "worstEventMilliseconds":\(round3(1e3 * link.worst)),"probes":\(link.probes),\
             "probesPerSecondSettling":\(round3(Double(settled) / Double(count))),"probesPerSecond":\(round3(Double(churned) / 10_800)),\
-            "mostProbesInTenSeconds":\(link.mostProbes(within: .seconds(10))),"listingMilliseconds":\(round3(1e3 * listing)),\
-            "megabytes":\(round3(Double(bytes) / 1e6)),"megabytesAfterChurn":\(round3(Double(bytesLater) / 1e6))}
+            "mostProbesInTenSeconds":\(link.mostProbes),"listingMilliseconds":\(round3(1e3 * listing)),\
+            "megabytes":\(fresh.resident),"heapMegabytes":\(fresh.heap),\
+            "megabytesAfterChurn":\(later.resident),"heapMegabytesAfterChurn":\(later.heap)}
             """)
     }
 
@@ -41,15 +49,6 @@ struct DirectoryBench {
     }
 
     static func round3(_ value: Double) -> Double { (value * 1_000).rounded() / 1_000 }
-
-    static func residentBytes() -> Int {
-        guard let file = fopen("/proc/self/statm", "r") else { return 0 }
-        defer { fclose(file) }
-        var line = [CChar](repeating: 0, count: 128)
-        fgets(&line, Int32(line.count), file)
-        let text = String(decoding: line.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
-        return (text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0) * Int(getpagesize())
-    }
 
     static func processSeconds(_ body: () -> Void) -> Double {
         let begin = clock()
@@ -65,14 +64,19 @@ struct SimulatedLink {
     var events = 0
     var seconds = 0.0
     var worst = 0.0
-    var begun: [ContinuousClock.Instant] = []
+    var probes = 0
+    var mostProbes = 0
+    private var lastSeconds: [ContinuousClock.Instant] = []
     private var waiting: [(id: ProbeID, endpoints: [Endpoint], peer: PeerID?)] = []
-    private var boots: [PeerID: BootNonce] = [:]
-    private var absent: Set<PeerID> = []
+    /// By number, from 1.
+    private var boots: [BootNonce]
+    private var isAbsent: [Bool]
     private var generator = SystemRandomNumberGenerator()
 
     init(peers count: Int) {
         self.count = count
+        boots = (0...count).map { BootNonce(UInt64($0)) }
+        isAbsent = Array(repeating: false, count: count + 1)
         tell(
             .discovery(
                 .interfaces([
@@ -85,6 +89,8 @@ struct SimulatedLink {
         PeerID(UUIDBytes(high: UInt64(0xABCD_0000 + number) << 32, low: UInt64(number)).with(version: 8))
     }
 
+    private static func number(_ peer: PeerID) -> Int { Int(peer.uuid.low & 0xFFFF_FFFF) }
+
     private func record(_ number: Int, ipv6: Bool) -> Record {
         let name = PeerName.instance(displayName: "Machine number \(number)", peer: Self.peer(number))
         return Record(key: InstanceKey(name: name, type: "_hexlist._tcp", domain: "local"), interface: 2, ipv6: ipv6)
@@ -94,12 +100,10 @@ struct SimulatedLink {
 
     private mutating func announce(_ number: Int) {
         let peer = Self.peer(number)
-        let boot = boots[peer] ?? BootNonce(UInt64(number))
-        boots[peer] = boot
-        absent.remove(peer)
-        let txt = ["txtvers=1", "id=\(peer)", "v=1.0.0", "p=1", "boot=\(boot)"].map { Array($0.utf8) }
+        isAbsent[number] = false
+        let txt = ["txtvers=1", "id=\(peer)", "v=1.0.0", "p=1", "boot=\(boots[number])"].map { Array($0.utf8) }
         for ipv6 in [false, true] {
-            let address = ipv6 ? "fe80::\(String(number, radix: 16))" : "10.\(number >> 16).\(number >> 8 & 255).\(number & 255)"
+            let address = ipv6 ? "fe80::a00:27ff:fe4e:\(String(number, radix: 16))" : "10.\(number >> 16).\(number >> 8 & 255).\(number & 255)"
             tell(.discovery(.appeared(record(number, ipv6: ipv6), interfaceName: "eth0")))
             tell(
                 .discovery(
@@ -108,7 +112,7 @@ struct SimulatedLink {
     }
 
     private mutating func withdraw(_ number: Int) {
-        absent.insert(Self.peer(number))
+        isAbsent[number] = true
         for ipv6 in [false, true] { tell(.discovery(.withdrawn(record(number, ipv6: ipv6)))) }
     }
 
@@ -124,19 +128,24 @@ struct SimulatedLink {
         seconds += took
         worst = max(worst, took)
         for case .probe(let id, let endpoints, let peer) in outputs {
-            begun.append(now)
             waiting.append((id, endpoints, peer))
+            probes += 1
+            lastSeconds.removeAll { now - $0 > .seconds(10) }
+            lastSeconds.append(now)
+            mostProbes = max(mostProbes, lastSeconds.count)
         }
     }
 
     /// Answers what was asked.
     private mutating func answer() {
         while let probe = waiting.popLast() {
-            guard let peer = probe.peer, let boot = boots[peer], !absent.contains(peer) else {
+            guard let peer = probe.peer, !isAbsent[Self.number(peer)] else {
                 tell(.probeEnded(probe.id, .refused))
                 continue
             }
-            let session = SessionInfo(peer: peer, boot: boot, name: "Machine", version: "1.0.0", endpoint: probe.endpoints[0])
+            let number = Self.number(peer)
+            let boot = boots[number]
+            let session = SessionInfo(peer: peer, boot: boot, name: "Machine number \(number)", version: "1.0.0", endpoint: probe.endpoints[0])
             tell(.sessionUp(session))
             tell(.probeEnded(probe.id, .proved(peer, boot, probe.endpoints[0])))
             tell(.sessionDown(session, .idle))
@@ -145,7 +154,7 @@ struct SimulatedLink {
 
     /// - Returns: probes begun.
     mutating func run(for duration: Duration) -> Int {
-        let before = begun.count
+        let before = probes
         let end = now + duration
         answer()
         while let deadline = directory.nextDeadline, deadline <= end {
@@ -154,32 +163,48 @@ struct SimulatedLink {
             answer()
         }
         now = end
-        return begun.count - before
+        return probes - before
     }
 
     mutating func churn(hours: Int) -> Int {
-        let before = begun.count
+        let before = probes
         for _ in 0..<(hours * 360) {
             let number = Int.random(in: 1...count, using: &generator)
             switch Int.random(in: 0..<4, using: &generator) {
             case 0: withdraw(number)
             case 1:
-                boots[Self.peer(number)] = BootNonce(UInt64.random(in: 1...UInt64.max, using: &generator))
+                boots[number] = BootNonce(UInt64.random(in: 1...UInt64.max, using: &generator))
                 announce(number)
             default: announce(number)
             }
             _ = run(for: .seconds(10))
         }
-        return begun.count - before
+        return probes - before
+    }
+}
+
+/// What the process has in memory, in megabytes.
+struct Memory {
+    var resident: Double
+    var heap: Double
+
+    static var now: Memory {
+        let heap = mallinfo2()
+        return Memory(resident: megabytes(residentBytes()), heap: megabytes(Int(heap.uordblks + heap.hblkhd)))
     }
 
-    func mostProbes(within window: Duration) -> Int {
-        var first = 0
-        var most = 0
-        for last in begun.indices {
-            while begun[last] - begun[first] > window { first += 1 }
-            most = max(most, last - first + 1)
-        }
-        return most
+    static func - (later: Memory, before: Memory) -> Memory {
+        Memory(resident: DirectoryBench.round3(later.resident - before.resident), heap: DirectoryBench.round3(later.heap - before.heap))
+    }
+
+    private static func megabytes(_ bytes: Int) -> Double { Double(bytes) / 1e6 }
+
+    private static func residentBytes() -> Int {
+        guard let file = fopen("/proc/self/statm", "r") else { return 0 }
+        defer { fclose(file) }
+        var line = [CChar](repeating: 0, count: 128)
+        fgets(&line, Int32(line.count), file)
+        let text = String(decoding: line.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+        return (text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0) * Int(getpagesize())
     }
 }

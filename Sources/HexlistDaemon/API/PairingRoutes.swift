@@ -35,17 +35,12 @@ struct PairingRoutes: Sendable {
         _ = try APIQuery(request)
         let wanted: PairingRequest? = try await APIInput.shape(request)
         guard let text = wanted?.peer else { return APIReply.json(PairingsShape(await api.node.openPairing())) }
-        let peer = try Self.id(of: try await api.node.resolve(text))
+        let peer = try await api.node.resolve(text).requiredID()
         return APIReply.json(PairingShape(try await api.node.requestPairing(with: peer)))
     }
 
     private func peer(_ context: BasicRequestContext) async throws -> PeerID {
-        try Self.id(of: try await api.node.resolve(try APIInput.text(context, "peer")))
-    }
-
-    private static func id(of peer: PeerView) throws -> PeerID {
-        guard let id = peer.uuid else { throw HexlistError(.notFound, "What is announced there names no UUID.") }
-        return id
+        try await api.node.resolve(try APIInput.text(context, "peer")).requiredID()
     }
 }
 

@@ -28,7 +28,7 @@ struct PeerRoutes: Sendable {
         router.post("/v1/peers/:peer/forget") { request, context in
             _ = try APIQuery(request)
             let peer = try await peer(context)
-            try await api.node.forget(try Self.id(of: peer))
+            try await api.node.forget(try peer.requiredID())
             return APIReply.json(PeerShape(peer))
         }
     }
@@ -61,7 +61,7 @@ struct PeerRoutes: Sendable {
                 .badRequest, "The fingerprint of \(peer.uuid?.description ?? "this peer") is not the one named.",
                 hint: "Look at it again: `hexlist peer show`.")
         }
-        return APIReply.json(PeerShape(try await api.node.setTrust(try Self.id(of: peer), .trusted)))
+        return APIReply.json(PeerShape(try await api.node.setTrust(try peer.requiredID(), .trusted)))
     }
 
     /// Makes a stranger of what it was before; one that is a stranger already stays one.
@@ -73,17 +73,12 @@ struct PeerRoutes: Sendable {
         guard peer.trust == trust || peer.trust == .stranger else {
             throw HexlistError(.badRequest, "\(peer.uuid?.description ?? "This peer") is \(peer.trust.rawValue).", hint: hint)
         }
-        return APIReply.json(PeerShape(try await api.node.setTrust(try Self.id(of: peer), .stranger)))
+        return APIReply.json(PeerShape(try await api.node.setTrust(try peer.requiredID(), .stranger)))
     }
 
     private func peer(_ context: BasicRequestContext) async throws -> PeerView {
         try await api.node.resolve(try APIInput.text(context, "peer"))
     }
 
-    private func id(_ context: BasicRequestContext) async throws -> PeerID { try Self.id(of: try await peer(context)) }
-
-    private static func id(of peer: PeerView) throws -> PeerID {
-        guard let id = peer.uuid else { throw HexlistError(.notFound, "What is announced there names no UUID.") }
-        return id
-    }
+    private func id(_ context: BasicRequestContext) async throws -> PeerID { try await peer(context).requiredID() }
 }

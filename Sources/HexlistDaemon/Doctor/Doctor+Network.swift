@@ -7,8 +7,8 @@ import NIOPosix
 
 // Discovery, and the own port.
 extension Doctor {
-    func network() async -> [DoctorStep] {
-        var facts = await api.node.facts()
+    func network(_ before: NodeFacts) async -> [DoctorStep] {
+        var facts = before
         let multicast = facts.status.discoveryState
         let interfaces = MachineInterface.all()
         var steps = [Self.discovery(facts.status)]

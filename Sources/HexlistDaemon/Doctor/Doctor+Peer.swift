@@ -48,23 +48,17 @@ extension Doctor {
         let all: [PeerView]
         do {
             all = try await api.node.peers()
-            if let id = try await api.node.resolve(text).uuid { return (all.filter { $0.uuid == id }, id) }
+            let id = try await api.node.resolve(text).requiredID()
+            return (all.filter { $0.uuid == id }, id)
         } catch let error as HexlistError {
             // Not a peer yet: perhaps somebody announces it all the same.
             guard error.code == .notFound, let all = try? await api.node.peers() else { throw error }
-            let wanted = Array(text.utf8)
-            let digits = wanted.map { (0x61...0x7A).contains($0) ? $0 - 0x20 : $0 }
-            let claimed = Set(
-                all.filter { row in
-                    guard row.state == .ghost, let id = row.uuid else { return false }
-                    return Array(row.name.utf8) == wanted || (digits.count >= 4 && id.description.utf8.starts(with: digits))
-                }.compactMap(\.uuid))
+            let claimed = Set(all.filter { $0.isGhost(called: text) }.compactMap(\.uuid))
             guard claimed.count == 1, let id = claimed.first else { throw error }
             return (all.filter { $0.uuid == id }, id)
         } catch {
             throw HexlistError(.internal, "Peers cannot be read.", hint: "hexlistd's log says more.")
         }
-        throw HexlistError(.notFound, "What is announced there names no UUID.")
     }
 
     static func record(_ row: PeerView, others: [PeerView]) -> DoctorStep {
@@ -140,7 +134,7 @@ extension Doctor {
                     advice: ["Wait until it is announced, or name its address under `peers:`."]), []
             )
         }
-        let places = endpoints.map { "\(Self.place($0.host, $0.port)) (\($0.via))" }
+        let places = endpoints.map { "\(HostPort.text($0.host, $0.port)) (\($0.via))" }
         return (
             DoctorStep("peer.resolve", .ok, (found + ["Known at \(places.joined(separator: ", "))"]).joined(separator: "; ") + "."),
             endpoints
@@ -196,8 +190,8 @@ extension Doctor {
             switch result {
             case .success(let time):
                 works += 1
-                return "\(place(reach.host, reach.port)) in \(milliseconds(time))"
-            case .failure(let why): return "\(place(reach.host, reach.port)): \(why.text)"
+                return "\(HostPort.text(reach.host, reach.port)) in \(milliseconds(time))"
+            case .failure(let why): return "\(HostPort.text(reach.host, reach.port)): \(why.text)"
             }
         }
         return (works == 0 ? .failed : works < tries.count ? .warning : .ok, parts.joined(separator: "; ") + ".")
@@ -291,9 +285,7 @@ extension Doctor {
         }
     }
 
-    static func place(_ host: String, _ port: Int) -> String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
-
     private static func isName(_ host: String) -> Bool {
-        !host.contains(":") && !host.utf8.allSatisfy { (0x30...0x39).contains($0) || $0 == UInt8(ascii: ".") }
+        !host.contains(":") && !host.utf8.allSatisfy { ASCII.isDigit($0) || $0 == UInt8(ascii: ".") }
     }
 }

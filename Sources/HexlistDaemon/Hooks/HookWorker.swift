@@ -125,7 +125,7 @@ struct HookWorker: Sendable {
             case .refused: throw Barred()
             }
             let outcome = await HookProcess.run(
-                folder.path(of: name), input: EventShape(event).jsonBytes + [UInt8(ascii: "\n")],
+                folder.path(of: name), input: EventShape(event).lineBytes,
                 environment: environment + ["HEXLIST_EVENT=\(name)"], milliseconds: timeLimit())
             guard let failure = Self.failure(outcome.end, milliseconds: timeLimit()) else {
                 // Stopped with the daemon: it is run again when that runs again.
@@ -182,7 +182,7 @@ struct HookWorker: Sendable {
             try await store.write { writer in
                 try writer.setMeta(key, cursor.text)
                 try writer.appendEvent(
-                    .hookFailed, at: APIContext.wallClock(), peer: event.peer, hex: event.hex, outboxID: event.outboxID, data: data)
+                    .hookFailed, at: Timestamp.now.milliseconds, peer: event.peer, hex: event.hex, outboxID: event.outboxID, data: data)
             }
             await keeper.node.storeChanged()
         } catch {
