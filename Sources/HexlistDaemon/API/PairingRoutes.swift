@@ -10,7 +10,7 @@ struct PairingRoutes: Sendable {
     func add(to router: Router<BasicRequestContext>) {
         router.get("/v1/pairings") { request, _ in
             _ = try APIQuery(request)
-            let look = { @Sendable [node = api.node] in PairingsShape(await node.pairings()) }
+            let look = { @Sendable [keeper = api.keeper] in PairingsShape(await keeper.node.pairings()) }
             if EventStreamReply.isWanted(request) { return EventStreamReply.response(WatchSource(event: "pairings", look: look), api: api) }
             return APIReply.json(await look())
         }
