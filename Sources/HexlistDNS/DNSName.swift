@@ -41,6 +41,9 @@ public struct DNSName: Hashable, Sendable, CustomStringConvertible {
         }.joined()
     }
 
+    /// For people: without the final dot.
+    var text: String { String(description.dropLast()) }
+
     private var folded: [[UInt8]] { labels.map { $0.map(ASCII.lowercased) } }
 
     public static func == (left: DNSName, right: DNSName) -> Bool { left.folded == right.folded }

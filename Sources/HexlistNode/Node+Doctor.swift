@@ -54,8 +54,10 @@ extension Node {
     }
 
     /// TCP, then TLS up to the identity, and no further.
-    /// - Parameter host: numeric.
-    public func reach(_ host: String, port: Int, interface: String?, expecting peer: PeerID) async -> ReachFacts {
+    /// - Parameters:
+    ///   - host: numeric.
+    ///   - peer: `nil` takes whoever proves itself.
+    public func reach(_ host: String, port: Int, interface: String?, expecting peer: PeerID?) async -> ReachFacts {
         let target = DialTarget(host: host, port: UInt16(clamping: port), interface: interface)
         let failed = Result<Duration, DialError>.failure(.failed("it could not be tried"))
         let tcp = (try? await transport.connectTime(target).get()) ?? failed
@@ -64,6 +66,7 @@ extension Node {
         let begun = ContinuousClock.now
         guard let report = try? await transport.dial([target], expecting: peer).report.get() else { return facts }
         if let connection = report.connection {
+            facts.peer = connection.peerFingerprint?.peerID
             connection.abort()
             facts.tls = .success(ContinuousClock.now - begun)
         } else {
@@ -86,7 +89,7 @@ extension Node {
         let session = begin(connection, Dialled(endpoint: endpoint, probe: nil, expected: peer))
         let opened = await within(.seconds(7), otherwise: false) { session.checks.opened = $0 }
         guard !opened, links[peer]?.sending == nil else { return .success(()) }
-        return .failure(ReachFailure(text: session.end.map(Node.describe) ?? "no Hello came"))
+        return .failure(ReachFailure(text: session.end.map(Node.describe) ?? "No Hello came."))
     }
 
     // MARK: On a session
@@ -114,6 +117,7 @@ extension Node {
             session.checks.ping = nil
             // Ended meanwhile for another one, which is asked instead.
             if !session.connection.isOpen, let next = links[peer]?.sending, next !== session { continue }
+            if let end = session.end { return .ended(Node.describe(end)) }
             if session.connection.isOpen { session.act { $0.end(.silent, &$1) } }
             return .unanswered(bytes: bytes)
         }
@@ -175,7 +179,7 @@ extension ReachFailure {
         switch error {
         case .refused: self.init(text: "the connection is refused", isRefused: true)
         case .otherIdentity(let other): self.init(text: "another peer answers there: \(other)", isOther: true)
-        case .notHexlist(let why): self.init(text: "what answers there is no Hexlist peer (\(why))", isOther: true)
+        case .notHexlist: self.init(text: "what answers there is no Hexlist peer", isOther: true)
         case .timeout: self.init(text: "nothing answers within 3 s")
         case .closed, .unreachable, .nameNotFound, .cancelled, .failed: self.init(text: error.description)
         }

@@ -14,8 +14,7 @@ extension Node {
     func peerViews() -> [PeerView] {
         var views: [PeerView] = []
         var listed: Set<PeerID> = []
-        let now = ContinuousClock.Instant.now
-        let wall = Node.wallClock()
+        let times = times()
         for row in directory.listing() {
             // A peer in conflict is a ghost, and still the peer that is known.
             let isPeer = row.state != .ghost || row.reason == .conflict && row.peer != id
@@ -24,7 +23,7 @@ extension Node {
             // What is known of another key with the same UUID is not this one's.
             if let kept = record?.fingerprint, let proven, kept != proven { record = nil }
             if isPeer, let peer = row.peer { listed.insert(peer) }
-            views.append(PeerView(row, record: record, fingerprint: proven, now: now, wall: wall))
+            views.append(PeerView(row, record: record, fingerprint: proven, times: times))
         }
         // Who never proved a key (a sender over plain TCP) can be neither trusted nor sent to.
         for record in known.values where !listed.contains(record.peer) && record.peer != id && record.fingerprint != nil {

@@ -74,6 +74,7 @@ public actor Node {
     var bulks: [ObjectIdentifier: BulkSend] = [:]
     /// Rows that came to an end since the start.
     var endedRows: UInt64 = 0
+    private var wallTimes = WallTimes(wall: Node.wallClock(), steady: .now)
     nonisolated let watchers = Mutex<Watchers>(Watchers())
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -278,6 +279,12 @@ public actor Node {
     public func storeChanged() async {
         await reloadKnown()
         notifyWatchers()
+    }
+
+    /// For display of moments of the steady clock.
+    func times() -> WallTimes {
+        wallTimes.look(wall: Node.wallClock(), steady: .now)
+        return wallTimes
     }
 
     /// Milliseconds since 1970: for display and retention, never for a decision between peers.

@@ -37,6 +37,8 @@ public struct ReachFacts: Sendable {
     public var tcp: Result<Duration, ReachFailure>
     /// The handshake, with the identity that was expected; `nil` where TCP failed.
     public var tls: Result<Duration, ReachFailure>?
+    /// Who proved itself there.
+    public var peer: PeerID?
 }
 
 /// For people; follows "but".
@@ -52,6 +54,8 @@ public struct ReachFailure: Error, Sendable, Equatable {
 public enum PingOutcome: Sendable, Equatable {
     case answered(bytes: Int, after: Duration)
     case unanswered(bytes: Int)
+    /// The session ended before; the text says why.
+    case ended(String)
     /// No session, or it is being compared with another one.
     case notNow
 }

@@ -24,14 +24,17 @@ public struct NodeStatus: Sendable, Equatable {
 /// Browsing one domain by unicast DNS.
 public struct DomainStatus: Sendable, Equatable {
     public var domain: String
-    /// `running` or `unavailable`.
+    /// `running`, `degraded` (it answers and lists nobody) or `unavailable`.
     public var state: String
     public var message: String?
 
     init(_ domain: String, _ state: BackendState) {
         self.domain = domain
         switch state {
-        case .running, .degraded, .off: self.state = "running"
+        case .running, .off: self.state = "running"
+        case .degraded(let message):
+            self.state = "degraded"
+            self.message = message
         case .unavailable(let message):
             self.state = "unavailable"
             self.message = message
@@ -78,6 +81,14 @@ public struct EndpointView: Sendable, Equatable {
     public var via: String
     /// Milliseconds since 1970.
     public var lastOK: Int64?
+
+    public init(host: String, port: Int, interface: String? = nil, via: String, lastOK: Int64? = nil) {
+        self.host = host
+        self.port = port
+        self.interface = interface
+        self.via = via
+        self.lastOK = lastOK
+    }
 }
 
 /// One hex to one or more peers.

@@ -7,9 +7,8 @@ extension PeerView {
     /// - Parameters:
     ///   - record: what the store knows; `nil` for a ghost and for a stranger that left nothing.
     ///   - session: the open session, whose key is proven.
-    init(_ row: DirectoryRow, record: PeerRecord?, fingerprint: Fingerprint?, now: ContinuousClock.Instant, wall: Int64) {
-        /// The directory lives by the monotonic clock; people by the other one.
-        let wallTime: (ContinuousClock.Instant) -> Int64 = { wall - (now - $0).milliseconds }
+    ///   - times: the directory lives by the monotonic clock; people by the other one.
+    init(_ row: DirectoryRow, record: PeerRecord?, fingerprint: Fingerprint?, times: WallTimes) {
         let state: State =
             switch row.state {
             case .verified: .verified
@@ -23,9 +22,9 @@ extension PeerView {
             endpoints: row.endpoints.map { place in
                 EndpointView(
                     host: place.endpoint.host, port: Int(place.endpoint.port), interface: place.endpoint.interface,
-                    via: place.endpoint.via.rawValue, lastOK: place.lastOK.map(wallTime))
+                    via: place.endpoint.via.rawValue, lastOK: place.lastOK.map(times.milliseconds))
             },
-            lastSeen: row.lastSeen.map(wallTime) ?? record?.lastSeenAt, unread: record?.unread ?? 0)
+            lastSeen: row.lastSeen.map(times.milliseconds) ?? record?.lastSeenAt, unread: record?.unread ?? 0)
     }
 
     /// A peer the store remembers and nothing has announced.

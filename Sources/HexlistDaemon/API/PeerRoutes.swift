@@ -35,9 +35,11 @@ struct PeerRoutes: Sendable {
 
     private func list(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         let all = try APIQuery(request, allowing: ["all"]).flag("all")
-        let source = PeerSource(node: api.node, all: all)
-        if EventStreamReply.isWanted(request) { return EventStreamReply.response(source, api: api) }
-        return APIReply.json(try await source.page())
+        let look = { @Sendable [keeper = api.keeper] in
+            Page(items: try await keeper.node.peers().filter { all || $0.state == .verified }.map(PeerShape.init))
+        }
+        if EventStreamReply.isWanted(request) { return EventStreamReply.response(WatchSource(event: "peers", look: look), api: api) }
+        return APIReply.json(try await look())
     }
 
     private func rename(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
