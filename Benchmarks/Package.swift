@@ -17,6 +17,8 @@ let package = Package(
         .systemLibrary(name: "CMalloc"),
         .executableTarget(
             name: "DirectoryBench",
-            dependencies: ["CMalloc", .product(name: "HexlistModel", package: "hexlist"), .product(name: "HexlistDiscovery", package: "hexlist")]),
+            dependencies: [
+                "CMalloc", .product(name: "HexlistModel", package: "hexlist"), .product(name: "HexlistDiscovery", package: "hexlist"),
+            ]),
     ]
 )

@@ -33,7 +33,9 @@ enum IPAddress: Hashable, Sendable {
 
     /// Of an endpoint, which may have a scope.
     init?(ofHost host: String) {
-        guard let address = host.utf8.contains(UInt8(ascii: "%")) ? host.split(separator: "%").first.map(String.init) : host else { return nil }
+        guard let address = host.utf8.contains(UInt8(ascii: "%")) ? host.split(separator: "%").first.map(String.init) : host else {
+            return nil
+        }
         self.init(address)
     }
 

@@ -71,7 +71,7 @@ extension Node {
                 }
                 if let connection = report.connection {
                     // Ends when Hello was checked, or the session ended before.
-                    let reached = connection.target.flatMap { target in endpoints.first { DialTarget($0) == target } }
+                    let reached = endpoints.first { DialTarget($0) == connection.target }
                     node.begin(connection, reached.map { Dialled(endpoint: $0, probe: probe, expected: expecting) })
                 } else if !isSecond, case .closed? = report.summary {
                     // A process that is being ended closes its sessions before the port it listens on: a moment later it refuses.
@@ -98,7 +98,7 @@ extension Node {
         dial.report.whenSuccess { [weak self] report in
             self?.assumeIsolated { node in
                 report.connection?.close()
-                guard let reached = report.connection?.target.flatMap({ target in endpoints.first { DialTarget($0) == target } }) else {
+                guard let reached = endpoints.first(where: { DialTarget($0) == report.connection?.target }) else {
                     return node.endProbe(probe, node.probeResult(report, of: endpoints))
                 }
                 node.endProbe(probe, .reached(reached))

@@ -249,7 +249,8 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     }
 
     private func scheduleTick() {
-        guard connection.isOpen, let deadline = machine.nextDeadline else { return }
+        guard connection.isOpen, var deadline = machine.nextDeadline else { return }
+        if machine.mayTickLate { deadline = WholeSeconds.next(from: deadline) }
         if let tick, tick.at <= deadline { return }
         tick?.task.cancel()
         let delay = max(.zero, deadline - .now)

@@ -17,8 +17,11 @@ public final class PeerConnection: @unchecked Sendable {
     static let waterMark = (low: 64 << 10, high: 256 << 10)
     /// How long `close()` waits for the other side.
     static let closeTime = TimeAmount.seconds(2)
-    /// Bytes from which a piece is sent as it is, and another one begun: three full TLS records, in buffers of 64 KiB.
+    /// Bytes from which a piece is sent as it is, and another one begun: in buffers of 64 KiB.
     private static let pieceBytes = 48 << 10
+    /// Bytes given to TLS at once: what they become fits the 16 KiB it begins with. It keeps the longest it ever made.
+    private static let recordBytes = (16 << 10) - 256
+    private static let allocator = ByteBufferAllocator()
     /// Bytes read and thrown away after `close()`: what a peer may have had under way. Closing a socket that holds unread
     /// bytes resets it, and a reset may overtake the last frame.
     private static let closeBytes = ProtocolLimits.windowBytes
@@ -177,7 +180,7 @@ public final class PeerConnection: @unchecked Sendable {
     public func write(_ encode: (inout ByteBuffer) -> Void) {
         eventLoop.assertInEventLoop()
         guard isOpen else { return }
-        if outgoing.capacity == 0 { outgoing = channel.allocator.buffer(capacity: sealed.isEmpty ? 1 << 10 : Self.pieceBytes) }
+        if outgoing.capacity == 0 { outgoing = Self.allocator.buffer(capacity: sealed.isEmpty ? 1 << 10 : Self.pieceBytes) }
         encode(&outgoing)
         written()
     }
@@ -264,9 +267,16 @@ public final class PeerConnection: @unchecked Sendable {
         if outgoing.readableBytes > 0 { sealed.append(outgoing) }
         let pieces = sealed
         dropOutgoing()
-        // One after the other: TLS would make one long buffer of them, and keep it.
-        for piece in pieces { context?.writeAndFlush(NIOAny(piece), promise: nil) }
+        for piece in pieces { send(piece) }
         if !channel.isWritable { isBlocked = true }
+    }
+
+    private func send(_ piece: ByteBuffer) {
+        var piece = piece
+        while isTLS, piece.readableBytes > Self.recordBytes, let record = piece.readSlice(length: Self.recordBytes) {
+            context?.writeAndFlush(NIOAny(record), promise: nil)
+        }
+        context?.writeAndFlush(NIOAny(piece), promise: nil)
     }
 
     private func dropOutgoing() {
@@ -367,7 +377,7 @@ public final class PeerConnection: @unchecked Sendable {
                 inbound = bytes
                 deliver()
                 // The rest is copied, so that the TLS handler has its buffer for itself again.
-                inbound = inbound.readableBytes > 0 ? channel.allocator.buffer(buffer: inbound) : ByteBuffer()
+                inbound = inbound.readableBytes > 0 ? Self.allocator.buffer(buffer: inbound) : ByteBuffer()
             } else {
                 inbound.writeImmutableBuffer(bytes)
                 deliver()

@@ -29,6 +29,7 @@ enum SocketOptions {
         for (name, value) in keepAlive {
             try options.setOption(.tcpOption(.init(rawValue: name)), value: .init(value))
         }
+        try options.setOption(.allocator, value: LazyMemory.allocator)
         try options.setOption(.recvAllocator, value: ReadBufferAllocator())
         try options.setOption(.maxMessagesPerRead, value: 1)
         try options.setOption(
@@ -37,11 +38,21 @@ enum SocketOptions {
 }
 
 /// A buffer for each read, given back at once: an idle connection keeps none.
-private struct ReadBufferAllocator: RecvByteBufferAllocator {
-    func buffer(allocator: ByteBufferAllocator) -> ByteBuffer { allocator.buffer(capacity: SocketOptions.readBytes) }
+///
+/// The channel keeps the first one for as long as it lives, and reads into it again only where it is told that reads do not grow: so the
+/// first one is small, and every other is a new one that nobody keeps.
+struct ReadBufferAllocator: RecvByteBufferAllocator {
+    private static let firstBytes = 1 << 10
+    private var hasRead = false
 
-    func record(actualReadBytes: Int) -> Bool { false }
+    func buffer(allocator: ByteBufferAllocator) -> ByteBuffer {
+        ByteBufferAllocator().buffer(capacity: hasRead ? SocketOptions.readBytes : Self.firstBytes)
+    }
 
-    /// None, so that the channel does not keep a buffer for it.
+    mutating func record(actualReadBytes: Int) -> Bool {
+        hasRead = true
+        return true
+    }
+
     func nextBufferSize() -> Int? { nil }
 }

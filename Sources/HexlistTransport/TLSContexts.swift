@@ -49,22 +49,12 @@ struct TLSContexts: Sendable {
         }
     }
 
-    private static var handlerConfiguration: NIOSSLHandler.Configuration {
-        var configuration = NIOSSLHandler.Configuration()
-        // Bytes of ciphertext buffer a connection keeps while it is idle.
-        configuration.maximumPreservedOutboundBufferCapacity = 16 << 10
-        return configuration
-    }
-
     func makeServerHandler() -> NIOSSLHandler {
-        NIOSSLServerHandler(
-            context: server, customVerificationCallback: Self.verify, configuration: Self.handlerConfiguration)
+        NIOSSLServerHandler(context: server, customVerificationCallback: Self.verify)
     }
 
     /// Offers no session of an earlier connection: every dial proves both keys anew.
     func makeClientHandler() throws -> NIOSSLHandler {
-        try NIOSSLClientHandler(
-            context: client, serverHostname: nil, customVerificationCallback: Self.verify,
-            configuration: Self.handlerConfiguration)
+        try NIOSSLClientHandler(context: client, serverHostname: nil, customVerificationCallback: Self.verify)
     }
 }

@@ -105,28 +105,38 @@ extension Session {
     /// When `tick` has something to do.
     public var nextDeadline: Instant? {
         guard state != .closed else { return nil }
-        var deadlines: [Instant] = []
-        if state == .awaitingHello { deadlines.append(configuration.connectedAt + timing.hello) }
-        if let challenge, pausedSince == nil { deadlines.append(challenge.deadline) }
+        var earliest: Instant?
+        func until(_ deadline: Instant) { earliest = earliest.map { min($0, deadline) } ?? deadline }
+        if state == .awaitingHello { until(configuration.connectedAt + timing.hello) }
+        if let challenge, pausedSince == nil { until(challenge.deadline) }
         if state == .open {
             if pausedSince != nil {
-                deadlines.append(lastPing + timing.pausedPing)
+                until(lastPing + timing.pausedPing)
             } else if outbound.unacknowledgedFrames > 0 {
-                deadlines.append(lastReceived + timing.silenceUnacknowledged)
-                deadlines.append(max(quietSince, lastPing) + timing.pingUnacknowledged)
+                until(lastReceived + timing.silenceUnacknowledged)
+                until(max(quietSince, lastPing) + timing.pingUnacknowledged)
             } else {
-                deadlines.append(lastReceived + timing.silence)
-                deadlines.append(max(lastReceived, lastPing) + timing.ping)
+                until(lastReceived + timing.silence)
+                until(idlePing)
             }
             if outbound.unacknowledgedFrames > 0, let since = outbound.waitingSince, pausedSince == nil {
-                deadlines.append(since + timing.receipt)
+                until(since + timing.receipt)
             }
         } else if state == .legacy, pausedSince == nil, inbound.isIdle {
-            deadlines.append(lastReceived + (isTrusted ? timing.silence : timing.strangerIdle))
+            until(lastReceived + (isTrusted ? timing.silence : timing.strangerIdle))
         }
-        if state == .open, pausedSince == nil, !isTrusted, isIdle { deadlines.append(lastActivity + timing.strangerIdle) }
-        return deadlines.min()
+        if state == .open, pausedSince == nil, !isTrusted, isIdle { until(lastActivity + timing.strangerIdle) }
+        return earliest
     }
+
+    /// Whether what is next is no more than the Ping of an idle session, for which a second more or less is nothing: many
+    /// sessions are then asked together.
+    public var mayTickLate: Bool {
+        state == .open && pausedSince == nil && outbound.unacknowledgedFrames == 0 && idlePing < lastReceived + timing.silence
+            && nextDeadline == idlePing
+    }
+
+    private var idlePing: Instant { max(lastReceived, lastPing) + timing.ping }
 
     /// Since when neither a frame nor, with own frames unacknowledged, a receipt came.
     private var quietSince: Instant { outbound.waitingSince.map { min($0, lastReceived) } ?? lastReceived }
@@ -168,7 +178,7 @@ extension Session {
             if now >= max(quietSince, lastPing) + timing.pingUnacknowledged { ping(numbered: true, now: now, &actions) }
         } else {
             if now >= lastReceived + timing.silence { return end(.silent, &actions) }
-            if now >= max(lastReceived, lastPing) + timing.ping { ping(numbered: false, now: now, &actions) }
+            if now >= idlePing { ping(numbered: false, now: now, &actions) }
         }
         if !isTrusted, isIdle {
             if hasMoreToSend {

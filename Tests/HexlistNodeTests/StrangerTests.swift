@@ -176,7 +176,7 @@ struct StrangerTests {
             guests.append(guest)
             visits.append(visit)
         }
-        try await until { visits.prefix(2).allSatisfy(\.isOver) }
+        try await until { [visits] in visits.prefix(2).allSatisfy(\.isOver) }
         #expect(visits.prefix(2).allSatisfy { $0.bye == "idle" })
         #expect(visits.suffix(3).allSatisfy { !$0.isOver } && !trusted.isOver)
         try await until { await one.node.strangerRate == 4 }

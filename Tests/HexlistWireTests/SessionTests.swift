@@ -529,6 +529,29 @@ struct SessionSendingTests {
         #expect(fixture.tick(after: .seconds(45)).end == .own(.silent))
     }
 
+    @Test("only the Ping of an idle session may be late")
+    func late() {
+        var fixture = SessionFixture.opened()
+        #expect(fixture.session.mayTickLate)
+        #expect(fixture.session.nextDeadline == fixture.start + .seconds(15))
+        _ = fixture.tick(after: .seconds(15))
+        #expect(fixture.session.mayTickLate)
+        _ = fixture.tick(after: .seconds(30))
+        #expect(!fixture.session.mayTickLate, "what is next is the end")
+
+        var busy = SessionFixture.opened()
+        _ = busy.session.numberStore(tag: 1, bytes: 1, now: busy.now)
+        #expect(!busy.session.mayTickLate)
+
+        var asked = SessionFixture.opened()
+        asked.session.challenge("c", now: asked.now, &asked.actions)
+        #expect(!asked.session.mayTickLate)
+
+        var paused = SessionFixture.opened()
+        paused.session.pausedReading(now: paused.now)
+        #expect(!paused.session.mayTickLate)
+    }
+
     @Test("with frames unacknowledged: a numbered Ping after 7 s, 20 s of silence, 30 s without a receipt")
     func unacknowledged() {
         var fixture = SessionFixture.opened()

@@ -103,7 +103,8 @@ struct SimulatedLink {
         isAbsent[number] = false
         let txt = ["txtvers=1", "id=\(peer)", "v=1.0.0", "p=1", "boot=\(boots[number])"].map { Array($0.utf8) }
         for ipv6 in [false, true] {
-            let address = ipv6 ? "fe80::a00:27ff:fe4e:\(String(number, radix: 16))" : "10.\(number >> 16).\(number >> 8 & 255).\(number & 255)"
+            let address =
+                ipv6 ? "fe80::a00:27ff:fe4e:\(String(number, radix: 16))" : "10.\(number >> 16).\(number >> 8 & 255).\(number & 255)"
             tell(.discovery(.appeared(record(number, ipv6: ipv6), interfaceName: "eth0")))
             tell(
                 .discovery(
@@ -145,7 +146,8 @@ struct SimulatedLink {
             }
             let number = Self.number(peer)
             let boot = boots[number]
-            let session = SessionInfo(peer: peer, boot: boot, name: "Machine number \(number)", version: "1.0.0", endpoint: probe.endpoints[0])
+            let session = SessionInfo(
+                peer: peer, boot: boot, name: "Machine number \(number)", version: "1.0.0", endpoint: probe.endpoints[0])
             tell(.sessionUp(session))
             tell(.probeEnded(probe.id, .proved(peer, boot, probe.endpoints[0])))
             tell(.sessionDown(session, .idle))

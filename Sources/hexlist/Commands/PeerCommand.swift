@@ -62,7 +62,7 @@ struct PeerShowCommand: AsyncParsableCommand {
         for endpoint in peer.endpoints {
             let interface = endpoint.interface.map { " on \($0)" } ?? ""
             let good = endpoint.lastOK.map { ", last good \(HumanText.time($0))" } ?? ""
-            table.add("address", "\(PeerText.address(endpoint))\(interface) (\(endpoint.via)\(good))")
+            table.add("address", "\(HostPort.text(endpoint.host, endpoint.port))\(interface) (\(endpoint.via)\(good))")
         }
         if let seen = peer.lastSeen { table.add("last seen", HumanText.time(seen)) }
         table.add("unread", String(peer.unread))
