@@ -84,7 +84,8 @@ let package = Package(
         .target(
             name: "HexlistDaemon",
             dependencies: [
-                "CSpawn", "HexlistModel", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistNode", "HexlistAPI", "HexlistAvahi",
+                "CSpawn", "CGlibc", "HexlistModel", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistNode", "HexlistAPI",
+                "HexlistAvahi",
                 "HexlistDNS",
                 "HexlistTransport",
                 .product(name: "Crypto", package: "swift-crypto"),
@@ -117,20 +118,22 @@ let package = Package(
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ], swiftSettings: settings),
         .target(name: "HostileTexts", path: "Tests/HostileTexts", resources: [.copy("texts.json")], swiftSettings: settings),
+        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
         .testTarget(name: "HexlistModelTests", dependencies: ["HexlistModel", "HexlistAPI", "HostileTexts"], swiftSettings: settings),
         .testTarget(
             name: "HexlistWireTests",
-            dependencies: ["HexlistWire", "HexlistModel", "HostileTexts", .product(name: "NIOCore", package: "swift-nio")],
+            dependencies: ["HexlistWire", "HexlistModel", "HostileTexts", "TestSupport", .product(name: "NIOCore", package: "swift-nio")],
             resources: [.copy("Vectors")], swiftSettings: settings),
         .testTarget(
-            name: "HexlistDiscoveryTests", dependencies: ["HexlistDiscovery", "HexlistModel", "HostileTexts"], swiftSettings: settings),
+            name: "HexlistDiscoveryTests", dependencies: ["HexlistDiscovery", "HexlistModel", "HostileTexts", "TestSupport"],
+            swiftSettings: settings),
         .testTarget(
             name: "HexlistDNSTests", dependencies: ["HexlistDNS", "HexlistDiscovery", "HexlistModel"], swiftSettings: settings),
         .testTarget(
             name: "HexlistAvahiTests", dependencies: ["HexlistAvahi", "HexlistDiscovery", "HexlistModel"], swiftSettings: settings),
         .testTarget(
             name: "HexlistStoreTests",
-            dependencies: ["HexlistStore", "HexlistModel", .product(name: "GRDB", package: "GRDB.swift")],
+            dependencies: ["HexlistStore", "HexlistModel", "TestSupport", .product(name: "GRDB", package: "GRDB.swift")],
             resources: [.copy("Fixtures")], swiftSettings: settings),
         .testTarget(
             name: "HexlistTransportTests",
@@ -142,14 +145,14 @@ let package = Package(
         .testTarget(
             name: "HexlistNodeTests",
             dependencies: [
-                "HexlistNode", "HexlistStore", "HexlistTransport", "HexlistWire", "HexlistDiscovery", "HexlistModel",
+                "HexlistNode", "HexlistStore", "HexlistTransport", "HexlistWire", "HexlistDiscovery", "HexlistModel", "TestSupport",
                 .product(name: "NIOPosix", package: "swift-nio"),
             ], swiftSettings: settings),
         .testTarget(
             name: "HexlistDaemonTests",
             dependencies: [
                 "HexlistDaemon", "HexlistClient", "HexlistAPI", "HexlistNode", "HexlistStore", "HexlistTransport", "HexlistDiscovery",
-                "HexlistModel", "HostileTexts", .product(name: "Hummingbird", package: "hummingbird"),
+                "HexlistDNS", "HexlistModel", "CGlibc", "HostileTexts", .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOPosix", package: "swift-nio"), .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ], swiftSettings: settings),

@@ -1,3 +1,5 @@
+import HexlistModel
+
 /// A span of time as people write it: `10s`, `1.5m`, `250ms`, `2h`, or seconds as a bare number.
 public enum DurationText {
     /// Seconds; `nil` for anything else, below zero or over a year.
@@ -5,7 +7,7 @@ public enum DurationText {
         let units: [(suffix: String, seconds: Double)] = [("ms", 0.001), ("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400), ("", 1)]
         for unit in units where text.hasSuffix(unit.suffix) {
             let digits = text.dropLast(unit.suffix.count)
-            guard !digits.isEmpty, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) || $0 == UInt8(ascii: ".") }),
+            guard !digits.isEmpty, digits.utf8.allSatisfy({ ASCII.isDigit($0) || $0 == UInt8(ascii: ".") }),
                 let number = Double(digits)
             else { return nil }
             let seconds = number * unit.seconds

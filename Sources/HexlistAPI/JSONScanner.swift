@@ -72,8 +72,8 @@ struct JSONScanner {
     }
 
     private mutating func digits() throws(JSONFault) {
-        guard let first = current, (0x30...0x39).contains(first) else { throw JSONFault(offset: position, "a digit belongs here") }
-        while let byte = current, (0x30...0x39).contains(byte) { position += 1 }
+        guard let first = current, ASCII.isDigit(first) else { throw JSONFault(offset: position, "a digit belongs here") }
+        while let byte = current, ASCII.isDigit(byte) { position += 1 }
     }
 
     private mutating func number() throws(JSONFault) {

@@ -1,3 +1,5 @@
+import HexlistModel
+
 /// One JSON value (RFC 8259), kept as the bytes it was written in.
 ///
 /// Unknown members of a hex cross the local API byte for byte in this type, and both sides read each other with it: a
@@ -56,12 +58,12 @@ public struct JSONValue: Sendable {
 
     /// `nil` where the value is not written as an integer, or does not fit.
     public var integer: Int64? {
-        guard let first = bytes.first, first == UInt8(ascii: "-") || (0x30...0x39).contains(first) else { return nil }
+        guard let first = bytes.first, first == UInt8(ascii: "-") || ASCII.isDigit(first) else { return nil }
         return Int64(String(decoding: bytes, as: UTF8.self))
     }
 
     public var number: Double? {
-        guard let first = bytes.first, first == UInt8(ascii: "-") || (0x30...0x39).contains(first) else { return nil }
+        guard let first = bytes.first, first == UInt8(ascii: "-") || ASCII.isDigit(first) else { return nil }
         return Double(String(decoding: bytes, as: UTF8.self))
     }
 

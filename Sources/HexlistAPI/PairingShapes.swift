@@ -1,3 +1,5 @@
+import HexlistModel
+
 /// What `GET /v1/pairings` gives: `{"openUntil"?,"items":[…]}`.
 public struct PairingsShape: JSONShape, Sendable, Equatable {
     /// Until when requests are taken; absent while they are not.
@@ -145,6 +147,6 @@ public struct PairingConfirmation: JSONShape, Sendable, Equatable {
     }
 
     public static func areDigits(_ text: String) -> Bool {
-        text.utf8.count == 6 && text.utf8.allSatisfy { (0x30...0x39).contains($0) }
+        text.utf8.count == 6 && text.utf8.allSatisfy(ASCII.isDigit)
     }
 }

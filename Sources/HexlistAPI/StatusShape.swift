@@ -162,7 +162,7 @@ public struct IdentityShape: JSONShape, Sendable, Equatable {
 /// Browsing one domain by unicast DNS.
 public struct DomainShape: JSONShape, Sendable, Equatable {
     public var domain: String
-    /// `running` or `unavailable`.
+    /// `running`, `degraded` (DNS answers and lists nobody) or `unavailable`.
     public var state: String
     /// What is wrong.
     public var message: String?

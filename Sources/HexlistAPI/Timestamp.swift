@@ -1,9 +1,26 @@
+import HexlistModel
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
 /// A moment, as the local API writes it: RFC 3339 in UTC with milliseconds, `2031-04-05T06:07:08.009Z`.
 public struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertible {
     /// Since 1970, UTC, without leap seconds.
     public var milliseconds: Int64
 
     public init(milliseconds: Int64) { self.milliseconds = milliseconds }
+
+    /// By the wall clock.
+    public static var now: Timestamp {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Timestamp(milliseconds: Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000)
+    }
 
     /// Exactly the form this type prints; `nil` for anything else.
     public init?(_ text: String) {
@@ -15,7 +32,7 @@ public struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertible
         func field(_ range: Range<Int>, _ allowed: ClosedRange<Int64>) -> Int64? {
             var value: Int64 = 0
             for byte in bytes[range] {
-                guard (0x30...0x39).contains(byte) else { return nil }
+                guard ASCII.isDigit(byte) else { return nil }
                 value = value * 10 + Int64(byte - 0x30)
             }
             return allowed.contains(value) ? value : nil

@@ -40,13 +40,6 @@ final class AvahiLoop {
 
     var publication = AvahiPublication()
 
-    private var addressWatch: Int32 = -1
-    private var addressesChanged = true
-    private var addresses: [InterfaceAddress]?
-    private var wakeWatch: Int32 = -1
-    private var clockJumped = false
-    private var sleepWatch = SleepWatch(slept: hexlist_slept())
-
     init(
         mailbox: AvahiMailbox, domains: [String], serviceType: String, logger: Logger,
         events: @escaping @Sendable (DiscoveryEvent) -> Void, whenFinished: @escaping @Sendable () -> Void
@@ -71,31 +64,13 @@ final class AvahiLoop {
         defer {
             dropClient()
             avahi_simple_poll_free(poll)
-            if addressWatch >= 0 { close(addressWatch) }
-            if wakeWatch >= 0 { close(wakeWatch) }
         }
-        watch(mailbox.descriptor, with: api) { _, descriptor, _, _ in hexlist_drain(descriptor) }
-        addressWatch = hexlist_watch_addresses()
-        if addressWatch >= 0 {
-            watch(addressWatch, with: api) { _, descriptor, _, context in
-                hexlist_drain(descriptor)
-                AvahiLoop.from(context)?.addressesChanged = true
-            }
-        }
-        wakeWatch = hexlist_watch_wake()
-        if wakeWatch >= 0 {
-            watch(wakeWatch, with: api) { _, descriptor, _, context in
-                hexlist_drain(descriptor)
-                _ = hexlist_arm_wake(descriptor)
-                AvahiLoop.from(context)?.clockJumped = true
-            }
-        }
+        _ = api.pointee.watch_new?(
+            api, mailbox.descriptor, AVAHI_WATCH_IN, { _, descriptor, _, _ in hexlist_empty(descriptor) }, context)
         reconnectAt = .now
         while true {
             let requests = mailbox.take()
             if requests.isStopped { return }
-            reportAddresses()
-            reportWaking()
             connectIfDue(api)
             actOnClientNews()
             carryOut(requests)
@@ -121,10 +96,6 @@ final class AvahiLoop {
 
     // MARK: - Waiting
 
-    private func watch(_ descriptor: Int32, with api: UnsafePointer<AvahiPoll>, _ callback: @escaping AvahiWatchCallback) {
-        _ = api.pointee.watch_new?(api, descriptor, AVAHI_WATCH_IN, callback, context)
-    }
-
     /// -1 waits for an event alone.
     private func millisecondsToWait() -> Int32 {
         var deadlines = resolverRetries.values.map(\.at)
@@ -139,21 +110,6 @@ final class AvahiLoop {
     private func pauseAfterFault() {
         var descriptor = pollfd(fd: mailbox.descriptor, events: Int16(POLLIN), revents: 0)
         _ = Glibc.poll(&descriptor, 1, 1_000)
-    }
-
-    private func reportAddresses() {
-        guard addressesChanged else { return }
-        addressesChanged = false
-        let present = NetworkInterfaces.addresses()
-        guard present != addresses else { return }
-        addresses = present
-        tell(.interfaces(present))
-    }
-
-    private func reportWaking() {
-        guard clockJumped else { return }
-        clockJumped = false
-        if sleepWatch.hasWoken(slept: hexlist_slept()) { tell(.woke) }
     }
 
     // MARK: - Client
@@ -260,7 +216,7 @@ final class AvahiLoop {
 
     private func appeared(_ record: Record) {
         guard announced.count < Self.announcedLimit, announced.insert(record).inserted else { return }
-        tell(.appeared(record, interfaceName: NetworkInterfaces.name(of: record.interface)))
+        tell(.appeared(record, interfaceName: Self.interfaceName(record.interface)))
     }
 
     private func withdrawn(_ record: Record) {
@@ -279,6 +235,14 @@ final class AvahiLoop {
     }
 
     var clientError: String { client.map { Self.text(avahi_client_errno($0)) } ?? "no client" }
+
+    /// The name of an interface, if it has one now.
+    private static func interfaceName(_ index: Int32) -> String? {
+        guard let index = UInt32(exactly: index) else { return nil }
+        var name = [CChar](repeating: 0, count: Int(IF_NAMESIZE))
+        guard if_indextoname(index, &name) != nil else { return nil }
+        return String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
 
     static func text(_ error: Int32) -> String {
         avahi_strerror(error).map { String(cString: $0) } ?? "error \(error)"

@@ -15,6 +15,7 @@ public final class DNSDiscovery: Sendable {
     private static let answerBytes = 65_535
 
     private let queue = DispatchQueue(label: "hexlist.dns")
+    private let query: @Sendable (DNSName, DNSType) -> DNSOutcome<DNSMessage>
     private struct State: Sendable {
         var domains: [DomainBrowser]
         var events: (@Sendable (DiscoveryEvent) -> Void)?
@@ -25,7 +26,16 @@ public final class DNSDiscovery: Sendable {
     private let state: Mutex<State>
 
     /// - Parameter domains: what is no domain is left out.
-    public init(domains: [String], serviceType: String = ProtocolLimits.serviceType) {
+    public convenience init(domains: [String], serviceType: String = ProtocolLimits.serviceType) {
+        self.init(domains: domains, serviceType: serviceType, query: DNSDiscovery.askSystem)
+    }
+
+    /// - Parameter query: asks one question, and may block.
+    init(
+        domains: [String], serviceType: String = ProtocolLimits.serviceType,
+        query: @escaping @Sendable (DNSName, DNSType) -> DNSOutcome<DNSMessage>
+    ) {
+        self.query = query
         let browsers = domains.compactMap { DomainBrowser(domain: $0, serviceType: serviceType, now: .now) }
         state = Mutex(State(domains: browsers))
     }
@@ -45,9 +55,10 @@ public final class DNSDiscovery: Sendable {
         proceed()
     }
 
-    /// Everything is asked anew.
+    /// Everything is asked anew. Nothing happens before `start`, which asks everything.
     public func networkChanged() {
         state.withLock { state in
+            guard state.events != nil else { return }
             for index in state.domains.indices { state.domains[index].networkChanged(now: .now) }
         }
         proceed()
@@ -92,19 +103,20 @@ public final class DNSDiscovery: Sendable {
     }
 
     private func ask(_ index: Int, _ question: DomainBrowser.Question, _ name: DNSName) {
-        let lookup = ServiceLookup(ask: Self.query)
+        let lookup = ServiceLookup(ask: query)
+        let asked = ContinuousClock.now
         switch question {
         case .browse:
             let outcome = lookup.browse(name)
-            state.withLock { tell($0.domains[index].browsed(outcome, now: .now), &$0) }
+            state.withLock { tell($0.domains[index].browsed(outcome, asked: asked, now: .now), &$0) }
         case .resolve(let key):
             let outcome = lookup.resolve(name)
-            state.withLock { tell($0.domains[index].resolved(key, outcome, now: .now), &$0) }
+            state.withLock { tell($0.domains[index].resolved(key, outcome, asked: asked, now: .now), &$0) }
         }
     }
 
     /// Blocks, for some seconds where no server answers.
-    static func query(_ name: DNSName, _ type: DNSType) -> DNSOutcome<DNSMessage> {
+    static func askSystem(_ name: DNSName, _ type: DNSType) -> DNSOutcome<DNSMessage> {
         var bytes: [UInt8] = []
         let length = withUnsafeTemporaryAllocation(of: UInt8.self, capacity: answerBytes) { buffer -> Int32 in
             let length = hexlist_dns_query(name.description, type.rawValue, buffer.baseAddress, Int32(buffer.count))
@@ -116,7 +128,10 @@ public final class DNSDiscovery: Sendable {
         case 1...:
             guard let message = DNSMessage(bytes) else { return .failed("its answer cannot be read") }
             return .found(message, seconds: message.seconds)
-        default: return .failed("no server of resolv.conf answers the question for \(name)")
+        case Int32(HEXLIST_DNS_SERVER_FAILED):
+            return .failed("the server says that it cannot answer the question for \(name.text) (SERVFAIL)")
+        case Int32(HEXLIST_DNS_SERVER_REFUSED): return .failed("the server refuses the question for \(name.text) (REFUSED)")
+        default: return .failed("no server of resolv.conf answers the question for \(name.text)")
         }
     }
 }

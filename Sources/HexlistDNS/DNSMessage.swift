@@ -116,6 +116,7 @@ public struct DNSMessage: Sendable, Equatable {
             var length = 1
             var place = offset
             var resume: Int?
+            var jumps = 0
             while true {
                 guard place < bytes.count else { return nil }
                 let byte = Int(bytes[place])
@@ -132,7 +133,9 @@ public struct DNSMessage: Sendable, Equatable {
                 case 0xC0...0xFF:
                     guard place + 1 < bytes.count else { return nil }
                     let target = (byte & 0x3F) << 8 | Int(bytes[place + 1])
-                    guard target < place else { return nil }  // backwards only: so it ends
+                    jumps += 1
+                    // Backwards only, so it ends; and no name has more labels than that.
+                    guard target < place, jumps <= 127 else { return nil }
                     if resume == nil { resume = place + 2 }
                     place = target
                 default: return nil

@@ -1,3 +1,5 @@
+import HexlistModel
+
 /// A domain name as DNS carries it: labels of any bytes. Compared and hashed without regard to ASCII case (RFC 4343).
 public struct DNSName: Hashable, Sendable, CustomStringConvertible {
     /// Each 1 to 63 bytes; with their length bytes and the root's 255 at most.
@@ -33,16 +35,16 @@ public struct DNSName: Hashable, Sendable, CustomStringConvertible {
     public var description: String {
         labels.map { label in
             label.map { byte in
-                switch byte {
-                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "-"), UInt8(ascii: "_"):
-                    String(UnicodeScalar(byte))
-                default: "\\" + String(1_000 + Int(byte)).dropFirst()
-                }
+                ASCII.isAlphanumeric(byte) || "-_".utf8.contains(byte)
+                    ? String(UnicodeScalar(byte)) : "\\" + String(1_000 + Int(byte)).dropFirst()
             }.joined() + "."
         }.joined()
     }
 
-    private var folded: [[UInt8]] { labels.map { $0.map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 } } }
+    /// For people: without the final dot.
+    var text: String { String(description.dropLast()) }
+
+    private var folded: [[UInt8]] { labels.map { $0.map(ASCII.lowercased) } }
 
     public static func == (left: DNSName, right: DNSName) -> Bool { left.folded == right.folded }
     public func hash(into hasher: inout Hasher) { hasher.combine(folded) }

@@ -17,6 +17,9 @@ struct DomainBrowser: Sendable {
     static let refresh: ClosedRange<Int> = 5...300
     /// Where the domain has no such services.
     static let emptyRefresh: Duration = .seconds(60)
+    /// After a change of the network everything is asked at once, and the domain once more so much later: routes and resolv.conf are often
+    /// written a moment after the interface is there.
+    static let settling: Duration = .seconds(5)
 
     let domain: String
     /// `_hexlist._tcp` in the domain.
@@ -36,6 +39,12 @@ struct DomainBrowser: Sendable {
         /// When to ask next; only while somebody wants to know.
         func dueAt(_ start: Instant) -> Instant? { open.isEmpty ? nil : retryAt ?? validUntil ?? start }
 
+        mutating func networkChanged(now: Instant) {
+            failures = 0
+            retryAt = nil
+            if validUntil != nil { validUntil = now }
+        }
+
         mutating func failed(_ record: Record, _ text: String, now: Instant) -> [DiscoveryEvent] {
             failures += 1
             retryAt = now + DomainBrowser.backoff(failures)
@@ -47,6 +56,7 @@ struct DomainBrowser: Sendable {
     private let start: Instant
     private var browseAt: Instant
     private var failures = 0
+    private var changedAt: Instant?
     private var state: BackendState?
 
     /// - Returns: `nil` for what is no domain.
@@ -74,14 +84,21 @@ struct DomainBrowser: Sendable {
 
     /// Everything is asked anew: another network, another server.
     mutating func networkChanged(now: Instant) {
+        changedAt = now
         browseAt = now
-        for key in instances.keys {
-            if instances[key]?.validUntil != nil { instances[key]?.validUntil = now }
-            instances[key]?.retryAt = nil
-        }
+        failures = 0
+        for key in instances.keys { instances[key]?.networkChanged(now: now) }
     }
 
-    mutating func browsed(_ outcome: DNSOutcome<[[UInt8]]>, now: Instant) -> [DiscoveryEvent] {
+    /// What a question asked before the network changed did not find says nothing of the network there is.
+    private func isOutdated(_ asked: Instant) -> Bool { changedAt.map { asked < $0 } ?? false }
+
+    /// - Parameter asked: when the question went out.
+    mutating func browsed(_ outcome: DNSOutcome<[[UInt8]]>, asked: Instant, now: Instant) -> [DiscoveryEvent] {
+        if case .failed = outcome, isOutdated(asked) { return [] }
+        defer {
+            if let again = changedAt.map({ $0 + Self.settling }), asked < again { browseAt = min(browseAt, max(again, now)) }
+        }
         switch outcome {
         case .failed(let text):
             failures += 1
@@ -90,7 +107,7 @@ struct DomainBrowser: Sendable {
         case .none:
             failures = 0
             browseAt = now + Self.emptyRefresh
-            return become(.running) + update([])
+            return become(.degraded("DNS lists nobody in \(domain): there is no PTR record at \(services.text).")) + update([])
         case .found(let labels, let seconds):
             failures = 0
             browseAt = now + Self.lifetime(seconds)
@@ -98,8 +115,10 @@ struct DomainBrowser: Sendable {
         }
     }
 
-    mutating func resolved(_ key: InstanceKey, _ outcome: DNSOutcome<[Resolution]>, now: Instant) -> [DiscoveryEvent] {
+    /// - Parameter asked: when the question went out.
+    mutating func resolved(_ key: InstanceKey, _ outcome: DNSOutcome<[Resolution]>, asked: Instant, now: Instant) -> [DiscoveryEvent] {
         guard var instance = instances[key] else { return [] }
+        if case .failed = outcome, isOutdated(asked) { return [] }
         defer { if instances[key] != nil { instances[key] = instance } }
         switch outcome {
         case .failed(let text): return instance.failed(record(key, 0), "DNS does not answer: \(text)", now: now)

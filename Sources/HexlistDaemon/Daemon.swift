@@ -130,8 +130,7 @@ public struct Daemon: Sendable {
     private static func discovery(_ settings: Settings, _ logger: Logger) -> any PeerDiscovery {
         let others = settings.domains.filter { !Settings.isLocal(domain: $0) }
         let avahi = settings.domains.contains(where: Settings.isLocal) ? AvahiDiscovery(logger: logger) : nil
-        if others.isEmpty, let avahi { return avahi }
-        return JoinedDiscovery(multicast: avahi, unicast: DNSDiscovery(domains: others))
+        return MachineDiscovery(multicast: avahi, unicast: DNSDiscovery(domains: others))
     }
 
     /// The node first, the API when there is something to answer.

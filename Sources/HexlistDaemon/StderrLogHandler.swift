@@ -18,7 +18,7 @@ public struct StderrLogHandler: LogHandler {
     private let now: @Sendable () -> Timestamp
 
     public init(label: String, settings: Settings.Log) {
-        self.init(label: label, settings: settings, write: Self.toStandardError, now: Self.wallClock)
+        self.init(label: label, settings: settings, write: Self.toStandardError, now: { Timestamp.now })
     }
 
     init(
@@ -73,11 +73,5 @@ public struct StderrLogHandler: LogHandler {
     private static let toStandardError: @Sendable ([UInt8]) -> Void = { line in
         // One call a line, so that lines of several threads do not mix. Who cannot log goes on working.
         _ = line.withUnsafeBytes { Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
-    }
-
-    private static let wallClock: @Sendable () -> Timestamp = {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Timestamp(milliseconds: Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000)
     }
 }

@@ -1,3 +1,5 @@
+import HexlistModel
+
 /// Where a peer can be dialled, and who says so.
 public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
     /// How an endpoint became known.
@@ -36,5 +38,5 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
         var port: UInt16
     }
 
-    public var description: String { host.utf8.contains(UInt8(ascii: ":")) ? "[\(host)]:\(port)" : "\(host):\(port)" }
+    public var description: String { HostPort.text(host, port) }
 }

@@ -294,7 +294,7 @@ extension PeerDirectory {
         guard !trustedHints.isEmpty else { return false }
         let tail = record.key.name.utf8.suffix(10)
         guard tail.first == UInt8(ascii: "["), tail.last == UInt8(ascii: "]") else { return false }
-        let digits = tail.dropFirst().dropLast().map { (0x61...0x66).contains($0) ? $0 - 0x20 : $0 }
+        let digits = tail.dropFirst().dropLast().map(ASCII.uppercased)
         return trustedHints[String(decoding: digits, as: UTF8.self)] != nil
     }
 

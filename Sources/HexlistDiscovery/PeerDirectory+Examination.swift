@@ -10,9 +10,6 @@ extension PeerDirectory {
         }
     }
 
-    /// Another machine has proved the own identity.
-    public var isOwnIdentityElsewhere: Bool { ownConflict != nil }
-
     /// What became of an address the user configured.
     public enum ConfiguredState: Sendable, Equatable {
         case answered(PeerID)

@@ -20,7 +20,7 @@ public enum DiscoveryEvent: Sendable, Equatable {
 /// How discovery itself is doing, on the own links or in a domain. The texts say what is wrong and what to do.
 public enum BackendState: Sendable, Equatable {
     case running
-    /// Others are seen, but the own announcement cannot be made.
+    /// Others are seen, but the own announcement cannot be made; of a domain: it answers, and lists nobody.
     case degraded(String)
     case unavailable(String)
     /// Not used, as configured.

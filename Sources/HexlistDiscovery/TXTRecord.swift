@@ -23,7 +23,7 @@ public struct TXTRecord: Hashable, Sendable {
         var seen: Set<[UInt8]> = []
         for string in Self.readable(strings) {
             guard let equals = string.firstIndex(of: UInt8(ascii: "=")), equals > 0 else { continue }
-            let key = string[..<equals].map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 }
+            let key = string[..<equals].map(ASCII.lowercased)
             guard key.allSatisfy({ (0x20...0x7E).contains($0) }), seen.insert(key).inserted else { continue }
             read(String(decoding: key, as: UTF8.self), string[(equals + 1)...])
         }

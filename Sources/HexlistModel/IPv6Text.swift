@@ -49,9 +49,8 @@ struct IPv6Text {
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         for (index, part) in parts.enumerated() {
             if mayEndInIPv4, index == parts.count - 1, part.utf8.contains(UInt8(ascii: ".")) {
-                let octets = part.split(separator: ".", omittingEmptySubsequences: false).map(octet)
-                guard octets.count == 4, let a = octets[0], let b = octets[1], let c = octets[2], let d = octets[3] else { return nil }
-                pieces += [a << 8 | b, c << 8 | d]
+                guard let octets = IPv4Text.octets(part.split(separator: ".", omittingEmptySubsequences: false)) else { return nil }
+                pieces += [octets[0] << 8 | octets[1], octets[2] << 8 | octets[3]]
             } else {
                 guard (1...4).contains(part.utf8.count), part.utf8.allSatisfy({ Hexadecimal.value(of: $0) != nil }),
                     let piece = UInt16(part, radix: 16)
@@ -61,11 +60,19 @@ struct IPv6Text {
         }
         return pieces.count <= 8 ? pieces : nil
     }
+}
 
-    private static func octet(_ text: Substring) -> UInt16? {
-        guard (1...3).contains(text.utf8.count), text.utf8.allSatisfy(ASCII.isDigit), text == "0" || !text.hasPrefix("0"),
-            let value = UInt16(text), value <= 255
-        else { return nil }
-        return value
+/// An IPv4 address in the one form every program reads alike.
+enum IPv4Text {
+    /// - Parameter labels: what stands between its dots.
+    /// - Returns: four numbers up to 255; `nil` also where one has zeros before it, which some programs read as octal.
+    static func octets(_ labels: [some StringProtocol]) -> [UInt16]? {
+        let octets = labels.compactMap { label -> UInt16? in
+            guard (1...3).contains(label.utf8.count), label.utf8.allSatisfy(ASCII.isDigit), label == "0" || !label.hasPrefix("0") else {
+                return nil
+            }
+            return UInt16(label).flatMap { $0 <= 255 ? $0 : nil }
+        }
+        return labels.count == 4 && octets.count == 4 ? octets : nil
     }
 }

@@ -69,6 +69,9 @@ public struct BootNonce: Hashable, Sendable, CustomStringConvertible {
 
     public init(_ value: UInt64) { self.value = value }
 
+    /// Never 0.
+    public static var random: BootNonce { BootNonce(UInt64.random(in: 1...(.max))) }
+
     /// Exactly 16 hexadecimal digits.
     public init?(_ text: some StringProtocol) {
         guard text.utf8.count == 16, let bytes = Hexadecimal.decode(text) else { return nil }

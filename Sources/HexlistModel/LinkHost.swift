@@ -35,7 +35,7 @@ enum LinkHost {
         guard name.utf8.count - (isAbsolute ? 1 : 0) <= 253, name != "." else { throw .host }
         // A host that ends in a number is an IPv4 address to browsers, whichever way it is written.
         if let last = labels.last(where: { !$0.isEmpty }), isNumber(last) {
-            guard !isAbsolute, labels.count == 4, labels.allSatisfy(isOctet) else { throw .host }
+            guard !isAbsolute, IPv4Text.octets(labels) != nil else { throw .host }
         }
         return name
     }
@@ -84,14 +84,6 @@ enum LinkHost {
         let bytes = Array(label.utf8)
         return bytes.allSatisfy(ASCII.isDigit)
             || bytes.starts(with: Array("0x".utf8)) && bytes.dropFirst(2).allSatisfy { Hexadecimal.value(of: $0) != nil }
-    }
-
-    /// 0 to 255, without zeros before it, which some programs read as octal.
-    private static func isOctet(_ label: String) -> Bool {
-        guard (1...3).contains(label.utf8.count), label.utf8.allSatisfy(ASCII.isDigit), label == "0" || !label.hasPrefix("0") else {
-            return false
-        }
-        return Int(label).map { $0 <= 255 } ?? false
     }
 }
 

@@ -82,9 +82,3 @@ public enum LinkFault: Error, Equatable, Sendable, CustomStringConvertible {
         }
     }
 }
-
-enum ASCII {
-    static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
-    static func isLowercase(_ byte: UInt8) -> Bool { (0x61...0x7A).contains(byte) }
-    static func lowercased(_ byte: UInt8) -> UInt8 { (0x41...0x5A).contains(byte) ? byte + 0x20 : byte }
-}

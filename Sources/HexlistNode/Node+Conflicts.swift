@@ -1,6 +1,7 @@
 import HexlistDiscovery
 import HexlistModel
 import HexlistWire
+public import NIOCore
 
 /// Machines with one identity. Nothing is delivered to one of them, and nothing is sent or taken under an identity of one's own that
 /// another machine has too: who of the two is meant, nobody can know. Rows wait, and senders are told to.
@@ -64,12 +65,19 @@ extension Node {
 
     /// Sends nothing new, and waits for what is on its way to be answered, so that a row is not sent once under the old identity and
     /// again under the new one.
-    public func drain(for patience: Duration = .seconds(5)) async {
+    public func drain(for patience: TimeAmount = .seconds(5)) async {
         isDraining = true
-        let deadline = ContinuousClock.now + patience
-        while links.values.contains(where: { $0.delivery.inFlight > 0 }), ContinuousClock.now < deadline {
-            try? await Task.sleep(for: .milliseconds(20))
+        _ = await within(patience, otherwise: false) { done in
+            drained = { done(true) }
+            lookWhetherDrained()
         }
+        drained = nil
+    }
+
+    /// After receipts, and after the end of a session.
+    func lookWhetherDrained() {
+        guard drained != nil, !links.values.contains(where: { $0.delivery.inFlight > 0 }) else { return }
+        drained.take()?()
     }
 
     /// Takes `drain` back.

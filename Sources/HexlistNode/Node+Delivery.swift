@@ -125,6 +125,7 @@ extension Node {
         let now = ContinuousClock.Instant.now
         let verdicts = link.delivery.settled(rows, isCurrent: link.sending === session, now: now)
         if verdicts.contains(where: { $0.state == .stored || $0.state == .held }) { link.backoff.succeeded() }
+        lookWhetherDrained()
         guard !verdicts.isEmpty else { return }
         turns.progressed(peer, now: now)
         if !outcomeWaiters.isEmpty { receiptsCame(verdicts.compactMap { RowMove(delivered: $0, peer: peer) }) }

@@ -71,7 +71,7 @@ extension Node {
                 }
                 if let connection = report.connection {
                     // Ends when Hello was checked, or the session ended before.
-                    let reached = connection.target.flatMap { target in endpoints.first { DialTarget($0) == target } }
+                    let reached = endpoints.first { DialTarget($0) == connection.target }
                     node.begin(connection, reached.map { Dialled(endpoint: $0, probe: probe, expected: expecting) })
                 } else if !isSecond, case .closed? = report.summary {
                     // A process that is being ended closes its sessions before the port it listens on: a moment later it refuses.
@@ -82,7 +82,7 @@ extension Node {
                         }
                     }
                 } else {
-                    node.endProbe(probe, Node.probeResult(report, of: endpoints))
+                    node.endProbe(probe, node.probeResult(report, of: endpoints))
                 }
             }
         }
@@ -98,8 +98,8 @@ extension Node {
         dial.report.whenSuccess { [weak self] report in
             self?.assumeIsolated { node in
                 report.connection?.close()
-                guard let reached = report.connection?.target.flatMap({ target in endpoints.first { DialTarget($0) == target } }) else {
-                    return node.endProbe(probe, Node.probeResult(report, of: endpoints))
+                guard let reached = endpoints.first(where: { DialTarget($0) == report.connection?.target }) else {
+                    return node.endProbe(probe, node.probeResult(report, of: endpoints))
                 }
                 node.endProbe(probe, .reached(reached))
                 node.rememberPlaces(of: expecting)
@@ -113,12 +113,13 @@ extension Node {
         wakeWaiters()
     }
 
-    private static func probeResult(_ report: DialReport, of endpoints: [Endpoint]) -> ProbeResult {
+    private func probeResult(_ report: DialReport, of endpoints: [Endpoint]) -> ProbeResult {
         for failure in report.failures {
             guard case .otherIdentity(let other) = failure.error,
                 let endpoint = endpoints.first(where: { DialTarget($0) == failure.target })
             else { continue }
-            return .otherIdentity(other, endpoint)
+            // Without a Hello nobody said which start it is: where another machine has this identity, its own announcements tell.
+            return other == id ? .ownIdentity(sameBoot: true, endpoint) : .otherIdentity(other, endpoint)
         }
         switch report.summary {
         case .refused: return .refused

@@ -1,8 +1,8 @@
-public import HexlistDiscovery
+import HexlistDiscovery
 public import HexlistModel
 import HexlistStore
 import HexlistTransport
-public import HexlistWire
+import HexlistWire
 public import NIOCore
 
 /// What `hexlist doctor` asks of a node: what it knows, and tries with its identity.
@@ -25,7 +25,7 @@ extension Node {
         .sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
         return NodeFacts(
             status: status(), listen: configuration.listen, diskReserveBytes: configuration.limits.diskReserveBytes,
-            isIdentityElsewhere: directory.isOwnIdentityElsewhere, announcements: directory.ownAnnouncements,
+            isIdentityElsewhere: directory.isInConflict(id), announcements: directory.ownAnnouncements,
             staticPeers: directory.configuredAddresses,
             dialledIn: named.filter { $0.session.connection.role == .acceptor && !isOwn($0.session) }
                 .map { ($0.peer, $0.name, $0.session.connection.remoteAddress) },
@@ -54,8 +54,10 @@ extension Node {
     }
 
     /// TCP, then TLS up to the identity, and no further.
-    /// - Parameter host: numeric.
-    public func reach(_ host: String, port: Int, interface: String?, expecting peer: PeerID) async -> ReachFacts {
+    /// - Parameters:
+    ///   - host: numeric.
+    ///   - peer: `nil` takes whoever proves itself.
+    public func reach(_ host: String, port: Int, interface: String?, expecting peer: PeerID?) async -> ReachFacts {
         let target = DialTarget(host: host, port: UInt16(clamping: port), interface: interface)
         let failed = Result<Duration, DialError>.failure(.failed("it could not be tried"))
         let tcp = (try? await transport.connectTime(target).get()) ?? failed
@@ -64,6 +66,7 @@ extension Node {
         let begun = ContinuousClock.now
         guard let report = try? await transport.dial([target], expecting: peer).report.get() else { return facts }
         if let connection = report.connection {
+            facts.peer = connection.peerFingerprint?.peerID
             connection.abort()
             facts.tls = .success(ContinuousClock.now - begun)
         } else {
@@ -86,7 +89,7 @@ extension Node {
         let session = begin(connection, Dialled(endpoint: endpoint, probe: nil, expected: peer))
         let opened = await within(.seconds(7), otherwise: false) { session.checks.opened = $0 }
         guard !opened, links[peer]?.sending == nil else { return .success(()) }
-        return .failure(ReachFailure(text: session.end.map(Node.describe) ?? "no Hello came", isRefused: false, isOther: false))
+        return .failure(ReachFailure(text: session.end.map(Node.describe) ?? "No Hello came."))
     }
 
     // MARK: On a session
@@ -102,7 +105,7 @@ extension Node {
                 continue
             }
             let limit = min(hello.maxFrameBytes, session.machine.ownHello.maxFrameBytes, ProtocolLimits.stringBytes)
-            let token = "doctor-\(BootNonce(UInt64.random(in: 1...(.max)))) "
+            let token = "doctor-\(BootNonce.random) "
             let message = token + String(repeating: ".", count: max(0, limit - Node.pingOverhead - token.utf8.count))
             let bytes = message.utf8.count
             let begun = ContinuousClock.now
@@ -114,6 +117,7 @@ extension Node {
             session.checks.ping = nil
             // Ended meanwhile for another one, which is asked instead.
             if !session.connection.isOpen, let next = links[peer]?.sending, next !== session { continue }
+            if let end = session.end { return .ended(Node.describe(end)) }
             if session.connection.isOpen { session.act { $0.end(.silent, &$1) } }
             return .unanswered(bytes: bytes)
         }
@@ -126,7 +130,7 @@ extension Node {
         guard let session = links[peer]?.sending, session.checks.dialBack == nil, let port = UInt16(exactly: port),
             session.machine.peerHello?.features.contains(DialBack.feature) == true
         else { return .cannotAsk }
-        let request = DialBack(token: BootNonce(UInt64.random(in: 1...(.max))), port: port)
+        let request = DialBack(token: BootNonce.random, port: port)
         let result = await within(patience, otherwise: DialBack.Result?.none) { done in
             session.checks.dialBack = (request.token, done)
             session.act { $0.askToDialBack(request, &$1) }
@@ -159,7 +163,7 @@ extension Node {
     }
 
     /// What `begin` is told, or `value` when the time is up first.
-    private func within<Value: Sendable>(
+    func within<Value: Sendable>(
         _ time: TimeAmount, otherwise value: Value, _ begin: (@escaping (Value) -> Void) -> Void
     ) async -> Value {
         let promise = eventLoop.makePromise(of: Value.self)
@@ -173,12 +177,11 @@ extension Node {
 extension ReachFailure {
     init(_ error: DialError) {
         switch error {
-        case .refused: self.init(text: "the connection is refused", isRefused: true, isOther: false)
-        case .otherIdentity(let other): self.init(text: "another peer answers there: \(other)", isRefused: false, isOther: true)
-        case .notHexlist(let why): self.init(text: "what answers there is no Hexlist peer (\(why))", isRefused: false, isOther: true)
-        case .timeout: self.init(text: "nothing answers within 3 s", isRefused: false, isOther: false)
-        case .closed, .unreachable, .nameNotFound, .cancelled, .failed:
-            self.init(text: error.description, isRefused: false, isOther: false)
+        case .refused: self.init(text: "the connection is refused", isRefused: true)
+        case .otherIdentity(let other): self.init(text: "another peer answers there: \(other)", isOther: true)
+        case .notHexlist: self.init(text: "what answers there is no Hexlist peer", isOther: true)
+        case .timeout: self.init(text: "nothing answers within 3 s")
+        case .closed, .unreachable, .nameNotFound, .cancelled, .failed: self.init(text: error.description)
         }
     }
 }

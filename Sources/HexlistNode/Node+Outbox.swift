@@ -152,7 +152,7 @@ extension Node {
         let link = links[row.peer]
         if let link, let until = link.delivery.pausedUntil, link.delivery.isPaused(now: .now) {
             view.waitingFor = "retry"
-            view.nextAttemptAt = Node.wallClock() + (until - .now).milliseconds
+            view.nextAttemptAt = times().milliseconds(of: until)
         } else if isQuarantined(row.peer) {
             view.waitingFor = "conflict"
         } else if let link, link.sending != nil {

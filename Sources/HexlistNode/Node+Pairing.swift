@@ -83,16 +83,14 @@ extension Node {
 
     /// What runs and what ended lately.
     public func pairings() -> PairingOverview {
-        let (now, wall) = (ContinuousClock.Instant.now, Node.wallClock())
+        let times = times()
         // What a peer began is nothing to see before there are digits: they come and go as it likes.
         let items = pairing.items.filter { $0.isOwn || $0.stage != .opening }
         let views = items.isEmpty && pairing.outcomes.isEmpty ? [] : peerViews().filter { $0.state != .ghost }
         func view(of peer: PeerID) -> PeerView? { views.first { $0.uuid == peer } }
         let ended = pairing.outcomes.map { PairingView($0, of: view(of: $0.peer)) }
-        let running = items.map { item in
-            PairingView(item, of: view(of: item.peer), until: wall + (item.until - now).milliseconds)
-        }
-        return PairingOverview(openUntil: pairing.openUntil.map { wall + ($0 - now).milliseconds }, items: ended + running)
+        let running = items.map { PairingView($0, of: view(of: $0.peer), until: times.milliseconds(of: $0.until)) }
+        return PairingOverview(openUntil: pairing.openUntil.map(times.milliseconds), items: ended + running)
     }
 
     private func latest(_ number: Int?, _ peer: PeerID) throws(HexlistError) -> PairingView {

@@ -14,8 +14,7 @@ extension Node {
     func peerViews() -> [PeerView] {
         var views: [PeerView] = []
         var listed: Set<PeerID> = []
-        let now = ContinuousClock.Instant.now
-        let wall = Node.wallClock()
+        let times = times()
         for row in directory.listing() {
             // A peer in conflict is a ghost, and still the peer that is known.
             let isPeer = row.state != .ghost || row.reason == .conflict && row.peer != id
@@ -24,7 +23,7 @@ extension Node {
             // What is known of another key with the same UUID is not this one's.
             if let kept = record?.fingerprint, let proven, kept != proven { record = nil }
             if isPeer, let peer = row.peer { listed.insert(peer) }
-            views.append(PeerView(row, record: record, fingerprint: proven, now: now, wall: wall))
+            views.append(PeerView(row, record: record, fingerprint: proven, times: times))
         }
         // Who never proved a key (a sender over plain TCP) can be neither trusted nor sent to.
         for record in known.values where !listed.contains(record.peer) && record.peer != id && record.fingerprint != nil {
@@ -63,16 +62,11 @@ extension Node {
                 .notFound, "\(TerminalText.clean(before.name, columns: 40)) was never met, so there is no fingerprint to trust.",
                 hint: "Wait until `hexlist peers` lists it.")
         }
-        let sighting = Node.sighting(peer, before)
+        var sighting = Node.sighting(peer, before)
         let at = Node.wallClock()
-        let places = trust == .trusted ? rememberedPlaces(of: peer, at: at) : []
-        try await store.write { writer in
+        if trust == .trusted { sighting.endpoints = answeredEndpoints(of: peer, at: at) }
+        try await store.write { [sighting] writer in
             try writer.upsertPeer(sighting, creating: true)
-            for place in places {
-                var sighting = sighting
-                sighting.endpoint = place
-                try writer.upsertPeer(sighting)
-            }
             _ = try writer.setTrust(peer, trust, fingerprint: sighting.fingerprint, name: sighting.name, at: at)
         }
         await reloadKnown()
@@ -135,7 +129,7 @@ extension Node {
     static func sighting(_ peer: PeerID, _ view: PeerView) -> PeerSighting {
         PeerSighting(
             peer: peer, fingerprint: view.fingerprint, name: view.name, version: view.version, boot: view.boot,
-            seenAt: view.lastSeen ?? wallClock(), endpoint: nil)
+            seenAt: view.lastSeen ?? wallClock())
     }
 
     static func unknown(_ peer: PeerID) -> HexlistError {
@@ -146,8 +140,7 @@ extension Node {
 
     func reloadKnown() async {
         do {
-            let records = try await store.read { try $0.peers() }
-            known = Dictionary(records.map { ($0.peer, $0) }, uniquingKeysWith: { first, _ in first })
+            setKnown(try await store.read { try $0.peers() })
         } catch {
             logger.error("peers could not be read", metadata: ["error": "\(error)"])
         }
@@ -157,10 +150,12 @@ extension Node {
     func reloadKnownSoon() {
         store.submitRead({ try $0.peers() }) { [self] result in
             guard case .success(let records) = result else { return }
-            onLoop { node in
-                node.known = Dictionary(records.map { ($0.peer, $0) }, uniquingKeysWith: { first, _ in first })
-            }
+            onLoop { $0.setKnown(records) }
         }
+    }
+
+    func setKnown(_ records: [PeerRecord]) {
+        known = Dictionary(records.map { ($0.peer, $0) }, uniquingKeysWith: { first, _ in first })
     }
 
     /// A peer the store knows showed itself: its name, version and address are the newest.
@@ -173,53 +168,40 @@ extension Node {
             reserveAddresses()
         }
         let at = Node.wallClock()
-        let endpoint = session.dialled.map { dialled in
-            PeerEndpoint(
-                host: dialled.endpoint.host, port: Int(dialled.endpoint.port), interface: dialled.endpoint.interface,
-                via: dialled.endpoint.via.rawValue, lastOKAt: at)
-        }
-        let sighting = PeerSighting(
-            peer: peer, fingerprint: fingerprint, name: PeerName.cut(hello.name, bytes: 256), version: PeerName.cut(version, bytes: 64),
-            boot: hello.boot, seenAt: at, endpoint: endpoint)
-        // The name last, so that it is tried first.
-        let addressSighting = session.addressBehindName.map { host in
-            var sighting = sighting
-            sighting.endpoint?.host = host
-            sighting.endpoint?.via = Endpoint.Via.lastKnown.rawValue
-            return sighting
-        }
-        store.submit({
-            if let addressSighting { try $0.upsertPeer(addressSighting) }
-            return try $0.upsertPeer(sighting)
-        }) { [self] result in
-            if case .failure(let error) = result {
-                logger.error("peer could not be recorded", metadata: ["peer.id": "\(peer)", "error": "\(error)"])
+        var endpoints: [PeerEndpoint] = []
+        if let dialled = session.dialled?.endpoint {
+            if let host = session.addressBehindName {
+                endpoints.append(PeerEndpoint(Endpoint(host: host, port: dialled.port, interface: dialled.interface, via: .lastKnown), at))
             }
-            onLoop { $0.reloadKnownSoon() }
+            endpoints.append(PeerEndpoint(dialled, at))  // so that the name is tried first
         }
+        keep(
+            PeerSighting(
+                peer: peer, fingerprint: fingerprint, name: PeerName.cut(hello.name, bytes: 256), version: PeerName.cut(version, bytes: 64),
+                boot: hello.boot, seenAt: at, endpoints: endpoints))
     }
 
     /// Where a trusted peer answered, for the next start.
     func rememberPlaces(of peer: PeerID) {
         guard let record = known[peer], record.trust == .trusted else { return }
         let at = Node.wallClock()
-        for place in rememberedPlaces(of: peer, at: at) {
-            let sighting = PeerSighting(
+        keep(
+            PeerSighting(
                 peer: peer, fingerprint: record.fingerprint, name: record.name, version: record.version, boot: record.boot, seenAt: at,
-                endpoint: place)
-            store.submit({ try $0.upsertPeer(sighting) }) { [self] result in
-                if case .failure(let error) = result {
-                    logger.error("peer could not be recorded", metadata: ["peer.id": "\(peer)", "error": "\(error)"])
-                }
-            }
-        }
-        reloadKnownSoon()
+                endpoints: answeredEndpoints(of: peer, at: at)))
     }
 
-    private func rememberedPlaces(of peer: PeerID, at: Int64) -> [PeerEndpoint] {
-        directory.answeredEndpoints(of: peer).map {
-            PeerEndpoint(host: $0.host, port: Int($0.port), interface: $0.interface, via: $0.via.rawValue, lastOKAt: at)
+    private func keep(_ sighting: PeerSighting) {
+        store.submit({ try $0.upsertPeer(sighting) }) { [self] result in
+            if case .failure(let error) = result {
+                logger.error("peer could not be recorded", metadata: ["peer.id": "\(sighting.peer)", "error": "\(error)"])
+            }
+            onLoop { $0.reloadKnownSoon() }
         }
+    }
+
+    private func answeredEndpoints(of peer: PeerID, at: Int64) -> [PeerEndpoint] {
+        directory.answeredEndpoints(of: peer).map { PeerEndpoint($0, at) }
     }
 
     /// Places kept for the last addresses of trusted peers, so that a flood of strangers does not shut them out.

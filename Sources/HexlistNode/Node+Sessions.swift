@@ -47,6 +47,11 @@ extension Node {
         {
             strangers[surplus].act { $0.end(.idle, text: "Others need the place.", &$1) }
         }
+        // Those that have ended and do not hang up are no more.
+        let leaving = sessions.values.filter { !$0.machine.isTrusted && $0.machine.isClosed && $0.connection.role == .acceptor }
+        if leaving.count > configuration.limits.strangerSessions {
+            leaving.min { $0.connection.id < $1.connection.id }?.connection.abort()
+        }
         shareAmongStrangers()
         session.machine.setStrangerRate(strangerRate, now: .now)
     }
@@ -272,6 +277,7 @@ extension Node {
         }
         let hasRows = mayHaveRows(link)
         link.delivery.disconnected()
+        lookWhetherDrained()
         giveTurnBack(link)
         if hadWork {
             transferFailed(link, end: end, closedByPeer: closedByPeer, blamed: session.machine.unacknowledgedTags.min())

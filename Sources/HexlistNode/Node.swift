@@ -36,6 +36,8 @@ public actor Node {
     var isStopping = false
     /// Nothing new is sent any more.
     var isDraining = false
+    /// Who waits until nothing sent is unanswered.
+    var drained: (() -> Void)?
     /// What two people agreed on, on its way into the store.
     var trusting: Task<Void, Never>?
 
@@ -72,6 +74,7 @@ public actor Node {
     var bulks: [ObjectIdentifier: BulkSend] = [:]
     /// Rows that came to an end since the start.
     var endedRows: UInt64 = 0
+    private var wallTimes = WallTimes(wall: Node.wallClock(), steady: .now)
     nonisolated let watchers = Mutex<Watchers>(Watchers())
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -92,7 +95,7 @@ public actor Node {
         self.eventLoop = eventLoop
         self.logger = logger
         executor = eventLoop.executor
-        boot = BootNonce(UInt64.random(in: 1...(.max)))
+        boot = .random
         var bounds = DirectoryLimits()
         bounds.instances = configuration.discovery.instances
         bounds.resolvers = configuration.discovery.resolvers
@@ -121,7 +124,7 @@ public actor Node {
     /// - Throws: `HexlistError` `portInUse` where a configured port is taken, `storeUnusable` where the store cannot be read.
     public func start() async throws {
         let records = try await store.read { try $0.peers() }
-        for record in records { known[record.peer] = record }
+        setKnown(records)
         port = try await listen()
         let connections = Node.transportLimits(configuration).connections
         if connections < configuration.limits.connections {
@@ -134,7 +137,7 @@ public actor Node {
         for record in records where record.trust == .trusted {
             apply(.knownPeer(KnownPeer(record)))
         }
-        apply(.staticPeers(configuration.peers.map { StaticAddress(host: $0.host, port: UInt16(clamping: $0.port)) }))
+        apply(.staticPeers(configuration.peers.map(StaticAddress.init)))
 
         if let discovery {
             discovery.start(publishing: announcement()) { [weak self] event in
@@ -202,7 +205,7 @@ public actor Node {
         self.configuration.limits = configuration.limits
         transport.setLimits(Node.transportLimits(configuration))
         if configuration.peers != old.peers {
-            apply(.staticPeers(configuration.peers.map { StaticAddress(host: $0.host, port: UInt16(clamping: $0.port)) }))
+            apply(.staticPeers(configuration.peers.map(StaticAddress.init)))
         }
         if configuration.name != old.name { discovery?.publish(announcement()) }
         for session in sessions.values { tellHello(session) }
@@ -276,6 +279,12 @@ public actor Node {
     public func storeChanged() async {
         await reloadKnown()
         notifyWatchers()
+    }
+
+    /// For display of moments of the steady clock.
+    func times() -> WallTimes {
+        wallTimes.look(wall: Node.wallClock(), steady: .now)
+        return wallTimes
     }
 
     /// Milliseconds since 1970: for display and retention, never for a decision between peers.

@@ -37,21 +37,25 @@ public struct ReachFacts: Sendable {
     public var tcp: Result<Duration, ReachFailure>
     /// The handshake, with the identity that was expected; `nil` where TCP failed.
     public var tls: Result<Duration, ReachFailure>?
+    /// Who proved itself there.
+    public var peer: PeerID?
 }
 
 /// For people; follows "but".
 public struct ReachFailure: Error, Sendable, Equatable {
     public var text: String
     /// The machine is there, and nothing listens.
-    public var isRefused: Bool
+    public var isRefused = false
     /// Something answered, but not the peer.
-    public var isOther: Bool
+    public var isOther = false
 }
 
 /// What a padded Ping showed.
 public enum PingOutcome: Sendable, Equatable {
     case answered(bytes: Int, after: Duration)
     case unanswered(bytes: Int)
+    /// The session ended before; the text says why.
+    case ended(String)
     /// No session, or it is being compared with another one.
     case notNow
 }

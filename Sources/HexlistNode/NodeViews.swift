@@ -8,7 +8,7 @@ public struct NodeStatus: Sendable, Equatable {
     public var name: String
     public var port: Int
     public var boot: BootNonce
-    /// `running`, `unavailable` or `off`.
+    /// `starting`, `running`, `degraded`, `unavailable` or `off`.
     public var discoveryState: String
     /// What is wrong with discovery and what to do; `nil` while it runs.
     public var discoveryMessage: String?
@@ -24,14 +24,17 @@ public struct NodeStatus: Sendable, Equatable {
 /// Browsing one domain by unicast DNS.
 public struct DomainStatus: Sendable, Equatable {
     public var domain: String
-    /// `running` or `unavailable`.
+    /// `running`, `degraded` (it answers and lists nobody) or `unavailable`.
     public var state: String
     public var message: String?
 
     init(_ domain: String, _ state: BackendState) {
         self.domain = domain
         switch state {
-        case .running, .degraded, .off: self.state = "running"
+        case .running, .off: self.state = "running"
+        case .degraded(let message):
+            self.state = "degraded"
+            self.message = message
         case .unavailable(let message):
             self.state = "unavailable"
             self.message = message
@@ -62,6 +65,12 @@ public struct PeerView: Sendable, Equatable {
     /// Milliseconds since 1970.
     public var lastSeen: Int64?
     public var unread: Int
+
+    /// - Throws: `notFound` where nothing says whose announcement it is.
+    public func requiredID() throws(HexlistError) -> PeerID {
+        guard let uuid else { throw HexlistError(.notFound, "What is announced there names no UUID.") }
+        return uuid
+    }
 }
 
 public struct EndpointView: Sendable, Equatable {
@@ -72,6 +81,14 @@ public struct EndpointView: Sendable, Equatable {
     public var via: String
     /// Milliseconds since 1970.
     public var lastOK: Int64?
+
+    public init(host: String, port: Int, interface: String? = nil, via: String, lastOK: Int64? = nil) {
+        self.host = host
+        self.port = port
+        self.interface = interface
+        self.via = via
+        self.lastOK = lastOK
+    }
 }
 
 /// One hex to one or more peers.

@@ -17,11 +17,12 @@ struct PeerReference: Sendable {
     func resolve(among views: [PeerView]) throws(HexlistError) -> PeerView {
         let peers = views.filter { $0.isPeer && $0.uuid != nil }
         let bytes = Array(text.utf8)
-        if let exact = peers.first(where: { $0.uuid.map { Array($0.description.utf8) == Self.upper(bytes) } ?? false }) { return exact }
+        let digits = bytes.map(ASCII.uppercased)
+        if let exact = peers.first(where: { $0.uuid.map { Array($0.description.utf8) == digits } ?? false }) { return exact }
         guard PeerID(text) == nil else { throw notFound(views) }
 
         // Names compare as bytes: as characters, two texts that look alike would be one.
-        let begins = bytes.count >= 4 ? peers.filter { $0.uuid?.description.utf8.starts(with: Self.upper(bytes)) ?? false } : []
+        let begins = bytes.count >= 4 ? peers.filter { $0.uuid?.description.utf8.starts(with: digits) ?? false } : []
         let matches: [(PeerView) -> Bool] = [
             { $0.alias.map { Array($0.utf8) == bytes } ?? false },
             { $0.trust == .trusted && (Array($0.name.utf8) == bytes || begins.count == 1 && begins[0].uuid == $0.uuid) },
@@ -37,8 +38,6 @@ struct PeerReference: Sendable {
         throw notFound(views)
     }
 
-    private static func upper(_ bytes: [UInt8]) -> [UInt8] { bytes.map { (0x61...0x7A).contains($0) ? $0 - 0x20 : $0 } }
-
     private var shown: String { TerminalText.clean(text, columns: 60) }
 
     private func ambiguous(_ found: [PeerView]) -> HexlistError {
@@ -51,13 +50,7 @@ struct PeerReference: Sendable {
     }
 
     private func notFound(_ views: [PeerView]) -> HexlistError {
-        let bytes = Self.upper(Array(text.utf8))
-        let ghost = views.first { view in
-            view.state == .ghost
-                && (Array(view.name.utf8) == Array(text.utf8)
-                    || (bytes.count >= 4 && view.uuid.map { $0.description.utf8.starts(with: bytes) } ?? false))
-        }
-        if let ghost {
+        if let ghost = views.first(where: { $0.isGhost(called: text) }) {
             return HexlistError(
                 .notFound, "\"\(shown)\" is announced but is no peer one can reach: \(ghost.reason ?? "unverified").",
                 hint: ghost.why ?? "`hexlist peers --all --why` says more.")

@@ -7,9 +7,8 @@ extension PeerView {
     /// - Parameters:
     ///   - record: what the store knows; `nil` for a ghost and for a stranger that left nothing.
     ///   - session: the open session, whose key is proven.
-    init(_ row: DirectoryRow, record: PeerRecord?, fingerprint: Fingerprint?, now: ContinuousClock.Instant, wall: Int64) {
-        /// The directory lives by the monotonic clock; people by the other one.
-        let wallTime: (ContinuousClock.Instant) -> Int64 = { wall - (now - $0).milliseconds }
+    ///   - times: the directory lives by the monotonic clock; people by the other one.
+    init(_ row: DirectoryRow, record: PeerRecord?, fingerprint: Fingerprint?, times: WallTimes) {
         let state: State =
             switch row.state {
             case .verified: .verified
@@ -23,9 +22,9 @@ extension PeerView {
             endpoints: row.endpoints.map { place in
                 EndpointView(
                     host: place.endpoint.host, port: Int(place.endpoint.port), interface: place.endpoint.interface,
-                    via: place.endpoint.via.rawValue, lastOK: place.lastOK.map(wallTime))
+                    via: place.endpoint.via.rawValue, lastOK: place.lastOK.map(times.milliseconds))
             },
-            lastSeen: row.lastSeen.map(wallTime) ?? record?.lastSeenAt, unread: record?.unread ?? 0)
+            lastSeen: row.lastSeen.map(times.milliseconds) ?? record?.lastSeenAt, unread: record?.unread ?? 0)
     }
 
     /// A peer the store remembers and nothing has announced.
@@ -44,8 +43,23 @@ extension PeerView {
     /// Whether it is somebody one can name, and not only an announcement: also one of two machines with one identity.
     var isPeer: Bool { state != .ghost || reason == GhostReason.conflict.rawValue && fingerprint != nil }
 
+    /// Whether an announcement that is hidden reads as a person named it: by its name, or by 4 digits of its UUID or more.
+    public func isGhost(called text: String) -> Bool {
+        guard state == .ghost else { return false }
+        let digits = text.utf8.map(ASCII.uppercased)
+        return name.utf8.elementsEqual(text.utf8) || digits.count >= 4 && uuid?.description.utf8.starts(with: digits) ?? false
+    }
+
     /// What it is called here.
     var shownName: String { alias ?? name }
+}
+
+extension PeerEndpoint {
+    /// - Parameter lastOKAt: milliseconds since 1970.
+    init(_ endpoint: Endpoint, _ lastOKAt: Int64) {
+        self.init(
+            host: endpoint.host, port: Int(endpoint.port), interface: endpoint.interface, via: endpoint.via.rawValue, lastOKAt: lastOKAt)
+    }
 }
 
 extension KnownPeer {
@@ -56,6 +70,10 @@ extension KnownPeer {
                 Endpoint(host: $0.host, port: UInt16(clamping: $0.port), interface: $0.interface, via: .lastKnown)
             })
     }
+}
+
+extension StaticAddress {
+    init(_ peer: StaticPeer) { self.init(host: peer.host, port: UInt16(clamping: peer.port)) }
 }
 
 extension SendOutcome {

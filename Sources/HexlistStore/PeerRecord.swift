@@ -54,12 +54,12 @@ public struct PeerSighting: Sendable {
     public var boot: BootNonce?
     /// Milliseconds since 1970.
     public var seenAt: Int64
-    /// Where a session on it proved the peer; `nil` for a session the peer dialled.
-    public var endpoint: PeerEndpoint?
+    /// Where it was reached, the best last; none for a session the peer dialled.
+    public var endpoints: [PeerEndpoint]
 
     public init(
         peer: PeerID, fingerprint: Fingerprint?, name: String, version: String?, boot: BootNonce?, seenAt: Int64,
-        endpoint: PeerEndpoint?
+        endpoints: [PeerEndpoint] = []
     ) {
         self.peer = peer
         self.fingerprint = fingerprint
@@ -67,7 +67,7 @@ public struct PeerSighting: Sendable {
         self.version = version
         self.boot = boot
         self.seenAt = seenAt
-        self.endpoint = endpoint
+        self.endpoints = endpoints
     }
 }
 

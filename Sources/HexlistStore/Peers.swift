@@ -78,7 +78,7 @@ extension StoreWriter {
                 """, sighting.fingerprint?.bytes, sighting.name, sighting.version, sighting.boot?.description, sighting.seenAt,
                 row.id)
             if row.trust == .trusted { try rememberName(sighting.name, of: row.id, at: sighting.seenAt) }
-            if let endpoint = sighting.endpoint { try remember(endpoint, of: row.id) }
+            for endpoint in sighting.endpoints { try remember(endpoint, of: row.id) }
         }
         return true
     }

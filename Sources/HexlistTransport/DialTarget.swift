@@ -20,7 +20,7 @@ public struct DialTarget: Hashable, Sendable, CustomStringConvertible {
     public var description: String {
         let isIPv6 = host.contains(":")
         let zone = isIPv6 && !host.contains("%") ? interface.map { "%\($0)" } ?? "" : ""
-        return isIPv6 ? "[\(host)\(zone)]:\(port)" : "\(host):\(port)"
+        return HostPort.text(host + zone, port)
     }
 }
 

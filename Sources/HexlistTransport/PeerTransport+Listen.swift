@@ -97,7 +97,7 @@ extension PeerTransport {
     }
 
     private static func describe(_ error: any Error, _ address: IPAddress, _ port: UInt16) -> HexlistError {
-        let name = address.isIPv6 ? "[\(address)]:\(port)" : "\(address):\(port)"
+        let name = HostPort.text(address.description, port)
         switch (error as? IOError)?.errnoCode {
         case EADDRINUSE:
             return HexlistError(

@@ -1,4 +1,4 @@
-public import HexlistModel
+import HexlistModel
 
 /// What a line of a bulk stream has to be, in one place for the daemon that takes it and the command line that checks it
 /// before it sends anything.

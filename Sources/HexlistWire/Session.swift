@@ -262,10 +262,7 @@ public struct Session: Sendable {
             end(byPeer: wrapper.message, &actions)
         case .pair:
             guard case .pairing(let pairing) = wrapper.object else { return }
-            guard state == .open, isTLS else {
-                refusePairing(pairing)
-                return
-            }
+            guard state == .open, isTLS else { return refusePairing(pairing) }
             actions.append(.pairing(pairing))
         case .dialBack:
             // Only where both said Hello, on TLS: of anyone else the address may be anybody's.

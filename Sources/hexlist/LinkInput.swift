@@ -58,7 +58,7 @@ enum InputFile {
         var bytes: [UInt8] = []
         try stream(path) { chunk in
             guard bytes.count + chunk.count <= limit else {
-                throw HexlistError(.badRequest, "\(name(path)) is longer than \(HumanText.bytes(Int64(limit))).", hint: "Split it.")
+                throw HexlistError(.badRequest, "\(name(path)) is longer than \(ByteCountText.of(Int64(limit))).", hint: "Split it.")
             }
             bytes += chunk
         }

@@ -98,6 +98,9 @@ class Attacker:
             if not self.read_some():
                 raise rig.Failure(f"the victim closed a connection that was to go on: {self.bye() or 'without a word'}")
 
+    def await_refusal(self, code):
+        return self.await_frame("Ack", matching=lambda frame: any(entry["code"] == code for entry in frame["jmObject"].get("rejected", [])))
+
     def await_answers(self, last):
         """The codes, or else the status, of the numbers up to `last`."""
         receipt = self.await_frame("Ack", matching=lambda frame: frame["jmObject"]["through"] >= last)

@@ -152,7 +152,7 @@ def stranger_floods(stage):
             number += 1
             one.write(attacker.store(number, {"hexDescription": "x" * 2_000, "links": [{"url": f"https://example.org/{number}"}]}))
     one.socket.settimeout(attacker.END_LIMIT)
-    time.sleep(stage.count(1, 10))
+    one.await_refusal("quotaExceeded")
     one.close(abruptly=True)
     held = stage.victim.status()["held"] - before
     if held > 20:

@@ -191,7 +191,8 @@ def bare_tcp(stage):
         while number < stage.count(200, 5_000):
             number += 1
             one.write(dict(attacker.store(number, {"links": ["https://example.org"], "hexDescription": "x" * 2_000}), messageID=None))
-    time.sleep(stage.count(1, 5))
+    one.socket.settimeout(attacker.END_LIMIT)
+    one.await_refusal("quotaExceeded")
     one.close(abruptly=True)
     held = daemon.status()["held"]
     inbox = daemon.api("GET", "/v1/hexes?location=inbox")["items"]

@@ -25,6 +25,7 @@ import uuid
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BIN = os.environ.get("HEXLIST_BIN") or os.path.join(ROOT, ".build/debug")
+LAB = os.path.join(ROOT, "Scripts/lab")
 PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 
 # Seconds. No test is decided by them: they only keep a rig from waiting for ever.
@@ -157,6 +158,13 @@ def need_openssl(folder):
 def need_loop(folder):
     """A small one is made and mounted: permissions alone do not tell."""
     Image(folder, "probe", 4).unmount()
+
+
+def need_lab(folder):
+    """Hosts in namespaces."""
+    done = subprocess.run([LAB, "check"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        raise Unavailable(done.stdout.strip().split("\n")[0])
 
 
 def compiler():
@@ -601,12 +609,14 @@ class Snapshot:
                     "WHERE location = 'inbox' ORDER BY inboxNumber").fetchall()
                 self.links = dict(database.execute("SELECT id >> 13, description FROM link WHERE id & 8191 = 0").fetchall())
                 self.hex_ids = dict(database.execute("SELECT inboxNumber, id FROM hex WHERE location = 'inbox'").fetchall())
-                self.outbox = database.execute("SELECT id, messageID, state FROM outbox ORDER BY id").fetchall()
+                self.outbox = database.execute(
+                    "SELECT o.id, messageID, state, p.uuid FROM outbox o JOIN peer p ON p.id = o.peer ORDER BY o.id").fetchall()
                 self.bodies = database.execute("SELECT count(*) FROM outboxBody").fetchone()[0]
                 self.held = database.execute("SELECT count(*) FROM hex WHERE location = 'held'").fetchone()[0]
                 self.tally = dict(zip(("inbox", "unread", "held", "outQueued", "outStored"), database.execute(
                     "SELECT inbox, unread, held, outQueued, outStored FROM tally").fetchone()))
-                self.events = database.execute("SELECT coalesce(sum(count), 0) FROM event WHERE type = 'hex.received'").fetchone()[0]
+                self.events_of = dict(database.execute("SELECT peer, sum(count) FROM event WHERE type = 'hex.received' GROUP BY peer").fetchall())
+                self.events = sum(self.events_of.values())
             finally:
                 database.close()
         finally:
@@ -626,10 +636,15 @@ class Snapshot:
         sender = uuid.UUID(sender).bytes
         return [row[1] for row in self.inbox if row[3] == sender]
 
+    def sent(self, receiver):
+        """Message ids and states of what was queued for one peer, in that order."""
+        receiver = uuid.UUID(receiver).bytes
+        return [row[1:3] for row in self.outbox if row[3] == receiver]
+
 
 def check_exactly_once(sender, receiver, keys, scratch):
     """The oracle: every key is in the receiver's inbox once, in the order it was queued, with the right content, and the
-    sender knows it. Both daemons are stopped."""
+    sender knows it. Both daemons are stopped. What either has to do with others is left out."""
     one, other = Snapshot(sender.store, scratch), Snapshot(receiver.store, scratch)
     one.check(sender.name)
     other.check(receiver.name)
@@ -640,7 +655,8 @@ def check_exactly_once(sender, receiver, keys, scratch):
     strange = len(set(arrived) - wanted.keys())
     if lost or twice or strange:
         raise Failure(f"{len(lost)} lost (as {lost[:3]}), {twice} twice, {strange} that nobody sent")
-    queued = [row[1] for row in one.outbox]
+    rows = one.sent(receiver.uuid)
+    queued = [row[0] for row in rows]
     if arrived != queued:
         place = next(index for index, pair in enumerate(zip(arrived, queued)) if pair[0] != pair[1])
         raise Failure(f"out of order from place {place} on: {wanted[arrived[place]]} where {wanted.get(queued[place])} was queued")
@@ -649,19 +665,22 @@ def check_exactly_once(sender, receiver, keys, scratch):
         if key and (description != f"hex {key}" or other.links.get(other.hex_ids[number]) != hashlib.sha256(key.encode()).hexdigest()):
             raise Failure(f"{key} has the wrong content: {description}")
     states = {}
-    for row in one.outbox:
-        states[row[2]] = states.get(row[2], 0) + 1
+    for _, state in rows:
+        states[state] = states.get(state, 0) + 1
     if states != {"stored": len(wanted)}:
         raise Failure(f"the sender's outbox says {states}, and {len(wanted)} are stored")
     if one.bodies:
         raise Failure(f"{one.bodies} bodies are left in the sender's outbox")
-    if other.events != len(wanted):
-        raise Failure(f"{other.events} events hex.received for {len(wanted)} hexes")
+    events = other.events_of.get(uuid.UUID(sender.uuid).bytes, 0)
+    if events != len(wanted):
+        raise Failure(f"{events} events hex.received for {len(wanted)} hexes")
 
 
 def check_the_oracle(sender, receiver, keys, scratch):
     """Shows the oracle stores in which something went wrong. Both daemons are stopped; their stores are spoilt."""
-    middle = f"(SELECT inboxNumber FROM hex WHERE location = 'inbox' ORDER BY inboxNumber LIMIT 1 OFFSET {len(keys) // 2})"
+    peer = f"(SELECT id FROM peer WHERE uuid = x'{uuid.UUID(sender.uuid).hex}')"
+    middle = (f"(SELECT inboxNumber FROM hex WHERE location = 'inbox' AND peer = {peer} ORDER BY inboxNumber "
+              f"LIMIT 1 OFFSET {len(keys) // 2})")
     wrongs = {
         "lost": [f"DELETE FROM hex WHERE inboxNumber = {middle}", "UPDATE tally SET inbox = inbox - 1, unread = unread - 1"],
         "twice": ["INSERT INTO hex SELECT id + 1000000, location, inboxNumber + 1000000, peer, messageID, 0, unread, linkCount, byteCount, "

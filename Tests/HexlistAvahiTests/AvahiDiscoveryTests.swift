@@ -26,24 +26,17 @@ import Testing
         return recorder
     }
 
-    @Test("without a bus: interfaces are told, discovery is unavailable and says what to do", .timeLimit(.minutes(1)))
+    @Test("without a bus: discovery is unavailable and says what to do", .timeLimit(.minutes(1)))
     func noBus() async throws {
         let discovery = discovery()
         let recorder = start(discovery, "nobody", port: 2_000)
         await recorder.until(\.isUnavailable)
-        guard case .interfaces(let addresses)? = recorder.events.first else {
-            Issue.record("the interfaces come first")
-            return
-        }
-        #expect(addresses.contains { $0.address == "127.0.0.1" && $0.prefixLength == 8 && $0.index > 0 })
         guard case .backend(.unavailable(let text))? = recorder.events.first(where: \.isUnavailable) else { return }
         #expect(text.contains("systemctl start"))
         discovery.publish(announcement("still nobody", port: 2_001))
         discovery.resolve(
             Record(key: InstanceKey(name: "x", type: "_hexlist._tcp", domain: "local"), interface: 1, ipv6: false), open: true)
-        let begin = ContinuousClock.now
         await discovery.stop()
-        #expect(ContinuousClock.now - begin < .seconds(2.5))
         let count = recorder.events.count
         await discovery.stop()
         discovery.publish(announcement("gone", port: 2_002))

@@ -8,6 +8,8 @@ struct FirewallTests {
     private static let tcp = IncomingPacket(carrier: .tcp, port: 24_391, isIPv6: false)
     private static let tcp6 = IncomingPacket(carrier: .tcp, port: 24_391, isIPv6: true)
     private static let mdns = IncomingPacket(carrier: .udp, port: 5_353, isIPv6: false)
+    private static let mdns6 = IncomingPacket(carrier: .udp, port: 5_353, isIPv6: true)
+    private static let onEthernet = IncomingPacket(carrier: .tcp, port: 24_391, isIPv6: false, interface: "eth0")
 
     // MARK: nft
 
@@ -84,6 +86,43 @@ struct FirewallTests {
         #expect(findings.first?.line(for: Self.tcp) == "sudo nft insert rule inet f in tcp dport 24391 accept")
     }
 
+    private static let fib = #"{"fib":{"result":"type","flags":["daddr"]}}"#
+    private static let daddr = #"{"payload":{"protocol":"ip","field":"daddr"}}"#
+    private static let daddr6 = #"{"payload":{"protocol":"ip6","field":"daddr"}}"#
+    private static let iifname = #"{"meta":{"key":"iifname"}}"#
+    private static func prefix(_ address: String, _ length: Int) -> String {
+        #"{"prefix":{"addr":"\#(address)","len":\#(length)}}"#
+    }
+
+    @Test(
+        "where a packet comes in and goes to counts, as far as it is known",
+        arguments: [
+            (onEthernet, match(iifname, #""eth0""#), .yes), (onEthernet, match(iifname, #""eth*""#), .yes),
+            (onEthernet, match(iifname, #""eth1""#), .no), (onEthernet, match(iifname, #"{"set":["lo","wlan0"]}"#), .no),
+            (onEthernet, match(iifname, #""eth1""#, op: "!="), .yes), (tcp, match(iifname, #""eth1""#), .maybe),
+            (onEthernet, match(iifname, "7"), .maybe),
+            (tcp, match(fib, #""local""#), .yes), (mdns, match(fib, #""local""#), .no), (mdns, match(fib, #""multicast""#), .yes),
+            (tcp, match(fib, #"{"set":["broadcast","multicast"]}"#), .no), (tcp, match(fib, #""whatever""#), .maybe),
+            (tcp, match(#"{"fib":{"result":"oif","flags":["saddr","iif"]}}"#, "0"), .maybe),
+            (mdns, match(daddr, #""224.0.0.251""#), .yes), (mdns, match(daddr, #""224.0.0.252""#), .no),
+            (mdns, match(daddr, prefix("224.0.0.0", 4)), .yes), (mdns, match(daddr, prefix("239.0.0.0", 8)), .no),
+            (mdns, match(daddr, #"{"set":["10.0.0.1",\#(prefix("224.0.0.0", 24))]}"#), .yes),
+            (mdns, match(daddr, prefix("224.0.0.0", 99)), .maybe), (mdns, match(daddr, #"{"range":["224.0.0.0","224.0.0.255"]}"#), .maybe),
+            (mdns, match(daddr6, #""ff02::fb""#), .no), (mdns6, match(daddr6, #""ff02::fb""#), .yes),
+            (mdns6, match(daddr6, prefix("ff00::", 9)), .yes), (mdns6, match(daddr6, prefix("fe80::", 10)), .no),
+            (tcp, match(daddr, #""10.0.0.1""#), .maybe), (tcp, match(daddr, prefix("224.0.0.0", 4)), .no),
+            (tcp6, match(daddr6, #""ff02::1""#), .no), (tcp, match(daddr, prefix("0.0.0.0", 0)), .yes),
+            (tcp, match(#"{"meta":{"key":"pkttype"}}"#, #""host""#), .yes),
+            (mdns, match(#"{"meta":{"key":"pkttype"}}"#, #"{"set":["broadcast","multicast"]}"#), .yes),
+            (tcp, match(#"{"ct":{"key":"status"}}"#, #""dnat""#, op: "in"), .no),
+            (tcp6, match(#"{"rt":{"key":"type"}}"#, "0"), .no),
+        ] as [(IncomingPacket, String, RuleMatch)])
+    func destinations(packet: IncomingPacket, json: String, expected: RuleMatch) throws {
+        let findings = try #require(NftRules.findings(Self.ruleset("\(json),\(Self.drop)"), packet: packet))
+        let verdicts: [RuleMatch: FilterChains.Verdict] = [.yes: .blocked, .no: .open, .maybe: .unsure]
+        #expect(findings.map(\.verdict) == [verdicts[expected]])
+    }
+
     @Test("tables of one IP version concern that one only, and no input chain filters nothing")
     func families() throws {
         let four = Self.ruleset(policy: "drop", family: "ip")
@@ -124,9 +163,56 @@ struct FirewallTests {
         #expect(IptablesRules.verdict(text, packet: Self.tcp) == expected)
     }
 
+    @Test(
+        "what iptables does by interface and destination",
+        arguments: [
+            (onEthernet, "-i eth0 -j DROP", .blocked), (onEthernet, "-i eth+ -j DROP", .blocked), (onEthernet, "-i wlan0 -j DROP", .open),
+            (onEthernet, "! -i wlan0 -j DROP", .blocked), (tcp, "-i wlan0 -j DROP", .unsure),
+            (mdns, "-d 224.0.0.251/32 -j DROP", .blocked), (mdns, "-d 224.0.0.0/4 -j DROP", .blocked),
+            (mdns, "-d 10.0.0.0/8 -j DROP", .open),
+            (mdns6, "-d ff02::fb/128 -p udp -m udp --dport 5353 -j DROP", .blocked), (tcp, "-d 10.0.0.0/8 -j DROP", .unsure),
+            (tcp, "-m addrtype --dst-type LOCAL -j DROP", .blocked), (tcp, "-m addrtype --dst-type MULTICAST,BROADCAST -j DROP", .open),
+            (mdns, "-m addrtype --dst-type MULTICAST,BROADCAST -j DROP", .blocked), (tcp6, "-m rt --rt-type 0 -j DROP", .open),
+        ] as [(IncomingPacket, String, FilterChains.Verdict)])
+    func iptablesPlaces(packet: IncomingPacket, rule: String, expected: FilterChains.Verdict) {
+        #expect(IptablesRules.verdict("-P INPUT ACCEPT\n-A INPUT \(rule)", packet: packet) == expected)
+    }
+
+    // MARK: What is said
+
+    private static func finding(
+        _ packet: IncomingPacket, _ verdict: FilterChains.Verdict, _ manager: FirewallManager = .none, line: String
+    ) -> Firewall.Finding { Firewall.Finding(packet: packet, verdict: verdict, manager: manager, line: line) }
+
+    @Test("what is blocked comes before what is not sure, each line once, and only what differs is named")
+    func judging() {
+        let wireless = IncomingPacket(carrier: .tcp, port: 24_391, isIPv6: false, interface: "wlan0")
+        let findings = [
+            Self.finding(Self.onEthernet, .blocked, .firewalld, line: "one"), Self.finding(wireless, .open, .firewalld, line: "two"),
+            Self.finding(Self.mdns, .unsure, .firewalld, line: "three"),
+        ]
+        let step = Firewall.judged(findings, port: 24_391, isReached: true)
+        #expect(step.state == .failed && step.advice == ["one"])
+        #expect(step.message == "firewalld keeps tcp port 24391 (IPv4, eth0) out.")
+        let unsure = Firewall.judged(Array(findings.dropFirst()), port: 24_391, isReached: false)
+        #expect(unsure.state == .warning && unsure.advice == ["three"] && unsure.message.contains("udp port 5353 (IPv4)"))
+        // Who reached the port shows it.
+        #expect(Firewall.judged(Array(findings.dropFirst()), port: 24_391, isReached: true).state == .ok)
+        // By hand it is gone with the next restart.
+        let both = [Self.finding(Self.tcp, .blocked, line: "a"), Self.finding(Self.tcp6, .blocked, .ufw, line: "a")]
+        let byHand = Firewall.judged(both, port: 24_391, isReached: false)
+        #expect(byHand.message == "The packet filter and ufw keep tcp port 24391 out.")
+        #expect(byHand.advice.count == 2 && byHand.advice[0] == "a" && byHand.advice[1].contains("restart"))
+    }
+
     @Test("the lines to paste")
     func lines() {
         #expect(IptablesRules.line(for: Self.mdns) == "sudo iptables -I INPUT -p udp --dport 5353 -j ACCEPT")
+        #expect(
+            FirewallManager.firewalldLine(Self.tcp, zone: "home")
+                == "sudo firewall-cmd --zone=home --add-port=24391/tcp && sudo firewall-cmd --permanent --zone=home --add-port=24391/tcp")
+        #expect(FirewallManager.firewalldLine(Self.mdns, zone: "home").contains("--add-service=mdns &&"))
+        #expect(FirewallManager.ufwLine(Self.mdns) == "sudo ufw prepend allow 5353/udp")
         #expect(IptablesRules.line(for: Self.tcp6) == "sudo ip6tables -I INPUT -p tcp --dport 24391 -j ACCEPT")
     }
 }

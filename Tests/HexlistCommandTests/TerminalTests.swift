@@ -36,6 +36,14 @@ struct TerminalTests {
         #expect(lines == ["ID   NAME  WHY", "1    日本  a", "100  x"])
     }
 
+    @Test("a line may begin in colour, and neither part of it is obeyed")
+    func colour() {
+        let terminal = Terminal(isInteractive: true, hasColor: true, width: 80)
+        #expect(terminal.line("failed", .failure, "  a\u{1B}[1mb") == "\u{1B}[31mfailed\u{1B}[0m  a\u{FFFD}[1mb")
+        #expect(terminal.line("a\u{1B}", .plain, "") == "a\u{FFFD}")
+        #expect(Terminal(descriptor: -1).line("failed", .failure, "  a") == "failed  a")
+    }
+
     @Test("a cell shows a hostile text and never obeys it")
     func hostile() {
         let cell = Table.Cell("\u{1B}[2Ja\u{202E}b\nc\u{7}")

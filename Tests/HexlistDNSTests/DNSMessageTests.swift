@@ -57,6 +57,16 @@ struct DNSMessageTests {
             before = at
         }
         #expect(long.message == nil)
+        // Pointers at pointers, more of them than any name has labels, though no label is added.
+        for (count, isRead) in [(100, true), (200, false)] {
+            var answer = Answer(count: 2)
+            let first = answer.bytes.count + 12
+            let pointer = { (place: Int) in [0xC0 | UInt8(place >> 8), UInt8(place & 0xFF)] }
+            // In a record of a type nobody reads.
+            answer.add(99, (0..<count).flatMap { pointer($0 == 0 ? 12 : first + 2 * ($0 - 1)) })
+            answer.add(12, pointer(first + 2 * (count - 1)))
+            #expect((answer.message != nil) == isRead, "\(count)")
+        }
     }
 
     @Test("lengths that do not fit their record are refused")

@@ -24,7 +24,7 @@ struct DomainBrowserTests {
     private static func browserWithAda() throws -> DomainBrowser {
         var browser = try browser()
         #expect(
-            browser.browsed(.found([label("ada")], seconds: 60), now: start) == [
+            browser.browsed(.found([label("ada")], seconds: 60), asked: start, now: start) == [
                 .domain("corp.example", .running), .appeared(record(), interfaceName: nil),
             ])
         #expect(browser.resolve(record(), open: true, now: start) == [])
@@ -36,22 +36,28 @@ struct DomainBrowserTests {
         var browser = try Self.browser()
         #expect(browser.next.question == .browse && browser.next.at == Self.start)
         for (seconds, wait) in [(60, 60), (0, 5), (1, 5), (86_400, 300)] {
-            _ = browser.browsed(.found([Self.label("ada")], seconds: seconds), now: Self.start)
+            _ = browser.browsed(.found([Self.label("ada")], seconds: seconds), asked: Self.start, now: Self.start)
             #expect(browser.next.at == Self.start + .seconds(wait))
         }
-        _ = browser.browsed(.none, now: Self.start)
+        let events = browser.browsed(.none, asked: Self.start, now: Self.start)
         #expect(browser.next.at == Self.start + DomainBrowser.emptyRefresh)
+        // Perhaps the domain is misspelt.
+        guard case .domain("corp.example", .degraded(let text))? = events.first else {
+            Issue.record("\(events)")
+            return
+        }
+        #expect(text.contains("_hexlist._tcp.corp.example"))
     }
 
     @Test("an instance is looked up only while a resolver of it is open, and again after its time")
     func onlyWhileWanted() throws {
         var browser = try Self.browser()
-        _ = browser.browsed(.found([Self.label("ada")], seconds: 60), now: Self.start)
+        _ = browser.browsed(.found([Self.label("ada")], seconds: 60), asked: Self.start, now: Self.start)
         #expect(browser.next.question == .browse)
         _ = browser.resolve(Self.record(), open: true, now: Self.start)
         #expect(browser.next.question == .resolve(Self.ada))
         #expect(browser.name(of: Self.ada)?.description == "ada._hexlist._tcp.corp.example.")
-        let events = browser.resolved(Self.ada, .found([Self.resolution("10.1.0.2")], seconds: 20), now: Self.start)
+        let events = browser.resolved(Self.ada, .found([Self.resolution("10.1.0.2")], seconds: 20), asked: Self.start, now: Self.start)
         #expect(events == [.resolved(Self.record(), Self.resolution("10.1.0.2"))])
         #expect(browser.next.question == .resolve(Self.ada) && browser.next.at == Self.start + .seconds(20))
         _ = browser.resolve(Self.record(), open: false, now: Self.start)
@@ -66,31 +72,31 @@ struct DomainBrowserTests {
         var browser = try Self.browserWithAda()
         let both = [Self.resolution("10.1.0.2"), Self.resolution("fd00::2")]
         #expect(
-            browser.resolved(Self.ada, .found(both, seconds: 20), now: Self.start) == [
+            browser.resolved(Self.ada, .found(both, seconds: 20), asked: Self.start, now: Self.start) == [
                 .resolved(Self.record(), both[0]), .appeared(Self.record(Self.ada, 1), interfaceName: nil),
                 .resolved(Self.record(Self.ada, 1), both[1]),
             ])
         let moved = Self.resolution("10.1.0.2", port: 25_000)
         #expect(
-            browser.resolved(Self.ada, .found([moved], seconds: 20), now: Self.start) == [
+            browser.resolved(Self.ada, .found([moved], seconds: 20), asked: Self.start, now: Self.start) == [
                 .resolved(Self.record(), moved), .withdrawn(Self.record(Self.ada, 1)),
             ])
         #expect(
-            browser.browsed(.found([Self.label("bob")], seconds: 60), now: Self.start) == [
+            browser.browsed(.found([Self.label("bob")], seconds: 60), asked: Self.start, now: Self.start) == [
                 .appeared(Self.record(InstanceKey(name: "bob", type: "_hexlist._tcp", domain: "corp.example")), interfaceName: nil),
                 .withdrawn(Self.record()),
             ])
         #expect(browser.name(of: Self.ada) == nil)
         // An answer that comes too late says nothing any more.
-        #expect(browser.resolved(Self.ada, .found(both, seconds: 20), now: Self.start) == [])
+        #expect(browser.resolved(Self.ada, .found(both, seconds: 20), asked: Self.start, now: Self.start) == [])
     }
 
     @Test("a server that does not answer withdraws nothing, is asked again ever more seldom, and is told about once")
     func silence() throws {
         var browser = try Self.browserWithAda()
-        _ = browser.resolved(Self.ada, .found([Self.resolution("10.1.0.2")], seconds: 300), now: Self.start)
+        _ = browser.resolved(Self.ada, .found([Self.resolution("10.1.0.2")], seconds: 300), asked: Self.start, now: Self.start)
         var now = Self.start + .seconds(60)
-        let first = browser.browsed(.failed("gone"), now: now)
+        let first = browser.browsed(.failed("gone"), asked: now, now: now)
         guard case .domain("corp.example", .unavailable(let text)) = first.first, first.count == 1 else {
             Issue.record("\(first)")
             return
@@ -99,31 +105,65 @@ struct DomainBrowserTests {
         var waits: [Duration] = [browser.next.at - now]
         for _ in 0..<5 {
             now = browser.next.at
-            #expect(browser.browsed(.failed("gone"), now: now) == [])
+            #expect(browser.browsed(.failed("gone"), asked: now, now: now) == [])
             waits.append(browser.next.at - now)
         }
         #expect(waits == [5, 10, 20, 40, 60, 60].map { .seconds($0) })
-        #expect(browser.browsed(.found([Self.label("ada")], seconds: 60), now: now) == [.domain("corp.example", .running)])
+        #expect(browser.browsed(.found([Self.label("ada")], seconds: 60), asked: now, now: now) == [.domain("corp.example", .running)])
         // The same for an instance.
-        #expect(browser.resolved(Self.ada, .failed("gone"), now: now) == [.resolveFailed(Self.record(), "DNS does not answer: gone")])
+        #expect(
+            browser.resolved(Self.ada, .failed("gone"), asked: now, now: now) == [
+                .resolveFailed(Self.record(), "DNS does not answer: gone")
+            ])
         #expect(browser.next.at == now + .seconds(5))
     }
 
     @Test("another network asks everything anew")
     func anotherNetwork() throws {
         var browser = try Self.browserWithAda()
-        _ = browser.resolved(Self.ada, .found([Self.resolution("10.1.0.2")], seconds: 300), now: Self.start)
+        _ = browser.resolved(Self.ada, .found([Self.resolution("10.1.0.2")], seconds: 300), asked: Self.start, now: Self.start)
         let now = Self.start + .seconds(1)
         browser.networkChanged(now: now)
         #expect(browser.next.at == now)
-        _ = browser.browsed(.found([Self.label("ada")], seconds: 300), now: now)
+        _ = browser.browsed(.found([Self.label("ada")], seconds: 300), asked: now, now: now)
         #expect(browser.next.question == .resolve(Self.ada) && browser.next.at == now)
+        // Once more when routes and resolv.conf have settled, then in the usual time.
+        _ = browser.resolve(Self.record(), open: false, now: now)
+        #expect(browser.next.question == .browse && browser.next.at == now + DomainBrowser.settling)
+        let settled = now + DomainBrowser.settling
+        _ = browser.browsed(.found([Self.label("ada")], seconds: 300), asked: settled, now: settled)
+        #expect(browser.next.at == settled + .seconds(300))
+    }
+
+    @Test("what was asked of a network that is gone and found nothing is asked again at once, and failures before do not count")
+    func anotherNetworkMeanwhile() throws {
+        var browser = try Self.browserWithAda()
+        var now = Self.start
+        for _ in 0..<6 {
+            now += .seconds(60)
+            _ = browser.browsed(.failed("gone"), asked: now, now: now)
+            _ = browser.resolved(Self.ada, .failed("gone"), asked: now, now: now)
+        }
+        let asked = now
+        let changed = now + .seconds(1)
+        browser.networkChanged(now: changed)
+        now = changed + .seconds(2)
+        #expect(browser.browsed(.failed("gone"), asked: asked, now: now) == [])
+        #expect(browser.resolved(Self.ada, .failed("gone"), asked: asked, now: now) == [])
+        #expect(browser.next.at <= now)
+        // Asked since, it fails for the first time.
+        _ = browser.browsed(.failed("gone"), asked: now, now: now)
+        _ = browser.resolved(Self.ada, .failed("gone"), asked: now, now: now)
+        #expect(browser.next.at == changed + DomainBrowser.settling)
+        now = browser.next.at
+        _ = browser.browsed(.failed("gone"), asked: now, now: now)
+        #expect(browser.next.question == .resolve(Self.ada) && browser.next.at == changed + .seconds(7))
     }
 
     @Test("names that differ only in bytes that are no text are one instance, and each answer is bounded by the records told")
     func odd() throws {
         var browser = try Self.browser()
-        let events = browser.browsed(.found([[0xFF], [0xFE]], seconds: 60), now: Self.start)
+        let events = browser.browsed(.found([[0xFF], [0xFE]], seconds: 60), asked: Self.start, now: Self.start)
         #expect(events.count == 2)
         #expect(DomainBrowser(domain: "a..b", now: Self.start) == nil)
     }

@@ -46,6 +46,49 @@ struct DoctorStepTests {
         }
     }
 
+    @Test("an announcement that is seen on the loopback alone is seen by nobody else")
+    func announcement() {
+        let interfaces = [Self.interface("lo", loopback: true), Self.interface("eth0")]
+        for (seen, state) in [([], .failed), (["lo"], .failed), (["lo", "eth0"], .ok), (["eth0"], .ok)] as [([String], DoctorStep.State)] {
+            let step = Doctor.announcement(seen.map { ($0, false) }, interfaces)
+            #expect(step.state == state && step.advice.isEmpty == (state == .ok), "\(seen)")
+        }
+    }
+
+    @Test("no multicast on an interface that has addresses: the line that switches it on")
+    func withoutMulticast() {
+        let step = Doctor.interfaces([Self.interface("eth0", multicast: false)], usesMulticast: true)
+        #expect(step.state == .failed && step.advice.contains { $0.hasSuffix("sudo ip link set dev eth0 multicast on") })
+    }
+
+    @Test("a domain that answers, lists nobody, does not answer")
+    func domains() {
+        #expect(Doctor.domain(DomainStatus("a.example", .running)).state == .ok)
+        let empty = Doctor.domain(DomainStatus("a.example", .degraded("nobody is in a.example")))
+        #expect(
+            empty.state == .warning && empty.message.contains("nobody") && empty.advice.contains { $0.contains("_hexlist._tcp.a.example") })
+        let silent = Doctor.domain(DomainStatus("a.example", .unavailable("a.example is silent")))
+        #expect(silent.state == .failed && silent.message.contains("silent") && silent.advice.contains { $0.contains("resolv.conf") })
+    }
+
+    @Test("a configured address is looked at though nobody answered there yet, by its name with or without its port")
+    func place() async throws {
+        try await TestDaemon.with("one") { daemons in
+            var configuration = await daemons[0].node.configuration
+            configuration.peers = [StaticPeer(host: "127.0.0.1", port: 1)]
+            await daemons[0].node.reconfigure(configuration)
+            for text in ["127.0.0.1:1", "127.0.0.1"] {
+                let report = try await daemons[0].client.doctor(peer: text)
+                let steps = report.steps.filter { $0.step.hasPrefix("peer") && $0.step != "peers" }
+                #expect(steps.map(\.step) == ["peer", "peer.resolve", "peer.tcp"])
+                #expect(steps.map(\.state) == [.failed, .ok, .failed] && steps[0].message.contains("127.0.0.1:1"))
+                #expect(steps[2].message.contains("refused") && steps[0].code == nil)
+            }
+            let other = try await daemons[0].client.doctor(peer: "127.0.0.2")
+            #expect(other.steps.first { $0.step == "peer" }?.code == "notFound")
+        }
+    }
+
     @Test("a peer hidden for any reason is explained, and each reason has something to do")
     func ghosts() {
         for reason in GhostReason.allCases {
@@ -66,18 +109,14 @@ struct DoctorStepTests {
         #expect(Doctor.frame(.answered(bytes: 65_000, after: .milliseconds(3))).state == .ok)
         #expect(Doctor.frame(.unanswered(bytes: 65_000)).state == .failed)
         #expect(Doctor.frame(.notNow).state == .warning)
-        var row = PeerView(
-            uuid: PeerID(.init(high: 1, low: 2)), name: "ada", alias: nil, state: .verified, reason: nil, why: nil, trust: .trusted,
-            fingerprint: nil, version: nil, boot: nil, endpoints: [], lastSeen: nil, unread: 0)
+        let id = PeerID(.init(high: 1, low: 2))
         func facts(_ bytes: Int) -> SessionFacts {
             SessionFacts(address: "10.0.0.1", isDialledHere: true, boot: BootNonce(1), version: "1", maxFrameBytes: bytes, dialsBack: true)
         }
-        #expect(Doctor.trust(row, facts(1 << 20)).state == .ok)
-        #expect(Doctor.trust(row, facts(64 << 10)).state == .warning)
-        row.trust = .stranger
-        #expect(Doctor.trust(row, facts(1 << 20)).state == .warning)
-        row.trust = .blocked
-        #expect(Doctor.trust(row, facts(1 << 20)).advice.contains { $0.contains("unblock") })
+        #expect(Doctor.trust(id, .trusted, facts(1 << 20)).state == .ok)
+        #expect(Doctor.trust(id, .trusted, facts(64 << 10)).state == .warning)
+        #expect(Doctor.trust(id, .stranger, facts(1 << 20)).state == .warning)
+        #expect(Doctor.trust(id, .blocked, facts(1 << 20)).advice.contains { $0.contains("unblock") })
         for result in DialBack.Result.allCases where result != .reached {
             #expect(Doctor.dialBack(.result(result))?.state == (result == .notTrusted ? .warning : .failed))
         }
@@ -89,7 +128,7 @@ struct DoctorStepTests {
     func report() async throws {
         try await TestDaemon.with("one", "two") { daemons in
             let (one, two) = (daemons[0], daemons[1])
-            for try await _ in one.node.changes() where try await !one.node.peers().filter({ $0.state == .verified }).isEmpty { break }
+            try await one.awaitPeers(1)
             let report = try await one.client.doctor(peer: two.node.id.description)
             func step(_ name: String, of report: DoctorReport) -> DoctorStep? { report.steps.first { $0.step == name } }
             // These daemons are announced on ::1 as well, and do not listen there.

@@ -63,7 +63,9 @@ struct HookTests {
         var text: String { bytes.withLock { String(decoding: $0, as: UTF8.self) } }
     }
 
-    private func stage(_ body: (Stage) async throws -> Void) async throws {
+    private func stage(
+        pause: @escaping @Sendable (Int) -> Duration = { _ in .zero }, _ body: (Stage) async throws -> Void
+    ) async throws {
         try await TemporaryFolder.with { folder in
             mkdir("\(folder.path)/hooks", 0o700)
             try await TestDaemon.with("ada") { daemons in
@@ -80,7 +82,7 @@ struct HookTests {
                 let hooks = Hooks(
                     folder: HookFolder(path: "\(folder.path)/hooks"), keeper: daemons[0].keeper,
                     environment: HookEnvironment.make(from: own, socket: "/s", stateFolder: "/f") + ["OUT=\(folder.path)"],
-                    logger: logger, pause: { _ in .zero })
+                    logger: logger, pause: pause)
                 let stage = Stage(daemon: daemons[0], hooks: hooks, folder: folder, log: log)
                 let result: Result<Void, any Error>
                 do {
@@ -329,9 +331,46 @@ struct HookTests {
             try await stage.happens(.peerUp)
             while !stage.log.text.contains("others may write") { try await Task.sleep(for: .milliseconds(5)) }
             chmod("\(stage.folder.path)/hooks/peer.up", 0o700)
+            // Nothing has to be read again: the next event shows it.
+            try await stage.happens(.peerUp)
+            try await untilPassed(stage, .peerUp, first + 2)
+            #expect(stage.lines("log").count == 3)
+        }
+    }
+
+    @Test("one that is missing when its event comes misses that, and is tried again at the next")
+    func missing() async throws {
+        try await stage { stage in
+            try stage.hook(.peerUp, "cat >>$OUT/log")
             await stage.read()
-            try await untilPassed(stage, .peerUp, first + 1)
-            #expect(stage.lines("log").count == 2)
+            unlink("\(stage.folder.path)/hooks/peer.up")
+            let missed = try await stage.happens(.peerUp)
+            try await untilPassed(stage, .peerUp, missed)
+            #expect(stage.log.text.contains("it is gone"))
+            try stage.hook(.peerUp, "cat >>$OUT/log")
+            let number = try await stage.happens(.peerUp)
+            try await untilPassed(stage, .peerUp, number)
+            #expect(stage.lines("log").count == 1 && stage.lines("log").first?.contains("\"number\":\(number)") == true)
+        }
+    }
+
+    @Test("one that is missing for an instant, as while an editor writes it, misses nothing")
+    func replaced() async throws {
+        let folder = Mutex<String?>(nil)
+        // The file is back as soon as anybody waits for it.
+        try await stage(pause: { _ in
+            folder.withLock { path in
+                if let path { rename("\(path)/away", "\(path)/hooks/peer.up") }
+            }
+            return .zero
+        }) { stage in
+            try stage.hook(.peerUp, "cat >>$OUT/log")
+            await stage.read()
+            folder.withLock { $0 = stage.folder.path }
+            rename("\(stage.folder.path)/hooks/peer.up", "\(stage.folder.path)/away")
+            let number = try await stage.happens(.peerUp)
+            try await untilPassed(stage, .peerUp, number)
+            #expect(stage.lines("log").count == 1)
         }
     }
 

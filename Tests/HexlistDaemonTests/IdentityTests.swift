@@ -4,6 +4,7 @@ import HexlistModel
 import HexlistNode
 import HexlistStore
 import HexlistTransport
+import Synchronization
 import Testing
 
 @testable import HexlistDaemon
@@ -42,6 +43,40 @@ struct IdentityTests {
             #expect(try await ada.send(["https://example.org/2"], to: ["b"], key: "k").map(\.state) == [.held])
             // And again, as it may be needed again.
             #expect(try await ada.client.rotateIdentity().uuid != after.uuid)
+        }
+    }
+
+    @Test("streams go on with the node that a new identity brings")
+    func streams() async throws {
+        try await TestDaemon.with("ada", "bob") { daemons in
+            let (ada, bob) = (daemons[0], daemons[1])
+            try await ada.awaitPeers(1)
+            let isRotated = Mutex(false)
+            let (told, telling) = AsyncStream.makeStream(of: String.self)
+            /// Whether to go on: until something is told after the rotation.
+            let hear = { @Sendable (stream: String) -> Bool in
+                telling.yield(stream)
+                return isRotated.withLock { !$0 }
+            }
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { try await ada.client.watchPeers(all: false) { _ in hear("peers") } }
+                group.addTask { try await ada.client.watchPairings { _ in hear("pairings") } }
+                group.addTask { try await ada.client.followEvents(since: 0) { _ in hear("events") } }
+                var missing: Set = ["peers", "pairings", "events"]
+                for await stream in told {
+                    missing.remove(stream)
+                    if missing.isEmpty { break }
+                }
+                let after = try await ada.client.rotateIdentity()
+                try await ada.awaitPeers(1)
+                isRotated.withLock { $0 = true }
+                // Something for each of them.
+                _ = try await ada.client.rename(bob.uuid, alias: "b")
+                _ = try await ada.client.openPairing()
+                try await bob.client.watchPeers(all: false) { !$0.contains { $0.uuid == after.uuid } }
+                _ = try await bob.send(["https://example.org/1"], to: [after.uuid])
+                try await group.waitForAll()
+            }
         }
     }
 

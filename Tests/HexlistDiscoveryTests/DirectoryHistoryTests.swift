@@ -1,4 +1,5 @@
 import HexlistModel
+import TestSupport
 import Testing
 
 @testable import HexlistDiscovery

@@ -87,6 +87,6 @@ struct DomainRecordTests {
             stage.end(probe.endpoints.first?.via == .static ? .refused : .noAnswer)
         }
         #expect(stage.directory.configuredAddresses.map(\.state) == [.failed("the connection is refused")])
-        #expect(!stage.directory.isOwnIdentityElsewhere)
+        #expect(!stage.directory.isInConflict(Stage.own))
     }
 }

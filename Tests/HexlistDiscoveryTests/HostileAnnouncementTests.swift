@@ -1,5 +1,6 @@
 import HexlistModel
 import HostileTexts
+import TestSupport
 import Testing
 
 @testable import HexlistDiscovery
@@ -9,25 +10,12 @@ import Testing
 struct HostileAnnouncementTests {
     private static let own = PeerID(UUIDBytes(high: 1, low: 1))
 
-    /// SplitMix64: the same at every run.
-    private struct Generator: RandomNumberGenerator {
-        var state: UInt64
-
-        mutating func next() -> UInt64 {
-            state &+= 0x9E37_79B9_7F4A_7C15
-            var mixed = state
-            mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
-            mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
-            return mixed ^ mixed >> 31
-        }
-    }
-
-    private static func bytes(_ most: Int, _ generator: inout Generator) -> [UInt8] {
+    private static func bytes(_ most: Int, _ generator: inout SeededGenerator) -> [UInt8] {
         (0..<Int.random(in: 0...most, using: &generator)).map { _ in UInt8.random(in: 0...255, using: &generator) }
     }
 
     @Test("100 000 TXT records and instance names of random bytes") func random() {
-        var generator = Generator(state: 1)
+        var generator = SeededGenerator(seed: 1)
         let keys = ["id=", "v=", "p=", "boot=", "txtvers=", "ID=", "=", ""].map { Array($0.utf8) }
         let own = "5E3C0000-0000-8000-8000-000000000000"
         for round in 0..<100_000 {

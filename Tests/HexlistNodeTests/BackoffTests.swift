@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import HexlistNode
@@ -8,18 +9,6 @@ struct BackoffTests {
     struct Constant: RandomNumberGenerator {
         var value: UInt64
         mutating func next() -> UInt64 { value }
-    }
-
-    /// SplitMix64: the same each time.
-    struct Seeded: RandomNumberGenerator {
-        var state: UInt64
-        mutating func next() -> UInt64 {
-            state &+= 0x9E37_79B9_7F4A_7C15
-            var mixed = state
-            mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-            mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-            return mixed ^ (mixed >> 31)
-        }
     }
 
     @Test("the longest pause doubles up to 5 min; the shortest is 1 s, however often it failed")
@@ -34,7 +23,7 @@ struct BackoffTests {
 
     @Test("full jitter: the pauses after one number of failures lie all over the time up to the longest")
     func jitter() {
-        var random = Seeded(state: 1)
+        var random = SeededGenerator(seed: 1)
         let pauses = (0..<4_000).map { _ in
             var backoff = Backoff()
             for _ in 0..<5 { _ = backoff.failed(using: &random) }

@@ -71,7 +71,7 @@ struct BulkTests {
                         await one.node.follow(bulk)
                         for start in stride(from: 1, through: 600, by: 20) {
                             let hexes = try await Self.hexes(start...start + 19, from: one, text: "stream \(stream)")
-                            _ = try await one.node.enqueue(hexes, for: bulk, timeout: 5)
+                            _ = await one.node.enqueue(hexes, for: bulk, timeout: 5)
                         }
                         let counts = try await Self.untilOver(bulk, on: one)
                         #expect(counts.stored == 600)
@@ -149,7 +149,7 @@ struct BulkTests {
             let bulk = try await one.node.beginBulk(to: [two.id], force: false) {}
             await one.node.follow(bulk)
             let mixed = try await Self.hexes(200...200, from: one, key: "k", text: "other") + Self.hexes(201...201, from: one, key: "k")
-            let (refused, _) = try await one.node.enqueue(mixed, for: bulk, timeout: 5)
+            let (refused, _) = await one.node.enqueue(mixed, for: bulk, timeout: 5)
             #expect(refused.map(\.line) == [200])
             #expect(refused.map(\.error.code) == [.keyConflict])
             #expect(try await Self.untilOver(bulk, on: one).stored == 1)

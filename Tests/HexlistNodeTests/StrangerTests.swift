@@ -24,11 +24,13 @@ private final class Guest: Sendable {
     final class Visit: PeerConnectionDelegate, Sendable {
         let connection: PeerConnection
         private let identity: Identity
+        private let readsOn: Bool
         private let seen = Mutex<(frames: [DecodedWrapper], isOver: Bool)>(([], false))
 
-        init(_ connection: PeerConnection, _ identity: Identity) {
+        init(_ connection: PeerConnection, _ identity: Identity, readsOn: Bool) {
             self.connection = connection
             self.identity = identity
+            self.readsOn = readsOn
         }
 
         var frames: [DecodedWrapper] { seen.withLock { $0.frames } }
@@ -62,6 +64,7 @@ private final class Guest: Sendable {
             var decoder = WrapperDecoder()
             guard case .wrapper(let wrapper) = decoder.decode(frame) else { return }
             seen.withLock { $0.frames.append(wrapper) }
+            if !readsOn { connection.isReading = false }
         }
         func readCompleted(on connection: PeerConnection) {}
         func frameFault(_ length: UInt32, on connection: PeerConnection) {}
@@ -69,10 +72,11 @@ private final class Guest: Sendable {
         func closed(on connection: PeerConnection, error: (any Error)?) { seen.withLock { $0.isOver = true } }
     }
 
-    func visit(_ node: TestNode) async throws -> Visit {
+    /// - Parameter readsOn: reads more than the first frame. Who does not never sees that it is to hang up.
+    func visit(_ node: TestNode, readsOn: Bool = true) async throws -> Visit {
         let port = UInt16(await node.node.status().port)
         let report = try await transport.dial([DialTarget(host: "127.0.0.1", port: port)], expecting: node.id).report.get()
-        let visit = Visit(try #require(report.connection), identity)
+        let visit = Visit(try #require(report.connection), identity, readsOn: readsOn)
         try await visit.connection.eventLoop.submit { visit.connection.delegate = visit }.get()
         return visit
     }
@@ -172,13 +176,31 @@ struct StrangerTests {
             guests.append(guest)
             visits.append(visit)
         }
-        try await until { visits.prefix(2).allSatisfy(\.isOver) }
+        try await until { [visits] in visits.prefix(2).allSatisfy(\.isOver) }
         #expect(visits.prefix(2).allSatisfy { $0.bye == "idle" })
         #expect(visits.suffix(3).allSatisfy { !$0.isOver } && !trusted.isOver)
         try await until { await one.node.strangerRate == 4 }
-        try await visits[4].connection.eventLoop.submit { visits[4].connection.close() }.get()
+        let last = visits[4].connection
+        try await last.eventLoop.submit { last.close() }.get()
         try await until { await one.node.strangerRate == 6 }
         for guest in guests + [friend] { await guest.transport.shutdown() }
+        try await one.stop()
+    }
+
+    @Test("strangers whose session has ended and who do not hang up are no more than those who have one")
+    func strangersThatDoNotHangUp() async throws {
+        let one = try await TestNode("one", on: nil) { $0.limits.strangerSessions = 3 }
+        var guests: [Guest] = []
+        for count in 1...12 {
+            let guest = try Guest(one)
+            guests.append(guest)
+            let visit = try await guest.visit(one, readsOn: false)
+            try await visit.hello()
+            try await until { visit.operations.contains(.hello) }
+            // The newcomer beside three that stay, three that leave, and the one among those whose connection is just being closed.
+            #expect(await one.node.sessionCount <= min(count, 8))
+        }
+        for guest in guests { await guest.transport.shutdown() }
         try await one.stop()
     }
 }

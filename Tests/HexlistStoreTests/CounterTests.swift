@@ -1,26 +1,14 @@
 import HexlistModel
+import TestSupport
 import Testing
 
 @testable import HexlistStore
-
-/// A small generator with a seed, so that a failure can be repeated.
-private struct SeededGenerator: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-}
 
 @Suite struct CounterTests {
     /// Whatever happens in whatever order, what is kept is what counting every row gives, and the log has no gap.
     @Test(arguments: 1...6) func countersAreWhatCountingGives(_ seed: Int) throws {
         let test = try TestStore()
-        var random = SeededGenerator(state: UInt64(seed))
+        var random = SeededGenerator(seed: UInt64(seed))
         let peers = try (1...5).map { try TestPeer(UInt8($0)) }
         let addresses = ["10.0.0.1", "10.0.0.2", "fe80::1%eth0", "2001:db8::1"]
         let quotas = HeldQuotas(hexesPerPeer: 8, bytesPerPeer: 6_000, hexes: 15, bytes: 9_000, inboxHexes: 120)

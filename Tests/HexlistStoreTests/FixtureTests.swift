@@ -23,7 +23,7 @@ import Testing
                 PeerSighting(
                     peer: friend.id, fingerprint: friend.fingerprint, name: friend.name, version: "1.0.0", boot: BootNonce(9),
                     seenAt: start,
-                    endpoint: PeerEndpoint(host: "192.168.1.9", port: 24_391, interface: "eth0", via: "mdns", lastOKAt: start)))
+                    endpoints: [PeerEndpoint(host: "192.168.1.9", port: 24_391, interface: "eth0", via: "mdns", lastOKAt: start)]))
             for (peer, address) in [(friend, "192.168.1.9"), (stranger, "fe80::2%eth0")] {
                 let sender = Sender(peer: peer.id, fingerprint: peer.fingerprint, name: peer.name, address: address)
                 let hexes = [

@@ -8,7 +8,7 @@ import Testing
     private func sighting(_ peer: TestPeer, name: String? = nil, at now: Int64 = start, host: String? = nil) -> PeerSighting {
         PeerSighting(
             peer: peer.id, fingerprint: peer.fingerprint, name: name ?? peer.name, version: "1.2", boot: BootNonce(7), seenAt: now,
-            endpoint: host.map { PeerEndpoint(host: $0, port: 24_391, interface: "eth0", via: "mdns", lastOKAt: now) })
+            endpoints: host.map { [PeerEndpoint(host: $0, port: 24_391, interface: "eth0", via: "mdns", lastOKAt: now)] } ?? [])
     }
 
     @Test func onlyPeersThatMatterAreRemembered() throws {

@@ -133,7 +133,7 @@ struct HostileFieldTests {
             }
         case .hello(let hello):
             #expect(ProtocolLimits.windowFramesRange.contains(hello.window) && hello.maxFrameBytes >= 0, "\(name)")
-            if let uuid = hello.uuid { #expect(field == "uuid" && value.json.utf8.count == 38, "\(name)") }
+            if hello.uuid != nil { #expect(field == "uuid" && value.json.utf8.count == 38, "\(name)") }
         case .receipt(let receipt):
             #expect(
                 receipt.through >= -1 && receipt.rejected.allSatisfy { $0.retryAfter.map(ProtocolLimits.retryAfterRange.contains) ?? true },

@@ -1,5 +1,6 @@
 import Foundation
 import HexlistModel
+import TestSupport
 import Testing
 
 @testable import HexlistWire
@@ -17,7 +18,7 @@ struct PairingAttackTests {
 
     let alice = SessionFixture.key(1)
     let bob = SessionFixture.key(200)
-    private var random = SeededGenerator(state: 2_026)
+    private var random = SeededGenerator(seed: 2_026)
 
     private func isMatch(_ left: String, _ right: String) -> Bool { left.suffix(Self.compared) == right.suffix(Self.compared) }
 

@@ -1,4 +1,5 @@
 import HexlistModel
+import TestSupport
 import Testing
 
 @testable import HexlistWire
@@ -32,7 +33,7 @@ struct PairingCodeTests {
 
     @Test("base64 of 32 bytes, and of nothing else")
     func base64() {
-        var random = SeededGenerator(state: 1)
+        var random = SeededGenerator(seed: 1)
         for _ in 0..<1_000 {
             let nonce = PairingNonce(using: &random)
             #expect(PairingNonce(base64: nonce.base64) == nonce)

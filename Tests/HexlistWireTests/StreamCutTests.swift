@@ -1,6 +1,7 @@
 import HexlistModel
 import HexlistWire
 import NIOCore
+import TestSupport
 import Testing
 
 /// However TCP cuts a stream of frames, the same wrappers come out.
@@ -45,7 +46,7 @@ struct StreamCutTests {
     }
 
     @Test("cut at random, the same at every run", arguments: 1...20) func random(seed: Int) throws {
-        var generator = SeededGenerator(state: UInt64(seed))
+        var generator = SeededGenerator(seed: UInt64(seed))
         var pieces: [ArraySlice<UInt8>] = []
         var position = 0
         while position < Self.stream.count {

@@ -1,6 +1,7 @@
 import Foundation
 import HexlistModel
 import HexlistWire
+import TestSupport
 import Testing
 
 /// What is read of the wrapper itself, and in which order it is judged.
@@ -136,7 +137,7 @@ struct WrapperTests {
         ]
         let first = try described(decode("{" + members.joined(separator: ",") + "}"))
         #expect(first["ok"] as? Bool == true)
-        var generator = SeededGenerator(state: 7)
+        var generator = SeededGenerator(seed: 7)
         for _ in 0..<500 {
             let shuffled = members.shuffled(using: &generator).joined(separator: " , ")
             #expect(same(try described(decode("{ \(shuffled) }")), first), "\(shuffled)")

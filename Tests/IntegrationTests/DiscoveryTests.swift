@@ -86,14 +86,16 @@ extension TwoMachines {
             }
         }
 
-        @Test("a restart that nobody saw is noticed by the boot number alone")
-        func restartBehindTheBack() async throws {
+        @Test(
+            "a restart that nobody saw, on the same port or another, is noticed: its record changes, and no service comes or goes",
+            arguments: [[], ["--port", "25123"]])
+        func restartBehindTheBack(arguments: [String]) async throws {
             try await Lab.with("h1", "h2") { lab in
                 let uuid = try await lab.startAndMeet()
                 let first = try #require(try await lab.peers("h1").first)
                 try await lab.run(["link", "h2", "silent"])
                 try await lab.kill("h2")
-                try await lab.start("h2")
+                try await lab.start("h2", arguments: arguments)
                 try await lab.run(["link", "h2", "up"])
                 let peers = try await Self.awaitPeers("h1", of: lab) { !$0.isEmpty && $0.first?.boot != first.boot }
                 #expect(peers.map(\.uuid) == [uuid.other])

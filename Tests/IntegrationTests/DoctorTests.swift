@@ -94,46 +94,6 @@ extension TwoMachines {
             }
         }
 
-        @Test(
-            "a firewall that drops the port, or multicast DNS, is found with the line to paste, and that line helps",
-            .enabled(if: nft != nil, "needs nft (Scripts/setup installs it)"))
-        func firewall() async throws {
-            try await Lab.with("h1", "h2") { lab in
-                let uuid = try await Self.meet(lab)
-                let port = try await lab.status("h1").port
-                let rules = """
-                    table inet filter {
-                        chain input {
-                            type filter hook input priority 0; policy drop;
-                            iif lo accept
-                            ct state established,related accept
-                            tcp dport 22 accept
-                            ip6 nexthdr icmpv6 accept
-                        }
-                    }
-                    """
-                let nft = try #require(Self.nft)
-                try await lab.run(["exec", "h1", nft, "-f", "-"], input: Array(rules.utf8))
-                let report = try await Self.doctor(peer: uuid.other, expecting: 1, of: lab)
-                let step = try #require(report.step("firewall"))
-                #expect(step.state == "failed" && step.message.contains("tcp port \(port)") && step.message.contains("udp port 5353"))
-                let lines = [
-                    "sudo nft insert rule inet filter input tcp dport \(port) accept",
-                    "sudo nft insert rule inet filter input udp dport 5353 accept",
-                ]
-                #expect(step.advice == lines)
-                // Not only by its rules: the peer was asked to dial, and what is sent by multicast is not heard.
-                #expect(report.failed == ["multicast", "reachable", "firewall", "peer.dialBack"])
-                #expect(report.step("reachable")?.message.contains("h2") == true)
-                for line in lines {
-                    let words = line.split(separator: " ").dropFirst(2).map(String.init)
-                    try await lab.run(["exec", "h1", nft] + words)
-                }
-                let healed = try await Self.doctor(peer: uuid.other, expecting: 0, of: lab)
-                #expect(healed.failed.isEmpty && healed.step("firewall")?.state == "ok")
-            }
-        }
-
         @Test("no such peer: status 6 and a step that says so; one that is away: which step fails")
         func unknownAndAway() async throws {
             try await Lab.with("h1", "h2") { lab in
@@ -207,6 +167,6 @@ extension TwoMachines {
             }
         }
 
-        private static let nft = ["/usr/sbin/nft", "/usr/bin/nft"].first { FileManager.default.isExecutableFile(atPath: $0) }
+        private static let nft = Program.path(of: "nft")
     }
 }

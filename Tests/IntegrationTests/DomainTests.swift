@@ -3,8 +3,11 @@ import Testing
 
 extension TwoMachines {
     /// Two subnets with a router between them, which runs the DNS server: no multicast gets across.
-    @Suite("A company network", .enabled(if: DomainServer.isInstalled, "needs dnsmasq (Scripts/setup installs it)"))
+    @Suite("A company network")
     struct CompanyNetwork {
+        private static let dnsmasq = Comment("needs dnsmasq (Scripts/setup installs it)")
+        private static let bind = Comment("needs bind9")
+
         /// h1 and h2 behind `gw`, each with hexlistd configured so; started once `gw` answers.
         private static func with(
             _ yaml: String, test: (Lab, TemporaryFolder) async throws -> Void
@@ -29,8 +32,15 @@ extension TwoMachines {
                 addresses: [try await lab.path("address", on: host), try await lab.path("address6", on: host)])
         }
 
-        @Test("peers of a DNS domain list each other across subnets, a send arrives, and a changed port is followed")
-        func domain() async throws {
+        @Test(
+            "peers of a DNS domain list each other across subnets, a send arrives, and a changed port is followed",
+            .enabled(if: DomainServer.Program.dnsmasq.isInstalled, dnsmasq))
+        func domain() async throws { try await acrossSubnets(.dnsmasq) }
+
+        @Test("the same with bind as the server", .enabled(if: DomainServer.Program.bind.isInstalled, bind))
+        func domainOfBind() async throws { try await acrossSubnets(.bind) }
+
+        private func acrossSubnets(_ program: DomainServer.Program) async throws {
             try await Self.with("domains: [local, corp.example]\n") { lab, folder in
                 try await lab.start("h1", "h2")
                 // Nothing gets across without the server, and that is said.
@@ -38,7 +48,7 @@ extension TwoMachines {
                 #expect(silent.message?.contains("corp.example") == true)
                 #expect(try await lab.peers("h1").isEmpty)
                 let entries = [try await Self.entry("h1", of: lab), try await Self.entry("h2", of: lab)]
-                let server = try await DomainServer.start(on: "gw", entries, folder: folder, of: lab)
+                let server = try await DomainServer.start(program, on: "gw", entries, folder: folder, of: lab)
                 try await lab.awaitPeers("h1")
                 try await lab.awaitPeers("h2")
                 _ = try await Self.awaitDomain("running", on: "h1", of: lab)
@@ -58,7 +68,7 @@ extension TwoMachines {
                 await server.stop()
                 var moved = entries
                 moved[1].port = 25_555
-                let second = try await DomainServer.start(on: "gw", moved, folder: folder, of: lab)
+                let second = try await DomainServer.start(program, on: "gw", moved, folder: folder, of: lab)
                 try await lab.start("h2", arguments: ["--port", "25555"])
                 try await lab.awaitEvent("h1", "peer.up", peer: other, after: gone.number)
                 try await lab.hexlist("h1", "send", "--to", other, "https://example.org/moved")
@@ -79,7 +89,9 @@ extension TwoMachines {
             }
         }
 
-        @Test("a domain alone, without multicast: no avahi-daemon is needed, and none is asked for")
+        @Test(
+            "a domain alone, without multicast: no avahi-daemon is needed, and none is asked for",
+            .enabled(if: DomainServer.Program.dnsmasq.isInstalled, dnsmasq))
         func withoutMulticast() async throws {
             try await Self.with("domains: [corp.example]\n") { lab, folder in
                 for host in ["h1", "h2"] { try await lab.run(["avahi", host, "stop"]) }
@@ -98,7 +110,9 @@ extension TwoMachines {
             }
         }
 
-        @Test("peers configured by name are dialled by all their addresses, looked up anew when they move, and kept without the server")
+        @Test(
+            "peers configured by name are dialled by all their addresses, looked up anew when they move, and kept without the server",
+            .enabled(if: DomainServer.Program.dnsmasq.isInstalled, dnsmasq))
         func staticByName() async throws {
             try await Self.with("domains: [local]\npeers: [h1.corp.example, \"h2.corp.example:24391\"]\n") { lab, folder in
                 try await lab.start("h1", "h2")
@@ -138,11 +152,104 @@ extension TwoMachines {
             }
         }
 
+        @Test(
+            "an interface that comes up is noticed without multicast: what the domain lists is found at once",
+            .enabled(if: DomainServer.Program.dnsmasq.isInstalled, dnsmasq))
+        func interfaceComesUp() async throws {
+            try await Self.with("domains: [corp.example]\n") { lab, folder in
+                for host in ["h1", "h2"] { try await lab.run(["avahi", host, "stop"]) }
+                try await lab.start("h1", "h2")
+                let entries = [try await Self.entry("h1", of: lab), try await Self.entry("h2", of: lab)]
+                let empty = try await DomainServer.start(on: "gw", [], folder: folder, of: lab)
+                // Nobody is listed: by itself it would be asked again after a minute.
+                _ = try await Self.awaitDomain("degraded", on: "h1", of: lab)
+                await empty.stop()
+                let server = try await DomainServer.start(on: "gw", entries, folder: folder, of: lab)
+                try await lab.exec("h1", "ip", "link", "add", "extra0", "type", "veth", "peer", "name", "extra1")
+                try await lab.exec("h1", "ip", "address", "add", "172.17.0.1/16", "dev", "extra0")
+                try await lab.exec("h1", "ip", "link", "set", "extra0", "up")
+                #expect(try await lab.awaitPeers("h1").map(\.uuid) == [entries[1].uuid])
+                await server.stop()
+            }
+        }
+
+        @Test(
+            "what a zone of bind may hold: aliases, strings cut in pieces, an answer too long for a datagram, a broken domain beside it",
+            .enabled(if: DomainServer.Program.bind.isInstalled, bind))
+        func oddZone() async throws {
+            try await Self.with("domains: [corp.example, broken.example, empty.example]\n") { lab, folder in
+                for host in ["h1", "h2"] { try await lab.run(["avahi", host, "stop"]) }
+                try await lab.start("h1", "h2")
+                let other = try await Self.entry("h2", of: lab)
+                // The instance and its host are aliases of others. Nobody is behind the rest, whose names fill several datagrams.
+                let names = (0..<60).map { "a-machine-with-a-long-name-in-the-cellar-\($0)" }
+                let zone = """
+                    _hexlist._tcp PTR h2\\032of\\032the\\032office._hexlist._tcp
+                    h2\\032of\\032the\\032office._hexlist._tcp CNAME h2.instances
+                    h2.instances SRV 0 0 \(other.port) alias
+                    h2.instances SRV 10 0 1 nowhere
+                    h2.instances TXT "txtvers=1" "id=\(other.uuid)" "note=\(String(repeating: "x", count: 200))" ""
+                    alias CNAME host
+                    host A \(other.addresses[0])
+                    host AAAA \(other.addresses[1])
+                    \(names.map { "_hexlist._tcp PTR \($0)._hexlist._tcp" }.joined(separator: "\n"))
+                    """
+                let folders =
+                    #"zone "broken.example" { type primary; file "missing"; }; zone "empty.example" { type primary; file "empty"; };"#
+                try folder.write("$TTL 5\n@ SOA ns hostmaster 1 3600 600 86400 5\n@ NS ns\nns A 10.78.1.1\n", to: "empty")
+                let server = try await DomainServer.startBind(on: "gw", zone: zone, options: folders, folder: folder, of: lab)
+                #expect(try await lab.awaitPeers("h1").map(\.uuid) == [other.uuid])
+                let peer = try #require(try await lab.peers("h1").first)
+                #expect(Set(peer.endpoints.filter { $0.via == "dns" }.map(\.host)) == Set(other.addresses))
+                // All of the long answer is there, by TCP; those are told as what they are.
+                try await lab.awaitList("h1") { list in
+                    names.allSatisfy { name in list.contains { $0.name == name && $0.state == "ghost" } }
+                }
+                _ = try await Self.awaitDomain("unavailable", named: "broken.example", saying: "SERVFAIL", on: "h1", of: lab)
+                let doctor = try #require(try await lab.rows("h1", "doctor", expecting: 1, as: DoctorRow.self).first)
+                let steps = doctor.steps.filter { $0.step == "domain" }
+                #expect(steps.map(\.state) == ["failed", "ok", "warning"])
+                #expect(steps[0].message.contains("broken.example") && steps[0].message.contains("SERVFAIL"))
+                #expect(steps[2].message.contains("empty.example"))
+                await server.stop()
+            }
+        }
+
+        @Test(
+            "a server that swallows questions: another one answers instead, and where there is none, it is told within seconds",
+            .enabled(
+                if: DomainServer.Program.dnsmasq.isInstalled && Program.path(of: "nft") != nil,
+                "needs dnsmasq and nft (Scripts/setup installs them)"))
+        func silentServer() async throws {
+            try await Self.with("domains: [corp.example]\n") { lab, folder in
+                for host in ["h1", "h2"] { try await lab.run(["avahi", host, "stop"]) }
+                // Nobody has the first address: what is sent there is lost.
+                try await lab.exec(
+                    "gw", "nft",
+                    "add table inet t; add chain inet t f { type filter hook forward priority 0; }; "
+                        + "add rule inet t f ip daddr 10.78.2.53 drop")
+                try folder.write("nameserver 10.78.2.53\nnameserver 10.78.1.1\n", to: "resolv-h1")
+                try await lab.start("h1", "h2")
+                let entries = [try await Self.entry("h1", of: lab), try await Self.entry("h2", of: lab)]
+                let server = try await DomainServer.start(on: "gw", entries, folder: folder, of: lab)
+                #expect(try await lab.awaitPeers("h1").map(\.uuid) == [entries[1].uuid])
+                await server.stop()
+                let lost = try await Self.awaitDomain("unavailable", on: "h1", of: lab)
+                #expect(lost.message?.contains("no server of resolv.conf answers") == true)
+                let doctor = try #require(try await lab.rows("h1", "doctor", expecting: 1, as: DoctorRow.self).first)
+                #expect(doctor.failed == ["domain"] && doctor.step("domain")?.message.contains("corp.example") == true)
+                // What is there stays.
+                #expect(try await lab.peers("h1").map(\.uuid) == [entries[1].uuid])
+            }
+        }
+
         /// What status says of the domain, as soon as it is in that state.
-        private static func awaitDomain(_ state: String, on host: String, of lab: Lab) async throws -> DomainRow {
+        private static func awaitDomain(
+            _ state: String, named name: String = DomainServer.domain, saying text: String = "", on host: String, of lab: Lab
+        ) async throws -> DomainRow {
             for _ in 0..<600 {
-                let row = try await lab.rows(host, "status", as: DomainStatusRow.self).first?.domains?.first
-                if let row, row.state == state { return row }
+                let row = try await lab.rows(host, "status", as: DomainStatusRow.self).first?.domains?.first { $0.domain == name }
+                if let row, row.state == state, text.isEmpty || row.message?.contains(text) == true { return row }
                 try await Task.sleep(for: .milliseconds(100))
             }
             throw Command.Failure("the domain is not \(state)")

@@ -31,13 +31,6 @@ struct APIContext: Sendable {
         kill(getpid(), SIGTERM)
     }
 
-    /// Milliseconds since 1970.
-    static func wallClock() -> Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
-    }
-
     func status() async throws -> StatusShape {
         let node = await node.status()
         let (counts, bytes) = try await store.read { (try $0.counts(), $0.storeBytes()) }

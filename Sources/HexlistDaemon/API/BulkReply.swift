@@ -110,7 +110,7 @@ struct BulkReply: Sendable {
                 case .refused(let code, let message): return refuse(BulkRefusal(line: number, code: code, message: message))
                 case .hex(let hex):
                     do throws(HexlistError) {
-                        prepared.append(try preparer.prepare(hex.content, key: hex.key, line: number, at: APIContext.wallClock()))
+                        prepared.append(try preparer.prepare(hex.content, key: hex.key, line: number, at: Timestamp.now.milliseconds))
                     } catch {
                         return refuse(BulkRefusal(line: number, code: error.code.rawValue, message: error.message))
                     }

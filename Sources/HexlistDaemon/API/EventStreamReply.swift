@@ -49,18 +49,26 @@ enum EventStreamReply {
         case tick
     }
 
-    /// Runs `body` with a stream of reasons to look again, which ends when the node or the daemon stops. It buffers two at
-    /// most: who looks again sees everything there is, so older reasons are worth nothing.
+    /// Runs `body` with a stream of reasons to look again, which goes on with the node that a new identity brings and ends when the daemon
+    /// stops. It buffers two at most: who looks again sees everything there is, so older reasons are worth nothing.
     private static func withWakeups(_ api: APIContext, _ body: (AsyncStream<Wakeup>) async throws -> Void) async throws {
         let (stream, continuation) = AsyncStream.makeStream(of: Wakeup.self, bufferingPolicy: .bufferingNewest(2))
         let interval = TimeAmount.seconds(Int64(LocalAPI.commentSeconds))
         let timer = api.eventLoop.scheduleRepeatedTask(initialDelay: interval, delay: interval) { _ in continuation.yield(.tick) }
         defer { timer.cancel() }
-        let changes = api.node.changes()
+        let first = api.node
+        let changes = first.changes()
         try await withGracefulShutdownHandler {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {
                     for await _ in changes { continuation.yield(.changed) }
+                    var stopped = first
+                    while !Task.isCancelled, let node = await api.keeper.successor(of: stopped) {
+                        let changes = node.changes()
+                        continuation.yield(.changed)
+                        for await _ in changes { continuation.yield(.changed) }
+                        stopped = node
+                    }
                     continuation.finish()
                 }
                 defer { group.cancelAll() }

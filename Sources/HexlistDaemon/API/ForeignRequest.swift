@@ -24,7 +24,7 @@ enum ForeignRequest {
 
     private static func isOwn(_ authority: String) -> Bool {
         let port = authority.lastIndex(of: ":").map { authority[$0...].dropFirst() } ?? ""
-        let hasPort = !port.isEmpty && port.utf8.allSatisfy { (0x30...0x39).contains($0) }
+        let hasPort = !port.isEmpty && port.utf8.allSatisfy(ASCII.isDigit)
         let host = hasPort ? authority.dropLast(port.count + 1) : authority[...]
         return addresses.contains(String(host)) || host.utf8.allSatisfy { $0 != UInt8(ascii: ".") && $0 != UInt8(ascii: "@") && $0 < 0x80 }
     }

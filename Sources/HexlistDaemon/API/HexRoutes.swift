@@ -103,7 +103,7 @@ struct HexRoutes: Sendable {
         let unique = Array(Set(ids))
         let deleted = try await api.store.write { writer in
             try Self.checkAll(ids, among: writer.hexes(unique).map(\.summary.id))
-            return try writer.delete(unique, at: APIContext.wallClock())
+            return try writer.delete(unique, at: Timestamp.now.milliseconds)
         }
         await api.node.storeChanged()
         return APIReply.json(ChangedShape(changed: deleted))
@@ -119,7 +119,7 @@ struct HexRoutes: Sendable {
                 throw HexlistError(
                     .badRequest, "Hex \(other.summary.id) is not held.", hint: "`hexlist inbox --held` lists those that are.")
             }
-            return try writer.accept(ids, at: APIContext.wallClock())
+            return try writer.accept(ids, at: Timestamp.now.milliseconds)
         }
         await api.node.storeChanged()
         return APIReply.json(ChangedShape(changed: accepted.count))

@@ -10,8 +10,9 @@ struct PairingRoutes: Sendable {
     func add(to router: Router<BasicRequestContext>) {
         router.get("/v1/pairings") { request, _ in
             _ = try APIQuery(request)
-            if EventStreamReply.isWanted(request) { return EventStreamReply.response(PairingSource(node: api.node), api: api) }
-            return APIReply.json(PairingsShape(await api.node.pairings()))
+            let look = { @Sendable [keeper = api.keeper] in PairingsShape(await keeper.node.pairings()) }
+            if EventStreamReply.isWanted(request) { return EventStreamReply.response(WatchSource(event: "pairings", look: look), api: api) }
+            return APIReply.json(await look())
         }
         router.post("/v1/pairings", use: begin)
         router.delete("/v1/pairings") { request, _ in
@@ -35,52 +36,16 @@ struct PairingRoutes: Sendable {
         _ = try APIQuery(request)
         let wanted: PairingRequest? = try await APIInput.shape(request)
         guard let text = wanted?.peer else { return APIReply.json(PairingsShape(await api.node.openPairing())) }
-        let peer = try Self.id(of: try await api.node.resolve(text))
+        let peer = try await api.node.resolve(text).requiredID()
         return APIReply.json(PairingShape(try await api.node.requestPairing(with: peer)))
     }
 
     private func peer(_ context: BasicRequestContext) async throws -> PeerID {
-        try Self.id(of: try await api.node.resolve(try APIInput.text(context, "peer")))
-    }
-
-    private static func id(of peer: PeerView) throws -> PeerID {
-        guard let id = peer.uuid else { throw HexlistError(.notFound, "What is announced there names no UUID.") }
-        return id
-    }
-}
-
-/// The pairings, whenever they differ from those told before.
-private struct PairingSource: StreamSource {
-    let node: Node
-    private var last: PairingsShape?
-    private var lookedAt: ContinuousClock.Instant?
-
-    /// Between two looks, however much happens meanwhile.
-    private static let pause: Duration = .milliseconds(100)
-
-    init(node: Node) { self.node = node }
-
-    mutating func next() async throws -> (messages: [StreamMessage], hasMore: Bool) {
-        if let lookedAt, ContinuousClock.now - lookedAt < Self.pause { try await Task.sleep(until: lookedAt + Self.pause) }
-        let pairings = PairingsShape(await node.pairings())
-        lookedAt = .now
-        let comparable = pairings.toTheSecond
-        guard comparable != last else { return ([], false) }
-        last = comparable
-        return ([StreamMessage(event: "pairings", data: pairings.jsonText)], false)
+        try await api.node.resolve(try APIInput.text(context, "peer")).requiredID()
     }
 }
 
 extension PairingsShape {
-    /// A moment of the steady clock is never the same millisecond of the wall clock twice.
-    fileprivate var toTheSecond: PairingsShape {
-        func cut(_ moment: Timestamp?) -> Timestamp? { moment.map { Timestamp(milliseconds: ($0.milliseconds + 500) / 1_000 * 1_000) } }
-        var cutShape = self
-        cutShape.openUntil = cut(openUntil)
-        for index in items.indices { cutShape.items[index].until = cut(items[index].until) }
-        return cutShape
-    }
-
     init(_ overview: PairingOverview) {
         self.init(openUntil: overview.openUntil.map(Timestamp.init(milliseconds:)), items: overview.items.map(PairingShape.init))
     }

@@ -28,16 +28,18 @@ struct PeerRoutes: Sendable {
         router.post("/v1/peers/:peer/forget") { request, context in
             _ = try APIQuery(request)
             let peer = try await peer(context)
-            try await api.node.forget(try Self.id(of: peer))
+            try await api.node.forget(try peer.requiredID())
             return APIReply.json(PeerShape(peer))
         }
     }
 
     private func list(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         let all = try APIQuery(request, allowing: ["all"]).flag("all")
-        let source = PeerSource(node: api.node, all: all)
-        if EventStreamReply.isWanted(request) { return EventStreamReply.response(source, api: api) }
-        return APIReply.json(try await source.page())
+        let look = { @Sendable [keeper = api.keeper] in
+            Page(items: try await keeper.node.peers().filter { all || $0.state == .verified }.map(PeerShape.init))
+        }
+        if EventStreamReply.isWanted(request) { return EventStreamReply.response(WatchSource(event: "peers", look: look), api: api) }
+        return APIReply.json(try await look())
     }
 
     private func rename(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
@@ -61,7 +63,7 @@ struct PeerRoutes: Sendable {
                 .badRequest, "The fingerprint of \(peer.uuid?.description ?? "this peer") is not the one named.",
                 hint: "Look at it again: `hexlist peer show`.")
         }
-        return APIReply.json(PeerShape(try await api.node.setTrust(try Self.id(of: peer), .trusted)))
+        return APIReply.json(PeerShape(try await api.node.setTrust(try peer.requiredID(), .trusted)))
     }
 
     /// Makes a stranger of what it was before; one that is a stranger already stays one.
@@ -73,17 +75,12 @@ struct PeerRoutes: Sendable {
         guard peer.trust == trust || peer.trust == .stranger else {
             throw HexlistError(.badRequest, "\(peer.uuid?.description ?? "This peer") is \(peer.trust.rawValue).", hint: hint)
         }
-        return APIReply.json(PeerShape(try await api.node.setTrust(try Self.id(of: peer), .stranger)))
+        return APIReply.json(PeerShape(try await api.node.setTrust(try peer.requiredID(), .stranger)))
     }
 
     private func peer(_ context: BasicRequestContext) async throws -> PeerView {
         try await api.node.resolve(try APIInput.text(context, "peer"))
     }
 
-    private func id(_ context: BasicRequestContext) async throws -> PeerID { try Self.id(of: try await peer(context)) }
-
-    private static func id(of peer: PeerView) throws -> PeerID {
-        guard let id = peer.uuid else { throw HexlistError(.notFound, "What is announced there names no UUID.") }
-        return id
-    }
+    private func id(_ context: BasicRequestContext) async throws -> PeerID { try await peer(context).requiredID() }
 }

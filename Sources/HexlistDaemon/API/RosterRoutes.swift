@@ -49,6 +49,6 @@ extension RosterPeer {
         self.init(
             uuid: entry.peer.description, fingerprint: entry.fingerprint.description, name: entry.name, alias: entry.alias,
             trust: entry.trust.rawValue,
-            addresses: entry.places.map { $0.host.utf8.contains(UInt8(ascii: ":")) ? "[\($0.host)]:\($0.port)" : "\($0.host):\($0.port)" })
+            addresses: entry.places.map { HostPort.text($0.host, $0.port) })
     }
 }

@@ -61,7 +61,7 @@ extension SettingKey {
 
     /// Digits only: `Int` alone would take a sign and, from a script, white space is no number.
     static func integer(_ texts: [String]) -> Int? {
-        guard let text = texts.first, !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        guard let text = texts.first, !text.isEmpty, text.utf8.allSatisfy(ASCII.isDigit) else { return nil }
         return Int(text)
     }
 }
@@ -196,12 +196,7 @@ extension SettingKey {
 
     private static func isHostName(_ text: Substring) -> Bool {
         !text.isEmpty && text.utf8.count <= 253
-            && text.utf8.allSatisfy { byte in
-                switch byte {
-                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), 0x80...: true
-                default: false
-                }
-            }
+            && text.utf8.allSatisfy { ASCII.isAlphanumeric($0) || "-._".utf8.contains($0) || $0 >= 0x80 }
     }
 
     private static func isDomain(_ text: String) -> Bool { isHostName(text[...]) && DNSName(text) != nil }

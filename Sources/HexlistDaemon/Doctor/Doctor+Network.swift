@@ -7,15 +7,15 @@ import NIOPosix
 
 // Discovery, and the own port.
 extension Doctor {
-    func network() async -> [DoctorStep] {
-        var facts = await api.node.facts()
+    func network(_ before: NodeFacts) async -> [DoctorStep] {
+        var facts = before
         let multicast = facts.status.discoveryState
+        let interfaces = MachineInterface.all()
         var steps = [Self.discovery(facts.status)]
         if multicast == "running" || multicast == "degraded" {
             facts = await whenAnnounced(facts)
-            steps.append(Self.announcement(facts))
+            steps.append(Self.announcement(facts.announcements, interfaces))
         }
-        let interfaces = MachineInterface.all()
         steps.append(Self.interfaces(interfaces, usesMulticast: multicast != "off"))
         if multicast == "running" || multicast == "degraded" { steps += await self.multicast(interfaces, facts) }
         steps += facts.status.domains.map(Self.domain)
@@ -35,7 +35,7 @@ extension Doctor {
         default:
             DoctorStep(
                 "discovery", .failed, status.discoveryMessage ?? "avahi-daemon cannot be used.",
-                advice: ["systemctl enable --now dbus avahi-daemon", "Or name peers under `peers:`: they are reached without it."])
+                advice: ["sudo systemctl enable --now avahi-daemon", "Or name peers under `peers:`: they are reached without it."])
         }
     }
 
@@ -50,18 +50,21 @@ extension Doctor {
         return facts
     }
 
-    static func announcement(_ facts: NodeFacts) -> DoctorStep {
-        guard !facts.announcements.isEmpty else {
+    static func announcement(_ seen: [(interface: String, isIPv6: Bool)], _ interfaces: [MachineInterface]) -> DoctorStep {
+        let names = seen.map { "\($0.interface) (\($0.isIPv6 ? "IPv6" : "IPv4"))" }.joined(separator: ", ")
+        let loopbacks = Set(interfaces.filter(\.isLoopback).map(\.name))
+        guard seen.contains(where: { !loopbacks.contains($0.interface) }) else {
             return DoctorStep(
-                "announcement", .failed, "This machine's own announcement is not seen by browsing, so others do not see it either.",
+                "announcement", .failed,
+                names.isEmpty
+                    ? "This machine's own announcement is not seen by browsing, so others do not see it either."
+                    : "The own announcement is seen on \(names) alone, so others do not see it.",
                 advice: [
                     "Look at `disable-publishing`, `allow-interfaces` and `deny-interfaces` in /etc/avahi/avahi-daemon.conf.",
                     "journalctl -u avahi-daemon",
                 ])
         }
-        var names: [String] = []
-        for (interface, isIPv6) in facts.announcements { names.append("\(interface) (\(isIPv6 ? "IPv6" : "IPv4"))") }
-        return DoctorStep("announcement", .ok, "The own announcement is seen on \(names.joined(separator: ", ")).")
+        return DoctorStep("announcement", .ok, "The own announcement is seen on \(names).")
     }
 
     static func interfaces(_ interfaces: [MachineInterface], usesMulticast: Bool) -> DoctorStep {
@@ -75,13 +78,19 @@ extension Doctor {
         if used.isEmpty {
             return DoctorStep(
                 "interfaces", usesMulticast ? .failed : .warning, message,
-                advice: ["Connect to a network: `ip address` shows what there is."])
+                advice: advice(unused: interfaces))
         }
         if !used.contains(where: { !$0.isVirtual && $0.isRunning }) {
             return DoctorStep(
                 "interfaces", .warning, message, advice: ["No interface leads to other machines: connect to their network."])
         }
         return DoctorStep("interfaces", .ok, message)
+    }
+
+    private static func advice(unused interfaces: [MachineInterface]) -> [String] {
+        let mute = interfaces.filter { !$0.isLoopback && $0.isUp && !$0.hasMulticast && !$0.addresses.isEmpty }
+        return mute.map { "If \($0.name) is no tunnel: sudo ip link set dev \($0.name) multicast on" }
+            + ["Connect to a network: `ip address` shows what there is."]
     }
 
     private func multicast(_ interfaces: [MachineInterface], _ facts: NodeFacts) async -> [DoctorStep] {
@@ -125,10 +134,20 @@ extension Doctor {
     }
 
     static func domain(_ domain: DomainStatus) -> DoctorStep {
-        guard domain.state != "running" else { return DoctorStep("domain", .ok, "DNS answers for \(domain.domain).") }
-        return DoctorStep(
-            "domain", .failed, domain.message ?? "DNS does not answer for \(domain.domain).",
-            advice: ["dig +short _hexlist._tcp.\(domain.domain) PTR", "Look at the servers in /etc/resolv.conf."])
+        let question = "dig _hexlist._tcp.\(domain.domain) PTR"
+        switch domain.state {
+        case "running": return DoctorStep("domain", .ok, "DNS answers for \(domain.domain).")
+        case "degraded":
+            return DoctorStep(
+                "domain", .warning, domain.message ?? "DNS lists nobody in \(domain.domain).",
+                advice: [
+                    "Is the domain written right? Who is there, its administrator writes into the zone (Docs/Operations.md).", question,
+                ])
+        default:
+            return DoctorStep(
+                "domain", .failed, domain.message ?? "DNS does not answer for \(domain.domain).",
+                advice: [question, "Look at the servers in /etc/resolv.conf."])
+        }
     }
 
     static func staticPeers(_ facts: NodeFacts) -> DoctorStep? {
@@ -146,7 +165,7 @@ extension Doctor {
         }
         return DoctorStep(
             "peers", failed ? .warning : .ok, "Of `peers`: " + parts.joined(separator: "; ") + ".",
-            advice: failed ? ["`hexlist doctor --peer PEER` looks at one that was met before; is hexlistd running there?"] : [])
+            advice: failed ? ["`hexlist doctor --peer HOST` looks at one of them step by step."] : [])
     }
 
     // MARK: The port
@@ -195,7 +214,7 @@ extension Doctor {
         case .reached: "reached it"
         case .refused: "was refused"
         case .timeout: "got no answer within 3 s"
-        case .unreachable: "has no way to it"
+        case .unreachable: "is told that it cannot be reached (no route, or a firewall that rejects it)"
         case .closed: "was cut off during the handshake"
         case .otherIdentity: "met another peer there"
         case .foreign: "met something else than Hexlist there"

@@ -10,23 +10,35 @@ extension Doctor {
         do {
             (rows, id) = try await find(text)
         } catch {
-            let hint = error.hint.map { [$0] } ?? []
+            if error.code == .notFound, let place = await configured(text) { return await steps(of: place) }
+            var hint = error.hint.map { [$0] } ?? []
+            if text.contains(where: { $0 == "." || $0 == ":" }) { hint.append("An address is looked at once it is named under `peers:`.") }
             return [DoctorStep("peer", .failed, error.message, advice: hint, code: error.code.rawValue)]
         }
-        guard id != api.node.id else {
-            return [DoctorStep("peer", .failed, "That is this machine.", advice: ["Name another peer: `hexlist peers --all`."])]
-        }
+        return await steps(of: id, rows)
+    }
+
+    /// - Parameter rows: those of the UUID.
+    func steps(of id: PeerID, _ rows: [PeerView]) async -> [DoctorStep] {
+        guard id != api.node.id else { return [Self.isOwn] }
         let main = rows.first { $0.state != .ghost } ?? rows[0]
         var steps = [Self.record(main, others: rows.filter { $0 != main })]
-        let (resolving, endpoints) = await resolve(main)
+        let (resolving, endpoints) = await resolve(main.endpoints)
         if let resolving { steps.append(resolving) }
         let reaches = await reach(endpoints, id)
-        steps += Self.reaching(reaches, of: main)
+        steps += Self.reaching(reaches)
+        return await steps + meeting(id, main.trust, reaches)
+    }
+
+    static let isOwn = DoctorStep("peer", .failed, "That is this machine.", advice: ["Name another peer: `hexlist peers --all`."])
+
+    /// Hello and what follows it.
+    func meeting(_ id: PeerID, _ trust: Trust, _ reaches: [(endpoint: EndpointView, reach: ReachFacts)]) async -> [DoctorStep] {
+        // A session with it would end at once.
+        guard trust != .blocked else { return [] }
         let session = await greet(id, reaches)
-        steps.append(session.step)
-        guard let facts = session.facts else { return steps }
-        steps.append(Self.trust(main, facts))
-        steps.append(Self.frame(await api.node.pingLong(id)))
+        guard let facts = session.facts else { return [session.step] }
+        var steps = [session.step, Self.trust(id, trust, facts), Self.frame(await api.node.pingLong(id))]
         if facts.dialsBack, let step = Self.dialBack(await dialBacks.ask(id, api.node)) { steps.append(step) }
         return steps
     }
@@ -36,23 +48,17 @@ extension Doctor {
         let all: [PeerView]
         do {
             all = try await api.node.peers()
-            if let id = try await api.node.resolve(text).uuid { return (all.filter { $0.uuid == id }, id) }
+            let id = try await api.node.resolve(text).requiredID()
+            return (all.filter { $0.uuid == id }, id)
         } catch let error as HexlistError {
             // Not a peer yet: perhaps somebody announces it all the same.
             guard error.code == .notFound, let all = try? await api.node.peers() else { throw error }
-            let wanted = Array(text.utf8)
-            let digits = wanted.map { (0x61...0x7A).contains($0) ? $0 - 0x20 : $0 }
-            let claimed = Set(
-                all.filter { row in
-                    guard row.state == .ghost, let id = row.uuid else { return false }
-                    return Array(row.name.utf8) == wanted || (digits.count >= 4 && id.description.utf8.starts(with: digits))
-                }.compactMap(\.uuid))
+            let claimed = Set(all.filter { $0.isGhost(called: text) }.compactMap(\.uuid))
             guard claimed.count == 1, let id = claimed.first else { throw error }
             return (all.filter { $0.uuid == id }, id)
         } catch {
             throw HexlistError(.internal, "Peers cannot be read.", hint: "hexlistd's log says more.")
         }
-        throw HexlistError(.notFound, "What is announced there names no UUID.")
     }
 
     static func record(_ row: PeerView, others: [PeerView]) -> DoctorStep {
@@ -62,6 +68,10 @@ extension Doctor {
         let why = row.why ?? ""
         switch row.state {
         case .verified: return DoctorStep("peer", .ok, "\(row.name) (\(id)) is verified: \(why).\(more)")
+        case .away where row.trust == .blocked:
+            return DoctorStep(
+                "peer", .failed, "\(row.name) (\(id)) is blocked here, so nothing goes to it or comes from it.\(more)",
+                advice: ["hexlist peer unblock \(id)"])
         case .away:
             return DoctorStep(
                 "peer", .failed, "\(row.name) (\(id)) is away: \(why).\(more)",
@@ -88,10 +98,10 @@ extension Doctor {
     }
 
     /// Every address there is, names looked up.
-    private func resolve(_ row: PeerView) async -> (step: DoctorStep?, endpoints: [EndpointView]) {
+    func resolve(_ known: [EndpointView]) async -> (step: DoctorStep?, endpoints: [EndpointView]) {
         var endpoints: [EndpointView] = []
         var (found, failed): ([String], [String]) = ([], [])
-        for endpoint in row.endpoints.prefix(8) where endpoint.via != "inbound" {
+        for endpoint in known.prefix(8) where endpoint.via != "inbound" {
             guard Self.isName(endpoint.host) else {
                 endpoints.append(endpoint)
                 continue
@@ -116,7 +126,7 @@ extension Doctor {
             return (step, endpoints)
         }
         guard !endpoints.isEmpty else {
-            let dialsIn = row.endpoints.contains { $0.via == "inbound" }
+            let dialsIn = known.contains { $0.via == "inbound" }
             let text = dialsIn ? "It dialled in; nothing says where it can be dialled." : "No address of it is known."
             return (
                 DoctorStep(
@@ -124,14 +134,14 @@ extension Doctor {
                     advice: ["Wait until it is announced, or name its address under `peers:`."]), []
             )
         }
-        let places = endpoints.map { "\(Self.place($0.host, $0.port)) (\($0.via))" }
+        let places = endpoints.map { "\(HostPort.text($0.host, $0.port)) (\($0.via))" }
         return (
             DoctorStep("peer.resolve", .ok, (found + ["Known at \(places.joined(separator: ", "))"]).joined(separator: "; ") + "."),
             endpoints
         )
     }
 
-    private func reach(_ endpoints: [EndpointView], _ id: PeerID) async -> [(endpoint: EndpointView, reach: ReachFacts)] {
+    func reach(_ endpoints: [EndpointView], _ id: PeerID?) async -> [(endpoint: EndpointView, reach: ReachFacts)] {
         var reaches: [(EndpointView, ReachFacts)] = []
         for endpoint in endpoints.prefix(8) {
             reaches.append(
@@ -140,7 +150,7 @@ extension Doctor {
         return reaches
     }
 
-    static func reaching(_ reaches: [(endpoint: EndpointView, reach: ReachFacts)], of row: PeerView) -> [DoctorStep] {
+    static func reaching(_ reaches: [(endpoint: EndpointView, reach: ReachFacts)]) -> [DoctorStep] {
         guard !reaches.isEmpty else { return [] }
         let tcp = verdict(reaches.map { ($0.reach, $0.reach.tcp) })
         let isRefused = reaches.contains { if case .failure(let why) = $0.reach.tcp { why.isRefused } else { false } }
@@ -168,7 +178,7 @@ extension Doctor {
                 advice: tls.state == .ok
                     ? []
                     : isOther
-                        ? ["Another machine has that address now. `hexlist peers --all --why` shows who is where."]
+                        ? ["Another machine or program answers there now. `hexlist peers --all --why` shows who is where."]
                         : ["It may be at its limits, or something between breaks TLS: look at hexlistd's log there."]))
         return steps
     }
@@ -180,8 +190,8 @@ extension Doctor {
             switch result {
             case .success(let time):
                 works += 1
-                return "\(place(reach.host, reach.port)) in \(milliseconds(time))"
-            case .failure(let why): return "\(place(reach.host, reach.port)): \(why.text)"
+                return "\(HostPort.text(reach.host, reach.port)) in \(milliseconds(time))"
+            case .failure(let why): return "\(HostPort.text(reach.host, reach.port)): \(why.text)"
             }
         }
         return (works == 0 ? .failed : works < tries.count ? .warning : .ok, parts.joined(separator: "; ") + ".")
@@ -190,7 +200,7 @@ extension Doctor {
     private func greet(
         _ id: PeerID, _ reaches: [(endpoint: EndpointView, reach: ReachFacts)]
     ) async -> (step: DoctorStep, facts: SessionFacts?) {
-        var failure = "there is no session, and no address to make one at"
+        var failure: String?
         if await api.node.sessionFacts(of: id) == nil {
             for (endpoint, reach) in reaches {
                 guard case .success? = reach.tls else { continue }
@@ -204,8 +214,9 @@ extension Doctor {
         guard let facts = await api.node.sessionFacts(of: id) else {
             return (
                 DoctorStep(
-                    "peer.hello", .failed, "It does not prove who it is: \(failure).",
-                    advice: ["Both sides have to be Hexlist of one protocol; `hexlist --version` on both."]), nil
+                    "peer.hello", .failed,
+                    failure.map { "It does not prove who it is. \($0)" } ?? "There is no session, and no address to make one at.",
+                    advice: failure == nil ? [] : ["Both sides have to be Hexlist of one protocol; `hexlist --version` on both."]), nil
             )
         }
         let who = facts.isDialledHere ? "dialled here" : "dialled there"
@@ -217,11 +228,11 @@ extension Doctor {
         )
     }
 
-    static func trust(_ row: PeerView, _ facts: SessionFacts) -> DoctorStep {
+    static func trust(_ id: PeerID, _ trust: Trust, _ facts: SessionFacts) -> DoctorStep {
         // A trusted peer is given room for 1 MiB at least (Docs/Protocol.md, "Framing").
         let isTrustedThere = facts.maxFrameBytes >= ProtocolLimits.trustedFrameBytes
         let here =
-            switch row.trust {
+            switch trust {
             case .trusted: "It is trusted here"
             case .stranger: "It is a stranger here: what it sends is held"
             case .blocked: "It is blocked here"
@@ -230,8 +241,8 @@ extension Doctor {
             isTrustedThere
             ? "this machine is trusted there, as far as its room tells" : "this machine is a stranger there: what is sent is held"
         var advice: [String] = []
-        if row.trust != .trusted {
-            advice.append("hexlist peer \(row.trust == .blocked ? "unblock" : "trust") \(row.uuid?.description ?? "")")
+        if trust != .trusted {
+            advice.append("hexlist peer \(trust == .blocked ? "unblock" : "trust") \(id)")
         }
         if !isTrustedThere { advice.append("On the other machine: `hexlist peer trust`, or `hexlist pair` on both.") }
         return DoctorStep("peer.trust", advice.isEmpty ? .ok : .warning, "\(here); \(there).", advice: advice)
@@ -248,6 +259,10 @@ extension Doctor {
                     "A tunnel or router between drops packets over its MTU and does not say so. Lower the MTU here: `ip link set dev IFACE mtu 1280`.",
                     "Or let TCP find out by itself: `sysctl -w net.ipv4.tcp_mtu_probing=1` on both machines.",
                 ])
+        case .ended(let why):
+            DoctorStep(
+                "peer.frame", .failed, "The session ended before a long frame was answered. \(why)",
+                advice: ["The log of hexlistd there says more: does it block this machine, or is it at its limits?"])
         case .notNow:
             DoctorStep("peer.frame", .warning, "A long frame could not be tried: the session is just changing.", advice: ["Look again."])
         }
@@ -270,9 +285,7 @@ extension Doctor {
         }
     }
 
-    static func place(_ host: String, _ port: Int) -> String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
-
     private static func isName(_ host: String) -> Bool {
-        !host.contains(":") && !host.utf8.allSatisfy { (0x30...0x39).contains($0) || $0 == UInt8(ascii: ".") }
+        !host.contains(":") && !host.utf8.allSatisfy { ASCII.isDigit($0) || $0 == UInt8(ascii: ".") }
     }
 }

@@ -26,8 +26,9 @@ struct Doctor: Sendable {
 
     /// - Parameter peer: a PEER, whose steps come last.
     func report(on peer: String?) async -> DoctorReport {
-        var steps = [await store(), room(await api.node.facts()), await identity()]
-        steps += await network()
+        let facts = await api.node.facts()
+        var steps = [await store(), room(facts), identity(facts)]
+        steps += await network(facts)
         if let peer { steps += await self.peer(peer) }
         return DoctorReport(steps: steps)
     }
@@ -41,11 +42,11 @@ struct Doctor: Sendable {
         }
         do {
             // A row that is written and read again, with all that a commit asks of the disk.
-            let now = "\(APIContext.wallClock())"
+            let now = "\(Timestamp.now.milliseconds)"
             try await api.store.write { try $0.setMeta("examined", now) }
             let (found, bytes) = try await api.store.read { (try $0.meta("examined"), $0.storeBytes()) }
             guard found == now else { return DoctorStep("store", .failed, "What was written to the store is not in it.", advice: advice) }
-            return DoctorStep("store", .ok, "\(api.store.path) is written and read, \(Self.bytes(bytes)).")
+            return DoctorStep("store", .ok, "\(api.store.path) is written and read, \(ByteCountText.of(bytes)).")
         } catch {
             let message = (error as? HexlistError)?.message ?? "\(error)"
             return DoctorStep("store", .failed, "The store cannot be used: \(message)", advice: advice)
@@ -63,17 +64,17 @@ struct Doctor: Sendable {
         if free < reserve {
             return DoctorStep(
                 "disk", .failed,
-                "\(Self.bytes(free)) are free, and \(Self.bytes(reserve)) are to stay free: hexes are refused `storageFull`.",
+                "\(ByteCountText.of(free)) are free, and \(ByteCountText.of(reserve)) are to stay free: hexes are refused `storageFull`.",
                 advice: advice)
         }
         if free / 4 < reserve {
             return DoctorStep(
-                "disk", .warning, "Only \(Self.bytes(free)) are free; \(Self.bytes(reserve)) are to stay free.", advice: advice)
+                "disk", .warning, "Only \(ByteCountText.of(free)) are free; \(ByteCountText.of(reserve)) are to stay free.", advice: advice)
         }
-        return DoctorStep("disk", .ok, "\(Self.bytes(free)) are free.")
+        return DoctorStep("disk", .ok, "\(ByteCountText.of(free)) are free.")
     }
 
-    private func identity() async -> DoctorStep {
+    private func identity(_ facts: NodeFacts) -> DoctorStep {
         let own = api.node.identity.fingerprint
         let path = "\(api.stateFolder)/\(Identity.fileName)"
         do {
@@ -92,21 +93,12 @@ struct Doctor: Sendable {
             return DoctorStep(
                 "identity", .failed, "\(path) cannot be used: \(error?.message ?? "unreadable").", advice: error?.hint.map { [$0] } ?? [])
         }
-        guard await !api.node.facts().isIdentityElsewhere else {
+        guard !facts.isIdentityElsewhere else {
             return DoctorStep(
                 "identity", .failed, "Another machine proves this machine's identity: one has a copy of the other's state folder.",
                 advice: ["Run `hexlist id rotate` on one of the two, or end one of them."])
         }
         return DoctorStep("identity", .ok, "\(own.peerID), by the key in \(path).")
-    }
-
-    static func bytes(_ count: Int64) -> String {
-        var value = Double(count)
-        for unit in ["B", "KiB", "MiB", "GiB"] {
-            if value < 1_024 { return unit == "B" ? "\(count) B" : "\((value * 10).rounded() / 10) \(unit)" }
-            value /= 1_024
-        }
-        return "\((value * 10).rounded() / 10) TiB"
     }
 
     static func milliseconds(_ duration: Duration) -> String {

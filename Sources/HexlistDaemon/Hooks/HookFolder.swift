@@ -8,6 +8,18 @@ import HexlistStore
 ///
 /// What is in it runs with this user's rights, so neither the folder nor a hook may be somebody else's to write.
 struct HookFolder: Sendable {
+    enum Fault: Equatable, CustomStringConvertible {
+        case gone
+        case refused(String)
+
+        var description: String {
+            switch self {
+            case .gone: "it is gone"
+            case .refused(let why): why
+            }
+        }
+    }
+
     let path: String
 
     /// Entries looked at. There are not many events.
@@ -30,21 +42,21 @@ struct HookFolder: Sendable {
     }
 
     /// Why nothing in it is run; `nil` where it may be.
-    func fault() -> String? { Self.fault(path, kind: S_IFDIR, "it is no folder") }
+    func fault() -> Fault? { Self.fault(path, kind: S_IFDIR, "it is no folder") }
 
     /// Why a hook is not run; `nil` where it may be. A link counts as what it leads to.
-    func fault(of name: String) -> String? {
+    func fault(of name: String) -> Fault? {
         if let fault = Self.fault(path(of: name), kind: S_IFREG, "it is no file") { return fault }
-        return access(path(of: name), X_OK) == 0 ? nil : "it is not executable"
+        return access(path(of: name), X_OK) == 0 ? nil : .refused("it is not executable")
     }
 
-    private static func fault(_ path: String, kind: mode_t, _ otherKind: String) -> String? {
+    private static func fault(_ path: String, kind: mode_t, _ otherKind: String) -> Fault? {
         var status = stat()
-        guard stat(path, &status) == 0 else { return errno == ENOENT ? "it is gone" : String(cString: strerror(errno)) }
-        guard status.st_mode & S_IFMT == kind else { return otherKind }
-        guard status.st_uid == geteuid() || status.st_uid == 0 else { return "it belongs to user \(status.st_uid)" }
+        guard stat(path, &status) == 0 else { return errno == ENOENT ? .gone : .refused(String(cString: strerror(errno))) }
+        guard status.st_mode & S_IFMT == kind else { return .refused(otherKind) }
+        guard status.st_uid == geteuid() || status.st_uid == 0 else { return .refused("it belongs to user \(status.st_uid)") }
         guard status.st_mode & 0o022 == 0 else {
-            return "others may write to it (mode \(String(status.st_mode & 0o777, radix: 8)))"
+            return .refused("others may write to it (mode \(String(status.st_mode & 0o777, radix: 8)))")
         }
         return nil
     }

@@ -29,6 +29,8 @@ enum HookProcess {
     static let outputBytes = 64 << 10
     /// Milliseconds from SIGTERM to SIGKILL.
     private static let grace: Int64 = 1_000
+    /// Stands still while the machine sleeps, as the hook does.
+    private typealias Clock = SuspendingClock
     /// A thread for each hook that runs, and none while none does.
     private static let threads = DispatchQueue(label: "hexlist.hooks", attributes: .concurrent)
 
@@ -69,7 +71,7 @@ enum HookProcess {
         // Without a descriptor for its end there is no waiting for it: such a hook is ended at once.
         if ended < 0 { why = .notStarted("its end cannot be awaited") }
         var isKilled = ended < 0
-        var deadline = now() + milliseconds
+        var deadline = Clock.now + .milliseconds(milliseconds)
         while !isKilled || ended >= 0 {
             var waited = [
                 pollfd(fd: ended, events: Int16(POLLIN), revents: 0),
@@ -77,17 +79,17 @@ enum HookProcess {
                 pollfd(fd: hookOutput.reader, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: hookInput.writer, events: Int16(POLLOUT), revents: 0),
             ]
-            let left = isKilled ? -1 : max(0, min(deadline - now(), Int64(CInt.max)))
-            guard poll(&waited, nfds_t(waited.count), CInt(left)) >= 0 || errno == EINTR else { break }
+            let left = isKilled ? -1 : CInt(clamping: Int64(max(0, ((deadline - .now) / .milliseconds(1)).rounded(.up))))
+            guard poll(&waited, nfds_t(waited.count), left) >= 0 || errno == EINTR else { break }
             if waited[2].revents != 0 { read(from: hookOutput, into: &output) }
             if waited[0].revents != 0 { break }
             if waited[3].revents != 0 { write(&rest, to: hookInput) }
-            if waited[1].revents != 0 || now() >= deadline {
+            if waited[1].revents != 0 || Clock.now >= deadline {
                 // First it is asked to end, then it is ended.
                 isKilled = why != nil
                 why = why ?? (waited[1].revents != 0 ? .stopped : .timedOut)
                 kill(-pid, isKilled ? SIGKILL : SIGTERM)
-                deadline = now() + grace
+                deadline = .now + .milliseconds(grace)
             }
         }
         read(from: hookOutput, into: &output)
@@ -135,12 +137,6 @@ enum HookProcess {
         }
         output.removeLast(output.count - outputBytes)
         pipe.closeReader()
-    }
-
-    private static func now() -> Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
     }
 }
 

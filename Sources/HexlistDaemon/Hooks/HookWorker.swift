@@ -30,26 +30,34 @@ struct HookWorker: Sendable {
     /// Where the store keeps its cursor.
     static func key(of event: EventType) -> String { "hook \(event.rawValue)" }
 
-    /// Until the task is cancelled, the daemon stops, or the hook may not be run any more.
-    func run() async {
+    /// What goes on from one event to the next.
+    private struct Place {
         var cursor: HookCursor?
+        /// Why the hook could not be run when it was last looked at.
+        var fault: HookFolder.Fault?
+    }
+
+    /// Until the task is cancelled or the daemon stops.
+    func run() async {
+        var place = Place()
         var node: Node? = keeper.node
-        while let running = node, await follow(running, &cursor) { node = await keeper.successor(of: running) }
+        while let running = node, await follow(running, &place) { node = await keeper.successor(of: running) }
     }
 
     /// - Returns: whether there is more to do, by the node that comes after this one.
-    private func follow(_ node: Node, _ cursor: inout HookCursor?) async -> Bool {
+    private func follow(_ node: Node, _ place: inout Place) async -> Bool {
         // Before the first look, so that nothing falls between.
         var changes = node.changes().makeAsyncIterator()
         repeat {
             do {
-                if cursor == nil { cursor = try await begin() }
-                if var place = cursor {
-                    defer { cursor = place }
-                    try await catchUp(&place)
+                if place.cursor == nil { place.cursor = try await begin() }
+                if var cursor = place.cursor {
+                    defer { place.cursor = cursor }
+                    try await catchUp(&cursor, &place.fault)
                 }
             } catch is Ended {
                 return false
+            } catch is Barred {  // looked at again with the next change
             } catch {
                 logger.error("hook cannot read the event log", metadata: ["hook": "\(event.rawValue)", "error": "\(error)"])
             }
@@ -58,6 +66,7 @@ struct HookWorker: Sendable {
     }
 
     private struct Ended: Error {}
+    private struct Barred: Error {}
 
     /// Gives those hooks that are new a place in the event log: they begin with what comes next.
     static func place(_ events: [EventType], in store: HexStore) async throws {
@@ -74,31 +83,49 @@ struct HookWorker: Sendable {
         return text.flatMap(HookCursor.init(text:)) ?? HookCursor(number: last)
     }
 
-    private func catchUp(_ cursor: inout HookCursor) async throws {
+    private func catchUp(_ cursor: inout HookCursor, _ fault: inout HookFolder.Fault?) async throws {
         var hasMore = true
         while hasMore {
             let since = cursor.number
             let (events, last) = try await store.read {
                 (try $0.events(since: since, limit: Self.batch, of: event), try $0.counts().lastEvent)
             }
-            for event in events { try await deliver(event, &cursor) }
+            for event in events { try await deliver(event, &cursor, &fault) }
             hasMore = events.count == Self.batch
             // Other events are none of its business. Kept in memory only: passing them again costs a look.
             if !hasMore { cursor.pass(last) }
         }
     }
 
-    /// Runs it for one event until it succeeds or is given up.
-    private func deliver(_ event: EventRow, _ cursor: inout HookCursor) async throws {
+    /// What keeps it from being run now. That is logged once.
+    private func examine(_ last: inout HookFolder.Fault?) async -> HookFolder.Fault? {
+        let name = event.rawValue
+        func look() -> HookFolder.Fault? { folder.fault() ?? folder.fault(of: name) }
+        var fault = look()
+        // Editors put a new file in the place of the old one: a moment later it is there.
+        if fault == .gone, last != .gone {
+            try? await Task.sleep(for: pause(1))
+            fault = look()
+        }
+        if let fault, fault != last { logger.warning("hook is not run", metadata: ["hook": "\(name)", "reason": "\(fault)"]) }
+        last = fault
+        return fault
+    }
+
+    /// Runs it for one event until it succeeds or is given up. One that is gone misses the event; one that may not be run keeps its place.
+    private func deliver(_ event: EventRow, _ cursor: inout HookCursor, _ fault: inout HookFolder.Fault?) async throws {
         let name = event.type.rawValue
         while true {
             guard !Task.isCancelled else { throw Ended() }
-            if let fault = folder.fault() ?? folder.fault(of: name) {
-                logger.warning("hook is not run", metadata: ["hook": "\(name)", "reason": "\(fault)"])
-                throw Ended()
+            switch await examine(&fault) {
+            case nil: break
+            case .gone:
+                cursor.pass(event.number)
+                return await save(cursor)
+            case .refused: throw Barred()
             }
             let outcome = await HookProcess.run(
-                folder.path(of: name), input: EventShape(event).jsonBytes + [UInt8(ascii: "\n")],
+                folder.path(of: name), input: EventShape(event).lineBytes,
                 environment: environment + ["HEXLIST_EVENT=\(name)"], milliseconds: timeLimit())
             guard let failure = Self.failure(outcome.end, milliseconds: timeLimit()) else {
                 // Stopped with the daemon: it is run again when that runs again.
@@ -155,7 +182,7 @@ struct HookWorker: Sendable {
             try await store.write { writer in
                 try writer.setMeta(key, cursor.text)
                 try writer.appendEvent(
-                    .hookFailed, at: APIContext.wallClock(), peer: event.peer, hex: event.hex, outboxID: event.outboxID, data: data)
+                    .hookFailed, at: Timestamp.now.milliseconds, peer: event.peer, hex: event.hex, outboxID: event.outboxID, data: data)
             }
             await keeper.node.storeChanged()
         } catch {

@@ -11,16 +11,8 @@ actor Hooks {
     private let pause: @Sendable (Int) -> Duration
     private let logger: Logger
     private let timeLimit = Mutex<Int64>(0)
-    private var workers: [EventType: Worker] = [:]
-
-    private struct Worker {
-        let task: Task<Void, Never>
-        let isOver: Mark
-    }
-
-    private final class Mark: Sendable {
-        let isSet = Mutex(false)
-    }
+    /// Those that run.
+    private var workers: [EventType: Task<Void, Never>] = [:]
 
     /// - Parameter pause: how long to wait before a hook is tried again, of so many seconds.
     init(
@@ -64,7 +56,7 @@ actor Hooks {
         } catch {
             logger.error("places of hooks in the event log cannot be kept", metadata: ["error": "\(error)"])
         }
-        for event in wanted where workers[event]?.isOver.isSet.withLock({ $0 }) ?? true { start(event) }
+        for event in wanted where workers[event] == nil { start(event) }
         if !wanted.isEmpty {
             logger.info("hooks are run", metadata: ["hooks": "\(wanted.map(\.rawValue).joined(separator: ", "))"])
         }
@@ -77,17 +69,16 @@ actor Hooks {
         let worker = HookWorker(
             event: event, folder: folder, keeper: keeper, environment: environment,
             timeLimit: { self.timeLimit.withLock { $0 } }, pause: pause, logger: logger)
-        let isOver = Mark()
-        let task = Task {
+        workers[event] = Task {
             await worker.run()
-            isOver.isSet.withLock { $0 = true }
+            workers[event] = nil
         }
-        workers[event] = Worker(task: task, isOver: isOver)
     }
 
     private func end(_ events: [EventType]) async {
-        for event in events { workers[event]?.task.cancel() }
-        for event in events { await workers.removeValue(forKey: event)?.task.value }
+        let tasks = events.compactMap { workers[$0] }
+        for task in tasks { task.cancel() }
+        for task in tasks { await task.value }
     }
 
     private func forget(_ events: [EventType]) async throws {

@@ -42,6 +42,6 @@ final class FileLock: Sendable {
         var buffer = [UInt8](repeating: 0, count: 32)
         let count = buffer.withUnsafeMutableBytes { pread(descriptor, $0.baseAddress, $0.count, 0) }
         guard count > 0 else { return nil }
-        return Int(String(decoding: buffer[..<count].prefix { (0x30...0x39).contains($0) }, as: UTF8.self))
+        return Int(String(decoding: buffer[..<count].prefix(while: ASCII.isDigit), as: UTF8.self))
     }
 }

@@ -19,13 +19,13 @@ struct MachineMark: Sendable {
         let text = environment["container", default: ""].isEmpty ? try? SmallFile.read(path, limit: 256, mustExist: false) : nil
         let digits = (text ?? "").utf8.prefix { $0 != UInt8(ascii: "\n") }
         // It may be empty, or "uninitialized", before the first boot is complete.
-        let isID = digits.count == 32 && digits.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
+        let isID = digits.count == 32 && digits.allSatisfy { Hexadecimal.value(of: $0) != nil && !ASCII.isUppercase($0) }
         guard isID else {
             present = nil
             return
         }
         let code = HMAC<SHA256>.authenticationCode(for: Array("hexlist-machine-1".utf8), using: SymmetricKey(data: Array(digits)))
-        present = code.prefix(16).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        present = Hexadecimal.encode(code.prefix(16)).lowercased()
     }
 
     /// The first machine a store is used on is its own.

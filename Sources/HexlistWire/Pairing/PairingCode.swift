@@ -1,5 +1,5 @@
 import Crypto
-public import HexlistModel
+import HexlistModel
 
 /// 32 random bytes of one side of one pairing, never used twice.
 public struct PairingNonce: Sendable, Equatable {

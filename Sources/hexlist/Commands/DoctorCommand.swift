@@ -78,10 +78,8 @@ struct DoctorCommand: AsyncParsableCommand {
             case .failed: ("failed ", .failure)
             }
         let name = step.step.padding(to: 13)
-        try output.line("\(output.terminal.styled(word, style))  \(name)  \(TerminalText.clean(step.message, columns: 600))")
-        for line in step.advice {
-            try output.line("         \(output.terminal.styled("→ ", .strong))\(TerminalText.clean(line, columns: 300))")
-        }
+        try output.line(word, style, "  \(name)  \(TerminalText.clean(step.message, columns: 600))")
+        for line in step.advice { try output.line("         → ", .strong, TerminalText.clean(line, columns: 300)) }
     }
 }
 

@@ -45,10 +45,7 @@ struct IDRotateCommand: AsyncParsableCommand {
                     hint: "Say --yes to go on.")
             }
             StandardError.note("Peers that trust \(before.uuid) will not know this machine any more, and there is no way back.")
-            guard Terminal.confirm("Give this machine a new identity? [y/N]") else {
-                StandardError.note("Nothing was changed.")
-                throw Ending(status: .failed)
-            }
+            try Terminal.confirm("Give this machine a new identity? [y/N]")
         }
         try show(try await common.withClient { try await $0.rotateIdentity() }, output)
     }

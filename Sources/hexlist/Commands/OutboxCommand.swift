@@ -191,7 +191,7 @@ enum OutboxText {
         for row in rows {
             table.add([
                 Table.Cell(String(row.outboxID)), Table.Cell(row.state.rawValue, row.state.style), Table.Cell(names[row.peer], columns: 32),
-                Table.Cell(HumanText.time(row.createdAt), .faint), Table.Cell(HumanText.bytes(Int64(row.bytes))),
+                Table.Cell(HumanText.time(row.createdAt), .faint), Table.Cell(ByteCountText.of(Int64(row.bytes))),
                 Table.Cell(String(row.attempts)), Table.Cell(why(row), columns: 120),
             ])
         }

@@ -62,7 +62,7 @@ struct PeerShowCommand: AsyncParsableCommand {
         for endpoint in peer.endpoints {
             let interface = endpoint.interface.map { " on \($0)" } ?? ""
             let good = endpoint.lastOK.map { ", last good \(HumanText.time($0))" } ?? ""
-            table.add("address", "\(PeerText.address(endpoint))\(interface) (\(endpoint.via)\(good))")
+            table.add("address", "\(HostPort.text(endpoint.host, endpoint.port))\(interface) (\(endpoint.via)\(good))")
         }
         if let seen = peer.lastSeen { table.add("last seen", HumanText.time(seen)) }
         table.add("unread", String(peer.unread))
@@ -117,10 +117,7 @@ struct PeerTrustCommand: AsyncParsableCommand {
         StandardError.note("name         \(TerminalText.clean(PeerText.name(peer), columns: 80))")
         StandardError.note("uuid         \(TerminalText.clean(id, columns: 40))")
         StandardError.note("fingerprint  \(HumanText.fingerprint(TerminalText.clean(fingerprint, columns: 64)))")
-        guard Terminal.confirm("Is this what `hexlist id` shows on the other machine? Trust it? [y/N]") else {
-            StandardError.note("Nothing was changed.")
-            throw Ending(status: .failed)
-        }
+        try Terminal.confirm("Is this what `hexlist id` shows on the other machine? Trust it? [y/N]")
     }
 }
 

@@ -118,7 +118,7 @@ struct PeersListCommand: AsyncParsableCommand {
         case .away: state = Table.Cell("away", .faint)
         case .ghost: state = Table.Cell(peer.reason.map { "ghost: \($0)" } ?? "ghost", .doubtful)
         }
-        let address = peer.endpoints.first.map { PeerText.address($0) } ?? "–"
+        let address = peer.endpoints.first.map { HostPort.text($0.host, $0.port) } ?? "–"
         var cells = [
             Table.Cell(PeerText.name(peer), columns: 32), Table.Cell(peer.uuid.map(HumanText.short) ?? "–"), state,
             Table.Cell(peer.trust, peer.trust == "blocked" ? .failure : .plain),
@@ -134,9 +134,5 @@ enum PeerText {
     /// The alias, with the name the peer gives itself where it has one.
     static func name(_ peer: PeerShape) -> String {
         peer.alias.map { "\($0) (\(peer.name))" } ?? peer.name
-    }
-
-    static func address(_ endpoint: EndpointShape) -> String {
-        endpoint.host.contains(":") ? "[\(endpoint.host)]:\(endpoint.port)" : "\(endpoint.host):\(endpoint.port)"
     }
 }

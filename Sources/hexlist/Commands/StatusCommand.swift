@@ -40,7 +40,7 @@ struct StatusCommand: AsyncParsableCommand {
             status.outbox[state].flatMap { $0 > 0 ? "\($0) \(state.rawValue)" : nil }
         }
         table.add("outbox", counts.isEmpty ? "empty" : counts.joined(separator: ", "))
-        table.add("store", "\(status.stateFolder), \(HumanText.bytes(status.storeBytes))")
+        table.add("store", "\(status.stateFolder), \(ByteCountText.of(status.storeBytes))")
         if let fault = status.storeFault { table.add("", fault, .failure) }
         return table
     }

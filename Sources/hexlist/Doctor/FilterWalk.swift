@@ -1,15 +1,3 @@
-/// A packet that comes in from outside, as a firewall's rules see it: the first of a connection, on an interface that is not the loopback.
-struct IncomingPacket: Sendable {
-    enum Carrier: String, Sendable { case tcp, udp }
-
-    var carrier: Carrier
-    var port: Int
-    var isIPv6: Bool
-
-    /// As rules are written.
-    var text: String { "\(carrier.rawValue) port \(port)" }
-}
-
 /// Whether a rule is for a packet. What depends on things nobody can know here (its sender, a rate) may be.
 enum RuleMatch: Sendable, Equatable {
     case yes, no, maybe

@@ -8,149 +8,175 @@ struct Firewall {
     /// A peer was seen to reach the port.
     let isReached: Bool
 
+    /// One packet and who decides about it.
+    struct Finding {
+        var packet: IncomingPacket
+        var verdict: FilterChains.Verdict
+        var manager: FirewallManager
+        /// To be pasted, to let the packet in.
+        var line: String
+    }
+
+    private let manager = FirewallManager.running()
+
     private var packets: [IncomingPacket] {
-        [IncomingPacket.Carrier.tcp, .udp].flatMap { carrier in
-            [false, true].map { IncomingPacket(carrier: carrier, port: carrier == .tcp ? port : 5_353, isIPv6: $0) }
-        }
+        let interfaces = MachineInterface.all().filter { $0.isUsed && !$0.isVirtual }.map { Optional($0.name) }
+        return IncomingPacket.needed(port: port, interfaces: interfaces.isEmpty ? [nil] : interfaces)
     }
 
     func step() -> DoctorStep {
-        if Self.isFirewalldRunning { return firewalld() }
-        if Self.isUFWEnabled { return ufw() }
-        return rules()
+        guard let findings = readRules() ?? askManager() else { return unreadable() }
+        guard !findings.isEmpty else { return DoctorStep("firewall", .ok, "No firewall: nothing filters what comes in.") }
+        return Self.judged(findings, port: port, isReached: isReached)
     }
 
-    // MARK: Programs that manage rules
+    // MARK: Judging
 
-    private static var isFirewalldRunning: Bool {
-        ProgramOutput.run("firewall-cmd", ["--state"]).map { $0.status == 0 } ?? false
-    }
-
-    private func firewalld() -> DoctorStep {
-        let advice = ["sudo firewall-cmd --permanent --add-port=\(port)/tcp --add-service=mdns && sudo firewall-cmd --reload"]
-        let queries = [["--query-port=\(port)/tcp"], ["--query-service=mdns"]].map { ProgramOutput.run("firewall-cmd", $0) }
-        // 0 is yes and 1 is no; anything else says that one may not ask.
-        switch (queries[0]?.status, queries[1]?.status) {
-        case (0?, 0?): return DoctorStep("firewall", .ok, "firewalld lets TCP port \(port) and multicast DNS in.")
-        case (1?, let mdns):
-            return DoctorStep(
-                "firewall", .failed, "firewalld keeps TCP port \(port)\(mdns == 1 ? " and multicast DNS" : "") out.", advice: advice)
-        case (_, 1?): return DoctorStep("firewall", .failed, "firewalld keeps multicast DNS out.", advice: advice)
-        default: return unreadable("firewalld runs; what it lets in cannot be read", advice)
+    static func judged(_ findings: [Finding], port: Int, isReached: Bool) -> DoctorStep {
+        for verdict in [FilterChains.Verdict.blocked, .unsure] where !(verdict == .unsure && isReached) {
+            let found = findings.filter { $0.verdict == verdict }
+            guard !found.isEmpty else { continue }
+            var (names, lines): ([String], [String]) = ([], [])
+            for one in found where !lines.contains(one.line) { lines.append(one.line) }
+            for one in found where !names.contains(one.manager.name) { names.append(one.manager.name) }
+            if found.contains(where: { $0.manager == .none }) {
+                lines.append(
+                    "To keep it over a restart, put it where your rules are written down (/etc/nftables.conf, netfilter-persistent save).")
+            }
+            let (who, what) = (names.joined(separator: " and "), list(found.map(\.packet), of: findings.map(\.packet)))
+            let several = names.count > 1
+            return verdict == .blocked
+                ? DoctorStep("firewall", .failed, "\(who) \(several ? "keep" : "keeps") \(what) out.", advice: lines)
+                : DoctorStep(
+                    "firewall", .warning,
+                    "\(who) \(several ? "let" : "lets") \(what) in only for some: it depends on the sender, or on more than can be told here.",
+                    advice: lines)
         }
+        let note = findings.contains { $0.verdict != .open } ? ", at least for some: a peer reached the port" : ""
+        return DoctorStep("firewall", .ok, "\(findings[0].manager.name) lets TCP port \(port) and multicast DNS in\(note).")
     }
 
-    private static var isUFWEnabled: Bool {
-        text(of: "/etc/ufw/ufw.conf")?.split(separator: "\n").contains { $0 == "ENABLED=yes" } ?? false
-    }
-
-    private func ufw() -> DoctorStep {
-        let advice = ["sudo ufw allow \(port)/tcp && sudo ufw allow 5353/udp"]
-        guard let verdicts = verdictsOfRules() else { return unreadable("ufw is enabled; only root can read its rules", advice) }
-        return judged("ufw", verdicts.map { ($0.packet, $0.verdict, advice[0]) })
-    }
-
-    // MARK: Rules
-
-    private func rules() -> DoctorStep {
-        guard let verdicts = verdictsOfRules() else {
-            let hasNft = ProgramOutput.path(of: "nft") != nil
-            return unreadable(
-                "The kernel's packet filter can only be read by root",
-                [
-                    hasNft ? "sudo nft list ruleset" : "sudo iptables -S",
-                    hasNft
-                        ? "If it keeps things out: sudo nft insert rule inet filter input tcp dport \(port) accept"
-                        : "If it keeps things out: \(IptablesRules.line(for: packets[0]))",
-                ])
-        }
-        guard !verdicts.isEmpty else { return DoctorStep("firewall", .ok, "No firewall: nothing filters what comes in.") }
-        return judged("The packet filter", verdicts)
-    }
-
-    private func judged(
-        _ who: String, _ verdicts: [(packet: IncomingPacket, verdict: FilterChains.Verdict, line: String)]
-    ) -> DoctorStep {
-        var lines: [String] = []
-        let blocked = verdicts.filter { $0.verdict == .blocked }
-        for one in blocked where !lines.contains(one.line) { lines.append(one.line) }
-        guard blocked.isEmpty else {
-            return DoctorStep("firewall", .failed, "\(who) keeps \(Self.list(blocked.map(\.packet))) out.", advice: lines)
-        }
-        let unsure = verdicts.filter { $0.verdict == .unsure }
-        guard !unsure.isEmpty, !isReached else {
-            let note = unsure.isEmpty ? "" : ", at least for some: a peer reached the port"
-            return DoctorStep("firewall", .ok, "\(who) lets TCP port \(port) and multicast DNS in\(note).")
-        }
-        for one in unsure where !lines.contains(one.line) { lines.append(one.line) }
-        return DoctorStep(
-            "firewall", .warning,
-            "\(who) lets \(Self.list(unsure.map(\.packet))) in only for some: it depends on the sender, or on more than can be told here.",
-            advice: lines)
-    }
-
-    private static func list(_ packets: [IncomingPacket]) -> String {
+    /// Ports, and what of them: only where the others of the same port are not meant.
+    private static func list(_ packets: [IncomingPacket], of all: [IncomingPacket]) -> String {
         var texts: [String] = []
         for packet in packets {
-            let both = packets.contains { $0.carrier == packet.carrier && $0.isIPv6 != packet.isIPv6 }
-            let text = both ? packet.text : "\(packet.text) (\(packet.isIPv6 ? "IPv6" : "IPv4"))"
+            let of = { (list: [IncomingPacket]) in list.filter { $0.carrier == packet.carrier } }
+            var notes: [String] = []
+            if !of(packets).contains(where: { $0.isIPv6 != packet.isIPv6 }) { notes.append(packet.isIPv6 ? "IPv6" : "IPv4") }
+            if let interface = packet.interface, !Set(of(all).map(\.interface)).isSubset(of: of(packets).map(\.interface)) {
+                notes.append(interface)
+            }
+            let text = packet.text + (notes.isEmpty ? "" : " (\(notes.joined(separator: ", ")))")
             if !texts.contains(text) { texts.append(text) }
         }
         return texts.joined(separator: ", ")
     }
 
-    private func unreadable(_ what: String, _ advice: [String]) -> DoctorStep {
+    private func unreadable() -> DoctorStep {
+        let kept = packets
+        let (what, advice): (String, [String])
+        switch manager {
+        case .firewalld:
+            what = "firewalld runs; what it lets in cannot be read"
+            advice =
+                kept.filter { !$0.isIPv6 }.map { FirewallManager.firewalldLine($0, zone: "ZONE") } + [
+                    "sudo firewall-cmd --get-active-zones"
+                ]
+        case .ufw:
+            what = "ufw is enabled; only root can read its rules"
+            advice = [false, true].compactMap { isMulticast in
+                kept.first { $0.isMulticast == isMulticast }.map(FirewallManager.ufwLine)
+            }
+        case .none:
+            what = "The kernel's packet filter can only be read by root"
+            let hasNft = ProgramOutput.path(of: "nft") != nil
+            advice = [
+                hasNft ? "sudo nft list ruleset" : "sudo iptables -S",
+                hasNft
+                    ? "If it keeps things out: sudo nft insert rule inet filter input tcp dport \(port) accept"
+                    : "If it keeps things out: \(IptablesRules.line(for: kept[0]))",
+            ]
+        }
         guard !isReached else { return DoctorStep("firewall", .ok, "\(what), but a peer reached the port.") }
         return DoctorStep("firewall", .warning, "\(what).", advice: advice)
     }
 
-    /// - Returns: one for each chain that sees such packets; `nil` where they may not be read.
-    private func verdictsOfRules() -> [(packet: IncomingPacket, verdict: FilterChains.Verdict, line: String)]? {
-        var verdicts: [(packet: IncomingPacket, verdict: FilterChains.Verdict, line: String)] = []
+    // MARK: Reading
+
+    /// - Returns: `nil` where there is no manager that may be asked.
+    private func askManager() -> [Finding]? {
+        guard manager == .firewalld else { return nil }
+        var findings: [Finding] = []
+        for packet in packets where !packet.isIPv6 {
+            guard let zone = Firewalld.zone(of: packet.interface), let verdict = Firewalld.verdict(packet, zone: zone) else { return nil }
+            let isSeen = verdict == .blocked && isReached && !packet.isMulticast  // by a service, or a rule of another kind
+            for isIPv6 in [false, true] {
+                var packet = packet
+                packet.isIPv6 = isIPv6
+                let line = FirewallManager.firewalldLine(packet, zone: zone)
+                findings.append(Finding(packet: packet, verdict: isSeen ? .unsure : verdict, manager: .firewalld, line: line))
+            }
+        }
+        return findings
+    }
+
+    /// - Returns: one for each packet and chain that sees it; `nil` where they may not be read.
+    private func readRules() -> [Finding]? {
+        var findings: [Finding] = []
         var wasRead = false
         var iptablesTables: Set<String> = []
+        var zones: [String?: String] = [:]
+        let packets = packets
+        /// By hand, or by whoever wrote the rule: other lines would be gone with its next change.
+        func add(_ packet: IncomingPacket, _ verdict: FilterChains.Verdict, isIptables: Bool, table: String, line: String) {
+            var finding = Finding(packet: packet, verdict: verdict, manager: .none, line: line)
+            if manager == .firewalld, isIptables || table == "firewalld" {
+                let zone = zones[packet.interface] ?? Firewalld.zone(of: packet.interface) ?? "public"
+                zones[packet.interface] = zone
+                finding.manager = .firewalld
+                finding.line = FirewallManager.firewalldLine(packet, zone: zone)
+            } else if manager == .ufw, isIptables {
+                finding.manager = .ufw
+                finding.line = FirewallManager.ufwLine(packet)
+            }
+            findings.append(finding)
+        }
         if let output = ProgramOutput.run("nft", ["-j", "list", "ruleset"]), output.status == 0 {
             for packet in packets {
-                guard let findings = NftRules.findings(output.out, packet: packet) else { continue }
+                guard let found = NftRules.findings(output.out, packet: packet) else { continue }
                 wasRead = true
-                for finding in findings {
+                for one in found {
                     // Made by iptables: it says more of its own rules.
-                    if finding.chain == "INPUT", finding.family != "inet" {
-                        iptablesTables.insert(finding.family)
+                    if one.chain == "INPUT", one.family != "inet" {
+                        iptablesTables.insert(one.family)
                     } else {
-                        verdicts.append((packet, finding.verdict, finding.line(for: packet)))
+                        add(packet, one.verdict, isIptables: false, table: one.table, line: one.line(for: packet))
                     }
                 }
             }
         }
         let nftWasRead = wasRead
-        for packet in packets {
-            let name = packet.isIPv6 ? "ip6tables" : "iptables"
+        for isIPv6 in [false, true] {
+            let name = isIPv6 ? "ip6tables" : "iptables"
             // Where nft was read, iptables is asked only for what it made (its new form) or what nft cannot see (its old one).
-            let isNew = iptablesTables.contains(packet.isIPv6 ? "ip6" : "ip")
+            let isNew = iptablesTables.contains(isIPv6 ? "ip6" : "ip")
             let program = isNew || !nftWasRead ? name : "\(name)-legacy"
-            if nftWasRead, !isNew, Self.hasOldTables(packet.isIPv6) == false { continue }
+            if nftWasRead, !isNew, Self.hasOldTables(isIPv6) == false { continue }
             guard let output = ProgramOutput.run(program, ["-S"]), output.status == 0 else { continue }
             wasRead = true
-            let verdict = IptablesRules.verdict(String(decoding: output.out, as: UTF8.self), packet: packet)
-            verdicts.append((packet, verdict, IptablesRules.line(for: packet)))
+            let text = String(decoding: output.out, as: UTF8.self)
+            for packet in packets where packet.isIPv6 == isIPv6 {
+                let verdict = IptablesRules.verdict(text, packet: packet)
+                add(packet, verdict, isIptables: true, table: "filter", line: IptablesRules.line(for: packet))
+            }
         }
-        return wasRead ? verdicts : nil
+        return wasRead ? findings : nil
     }
 
     /// Whether iptables' old form is in use; `nil` where that may not be read.
     private static func hasOldTables(_ isIPv6: Bool) -> Bool? {
         let path = isIPv6 ? "/proc/net/ip6_tables_names" : "/proc/net/ip_tables_names"
         guard access(path, F_OK) == 0 else { return geteuid() == 0 ? false : nil }
-        return text(of: path).map { !$0.isEmpty }
-    }
-
-    private static func text(of path: String) -> String? {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return nil }
-        defer { close(descriptor) }
-        var bytes = [UInt8](repeating: 0, count: 64 << 10)
-        let count = read(descriptor, &bytes, bytes.count)
-        return count < 0 ? nil : String(decoding: bytes.prefix(count), as: UTF8.self)
+        return SystemText.read(path).map { !$0.isEmpty }
     }
 }

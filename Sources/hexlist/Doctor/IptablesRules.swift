@@ -22,6 +22,9 @@ enum IptablesRules {
         "sudo \(packet.isIPv6 ? "ip6tables" : "iptables") -I INPUT -p \(packet.carrier.rawValue) --dport \(packet.port) -j ACCEPT"
     }
 
+    /// Matches that say nothing by themselves.
+    private static let quiet = ["tcp", "udp", "multiport", "conntrack", "state", "comment", "addrtype"]
+
     private static func rule(_ words: ArraySlice<String>, _ packet: IncomingPacket) -> FilterRule {
         var rule = FilterRule(match: .yes, action: .none)
         var words = words
@@ -40,11 +43,15 @@ enum IptablesRules {
                 return rule
             case "-m":
                 let name = words.popFirst() ?? ""
-                // These say nothing by themselves; of others it is not known what they match.
-                match = ["tcp", "udp", "multiport", "conntrack", "state", "comment"].contains(name) ? .yes : .maybe
+                // Of others than these it is not known what they match; an ordinary packet has no routing header.
+                match = quiet.contains(name) ? .yes : name == "rt" ? .no : .maybe
             case "--comment": match = skipText(&words)
             case "-p": match = RuleMatch(words.popFirst() == packet.carrier.rawValue)
-            case "-i": match = words.popFirst() == "lo" ? .no : .maybe
+            case "-i": match = packet.comesIn(on: words.popFirst() ?? "", wildcard: "+")
+            case "-d":
+                let parts = (words.popFirst() ?? "").split(separator: "/")
+                match = packet.goes(to: parts.first.map(String.init) ?? "", length: parts.count == 2 ? Int(parts[1]) : nil)
+            case "--dst-type": match = any(words.popFirst() ?? "") { packet.goes(toType: $0) }
             case "--dport", "--dports": match = ports(words.popFirst() ?? "", packet.port)
             case "--ctstate", "--state": match = RuleMatch((words.popFirst() ?? "").split(separator: ",").contains("NEW"))
             default: if words.first?.hasPrefix("-") == false { _ = words.popFirst() }
@@ -64,6 +71,12 @@ enum IptablesRules {
         case "QUEUE", "NFQUEUE": .unknown
         default: .jump(target)
         }
+    }
+
+    /// One of a list with commas.
+    private static func any(_ text: String, _ test: (String) -> RuleMatch) -> RuleMatch {
+        let found = text.split(separator: ",").map { test(String($0)) }
+        return found.contains(.yes) ? .yes : found.contains(.maybe) ? .maybe : .no
     }
 
     /// `22,80,1000:2000`

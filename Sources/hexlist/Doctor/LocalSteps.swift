@@ -7,10 +7,8 @@ enum LocalSteps {
     // MARK: Clock
 
     static func clock() -> DoctorStep {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
         let state = hexlist_clock_is_synchronised()
-        return clock(seconds: Int64(time.tv_sec), isSynchronised: state < 0 ? nil : state == 1)
+        return clock(seconds: Timestamp.now.milliseconds / 1_000, isSynchronised: state < 0 ? nil : state == 1)
     }
 
     /// - Parameters:

@@ -97,9 +97,15 @@ enum NftRules {
         let values = elements(right)
         switch (kind, key) {
         case ("ct", "state"): return any(values) { RuleMatch($0.string == "new") }
-        case ("meta", "iif"), ("meta", "iifname"): return any(values) { $0.string == "lo" ? .no : .maybe }
+        case ("ct", "status"): return any(values) { _ in .no }  // what a connection has that was answered, or sent elsewhere
+        case ("meta", "iif"), ("meta", "iifname"): return any(values) { $0.string.map { packet.comesIn(on: $0, wildcard: "*") } ?? .maybe }
         case ("meta", "l4proto"): return any(values) { RuleMatch($0.string == packet.carrier.rawValue) }
         case ("meta", "nfproto"): return any(values) { RuleMatch($0.string == (packet.isIPv6 ? "ipv6" : "ipv4")) }
+        case ("meta", "pkttype"): return any(values) { RuleMatch($0.string == (packet.isMulticast ? "multicast" : "host")) }
+        case ("fib", _):
+            guard what["result"]?.string == "type", what["flags"].map(elements)?.compactMap(\.string) == ["daddr"] else { return .maybe }
+            return any(values) { $0.string.map(packet.goes(toType:)) ?? .maybe }
+        case ("rt", _), ("exthdr", _): return .no  // an ordinary packet has none
         case ("payload", let field):
             switch what["protocol"]?.string ?? "" {
             case packet.carrier.rawValue where field == "dport", "th" where field == "dport":
@@ -107,12 +113,22 @@ enum NftRules {
             case packet.carrier.rawValue, "th", "ether": return .maybe
             case "ip" where field == "protocol", "ip6" where field == "nexthdr":
                 return any(values) { RuleMatch($0.string == packet.carrier.rawValue) }
-            case "ip": return packet.isIPv6 ? .no : .maybe
-            case "ip6": return packet.isIPv6 ? .maybe : .no
+            case "ip", "ip6":
+                guard packet.isIPv6 == (what["protocol"]?.string == "ip6") else { return .no }
+                return field == "daddr" ? any(values) { destination($0, packet) } : .maybe
             default: return .no  // another protocol's header
             }
         default: return .maybe
         }
+    }
+
+    /// An address, or a network.
+    private static func destination(_ json: JSONValue, _ packet: IncomingPacket) -> RuleMatch {
+        if let address = json.string { return packet.goes(to: address, length: nil) }
+        guard let prefix = (try? JSONObject(json))?["prefix"].flatMap({ try? JSONObject($0) }), let address = prefix["addr"]?.string,
+            let length = prefix["len"]?.integer.flatMap(Int.init(exactly:))
+        else { return .maybe }
+        return packet.goes(to: address, length: length)
     }
 
     private static func elements(_ json: JSONValue) -> [JSONValue] {

@@ -67,7 +67,10 @@ final class PairRun {
     func follow(_ pairing: PairingShape) async throws {
         if pairing.state.isFinal, let end = try tell([pairing], leavesOpen: false) { return try finish(end) }
         try await run { pairings in
-            try self.tell(pairings.items.filter { $0.peer == pairing.peer && $0.id >= pairing.id }, leavesOpen: false)
+            let own = pairings.items.filter { $0.peer == pairing.peer && $0.id >= pairing.id }
+            guard own.isEmpty else { return try self.tell(own, leavesOpen: false) }
+            self.note("The pairing is over: this machine has another identity now. Try again.")
+            return .failed
         } stop: {
             _ = try await self.client.rejectPairing(with: pairing.peer)
         }

@@ -24,15 +24,6 @@ enum HumanText {
         }
     }
 
-    static func bytes(_ count: Int64) -> String {
-        var value = Double(count)
-        for unit in ["B", "KiB", "MiB", "GiB"] {
-            if value < 1_024 { return unit == "B" ? "\(count) B" : "\((value * 10).rounded() / 10) \(unit)" }
-            value /= 1_024
-        }
-        return "\((value * 10).rounded() / 10) TiB"
-    }
-
     static func count(_ number: Int, _ singular: String, _ plural: String) -> String {
         "\(number) \(number == 1 ? singular : plural)"
     }

@@ -22,6 +22,12 @@ final class Output {
         try lineEnd()
     }
 
+    /// A line whose beginning stands out on a terminal.
+    func line(_ beginning: String, _ style: Terminal.Style, _ rest: String) throws {
+        pending += Array(terminal.line(beginning, style, rest).utf8)
+        try lineEnd()
+    }
+
     func table(_ table: Table) throws {
         for line in table.lines(terminal) {
             pending += Array(line.utf8)

@@ -8,14 +8,6 @@ struct Terminal {
     /// Columns; `nil` where nobody looks.
     let width: Int?
 
-    init(descriptor: CInt) {
-        isInteractive = isatty(descriptor) == 1
-        let noColor = Environment.value("NO_COLOR").map { !$0.isEmpty } ?? false
-        hasColor = isInteractive && !noColor && Environment.value("TERM") != "dumb"
-        var size = winsize()
-        width = isInteractive && ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0 ? Int(size.ws_col) : nil
-    }
-
     enum Style: String {
         case plain = ""
         case strong = "\u{1B}[1m"
@@ -29,18 +21,37 @@ struct Terminal {
         hasColor && style != .plain ? "\(style.rawValue)\(text)\u{1B}[0m" : text
     }
 
+    /// A line whose beginning stands out. Both parts are cleaned here, each by itself: the colour is not part of them.
+    func line(_ beginning: String, _ style: Style, _ rest: String) -> String {
+        styled(TerminalText.clean(beginning), style) + TerminalText.clean(rest)
+    }
+
     /// Moves to the top left corner and clears the screen; nothing where nobody looks.
     var cleared: String { isInteractive ? "\u{1B}[H\u{1B}[2J" : "" }
 
     /// Asks on standard error and reads a line; only an explicit yes is one.
-    static func confirm(_ question: String) -> Bool {
+    /// - Throws: the end of the command for anything else.
+    static func confirm(_ question: String) throws(Ending) {
         StandardError.note(question)
-        guard let answer = readLine() else { return false }
-        return isYes(answer)
+        guard let answer = readLine(), isYes(answer) else {
+            StandardError.note("Nothing was changed.")
+            throw Ending(status: .failed)
+        }
     }
 
     static func isYes(_ answer: String) -> Bool {
         ["y", "yes"].contains(answer.split(whereSeparator: \.isWhitespace).joined(separator: " ").lowercased())
+    }
+}
+
+extension Terminal {
+    init(descriptor: CInt) {
+        let isInteractive = isatty(descriptor) == 1
+        let noColor = Environment.value("NO_COLOR").map { !$0.isEmpty } ?? false
+        var size = winsize()
+        self.init(
+            isInteractive: isInteractive, hasColor: isInteractive && !noColor && Environment.value("TERM") != "dumb",
+            width: isInteractive && ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0 ? Int(size.ws_col) : nil)
     }
 }
 

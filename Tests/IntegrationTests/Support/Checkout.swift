@@ -16,3 +16,11 @@ enum Checkout {
 
     static let hasPrograms = [hexlistd, hexlist].allSatisfy { FileManager.default.isExecutableFile(atPath: $0) }
 }
+
+/// A program of the system.
+enum Program {
+    /// - Returns: `nil` where it is not installed.
+    static func path(of name: String) -> String? {
+        ["/usr/sbin", "/usr/bin", "/sbin", "/bin"].map { "\($0)/\(name)" }.first { FileManager.default.isExecutableFile(atPath: $0) }
+    }
+}

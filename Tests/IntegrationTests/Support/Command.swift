@@ -31,9 +31,10 @@ enum Command {
         try Data(input).write(to: folder.url("in"))
         let process = Process()
         limit(process, to: arguments, environment, seconds)
-        process.standardInput = try FileHandle(forReadingFrom: folder.url("in"))
-        process.standardOutput = try folder.newFile("out")
-        process.standardError = try folder.newFile("err")
+        let files = [try FileHandle(forReadingFrom: folder.url("in")), try folder.newFile("out"), try folder.newFile("err")]
+        // Foundation keeps them for longer than the process lives, and its `Process` fails where more than 1 300 are open.
+        defer { for file in files { try? file.close() } }
+        (process.standardInput, process.standardOutput, process.standardError) = (files[0], files[1], files[2])
         let status = try await exitStatus(of: process)
         return Output(
             command: arguments.joined(separator: " "), status: status, out: try folder.text("out"), err: try folder.text("err"))

@@ -1,12 +1,16 @@
 import Foundation
 
-/// dnsmasq on a host of a lab: the DNS server of a company, with a zone of its own.
+/// A DNS server on a host of a lab: that of a company, with a zone of its own.
 struct DomainServer: Sendable {
     static let domain = "corp.example"
     /// Seconds; the shortest time hexlistd asks again after.
     static let seconds = 5
 
-    static let isInstalled = ["/usr/sbin/dnsmasq", "/usr/bin/dnsmasq"].contains { FileManager.default.isExecutableFile(atPath: $0) }
+    enum Program: String, Sendable {
+        case dnsmasq, bind
+
+        var isInstalled: Bool { IntegrationTests.Program.path(of: self == .bind ? "named" : "dnsmasq") != nil }
+    }
 
     private let running: RunningCommand
 
@@ -19,7 +23,18 @@ struct DomainServer: Sendable {
     }
 
     /// Runs it, and returns once it answers.
-    static func start(on host: String, _ entries: [Entry], folder: TemporaryFolder, of lab: Lab) async throws -> DomainServer {
+    static func start(
+        _ program: Program = .dnsmasq, on host: String, _ entries: [Entry], folder: TemporaryFolder, of lab: Lab
+    ) async throws -> DomainServer {
+        switch program {
+        case .dnsmasq: return try await startDnsmasq(on: host, entries, folder, lab)
+        case .bind: return try await startBind(on: host, zone: entries.map(zone).joined(), folder: folder, of: lab)
+        }
+    }
+
+    private static func startDnsmasq(
+        on host: String, _ entries: [Entry], _ folder: TemporaryFolder, _ lab: Lab
+    ) async throws -> DomainServer {
         var lines = [
             "no-resolv", "no-hosts", "no-poll", "user=root", "group=root", "pid-file=", "bind-interfaces", "local=/\(domain)/",
             "local-ttl=\(seconds)", "log-facility=-",
@@ -37,6 +52,49 @@ struct DomainServer: Sendable {
             ["exec", host, "dnsmasq", "--keep-in-foreground", "--conf-file=\(folder.path)/dnsmasq.conf"], seconds: 280)
         _ = try await running.first { $0.contains("started") ? true : nil }
         return DomainServer(running: running)
+    }
+
+    // MARK: bind
+
+    /// - Parameters:
+    ///   - zone: records of the domain in a zone file's form, without SOA and NS.
+    ///   - options: more of named.conf.
+    static func startBind(
+        on host: String, zone: String, options: String = "", folder: TemporaryFolder, of lab: Lab
+    ) async throws -> DomainServer {
+        try folder.write(
+            """
+            $TTL \(seconds)
+            @ SOA ns hostmaster 1 3600 600 86400 \(seconds)
+            @ NS ns
+            ns A 10.78.1.1
+            \(zone)
+            """, to: "zone")
+        try folder.write(
+            """
+            options {
+                directory "\(folder.path)"; pid-file none; session-keyfile none; managed-keys-directory "\(folder.path)";
+                listen-on { any; }; listen-on-v6 { any; }; recursion no; dnssec-validation no; notify no;
+            };
+            controls { };
+            zone "\(domain)" { type primary; file "zone"; };
+            \(options)
+
+            """, to: "named.conf")
+        let running = try lab.running(["exec", host, "named", "-g", "-n", "1", "-c", "\(folder.path)/named.conf"], seconds: 280)
+        _ = try await running.first { $0.hasSuffix(" running") ? true : nil }
+        return DomainServer(running: running)
+    }
+
+    /// One peer, as an administrator writes it.
+    static func zone(_ entry: Entry) -> String {
+        let addresses = entry.addresses.map { "\(entry.name) \($0.contains(":") ? "AAAA" : "A") \($0)\n" }.joined()
+        return """
+            _hexlist._tcp PTR \(entry.name)._hexlist._tcp
+            \(entry.name)._hexlist._tcp SRV 0 0 \(entry.port) \(entry.name)
+            \(entry.name)._hexlist._tcp TXT "txtvers=1" "id=\(entry.uuid)"
+            \(addresses)
+            """
     }
 
     func stop() async { await running.stop() }

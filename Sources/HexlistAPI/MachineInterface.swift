@@ -1,29 +1,44 @@
 #if canImport(Glibc)
     import Glibc
+#else
+    import Darwin
 #endif
 
-/// One network interface of this machine, as `hexlist doctor` looks at it.
-struct MachineInterface: Sendable, Equatable {
-    var name: String
-    var index: UInt32
-    var isUp: Bool
+/// One network interface of this machine, as `hexlist doctor` looks at it: the daemon at what it does there, the command line at what a
+/// firewall keeps out of it.
+public struct MachineInterface: Sendable, Equatable {
+    public var name: String
+    public var index: UInt32
+    public var isUp: Bool
     /// Has a carrier: a cable, an access point.
-    var isRunning: Bool
-    var isLoopback: Bool
-    var hasMulticast: Bool
+    public var isRunning: Bool
+    public var isLoopback: Bool
+    public var hasMulticast: Bool
     /// Numeric; those of IPv4 first.
-    var addresses: [String] = []
+    public var addresses: [String]
+
+    public init(
+        name: String, index: UInt32, isUp: Bool, isRunning: Bool, isLoopback: Bool, hasMulticast: Bool, addresses: [String] = []
+    ) {
+        self.name = name
+        self.index = index
+        self.isUp = isUp
+        self.isRunning = isRunning
+        self.isLoopback = isLoopback
+        self.hasMulticast = hasMulticast
+        self.addresses = addresses
+    }
 
     /// Made by containers and virtual machines: nobody else is behind it.
-    var isVirtual: Bool {
+    public var isVirtual: Bool {
         ["docker", "virbr", "veth", "br-", "lxc", "lxdbr", "cni", "flannel", "podman", "vmnet", "vboxnet"].contains { name.hasPrefix($0) }
     }
 
     /// avahi-daemon announces and browses there.
-    var isUsed: Bool { isUp && !isLoopback && hasMulticast && !addresses.isEmpty }
+    public var isUsed: Bool { isUp && !isLoopback && hasMulticast && !addresses.isEmpty }
 
     /// Why it is not used; `nil` for one that is.
-    var why: String? {
+    public var why: String? {
         switch true {
         case isUsed: nil
         case !isUp: "down"
@@ -33,7 +48,7 @@ struct MachineInterface: Sendable, Equatable {
         }
     }
 
-    static func all() -> [MachineInterface] {
+    public static func all() -> [MachineInterface] {
         var list: UnsafeMutablePointer<ifaddrs>?
         guard getifaddrs(&list) == 0 else { return [] }
         defer { freeifaddrs(list) }

@@ -1,11 +1,10 @@
-import CAvahi
 import Glibc
-public import HexlistDiscovery
+import HexlistDiscovery
 
 /// The addresses of this machine's interfaces.
-public enum NetworkInterfaces {
+enum NetworkInterfaces {
     /// Those that are up, in an order that does not change by itself.
-    public static func addresses() -> [InterfaceAddress] {
+    static func addresses() -> [InterfaceAddress] {
         var list: UnsafeMutablePointer<ifaddrs>?
         guard getifaddrs(&list) == 0 else { return [] }
         defer { freeifaddrs(list) }
@@ -46,13 +45,5 @@ public enum NetworkInterfaces {
         return InterfaceAddress(
             interface: name, index: index, address: String(decoding: bytes, as: UTF8.self),
             prefixLength: mask.reduce(0) { $0 + $1.nonzeroBitCount })
-    }
-
-    /// The name of an interface, if it has one now.
-    static func name(of index: Int32) -> String? {
-        guard let index = UInt32(exactly: index) else { return nil }
-        var name = [CChar](repeating: 0, count: Int(IF_NAMESIZE))
-        guard if_indextoname(index, &name) != nil else { return nil }
-        return String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 }

@@ -1,8 +1,8 @@
-import CAvahi
+import CGlibc
 import Glibc
 import Testing
 
-@testable import HexlistAvahi
+@testable import HexlistDaemon
 
 @Suite struct SleepWatchTests {
     @Test("only time asleep is waking up, and each sleep is told once") func sleeping() {

@@ -1,0 +1,27 @@
+import HexlistAPI
+
+/// What there is to see, told whenever it is not what was told before.
+struct WatchSource<Shape: JSONEncodable>: StreamSource {
+    /// Of the messages.
+    let event: String
+    let look: @Sendable () async throws -> Shape
+    private var last: String?
+    private var lookedAt: ContinuousClock.Instant?
+
+    /// Between two looks, however fast it changes.
+    private static var pause: Duration { .milliseconds(100) }
+
+    init(event: String, look: @escaping @Sendable () async throws -> Shape) {
+        self.event = event
+        self.look = look
+    }
+
+    mutating func next() async throws -> (messages: [StreamMessage], hasMore: Bool) {
+        if let lookedAt, ContinuousClock.now - lookedAt < Self.pause { try await Task.sleep(until: lookedAt + Self.pause) }
+        let seen = try await look().jsonText
+        lookedAt = .now
+        guard seen != last else { return ([], false) }
+        last = seen
+        return ([StreamMessage(event: event, data: seen)], false)
+    }
+}

@@ -1,0 +1,7 @@
+/// A host and a port in one text, as URLs have them.
+public enum HostPort {
+    /// `192.0.2.1:24391`, `ada.example:24391`, `[2001:db8::1]:24391`
+    public static func text(_ host: String, _ port: some BinaryInteger) -> String {
+        host.utf8.contains(UInt8(ascii: ":")) ? "[\(host)]:\(port)" : "\(host):\(port)"
+    }
+}

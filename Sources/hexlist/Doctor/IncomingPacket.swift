@@ -1,0 +1,81 @@
+import Glibc
+
+/// A packet that comes in from outside, as a firewall's rules see it: the first of a connection to this machine, or a question of multicast
+/// DNS to its group. Never on the loopback.
+struct IncomingPacket: Sendable, Equatable {
+    enum Carrier: String, Sendable { case tcp, udp }
+
+    var carrier: Carrier
+    var port: Int
+    var isIPv6: Bool
+    /// Where it comes in; `nil` where that is not known.
+    var interface: String?
+
+    private static let multicastPort = 5_353
+
+    /// All that has to come in: to the daemon's port, and to avahi-daemon's group.
+    static func needed(port: Int, interfaces: [String?]) -> [IncomingPacket] {
+        [Carrier.tcp, .udp].flatMap { carrier in
+            [false, true].flatMap { isIPv6 in
+                interfaces.map {
+                    IncomingPacket(carrier: carrier, port: carrier == .tcp ? port : multicastPort, isIPv6: isIPv6, interface: $0)
+                }
+            }
+        }
+    }
+
+    /// As rules are written.
+    var text: String { "\(carrier.rawValue) port \(port)" }
+
+    var isMulticast: Bool { carrier == .udp }
+
+    /// The group, for multicast.
+    private var group: String { isIPv6 ? "ff02::fb" : "224.0.0.251" }
+
+    // MARK: What rules ask
+
+    /// - Parameters:
+    ///   - pattern: a name, or the beginning of one.
+    ///   - wildcard: the last character of a beginning.
+    func comesIn(on pattern: String, wildcard: Character) -> RuleMatch {
+        guard pattern != "lo" else { return .no }
+        guard let interface else { return .maybe }
+        guard pattern.last == wildcard else { return RuleMatch(pattern == interface) }
+        return RuleMatch(interface.hasPrefix(pattern.dropLast()))
+    }
+
+    /// - Parameter type: of the destination, as the kernel's routes name it.
+    func goes(toType type: String) -> RuleMatch {
+        switch type.lowercased() {
+        case "local", "unicast": RuleMatch(!isMulticast)
+        case "multicast": RuleMatch(isMulticast)
+        case "broadcast", "anycast", "unspec", "blackhole", "unreachable", "prohibit": .no
+        default: .maybe
+        }
+    }
+
+    /// - Parameters:
+    ///   - address: numeric.
+    ///   - length: bits of it that count; `nil` for all.
+    func goes(to address: String, length: Int?) -> RuleMatch {
+        guard let wanted = Self.bytes(address, isIPv6: isIPv6) else { return .no }
+        if length == 0 { return .yes }
+        // Of this machine's own addresses any may be meant.
+        guard isMulticast, let own = Self.bytes(group, isIPv6: isIPv6) else {
+            return isIPv6 && wanted[0] == 0xFF || !isIPv6 && wanted[0] & 0xF0 == 0xE0 ? .no : .maybe
+        }
+        let bits = length ?? own.count * 8
+        guard (0...own.count * 8).contains(bits) else { return .maybe }
+        return RuleMatch(
+            own.indices.allSatisfy { index in
+                let left = bits - index * 8
+                let mask: UInt8 = left >= 8 ? 0xFF : left <= 0 ? 0 : ~(0xFF >> UInt8(left))
+                return own[index] & mask == wanted[index] & mask
+            })
+    }
+
+    private static func bytes(_ text: String, isIPv6: Bool) -> [UInt8]? {
+        var bytes = [UInt8](repeating: 0, count: isIPv6 ? 16 : 4)
+        return inet_pton(isIPv6 ? AF_INET6 : AF_INET, text, &bytes) == 1 ? bytes : nil
+    }
+}

@@ -1,0 +1,55 @@
+import HexlistDiscovery
+import Synchronization
+import Testing
+
+@testable import HexlistDNS
+@testable import HexlistDaemon
+
+@Suite("What a machine has to find others with", .timeLimit(.minutes(1)))
+struct MachineDiscoveryTests {
+    private static let announcement = ServiceAnnouncement(instanceName: "ada", port: 24_391, txt: [])
+
+    /// Without multicast, and with a domain in which nobody is listed.
+    private static func discovery() -> (discovery: MachineDiscovery, questions: AsyncStream<String>) {
+        let (questions, continuation) = AsyncStream.makeStream(of: String.self)
+        let unicast = DNSDiscovery(domains: ["corp.example"]) { name, type in
+            continuation.yield("\(name) \(type)")
+            return .none
+        }
+        return (MachineDiscovery(multicast: nil, unicast: unicast), questions)
+    }
+
+    @Test("the addresses are told first, and that nothing is announced")
+    func start() async {
+        let (discovery, _) = Self.discovery()
+        let events = Mutex<[DiscoveryEvent]>([])
+        discovery.start(publishing: Self.announcement) { event in events.withLock { $0.append(event) } }
+        let told = events.withLock { $0 }
+        guard case .interfaces(let addresses)? = told.first else {
+            Issue.record("\(told)")
+            return
+        }
+        #expect(addresses.contains { $0.address == "127.0.0.1" && $0.prefixLength == 8 && $0.index > 0 })
+        #expect(told.dropFirst().first == .backend(.off))
+        await discovery.stop()
+        let count = events.withLock { $0.count }
+        discovery.tell(.woke)
+        #expect(events.withLock { $0.count } == count)
+    }
+
+    @Test(
+        "waking, and another network, are told, and every domain is asked anew at once",
+        arguments: [.woke, .interfaces([])] as [DiscoveryEvent])
+    func askedAnew(event: DiscoveryEvent) async {
+        let (discovery, questions) = Self.discovery()
+        let (events, continuation) = AsyncStream.makeStream(of: DiscoveryEvent.self)
+        discovery.start(publishing: Self.announcement) { continuation.yield($0) }
+        var asked = questions.makeAsyncIterator()
+        #expect(await asked.next() == "_hexlist._tcp.corp.example. pointer")
+        // Nobody is listed: by itself it is not asked again before a minute is over.
+        for await event in events { if case .domain = event { break } }
+        discovery.tell(event)
+        #expect(await asked.next() == "_hexlist._tcp.corp.example. pointer")
+        await discovery.stop()
+    }
+}

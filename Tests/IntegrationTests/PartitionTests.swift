@@ -1,0 +1,18 @@
+import Testing
+
+/// Connections and networks that fail between daemons that have a lot to say: programs of Tests/Faults. Both choose at random, from a
+/// seed they print.
+@Suite(
+    "A network that falls apart", .serialized, .timeLimit(.minutes(Rig.isLong ? 60 : 5)),
+    .enabled(if: Checkout.hasPrograms, "hexlistd and hexlist are not built"))
+struct PartitionTests {
+    @Test("three machines, links that are cut and healed, frames that are lost, repeated and late", .ifRuns("partitions"))
+    func partitions() async throws {
+        try await Rig.run("partitions", long: ["--rounds", "60", "--longest", "60"])
+    }
+
+    @Test("two daemons dial each other at the same moment", .ifRuns("both-open"))
+    func bothOpen() async throws {
+        try await Rig.run("both-open", long: ["--rounds", "500"])
+    }
+}
