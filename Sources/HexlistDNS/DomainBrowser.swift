@@ -90,7 +90,7 @@ struct DomainBrowser: Sendable {
         for key in instances.keys { instances[key]?.networkChanged(now: now) }
     }
 
-    /// What a question asked before the network changed did not find says nothing of the network there is.
+    /// Whether it was asked before the network changed: what it did not find says nothing of the network there is.
     private func isOutdated(_ asked: Instant) -> Bool { changedAt.map { asked < $0 } ?? false }
 
     /// - Parameter asked: when the question went out.
@@ -126,7 +126,8 @@ struct DomainBrowser: Sendable {
         case .found(let resolutions, let seconds):
             instance.failures = 0
             instance.retryAt = nil
-            instance.validUntil = now + Self.lifetime(seconds)
+            // The network before may have another server, with other answers.
+            instance.validUntil = isOutdated(asked) ? now : now + Self.lifetime(seconds)
             let before = instance.told.count
             instance.told = resolutions
             var events: [DiscoveryEvent] = []

@@ -189,7 +189,7 @@ public actor Node {
         wakeWaiters()
         // Ended outside the lock: ending calls `onTermination`, which takes it.
         let ended = watchers.withLock { watchers in
-            defer { watchers.all = [:] }
+            defer { watchers = Watchers(areOver: true) }
             return watchers.all
         }
         for watcher in ended.values { watcher.finish() }
@@ -254,15 +254,22 @@ public actor Node {
     struct Watchers: Sendable {
         var all: [UInt64: AsyncStream<Void>.Continuation] = [:]
         var next: UInt64 = 0
+        /// The node has stopped.
+        var areOver = false
     }
 
     /// One element for each change of the peers or the event log; only the newest is buffered. Ends when the node stops.
     public nonisolated func changes() -> AsyncStream<Void> {
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-        let key = watchers.withLock { watchers in
+        let key: UInt64? = watchers.withLock { watchers in
+            guard !watchers.areOver else { return nil }
             watchers.next += 1
             watchers.all[watchers.next] = continuation
             return watchers.next
+        }
+        guard let key else {
+            continuation.finish()
+            return stream
         }
         continuation.onTermination = { [weak self] _ in
             self?.watchers.withLock { _ = $0.all.removeValue(forKey: key) }

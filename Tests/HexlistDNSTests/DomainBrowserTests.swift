@@ -160,6 +160,20 @@ struct DomainBrowserTests {
         #expect(browser.next.question == .resolve(Self.ada) && browser.next.at == changed + .seconds(7))
     }
 
+    @Test("an address that the network before had is told, and asked for again at once")
+    func addressOfTheNetworkBefore() throws {
+        var browser = try Self.browserWithAda()
+        let changed = Self.start + .seconds(1)
+        browser.networkChanged(now: changed)
+        let now = changed + .seconds(1)
+        let told = browser.resolved(Self.ada, .found([Self.resolution("10.1.0.2")], seconds: 300), asked: Self.start, now: now)
+        #expect(told.contains(.resolved(Self.record(), Self.resolution("10.1.0.2"))))
+        _ = browser.browsed(.found([Self.label("ada")], seconds: 300), asked: now, now: now)
+        #expect(browser.next.question == .resolve(Self.ada) && browser.next.at <= now)
+        _ = browser.resolved(Self.ada, .found([Self.resolution("10.2.0.2")], seconds: 300), asked: now, now: now)
+        #expect(browser.next.question == .browse)
+    }
+
     @Test("names that differ only in bytes that are no text are one instance, and each answer is bounded by the records told")
     func odd() throws {
         var browser = try Self.browser()

@@ -107,6 +107,15 @@ struct ConflictTests {
         try await one.stop()
         try await group.shutdownGracefully()
     }
+
+    @Test("who begins to watch a node that has stopped is told so")
+    func watchedTooLate() async throws {
+        let one = try await TestNode("one", on: nil)
+        let before = one.node.changes()
+        try await one.stop()
+        for await _ in before {}
+        for await _ in one.node.changes() { Issue.record("it has stopped") }
+    }
 }
 
 extension Node {

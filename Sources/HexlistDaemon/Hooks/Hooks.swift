@@ -27,7 +27,7 @@ actor Hooks {
     }
 
     /// Looks which hooks there are, starts those that are new and ends those that are gone. One that is there but may not
-    /// be run keeps its place in the event log; one that is gone does not.
+    /// be run has its place in the event log, and is looked at again at its next event; one that is gone has none.
     func read(_ settings: Settings.Hooks) async {
         timeLimit.withLock { $0 = Int64(settings.timeoutSeconds) * 1_000 }
         let names = folder.names() ?? []
@@ -35,7 +35,7 @@ actor Hooks {
         if let folderFault {
             logger.warning("hooks are not run", metadata: ["folder": "\(folder.path)", "reason": "\(folderFault)"])
         }
-        var wanted: [EventType] = []
+        var (wanted, runnable): ([EventType], [EventType]) = ([], [])
         for name in names {
             guard let event = EventType.all.first(where: { $0.rawValue == name }) else {
                 let nearest = NearestName.of(name, among: EventType.all.map(\.rawValue)) ?? ""
@@ -43,10 +43,11 @@ actor Hooks {
                 continue
             }
             guard folderFault == nil else { continue }
+            wanted.append(event)
             if let fault = folder.fault(of: name) {
                 logger.warning("hook is not run", metadata: ["hook": "\(name)", "reason": "\(fault)"])
             } else {
-                wanted.append(event)
+                runnable.append(event)
             }
         }
         await end(workers.keys.filter { !wanted.contains($0) })
@@ -57,8 +58,8 @@ actor Hooks {
             logger.error("places of hooks in the event log cannot be kept", metadata: ["error": "\(error)"])
         }
         for event in wanted where workers[event] == nil { start(event) }
-        if !wanted.isEmpty {
-            logger.info("hooks are run", metadata: ["hooks": "\(wanted.map(\.rawValue).joined(separator: ", "))"])
+        if !runnable.isEmpty {
+            logger.info("hooks are run", metadata: ["hooks": "\(runnable.map(\.rawValue).joined(separator: ", "))"])
         }
     }
 
