@@ -125,6 +125,7 @@ struct PeerDelivery: Sendable {
     private mutating func popFirst() {
         guard let row = rows.popFirst() else { return }
         rowsBytes -= row.body.count
+        if rows.isEmpty, rows.capacity > 64 { rows = [] }  // what a bulk took is not kept
     }
 
     private mutating func dropRows() {

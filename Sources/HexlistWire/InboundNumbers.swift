@@ -197,6 +197,13 @@ struct InboundNumbers: Sendable {
         }
     }
 
+    /// The memory of what came in a bulk.
+    mutating func giveBack() {
+        if waiting.isEmpty { waiting = [] }
+        if inFlight.isEmpty { inFlight = [] }
+        if entries.isEmpty { entries = [] }
+    }
+
     // MARK: Receipts
 
     /// Everything that can be said now, as few receipts as it takes.

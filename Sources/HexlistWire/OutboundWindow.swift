@@ -27,6 +27,11 @@ struct OutboundWindow: Sendable {
         return nextSequence
     }
 
+    /// The memory of what was on its way in a bulk.
+    mutating func giveBack() {
+        if sent.isEmpty { sent = [] }
+    }
+
     mutating func shift(by pause: Duration) {
         if let since = waitingSince { waitingSince = since + pause }
     }

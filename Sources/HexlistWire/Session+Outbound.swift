@@ -178,7 +178,10 @@ extension Session {
             if now >= max(quietSince, lastPing) + timing.pingUnacknowledged { ping(numbered: true, now: now, &actions) }
         } else {
             if now >= lastReceived + timing.silence { return end(.silent, &actions) }
-            if now >= idlePing { ping(numbered: false, now: now, &actions) }
+            if now >= idlePing {
+                giveBack(now: now)
+                ping(numbered: false, now: now, &actions)
+            }
         }
         if !isTrusted, isIdle {
             if hasMoreToSend {
@@ -187,6 +190,13 @@ extension Session {
                 end(.idle, &actions)
             }
         }
+    }
+
+    /// An idle session keeps no memory of a bulk. Called with each sign of life of one, whoever asks for it.
+    mutating func giveBack(now: Instant) {
+        guard isIdle, now - lastActivity >= timing.quiet else { return }
+        inbound.giveBack()
+        outbound.giveBack()
     }
 
     private mutating func ping(numbered: Bool, now: Instant, _ actions: inout [Action]) {

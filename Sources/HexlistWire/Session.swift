@@ -60,6 +60,8 @@ public struct Session: Sendable {
         public var pausedPing: Duration = .seconds(5)
         public var strangerIdle: Duration = .seconds(60)
         public var challenge: Duration = .seconds(5)
+        /// Without anything but signs of life, until what a bulk took is given back.
+        public var quiet: Duration = .seconds(10)
 
         public init() {}
     }
@@ -251,6 +253,7 @@ public struct Session: Sendable {
             if let message = wrapper.message { actions.append(.alert(message)) }
         case .ping:
             owedPong = wrapper.message ?? ""
+            giveBack(now: now)
         case .pong:
             guard let open = challenge, wrapper.message == open.message else { return }
             challenge = nil

@@ -1,3 +1,4 @@
+import CGlibc  // SOCK_…, which are of whichever module includes <sys/socket.h>
 import HexlistAPI
 import HexlistModel
 
