@@ -166,6 +166,26 @@ extension TwoMachines {
             }
         }
 
+        @Test("what is announced gets another port, and no service comes or goes: it is followed there")
+        func movedWithoutAWord() async throws {
+            try await Lab.with("h1", "h2") { lab in
+                // h2 hears and says nothing by itself, so that it is found by its announcement or not at all.
+                try await lab.run(["avahi", "h2", "stop"])
+                try await lab.start("h1", "h2")
+                let peer = try await lab.status("h2")
+                let address = try await lab.path("address", on: "h2")
+                for port in ["25999", "\(peer.port)"] {
+                    let announced = await (try Self.forge("announce", address, "moving", peer.uuid, port, on: "h2", of: lab)).status()
+                    #expect(announced == 0)
+                    try await lab.awaitList("h1") { list in
+                        port == "25999"
+                            ? list.contains { $0.name == "moving" && $0.reason == "stale" }
+                            : list.contains { $0.uuid == peer.uuid && $0.state == "verified" }
+                    }
+                }
+            }
+        }
+
         @Test("announcements nobody sends: long, torn and with what a terminal would obey; they are listed, cleaned, and cost nothing")
         func hostileRecords() async throws {
             try await Lab.with("h1", "h2", "h3") { lab in
