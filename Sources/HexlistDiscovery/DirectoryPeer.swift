@@ -213,6 +213,8 @@ struct DirectoryRecord: Sendable {
         case .unresolved, .unresolvable, .invalid, .surplus: nil
         }
     }
+
+    var surplus: Claim? { if case .surplus(let claim) = content { claim } else { nil } }
 }
 
 /// When a target is probed.

@@ -49,12 +49,20 @@ extension PeerDirectory {
 
     /// One announcement of a peer is gone; what follows where it was the last.
     private mutating func lostAnnouncement(_ id: PeerID, isWithdrawn: Bool) {
+        heedSurplus(of: id)
         guard let peer = peers[id], peer.records.isEmpty else { return }
         peers[id]?.wasWithdrawn = isWithdrawn
         guard peer.isProven else { return forgetSoon(id) }
         if isWithdrawn, peer.isUnattended, peer.mayBeProbed {
             request(.peer(id), at: now, as: peer.trust == .trusted ? .trusted : .lost)
         }
+    }
+
+    /// There is room again for one announcement that there was none for.
+    private mutating func heedSurplus(of id: PeerID) {
+        guard peers[id]?.records.count == DirectoryLimits.claimsPerPeer - 1 else { return }
+        let oldest = records.filter { $0.value.surplus?.peer == id }.min { $0.value.number < $1.value.number }
+        if let (record, present) = oldest, let claim = present.surplus { says(record, .claim(claim)) }
     }
 
     /// Reports start anew once no record of the instance is left.
@@ -103,7 +111,7 @@ extension PeerDirectory {
     mutating func resolved(_ record: Record, _ resolution: Resolution) {
         guard let present = records[record] else { return }
         let content = content(of: record, interfaceName: present.interfaceName, resolution)
-        if case .surplus(let claim) = present.content, content == .claim(claim) { return }
+        if let claim = present.surplus, content == .claim(claim), !hasRoomForClaim(of: claim.peer) { return }
         says(record, content)
     }
 
@@ -138,9 +146,11 @@ extension PeerDirectory {
         announced(claim, news)
     }
 
+    private func hasRoomForClaim(of id: PeerID) -> Bool { peers[id].map { $0.records.count < DirectoryLimits.claimsPerPeer } ?? true }
+
     /// Where too many announcements claim one UUID, the oldest of those nobody answered at goes.
     private mutating func makeRoomForClaim(of id: PeerID) {
-        guard let peer = peers[id], peer.records.count >= DirectoryLimits.claimsPerPeer else { return }
+        guard let peer = peers[id], !hasRoomForClaim(of: id) else { return }
         let oldest = peer.records.min { left, right in
             guard let left = records[left], let right = records[right] else { return false }
             let answered = [left, right].map { $0.claim.flatMap { peer.answered($0.endpoint.place) } != nil }

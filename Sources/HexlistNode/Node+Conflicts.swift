@@ -76,7 +76,7 @@ extension Node {
 
     /// After receipts, and after the end of a session.
     func lookWhetherDrained() {
-        guard drained != nil, !links.values.contains(where: { $0.delivery.inFlight > 0 }) else { return }
+        guard drained != nil, sessions.values.allSatisfy(\.machine.unacknowledgedTags.isEmpty) else { return }
         drained.take()?()
     }
 

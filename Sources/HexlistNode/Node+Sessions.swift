@@ -244,6 +244,7 @@ extension Node {
     func sessionEnded(_ session: PeerSession, end: Session.End, closedByPeer: Bool) {
         sessions.removeValue(forKey: ObjectIdentifier(session))
         shareAmongStrangers()
+        lookWhetherDrained()
         for (message, pair) in challenges where pair.older === session || pair.newer === session { challenges[message] = nil }
         if let dialled = session.dialled, let probe = dialled.probe { endProbe(probe, probeResult(session, dialled, end: end)) }
         if case .own(.conflict) = end, session.peer == nil, let boot = session.machine.refusedBoot {
@@ -277,7 +278,6 @@ extension Node {
         }
         let hasRows = mayHaveRows(link)
         link.delivery.disconnected()
-        lookWhetherDrained()
         giveTurnBack(link)
         if hadWork {
             transferFailed(link, end: end, closedByPeer: closedByPeer, blamed: session.machine.unacknowledgedTags.min())

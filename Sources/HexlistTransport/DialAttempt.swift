@@ -138,7 +138,7 @@ final class DialAttempt: ChannelGateOwner {
             case ECONNREFUSED: return .refused
             case ETIMEDOUT: return .timeout
             case ECONNRESET, EPIPE: return .closed
-            case EACCES: return .unreachable("a firewall on the way rejects it")
+            case EACCES: return .unreachable("a firewall, or a rule of this machine, rejects it")
             case EPERM: return .unreachable("this machine's own firewall does not let it out")
             case ENETUNREACH, EHOSTUNREACH, EHOSTDOWN, ENETDOWN, EADDRNOTAVAIL, EAFNOSUPPORT, EINVAL, ENODEV, ENXIO:
                 return .unreachable(text)

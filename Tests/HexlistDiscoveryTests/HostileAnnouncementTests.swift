@@ -83,4 +83,19 @@ struct HostileAnnouncementTests {
         }
         #expect(shown > 1_000)
     }
+
+    @Test("64 announcements in a peer's name push its own out; once one of them is gone, or it is resolved again, it counts again")
+    func surplus() throws {
+        var stage = Stage()
+        let peer = Stage.peer(1)
+        let ownOne = stage.announce(peer)
+        stage.end(.noAnswer)
+        let forged = (0..<64).map { stage.announce(peer, name: "forged \($0)", address: "192.168.9.\($0 + 1)") }
+        func dialled(_ stage: Stage) -> Bool { stage.directory.endpoints(of: peer).contains { $0.host == "192.168.7.20" } }
+        #expect(!dialled(stage))
+        stage.resolve(ownOne, Stage.txt(peer))
+        #expect(!dialled(stage))
+        stage.tell(.discovery(.withdrawn(forged[40])))
+        #expect(dialled(stage))
+    }
 }

@@ -12,6 +12,7 @@ import Testing
 extension Node {
     var linkCount: Int { links.count }
     var sessionCount: Int { sessions.count }
+    var isWaitingToDrain: Bool { drained != nil }
 }
 
 /// Waits for what nothing tells of. The test's time limit ends it.

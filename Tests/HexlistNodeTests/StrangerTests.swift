@@ -203,4 +203,32 @@ struct StrangerTests {
         for guest in guests { await guest.transport.shutdown() }
         try await one.stop()
     }
+
+    @Test("draining ends with the last answer, or with the session that owed it, whatever other session there is", arguments: [true, false])
+    func draining(isAnswered: Bool) async throws {
+        let one = try await TestNode("one", on: nil)
+        let guest = try Guest(one)
+        let visit = try await guest.visit(one)
+        try await visit.hello()
+        try await until { if visit.operations.contains(.hello) { await one.node.linkCount == 1 } else { false } }
+        var hex = HexContent()
+        hex.hexDescription = hex.add("on its way")
+        _ = try await one.node.send(SendRequest(content: .hex(hex), peers: [guest.identity.peerID]))
+        try await until { visit.operations.contains(.store) }
+        // A newer session owes nothing.
+        let newer = try await guest.visit(one)
+        try await newer.hello()
+        try await until { newer.operations.contains(.hello) }
+
+        async let drained: Void = one.node.drain(for: .hours(1))
+        try await until { await one.node.isWaitingToDrain }
+        if isAnswered {
+            try await visit.write { WrapperEncoder.ack(Receipt(through: 1, status: .stored), into: &$0) }
+        } else {
+            try await visit.connection.eventLoop.submit { visit.connection.close() }.get()
+        }
+        await drained
+        await guest.transport.shutdown()
+        try await one.stop()
+    }
 }

@@ -133,7 +133,7 @@ extension TwoMachines {
                     table ip guard {
                         chain in {
                             type filter hook input priority 10; policy accept;
-                            iifname "eth*" tcp dport 20000-30000 reject with tcp reset
+                            iifname "eth*" ct state new tcp dport 20000-30000 reject with tcp reset
                         }
                     }
                     """

@@ -165,7 +165,8 @@ extension Doctor {
                             "The machine is there, and nothing listens on port \(port): start hexlistd there, or see which port its `hexlist status` shows."
                         ]
                         : [
-                            "Let TCP port \(port) through the firewall there (`hexlist doctor` there shows the line), and any between the two."
+                            "Let TCP port \(port) through the firewall there (`hexlist doctor` there shows the line), and any between the two.",
+                            "Does this machine's own firewall let it out? `nc -vz ADDRESS \(port)`",
                         ])
         ]
         let connected = reaches.compactMap { entry in entry.reach.tls.map { (entry.reach, $0) } }
@@ -179,7 +180,10 @@ extension Doctor {
                     ? []
                     : isOther
                         ? ["Another machine or program answers there now. `hexlist peers --all --why` shows who is where."]
-                        : ["It may be at its limits, or something between breaks TLS: look at hexlistd's log there."]))
+                        : [
+                            "It may be at its limits, or something between breaks TLS: look at hexlistd's log there.",
+                            "A path that loses large packets does this too: try `ip link set dev IFACE mtu 1280` here.",
+                        ]))
         return steps
     }
 

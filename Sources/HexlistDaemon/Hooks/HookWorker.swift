@@ -120,6 +120,7 @@ struct HookWorker: Sendable {
             switch await examine(&fault) {
             case nil: break
             case .gone:
+                guard !Task.isCancelled else { throw Ended() }
                 cursor.pass(event.number)
                 return await save(cursor)
             case .refused: throw Barred()
