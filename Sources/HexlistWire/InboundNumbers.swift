@@ -197,6 +197,9 @@ struct InboundNumbers: Sendable {
         }
     }
 
+    /// Hexes and answers there is memory for.
+    var capacity: Int { waiting.capacity + inFlight.capacity + entries.capacity }
+
     /// The memory of what came in a bulk.
     mutating func giveBack() {
         if waiting.isEmpty { waiting = [] }

@@ -27,6 +27,9 @@ struct OutboundWindow: Sendable {
         return nextSequence
     }
 
+    /// Frames there is memory for.
+    var capacity: Int { sent.capacity }
+
     /// The memory of what was on its way in a bulk.
     mutating func giveBack() {
         if sent.isEmpty { sent = [] }

@@ -192,9 +192,12 @@ extension Session {
         }
     }
 
+    /// Frames it keeps memory for in any case.
+    private static let smallCapacity = 64
+
     /// An idle session keeps no memory of a bulk. Called with each sign of life of one, whoever asks for it.
     mutating func giveBack(now: Instant) {
-        guard isIdle, now - lastActivity >= timing.quiet else { return }
+        guard isIdle, now - lastActivity >= timing.quiet, inbound.capacity + outbound.capacity > Session.smallCapacity else { return }
         inbound.giveBack()
         outbound.giveBack()
     }

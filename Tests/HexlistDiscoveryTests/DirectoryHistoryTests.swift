@@ -205,6 +205,31 @@ import Testing
         #expect(stage.row(friend)?.state == .verified)
     }
 
+    @Test("what was one claim too many of a UUID stays out, however often it is resolved") func surplusClaims() {
+        var stage = Stage()
+        let friend = Stage.peer(1)
+        let txt = Stage.txt(friend)
+        let claims = (0..<80).map { stage.announce(friend, name: "claim \($0)", port: UInt16(2_000 + $0)) }
+        let heard = stage.directory.peers[friend]?.records
+        #expect(heard?.count == DirectoryLimits.claimsPerPeer)
+        for (number, record) in claims.enumerated().prefix(16) { stage.resolve(record, txt, port: UInt16(2_000 + number)) }
+        #expect(stage.directory.peers[friend]?.records == heard)
+        #expect(stage.ghosts().contains { $0.why.contains("too many announcements") })
+    }
+
+    @Test("as many peers fit as are tracked, each announced over IPv4 and IPv6") func bothVersions() {
+        var limits = DirectoryLimits()
+        limits.instances = 50
+        var stage = Stage(limits: limits)
+        for number in 1...50 {
+            stage.announce(Stage.peer(UInt64(number)), address: "192.168.7.\(number)")
+            stage.announce(Stage.peer(UInt64(number)), address: "fe80::\(number)")
+        }
+        #expect(stage.directory.peers.count == 50 && stage.directory.records.count == 100)
+        stage.announce(Stage.peer(51), address: "192.168.7.51")
+        #expect(stage.directory.records.count <= 100)
+    }
+
     @Test("2 000 announcements that all claim one trusted UUID", .timeLimit(.minutes(3))) func forgedClaims() {
         var stage = Stage()
         let friend = Stage.peer(1)

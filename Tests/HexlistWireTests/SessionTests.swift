@@ -529,6 +529,32 @@ struct SessionSendingTests {
         #expect(fixture.tick(after: .seconds(45)).end == .own(.silent))
     }
 
+    @Test("an idle session gives back what a bulk took, whoever asks whether it lives", arguments: [true, false])
+    func givesBack(asks: Bool) {
+        var fixture = SessionFixture.opened()
+        for number in 1...500 { fixture.store(Int64(number)) }
+        fixture.keepAll()
+        _ = fixture.owed()
+        for tag in 1...500 { _ = fixture.session.numberStore(tag: Int64(tag), bytes: 1, now: fixture.now) }
+        fixture.receive(.ack, .receipt(Receipt(through: 500, status: .stored)))
+        _ = fixture.take()
+        let taken = fixture.session.inbound.capacity + fixture.session.outbound.capacity
+        #expect(taken >= 1_000)
+        fixture.now = fixture.start + .seconds(5)
+        fixture.receive(.ping, message: "")
+        #expect(fixture.session.inbound.capacity + fixture.session.outbound.capacity == taken, "it may go on")
+        if asks {
+            _ = fixture.tick(after: .seconds(20))
+        } else {
+            fixture.now = fixture.start + .seconds(15)
+            fixture.receive(.ping, message: "")
+        }
+        #expect(fixture.session.inbound.capacity + fixture.session.outbound.capacity == 0)
+        fixture.store(501)
+        fixture.keepAll()
+        #expect(fixture.owed().contains(.ack(Receipt(through: 501, status: .stored))))
+    }
+
     @Test("only the Ping of an idle session may be late")
     func late() {
         var fixture = SessionFixture.opened()
