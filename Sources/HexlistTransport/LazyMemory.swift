@@ -5,12 +5,15 @@
 #endif
 
 /// Memory for what a TLS handler keeps as long as its connection lives: 48 KiB, of which an idle one uses a few hundred bytes. Without
-/// this they are pieces of what others gave back, which is in physical memory already; here a page is only once it is used.
+/// this they are pieces of what others gave back, which is in physical memory already; here a page is only once it is used. A connection
+/// whose socket is full pays for it with a system call for each record that waits.
+///
+/// NIO promises nothing of this allocator (SPI), so the manifest takes no later minor version of it unseen.
 enum LazyMemory {
     static var allocator: ByteBufferAllocator {
         #if canImport(Glibc)
             ByteBufferAllocator { size in
-                guard size >= LazyMemory.least else { return malloc(size) }
+                guard size >= LazyMemory.fewPages else { return malloc(size) }
                 var memory: UnsafeMutableRawPointer?
                 guard posix_memalign(&memory, LazyMemory.page, size) == 0, let memory else { return nil }
                 // What fails here costs memory, nothing else.
@@ -28,6 +31,9 @@ enum LazyMemory {
         #endif
     }
 
-    private static let least = 16 << 10
-    private static let page = Int(sysconf(Int32(_SC_PAGESIZE)))
+    #if canImport(Glibc)
+        private static let page = Int(sysconf(Int32(_SC_PAGESIZE)))
+        /// What is smaller is not worth pages of its own: 16 KiB where a page has 4 KiB.
+        private static let fewPages = 4 * page
+    #endif
 }

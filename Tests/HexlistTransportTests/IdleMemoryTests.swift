@@ -28,10 +28,11 @@ import Testing
             for block in blocks { memset(block, 0xFF, 48 << 10) }
             for block in blocks.enumerated() where block.offset % 2 == 0 { free(block.element) }
             defer { for block in blocks.enumerated() where block.offset % 2 == 1 { free(block.element) } }
+            let size = 8 * Int(sysconf(Int32(_SC_PAGESIZE)))
             for _ in 0..<16 {
-                var buffer = LazyMemory.allocator.buffer(capacity: 32 << 10)
+                var buffer = LazyMemory.allocator.buffer(capacity: size)
                 buffer.withUnsafeMutableWritableBytes { bytes in
-                    #expect(bytes.count == 32 << 10)
+                    #expect(bytes.count == size)
                     #expect(bytes.allSatisfy { $0 == 0 })
                 }
             }
