@@ -204,7 +204,8 @@ struct StrangerTests {
         try await one.stop()
     }
 
-    @Test("draining ends with the last answer, or with the session that owed it, whatever other session there is", arguments: [true, false])
+    @Test(
+        "draining ends with the last answer, or with the session that owed it, whatever other session there is", arguments: [true, false])
     func draining(isAnswered: Bool) async throws {
         let one = try await TestNode("one", on: nil)
         let guest = try Guest(one)
