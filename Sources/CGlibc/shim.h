@@ -1,6 +1,7 @@
 #ifndef HEXLIST_CGLIBC_SHIM_H
 #define HEXLIST_CGLIBC_SHIM_H
-// What of the system Swift does not see: the resolver, whose functions hide behind macros and a state with bit fields, and the clock's state.
+// What of the system Swift does not see, or sees only through macros and structures with bit fields: the resolver, the clock's state, changes of
+// interfaces and addresses, and sleep.
 #include <arpa/nameser.h>
 #include <errno.h>
 #include <netdb.h>
@@ -54,6 +55,7 @@ static inline int hexlist_clock_is_synchronised(void) {
     if (adjtimex(&state) < 0) return -1;
     return state.status & STA_UNSYNC ? 0 : 1;
 }
+
 /// A netlink socket that becomes readable whenever an interface or an address of this machine changes; -1 where there is none.
 static inline int hexlist_watch_addresses(void) {
     int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);

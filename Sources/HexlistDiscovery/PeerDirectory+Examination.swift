@@ -13,6 +13,8 @@ extension PeerDirectory {
     /// What became of an address the user configured.
     public enum ConfiguredState: Sendable, Equatable {
         case answered(PeerID)
+        /// Who answered there is away, or blocked here; the text says which.
+        case away(PeerID, String)
         case isOwn
         case asked
         /// Follows "but".
@@ -25,7 +27,7 @@ extension PeerDirectory {
             if state.isOwn { return (address, .isOwn) }
             guard let id = state.peer else { return (address, state.failure.map { .failed($0.text) } ?? .asked) }
             switch peers[id]?.presence {
-            case .away(let absence)?: return (address, .failed("\(peers[id].map { $0.name ?? id.shortID } ?? id.shortID) \(absence.text)"))
+            case .away(let absence)?: return (address, .away(id, "\(peers[id]?.name ?? id.shortID) is away: \(absence.text)"))
             case .verified?, .unproven?, nil: return (address, .answered(id))
             }
         }

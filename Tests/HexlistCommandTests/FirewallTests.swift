@@ -90,6 +90,8 @@ struct FirewallTests {
     private static let daddr = #"{"payload":{"protocol":"ip","field":"daddr"}}"#
     private static let daddr6 = #"{"payload":{"protocol":"ip6","field":"daddr"}}"#
     private static let iifname = #"{"meta":{"key":"iifname"}}"#
+    private static let exthdr = #"{"exthdr":{"name":"frag"}}"#
+    private static let ipsec = #"{"rt":{"key":"ipsec"}}"#
     private static func prefix(_ address: String, _ length: Int) -> String {
         #"{"prefix":{"addr":"\#(address)","len":\#(length)}}"#
     }
@@ -115,7 +117,17 @@ struct FirewallTests {
             (tcp, match(#"{"meta":{"key":"pkttype"}}"#, #""host""#), .yes),
             (mdns, match(#"{"meta":{"key":"pkttype"}}"#, #"{"set":["broadcast","multicast"]}"#), .yes),
             (tcp, match(#"{"ct":{"key":"status"}}"#, #""dnat""#, op: "in"), .no),
-            (tcp6, match(#"{"rt":{"key":"type"}}"#, "0"), .no),
+            // Headers an ordinary packet does not have: neither equal nor different, but missing.
+            (tcp6, match(#"{"exthdr":{"name":"rt","field":"type"}}"#, "0"), .no),
+            (tcp6, match(#"{"exthdr":{"name":"rt","field":"type"}}"#, "0", op: "!="), .no),
+            (tcp6, match(exthdr, "true"), .no), (tcp6, match(exthdr, "false"), .yes), (tcp6, match(exthdr, "true", op: "!="), .yes),
+            (tcp, match(ipsec, "true"), .no), (tcp, match(ipsec, "false"), .yes),
+            (tcp, match(#"{"rt":{"key":"classid"}}"#, #""1""#), .maybe),
+            (tcp, #"{"vmap":{"key":\#(exthdr),"data":{"set":[[false,\#(drop)],[true,\#(accept)]]}}}"#, .yes),
+            (tcp, match(#"{"payload":{"protocol":"udp","field":"dport"}}"#, "53", op: "!="), .no),
+            (tcp, match(#"{"payload":{"protocol":"ip6","field":"saddr"}}"#, #""fe80::1""#, op: "!="), .no),
+            (tcp6, match(#"{"payload":{"protocol":"ip","field":"protocol"}}"#, #""tcp""#), .no),
+            (tcp, match(#"{"payload":{"protocol":"ip","field":"protocol"}}"#, #""tcp""#), .yes),
         ] as [(IncomingPacket, String, RuleMatch)])
     func destinations(packet: IncomingPacket, json: String, expected: RuleMatch) throws {
         let findings = try #require(NftRules.findings(Self.ruleset("\(json),\(Self.drop)"), packet: packet))
@@ -203,6 +215,41 @@ struct FirewallTests {
         let byHand = Firewall.judged(both, port: 24_391, isReached: false)
         #expect(byHand.message == "The packet filter and ufw keep tcp port 24391 out.")
         #expect(byHand.advice.count == 2 && byHand.advice[0] == "a" && byHand.advice[1].contains("restart"))
+    }
+
+    @Test("firewalld's rules are in its own table, where it has one; what is in another, or made by iptables beside it, is not its own")
+    func authors() {
+        let nft: Set = ["firewalld", "mine"]
+        #expect(FirewallManager.firewalld.wrote(table: "firewalld", of: nft) && !FirewallManager.firewalld.wrote(table: "mine", of: nft))
+        #expect(!FirewallManager.firewalld.wrote(table: nil, of: nft) && FirewallManager.firewalld.wrote(table: nil, of: ["mine"]))
+        #expect(FirewallManager.ufw.wrote(table: nil, of: nft) && !FirewallManager.ufw.wrote(table: "mine", of: nft))
+        #expect(!FirewallManager.none.wrote(table: nil, of: []))
+    }
+
+    @Test("multicast DNS is asked for only where multicast is used")
+    func withoutMulticast() {
+        let all = IncomingPacket.needed(port: 24_391, interfaces: ["eth0"], usesMulticast: true)
+        #expect(all.map(\.text) == ["tcp port 24391", "tcp port 24391", "udp port 5353", "udp port 5353"])
+        #expect(IncomingPacket.needed(port: 24_391, interfaces: ["eth0"], usesMulticast: false) == all.filter { $0.carrier == .tcp })
+        let open = [Self.finding(Self.tcp, .open, line: "a")]
+        #expect(Firewall.judged(open, port: 24_391, isReached: false).message == "The packet filter lets TCP port 24391 in.")
+    }
+
+    @Test("rules that cannot be read: one line for each port, however many interfaces there are")
+    func unreadable() {
+        let packets = IncomingPacket.needed(port: 24_391, interfaces: ["eth0", "wlan0"], usesMulticast: true)
+        func advice(_ manager: FirewallManager, hasNft: Bool = true) -> [String] {
+            Firewall.unreadable(manager, packets, hasNft: hasNft, isReached: false).advice
+        }
+        #expect(
+            advice(.firewalld) == [
+                FirewallManager.firewalldLine(Self.tcp, zone: "ZONE"), FirewallManager.firewalldLine(Self.mdns, zone: "ZONE"),
+                "sudo firewall-cmd --get-active-zones",
+            ])
+        #expect(advice(.ufw) == ["sudo ufw prepend allow 24391/tcp", "sudo ufw prepend allow 5353/udp"])
+        #expect(advice(.none).last?.hasSuffix("tcp dport 24391 accept") == true)
+        #expect(advice(.none, hasNft: false).last?.hasSuffix(IptablesRules.line(for: Self.tcp)) == true)
+        #expect(Firewall.unreadable(.ufw, packets, hasNft: true, isReached: true).state == .ok)
     }
 
     @Test("the lines to paste")

@@ -89,13 +89,54 @@ struct DoctorStepTests {
         }
     }
 
+    @Test("an address of a blocked peer says that, and how to unblock it")
+    func blockedPlace() async throws {
+        try await TestDaemon.with("one", "two") { daemons in
+            let (one, two) = (daemons[0], daemons[1])
+            var configuration = await one.node.configuration
+            let port = await two.node.facts().status.port
+            configuration.peers = [StaticPeer(host: "127.0.0.1", port: port)]
+            await one.node.reconfigure(configuration)
+            func awaitState(_ isMet: (PeerDirectory.ConfiguredState?) -> Bool) async throws {
+                for _ in 0..<1_000 {
+                    if isMet(await one.node.facts().staticPeers.first?.state) { return }
+                    try await Task.sleep(for: .milliseconds(20))
+                }
+                Issue.record("it did not become so within 20 s")
+            }
+            try await awaitState { $0 == .answered(two.node.id) }
+            _ = try await one.client.block(two.uuid)
+            try await awaitState { if case .away(two.node.id, _)? = $0 { true } else { false } }
+            let steps = try await one.client.doctor(peer: "127.0.0.1:\(port)").steps
+            let peer = try #require(steps.first { $0.step == "peer" })
+            #expect(peer.state == .failed && peer.message.contains("two") && peer.advice == ["hexlist peer unblock \(two.uuid)"])
+            #expect(steps.contains { $0.step == "peer.tls" } && !steps.contains { $0.step == "peer.hello" })
+        }
+    }
+
+    private static func row(
+        _ state: PeerView.State, _ trust: Trust, reason: String? = nil
+    ) -> PeerView {
+        PeerView(
+            uuid: PeerID(.init(high: 1, low: 2)), name: "ada", alias: nil, state: state, reason: reason, why: "because", trust: trust,
+            fingerprint: nil, version: nil, boot: nil, endpoints: [], lastSeen: nil, unread: 0)
+    }
+
+    @Test("who answers at an address only now may be blocked; and an address that does not answer was perhaps met before")
+    func placeRecords() throws {
+        let row = Self.row(.away, .blocked)
+        let place = Doctor.Place(address: StaticAddress(host: "10.0.0.2", port: 24_391), state: .failed("nothing answers"))
+        let blocked = Doctor.record(place, row.uuid, [row])
+        #expect(blocked.state == .failed && blocked.message.contains("blocked") && blocked.advice.contains { $0.contains("unblock") })
+        #expect(Doctor.record(Self.row(.verified, .blocked), others: []) == blocked)
+        #expect(Doctor.record(place, row.uuid, [Self.row(.away, .stranger)]).state == .ok)
+        #expect(Doctor.record(place, nil, []).message == "10.0.0.2:24391, named under `peers:`, is not reached: nothing answers.")
+    }
+
     @Test("a peer hidden for any reason is explained, and each reason has something to do")
     func ghosts() {
         for reason in GhostReason.allCases {
-            let row = PeerView(
-                uuid: PeerID(.init(high: 1, low: 2)), name: "ada", alias: nil, state: .ghost, reason: reason.rawValue, why: "because",
-                trust: .stranger, fingerprint: nil, version: nil, boot: nil, endpoints: [], lastSeen: nil, unread: 0)
-            let step = Doctor.record(row, others: [])
+            let step = Doctor.record(Self.row(.ghost, .stranger, reason: reason.rawValue), others: [])
             #expect(step.state == .failed && step.message.contains(reason.rawValue) && step.message.contains("because"))
             switch reason {
             case .self, .duplicate: break  // never the reason a peer is missing

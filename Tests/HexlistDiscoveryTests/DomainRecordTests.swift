@@ -71,6 +71,11 @@ struct DomainRecordTests {
                 Endpoint(host: "ada.corp.example", port: 24_391, via: .static), Endpoint(host: "10.1.0.2", port: 24_391, via: .lastKnown),
             ])
         #expect(stage.directory.configuredAddresses.map(\.state) == [.answered(peer)])
+        // Away or blocked, it is known who it was.
+        stage.tell(.sessionDown(session, .shutdown))
+        #expect(stage.directory.configuredAddresses.map(\.state) == [.away(peer, "ada is away: said that it is shutting down")])
+        stage.tell(.trustChanged(peer, .blocked))
+        #expect(stage.directory.configuredAddresses.map(\.state) == [.away(peer, "ada is away: blocked here, so it is not asked")])
     }
 
     @Test("what doctor asks: where the own announcement is seen, and what configured addresses came to")

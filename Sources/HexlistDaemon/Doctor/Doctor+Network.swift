@@ -158,7 +158,7 @@ extension Doctor {
             case .answered(let peer): return "\(address) is \(peer.shortID)"
             case .isOwn: return "\(address) is this machine"
             case .asked: return "\(address) is being asked"
-            case .failed(let why):
+            case .failed(let why), .away(_, let why):
                 failed = true
                 return "\(address): \(why)"
             }

@@ -67,11 +67,12 @@ extension Doctor {
         let more = ghosts.isEmpty ? "" : " Hidden beside it: \(ghosts.prefix(4).joined(separator: "; "))."
         let why = row.why ?? ""
         switch row.state {
-        case .verified: return DoctorStep("peer", .ok, "\(row.name) (\(id)) is verified: \(why).\(more)")
-        case .away where row.trust == .blocked:
+        // Also while its session is just ending.
+        case .verified where row.trust == .blocked, .away where row.trust == .blocked:
             return DoctorStep(
                 "peer", .failed, "\(row.name) (\(id)) is blocked here, so nothing goes to it or comes from it.\(more)",
                 advice: ["hexlist peer unblock \(id)"])
+        case .verified: return DoctorStep("peer", .ok, "\(row.name) (\(id)) is verified: \(why).\(more)")
         case .away:
             return DoctorStep(
                 "peer", .failed, "\(row.name) (\(id)) is away: \(why).\(more)",

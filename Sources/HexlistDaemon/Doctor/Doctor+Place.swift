@@ -21,30 +21,39 @@ extension Doctor {
 
     /// As of a peer; who it is, TLS shows.
     func steps(of place: Place) async -> [DoctorStep] {
-        if case .isOwn = place.state { return [Self.isOwn] }
-        if case .answered(let id) = place.state, let rows = await rows(of: id) { return await steps(of: id, rows) }
+        switch place.state {
+        case .isOwn: return [Self.isOwn]
+        case .answered(let id), .away(let id, _):
+            let rows = await rows(of: id)
+            if !rows.isEmpty { return await steps(of: id, rows) }
+        case .asked, .failed: break
+        }
         let known = EndpointView(host: place.address.host, port: Int(place.address.port), via: "static")
         let (resolving, endpoints) = await resolve([known])
         let reaches = await reach(endpoints, nil)
         let rest = [resolving].compactMap { $0 } + Self.reaching(reaches)
         let found = reaches.compactMap(\.reach.peer)
-        guard let id = found.first else { return [Self.record(place, nil)] + rest }
+        guard let id = found.first else { return [Self.record(place, nil, [])] + rest }
         guard id != api.node.id else { return [Self.isOwn] + rest }
-        let met = await meeting(id, rows(of: id)?.first { $0.state != .ghost }?.trust ?? .stranger, reaches)
-        return [Self.record(place, id)] + rest + met
+        let rows = await rows(of: id)
+        let met = await meeting(id, rows.first { $0.state != .ghost }?.trust ?? .stranger, reaches)
+        return [Self.record(place, id, rows)] + rest + met
     }
 
-    private func rows(of id: PeerID) async -> [PeerView]? {
-        guard let rows = try? await api.node.peers().filter({ $0.uuid == id }), !rows.isEmpty else { return nil }
-        return rows
-    }
+    private func rows(of id: PeerID) async -> [PeerView] { (try? await api.node.peers().filter { $0.uuid == id }) ?? [] }
 
-    /// - Parameter id: who answers there now.
-    static func record(_ place: Place, _ id: PeerID?) -> DoctorStep {
+    /// - Parameters:
+    ///   - id: who answers there now.
+    ///   - rows: those of its UUID.
+    static func record(_ place: Place, _ id: PeerID?, _ rows: [PeerView]) -> DoctorStep {
         let name = "\(place.address), named under `peers:`,"
+        if let row = rows.first(where: { $0.state != .ghost }), row.trust == .blocked {
+            return record(row, others: rows.filter { $0 != row })
+        }
         if let id { return DoctorStep("peer", .ok, "\(name) is \(id).") }
         return switch place.state {
-        case .failed(let why): DoctorStep("peer", .failed, "\(name) was never met: \(why).", advice: ["Is hexlistd running there?"])
+        case .failed(let why), .away(_, let why):
+            DoctorStep("peer", .failed, "\(name) is not reached: \(why).", advice: ["Is hexlistd running there?"])
         case .asked, .answered, .isOwn: DoctorStep("peer", .failed, "\(name) was not met yet.", advice: ["Is hexlistd running there?"])
         }
     }

@@ -24,7 +24,8 @@ struct DoctorCommand: AsyncParsableCommand {
         let isReached = asked.steps.contains { ["reachable", "peer.dialBack"].contains($0.step) && $0.state == .ok }
         let (machine, peer) = Self.split(asked.steps)
         let local = [asked.daemon, LocalSteps.clock()] + (asked.usesMulticast ? [LocalSteps.bus(), LocalSteps.avahi()] : [])
-        let report = DoctorReport(steps: local + machine + [Firewall(port: port, isReached: isReached).step()] + peer)
+        let firewall = Firewall(port: port, isReached: isReached, usesMulticast: asked.usesMulticast)
+        let report = DoctorReport(steps: local + machine + [firewall.step()] + peer)
         if output.json {
             try output.object(report)
         } else {

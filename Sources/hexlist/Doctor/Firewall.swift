@@ -7,6 +7,8 @@ struct Firewall {
     let port: Int
     /// A peer was seen to reach the port.
     let isReached: Bool
+    /// Whether multicast DNS has to come in.
+    let usesMulticast: Bool
 
     /// One packet and who decides about it.
     struct Finding {
@@ -21,11 +23,13 @@ struct Firewall {
 
     private var packets: [IncomingPacket] {
         let interfaces = MachineInterface.all().filter { $0.isUsed && !$0.isVirtual }.map { Optional($0.name) }
-        return IncomingPacket.needed(port: port, interfaces: interfaces.isEmpty ? [nil] : interfaces)
+        return IncomingPacket.needed(port: port, interfaces: interfaces.isEmpty ? [nil] : interfaces, usesMulticast: usesMulticast)
     }
 
     func step() -> DoctorStep {
-        guard let findings = readRules() ?? askManager() else { return unreadable() }
+        guard let findings = readRules() ?? askManager() else {
+            return Self.unreadable(manager, packets, hasNft: ProgramOutput.path(of: "nft") != nil, isReached: isReached)
+        }
         guard !findings.isEmpty else { return DoctorStep("firewall", .ok, "No firewall: nothing filters what comes in.") }
         return Self.judged(findings, port: port, isReached: isReached)
     }
@@ -53,7 +57,8 @@ struct Firewall {
                     advice: lines)
         }
         let note = findings.contains { $0.verdict != .open } ? ", at least for some: a peer reached the port" : ""
-        return DoctorStep("firewall", .ok, "\(findings[0].manager.name) lets TCP port \(port) and multicast DNS in\(note).")
+        let multicast = findings.contains { $0.packet.isMulticast } ? " and multicast DNS" : ""
+        return DoctorStep("firewall", .ok, "\(findings[0].manager.name) lets TCP port \(port)\(multicast) in\(note).")
     }
 
     /// Ports, and what of them: only where the others of the same port are not meant.
@@ -72,29 +77,25 @@ struct Firewall {
         return texts.joined(separator: ", ")
     }
 
-    private func unreadable() -> DoctorStep {
-        let kept = packets
+    /// - Parameter packets: of TCP at least one.
+    static func unreadable(_ manager: FirewallManager, _ packets: [IncomingPacket], hasNft: Bool, isReached: Bool) -> DoctorStep {
+        // What is advised is the same for each interface.
+        let kinds = [false, true].compactMap { isMulticast in packets.first { $0.isMulticast == isMulticast } }
         let (what, advice): (String, [String])
         switch manager {
         case .firewalld:
             what = "firewalld runs; what it lets in cannot be read"
-            advice =
-                kept.filter { !$0.isIPv6 }.map { FirewallManager.firewalldLine($0, zone: "ZONE") } + [
-                    "sudo firewall-cmd --get-active-zones"
-                ]
+            advice = kinds.map { FirewallManager.firewalldLine($0, zone: "ZONE") } + ["sudo firewall-cmd --get-active-zones"]
         case .ufw:
             what = "ufw is enabled; only root can read its rules"
-            advice = [false, true].compactMap { isMulticast in
-                kept.first { $0.isMulticast == isMulticast }.map(FirewallManager.ufwLine)
-            }
+            advice = kinds.map(FirewallManager.ufwLine)
         case .none:
             what = "The kernel's packet filter can only be read by root"
-            let hasNft = ProgramOutput.path(of: "nft") != nil
             advice = [
                 hasNft ? "sudo nft list ruleset" : "sudo iptables -S",
                 hasNft
-                    ? "If it keeps things out: sudo nft insert rule inet filter input tcp dport \(port) accept"
-                    : "If it keeps things out: \(IptablesRules.line(for: kept[0]))",
+                    ? "If it keeps things out: sudo nft insert rule inet filter input tcp dport \(kinds[0].port) accept"
+                    : "If it keeps things out: \(IptablesRules.line(for: kinds[0]))",
             ]
         }
         guard !isReached else { return DoctorStep("firewall", .ok, "\(what), but a peer reached the port.") }
@@ -125,19 +126,22 @@ struct Firewall {
         var findings: [Finding] = []
         var wasRead = false
         var iptablesTables: Set<String> = []
+        var nftTables: Set<String> = []
         var zones: [String?: String] = [:]
         let packets = packets
         /// By hand, or by whoever wrote the rule: other lines would be gone with its next change.
-        func add(_ packet: IncomingPacket, _ verdict: FilterChains.Verdict, isIptables: Bool, table: String, line: String) {
+        func add(_ packet: IncomingPacket, _ verdict: FilterChains.Verdict, table: String?, line: String) {
             var finding = Finding(packet: packet, verdict: verdict, manager: .none, line: line)
-            if manager == .firewalld, isIptables || table == "firewalld" {
-                let zone = zones[packet.interface] ?? Firewalld.zone(of: packet.interface) ?? "public"
-                zones[packet.interface] = zone
-                finding.manager = .firewalld
-                finding.line = FirewallManager.firewalldLine(packet, zone: zone)
-            } else if manager == .ufw, isIptables {
-                finding.manager = .ufw
-                finding.line = FirewallManager.ufwLine(packet)
+            if manager.wrote(table: table, of: nftTables) {
+                finding.manager = manager
+                switch manager {
+                case .firewalld:
+                    let zone = zones[packet.interface] ?? Firewalld.zone(of: packet.interface) ?? "public"
+                    zones[packet.interface] = zone
+                    finding.line = FirewallManager.firewalldLine(packet, zone: zone)
+                case .ufw: finding.line = FirewallManager.ufwLine(packet)
+                case .none: break
+                }
             }
             findings.append(finding)
         }
@@ -150,7 +154,8 @@ struct Firewall {
                     if one.chain == "INPUT", one.family != "inet" {
                         iptablesTables.insert(one.family)
                     } else {
-                        add(packet, one.verdict, isIptables: false, table: one.table, line: one.line(for: packet))
+                        nftTables.insert(one.table)
+                        add(packet, one.verdict, table: one.table, line: one.line(for: packet))
                     }
                 }
             }
@@ -167,7 +172,7 @@ struct Firewall {
             let text = String(decoding: output.out, as: UTF8.self)
             for packet in packets where packet.isIPv6 == isIPv6 {
                 let verdict = IptablesRules.verdict(text, packet: packet)
-                add(packet, verdict, isIptables: true, table: "filter", line: IptablesRules.line(for: packet))
+                add(packet, verdict, table: nil, line: IptablesRules.line(for: packet))
             }
         }
         return wasRead ? findings : nil

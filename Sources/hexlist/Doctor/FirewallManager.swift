@@ -23,6 +23,20 @@ enum FirewallManager: Sendable {
         }
     }
 
+    /// Whether a rule is its own. firewalld writes into a table of its own, or by iptables where it is set so, but not both; ufw by iptables.
+    /// - Parameters:
+    ///   - table: nft's name of the rule's table; `nil` for what iptables made.
+    ///   - tables: nft's names of all that see what comes in.
+    func wrote(table: String?, of tables: Set<String>) -> Bool {
+        switch self {
+        case .firewalld: table.map { $0 == Self.firewalldTable } ?? !tables.contains(Self.firewalldTable)
+        case .ufw: table == nil
+        case .none: false
+        }
+    }
+
+    private static let firewalldTable = "firewalld"
+
     /// What lets packets in, at once and over restarts.
     static func firewalldLine(_ packet: IncomingPacket, zone: String) -> String {
         let change = "--zone=\(zone) " + (packet.isMulticast ? "--add-service=mdns" : "--add-port=\(packet.port)/tcp")

@@ -13,9 +13,9 @@ struct IncomingPacket: Sendable, Equatable {
 
     private static let multicastPort = 5_353
 
-    /// All that has to come in: to the daemon's port, and to avahi-daemon's group.
-    static func needed(port: Int, interfaces: [String?]) -> [IncomingPacket] {
-        [Carrier.tcp, .udp].flatMap { carrier in
+    /// All that has to come in: to the daemon's port, and where multicast is used to avahi-daemon's group. Of TCP first.
+    static func needed(port: Int, interfaces: [String?], usesMulticast: Bool) -> [IncomingPacket] {
+        (usesMulticast ? [Carrier.tcp, .udp] : [.tcp]).flatMap { carrier in
             [false, true].flatMap { isIPv6 in
                 interfaces.map {
                     IncomingPacket(carrier: carrier, port: carrier == .tcp ? port : multicastPort, isIPv6: isIPv6, interface: $0)

@@ -85,11 +85,13 @@ enum NftRules {
 
     private static func match(_ json: JSONValue, _ packet: IncomingPacket) -> RuleMatch {
         guard let object = try? JSONObject(json), let left = object["left"], let right = object["right"] else { return .maybe }
-        let found = compare(left, right, packet)
+        // Of a header that is not there nothing is equal, and nothing is different.
+        guard let found = compare(left, right, packet) else { return .no }
         return object["op"]?.string == "!=" ? !found : object["op"].map { ["==", "in"].contains($0.string ?? "") } == true ? found : .maybe
     }
 
-    private static func compare(_ left: JSONValue, _ right: JSONValue, _ packet: IncomingPacket) -> RuleMatch {
+    /// - Returns: `nil` where the packet has nothing that could be compared.
+    private static func compare(_ left: JSONValue, _ right: JSONValue, _ packet: IncomingPacket) -> RuleMatch? {
         guard let left = try? JSONObject(left), let kind = left.names.first, let what = left[kind].flatMap({ try? JSONObject($0) }) else {
             return .maybe
         }
@@ -105,18 +107,22 @@ enum NftRules {
         case ("fib", _):
             guard what["result"]?.string == "type", what["flags"].map(elements)?.compactMap(\.string) == ["daddr"] else { return .maybe }
             return any(values) { $0.string.map(packet.goes(toType:)) ?? .maybe }
-        case ("rt", _), ("exthdr", _): return .no  // an ordinary packet has none
+        // An ordinary packet has neither, which `missing` asks for.
+        case ("exthdr", _): return right.bool.map { RuleMatch(!$0) }
+        case ("rt", "ipsec"): return right.bool.map { RuleMatch(!$0) } ?? .maybe
         case ("payload", let field):
             switch what["protocol"]?.string ?? "" {
             case packet.carrier.rawValue where field == "dport", "th" where field == "dport":
                 return any(values) { port($0, packet.port) }
             case packet.carrier.rawValue, "th", "ether": return .maybe
-            case "ip" where field == "protocol", "ip6" where field == "nexthdr":
-                return any(values) { RuleMatch($0.string == packet.carrier.rawValue) }
             case "ip", "ip6":
-                guard packet.isIPv6 == (what["protocol"]?.string == "ip6") else { return .no }
-                return field == "daddr" ? any(values) { destination($0, packet) } : .maybe
-            default: return .no  // another protocol's header
+                guard packet.isIPv6 == (what["protocol"]?.string == "ip6") else { return nil }
+                switch field {
+                case "protocol", "nexthdr": return any(values) { RuleMatch($0.string == packet.carrier.rawValue) }
+                case "daddr": return any(values) { destination($0, packet) }
+                default: return .maybe
+                }
+            default: return nil  // another protocol's header
             }
         default: return .maybe
         }
@@ -167,7 +173,7 @@ enum NftRules {
             guard let pair = pair.elements, pair.count == 2 else { return (.yes, .unknown) }
             switch compare(key, pair[0], packet) {
             case .yes: return (mayMatch ? .maybe : .yes, rule([pair[1]], packet).action)
-            case .no: break
+            case .no, nil: break
             case .maybe: mayMatch = true
             }
         }
