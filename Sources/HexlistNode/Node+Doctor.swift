@@ -127,9 +127,12 @@ extension Node {
     /// Asks the peer whether it reaches this machine's port.
     /// - Parameter patience: a dial takes 3 s, and its answer has to come back.
     public func askToDialBack(_ peer: PeerID, patience: TimeAmount = .seconds(8)) async -> DialBackOutcome {
+        // Who asks again too soon is not answered.
+        if let last = links[peer]?.askedBackAt { try? await Task.sleep(until: last + Node.dialBackPause * 1.25, clock: .continuous) }
         guard let session = links[peer]?.sending, session.checks.dialBack == nil, let port = UInt16(exactly: port),
             session.machine.peerHello?.features.contains(DialBack.feature) == true
         else { return .cannotAsk }
+        links[peer]?.askedBackAt = .now
         let request = DialBack(token: BootNonce.random, port: port)
         let result = await within(patience, otherwise: DialBack.Result?.none) { done in
             session.checks.dialBack = (request.token, done)

@@ -22,6 +22,8 @@ final class PeerLink {
 
     /// When the peer was last dialled because it asked to be.
     var dialledBackAt: ContinuousClock.Instant?
+    /// When the peer was last asked to dial.
+    var askedBackAt: ContinuousClock.Instant?
 
     init(peer: PeerID) { self.peer = peer }
 
