@@ -185,10 +185,12 @@ extension Node {
     func rememberPlaces(of peer: PeerID) {
         guard let record = known[peer], record.trust == .trusted else { return }
         let at = Node.wallClock()
+        let endpoints = answeredEndpoints(of: peer, at: at)
+        guard !endpoints.isEmpty else { return }
         keep(
             PeerSighting(
                 peer: peer, fingerprint: record.fingerprint, name: record.name, version: record.version, boot: record.boot, seenAt: at,
-                endpoints: answeredEndpoints(of: peer, at: at)))
+                endpoints: endpoints))
     }
 
     private func keep(_ sighting: PeerSighting) {

@@ -35,33 +35,31 @@ extension Node {
         return session
     }
 
+    /// Sessions of strangers that came in; also those that have ended and whose connection is still there.
+    private var strangers: [PeerSession] { sessions.values.filter { !$0.machine.isTrusted && $0.connection.role == .acceptor } }
+
     /// One more stranger's session is there; its frames are not delivered before this.
     private func admitted(_ session: PeerSession) {
+        let limit = configuration.limits.strangerSessions
+        let oldestFirst = strangers.sorted { $0.connection.id < $1.connection.id }
         // Whom a person pairs with gives way to nobody.
-        let strangers = sessions.values.filter { session in
-            !session.machine.isTrusted && !session.machine.isClosed && session.connection.role == .acceptor
-                && !(session.peer.map(pairing.concerns) ?? false)
-        }.sorted { $0.connection.id < $1.connection.id }
-        if let surplus = StrangerSessions.surplus(
-            strangers.map(\.connection.remoteNetwork), limit: configuration.limits.strangerSessions)
-        {
-            strangers[surplus].act { $0.end(.idle, text: "Others need the place.", &$1) }
+        let staying = oldestFirst.filter { !$0.machine.isClosed && !($0.peer.map(pairing.concerns) ?? false) }
+        if let surplus = StrangerSessions.surplus(staying.map(\.connection.remoteNetwork), limit: limit) {
+            staying[surplus].act { $0.end(.idle, text: "Others need the place.", &$1) }
         }
         // Those that have ended and do not hang up are no more.
-        let leaving = sessions.values.filter { !$0.machine.isTrusted && $0.machine.isClosed && $0.connection.role == .acceptor }
-        if leaving.count > configuration.limits.strangerSessions {
-            leaving.min { $0.connection.id < $1.connection.id }?.connection.abort()
-        }
+        let leaving = oldestFirst.filter(\.machine.isClosed)
+        if leaving.count > limit { leaving.first?.connection.abort() }
         shareAmongStrangers()
         session.machine.setStrangerRate(strangerRate, now: .now)
     }
 
     /// After their number, or what they get together, changed.
     func shareAmongStrangers() {
-        let strangers = sessions.values.filter { !$0.machine.isTrusted && !$0.machine.isClosed && $0.connection.role == .acceptor }
         let limits = configuration.limits
         let rate = StrangerSessions.rate(
-            each: limits.strangerFramesPerSecond, together: limits.allStrangersFramesPerSecond, sessions: strangers.count)
+            each: limits.strangerFramesPerSecond, together: limits.allStrangersFramesPerSecond,
+            sessions: strangers.count { !$0.machine.isClosed })
         guard rate != strangerRate else { return }
         strangerRate = rate
         for session in sessions.values { session.machine.setStrangerRate(rate, now: .now) }
