@@ -138,9 +138,7 @@ extension TwoMachines {
                 let uuid = try await lab.startAndMeet()
                 var descriptors: Int?
                 for round in 0..<Self.rounds {
-                    try await lab.exec("h1", "ip", "link", "add", "extra0", "type", "veth", "peer", "name", "extra1")
-                    try await lab.exec("h1", "ip", "address", "add", "172.17.0.1/16", "dev", "extra0")
-                    try await lab.exec("h1", "ip", "link", "set", "extra0", "up")
+                    try await lab.addInterface("extra0", "veth", "peer", "name", "extra1", on: "h1")
                     try await lab.run(["link", "h2", "down"])
                     try await lab.run(["link", "h2", "up"])
                     try await lab.exec("h1", "ip", "link", "delete", "extra0")

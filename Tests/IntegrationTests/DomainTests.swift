@@ -166,9 +166,7 @@ extension TwoMachines {
                 _ = try await Self.awaitDomain("degraded", on: "h1", of: lab)
                 await empty.stop()
                 let server = try await DomainServer.start(on: "gw", [other], folder: folder, of: lab)
-                try await lab.exec("h1", "ip", "link", "add", "extra0", "type", "veth", "peer", "name", "extra1")
-                try await lab.exec("h1", "ip", "address", "add", "172.17.0.1/16", "dev", "extra0")
-                try await lab.exec("h1", "ip", "link", "set", "extra0", "up")
+                try await lab.addInterface("extra0", "veth", "peer", "name", "extra1", on: "h1")
                 #expect(try await lab.awaitPeers("h1").map(\.uuid) == [other.uuid])
                 await server.stop()
             }

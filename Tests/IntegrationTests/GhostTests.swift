@@ -143,9 +143,7 @@ extension TwoMachines {
         func bridge() async throws {
             try await Lab.with("h1", "h2", "h3") { lab in
                 for host in ["h1", "h2"] {
-                    try await lab.exec(host, "ip", "link", "add", "docker0", "type", "bridge")
-                    try await lab.exec(host, "ip", "address", "add", "172.17.0.1/16", "dev", "docker0")
-                    try await lab.exec(host, "ip", "link", "set", "docker0", "up")
+                    try await lab.addInterface("docker0", "bridge", on: host)
                 }
                 // By the bridge alone, at first.
                 try await lab.run(["avahi", "h2", "stop"])

@@ -154,6 +154,14 @@ struct Lab: Sendable {
         try await run(["exec", host] + command, expecting: expecting)
     }
 
+    /// One more interface, up, with the address that Docker gives its bridge on every machine.
+    /// - Parameter kind: as `ip link add NAME type` takes it.
+    func addInterface(_ name: String, _ kind: String..., on host: String) async throws {
+        try await run(["exec", host, "ip", "link", "add", name, "type"] + kind)
+        try await exec(host, "ip", "address", "add", "172.17.0.1/16", "dev", name)
+        try await exec(host, "ip", "link", "set", name, "up")
+    }
+
     /// An announcement of somebody else's, by avahi-publish. It ends with the host, or when it is stopped.
     @discardableResult
     func publish(
