@@ -120,7 +120,8 @@ extension TwoMachines {
                 try await Announcement.look(on: "h1", of: lab) { found in
                     let (own, squatting) = (found.filter { $0.txt["id"] == other }, found.filter { $0.txt["id"] == "none" })
                     let areApart = !own.isEmpty && !squatting.isEmpty && Set(own.map(\.host)).isDisjoint(with: squatting.map(\.host))
-                    return areApart && !squatting.contains { $0.host == "h3.local" } && (own + squatting).contains { $0.host.hasPrefix("h2-") }
+                    return areApart && !squatting.contains { $0.host == "h3.local" }
+                        && (own + squatting).contains { $0.host.hasPrefix("h2-") }
                 }
                 #expect(try await lab.peers("h1").map(\.uuid) == [other])
                 let since: [EventRow] = try await lab.rows("h1", "events", "--since", "\(before)")

@@ -150,8 +150,8 @@ struct BulkTests {
             var inbox: [String] = []
             func check(_ input: [UInt8], _ arrive: [Int], refused: [Line.Refused] = [], _ arguments: String...) async throws {
                 let output = try await Command.run(
-                    [Checkout.hexlist, "send", "--to", two.uuid, "--timeout", "\(Patience.state)s", "--bulk", "-", "--json"] + arguments, input: input,
-                    environment: two.ada.environment)
+                    [Checkout.hexlist, "send", "--to", two.uuid, "--timeout", "\(Patience.state)s", "--bulk", "-", "--json"] + arguments,
+                    input: input, environment: two.ada.environment)
                 #expect(output.status == (refused.isEmpty ? 0 : 2), "\(output)")
                 #expect(try output.refused() == refused)
                 #expect(try output.summary().stored == arrive.count)
@@ -185,7 +185,8 @@ struct BulkTests {
             let output = try await Command.run(
                 [
                     "curl", "--silent", "--show-error", "--unix-socket", two.ada.socket, "--request", "POST", "--header",
-                    "content-type: application/x-ndjson", "--upload-file", "-", "http://localhost/v1/sends?to=\(two.uuid)&results=all&timeout=\(Patience.state)",
+                    "content-type: application/x-ndjson", "--upload-file", "-",
+                    "http://localhost/v1/sends?to=\(two.uuid)&results=all&timeout=\(Patience.state)",
                 ], input: Array(input.utf8), environment: two.ada.environment)
             #expect(output.status == 0, "\(output)")
             #expect(try output.refused().map(\.line) == [2])
@@ -338,7 +339,8 @@ private struct TwoDaemons {
     func send(_ arguments: [String], input: String = "") async throws -> Command.Output {
         let to = arguments.contains("--to") ? [] : ["--to", uuid]
         let patience = ["--timeout", "\(Patience.state)s"]
-        return try await Command.run([Checkout.hexlist, "send"] + to + patience + arguments, input: Array(input.utf8), environment: ada.environment)
+        return try await Command.run(
+            [Checkout.hexlist, "send"] + to + patience + arguments, input: Array(input.utf8), environment: ada.environment)
     }
 
     /// A send that reads what is written to the handle.

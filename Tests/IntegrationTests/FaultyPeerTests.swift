@@ -109,7 +109,8 @@ extension TwoMachines {
                         try await lab.awaitOutbox("h1") { ($0.first?.attempts ?? 0) >= attempt }
                     }
                     let waiting = try await lab.outbox("h1")
-                    #expect(waiting.count == sent.count && waiting.allSatisfy { $0.state == "queued" || $0.state == "sending" }, "\(waiting)")
+                    #expect(
+                        waiting.count == sent.count && waiting.allSatisfy { $0.state == "queued" || $0.state == "sending" }, "\(waiting)")
                     try peer.behave("honest")
                     try await lab.awaitDelivered("h1")
                     #expect(try peer.stored() == sent)

@@ -83,7 +83,8 @@ extension TwoMachines {
         func zones() async throws {
             try await Self.with { lab, port, peer in
                 try await Self.shell("mkdir /run/firewalld-etc; mount --bind /run/firewalld-etc /etc/firewalld", lab)
-                let running = try lab.running(["exec", "h1", try #require(Self.firewalld), "--nofork", "--nopid"], seconds: Patience.server)
+                let running = try lab.running(
+                    ["exec", "h1", try #require(Self.firewalld), "--nofork", "--nopid"], seconds: Patience.server)
                 let isUp = "for i in $(seq \(5 * Patience.state)); do if firewall-cmd --state; then exit 0; fi; sleep 0.2; done; exit 1"
                 try await Self.shell(isUp, lab)
                 let lines = { (zone: String) in

@@ -83,7 +83,8 @@ struct DomainServer: Sendable {
             \(options)
 
             """, to: "named.conf")
-        let running = try lab.running(["exec", host, "named", "-g", "-n", "1", "-c", "\(folder.path)/named.conf"], seconds: Patience.server)
+        let running = try lab.running(
+            ["exec", host, "named", "-g", "-n", "1", "-c", "\(folder.path)/named.conf"], seconds: Patience.server)
         _ = try await running.first { $0.hasSuffix(" running") ? true : nil }
         return DomainServer(running: running)
     }

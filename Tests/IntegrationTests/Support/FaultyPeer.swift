@@ -22,7 +22,8 @@ struct FaultyPeer: Sendable {
 
     /// Runs it as a server while `test` runs.
     static func with(
-        _ behaviour: String, on host: String = "h2", port: Int = 25_000, announcing name: String? = nil, of lab: Lab, seconds: Int = Patience.server,
+        _ behaviour: String, on host: String = "h2", port: Int = 25_000, announcing name: String? = nil, of lab: Lab,
+        seconds: Int = Patience.server,
         test: (FaultyPeer) async throws -> Void
     ) async throws {
         let folder = try TemporaryFolder()

@@ -39,7 +39,7 @@ struct Lab: Sendable {
             try await test(lab)
         } catch {
             print(await lab.logs(of: hosts))
-            try await lab.run(["down"])
+            _ = try? await lab.run(["down"])  // the first failure is the one to tell
             throw error
         }
         try await lab.run(["down"])
