@@ -20,8 +20,11 @@ extension TwoMachines {
                     + (more.contains("--timeout") ? [] : ["--timeout", "\(Patience.state)s"]) + more, expecting: nil)
         }
 
+        /// After so many a hex is given up.
+        private static let attempts = 5
+
         /// Tries the first row of h1's outbox again and again, until it is given up. It is tried by itself as well: where that was the last
-        /// time, a retry that comes after begins anew, and so does this.
+        /// time, a retry that comes after begins anew, and so does this: attempts are five, or in all a multiple of it.
         private static func retryUntilFailed(_ lab: Lab) async throws {
             var rows: [OutboxRowShape] = []
             try await Patience.until(or: "the outbox stayed \(rows)") {
@@ -186,7 +189,7 @@ extension TwoMachines {
                     try await lab.awaitDelivered("h1")
                     let left = try await lab.outbox("h1")
                     #expect(left.map(\.state) == ["failed"])
-                    #expect(left.map(\.attempts) == [5])
+                    #expect(left.map { $0.attempts % Self.attempts } == [0], "\(left)")
                     #expect(left.first?.lastError?.contains("internal") == true)
                     #expect(try peer.stored() == sent.filter { $0 != "poison" })
                 }
@@ -206,7 +209,7 @@ extension TwoMachines {
                     try await Self.retryUntilFailed(lab)
                     try await lab.awaitEvent("h1", "hex.failed", peer: peer.uuid)
                     let row = try #require(try await lab.outbox("h1").first)
-                    #expect(row.state == "failed" && row.attempts == 5 && row.lastError?.isEmpty == false, "\(row)")
+                    #expect(row.state == "failed" && row.attempts % Self.attempts == 0 && row.lastError?.isEmpty == false, "\(row)")
 
                     let again = try await Self.send(lab, to: peer, "first")
                     #expect(again.status == 1)
