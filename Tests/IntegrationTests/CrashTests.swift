@@ -89,7 +89,7 @@ enum Rig {
         process.standardOutput = pipe
         process.standardInput = FileHandle.nullDevice
         do {
-            try process.run()
+            try Command.start(process)
         } catch {
             return "\(error)"
         }

@@ -21,7 +21,7 @@ struct PairingWithPrograms {
                         try other.folder.write("name: attic\nlisten: [127.0.0.1]\npeers: ['127.0.0.1:\(first.port)']\n", to: "config.yaml")
                         try await other.running {
                             for local in [one, other] {
-                                let found = try await local.hexlist("peers", "--wait", "1", "--timeout", "30s")
+                                let found = try await local.hexlist("peers", "--wait", "1", "--timeout", "\(Patience.state)s")
                                 #expect(found.status == 0, "\(found)")
                             }
                             try await test(
