@@ -174,9 +174,11 @@ struct APIConnection: Sendable {
         if let error = error as? IOError { return explain(errno: error.errnoCode, path: path) }
         if let error = error as? HTTPClientError {
             if error == .remoteConnectionClosed {
-                return HexlistError(
-                    .daemonUnreachable, "What listens on \(path) closed the connection without an answer.",
-                    hint: "See what hexlistd logged; another user's daemon answers nobody but that user.")
+                return isOfAnotherUser
+                    ? Self.ofAnotherUser(path)
+                    : HexlistError(
+                        .daemonUnreachable, "What listens on \(path) closed the connection without an answer.",
+                        hint: "See what hexlistd logged.")
             }
             if error == .deadlineExceeded || error == .connectTimeout || error == .readTimeout {
                 return HexlistError(
@@ -193,15 +195,25 @@ struct APIConnection: Sendable {
         switch code {
         case ENOENT, ECONNREFUSED, ENOTDIR:
             HexlistError(.daemonUnreachable, "Nothing is listening on \(path).", hint: "Start the daemon with `hexlistd`.")
-        case EACCES, EPERM:
-            HexlistError(
-                .daemonUnreachable, "\(path) belongs to another user.", hint: "Run hexlist as the user hexlistd runs as.")
+        case EACCES, EPERM: Self.ofAnotherUser(path)
         case ENAMETOOLONG: Self.tooLong(path)
         case ECONNRESET, EPIPE:
-            HexlistError(.daemonUnreachable, "hexlistd closed the connection on \(path).", hint: "See what it logged.")
+            isOfAnotherUser
+                ? Self.ofAnotherUser(path)
+                : HexlistError(.daemonUnreachable, "hexlistd closed the connection on \(path).", hint: "See what it logged.")
         default:
             HexlistError(.daemonUnreachable, "\(path) cannot be reached (\(String(cString: strerror(code)))).")
         }
+    }
+
+    /// Root gets as far as to be refused.
+    private var isOfAnotherUser: Bool {
+        var status = stat()
+        return stat(socketPath, &status) == 0 && status.st_uid != geteuid()
+    }
+
+    private static func ofAnotherUser(_ path: String) -> HexlistError {
+        HexlistError(.daemonUnreachable, "\(path) belongs to another user.", hint: "Run hexlist as the user hexlistd runs as.")
     }
 
     private static func tooLong(_ path: String) -> HexlistError {

@@ -40,6 +40,10 @@ enum DirectoryTimes {
     static let recheck: Duration = .seconds(5)
     static let firstBackoff: Duration = .seconds(5)
     static let longestBackoff: Duration = .seconds(300)
+    /// Between two probes of trusted peers that fell silent, out of their turn, whoever they are: a random time. One that was silent for
+    /// long is asked after a part of that time at the soonest.
+    static let lookout: ClosedRange<Duration> = .seconds(5) ... .seconds(15)
+    static let lookoutShare = 60
     /// An announcement that is gone and was never verified.
     static let forget: Duration = .seconds(90)
     /// Two starts of one identity are a conflict while each of them proved itself within this time.

@@ -88,6 +88,8 @@ struct DirectoryPeer: Sendable {
     var isListed: Bool { presence == .verified && conflict == nil }
     /// Nobody has to ask for it but the routine.
     var isUnattended: Bool { presence == .verified && sessions.isEmpty }
+    /// Trusted, and silent since it was here last.
+    var isMissing: Bool { presence == .away(.noAnswer) && trust == .trusted && !hasSession && lastSeen != nil }
     var mayBeProbed: Bool { sessions.isEmpty && trust != .blocked }
     var hasStaticEndpoint: Bool { saved.contains { $0.via == .static } }
 
@@ -204,6 +206,8 @@ struct DirectoryRecord: Sendable {
 
     var interfaceName: String?
     var content = Content.unresolved
+    /// Its resolver found nothing when it last looked.
+    var isLost = false
     /// Rises with every new content: the newest is the greatest.
     var number: UInt64 = 0
 
@@ -222,6 +226,10 @@ struct ProbeSchedule: Sendable {
     /// Its timer; `nil` where none runs (then it stands in line, is being probed, or waits for something to happen).
     var nextAt: ContinuousClock.Instant?
     var urgency = ProbeQueue.Urgency.retry
+    /// When it would have been asked, where it is asked out of its turn.
+    var turnAt: ContinuousClock.Instant?
+    /// When it was asked last.
+    var askedAt: ContinuousClock.Instant?
     /// In a row.
     var failures = 0
     var running: ProbeID?

@@ -102,6 +102,7 @@ extension PeerDirectory {
     mutating func resolveFailed(_ record: Record, _ text: String) {
         guard let present = records[record] else { return }
         touchedRecords.insert(record)
+        records[record]?.isLost = true
         switch present.content {
         case .unresolved, .unresolvable: records[record]?.content = .unresolvable(PeerName.cut(text, bytes: DirectoryLimits.textBytes))
         case .invalid, .claim, .surplus: break  // what it said before still stands; its endpoint is tried as long as it is announced
@@ -112,6 +113,8 @@ extension PeerDirectory {
         guard let present = records[record] else { return }
         let content = content(of: record, interfaceName: present.interfaceName, resolution)
         if let claim = present.surplus, content == .claim(claim), !hasRoomForClaim(of: claim.peer) { return }
+        records[record]?.isLost = false
+        if present.isLost, content == present.content, let claim = present.claim { return announced(claim, .again) }
         says(record, content)
     }
 
@@ -183,8 +186,10 @@ extension PeerDirectory {
     private struct News {
         var isNewPlace: Bool
         var isNewStart: Bool
-        /// The record did not claim this peer before.
+        /// The record did not claim this peer before, or was not found for a while.
         var isNewRecord: Bool
+
+        static let again = News(isNewPlace: false, isNewStart: false, isNewRecord: true)
     }
 
     private func news(in claim: DirectoryRecord.Claim, besides record: Record, before: DirectoryRecord.Claim?) -> News {

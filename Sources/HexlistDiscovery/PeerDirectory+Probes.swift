@@ -40,6 +40,7 @@ extension PeerDirectory {
     mutating func cancel(_ target: ProbeTarget) {
         queue.remove(target)
         schedules[target]?.nextAt = nil
+        schedules[target]?.turnAt = nil
         schedules[target]?.again = false
     }
 
@@ -96,6 +97,7 @@ extension PeerDirectory {
             schedules[target, default: ProbeSchedule()].running = probe
             schedules[target]?.nextAt = nil
             schedules[target]?.again = false
+            schedules[target]?.askedAt = now
             if case .reach(let id) = target {
                 outputs.append(.check(probe, endpoints, expecting: id))
             } else {
@@ -233,12 +235,16 @@ extension PeerDirectory {
     }
 
     private mutating func failed(_ target: ProbeTarget, _ failure: DirectoryPeer.Failure) {
-        let again = schedules[target]?.again ?? false
-        schedules[target]?.again = false
-        schedules[target, default: ProbeSchedule()].failures += 1
-        let failures = schedules[target]?.failures ?? 1
+        var schedule = schedules[target] ?? ProbeSchedule()
+        let again = schedule.again
+        schedule.again = false
+        // Asked out of its turn: that is still to come, as it would have.
+        let turnAt = schedule.turnAt.take().flatMap { $0 > now ? $0 : nil }
+        if turnAt == nil { schedule.failures += 1 }
+        schedules[target] = schedule
+        let failures = schedule.failures
         switch target {
-        case .peer(let id): peerFailed(id, failure, failures: failures, again: again)
+        case .peer(let id): peerFailed(id, failure, failures: failures, nextAt: again ? now : turnAt)
         case .start(own, let boot):
             if ownConflict?.starts[boot] == nil { ownDisproved.insert(boot) }
             touchedRecords.formUnion(ownRecords)
@@ -253,14 +259,15 @@ extension PeerDirectory {
         }
     }
 
-    private mutating func peerFailed(_ id: PeerID, _ failure: DirectoryPeer.Failure, failures: Int, again: Bool) {
+    /// - Parameter nextAt: when it is asked next, whatever its failures; `nil` where those decide.
+    private mutating func peerFailed(_ id: PeerID, _ failure: DirectoryPeer.Failure, failures: Int, nextAt: Instant?) {
         guard let peer = peers[id], peer.mayBeProbed else { return }  // a session speaks for itself
         touchedPeers.insert(id)
         let isWithdrawn = peer.records.isEmpty && peer.wasWithdrawn
         switch peer.presence {
-        case .verified where again:
+        case .verified where nextAt != nil:
             peers[id]?.failure = failure
-            reschedule(.peer(id), at: now, as: peer.trust == .trusted ? .trusted : .lost)
+            reschedule(.peer(id), at: nextAt ?? now, as: peer.trust == .trusted ? .trusted : .lost)
         case .verified where peer.failure == nil && failure != .refused && !isWithdrawn:
             peers[id]?.failure = failure
             reschedule(.peer(id), at: now + DirectoryTimes.recheck, as: peer.trust == .trusted ? .trusted : .lost)
@@ -269,10 +276,9 @@ extension PeerDirectory {
         case .unproven, .away:
             if !peer.isProven { peers[id]?.failure = failure }
             if peer.isAway, peer.presence != .away(.saidShutdown) { peers[id]?.presence = .away(failure.absence) }
-            if again {
-                reschedule(.peer(id), at: now, as: retryUrgency(peer))
-            } else if isWorthRetrying(peer, failures: failures) {
-                reschedule(.peer(id), at: now + DirectoryTimes.backoff(failures: failures), as: retryUrgency(peer))
+            if failure != .noAnswer { heardAgain(id) }
+            if nextAt != nil || isWorthRetrying(peer, failures: failures) {
+                reschedule(.peer(id), at: nextAt ?? now + DirectoryTimes.backoff(failures: failures), as: retryUrgency(peer))
             }
         }
     }
@@ -303,6 +309,7 @@ extension PeerDirectory {
             case .forget(let id): drop(id)
             case .conflict(let id): checkConflict(of: id)
             case .ownConflict: checkOwnConflict()
+            case .lookout: lookOut()
             }
         }
     }
@@ -314,6 +321,7 @@ extension PeerDirectory {
         case .forget(let id): peers[id]?.forgetAt == instant
         case .conflict(let id): peers[id]?.conflict?.checkAt == instant
         case .ownConflict: ownConflict?.checkAt == instant
+        case .lookout: nextLookoutAt == instant
         }
     }
 

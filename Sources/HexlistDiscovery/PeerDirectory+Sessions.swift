@@ -40,6 +40,7 @@ extension PeerDirectory {
         peer.forgetAt = nil
         peers[id] = peer
         touchedPeers.insert(id)
+        heardAgain(id)
         if peer.conflict != nil {
             conflictShown(id, by: [boot])
         } else if isSecondMachine {
@@ -95,10 +96,14 @@ extension PeerDirectory {
     /// more or less so that they spread out.
     mutating func reverifyInterval() -> Duration {
         let interval = max(DirectoryTimes.reverify, DirectoryTimes.reverifyPerPeer * unattended.count)
-        // xorshift64, seeded with the boot nonce: spread, nothing more.
+        return interval + interval / 10_000 * randomNumber(below: 1_000)
+    }
+
+    /// xorshift64, seeded with the boot nonce: spread, nothing more.
+    mutating func randomNumber(below bound: UInt64) -> Int {
         random ^= random << 13
         random ^= random >> 7
         random ^= random << 17
-        return interval + interval / 10_000 * Int(random % 1_000)
+        return Int(random % bound)
     }
 }

@@ -43,6 +43,9 @@ public struct PeerDirectory: Sendable {
     /// What the outside was told, and what has to be compared with it at the end of this input.
     var listed: Set<PeerID> = []
     var unattended: Set<PeerID> = []
+    /// Trusted peers that fell silent.
+    var missing: Set<PeerID> = []
+    var nextLookoutAt: Instant?
     var reported: [InstanceKey: Set<GhostReason>] = [:]
     var ghostAllowance = 16.0
     var ghostAllowanceAt: Instant?
@@ -238,6 +241,11 @@ public struct PeerDirectory: Sendable {
                 outputs.append(.changed(.down(id)))
             }
             if peers[id]?.isUnattended ?? false { unattended.insert(id) } else { unattended.remove(id) }
+            if !(peers[id]?.isMissing ?? false) {
+                missing.remove(id)
+            } else if missing.insert(id).inserted {
+                planLookout()
+            }
             if let peer = peers[id] { touchedRecords.formUnion(peer.records) }
         }
         touchedPeers.removeAll(keepingCapacity: touchedPeers.count < 64)
@@ -273,6 +281,7 @@ enum DirectoryTimer: Hashable, Sendable {
     case forget(PeerID)
     case conflict(PeerID)
     case ownConflict
+    case lookout
 }
 
 /// A configured address.

@@ -162,31 +162,33 @@ extension Node {
 
     public func status() -> NodeStatus {
         let rows = directory.listing()
-        let (state, message): (String, String?) =
-            switch discoveryState {
-            case _ where discovery == nil: ("off", nil)
-            case .running: ("running", nil)
-            case .degraded(let message): ("degraded", message)
-            case .unavailable(let message): ("unavailable", message)
-            case .off: ("off", nil)
-            case nil: ("starting", nil)
-            }
+        let backend = discovery == nil ? .off : discoveryState
         return NodeStatus(
-            uuid: id, fingerprint: identity.fingerprint, name: configuration.name, port: port, boot: boot, discoveryState: state,
-            discoveryMessage: message, conflict: conflictText, domains: domainStates.sorted { $0.key < $1.key }.map(DomainStatus.init),
+            uuid: id, fingerprint: identity.fingerprint, name: configuration.name, port: port, boot: boot,
+            discoveryState: backend?.state ?? .starting, discoveryMessage: backend?.message, conflict: conflictText,
+            domains: domainStates.sorted { $0.key < $1.key }.map(DomainStatus.init),
             peers: rows.count { $0.state == .verified }, ghosts: rows.count { $0.state == .ghost })
     }
 }
 
 extension BackendState {
-    var logText: String {
+    var state: DiscoveryState {
         switch self {
-        case .running: "running"
-        case .degraded(let message): "degraded: \(message)"
-        case .unavailable(let message): "unavailable: \(message)"
-        case .off: "off"
+        case .running: .running
+        case .degraded: .degraded
+        case .unavailable: .unavailable
+        case .off: .off
         }
     }
+
+    var message: String? {
+        switch self {
+        case .running, .off: nil
+        case .degraded(let message), .unavailable(let message): message
+        }
+    }
+
+    var logText: String { message.map { "\(state.rawValue): \($0)" } ?? state.rawValue }
 }
 
 extension DialTarget {

@@ -28,11 +28,12 @@ extension Node {
             isIdentityElsewhere: directory.isInConflict(id), announcements: directory.ownAnnouncements,
             staticPeers: directory.configuredAddresses,
             dialledIn: named.filter { $0.session.connection.role == .acceptor && !isOwn($0.session) }
-                .map { ($0.peer, $0.name, $0.session.connection.remoteAddress) },
+                .map { ($0.peer, $0.name, $0.session.connection.remoteAddress, .now - $0.session.connection.openedAt) }
+                .sorted { $0.age < $1.age },
             mayDialBack: named.filter { entry in
                 trust(of: entry.peer, fingerprint: entry.session.connection.peerFingerprint) == .trusted && !isOwn(entry.session)
                     && entry.session.machine.peerHello?.features.contains(DialBack.feature) == true
-            }.map { ($0.peer, $0.name) })
+            }.map { ($0.peer, $0.name, $0.session.connection.localAddress) })
     }
 
     /// A daemon on the same machine says nothing of what is in front of it.

@@ -13,10 +13,10 @@ public struct NodeFacts: Sendable {
     /// Where the own announcement is seen by browsing.
     public var announcements: [(interface: String, isIPv6: Bool)]
     public var staticPeers: [(address: StaticAddress, state: PeerDirectory.ConfiguredState)]
-    /// Peers whose present session they dialled, with the address it comes from.
-    public var dialledIn: [(peer: PeerID, name: String, address: String)]
-    /// Trusted peers with a session that dial back when asked.
-    public var mayDialBack: [(peer: PeerID, name: String)]
+    /// Peers whose present session they dialled, with the address it comes from and how long ago that was; the latest first.
+    public var dialledIn: [(peer: PeerID, name: String, address: String, age: Duration)]
+    /// Trusted peers with a session that dial back when asked: to the address of this machine that session has.
+    public var mayDialBack: [(peer: PeerID, name: String, address: String)]
 }
 
 /// One session, for `hexlist doctor`.

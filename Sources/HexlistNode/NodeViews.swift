@@ -1,6 +1,18 @@
 import HexlistDiscovery
 public import HexlistModel
 
+/// How finding others is doing, on the own links or in a domain. The raw values are those of the local API.
+public enum DiscoveryState: String, Sendable {
+    /// Nothing has been heard of it yet.
+    case starting
+    case running
+    /// Others are seen, but this machine is not announced; of a domain: DNS answers and lists nobody.
+    case degraded
+    case unavailable
+    /// Not used, as configured.
+    case off
+}
+
 /// A node at a glance.
 public struct NodeStatus: Sendable, Equatable {
     public var uuid: PeerID
@@ -8,8 +20,7 @@ public struct NodeStatus: Sendable, Equatable {
     public var name: String
     public var port: Int
     public var boot: BootNonce
-    /// `starting`, `running`, `degraded`, `unavailable` or `off`.
-    public var discoveryState: String
+    public var discoveryState: DiscoveryState
     /// What is wrong with discovery and what to do; `nil` while it runs.
     public var discoveryMessage: String?
     /// That another machine has this one's identity, and what to do; `nil` where nobody says so.
@@ -24,21 +35,14 @@ public struct NodeStatus: Sendable, Equatable {
 /// Browsing one domain by unicast DNS.
 public struct DomainStatus: Sendable, Equatable {
     public var domain: String
-    /// `running`, `degraded` (it answers and lists nobody) or `unavailable`.
-    public var state: String
+    public var state: DiscoveryState
+    /// What is wrong; `nil` while it runs.
     public var message: String?
 
-    init(_ domain: String, _ state: BackendState) {
+    init(_ domain: String, _ backend: BackendState) {
         self.domain = domain
-        switch state {
-        case .running, .off: self.state = "running"
-        case .degraded(let message):
-            self.state = "degraded"
-            self.message = message
-        case .unavailable(let message):
-            self.state = "unavailable"
-            self.message = message
-        }
+        state = backend.state
+        message = backend.message
     }
 }
 
@@ -142,7 +146,7 @@ public struct OutboxView: Sendable, Equatable {
     public var peer: PeerID
     public var state: OutboxState
     public var attempts: Int
-    /// `peer` (to come back), `conflict`, `turn`, `window`, `retry`, `trust`; `nil` for a final state.
+    /// `peer` (to come back), `conflict`, `session`, `turn`, `window`, `retry`, `trust`; `nil` for a final state.
     public var waitingFor: String?
     /// Milliseconds since 1970.
     public var nextAttemptAt: Int64?

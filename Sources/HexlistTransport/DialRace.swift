@@ -58,10 +58,10 @@ final class DialRace {
         }
         if let address = IPAddress(target.host, interface: target.interface) {
             start(Candidate(target: target, address: address))
-        } else if target.host.contains(":") || target.host.contains("%") {
-            failed(target, .unreachable("\(target) is no address of this machine's networks"))
-        } else {
+        } else if target.isName {
             resolve(target)
+        } else {
+            failed(target, target.isNowhere)
         }
     }
 

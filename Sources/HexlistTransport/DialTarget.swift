@@ -1,5 +1,13 @@
 public import HexlistModel
 
+#if canImport(Darwin)
+    import Darwin
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
 /// Where a peer may be.
 public struct DialTarget: Hashable, Sendable, CustomStringConvertible {
     /// A numeric address (a link-local one may name its interface, `fe80::1%eth0`), or a DNS name.
@@ -14,8 +22,16 @@ public struct DialTarget: Hashable, Sendable, CustomStringConvertible {
         self.interface = interface
     }
 
-    /// Whether its host is to be looked up.
-    public var isName: Bool { IPAddress(host, interface: interface) == nil && !host.contains(":") && !host.contains("%") }
+    /// Whether its host is to be looked up. Not what is written as an address: half of one (`1.2.3`) or one with zeros before it
+    /// (`010.0.0.1`) the system would take for another address than the one that is meant (1.2.0.3, 8.0.0.1).
+    public var isName: Bool {
+        var other = in_addr()
+        return IPAddress(host, interface: interface) == nil && !host.utf8.contains { ":%".utf8.contains($0) }
+            && inet_aton(host, &other) == 0
+    }
+
+    /// Of a host that is neither a name nor an address of this machine's networks.
+    var isNowhere: DialError { .unreachable("\(self) is no address\(host.contains(":") ? " of this machine's networks" : "")") }
 
     public var description: String {
         let isIPv6 = host.contains(":")

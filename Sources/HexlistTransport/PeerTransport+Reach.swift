@@ -17,7 +17,7 @@ extension PeerTransport {
     /// - Parameter target: a numeric one.
     public func connectTime(_ target: DialTarget) -> EventLoopFuture<Result<Duration, DialError>> {
         guard let address = IPAddress(target.host, interface: target.interface)?.socketAddress(port: target.port), target.port > 0 else {
-            return eventLoop.makeSucceededFuture(.failure(.unreachable("\(target) is no address of this machine's networks")))
+            return eventLoop.makeSucceededFuture(.failure(target.isNowhere))
         }
         let begun = ContinuousClock.now
         return ClientBootstrap(group: eventLoop).connectTimeout(DialAttempt.time).connect(to: address)

@@ -20,7 +20,19 @@ struct CommonOptions: ParsableArguments {
 
     /// Runs `body` with a client, which is closed whatever happens.
     func withClient<Result>(_ body: (HexlistClient) async throws -> Result) async throws -> Result {
-        let paths = HexlistPaths(environment: Environment.variables, stateFolder: stateDir, socket: socket)
+        do {
+            return try await withClient(Environment.variables, body)
+        } catch var error as HexlistError where error.code == .daemonUnreachable {
+            if let invoker = Invoker.ofSudo() {
+                error.hint = "Run it without sudo: hexlistd answers the user it runs as, \(invoker.name), and not root."
+            }
+            throw error
+        }
+    }
+
+    /// - Parameter variables: those of the user whose daemon is asked.
+    func withClient<Result>(_ variables: [String: String], _ body: (HexlistClient) async throws -> Result) async throws -> Result {
+        let paths = HexlistPaths(environment: variables, stateFolder: stateDir, socket: socket)
         let client = HexlistClient(socketPath: paths.socket)
         do {
             let result = try await body(client)

@@ -93,6 +93,7 @@ struct ConfigurationTests {
             ("port: [1]", "port", "a list"), ("receiveFrom: nobody", "receiveFrom", "nobody"), ("transport: plain", "transport", "plain"),
             ("name: ''", "name", "``"), ("peers: ada", "peers", "ada"), ("peers: ['ada:0']", "peers", "ada:0"),
             ("peers: ['[fd00::1']", "peers", "[fd00::1"), ("peers: ['ada:x']", "peers", "ada:x"),
+            ("peers: [192.168.7]", "peers", "192.168.7"), ("peers: ['010.0.0.1:80']", "peers", "010.0.0.1"),
             ("listen: [localhost]", "listen", "localhost"),
             ("domains: []", "domains", "``"), ("log.level: loud", "log.level", "loud"),
             ("limits.frameBytes: 1000", "limits.frameBytes", "1000"), ("limits.inboxHexes: 0", "limits.inboxHexes", "0"),

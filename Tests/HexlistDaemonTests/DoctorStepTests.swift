@@ -61,6 +61,22 @@ struct DoctorStepTests {
         #expect(step.state == .failed && step.advice.contains { $0.hasSuffix("sudo ip link set dev eth0 multicast on") })
     }
 
+    @Test(
+        "reachable: who was asked to dial counts more than who once did, and who did not try not at all",
+        arguments: [
+            ([], nil, .warning, "Nobody"), ([], 30, .ok, "dialled it from 10.0.0.2"), ([], 3_600, .warning, "60 minutes ago"),
+            ([.result(.reached)], nil, .ok, "at 10.0.0.1:24391 just now"), ([.result(.timeout)], 30, .failed, "no answer"),
+            ([.result(.timeout), .result(.reached)], nil, .ok, "just now"), ([.noReply], 3_600, .warning, "60 minutes ago"),
+            ([.result(.notTrusted)], nil, .warning, "Nobody"), ([.result(.notTrusted), .cannotAsk], 30, .ok, "dialled it from"),
+            ([.result(.notTrusted), .result(.refused)], 30, .failed, "was refused"),
+        ] as [([DialBackOutcome], Int?, DoctorStep.State, String)])
+    func reachable(outcomes: [DialBackOutcome], age: Int?, state: DoctorStep.State, words: String) {
+        let step = Doctor.reachable(
+            24_391, outcomes.map { ("ada", "10.0.0.1", $0) }, dialledIn: age.map { ("bob", "10.0.0.2", .seconds($0)) })
+        #expect(step.state == state && step.message.contains(words), "\(step.message)")
+        #expect(step.advice.isEmpty == (state == .ok))
+    }
+
     @Test("a domain that answers, lists nobody, does not answer")
     func domains() {
         #expect(Doctor.domain(DomainStatus("a.example", .running)).state == .ok)

@@ -21,8 +21,8 @@ struct Stage {
     var open: Set<Record> = []
     var events: [PeerEvent] = []
 
-    init(limits: DirectoryLimits = .init()) {
-        directory = PeerDirectory(own: Self.own, boot: Self.boot, limits: limits, now: now)
+    init(limits: DirectoryLimits = .init(), boot: BootNonce = Self.boot, own: PeerID = Self.own) {
+        directory = PeerDirectory(own: own, boot: boot, limits: limits, now: now)
         tell(.discovery(.interfaces(Self.interfaces)))
     }
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import HexlistTransport
 
-@Suite(.timeLimit(.minutes(1))) struct DialTests {
+@Suite(.timeLimit(.minutes(5))) struct DialTests {
     private func report(_ peer: Endpoint, _ targets: [DialTarget], expecting: PeerID? = nil) async throws -> DialReport {
         try await peer.transport.dial(targets, expecting: expecting).report.get()
     }
@@ -144,7 +144,7 @@ import Testing
         #expect(try await report(peer, []).summary == .failed("there is no address to dial"))
         let cases: [DialTarget] = [
             DialTarget(host: "fe80::1%nosuch0", port: 9), DialTarget(host: "fe80::1", port: 9, interface: "nosuch0"),
-            DialTarget(host: "1:2:3", port: 9),
+            DialTarget(host: "1:2:3", port: 9), DialTarget(host: "127.1", port: 9), DialTarget(host: "0177.0.0.1", port: 9),
         ]
         for target in cases {
             guard case .unreachable? = try await report(peer, [target]).summary else { throw Unexpected("\(target)") }
@@ -156,6 +156,17 @@ import Testing
         // Without its interface a link-local address leads nowhere; there may be a route of some other interface.
         #expect(try await report(peer, [target(9, host: "fe80::1")]).connection == nil)
         await peer.transport.shutdown()
+    }
+
+    @Test(
+        "what is looked up: no address, and nothing the system would read as another one",
+        arguments: [
+            ("ada", true), ("ada.local", true), ("ada.local.", true), ("1.2.3.4.5", true), ("node.1", true), ("1a", true), ("", true),
+            ("1.2.3.4", false), ("1.2.3", false), ("1", false), ("16909060", false), ("0x7f.1", false), ("0177.0.0.1", false),
+            ("010.0.0.1", false), ("::1", false), ("fe80::1%nosuch0", false), ("a:b", false), ("a%b", false),
+        ])
+    func names(host: String, isName: Bool) {
+        #expect(DialTarget(host: host, port: 9).isName == isName)
     }
 
     @Test("a dial after the end is cancelled")

@@ -39,8 +39,9 @@ struct APIContext: Sendable {
         return StatusShape(
             version: ProtocolLimits.appVersion, uuid: node.uuid.description, name: node.name, fingerprint: node.fingerprint.description,
             pid: Int(getpid()), port: node.port, uptimeSeconds: Int((ContinuousClock.now - startedAt).components.seconds),
-            avahi: AvahiShape(state: node.discoveryState, message: node.discoveryMessage), identity: identity(conflict: node.conflict),
-            domains: node.domains.map { DomainShape(domain: $0.domain, state: $0.state, message: $0.message) }, peers: node.peers,
+            avahi: AvahiShape(state: node.discoveryState.rawValue, message: node.discoveryMessage),
+            identity: identity(conflict: node.conflict),
+            domains: node.domains.map { DomainShape(domain: $0.domain, state: $0.state.rawValue, message: $0.message) }, peers: node.peers,
             ghosts: node.ghosts,
             unread: Int(clamping: counts.unread), held: Int(clamping: counts.held), outbox: outbox, storeBytes: bytes,
             storeFault: store.fault?.message, stateFolder: stateFolder)

@@ -1,6 +1,7 @@
 import HexlistDNS
 import HexlistModel
 import HexlistNode
+import HexlistTransport
 import Logging
 
 #if canImport(Glibc)
@@ -183,7 +184,8 @@ extension SettingKey {
             let address = String(host.dropFirst().dropLast())
             return isNumericAddress(address) ? StaticPeer(host: address, port: port) : nil
         }
-        return isHostName(host) || isNumericAddress(String(host)) ? StaticPeer(host: String(host), port: port) : nil
+        let isName = isHostName(host) && DialTarget(host: String(host), port: 0).isName
+        return isName || isNumericAddress(String(host)) ? StaticPeer(host: String(host), port: port) : nil
     }
 
     /// IPv4, or IPv6 with a scope where it has one (`fe80::1%eth0`).

@@ -10,14 +10,15 @@ extension Doctor {
     func network(_ before: NodeFacts) async -> [DoctorStep] {
         var facts = before
         let multicast = facts.status.discoveryState
+        let isUsed = multicast == .running || multicast == .degraded
         let interfaces = MachineInterface.all()
         var steps = [Self.discovery(facts.status)]
-        if multicast == "running" || multicast == "degraded" {
+        if isUsed {
             facts = await whenAnnounced(facts)
             steps.append(Self.announcement(facts.announcements, interfaces))
         }
-        steps.append(Self.interfaces(interfaces, usesMulticast: multicast != "off"))
-        if multicast == "running" || multicast == "degraded" { steps += await self.multicast(interfaces, facts) }
+        steps.append(Self.interfaces(interfaces, usesMulticast: multicast != .off))
+        if isUsed { steps += await self.multicast(interfaces, facts) }
         steps += facts.status.domains.map(Self.domain)
         if let step = Self.staticPeers(facts) { steps.append(step) }
         steps.append(await port(facts))
@@ -27,12 +28,12 @@ extension Doctor {
 
     static func discovery(_ status: NodeStatus) -> DoctorStep {
         switch status.discoveryState {
-        case "running": DoctorStep("discovery", .ok, "avahi-daemon announces this machine and browses for others.")
-        case "off": DoctorStep("discovery", .ok, "Multicast is not used: `domains` does not name `local`.")
-        case "degraded": DoctorStep("discovery", .warning, status.discoveryMessage ?? "This machine is not announced.")
-        case "starting":
+        case .running: DoctorStep("discovery", .ok, "avahi-daemon announces this machine and browses for others.")
+        case .off: DoctorStep("discovery", .ok, "Multicast is not used: `domains` does not name `local`.")
+        case .degraded: DoctorStep("discovery", .warning, status.discoveryMessage ?? "This machine is not announced.")
+        case .starting:
             DoctorStep("discovery", .warning, "avahi-daemon has not answered yet.", advice: ["Look again in a few seconds."])
-        default:
+        case .unavailable:
             DoctorStep(
                 "discovery", .failed, status.discoveryMessage ?? "avahi-daemon cannot be used.",
                 advice: ["sudo systemctl enable --now avahi-daemon", "Or name peers under `peers:`: they are reached without it."])
@@ -136,14 +137,14 @@ extension Doctor {
     static func domain(_ domain: DomainStatus) -> DoctorStep {
         let question = "dig _hexlist._tcp.\(domain.domain) PTR"
         switch domain.state {
-        case "running": return DoctorStep("domain", .ok, "DNS answers for \(domain.domain).")
-        case "degraded":
+        case .running: return DoctorStep("domain", .ok, "DNS answers for \(domain.domain).")
+        case .degraded:
             return DoctorStep(
                 "domain", .warning, domain.message ?? "DNS lists nobody in \(domain.domain).",
                 advice: [
                     "Is the domain written right? Who is there, its administrator writes into the zone (Docs/Operations.md).", question,
                 ])
-        default:
+        case .unavailable, .starting, .off:
             return DoctorStep(
                 "domain", .failed, domain.message ?? "DNS does not answer for \(domain.domain).",
                 advice: [question, "Look at the servers in /etc/resolv.conf."])
@@ -186,27 +187,53 @@ extension Doctor {
 
     /// Whether the port is reached from outside: by who was asked to dial it, or who dialled by itself.
     private func reachable(_ facts: NodeFacts) async -> DoctorStep {
-        let port = facts.status.port
-        var failures: [String] = []
-        for (peer, name) in facts.mayDialBack.prefix(3) {
-            switch await dialBacks.ask(peer, api.node) {
-            case .result(.reached):
-                return DoctorStep("reachable", .ok, "\(name) dialled this machine's port \(port) just now and reached it.")
-            case .result(let result): failures.append("\(name) \(Self.text(result))")
-            case .noReply, .cannotAsk: break
-            }
+        var tries: [(name: String, address: String, outcome: DialBackOutcome)] = []
+        for (peer, name, address) in facts.mayDialBack.prefix(3) {
+            let outcome = await dialBacks.ask(peer, api.node)
+            tries.append((name, address, outcome))
+            if case .result(.reached) = outcome { break }
         }
-        if let (_, name, address) = facts.dialledIn.first, failures.isEmpty {
-            return DoctorStep("reachable", .ok, "Port \(port) is reached from outside: \(name) dialled it from \(address).")
+        return Self.reachable(facts.status.port, tries, dialledIn: facts.dialledIn.first.map { ($0.name, $0.address, $0.age) })
+    }
+
+    /// A firewall may have been changed since a peer dialled in.
+    private static let dialledInCounts: Duration = .seconds(600)
+
+    /// - Parameters:
+    ///   - tries: who was asked to dial which address of this machine.
+    ///   - dialledIn: who did so by itself last.
+    static func reachable(
+        _ port: Int, _ tries: [(name: String, address: String, outcome: DialBackOutcome)],
+        dialledIn: (name: String, address: String, age: Duration)?
+    ) -> DoctorStep {
+        var failures: [String] = []
+        for (name, address, outcome) in tries {
+            switch outcome {
+            case .result(.reached):
+                return DoctorStep(
+                    "reachable", .ok, "\(name) dialled this machine at \(HostPort.text(address, port)) just now and reached it.")
+            // It did not try.
+            case .result(.notTrusted), .noReply, .cannotAsk: break
+            case .result(let result): failures.append("\(name) \(text(result))")
+            }
         }
         guard failures.isEmpty else {
             return DoctorStep(
                 "reachable", .failed, "Port \(port) is not reached from outside: asked to dial it, \(failures.joined(separator: "; ")).",
                 advice: ["Let TCP port \(port) through this machine's firewall (step firewall), and any between the two."])
         }
-        return DoctorStep(
-            "reachable", .warning, "Nobody could be asked whether port \(port) is reached from outside.",
-            advice: ["Look again when a peer is there that both of you trust, or try from another machine: `nc -vz ADDRESS \(port)`."])
+        let advice = ["Look again when a peer is there that both of you trust, or try from another machine: `nc -vz ADDRESS \(port)`."]
+        guard let (name, address, age) = dialledIn else {
+            return DoctorStep("reachable", .warning, "Nobody could be asked whether port \(port) is reached from outside.", advice: advice)
+        }
+        guard age < dialledInCounts else {
+            let minutes = age.components.seconds / 60
+            return DoctorStep(
+                "reachable", .warning,
+                "\(name) dialled port \(port) from \(address), but that was \(minutes) minutes ago; whether it is still reached nobody could be asked.",
+                advice: advice)
+        }
+        return DoctorStep("reachable", .ok, "Port \(port) is reached from outside: \(name) dialled it from \(address).")
     }
 
     static func text(_ result: DialBack.Result) -> String {

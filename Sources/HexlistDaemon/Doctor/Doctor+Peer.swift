@@ -1,6 +1,7 @@
 import HexlistAPI
 import HexlistModel
 import HexlistNode
+import HexlistTransport
 
 // One peer, from its announcement to a long frame.
 extension Doctor {
@@ -103,7 +104,7 @@ extension Doctor {
         var endpoints: [EndpointView] = []
         var (found, failed): ([String], [String]) = ([], [])
         for endpoint in known.prefix(8) where endpoint.via != "inbound" {
-            guard Self.isName(endpoint.host) else {
+            guard DialTarget(host: endpoint.host, port: 0).isName else {
                 endpoints.append(endpoint)
                 continue
             }
@@ -288,9 +289,5 @@ extension Doctor {
                 advice: ["Look again in some seconds: it answers once a second."])
         case .cannotAsk: nil
         }
-    }
-
-    private static func isName(_ host: String) -> Bool {
-        !host.contains(":") && !host.utf8.allSatisfy { ASCII.isDigit($0) || $0 == UInt8(ascii: ".") }
     }
 }

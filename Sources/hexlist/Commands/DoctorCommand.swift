@@ -44,16 +44,25 @@ struct DoctorCommand: AsyncParsableCommand {
         var steps: [DoctorStep] = []
     }
 
-    /// What the daemon says of itself, or why it says nothing.
+    /// What the daemon says of itself, or why it says nothing. By `sudo` it is the daemon of who ran that, where root has none: root only
+    /// reads the firewall's rules.
     private func askDaemon() async -> Asked {
+        let own = await ask { try await common.withClient($0) }
+        guard own.daemon.code == HexlistError.Code.daemonUnreachable.rawValue, let invoker = Invoker.ofSudo() else { return own }
+        return await ask(of: " to \(invoker.name)") { body in
+            try await invoker.with { try await common.withClient(invoker.variables, body) }
+        }
+    }
+
+    private func ask(of user: String = "", _ withClient: ((HexlistClient) async throws -> Void) async throws -> Void) async -> Asked {
         var asked = Asked(daemon: DoctorStep("daemon", .ok, ""))
         do {
-            try await common.withClient { client in
+            try await withClient { client in
                 let status = try await client.status()
                 asked.port = status.port
                 asked.usesMulticast = status.avahi.state != "off"
                 asked.daemon.message =
-                    "hexlistd \(status.version) answers, pid \(status.pid), up \(HumanText.span(seconds: status.uptimeSeconds))."
+                    "hexlistd \(status.version) answers\(user), pid \(status.pid), up \(HumanText.span(seconds: status.uptimeSeconds))."
                 asked.steps = try await client.doctor(peer: peer).steps
             }
         } catch let error as HexlistError {

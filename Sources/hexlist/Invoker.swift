@@ -1,0 +1,36 @@
+import Glibc
+import HexlistAPI
+
+/// Who ran this by `sudo`. The daemon is theirs, and it answers nobody but its own user, not even root.
+struct Invoker {
+    let name: String
+    private let user: uid_t
+    private let group: gid_t
+    private let home: String
+
+    /// - Returns: `nil` where this is not root, or root by itself.
+    static func ofSudo() -> Invoker? {
+        guard geteuid() == 0, let user = Environment.value("SUDO_UID").flatMap(uid_t.init), user != 0, let entry = getpwuid(user)?.pointee,
+            let name = entry.pw_name, let home = entry.pw_dir
+        else { return nil }
+        return Invoker(name: String(cString: name), user: user, group: entry.pw_gid, home: String(cString: home))
+    }
+
+    /// The variables as that person has them, as far as can be told: `sudo` takes most of them away.
+    var variables: [String: String] {
+        var variables = Environment.variables
+        variables["HOME"] = home
+        if variables["XDG_RUNTIME_DIR"] == nil { variables["XDG_RUNTIME_DIR"] = "/run/user/\(user)" }
+        return variables
+    }
+
+    /// Runs `body` as that person, the whole process; then it is root again.
+    func with<Result>(_ body: () async throws -> Result) async throws -> Result {
+        guard setegid(group) == 0, seteuid(user) == 0 else { throw Ending(status: .failed) }
+        defer {
+            _ = seteuid(0)
+            _ = setegid(0)
+        }
+        return try await body()
+    }
+}
