@@ -39,10 +39,10 @@ struct DaemonRun: Sendable {
     func untilStopped(signals: UnixSignalsSequence, group: any EventLoopGroup, stopLoop: any EventLoop) async throws {
         // Bounded by what happens once: listening, ended, grace, and signals, which the user sends.
         let (happenings, happened) = AsyncStream.makeStream(of: Happening.self)
-        let application = LocalServer.application(api: api, settings: settings.api, socket: socket.path, group: group) {
+        let server = LocalServer.service(api: api, settings: settings.api, socket: socket.path, group: group) {
             happened.yield(.listening)
         }
-        let services = ServiceGroup(configuration: .init(services: [application], logger: quietLogger))
+        let services = ServiceGroup(configuration: .init(services: [server], logger: quietLogger))
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask {
                 do {

@@ -71,8 +71,6 @@ struct DirectoryPeer: Sendable {
     /// Two machines prove this identity.
     var conflict: IdentityConflict?
     var forgetAt: ContinuousClock.Instant?
-    /// A row of the store.
-    var isKnown = false
 
     init(id: PeerID) { self.id = id }
 

@@ -4,8 +4,8 @@ public import HexlistModel
 ///
 /// A state machine without IO: the caller hands in what happened and the present instant, and carries out what comes back, in
 /// order. It calls again at `nextDeadline`. An announcement may cause a probe; only a session's Hello changes what is known of a
-/// peer. Whatever a network says, it holds at most `limits.records` announcements and about `limits.instances` peers, has at most
-/// `limits.resolvers` resolvers open and begins at most `limits.probesPerSecond` probes a second lastingly.
+/// peer. Whatever a network says, it holds at most `limits.records` announcements and about `limits.instances` peers besides those of the
+/// store, has at most `limits.resolvers` resolvers open and begins at most `limits.probesPerSecond` probes a second lastingly.
 public struct PeerDirectory: Sendable {
     typealias Instant = ContinuousClock.Instant
 
@@ -14,6 +14,8 @@ public struct PeerDirectory: Sendable {
     let limits: DirectoryLimits
 
     var peers: [PeerID: DirectoryPeer] = [:]
+    /// Those of them that the store knows. However many a user has, they take no place from others.
+    private var known: Set<PeerID> = []
     var records: [Record: DirectoryRecord] = [:]
     /// Records in the order they appeared; a place `records` does not confirm is skipped.
     var arrivals = Fifo<Record>()
@@ -128,16 +130,18 @@ public struct PeerDirectory: Sendable {
     /// - Returns: whether it has one now; `false` only where every place is taken by peers that proved themselves.
     mutating func enter(_ id: PeerID, isProven: Bool) -> Bool {
         guard peers[id] == nil else { return true }
-        if peers.count >= limits.instances { makeRoom() }
-        guard peers.count < limits.instances || isProven else { return false }
+        if isFull { makeRoom() }
+        guard !isFull || isProven else { return false }
         peers[id] = DirectoryPeer(id: id)
         return true
     }
 
+    private var isFull: Bool { peers.count - known.count >= limits.instances }
+
     /// Drops a sixteenth of the peers, those least worth keeping: first what was never proved, then strangers that are away, then
     /// those that only came by (anybody can make as many keys as it likes). What the store knows, or has a session, stays.
     private mutating func makeRoom() {
-        let candidates = peers.values.filter { !$0.hasSession && !$0.isKnown && $0.conflict == nil && $0.trust == .stranger }
+        let candidates = peers.values.filter { !$0.hasSession && !known.contains($0.id) && $0.conflict == nil && $0.trust == .stranger }
         let worst = candidates.sorted { left, right in
             guard left.isProven == right.isProven else { return right.isProven }
             guard left.isListed == right.isListed else { return right.isListed }
@@ -156,6 +160,7 @@ public struct PeerDirectory: Sendable {
     /// Removes a peer and everything that was going to happen to it.
     mutating func drop(_ id: PeerID) {
         guard let peer = peers.removeValue(forKey: id) else { return }
+        known.remove(id)
         touchedPeers.insert(id)
         cancel(.peer(id))
         schedules[.peer(id)] = nil
@@ -174,9 +179,10 @@ public struct PeerDirectory: Sendable {
     }
 
     private mutating func knownPeer(_ known: KnownPeer) {
-        guard known.id != own, enter(known.id, isProven: true) else { return }
+        guard known.id != own else { return }
+        if peers[known.id] == nil { peers[known.id] = DirectoryPeer(id: known.id) }
+        self.known.insert(known.id)
         trustChanged(known.id, known.trust)
-        peers[known.id]?.isKnown = true
         peers[known.id]?.forgetAt = nil
         touchedPeers.insert(known.id)
         for endpoint in known.endpoints.prefix(DirectoryLimits.endpointsPerProbe).reversed() where endpoint.via != .inbound {
@@ -218,7 +224,7 @@ public struct PeerDirectory: Sendable {
         guard let peer = peers[id] else { return }
         trustChanged(id, .stranger)
         touchedPeers.insert(id)
-        peers[id]?.isKnown = false
+        known.remove(id)
         peers[id]?.saved.removeAll { $0.via == .lastKnown }
         guard !peer.hasSession else { return }
         guard !peer.records.isEmpty else { return drop(id) }

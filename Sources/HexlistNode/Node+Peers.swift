@@ -146,11 +146,15 @@ extension Node {
         }
     }
 
-    /// Without waiting, after a change on the hot path.
+    /// Without waiting, after a change on the hot path. One look is under way at a time; what changes meanwhile is in the next.
     func reloadKnownSoon() {
+        guard reloadsAgain == nil else { return reloadsAgain = true }
+        reloadsAgain = false
         store.submitRead({ try $0.peers() }) { [self] result in
-            guard case .success(let records) = result else { return }
-            onLoop { $0.setKnown(records) }
+            onLoop { node in
+                if case .success(let records) = result { node.setKnown(records) }
+                if node.reloadsAgain.take() == true { node.reloadKnownSoon() }
+            }
         }
     }
 
@@ -165,7 +169,7 @@ extension Node {
         let address = session.connection.remoteAddress
         if record.trust == .trusted, lastAddresses[peer] != address {
             lastAddresses[peer] = address
-            reserveAddresses()
+            reserveAddressesSoon()
         }
         let at = Node.wallClock()
         var endpoints: [PeerEndpoint] = []
@@ -194,16 +198,32 @@ extension Node {
     }
 
     private func keep(_ sighting: PeerSighting) {
-        store.submit({ try $0.upsertPeer(sighting) }) { [self] result in
-            if case .failure(let error) = result {
+        store.submit({ writer in
+            try writer.upsertPeer(sighting)
+            return try writer.peer(sighting.peer)
+        }) { [self] result in
+            switch result {
+            case .success(let record): onLoop { $0.known[sighting.peer] = record }
+            case .failure(let error):
                 logger.error("peer could not be recorded", metadata: ["peer.id": "\(sighting.peer)", "error": "\(error)"])
             }
-            onLoop { $0.reloadKnownSoon() }
         }
     }
 
     private func answeredEndpoints(of peer: PeerID, at: Int64) -> [PeerEndpoint] {
         directory.answeredEndpoints(of: peer).map { PeerEndpoint($0, at) }
+    }
+
+    /// Once for all peers that come within a second.
+    private func reserveAddressesSoon() {
+        guard !isReserving else { return }
+        isReserving = true
+        eventLoop.scheduleTask(in: .seconds(1)) { [weak self] in
+            self?.assumeIsolated { node in
+                node.isReserving = false
+                node.reserveAddresses()
+            }
+        }
     }
 
     /// Places kept for the last addresses of trusted peers, so that a flood of strangers does not shut them out.

@@ -184,6 +184,29 @@ extension Node {
         shareAmongStrangers()
     }
 
+    // MARK: Time
+
+    /// Calls the session at that whole second, together with the others.
+    func shareTick(_ session: PeerSession, at second: ContinuousClock.Instant) {
+        sharedTicks.add(ObjectIdentifier(session), at: second)
+        scheduleSharedTicks()
+    }
+
+    private func scheduleSharedTicks() {
+        guard let second = sharedTicks.next, !isStopping else { return }
+        if let timer = sharedTickTimer, timer.at <= second { return }
+        sharedTickTimer?.task.cancel()
+        let task = eventLoop.scheduleTask(in: TimeAmount(max(.zero, second - .now))) { [weak self] in
+            guard let self else { return }
+            self.assumeIsolated { node in
+                node.sharedTickTimer = nil
+                for (session, second) in node.sharedTicks.take(now: .now) { node.sessions[session]?.sharedTick(at: second) }
+                node.scheduleSharedTicks()
+            }
+        }
+        sharedTickTimer = (task, second)
+    }
+
     // MARK: Duplicates
 
     private func challenge(_ older: PeerSession, against newer: PeerSession) {

@@ -64,10 +64,16 @@ public actor Node {
     /// Duplicates that are ended once the pairing on them is over.
     var endsAfterPairing: PeerSession?
     var directoryTimer: (task: Scheduled<Void>, at: ContinuousClock.Instant)?
+    var sharedTicks = SharedTicks()
+    var sharedTickTimer: (task: Scheduled<Void>, at: ContinuousClock.Instant)?
     var maintenance: RepeatedTask?
     var lastMaintenance: (wall: Int64, monotonic: ContinuousClock.Instant)?
+    /// Set while all peers are read again; `true` where that has to be done once more.
+    var reloadsAgain: Bool?
     /// Of trusted peers that had a session since the start, whoever dialled: those that only dial have no endpoint.
     var lastAddresses: [PeerID: String] = [:]
+    /// They are going to be told to the transport.
+    var isReserving = false
     /// Trusted peers that ended a session because another machine proves this one's identity to them.
     var conflictWitnesses: Set<PeerID> = []
     var outcomeWaiters: [ObjectIdentifier: OutcomeWaiter] = [:]
@@ -181,6 +187,7 @@ public actor Node {
         await trusting?.value
         maintenance?.cancel()
         directoryTimer?.task.cancel()
+        sharedTickTimer?.task.cancel()
         pairingTimer?.task.cancel()
         if let discovery { await discovery.stop() }
         for dial in probes.values { dial.cancel() }

@@ -33,7 +33,8 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     var info: SessionInfo?
     private let node: Node
     private var decoder = WrapperDecoder()
-    private var tick: (task: Scheduled<Void>, at: Session.Instant)?
+    /// Without a task of its own it is one of the node's shared ticks.
+    private var tick: (task: Scheduled<Void>?, at: Session.Instant)?
     private var readTimer: Scheduled<Void>?
     private var batchTimer: Scheduled<Void>?
     /// The time at the first frame of a burst: one reading of the clock for all of it.
@@ -93,7 +94,8 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     }
 
     func closed(on connection: PeerConnection, error: (any Error)?) {
-        tick?.task.cancel()
+        tick?.task?.cancel()
+        tick = nil
         readTimer?.cancel()
         submitBatch(waits: false)  // received frames are still handled
         machine.connectionClosed()
@@ -244,21 +246,38 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     }
 
     /// Time passed without its timers, as in sleep.
-    func timePassed() {
+    func timePassed() { tickNow() }
+
+    private func tickNow() {
         act { [hasMore = node.assumeIsolated { $0.hasWork(for: self.peer) }] in $0.tick(now: .now, hasMoreToSend: hasMore, &$1) }
     }
 
     private func scheduleTick() {
-        guard connection.isOpen, var deadline = machine.nextDeadline else { return }
-        if machine.mayTickLate { deadline = WholeSeconds.next(from: deadline) }
-        if let tick, tick.at <= deadline { return }
-        tick?.task.cancel()
-        let delay = max(.zero, deadline - .now)
-        let task = connection.eventLoop.scheduleTask(in: TimeAmount(delay)) { [self] in
-            self.tick = nil
-            let hasMore = node.assumeIsolated { $0.hasWork(for: self.peer) }
-            act { $0.tick(now: .now, hasMoreToSend: hasMore, &$1) }
+        guard connection.isOpen, let deadline = machine.nextDeadline else { return }
+        if machine.mayTickLate {
+            let second = WholeSeconds.next(from: deadline)
+            guard needsTick(at: second) else { return }
+            tick = (nil, second)
+            node.assumeIsolated { $0.shareTick(self, at: second) }
+        } else if needsTick(at: deadline) {
+            let task = connection.eventLoop.scheduleTask(in: TimeAmount(max(.zero, deadline - .now))) { [self] in
+                tick = nil
+                tickNow()
+            }
+            tick = (task, deadline)
         }
-        tick = (task, deadline)
+    }
+
+    /// Whether nothing is going to happen before; what would be too late is taken back.
+    private func needsTick(at instant: Session.Instant) -> Bool {
+        if let tick, tick.at <= instant { return false }
+        tick?.task?.cancel()
+        return true
+    }
+
+    func sharedTick(at second: Session.Instant) {
+        guard let tick, tick.task == nil, tick.at == second else { return }
+        self.tick = nil
+        tickNow()
     }
 }

@@ -43,6 +43,7 @@ struct RawAPITests {
             #expect(status.status == 200)
             #expect(status.head.lowercased().contains("hexlist-version: 1 \(ProtocolLimits.appVersion)"))
             #expect(status.head.lowercased().contains("content-type: application/json"))
+            #expect(status.head.contains(/\r\n(?i)date: [A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT/))
             #expect(status.body.hasPrefix(#"{"version":"#))
             #expect(try await ask(daemons[0], request("GET /healthz")).body == "ok\n")
             let peers = try await ask(daemons[0], request("GET /v1/peers?all=true"))

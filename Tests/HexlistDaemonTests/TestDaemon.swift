@@ -50,8 +50,8 @@ struct TestDaemon {
                 keeper: keeper, stateFolder: folder.path, startedAt: .now, openSchemes: Settings.Open().schemes, eventLoop: group.next(),
                 logger: logger)
             let (running, isRunning) = AsyncStream.makeStream(of: Void.self)
-            let application = LocalServer.application(api: api, settings: settings, socket: socket, group: group) { isRunning.finish() }
-            let services = ServiceGroup(configuration: .init(services: [application], logger: logger))
+            let server = LocalServer.service(api: api, settings: settings, socket: socket, group: group) { isRunning.finish() }
+            let services = ServiceGroup(configuration: .init(services: [server], logger: logger))
             let client = HexlistClient(socketPath: socket)
             try await withThrowingTaskGroup(of: Void.self) { tasks in
                 tasks.addTask { try await services.run() }

@@ -200,9 +200,29 @@ import Testing
             let session = SessionInfo(peer: Stage.peer(UInt64(1_000 + number)), boot: BootNonce(1), name: "s")
             stage.tell(.sessionUp(session))
             stage.tell(.sessionDown(session, .lost))
-            #expect(stage.directory.peers.count <= 200)
+            #expect(stage.directory.peers.count <= 200 + 1)
         }
         #expect(stage.row(friend)?.state == .verified)
+    }
+
+    @Test("however many peers the store knows, as many others have a place") func moreKnownThanTracked() {
+        var limits = DirectoryLimits()
+        limits.instances = 50
+        var stage = Stage(limits: limits)
+        for number in 1...200 { stage.tell(.knownPeer(KnownPeer(id: Stage.peer(UInt64(number)), name: "F", trust: .trusted))) }
+        stage.announce(Stage.peer(1_000))
+        #expect(stage.directory.peers[Stage.peer(1_000)] != nil)
+        for number in 0..<200 {
+            let session = SessionInfo(peer: Stage.peer(UInt64(2_000 + number)), boot: BootNonce(1), name: "s")
+            stage.tell(.sessionUp(session))
+            stage.tell(.sessionDown(session, .lost))
+            #expect(stage.directory.peers.count <= 200 + 50)
+        }
+        // One that is forgotten is one of the others again.
+        for number in 1...200 { stage.tell(.forget(Stage.peer(UInt64(number)))) }
+        #expect(stage.directory.peers.count <= 50)
+        stage.announce(Stage.peer(3_000))
+        #expect(stage.directory.peers.count <= 50)
     }
 
     @Test("what was one claim too many of a UUID stays out, however often it is resolved") func surplusClaims() {

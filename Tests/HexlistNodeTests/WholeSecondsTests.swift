@@ -12,4 +12,25 @@ import Testing
             #expect((next - some).components.attoseconds == 0)
         }
     }
+
+    @Test("what shares a second comes together, and each session once") func shared() {
+        final class Some {}
+        let (one, other, late) = (Some(), Some(), Some())
+        let second = WholeSeconds.next(from: .now)
+        var ticks = SharedTicks()
+        #expect(ticks.next == nil && ticks.take(now: second).isEmpty)
+        ticks.add(ObjectIdentifier(late), at: second + .seconds(2))
+        ticks.add(ObjectIdentifier(one), at: second)
+        ticks.add(ObjectIdentifier(one), at: second)
+        ticks.add(ObjectIdentifier(other), at: second)
+        #expect(ticks.next == second)
+        #expect(ticks.take(now: second - .nanoseconds(1)).isEmpty)
+        let taken = ticks.take(now: second + .milliseconds(3))
+        #expect(taken.count == 2 && Set(taken.map(\.session)) == [ObjectIdentifier(one), ObjectIdentifier(other)])
+        #expect(taken.allSatisfy { $0.at == second })
+        #expect(ticks.next == second + .seconds(2))
+        ticks.add(ObjectIdentifier(one), at: second + .seconds(1))
+        #expect(ticks.take(now: second + .seconds(5)).map(\.session) == [ObjectIdentifier(one), ObjectIdentifier(late)])
+        #expect(ticks.next == nil)
+    }
 }

@@ -4,6 +4,8 @@ import Hummingbird
 import HummingbirdCore
 import Logging
 import NIOCore
+import NIOHTTP1
+import ServiceLifecycle
 
 #if canImport(Glibc)
     import Glibc
@@ -14,32 +16,47 @@ enum LocalServer {
     /// Seconds a connection may be open without a request, and a request without its end.
     private static let requestSeconds: Int64 = 60
 
+    /// Hummingbird's `Application` is not used: it wakes the process every second, to have the date of replies at hand.
+    ///
     /// - Parameter onRunning: called once the socket is bound; nobody is answered before it returns.
-    static func application(
+    static func service(
         api: APIContext, settings: Settings.API, socket: String, group: any EventLoopGroup,
         onRunning: @escaping @Sendable () async -> Void
-    ) -> some ApplicationProtocol {
+    ) -> some ServiceLifecycle.Service {
         // Hummingbird's own messages are not constant; what goes wrong in it is wanted all the same.
         var logger = api.logger
         logger.logLevel = max(logger.logLevel, .notice)
-        return Application(
-            responder: router(api).buildResponder(),
-            server: HTTPServerBuilder { responder in
-                OwnUserChannel(
-                    http: HTTP1Channel(
-                        responder: responder,
-                        configuration: HTTP1Channel.Configuration(
-                            additionalChannelHandlers: [ConnectionHandler(time: .seconds(requestSeconds))],
-                            httpDecoderConfiguration: HTTP1Channel.Configuration.DecoderConfiguration(
-                                maxHeaderFieldSize: settings.headerBytes, maxHeaderListSize: settings.headerBytes,
-                                maxHeaderFieldCount: settings.headerFields))))
-            },
-            configuration: ApplicationConfiguration(
-                address: .unixDomainSocket(path: socket), serverName: nil,
+        let http = HTTP1Channel(
+            responder: responder(router(api).buildResponder(), logger: logger),
+            configuration: HTTP1Channel.Configuration(
+                additionalChannelHandlers: [ConnectionHandler(time: .seconds(requestSeconds))],
+                httpDecoderConfiguration: HTTP1Channel.Configuration.DecoderConfiguration(
+                    maxHeaderFieldSize: settings.headerBytes, maxHeaderListSize: settings.headerBytes,
+                    maxHeaderFieldCount: settings.headerFields)))
+        return Server(
+            childChannelSetup: OwnUserChannel(http: http),
+            configuration: ServerConfiguration(
+                address: .unixDomainSocket(path: socket),
                 availableConnectionsDelegate: MaximumAvailableConnections(settings.connections, logger: logger)),
-            onServerRunning: { _ in await onRunning() },
-            eventLoopGroupProvider: .shared(group), logger: logger)
+            onServerRunning: { _ in await onRunning() }, eventLoopGroup: group, logger: logger)
     }
+
+    private static func responder(_ router: RouterResponder<BasicRequestContext>, logger: Logger) -> HTTPChannelHandler.Responder {
+        { (request, writer: consuming ResponseWriter, channel) in
+            let context = BasicRequestContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
+            var response = try await router.respond(to: request, context: context)
+            response.headers[.date] = HTTPDate.text(seconds: time(nil))
+            do {
+                try await writer.write(response: response.head, body: response.body)
+            } catch is HTTPParserError {
+                throw BrokenRequest()
+            }
+        }
+    }
+
+    /// The rest of a request could not be read while its reply was on its way. Not the parser's own error: that is answered, and what
+    /// is on its way would be followed by a second reply.
+    private struct BrokenRequest: Error {}
 
     static func router(_ api: APIContext) -> Router<BasicRequestContext> {
         let router = Router()
