@@ -49,7 +49,8 @@ extension PeerDirectory {
     mutating func heardAgain(_ id: PeerID) {
         guard missing.contains(id) else { return }
         for (other, peer) in peers where other != id && peer.presence == .away(.noAnswer) && peer.mayBeProbed {
-            guard !endpoints(of: other).isEmpty else { continue }
+            // What is in line already stays there, and what is not going to be asked has no endpoint.
+            guard schedules[.peer(other)]?.nextAt != nil else { continue }
             schedules[.peer(other)]?.failures = 0
             request(.peer(other), at: now, as: peer.trust == .trusted ? .trusted : .retry)
         }

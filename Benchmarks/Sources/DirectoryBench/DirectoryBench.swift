@@ -11,6 +11,8 @@ import HexlistModel
 /// Memory is counted twice: `megabytes` is what the process has become larger by in physical memory since before the first
 /// announcement, whatever the allocator makes of it; `heapMegabytes` is what of it is in use. What the simulation itself remembers is
 /// there before.
+///
+/// In the end all are trusted, and for two hours nobody answers: the network fell apart. Then it is whole again.
 @main
 struct DirectoryBench {
     static let own = PeerID(UUIDBytes(high: 1, low: 1).with(version: 8))
@@ -28,6 +30,7 @@ struct DirectoryBench {
         let churned = link.churn(hours: 3)
         let later = Memory.now - before
         let verified = link.directory.listing().count { $0.state == .verified }
+        let (cut, cutMicroseconds, healed) = link.cutAndHeal()
         print(
             """
             {"peers":\(count),"verified":\(rows),"verifiedAfterChurn":\(verified),"events":\(link.events),\
@@ -36,7 +39,9 @@ struct DirectoryBench {
             "probesPerSecondSettling":\(round3(Double(settled) / Double(count))),"probesPerSecond":\(round3(Double(churned) / 10_800)),\
             "mostProbesInTenSeconds":\(link.mostProbes),"listingMilliseconds":\(round3(1e3 * listing)),\
             "megabytes":\(fresh.resident),"heapMegabytes":\(fresh.heap),\
-            "megabytesAfterChurn":\(later.resident),"heapMegabytesAfterChurn":\(later.heap)}
+            "megabytesAfterChurn":\(later.resident),"heapMegabytesAfterChurn":\(later.heap),\
+            "probesPerSecondCut":\(round3(Double(cut) / 7_200)),"eventMicrosecondsCut":\(round3(cutMicroseconds)),\
+            "firstHeardAfterSeconds":\(round3(healed.first)),"allHeardAfterSeconds":\(round3(healed.all))}
             """)
     }
 
@@ -66,11 +71,14 @@ struct SimulatedLink {
     var worst = 0.0
     var probes = 0
     var mostProbes = 0
+    /// Peers listed, by what was told.
+    private var verified = 0
     private var lastSeconds: [ContinuousClock.Instant] = []
     private var waiting: [(id: ProbeID, endpoints: [Endpoint], peer: PeerID?)] = []
     /// By number, from 1.
     private var boots: [BootNonce]
     private var isAbsent: [Bool]
+    private var isCut = false
     private var generator = SystemRandomNumberGenerator()
 
     init(peers count: Int) {
@@ -128,6 +136,13 @@ struct SimulatedLink {
         events += 1
         seconds += took
         worst = max(worst, took)
+        for case .changed(let event) in outputs {
+            switch event {
+            case .up: verified += 1
+            case .down: verified -= 1
+            case .conflict, .conflictEnded, .ghost: break
+            }
+        }
         for case .probe(let id, let endpoints, let peer) in outputs {
             waiting.append((id, endpoints, peer))
             probes += 1
@@ -140,6 +155,10 @@ struct SimulatedLink {
     /// Answers what was asked.
     private mutating func answer() {
         while let probe = waiting.popLast() {
+            guard !isCut else {
+                tell(.probeEnded(probe.id, .noAnswer))
+                continue
+            }
             guard let peer = probe.peer, !isAbsent[Self.number(peer)] else {
                 tell(.probeEnded(probe.id, .refused))
                 continue
@@ -166,6 +185,27 @@ struct SimulatedLink {
         }
         now = end
         return probes - before
+    }
+
+    /// - Returns: probes begun while it was cut, what an event took then, and seconds until the first and all were heard again.
+    mutating func cutAndHeal() -> (probes: Int, eventMicroseconds: Double, healed: (first: Double, all: Double)) {
+        for number in 1...count {
+            announce(number)
+            tell(.trustChanged(Self.peer(number), .trusted))
+        }
+        _ = run(for: .seconds(count))
+        let (events, seconds) = (self.events, self.seconds)
+        isCut = true
+        let probes = run(for: .seconds(7_200))
+        let microseconds = 1e6 * (self.seconds - seconds) / Double(self.events - events)
+        isCut = false
+        let (begin, silent) = (now, verified)
+        var first: Double?
+        while verified < count, now - begin < .seconds(2 * count) {
+            _ = run(for: .seconds(1))
+            if first == nil, verified > silent { first = (now - begin) / .seconds(1) }
+        }
+        return (probes, microseconds, (first ?? -1, (now - begin) / .seconds(1)))
     }
 
     mutating func churn(hours: Int) -> Int {
