@@ -203,7 +203,12 @@ extension Node {
             return try writer.peer(sighting.peer)
         }) { [self] result in
             switch result {
-            case .success(let record): onLoop { $0.known[sighting.peer] = record }
+            case .success(let record):
+                onLoop { node in
+                    node.known[sighting.peer] = record
+                    // A look that is under way may have begun before this was written.
+                    if node.reloadsAgain != nil { node.reloadsAgain = true }
+                }
             case .failure(let error):
                 logger.error("peer could not be recorded", metadata: ["peer.id": "\(sighting.peer)", "error": "\(error)"])
             }
