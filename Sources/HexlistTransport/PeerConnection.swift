@@ -17,8 +17,6 @@ public final class PeerConnection: @unchecked Sendable {
     static let waterMark = (low: 64 << 10, high: 256 << 10)
     /// How long `close()` waits for the other side.
     static let closeTime = TimeAmount.seconds(2)
-    /// Bytes from which a piece is sent as it is, and another one begun: in buffers of 64 KiB.
-    private static let pieceBytes = 48 << 10
     /// Bytes given to TLS at once: what they become fits the 16 KiB it begins with. It keeps the longest it ever made.
     private static let recordBytes = (16 << 10) - 256
     private static let allocator = ByteBufferAllocator()
@@ -79,9 +77,7 @@ public final class PeerConnection: @unchecked Sendable {
     private var owesReadCompleted = false
     private var isReadHeld = false
     private var reading = true
-    /// Pieces ready to be sent, and the one being filled.
-    private var sealed: [ByteBuffer] = []
-    private var outgoing = ByteBuffer()
+    private var outgoing = OutgoingPieces()
     private var isBlocked = false
     private var isScheduled = false
     private var goodbye: Goodbye?
@@ -157,7 +153,7 @@ public final class PeerConnection: @unchecked Sendable {
 
     /// Bytes written here and not yet taken by the kernel.
     public var pendingWriteBytes: Int {
-        waitingBytes + ((try? channel.syncOptions?.getOption(ChannelOptions.bufferedWritableBytes)) ?? 0)
+        outgoing.bytes + ((try? channel.syncOptions?.getOption(ChannelOptions.bufferedWritableBytes)) ?? 0)
     }
 
     /// `false` after `close()` or `abort()`, and once the other side is gone.
@@ -172,7 +168,7 @@ public final class PeerConnection: @unchecked Sendable {
     public func write(_ bytes: ByteBuffer) {
         eventLoop.assertInEventLoop()
         guard isOpen else { return }
-        if outgoing.readableBytes == 0 { outgoing = bytes } else { outgoing.writeImmutableBuffer(bytes) }
+        outgoing.append(bytes)
         written()
     }
 
@@ -180,22 +176,14 @@ public final class PeerConnection: @unchecked Sendable {
     public func write(_ encode: (inout ByteBuffer) -> Void) {
         eventLoop.assertInEventLoop()
         guard isOpen else { return }
-        if outgoing.capacity == 0 { outgoing = Self.allocator.buffer(capacity: sealed.isEmpty ? 1 << 10 : Self.pieceBytes) }
-        encode(&outgoing)
+        outgoing.append(encode)
         written()
     }
 
     private func written() {
-        if outgoing.readableBytes >= Self.pieceBytes {
-            sealed.append(outgoing)
-            outgoing = ByteBuffer()
-        }
-        if waitingBytes >= Self.waterMark.high { isBlocked = true }
+        if outgoing.bytes >= Self.waterMark.high { isBlocked = true }
         schedule()
     }
-
-    /// Written and not yet given to the channel.
-    private var waitingBytes: Int { sealed.reduce(outgoing.readableBytes) { $0 + $1.readableBytes } }
 
     /// Not needed: what is written goes out by itself.
     public func flush() {
@@ -263,10 +251,8 @@ public final class PeerConnection: @unchecked Sendable {
     }
 
     private func send() {
-        guard outgoing.readableBytes > 0 || !sealed.isEmpty else { return }
-        if outgoing.readableBytes > 0 { sealed.append(outgoing) }
-        let pieces = sealed
-        dropOutgoing()
+        let pieces = outgoing.take()
+        guard !pieces.isEmpty else { return }
         for piece in pieces { send(piece) }
         if !channel.isWritable { isBlocked = true }
     }
@@ -279,13 +265,8 @@ public final class PeerConnection: @unchecked Sendable {
         context?.writeAndFlush(NIOAny(piece), promise: nil)
     }
 
-    private func dropOutgoing() {
-        sealed = []
-        outgoing = ByteBuffer()
-    }
-
     private func unblock() {
-        guard isBlocked, isOpen, waitingBytes <= Self.waterMark.low, channel.isWritable else { return }
+        guard isBlocked, isOpen, outgoing.bytes <= Self.waterMark.low, channel.isWritable else { return }
         isBlocked = false
         receiver?.writabilityChanged(on: self)
     }
@@ -417,7 +398,7 @@ public final class PeerConnection: @unchecked Sendable {
         switch phase {
         case .open, .faulted:
             phase = .ended(firstError)
-            dropOutgoing()
+            outgoing = OutgoingPieces()
             endIfDelivered()
         case .closing:
             end()
@@ -441,7 +422,7 @@ public final class PeerConnection: @unchecked Sendable {
 
     private func end(_ error: (any Error)? = nil) {
         inbound = ByteBuffer()
-        dropOutgoing()
+        outgoing = OutgoingPieces()
         guard let receiver else {
             // Whoever comes as the delegate is still told.
             reading = true
