@@ -31,11 +31,11 @@ demo: setup  ## Two machines find each other and one sends a hex
 
 test: setup  ## All tests; what this machine cannot run is skipped by name, with the reason
 	$(SWIFT) build
-	$(SWIFT) test
+	@SWIFT="$(SWIFT)" Scripts/test
 
 test-long: setup  ## All tests with long inputs and more rounds, then fuzzing for ten minutes
 	$(SWIFT) build
-	HEXLIST_LONG_TESTS=1 $(SWIFT) test
+	@SWIFT="$(SWIFT)" HEXLIST_LONG_TESTS=1 Scripts/test
 	Fuzz/run 600
 
 fuzz: setup  ## Fuzz what strangers and scripts can reach, a minute a target

@@ -12,8 +12,8 @@ $lab start ada
 $lab start bob
 
 # They find each other.
-$lab hexlist ada peers --wait 1 --timeout 30s
-$lab hexlist bob peers --wait 1 --timeout 30s
+$lab hexlist ada peers --wait 1 --timeout 60s
+$lab hexlist bob peers --wait 1 --timeout 60s
 id_of() { $lab hexlist "$1" id --json | sed -E 's/.*"uuid": ?"([^"]+)".*/\1/'; }
 ada=$(id_of ada)
 bob=$(id_of bob)
@@ -41,6 +41,6 @@ count=0
 while read -r line; do
     case $line in *'"hex.received"'*) count=$((count + 1)) ;; esac
     [ "$count" -lt 5 ] || break
-done < <(timeout 60 $lab hexlist bob events --follow --json)
+done < <(timeout 120 $lab hexlist bob events --follow --json)
 [ "$count" = 5 ]
 $lab hexlist bob inbox

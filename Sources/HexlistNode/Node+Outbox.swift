@@ -150,11 +150,14 @@ extension Node {
             bytes: row.bytes)
         guard row.state == .queued, !isSending else { return view }
         let link = links[row.peer]
-        if let link, let until = link.delivery.pausedUntil, link.delivery.isPaused(now: .now) {
+        if isQuarantined(row.peer) {
+            view.waitingFor = "conflict"
+        } else if link?.sending == nil, !directory.isVerified(row.peer) {
+            // Whatever pause there is ends when it is back.
+            view.waitingFor = "peer"
+        } else if let link, let until = link.delivery.pausedUntil, link.delivery.isPaused(now: .now) {
             view.waitingFor = "retry"
             view.nextAttemptAt = times().milliseconds(of: until)
-        } else if isQuarantined(row.peer) {
-            view.waitingFor = "conflict"
         } else if let link, link.sending != nil {
             if link.delivery.waitsForTrust(bytes: row.bytes) {
                 view.waitingFor = "trust"
@@ -162,7 +165,7 @@ extension Node {
                 view.waitingFor = turns.isWaiting(row.peer) ? "turn" : "window"
             }
         } else {
-            view.waitingFor = directory.isVerified(row.peer) ? "session" : "peer"
+            view.waitingFor = "session"
         }
         return view
     }

@@ -159,7 +159,7 @@ extension Node {
             case .changed: notifyWatchers()
             }
         }
-        if let session = endsAfterPairing, !pairing.isComparing(on: ObjectIdentifier(session)) {
+        if let session = endsAfterPairing, !pairing.hasExchange(on: ObjectIdentifier(session)) {
             endsAfterPairing = nil
             session.act { $0.end(.duplicateSession, &$1) }
         }

@@ -230,7 +230,7 @@ extension Node {
 
     private func endDuplicate(_ session: PeerSession) {
         // Not between the answers of two people: one of them would have agreed and the other not.
-        guard !pairing.isComparing(on: ObjectIdentifier(session)) else {
+        guard !pairing.hasExchange(on: ObjectIdentifier(session)) else {
             endsAfterPairing = session
             return
         }

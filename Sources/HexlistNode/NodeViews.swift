@@ -146,7 +146,7 @@ public struct OutboxView: Sendable, Equatable {
     public var peer: PeerID
     public var state: OutboxState
     public var attempts: Int
-    /// `peer` (to come back), `conflict`, `turn`, `window`, `retry`, `trust`; `nil` for a final state.
+    /// `peer` (to come back), `conflict`, `session`, `turn`, `window`, `retry`, `trust`; `nil` for a final state.
     public var waitingFor: String?
     /// Milliseconds since 1970.
     public var nextAttemptAt: Int64?

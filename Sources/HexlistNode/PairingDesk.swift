@@ -62,8 +62,8 @@ struct PairingDesk {
     /// Whether a session with the peer is needed.
     func concerns(_ peer: PeerID) -> Bool { exchange?.peer == peer || request?.peer == peer }
 
-    /// Whether a person is comparing digits that came on this session.
-    func isComparing(on session: SessionKey) -> Bool { exchange?.session == session && exchange?.digits != nil }
+    /// Whether an exchange runs on this session. The person at the other side may compare its digits before they are shown here.
+    func hasExchange(on session: SessionKey) -> Bool { exchange?.session == session }
 
     var nextDeadline: Instant? {
         let retry = exchange == nil ? request?.nextTry : nil

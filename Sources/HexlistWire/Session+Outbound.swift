@@ -23,9 +23,10 @@ extension Session {
 
     // MARK: Pairing
 
-    /// A `Pair` that is not taken: who asks is told so, once for however many came. A `cancel` has no answer.
+    /// A `Pair` that is not taken: who asks is told so, once for however many came. Any other step crossed with the `cancel` that ended its
+    /// exchange; an answer to it would end the next one.
     public mutating func refusePairing(_ pairing: Pairing) {
-        if pairing.step != "cancel" { owesPairingCancel = true }
+        if pairing.step == "commit" { owesPairingCancel = true }
     }
 
     /// One step of an exchange; what was refused before is said before it, so that the other side does not take the `cancel`

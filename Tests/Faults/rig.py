@@ -187,19 +187,24 @@ def percentiles(values):
 # MARK: Daemons
 
 
-def free_port(taken=set()):
-    """One that the kernel gives to nobody else while a daemon is down: below the range it chooses from."""
+def free_port(taken=[]):
+    """One that nobody else gets while a daemon is down: below the range the kernel chooses from, and marked for the other rigs
+    that run on this machine."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
+        chosen_from = int(file.read().split()[0])
     for _ in range(1000):
-        port = random.SystemRandom().randrange(12000, 30000)
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
+        port = random.SystemRandom().randrange(12000, max(14000, min(30000, chosen_from)))
+        mark = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            mark.bind(f"\0hexlist-fault-port-{port}")  # held until this process ends
+            with socket.socket() as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        if port not in taken:
-            taken.add(port)
-            return port
+        except OSError:
+            mark.close()
+            continue
+        taken.append(mark)
+        return port
     raise Unavailable("no port is free")
 
 

@@ -26,7 +26,7 @@ import Testing
         return recorder
     }
 
-    @Test("without a bus: discovery is unavailable and says what to do", .timeLimit(.minutes(1)))
+    @Test("without a bus: discovery is unavailable and says what to do", .timeLimit(.minutes(5)))
     func noBus() async throws {
         let discovery = discovery()
         let recorder = start(discovery, "nobody", port: 2_000)
@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test(
-        "appears, changes, survives the daemon and the bus, is withdrawn", .timeLimit(.minutes(3)),
+        "appears, changes, survives the daemon and the bus, is withdrawn", .timeLimit(.minutes(5)),
         .enabled(if: PrivateAvahi.obstacle == nil, "needs dbus-daemon, avahi-daemon, ip and unshare, and namespaces to run them in"),
         .enabled(
             if: ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1",

@@ -7,7 +7,7 @@ import Testing
 
 @testable import HexlistDaemon
 
-@Suite("The local API", .timeLimit(.minutes(2)))
+@Suite("The local API", .timeLimit(.minutes(5)))
 struct APITests {
     @Test("status and the own identity")
     func status() async throws {

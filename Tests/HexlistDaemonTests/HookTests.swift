@@ -9,7 +9,7 @@ import Testing
 @testable import HexlistStore
 
 /// Real scripts, run by a real node's events.
-@Suite("Hooks", .timeLimit(.minutes(2)))
+@Suite("Hooks", .timeLimit(.minutes(5)))
 struct HookTests {
     /// A node, its hooks, and the folder they are in. Waits between two tries take no time.
     private struct Stage {

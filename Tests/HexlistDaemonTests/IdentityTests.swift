@@ -9,7 +9,7 @@ import Testing
 
 @testable import HexlistDaemon
 
-@Suite("The own identity", .timeLimit(.minutes(2)))
+@Suite("The own identity", .timeLimit(.minutes(5)))
 struct IdentityTests {
     @Test("rotated: another UUID, and all else stays")
     func rotation() async throws {

@@ -5,7 +5,7 @@ import Testing
 @testable import HexlistDNS
 @testable import HexlistDaemon
 
-@Suite("What a machine has to find others with", .timeLimit(.minutes(1)))
+@Suite("What a machine has to find others with", .timeLimit(.minutes(5)))
 struct MachineDiscoveryTests {
     private static let announcement = ServiceAnnouncement(instanceName: "ada", port: 24_391, txt: [])
 

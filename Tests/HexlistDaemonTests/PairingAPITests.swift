@@ -5,7 +5,7 @@ import Testing
 
 @testable import HexlistDaemon
 
-@Suite("Pairing by the local API", .serialized, .timeLimit(.minutes(2)))
+@Suite("Pairing by the local API", .serialized, .timeLimit(.minutes(5)))
 struct PairingAPITests {
     /// Waits, by the stream, for something of the pairings.
     private static func found<Value>(_ client: HexlistClient, _ look: (PairingsShape) -> Value?) async throws -> Value {

@@ -7,7 +7,7 @@ import Testing
 @testable import HexlistDaemon
 
 /// What a caller meets that is not our client: `curl --unix-socket`, a script, a mistake.
-@Suite("The local API by hand", .timeLimit(.minutes(2)))
+@Suite("The local API by hand", .timeLimit(.minutes(5)))
 struct RawAPITests {
     private struct Reply {
         var status: Int

@@ -4,7 +4,7 @@ import Testing
 
 @testable import HexlistDaemon
 
-@Suite("Rosters", .timeLimit(.minutes(2)))
+@Suite("Rosters", .timeLimit(.minutes(5)))
 struct RosterTests {
     /// Some key, and its line.
     private func peer(

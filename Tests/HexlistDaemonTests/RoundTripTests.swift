@@ -9,7 +9,7 @@ import Testing
 @testable import HexlistDaemon
 
 /// Whatever a text holds, it arrives as it was sent: local API, outbox, TLS, decoder, store, local API.
-@Suite("Texts on the whole way", .timeLimit(.minutes(3)))
+@Suite("Texts on the whole way", .timeLimit(.minutes(5)))
 struct RoundTripTests {
     /// Two daemons, the second taking what the first sends.
     private func withTrust(_ body: (_ from: TestDaemon, _ to: TestDaemon) async throws -> Void) async throws {

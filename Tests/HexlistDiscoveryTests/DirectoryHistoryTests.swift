@@ -165,7 +165,7 @@ import Testing
         return nil
     }
 
-    @Test("12 000 forged announcements, then a trusted peer restarts", .timeLimit(.minutes(3))) func flood() throws {
+    @Test("12 000 forged announcements, then a trusted peer restarts", .timeLimit(.minutes(5))) func flood() throws {
         var stage = Stage()
         let friend = Stage.peer(1)
         stage.tell(.knownPeer(KnownPeer(id: friend, name: "F", trust: .trusted)))
@@ -230,7 +230,7 @@ import Testing
         #expect(stage.directory.records.count <= 100)
     }
 
-    @Test("2 000 announcements that all claim one trusted UUID", .timeLimit(.minutes(3))) func forgedClaims() {
+    @Test("2 000 announcements that all claim one trusted UUID", .timeLimit(.minutes(5))) func forgedClaims() {
         var stage = Stage()
         let friend = Stage.peer(1)
         stage.tell(.knownPeer(KnownPeer(id: friend, name: "F", trust: .trusted)))

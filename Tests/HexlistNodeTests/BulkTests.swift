@@ -6,7 +6,7 @@ import Testing
 
 @testable import HexlistNode
 
-@Suite("Bulk sends between two nodes", .serialized, .timeLimit(.minutes(2)))
+@Suite("Bulk sends between two nodes", .serialized, .timeLimit(.minutes(5)))
 struct BulkTests {
     static func hexes(_ lines: ClosedRange<Int>, from node: TestNode, key: String? = nil, text: String = "hex") async throws
         -> [PreparedHex]

@@ -23,7 +23,7 @@ private func until(_ holds: () async throws -> Bool) async throws {
     }
 }
 
-@Suite("Delivery when something goes wrong", .serialized, .timeLimit(.minutes(2)))
+@Suite("Delivery when something goes wrong", .serialized, .timeLimit(.minutes(5)))
 struct DeliveryFaultTests {
     private static func descriptions(_ node: TestNode) async throws -> [String] {
         try await node.node.store.read { try $0.hexPage(HexFilter(location: .inbox), limit: 1_000, after: nil) }.items.map(\.description)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import HexlistNode
 
-@Suite("Dialling back, long frames, single addresses", .serialized, .timeLimit(.minutes(2)))
+@Suite("Dialling back, long frames, single addresses", .serialized, .timeLimit(.minutes(5)))
 struct DialBackTests {
     @Test("a trusted peer dials the port of who asks; a stranger does not; who asks again at once is not answered")
     func trust() async throws {

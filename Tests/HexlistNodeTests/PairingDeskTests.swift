@@ -219,12 +219,15 @@ struct PairingDeskTests {
             #expect(stage.took().contains(.reach(Stage.peer.peerID)))
             let session = stage.session()
             stage.did(stage.desk.begin(on: session, with: Stage.peer, nonce: PairingNonce(using: &stage.random), now: stage.now))
+            // From the first step on: the other side sees the digits a moment before or after this one.
+            #expect(stage.desk.hasExchange(on: session) && !stage.desk.hasExchange(on: stage.session()))
             stage.receive(Pairing(step: "nonce", nonce: commit.commitment), on: session)
             seen.insert(try #require(stage.digits))
             numbers.append(try #require(stage.desk.items.first?.number))
-            #expect(stage.desk.isComparing(on: session))
+            #expect(stage.desk.hasExchange(on: session))
             _ = stage.took()
             stage.did(stage.desk.sessionEnded(session, now: stage.now))
+            #expect(!stage.desk.hasExchange(on: session))
             #expect(stage.desk.failures == 0)
             if round < 5 {
                 #expect(stage.desk.items.first?.obstacle == .lost)

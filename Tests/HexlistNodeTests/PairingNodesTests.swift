@@ -29,6 +29,16 @@ extension Node {
         pairing = fresh
     }
 
+    /// As when the peer has asked on its session, and the answer to that is under way.
+    fileprivate func takeRequest(of peer: PeerID) {
+        guard let session = links[peer]?.sending, let key = session.connection.peerFingerprint else { return }
+        var random = SystemRandomNumberGenerator()
+        let nonce = PairingNonce(using: &random)
+        pairing.limits.timing.step = .seconds(600)
+        let commit = Pairing(step: "commit", commitment: "dzxNRkEIm9SUOS2rf5DpVyi3T5IRYpQ3js0UQ2C9rYA=")
+        _ = pairing.received(commit, from: key, on: ObjectIdentifier(session), canAnswer: true, freshNonce: nonce, now: .now)
+    }
+
     fileprivate func dialAgain(_ peer: PeerID) { dial(peer, directory.endpoints(of: peer)) { _, _ in } }
 }
 
@@ -101,7 +111,7 @@ extension PairingView {
 
 private let isLong = ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1"
 
-@Suite("Pairing of two nodes", .serialized, .timeLimit(isLong ? .minutes(15) : .minutes(2)))
+@Suite("Pairing of two nodes", .serialized, .timeLimit(isLong ? .minutes(15) : .minutes(5)))
 struct PairingNodesTests {
     @Test("same digits, two yeses: trust by the whole key on both sides, held hexes in the inbox, larger frames")
     func agreement() async throws {
@@ -232,6 +242,26 @@ struct PairingNodesTests {
             #expect(try await two.answer(one.id, from: there.number, yes: true) == .paired)
             try await one.untilSessions(1, with: two)
             try await two.untilSessions(1, with: one)
+        }
+    }
+
+    @Test("nor does it where the exchange has only begun: the other side sees the digits first, and its answer would be lost")
+    func duplicateOfTheFirstStep() async throws {
+        try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
+            try await one.untilSessions(1, with: two)
+            try await two.untilSessions(1, with: one)
+            let dialler = await one.node.isDialler(of: two.id) ? one : two
+            let other = dialler.id == one.id ? two : one
+            _ = await dialler.node.openPairing()
+            await dialler.node.takeRequest(of: other.id)
+            await dialler.node.dialAgain(other.id)
+            try await dialler.untilSessions(2, with: other)
+            try await dialler.untilCompared()
+            // What it would have said has been said by then.
+            #expect(try await other.send(to: dialler).state == .held)
+            #expect(await dialler.node.count(of: other.id) == 2)
+            _ = await dialler.node.closePairing()
+            try await dialler.untilSessions(1, with: other)
         }
     }
 

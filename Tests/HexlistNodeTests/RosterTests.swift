@@ -6,7 +6,7 @@ import Testing
 
 @testable import HexlistNode
 
-@Suite("Roster", .timeLimit(.minutes(2)))
+@Suite("Roster", .timeLimit(.minutes(5)))
 struct RosterTests {
     @Test("a key that was imported is trusted before it was ever met, and found at its address")
     func beforeMeeting() async throws {

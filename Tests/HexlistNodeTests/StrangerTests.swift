@@ -90,7 +90,7 @@ private func until(_ holds: () async throws -> Bool) async throws {
     }
 }
 
-@Suite("Strangers and blocked peers", .timeLimit(.minutes(2)))
+@Suite("Strangers and blocked peers", .timeLimit(.minutes(5)))
 struct StrangerTests {
     @Test("a stranger may send 64 KiB, and a byte more ends its session; one that is trusted meanwhile may send 1 MiB")
     func frameLimit() async throws {

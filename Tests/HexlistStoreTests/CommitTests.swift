@@ -7,7 +7,7 @@ import Testing
 
 @testable import HexlistStore
 
-@Suite(.timeLimit(.minutes(1))) struct CommitTests {
+@Suite(.timeLimit(.minutes(5))) struct CommitTests {
     private struct Mistake: Error {}
 
     /// Keeps the writer busy until `release`, so that what is submitted meanwhile waits together.

@@ -7,7 +7,7 @@ import Testing
 
 @testable import HexlistStore
 
-@Suite(.timeLimit(.minutes(1))) struct DiskFullTests {
+@Suite(.timeLimit(.minutes(5))) struct DiskFullTests {
     private func fill(_ store: HexStore, from first: UInt64, peer: TestPeer) throws -> (queued: Int, error: HexlistError?) {
         for number in 0..<2_000 {
             do {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import HexlistTransport
 
-@Suite(.timeLimit(.minutes(1))) struct DialTests {
+@Suite(.timeLimit(.minutes(5))) struct DialTests {
     private func report(_ peer: Endpoint, _ targets: [DialTarget], expecting: PeerID? = nil) async throws -> DialReport {
         try await peer.transport.dial(targets, expecting: expecting).report.get()
     }

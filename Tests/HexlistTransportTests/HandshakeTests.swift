@@ -7,7 +7,7 @@ import Testing
 
 @testable import HexlistTransport
 
-@Suite(.timeLimit(.minutes(1))) struct HandshakeTests {
+@Suite(.timeLimit(.minutes(5))) struct HandshakeTests {
     // MARK: What strangers look like
 
     private static func certificates(_ pem: String) throws -> [NIOSSLCertificateSource] {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import HexlistTransport
 
-@Suite(.timeLimit(.minutes(1))) struct HandshakeTurnsTests {
+@Suite(.timeLimit(.minutes(5))) struct HandshakeTurnsTests {
     /// A loop and a clock that only go on when they are told.
     private final class Stage {
         let loop = EmbeddedEventLoop()

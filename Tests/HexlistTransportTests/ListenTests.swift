@@ -6,7 +6,7 @@ import Testing
 
 @testable import HexlistTransport
 
-@Suite(.timeLimit(.minutes(1))) struct ListenTests {
+@Suite(.timeLimit(.minutes(5))) struct ListenTests {
     private static let hasIPv6 =
         IPAddress("::1")?.socketAddress(port: 0).map { address in
             (try? ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton).bind(to: address).wait())

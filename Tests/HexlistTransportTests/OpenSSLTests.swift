@@ -5,7 +5,7 @@ import NIOCore
 import Testing
 
 /// Peers made with openssl's command line; skipped where there is none.
-@Suite(.timeLimit(.minutes(1)), .enabled(if: OpenSSL.isThere)) struct OpenSSLTests {
+@Suite(.timeLimit(.minutes(5)), .enabled(if: OpenSSL.isThere)) struct OpenSSLTests {
     let folder: String
 
     init() throws {

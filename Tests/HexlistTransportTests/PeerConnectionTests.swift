@@ -5,7 +5,7 @@ import Testing
 
 @testable import HexlistTransport
 
-@Suite(.timeLimit(.minutes(1))) struct PeerConnectionTests {
+@Suite(.timeLimit(.minutes(5))) struct PeerConnectionTests {
     private func body(_ number: Int, _ count: Int) -> [UInt8] {
         (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ number) }
     }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import HexlistTransport
 
-@Suite(.timeLimit(.minutes(1))) struct PlainTests {
+@Suite(.timeLimit(.minutes(5))) struct PlainTests {
     @Test("bare TCP is a session without a proved key, where it is switched on")
     func plain() async throws {
         let peer = try await Endpoint(acceptsPlain: true)

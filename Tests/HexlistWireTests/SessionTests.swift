@@ -407,6 +407,8 @@ struct SessionReceivingTests {
         #expect(owed.contains { if case .pair(let pairing) = $0 { pairing.step == "cancel" } else { false } })
         fixture.session.refusePairing(Pairing(step: "cancel"))
         #expect(fixture.owed().isEmpty, "a cancel is not answered, or two peers would go on for ever")
+        for step in ["nonce", "reveal", "confirm"] { fixture.session.refusePairing(Pairing(step: step)) }
+        #expect(fixture.owed().isEmpty, "what crossed with the end of its exchange is not answered, or the answer would end the next one")
     }
 
     @Test("what was refused is said before an own step")

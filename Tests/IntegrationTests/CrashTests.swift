@@ -6,7 +6,7 @@ import Testing
 ///
 /// One at a time: they are about instants, and a machine that runs several at once has fewer of them.
 @Suite(
-    "Crashes and failing disks", .serialized, .timeLimit(.minutes(Rig.isLong ? 60 : 5)),
+    "Crashes and failing disks", .serialized, .timeLimit(.minutes(Rig.isLong ? 60 : Patience.test)),
     .enabled(if: Checkout.hasPrograms, "hexlistd and hexlist are not built"))
 struct CrashTests {
     @Test("SIGKILL at random instants of a bulk send, either side", .ifRuns("kill"))
@@ -89,7 +89,7 @@ enum Rig {
         process.standardOutput = pipe
         process.standardInput = FileHandle.nullDevice
         do {
-            try process.run()
+            try Command.start(process)
         } catch {
             return "\(error)"
         }
@@ -102,7 +102,7 @@ enum Rig {
     static func run(_ name: String, long: [String]) async throws {
         let output = try await Command.run(
             ["\(Checkout.root)/Tests/Faults/\(name)"] + (isLong ? long : []), environment: ["HEXLIST_BIN": Checkout.programs],
-            seconds: isLong ? 3_300 : 240)
+            seconds: isLong ? 3_300 : 1_100)
         print("\(name): \(output.out)", terminator: "")
         #expect(output.status == 0, "\(output)")
     }

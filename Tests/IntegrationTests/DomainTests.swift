@@ -58,13 +58,13 @@ extension TwoMachines {
                 let inbox: [HexRow] = try await lab.rows("h2", "inbox")
                 #expect(inbox.map(\.peerUUID) == [one])
                 // One row for each, though the server tells of the own one too, and of two addresses.
-                let rows: [PeerRow] = try await lab.rows("h1", "peers", "--all")
+                let rows = try await lab.awaitList("h1") { $0.contains { $0.uuid == one && $0.reason == "self" } }
                 #expect(rows.filter { $0.state != "ghost" }.map(\.uuid) == [other])
-                #expect(rows.contains { $0.uuid == one && $0.reason == "self" })
 
                 // The port moves, and the zone with it.
+                let before = try await lab.lastEvent("h1")
                 try await lab.kill("h2")
-                let gone = try await lab.awaitEvent("h1", "peer.down", peer: other)
+                let gone = try await lab.awaitEvent("h1", "peer.down", peer: other, after: before)
                 await server.stop()
                 var moved = entries
                 moved[1].port = 25_555
@@ -83,6 +83,7 @@ extension TwoMachines {
                 try await lab.stop("h1")
                 try await lab.start("h1")
                 #expect(try await lab.awaitPeers("h1").map(\.uuid) == [other])
+                _ = try await Self.awaitDomain("unavailable", on: "h1", of: lab)
                 let report: [DoctorRow] = try await lab.rows("h1", "doctor", expecting: 1)
                 #expect(report.first?.step("domain")?.state == "failed")
                 #expect(report.first?.step("domain")?.advice?.contains { $0.contains("dig") } == true)
@@ -102,6 +103,11 @@ extension TwoMachines {
                 try await lab.awaitPeers("h2")
                 #expect(try await lab.status("h1").avahi.state == "off")
                 try await lab.trustEachOther(("h1", entries[0].uuid), ("h2", entries[1].uuid))
+                // One that asks again later was found by the other.
+                try await lab.awaitList("h1") { list in
+                    list.contains { $0.uuid == entries[1].uuid && $0.endpoints.contains { $0.via == "dns" } }
+                }
+                _ = try await Self.awaitDomain("running", on: "h1", of: lab)
                 let report: [DoctorRow] = try await lab.rows("h1", "doctor", "--peer", entries[1].uuid)
                 let doctor = try #require(report.first)
                 #expect(doctor.ok && doctor.step("avahi") == nil && doctor.step("domain")?.state == "ok")
@@ -161,10 +167,12 @@ extension TwoMachines {
                 try await lab.start("h1", "h2")
                 // h2 hears of nobody: h1 has to find it.
                 let other = try await Self.entry("h2", of: lab)
-                let empty = try await DomainServer.start(on: "gw", [], folder: folder, of: lab)
-                // Nobody is listed: by itself it would be asked again after a minute.
-                _ = try await Self.awaitDomain("degraded", on: "h1", of: lab)
-                await empty.stop()
+                var nobody = other
+                (nobody.name, nobody.uuid, nobody.addresses) = ("nobody", "018F3A3C-0000-8000-8000-000000000001", ["10.78.2.99"])
+                // By itself the server would be asked again after five minutes: longer than the peer is waited for below.
+                let first = try await DomainServer.start(on: "gw", [nobody], seconds: 300, folder: folder, of: lab)
+                _ = try await Self.awaitDomain("running", on: "h1", of: lab)
+                await first.stop()
                 let server = try await DomainServer.start(on: "gw", [other], folder: folder, of: lab)
                 try await lab.addInterface("extra0", "veth", "peer", "name", "extra1", on: "h1")
                 #expect(try await lab.awaitPeers("h1").map(\.uuid) == [other.uuid])
@@ -198,8 +206,10 @@ extension TwoMachines {
                 try folder.write("$TTL 5\n@ SOA ns hostmaster 1 3600 600 86400 5\n@ NS ns\nns A 10.78.1.1\n", to: "empty")
                 let server = try await DomainServer.startBind(on: "gw", zone: zone, options: folders, folder: folder, of: lab)
                 #expect(try await lab.awaitPeers("h1").map(\.uuid) == [other.uuid])
-                let peer = try #require(try await lab.peers("h1").first)
-                #expect(Set(peer.endpoints.filter { $0.via == "dns" }.map(\.host)) == Set(other.addresses))
+                try await lab.awaitList("h1") { list in
+                    let peer = list.first { $0.uuid == other.uuid && $0.state == "verified" }
+                    return Set((peer?.endpoints ?? []).filter { $0.via == "dns" }.map(\.host)) == Set(other.addresses)
+                }
                 // All of the long answer is there, by TCP; those are told as what they are.
                 try await lab.awaitList("h1") { list in
                     names.allSatisfy { name in list.contains { $0.name == name && $0.state == "ghost" } }
@@ -247,12 +257,12 @@ extension TwoMachines {
         private static func awaitDomain(
             _ state: String, named name: String = DomainServer.domain, saying text: String = "", on host: String, of lab: Lab
         ) async throws -> DomainRow {
-            for _ in 0..<600 {
-                let row = try await lab.rows(host, "status", as: DomainStatusRow.self).first?.domains?.first { $0.domain == name }
-                if let row, row.state == state, text.isEmpty || row.message?.contains(text) == true { return row }
-                try await Task.sleep(for: .milliseconds(100))
+            var row: DomainRow?
+            try await Patience.until(or: "\(name) is not \(state), but \(String(describing: row))") {
+                row = try await lab.rows(host, "status", as: DomainStatusRow.self).first?.domains?.first { $0.domain == name }
+                return row?.state == state && (text.isEmpty || row?.message?.contains(text) == true)
             }
-            throw Command.Failure("the domain is not \(state)")
+            return try #require(row)
         }
 
         private struct DomainRow: Decodable, Sendable {

@@ -58,14 +58,14 @@ extension TwoMachines {
                 try await lab.hexlist("h2", "peer", "trust", one)
                 try await lab.hexlist("h3", "peer", "trust", two)
 
-                let reply = try await lab.post("h1", "/v1/sends?to=\(two)&wait=stored&timeout=20", body: hex.json)
+                let reply = try await lab.post("h1", "/v1/sends?to=\(two)&wait=stored&timeout=\(Patience.state)", body: hex.json)
                 let sent = try JSONDecoder().decode(Items<SendRow>.self, from: Data(reply.out.utf8)).items
                 #expect(sent.map(\.state) == ["stored"])
                 let second = try await Self.only("h2", lab)
                 try Self.compare(second, with: hex)
                 #expect(second.row.peerUUID == one)
                 // Sent on by h2, with the words of the first sender.
-                try await lab.hexlist("h2", "send", "--to", three, "--hex", "\(second.row.id)", "--timeout", "20s")
+                try await lab.hexlist("h2", "send", "--to", three, "--hex", "\(second.row.id)")
                 let third = try await Self.only("h3", lab)
                 try Self.compare(third, with: hex)
                 #expect(third.row.peerUUID == two)
@@ -104,11 +104,13 @@ extension TwoMachines {
                 let (one, two, three) = (try await lab.uuid("h1"), try await lab.uuid("h2"), try await lab.uuid("h3"))
                 try await lab.hexlist("h2", "peer", "trust", one)
                 try await lab.hexlist("h3", "peer", "trust", one)
+                let before = try await lab.lastEvent("h1")
                 try await lab.stop("h3")
-                try await lab.awaitEvent("h1", "peer.down", peer: three)
+                try await lab.awaitEvent("h1", "peer.down", peer: three, after: before)
 
+                // Nobody waits for one that is away.
                 let sent: [SendRow] = try await lab.rows(
-                    "h1", "send", "--to", two, "--to", three, "https://example.org/both", expecting: 3)
+                    "h1", "send", "--to", two, "--to", three, "--timeout", "\(Patience.state)s", "https://example.org/both", expecting: 3)
                 #expect(Set(sent.map { "\($0.peer) \($0.state)" }) == ["\(two) stored", "\(three) queued"])
                 #expect(try await lab.rows("h2", "inbox", as: HexRow.self).count == 1)
                 let waiting = try await lab.hexlist("h1", "outbox", "list", "--json").out

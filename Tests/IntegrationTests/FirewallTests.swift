@@ -12,7 +12,7 @@ extension TwoMachines {
         /// h1 runs the firewall; both have met and trust each other.
         private static func with(_ test: (_ lab: Lab, _ port: Int, _ peer: String) async throws -> Void) async throws {
             try await Lab.with("h1", "h2") { lab in
-                let uuid = try await lab.startAndMeet()
+                let uuid = try await lab.startAndSettle()
                 try await lab.trustEachOther(("h1", uuid.one), ("h2", uuid.other))
                 try await test(lab, try await lab.status("h1").port, uuid.other)
             }
@@ -83,8 +83,9 @@ extension TwoMachines {
         func zones() async throws {
             try await Self.with { lab, port, peer in
                 try await Self.shell("mkdir /run/firewalld-etc; mount --bind /run/firewalld-etc /etc/firewalld", lab)
-                let running = try lab.running(["exec", "h1", try #require(Self.firewalld), "--nofork", "--nopid"], seconds: 280)
-                let isUp = "for i in $(seq 100); do if firewall-cmd --state; then exit 0; fi; sleep 0.2; done; exit 1"
+                let running = try lab.running(
+                    ["exec", "h1", try #require(Self.firewalld), "--nofork", "--nopid"], seconds: Patience.server)
+                let isUp = "for i in $(seq \(5 * Patience.state)); do if firewall-cmd --state; then exit 0; fi; sleep 0.2; done; exit 1"
                 try await Self.shell(isUp, lab)
                 let lines = { (zone: String) in
                     ["--add-port=\(port)/tcp", "--add-service=mdns"].map {

@@ -3,7 +3,7 @@ import Testing
 /// `Tests/Faults/hostile`: attacks on one hexlistd while a trusted peer goes on sending to it. It prints what each attack
 /// came to; here it runs small, and with HEXLIST_LONG_TESTS=1 with the figures of its `--long`.
 @Suite(
-    "Hostile input", .serialized, .timeLimit(.minutes(Rig.isLong ? 30 : 5)),
+    "Hostile input", .serialized, .timeLimit(.minutes(Rig.isLong ? 30 : Patience.test)),
     .enabled(if: Checkout.hasPrograms, "hexlistd and hexlist are not built"))
 struct HostileInputTests {
     @Test(

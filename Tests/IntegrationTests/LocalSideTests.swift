@@ -2,7 +2,7 @@ import Testing
 
 /// What programs of this machine can do to hexlistd, and what it does for them: the programs of Tests/Faults that say so.
 @Suite(
-    "The local side", .serialized, .timeLimit(.minutes(Rig.isLong ? 60 : 5)),
+    "The local side", .serialized, .timeLimit(.minutes(Rig.isLong ? 60 : Patience.test)),
     .enabled(if: Checkout.hasPrograms, "hexlistd and hexlist are not built"))
 struct LocalSideTests {
     @Test("the local API bears what no client sends", .ifRuns("local-api"))

@@ -38,7 +38,7 @@ extension TwoMachines {
             let before = try await lab.memory("h1")
             try await lab.run(breaks)
             let begin = ContinuousClock.now
-            let rows = try await lab.awaitOutbox("h1", seconds: 60) { $0.first?.lastError != nil || $0.first?.waitingFor == "peer" }
+            let rows = try await lab.awaitOutbox("h1") { $0.first?.lastError != nil || $0.first?.waitingFor == "peer" }
             print(
                 "\(breaks): seen after \(begin.duration(to: .now)), \(rows.first?.lastError ?? "-"),",
                 "memory \(before >> 20) MiB, then \(try await lab.memory("h1") >> 20) MiB")

@@ -11,7 +11,9 @@ extension TwoMachines {
                 let uuid = try await lab.startAndMeet()
                 for number in 1...3 {
                     let sent: [SendRow] = try await lab.rows(
-                        "h1", "send", "--to", uuid.other, "--description", "\(number)", "https://example.org/\(number)", expecting: 3)
+                        "h1", "send", "--to", uuid.other, "--timeout", "\(Patience.state)s", "--description", "\(number)",
+                        "https://example.org/\(number)",
+                        expecting: 3)
                     #expect(sent.map(\.state) == ["held"])
                 }
                 #expect(try await lab.rows("h2", "inbox", as: HexRow.self).isEmpty)
@@ -37,11 +39,12 @@ extension TwoMachines {
         func blocked() async throws {
             try await Lab.with("h1", "h2") { lab in
                 let uuid = try await lab.startAndMeet()
-                try await lab.hexlist("h1", "send", "--to", uuid.other, "https://example.org/held", expecting: 3)
+                try await lab.hexlist(
+                    "h1", "send", "--to", uuid.other, "--timeout", "\(Patience.state)s", "https://example.org/held", expecting: 3)
                 try await lab.hexlist("h2", "peer", "block", uuid.one)
                 #expect(try await lab.rows("h2", "inbox", "--held", as: HexRow.self).isEmpty)
                 let sent: [SendRow] = try await lab.rows(
-                    "h1", "send", "--to", uuid.other, "--timeout", "20s", "https://example.org/refused", expecting: 4)
+                    "h1", "send", "--to", uuid.other, "--timeout", "\(Patience.state)s", "https://example.org/refused", expecting: 4)
                 #expect(sent.map(\.state) == ["rejected"])
                 #expect(sent.map(\.code) == ["blocked"])
                 #expect(try await lab.rows("h2", "inbox", "--held", as: HexRow.self).isEmpty)
@@ -51,7 +54,9 @@ extension TwoMachines {
                 try await lab.stop("h1")
                 try await lab.start("h1")
                 try await lab.awaitEvent("h1", "peer.up", peer: uuid.other, after: before)
-                try await lab.hexlist("h1", "send", "--to", uuid.other, "https://example.org/held", expecting: 3)
+                try await lab.awaitPeers("h1")
+                try await lab.hexlist(
+                    "h1", "send", "--to", uuid.other, "--timeout", "\(Patience.state)s", "https://example.org/held", expecting: 3)
             }
         }
 
@@ -126,7 +131,8 @@ extension TwoMachines {
                 let sent: [SendRow] = try await lab.rows("h2", "send", "--to", three, "https://example.org/known")
                 #expect(sent.map(\.state) == ["stored"])
                 try await lab.awaitPeers("h1", 2)
-                let held: [SendRow] = try await lab.rows("h1", "send", "--to", three, "https://example.org/other", expecting: 3)
+                let held: [SendRow] = try await lab.rows(
+                    "h1", "send", "--to", three, "--timeout", "\(Patience.state)s", "https://example.org/other", expecting: 3)
                 #expect(held.map(\.state) == ["held"])
                 let met: [PeerRow] = try await lab.rows("h3", "peers")
                 #expect(met.filter { $0.uuid == uuid.one }.map(\.trust) == ["stranger"])

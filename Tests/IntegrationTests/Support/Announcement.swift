@@ -47,17 +47,38 @@ struct Announcement: Sendable {
     }
 
     /// Browses from a host until so many different announcements (name, family) satisfied `isWanted`: those.
+    @discardableResult
     static func `await`(
         _ count: Int, on host: String, of lab: Lab, where isWanted: (Announcement) -> Bool
     ) async throws -> [Announcement] {
-        let browser = try lab.running(["exec", host, "avahi-browse", "--resolve", "--parsable", "_hexlist._tcp"])
-        var found: [String: Announcement] = [:]
-        let all = try await browser.first { line -> [Announcement]? in
-            guard let announcement = Announcement(line: line), isWanted(announcement) else { return nil }
-            found["\(announcement.name) \(announcement.isIPv6.map(String.init) ?? "-")"] = announcement
-            return found.count >= count ? Array(found.values) : nil
-        }
-        await browser.stop()
-        return all
+        try await look(on: host, of: lab) { $0.filter(isWanted).count >= count }.filter(isWanted)
     }
+
+    /// Browses from a host until the announcements (one for each name and family) that one look found are as wanted: those.
+    ///
+    /// avahi-browse resolves each service once, and ends where its avahi-daemon goes: what failed then, was still another, or changed
+    /// after, only a look begun later shows.
+    @discardableResult
+    static func look(
+        on host: String, of lab: Lab, until areWanted: ([Announcement]) -> Bool
+    ) async throws -> [Announcement] {
+        var said: [String] = []
+        var found: [String: Announcement] = [:]
+        try await Patience.until(or: "avahi-browse on \(host) said at last:\n\(said.joined(separator: "\n"))") {
+            let browser = try lab.running(["exec", host, "avahi-browse", "--resolve", "--parsable", "_hexlist._tcp"], seconds: lookSeconds)
+            (said, found) = ([], [:])
+            let isDone = try await browser.firstIfAny { line -> Bool? in
+                said.append(line)
+                guard let announcement = Announcement(line: line) else { return nil }
+                found["\(announcement.name) \(announcement.isIPv6.map(String.init) ?? "-")"] = announcement
+                return areWanted(Array(found.values)) ? true : nil
+            }
+            await browser.stop()
+            return isDone == true
+        }
+        return Array(found.values)
+    }
+
+    /// avahi-daemon gives up resolving after 5 s.
+    private static let lookSeconds = 20
 }

@@ -23,7 +23,7 @@ enum Command {
     ///   - seconds: after which it is ended; the status is 124 then.
     ///   - environment: on top of this process's own.
     static func run(
-        _ arguments: [String], input: [UInt8] = [], environment: [String: String] = [:], seconds: Int = 120
+        _ arguments: [String], input: [UInt8] = [], environment: [String: String] = [:], seconds: Int = Patience.command
     ) async throws -> Output {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
@@ -42,10 +42,11 @@ enum Command {
 
     /// Sets the process up to run the command under its time limit. Threads of a thread pool have signals blocked, which a
     /// child would inherit; `--default-signal` takes that back, so that SIGTERM ends it. `--foreground` passes a signal on
-    /// once, to the command, and not a second time to its process group.
+    /// once, to the command, and not a second time to its process group. The command has so long after SIGTERM, the test's too,
+    /// before it is killed; hexlistd takes 15 s for its stop at the most.
     static func limit(_ process: Process, to arguments: [String], _ environment: [String: String], _ seconds: Int) {
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["--default-signal", "timeout", "--foreground", "--kill-after=5", "\(seconds)"] + arguments
+        process.arguments = ["--default-signal", "timeout", "--foreground", "--kill-after=30", "\(seconds)"] + arguments
         process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
     }
 
@@ -78,7 +79,7 @@ final class RunningCommand: Sendable {
     private let command: String
 
     /// - Parameter seconds: after which it is ended, and a wait for a line fails.
-    init(_ arguments: [String], environment: [String: String] = [:], seconds: Int = 120) throws {
+    init(_ arguments: [String], environment: [String: String] = [:], seconds: Int = Patience.command) throws {
         command = arguments.joined(separator: " ")
         let process = Process()
         Command.limit(process, to: arguments, environment, seconds)
@@ -111,13 +112,23 @@ final class RunningCommand: Sendable {
     /// The first line that `match` makes something of. Lines before it are gone.
     func first<Result>(_ match: (String) throws -> Result?) async throws -> Result {
         var seen: [String] = []
-        for await line in lines {
+        let result = try await firstIfAny { line -> Result? in
             if let result = try match(line) { return result }
             seen.append(line)
             if seen.count > 40 { seen.removeFirst() }
+            return nil
         }
+        if let result { return result }
         throw Command.Failure(
             "`\(command)` ended, or its time was up, before the line that was waited for. It said:\n\(seen.joined(separator: "\n"))")
+    }
+
+    /// - Returns: `nil` where it ended, or its time was up, before such a line.
+    func firstIfAny<Result>(_ match: (String) throws -> Result?) async throws -> Result? {
+        for await line in lines {
+            if let result = try match(line) { return result }
+        }
+        return nil
     }
 
     /// Sends SIGTERM, to its own process, and waits for its end.

@@ -23,17 +23,19 @@ struct DomainServer: Sendable {
     }
 
     /// Runs it, and returns once it answers.
+    /// - Parameter seconds: for which dnsmasq's answers hold.
     static func start(
-        _ program: Program = .dnsmasq, on host: String, _ entries: [Entry], folder: TemporaryFolder, of lab: Lab
+        _ program: Program = .dnsmasq, on host: String, _ entries: [Entry], seconds: Int = DomainServer.seconds,
+        folder: TemporaryFolder, of lab: Lab
     ) async throws -> DomainServer {
         switch program {
-        case .dnsmasq: return try await startDnsmasq(on: host, entries, folder, lab)
+        case .dnsmasq: return try await startDnsmasq(on: host, entries, seconds, folder, lab)
         case .bind: return try await startBind(on: host, zone: entries.map(zone).joined(), folder: folder, of: lab)
         }
     }
 
     private static func startDnsmasq(
-        on host: String, _ entries: [Entry], _ folder: TemporaryFolder, _ lab: Lab
+        on host: String, _ entries: [Entry], _ seconds: Int, _ folder: TemporaryFolder, _ lab: Lab
     ) async throws -> DomainServer {
         var lines = [
             "no-resolv", "no-hosts", "no-poll", "user=root", "group=root", "pid-file=", "bind-interfaces", "local=/\(domain)/",
@@ -49,7 +51,7 @@ struct DomainServer: Sendable {
         }
         try folder.write(lines.joined(separator: "\n") + "\n", to: "dnsmasq.conf")
         let running = try lab.running(
-            ["exec", host, "dnsmasq", "--keep-in-foreground", "--conf-file=\(folder.path)/dnsmasq.conf"], seconds: 280)
+            ["exec", host, "dnsmasq", "--keep-in-foreground", "--conf-file=\(folder.path)/dnsmasq.conf"], seconds: Patience.server)
         _ = try await running.first { $0.contains("started") ? true : nil }
         return DomainServer(running: running)
     }
@@ -81,7 +83,8 @@ struct DomainServer: Sendable {
             \(options)
 
             """, to: "named.conf")
-        let running = try lab.running(["exec", host, "named", "-g", "-n", "1", "-c", "\(folder.path)/named.conf"], seconds: 280)
+        let running = try lab.running(
+            ["exec", host, "named", "-g", "-n", "1", "-c", "\(folder.path)/named.conf"], seconds: Patience.server)
         _ = try await running.first { $0.hasSuffix(" running") ? true : nil }
         return DomainServer(running: running)
     }
@@ -102,6 +105,12 @@ struct DomainServer: Sendable {
     /// The host asks the server from now on, and no other.
     static func use(_ address: String, on host: String, folder: TemporaryFolder, of lab: Lab) async throws {
         try folder.write("nameserver \(address)\noptions timeout:1 attempts:1\n", to: "resolv-\(host)")
-        try await lab.run(["exec", host, "mount", "--bind", "\(folder.path)/resolv-\(host)", "/etc/resolv.conf"])
+        // A link into /run leads nowhere there: each host has a /run of its own.
+        let script = """
+            place=$(readlink -m /etc/resolv.conf)
+            case $place in /run/*) mkdir -p "${place%/*}"; : >> "$place" ;; esac
+            mount --bind "$1" "$place"
+            """
+        try await lab.run(["exec", host, "sh", "-ec", script, "sh", "\(folder.path)/resolv-\(host)"])
     }
 }

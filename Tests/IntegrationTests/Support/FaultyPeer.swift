@@ -22,7 +22,8 @@ struct FaultyPeer: Sendable {
 
     /// Runs it as a server while `test` runs.
     static func with(
-        _ behaviour: String, on host: String = "h2", port: Int = 25_000, announcing name: String? = nil, of lab: Lab, seconds: Int = 280,
+        _ behaviour: String, on host: String = "h2", port: Int = 25_000, announcing name: String? = nil, of lab: Lab,
+        seconds: Int = Patience.server,
         test: (FaultyPeer) async throws -> Void
     ) async throws {
         let folder = try TemporaryFolder()
@@ -53,11 +54,13 @@ struct FaultyPeer: Sendable {
     func behave(_ behaviour: String) throws { try folder.write(behaviour, to: "behaviour") }
 
     /// The next event of a kind; those before it are gone.
-    @discardableResult
-    func next(_ event: String) async throws -> Line {
-        try await running.first { text in
+    func next(_ event: String) async throws { _ = try await running.first { try Self.line($0).event == event ? true : nil } }
+
+    /// The next Bye with this code; those with another, such as that of an idle session, are gone.
+    func nextBye(_ code: String) async throws {
+        _ = try await running.first { text -> Line? in
             let line = try Self.line(text)
-            return line.event == event ? line : nil
+            return line.event == "bye" && line.message?.hasPrefix(code) == true ? line : nil
         }
     }
 
@@ -103,7 +106,8 @@ extension Lab {
     /// `wait` `stored`, final or unable to go on.
     @discardableResult
     func bulk(
-        _ host: String, to peer: String, _ descriptions: [String], padding: Int = 0, wait: String = "queued", timeout: Int = 60
+        _ host: String, to peer: String, _ descriptions: [String], padding: Int = 0, wait: String = "queued",
+        timeout: Int = Patience.state
     ) async throws -> BulkSummaryRow.Counts {
         let pad = String(repeating: "x", count: padding)
         let body = descriptions.enumerated()
@@ -114,7 +118,7 @@ extension Lab {
                 "exec", host, "curl", "--silent", "--show-error", "--fail-with-body", "--unix-socket", socket, "--header",
                 "content-type: application/x-ndjson", "--data-binary", "@-",
                 "http://localhost/v1/sends?to=\(peer)&wait=\(wait)&timeout=\(timeout)",
-            ], input: Array(body.utf8), seconds: 280)
+            ], input: Array(body.utf8))
         guard let last = output.out.split(separator: "\n").last,
             let summary = try JSONLines.decode(String(last), as: BulkSummaryRow.self).first
         else { throw Command.Failure("no summary: \(output)") }
@@ -140,26 +144,24 @@ extension Lab {
 
     /// The first 100 rows of the outbox as soon as they are as wanted. Nothing tells of a row that begins to wait, so it is looked at again and again.
     @discardableResult
-    func awaitOutbox(_ host: String, seconds: Int = 60, _ isWanted: ([OutboxRowShape]) -> Bool) async throws -> [OutboxRowShape] {
-        let deadline = ContinuousClock.now + .seconds(seconds)
-        while true {
-            let rows = try await outboxHead(host)
-            if isWanted(rows) { return rows }
-            try await Task.sleep(for: .milliseconds(100))
-            guard ContinuousClock.now < deadline else { throw Command.Failure("the outbox of \(host) stayed \(rows.prefix(5))") }
+    func awaitOutbox(
+        _ host: String, seconds: Int = Patience.state, _ isWanted: ([OutboxRowShape]) -> Bool
+    ) async throws -> [OutboxRowShape] {
+        var rows: [OutboxRowShape] = []
+        try await Patience.until(seconds: seconds, or: "the outbox of \(host) stayed \(rows.prefix(5))") {
+            rows = try await outboxHead(host)
+            return isWanted(rows)
         }
+        return rows
     }
 
     /// Waits until nothing is queued at this host any more.
-    func awaitDelivered(_ host: String, seconds: Int = 120) async throws {
-        let deadline = ContinuousClock.now + .seconds(seconds)
-        while true {
-            let outbox = try await status(host).outbox
-            if outbox["queued", default: 0] == 0 { return }
-            try await Task.sleep(for: .milliseconds(100))
-            guard ContinuousClock.now < deadline else {
-                throw Command.Failure("still waiting at \(host): \(outbox), \(try await self.outbox(host).prefix(3))")
-            }
+    func awaitDelivered(_ host: String, seconds: Int = Patience.state) async throws {
+        var rows: [OutboxRowShape] = []
+        try await Patience.until(seconds: seconds, or: "still waiting at \(host): \(rows.prefix(3))") {
+            guard try await status(host).outbox["queued", default: 0] > 0 else { return true }
+            rows = try await outboxHead(host)
+            return false
         }
     }
 

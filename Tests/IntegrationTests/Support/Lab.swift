@@ -16,7 +16,7 @@ struct Lab: Sendable {
         process.standardOutput = pipe
         process.standardError = pipe
         do {
-            try process.run()
+            try Command.start(process)
         } catch {
             return (false, "\(script) does not run: \(error)")
         }
@@ -27,6 +27,9 @@ struct Lab: Sendable {
 
     static var isAvailable: Bool { availability.isAvailable }
 
+    /// IPv4, and IPv6 where this kernel has it: in so many families each service is announced.
+    static let families = FileManager.default.fileExists(atPath: "/proc/sys/net/ipv6") ? 2 : 1
+
     /// Makes the hosts, runs the test, and takes them down however it ended.
     static func with(_ hosts: String..., test: (Lab) async throws -> Void) async throws {
         let lab = Lab(name: "t\(ProcessInfo.processInfo.processIdentifier)-\(UInt16.random(in: 0...UInt16.max))")
@@ -36,7 +39,7 @@ struct Lab: Sendable {
             try await test(lab)
         } catch {
             print(await lab.logs(of: hosts))
-            try await lab.run(["down"])
+            _ = try? await lab.run(["down"])  // the first failure is the one to tell
             throw error
         }
         try await lab.run(["down"])
@@ -46,7 +49,7 @@ struct Lab: Sendable {
     /// - Parameter expecting: the exit status; `nil` takes any.
     @discardableResult
     func run(
-        _ arguments: [String], input: [UInt8] = [], expecting: Int32? = 0, seconds: Int = 120
+        _ arguments: [String], input: [UInt8] = [], expecting: Int32? = 0, seconds: Int = Patience.command
     ) async throws -> Command.Output {
         let output = try await Command.run([Self.script] + arguments, input: input, environment: environment, seconds: seconds)
         if let expecting, output.status != expecting { throw Command.Failure("not status \(expecting): \(output)") }
@@ -92,14 +95,20 @@ struct Lab: Sendable {
 
     @discardableResult
     func hexlist(_ host: String, _ arguments: String..., expecting: Int32? = 0) async throws -> Command.Output {
-        try await run(["hexlist", host] + arguments, expecting: expecting)
+        try await run(["hexlist", host] + Self.patient(arguments, expecting), expecting: expecting)
     }
 
     /// What a command with `--json` prints, one object a line.
     func rows<Row: Decodable>(
         _ host: String, _ arguments: String..., expecting: Int32 = 0, as type: Row.Type = Row.self
     ) async throws -> [Row] {
-        try JSONLines.decode(try await run(["hexlist", host] + arguments + ["--json"], expecting: expecting).out)
+        try JSONLines.decode(try await run(["hexlist", host] + Self.patient(arguments, expecting) + ["--json"], expecting: expecting).out)
+    }
+
+    /// A send that shall be stored waits for that as long as tests wait for anything, not the 10 s a person does.
+    private static func patient(_ arguments: [String], _ status: Int32?) -> [String] {
+        let isMeant = arguments.first == "send" && status == 0 && !arguments.contains("--timeout")
+        return isMeant ? arguments + ["--timeout", "\(Patience.state)s"] : arguments
     }
 
     func status(_ host: String) async throws -> StatusRow {
@@ -116,7 +125,7 @@ struct Lab: Sendable {
     /// Returns once `host` has verified so many peers.
     @discardableResult
     func awaitPeers(_ host: String, _ count: Int = 1) async throws -> [PeerRow] {
-        try await rows(host, "peers", "--wait", "\(count)", "--timeout", "30s")
+        try await rows(host, "peers", "--wait", "\(count)", "--timeout", "\(Patience.state)s")
     }
 
     /// Starts both, and returns once each has verified the other: their UUIDs.
@@ -125,6 +134,20 @@ struct Lab: Sendable {
         try await awaitPeers(one)
         try await awaitPeers(other)
         return (try await uuid(one), try await uuid(other))
+    }
+
+    /// Starts both, and returns once each has verified the other and found its announcement, and its own: what a start brings is over
+    /// then. A session alone is there sooner, for one of the two to dial is enough.
+    func startAndSettle(_ one: String = "h1", _ other: String = "h2") async throws -> (one: String, other: String) {
+        let uuid = try await startAndMeet(one, other)
+        for (host, peer) in [(one, uuid.other), (other, uuid.one)] {
+            try await awaitStatus(host) { $0.avahi.state == "running" }
+            try await awaitList(host) { list in
+                list.contains { $0.reason == "self" }
+                    && list.contains { $0.uuid == peer && $0.state == "verified" && $0.endpoints.contains { $0.via != "inbound" } }
+            }
+        }
+        return uuid
     }
 
     /// Each trusts the other.
@@ -169,7 +192,7 @@ struct Lab: Sendable {
     ) async throws -> RunningCommand {
         let publisher = try running(
             ["exec", host, "avahi-publish", "-s"] + (target.map { ["-H", $0] } ?? []) + [name, "_hexlist._tcp", "\(port)"] + txt,
-            seconds: 280)
+            seconds: Patience.server)
         _ = try await publisher.first { $0.hasPrefix("Established") ? true : nil }
         return publisher
     }
@@ -178,27 +201,24 @@ struct Lab: Sendable {
 
     /// Looks at the list, ghosts and all, until it is as wanted.
     @discardableResult
-    func awaitList(_ host: String, seconds: Int = 60, until isWanted: ([PeerRow]) -> Bool) async throws -> [PeerRow] {
-        let deadline = ContinuousClock.now + .seconds(seconds)
-        while true {
-            let list: [PeerRow] = try await rows(host, "peers", "--all")
-            if isWanted(list) { return list }
-            guard ContinuousClock.now < deadline else {
-                throw Command.Failure(
-                    "not within \(seconds) s:\n\(list.map { "\($0.name) \($0.state) \($0.reason ?? "") \($0.why ?? "")" }.joined(separator: "\n"))"
-                )
-            }
-            try await Task.sleep(for: .milliseconds(100))
+    func awaitList(
+        _ host: String, seconds: Int = Patience.state, until isWanted: ([PeerRow]) -> Bool
+    ) async throws -> [PeerRow] {
+        var list: [PeerRow] = []
+        try await Patience.until(
+            seconds: seconds, or: "\n" + list.map { "\($0.name) \($0.state) \($0.reason ?? "") \($0.why ?? "")" }.joined(separator: "\n")
+        ) {
+            list = try await rows(host, "peers", "--all")
+            return isWanted(list)
         }
+        return list
     }
 
-    func awaitStatus(_ host: String, seconds: Int = 60, until isWanted: (StatusRow) -> Bool) async throws {
-        let deadline = ContinuousClock.now + .seconds(seconds)
-        while true {
-            let status = try await status(host)
-            if isWanted(status) { return }
-            guard ContinuousClock.now < deadline else { throw Command.Failure("not within \(seconds) s: \(status)") }
-            try await Task.sleep(for: .milliseconds(100))
+    func awaitStatus(_ host: String, seconds: Int = Patience.state, until isWanted: (StatusRow) -> Bool) async throws {
+        var status: StatusRow?
+        try await Patience.until(seconds: seconds, or: "\(String(describing: status))") {
+            status = try await self.status(host)
+            return status.map(isWanted) == true
         }
     }
 
@@ -224,7 +244,7 @@ struct Lab: Sendable {
     func follow(_ host: String, _ arguments: [String]) throws -> RunningCommand { try running(["hexlist", host] + arguments) }
 
     /// A Scripts/lab that goes on printing.
-    func running(_ arguments: [String], seconds: Int = 120) throws -> RunningCommand {
+    func running(_ arguments: [String], seconds: Int = Patience.command) throws -> RunningCommand {
         try RunningCommand([Self.script] + arguments, environment: environment, seconds: seconds)
     }
 }

@@ -33,11 +33,11 @@ struct LocalDaemon: Sendable {
     }
 
     /// Runs hexlistd to its end, for what it refuses to start with.
-    func refused(_ arguments: String..., seconds: Int = 60) async throws -> Command.Output {
+    func refused(_ arguments: String..., seconds: Int = Patience.command) async throws -> Command.Output {
         try await Command.run([Checkout.hexlistd, "--port", "0"] + arguments, environment: environment, seconds: seconds)
     }
 
-    func hexlist(_ arguments: String..., seconds: Int = 120) async throws -> Command.Output {
+    func hexlist(_ arguments: String..., seconds: Int = Patience.command) async throws -> Command.Output {
         try await Command.run([Checkout.hexlist] + arguments, environment: environment, seconds: seconds)
     }
 
@@ -48,7 +48,7 @@ struct LocalDaemon: Sendable {
         let notify = try NotifySocket(path: "\(folder.path)/notify")
         let daemon = try RunningCommand(
             [Checkout.hexlistd] + (arguments.contains("--port") ? [] : ["--port", "0"]) + arguments,
-            environment: environment.merging(["NOTIFY_SOCKET": notify.path]) { $1 })
+            environment: environment.merging(["NOTIFY_SOCKET": notify.path]) { $1 }, seconds: Patience.server)
         do {
             try await notify.ready()
             try await test()
@@ -57,5 +57,25 @@ struct LocalDaemon: Sendable {
             throw error
         }
         return await daemon.stop()
+    }
+}
+
+enum LoopbackPort {
+    /// A TCP port that nobody uses, and that the system gives to no connection of its own accord.
+    static func free() throws -> Int {
+        for _ in 0..<100 {
+            let port = Int.random(in: 20_000..<32_768)
+            let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+            guard descriptor >= 0 else { throw Command.Failure("socket: \(String(cString: strerror(errno)))") }
+            defer { close(descriptor) }
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_port = UInt16(port).bigEndian
+            let bound = withUnsafePointer(to: &address) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
+            }
+            if bound == 0 { return port }
+        }
+        throw Command.Failure("no port is free")
     }
 }

@@ -4,8 +4,7 @@ import Foundation
 struct NotifySocket: Sendable {
     let path: String
     private let descriptor: Int32
-    /// How long a service may take on a loaded machine.
-    private static let seconds = 30
+    private static let seconds = Patience.state
 
     init(path: String) throws {
         self.path = path

@@ -7,6 +7,8 @@ struct PeerRow: Decodable, Sendable, Equatable {
         var host: String
         var port: Int
         var via: String
+        /// When a handshake there proved the peer's key.
+        var lastOK: String?
     }
 
     var uuid: String?

@@ -15,7 +15,7 @@ struct TerminalCommand: Sendable {
     /// Runs to the end. Its output, which a terminal mixes, is in `out`; status 97 where what was waited for did not come.
     /// - Parameter typed: a file that is made when the first of it was typed.
     static func run(
-        _ arguments: [String], environment: [String: String], steps: [Step], typed: String = "/dev/null", seconds: Int = 60
+        _ arguments: [String], environment: [String: String], steps: [Step], typed: String = "/dev/null", seconds: Int = Patience.command
     ) async throws -> Command.Output {
         let script = steps.flatMap { [$0.wait, $0.type] }
         return try await Command.run(
