@@ -139,7 +139,7 @@ let package = Package(
         .testTarget(
             name: "HexlistTransportTests",
             dependencies: [
-                "HexlistTransport", "HexlistWire", "HexlistModel", .product(name: "NIOPosix", package: "swift-nio"),
+                "HexlistTransport", "HexlistWire", "HexlistModel", "TestSupport", .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOEmbedded", package: "swift-nio"), .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ], swiftSettings: settings),

@@ -1,6 +1,7 @@
 import HexlistModel
 import HexlistTransport
 import HexlistWire
+import TestSupport
 import Testing
 
 @testable import HexlistNode
@@ -62,6 +63,8 @@ struct DialBackTests {
             }
             #expect(why.isOther && why.text.contains(two.id.description))
             await two.node.stop()
+            let refusing = try #require(RefusingPort(UInt16(port)))
+            defer { refusing.close() }
             let gone = await one.node.reach("127.0.0.1", port: port, interface: nil, expecting: two.id)
             guard case .failure(let refused) = gone.tcp else {
                 Issue.record("nothing listens there")

@@ -1,6 +1,7 @@
 import HexlistModel
 import NIOCore
 import NIOPosix
+import TestSupport
 import Testing
 
 @testable import HexlistTransport
@@ -10,19 +11,14 @@ import Testing
         try await peer.transport.dial(targets, expecting: expecting).report.get()
     }
 
-    /// A port on which nothing listens.
-    private func closedPort() async throws -> UInt16 {
-        let server = try await RawPeer.serve()
-        try await server.channel.close()
-        return server.port
-    }
-
     private func target(_ port: UInt16, host: String = "127.0.0.1") -> DialTarget { DialTarget(host: host, port: port) }
 
     @Test("nothing listens: refused, and nothing else is called that")
     func refused() async throws {
         let peer = try await Endpoint()
-        let targets = [target(try await closedPort()), target(try await closedPort(), host: "::1")]
+        let (one, other) = (try #require(RefusingPort()), try #require(RefusingPort(isIPv6: true)))
+        defer { for port in [one, other] { port.close() } }
+        let targets = [target(one.port), target(other.port, host: "::1")]
         let report = try await report(peer, targets)
         #expect(report.failures == targets.map { DialFailure(target: $0, error: .refused) })
         #expect(report.summary == .refused)
@@ -33,7 +29,9 @@ import Testing
     func summary() async throws {
         let peer = try await Endpoint()
         let silent = try await RawPeer.serve()
-        let report = try await report(peer, [target(try await closedPort()), target(silent.port)])
+        let refusing = try #require(RefusingPort())
+        defer { refusing.close() }
+        let report = try await report(peer, [target(refusing.port), target(silent.port)])
         #expect(report.failures.map(\.error) == [.refused, .timeout])
         #expect(report.summary == .timeout)
         try await silent.channel.close()

@@ -51,7 +51,8 @@ extension TwoMachines {
                             "multicast", "port", "reachable", "firewall", "peer", "peer.resolve", "peer.tcp", "peer.tls", "peer.hello",
                             "peer.trust", "peer.frame", "peer.dialBack",
                         ])
-                    #expect(report.step("reachable")?.message.contains("dialled this machine's port") == true)
+                    let reachable = try #require(report.step("reachable"))
+                    #expect(reachable.message.contains("dialled this machine at") && reachable.message.contains("just now"), "\(reachable)")
                 }
                 let text = try await lab.hexlist("h1", "doctor", "--peer", "h2")
                 #expect(text.out.contains("peer.tls") && text.out.contains("ok "))
