@@ -172,14 +172,15 @@ struct APIConnection: Sendable {
     private func explain(_ error: any Error) -> HexlistError {
         let path = TerminalText.clean(socketPath)
         if let error = error as? IOError { return explain(errno: error.errnoCode, path: path) }
+        // It may have been closed before the request was written, or after.
+        if error as? HTTPClientError == .remoteConnectionClosed || error as? ChannelError == .ioOnClosedChannel {
+            return isOfAnotherUser
+                ? Self.ofAnotherUser(path)
+                : HexlistError(
+                    .daemonUnreachable, "What listens on \(path) closed the connection without an answer.",
+                    hint: "See what hexlistd logged.")
+        }
         if let error = error as? HTTPClientError {
-            if error == .remoteConnectionClosed {
-                return isOfAnotherUser
-                    ? Self.ofAnotherUser(path)
-                    : HexlistError(
-                        .daemonUnreachable, "What listens on \(path) closed the connection without an answer.",
-                        hint: "See what hexlistd logged.")
-            }
             if error == .deadlineExceeded || error == .connectTimeout || error == .readTimeout {
                 return HexlistError(
                     .daemonUnreachable, "hexlistd did not answer on \(path) in time.",

@@ -13,9 +13,9 @@ extension PeerDirectory {
         return pause < DirectoryTimes.longestBackoff ? askedAt + pause : nil
     }
 
-    private func nextLookout() -> (at: Instant, peer: PeerID)? {
+    private func nextLookout(among isMeant: (PeerID) -> Bool = { _ in true }) -> (at: Instant, peer: PeerID)? {
         var next: (at: Instant, peer: PeerID)?
-        for id in missing {
+        for id in missing where isMeant(id) {
             guard let at = lookoutAt(id), next.map({ (at, id) < ($0.at, $0.peer) }) ?? true else { continue }
             next = (at, id)
         }
@@ -37,9 +37,13 @@ extension PeerDirectory {
 
     mutating func lookOut() {
         nextLookoutAt = nil
-        if let next = nextLookout(), next.at <= now, let turnAt = schedules[.peer(next.peer)]?.nextAt {
-            schedules[.peer(next.peer)]?.nextAt = nil
-            schedules[.peer(next.peer)]?.turnAt = turnAt
+        let next = nextLookout { schedules[.peer($0)]?.running == nil }
+        if let next, next.at <= now {
+            // One whose turn has come already goes to the front.
+            if let turnAt = schedules[.peer(next.peer)]?.nextAt {
+                schedules[.peer(next.peer)]?.nextAt = nil
+                schedules[.peer(next.peer)]?.turnAt = turnAt
+            }
             queue.enqueue(.peer(next.peer), as: .trusted)
         }
         planLookout()
@@ -49,8 +53,9 @@ extension PeerDirectory {
     mutating func heardAgain(_ id: PeerID) {
         guard missing.contains(id) else { return }
         for (other, peer) in peers where other != id && peer.presence == .away(.noAnswer) && peer.mayBeProbed {
-            // What is in line already stays there, and what is not going to be asked has no endpoint.
-            guard schedules[.peer(other)]?.nextAt != nil else { continue }
+            // What is in line already stays there, and what is not going to be asked has no endpoint. What is being asked may have been
+            // asked too early.
+            guard let schedule = schedules[.peer(other)], schedule.nextAt != nil || schedule.running != nil else { continue }
             schedules[.peer(other)]?.failures = 0
             request(.peer(other), at: now, as: peer.trust == .trusted ? .trusted : .retry)
         }

@@ -12,6 +12,7 @@ extension PeerDirectory {
             return
         }
         if queue.holds(target) {
+            if instant <= now { schedules[target]?.turnAt = nil }
             queue.enqueue(target, as: urgency)
         } else if let nextAt = schedule.nextAt, nextAt <= instant {
             return

@@ -239,6 +239,7 @@ public struct PeerDirectory: Sendable {
     // MARK: - What the outside is told
 
     private mutating func reportChanges() {
+        var isAnyMissing = false
         for id in touchedPeers.sorted() {
             let isListed = peers[id]?.isListed ?? false
             if isListed, listed.insert(id).inserted {
@@ -247,14 +248,16 @@ public struct PeerDirectory: Sendable {
                 outputs.append(.changed(.down(id)))
             }
             if peers[id]?.isUnattended ?? false { unattended.insert(id) } else { unattended.remove(id) }
-            if !(peers[id]?.isMissing ?? false) {
+            if peers[id]?.isMissing ?? false {
+                missing.insert(id)
+                isAnyMissing = true
+            } else {
                 missing.remove(id)
-            } else if missing.insert(id).inserted {
-                planLookout()
             }
             if let peer = peers[id] { touchedRecords.formUnion(peer.records) }
         }
         touchedPeers.removeAll(keepingCapacity: touchedPeers.count < 64)
+        if isAnyMissing { planLookout() }
         guard !touchedRecords.isEmpty else { return }
         for record in touchedRecords { reportGhost(record) }
         touchedRecords.removeAll(keepingCapacity: touchedRecords.count < 64)

@@ -139,8 +139,10 @@ extension Node {
     // MARK: What is known
 
     func reloadKnown() async {
+        let writes = knownWrites
         do {
             setKnown(try await store.read { try $0.peers() })
+            if knownWrites != writes { reloadKnownSoon() }
         } catch {
             logger.error("peers could not be read", metadata: ["error": "\(error)"])
         }
@@ -150,10 +152,11 @@ extension Node {
     func reloadKnownSoon() {
         guard reloadsAgain == nil else { return reloadsAgain = true }
         reloadsAgain = false
+        let writes = knownWrites
         store.submitRead({ try $0.peers() }) { [self] result in
             onLoop { node in
                 if case .success(let records) = result { node.setKnown(records) }
-                if node.reloadsAgain.take() == true { node.reloadKnownSoon() }
+                if node.reloadsAgain.take() == true || node.knownWrites != writes { node.reloadKnownSoon() }
             }
         }
     }
@@ -206,8 +209,7 @@ extension Node {
             case .success(let record):
                 onLoop { node in
                     node.known[sighting.peer] = record
-                    // A look that is under way may have begun before this was written.
-                    if node.reloadsAgain != nil { node.reloadsAgain = true }
+                    node.knownWrites += 1
                 }
             case .failure(let error):
                 logger.error("peer could not be recorded", metadata: ["peer.id": "\(sighting.peer)", "error": "\(error)"])

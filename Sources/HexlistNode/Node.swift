@@ -68,6 +68,8 @@ public actor Node {
     var sharedTickTimer: (task: Scheduled<Void>, at: ContinuousClock.Instant)?
     var maintenance: RepeatedTask?
     var lastMaintenance: (wall: Int64, monotonic: ContinuousClock.Instant)?
+    /// Peers written one by one so far: what all of them were read as before one of these is old.
+    var knownWrites = 0
     /// Set while all peers are read again; `true` where that has to be done once more.
     var reloadsAgain: Bool?
     /// Of trusted peers that had a session since the start, whoever dialled: those that only dial have no endpoint.

@@ -15,7 +15,8 @@ public struct NodeFacts: Sendable {
     public var staticPeers: [(address: StaticAddress, state: PeerDirectory.ConfiguredState)]
     /// Peers whose present session they dialled, with the address it comes from and how long ago that was; the latest first.
     public var dialledIn: [(peer: PeerID, name: String, address: String, age: Duration)]
-    /// Trusted peers with a session that dial back when asked: to the address of this machine that session has.
+    /// Trusted peers with a session that dial back when asked, with the address of this machine that the session has. Behind NAT they dial
+    /// another one.
     public var mayDialBack: [(peer: PeerID, name: String, address: String)]
 }
 

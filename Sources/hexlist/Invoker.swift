@@ -20,17 +20,23 @@ struct Invoker {
     var variables: [String: String] {
         var variables = Environment.variables
         variables["HOME"] = home
+        for folder in ["XDG_RUNTIME_DIR", "XDG_DATA_HOME"] where variables[folder].map(isTheirs) == false { variables[folder] = nil }
         if variables["XDG_RUNTIME_DIR"] == nil { variables["XDG_RUNTIME_DIR"] = "/run/user/\(user)" }
         return variables
     }
 
+    private func isTheirs(_ folder: String) -> Bool {
+        var status = stat()
+        return stat(folder, &status) == 0 && status.st_uid == user
+    }
+
     /// Runs `body` as that person, the whole process; then it is root again.
     func with<Result>(_ body: () async throws -> Result) async throws -> Result {
-        guard setegid(group) == 0, seteuid(user) == 0 else { throw Ending(status: .failed) }
         defer {
             _ = seteuid(0)
             _ = setegid(0)
         }
+        guard setegid(group) == 0, seteuid(user) == 0 else { throw Ending(status: .failed) }
         return try await body()
     }
 }

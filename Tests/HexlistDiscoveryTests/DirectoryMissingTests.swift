@@ -96,6 +96,49 @@ import Testing
         #expect(stage.begun.count == count)
     }
 
+    @Test("one that is being asked when another is heard again is asked once more: the question may have come too early")
+    func askedTooEarly() {
+        var stage = silent([peer, other])
+        stage.wait(.seconds(1_200), answer: .noAnswer)
+        while stage.probes.first?.expecting != peer {
+            if stage.probes.isEmpty { stage.pass(.milliseconds(100)) } else { stage.end(.noAnswer) }
+        }
+        stage.tell(.sessionUp(SessionInfo(peer: other, boot: BootNonce(1), name: "P")))
+        stage.end(.noAnswer)
+        stage.pass(.seconds(1))
+        #expect(stage.probes.map(\.expecting) == [peer])
+    }
+
+    @Test("one whose turn has come and who waits behind others is brought to the front, and holds up nobody")
+    func inLine() {
+        var stage = silent([peer, other])
+        stage.wait(.seconds(1_200), answer: .noAnswer)
+        let target = ProbeTarget.peer(peer)
+        stage.directory.schedules[target]?.nextAt = nil
+        stage.directory.schedules[target]?.askedAt = stage.directory.peers[peer]?.lastSeen
+        stage.directory.queue.enqueue(target, as: .routine)
+        stage.directory.now = stage.now
+        stage.directory.lookOut()
+        #expect(stage.directory.schedules[target]?.turnAt == nil)
+        var front = stage.directory.queue
+        front.enqueue(.peer(Stage.peer(30)), as: .lost)
+        #expect(front.next(now: stage.now + .seconds(60)) == target)
+    }
+
+    @Test("one that nobody could ask when it fell silent is looked for once it has an address")
+    func unreachedBefore() {
+        var stage = Stage()
+        stage.tell(.knownPeer(KnownPeer(id: peer, name: "P", trust: .trusted)))
+        let session = stage.prove(peer)
+        stage.tell(.sessionDown(session, .lost))
+        stage.wait(.seconds(120), answer: .noAnswer)
+        #expect(stage.begun.isEmpty)
+        stage.announce(peer)
+        let before = stage.now
+        stage.wait(.seconds(600), answer: .noAnswer)
+        #expect(asked(stage, since: before).count > 30)
+    }
+
     @Test("an announcement that was lost and is found again is a reason to ask, as far as the peer's allowance goes")
     func foundAgain() {
         var stage = silent([peer], trust: .stranger)
