@@ -161,6 +161,6 @@ let package = Package(
             name: "HexlistCommandTests",
             dependencies: ["hexlist", "HexlistAPI", "HexlistModel", .product(name: "NIOCore", package: "swift-nio")],
             swiftSettings: settings),
-        .testTarget(name: "IntegrationTests", dependencies: ["HexlistModel", "HexlistWire"], swiftSettings: settings),
+        .testTarget(name: "IntegrationTests", dependencies: ["HexlistModel", "HexlistWire", "TestSupport"], swiftSettings: settings),
     ]
 )

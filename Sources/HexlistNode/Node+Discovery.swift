@@ -46,16 +46,7 @@ extension Node {
 
     private func scheduleDirectory() {
         guard let deadline = directory.nextDeadline, !isStopping else { return }
-        if let timer = directoryTimer, timer.at <= deadline { return }
-        directoryTimer?.task.cancel()
-        let task = eventLoop.scheduleTask(in: TimeAmount(max(.zero, deadline - .now))) { [weak self] in
-            guard let self else { return }
-            self.assumeIsolated { node in
-                node.directoryTimer = nil
-                node.apply(.tick)
-            }
-        }
-        directoryTimer = (task, deadline)
+        directoryTimer.set(deadline) { [weak self] in self?.assumeIsolated { $0.apply(.tick) } }
     }
 
     /// A dial up to Hello. The session stays where the peer proves itself.

@@ -214,15 +214,6 @@ extension Node {
 
     private func schedulePairing() {
         guard let deadline = pairing.nextDeadline, !isStopping else { return }
-        if let timer = pairingTimer, timer.at <= deadline { return }
-        pairingTimer?.task.cancel()
-        let task = eventLoop.scheduleTask(in: TimeAmount(max(.zero, deadline - .now))) { [weak self] in
-            guard let self else { return }
-            self.assumeIsolated { node in
-                node.pairingTimer = nil
-                node.carry(node.pairing.tick(now: .now))
-            }
-        }
-        pairingTimer = (task, deadline)
+        pairingTimer.set(deadline) { [weak self] in self?.assumeIsolated { $0.carry($0.pairing.tick(now: .now)) } }
     }
 }

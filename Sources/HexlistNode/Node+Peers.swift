@@ -139,24 +139,31 @@ extension Node {
     // MARK: What is known
 
     func reloadKnown() async {
-        let writes = knownWrites
+        let changes = knownChanges
         do {
             setKnown(try await store.read { try $0.peers() })
-            if knownWrites != writes { reloadKnownSoon() }
+            if knownChanges != changes { lookAtKnown() }
         } catch {
             logger.error("peers could not be read", metadata: ["error": "\(error)"])
         }
     }
 
-    /// Without waiting, after a change on the hot path. One look is under way at a time; what changes meanwhile is in the next.
+    /// Without waiting, after a change on the hot path.
     func reloadKnownSoon() {
-        guard reloadsAgain == nil else { return reloadsAgain = true }
-        reloadsAgain = false
-        let writes = knownWrites
+        knownChanges += 1
+        lookAtKnown()
+    }
+
+    /// One look is under way at a time; what changes meanwhile is in the next.
+    private func lookAtKnown() {
+        guard !isLookingAtKnown else { return }
+        isLookingAtKnown = true
+        let changes = knownChanges
         store.submitRead({ try $0.peers() }) { [self] result in
             onLoop { node in
+                node.isLookingAtKnown = false
                 if case .success(let records) = result { node.setKnown(records) }
-                if node.reloadsAgain.take() == true || node.knownWrites != writes { node.reloadKnownSoon() }
+                if node.knownChanges != changes { node.lookAtKnown() }
             }
         }
     }
@@ -209,7 +216,7 @@ extension Node {
             case .success(let record):
                 onLoop { node in
                     node.known[sighting.peer] = record
-                    node.knownWrites += 1
+                    node.knownChanges += 1
                 }
             case .failure(let error):
                 logger.error("peer could not be recorded", metadata: ["peer.id": "\(sighting.peer)", "error": "\(error)"])
@@ -223,14 +230,8 @@ extension Node {
 
     /// Once for all peers that come within a second.
     private func reserveAddressesSoon() {
-        guard !isReserving else { return }
-        isReserving = true
-        eventLoop.scheduleTask(in: .seconds(1)) { [weak self] in
-            self?.assumeIsolated { node in
-                node.isReserving = false
-                node.reserveAddresses()
-            }
-        }
+        guard !isStopping else { return }
+        reserveTimer.set(.now + .seconds(1)) { [weak self] in self?.assumeIsolated { $0.reserveAddresses() } }
     }
 
     /// Places kept for the last addresses of trusted peers, so that a flood of strangers does not shut them out.

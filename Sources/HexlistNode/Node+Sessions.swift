@@ -194,17 +194,12 @@ extension Node {
 
     private func scheduleSharedTicks() {
         guard let second = sharedTicks.next, !isStopping else { return }
-        if let timer = sharedTickTimer, timer.at <= second { return }
-        sharedTickTimer?.task.cancel()
-        let task = eventLoop.scheduleTask(in: TimeAmount(max(.zero, second - .now))) { [weak self] in
-            guard let self else { return }
-            self.assumeIsolated { node in
-                node.sharedTickTimer = nil
+        sharedTickTimer.set(second) { [weak self] in
+            self?.assumeIsolated { node in
                 for (session, second) in node.sharedTicks.take(now: .now) { node.sessions[session]?.sharedTick(at: second) }
                 node.scheduleSharedTicks()
             }
         }
-        sharedTickTimer = (task, second)
     }
 
     // MARK: Duplicates

@@ -59,23 +59,22 @@ public actor Node {
     /// Under way, because peers asked to be dialled back.
     var dialsBack = 0
     var pairing: PairingDesk
-    var pairingTimer: (task: Scheduled<Void>, at: ContinuousClock.Instant)?
+    let pairingTimer: DeadlineTimer
     var isDiallingToPair = false
     /// Duplicates that are ended once the pairing on them is over.
     var endsAfterPairing: PeerSession?
-    var directoryTimer: (task: Scheduled<Void>, at: ContinuousClock.Instant)?
+    let directoryTimer: DeadlineTimer
     var sharedTicks = SharedTicks()
-    var sharedTickTimer: (task: Scheduled<Void>, at: ContinuousClock.Instant)?
+    let sharedTickTimer: DeadlineTimer
     var maintenance: RepeatedTask?
     var lastMaintenance: (wall: Int64, monotonic: ContinuousClock.Instant)?
-    /// Peers written one by one so far: what all of them were read as before one of these is old.
-    var knownWrites = 0
-    /// Set while all peers are read again; `true` where that has to be done once more.
-    var reloadsAgain: Bool?
+    /// Rises with all that makes an older look at the peers of the store an old one.
+    var knownChanges = 0
+    var isLookingAtKnown = false
     /// Of trusted peers that had a session since the start, whoever dialled: those that only dial have no endpoint.
     var lastAddresses: [PeerID: String] = [:]
-    /// They are going to be told to the transport.
-    var isReserving = false
+    /// Until they are told to the transport.
+    let reserveTimer: DeadlineTimer
     /// Trusted peers that ended a session because another machine proves this one's identity to them.
     var conflictWitnesses: Set<PeerID> = []
     var outcomeWaiters: [ObjectIdentifier: OutcomeWaiter] = [:]
@@ -103,6 +102,10 @@ public actor Node {
         self.eventLoop = eventLoop
         self.logger = logger
         executor = eventLoop.executor
+        pairingTimer = DeadlineTimer(on: eventLoop)
+        directoryTimer = DeadlineTimer(on: eventLoop)
+        sharedTickTimer = DeadlineTimer(on: eventLoop)
+        reserveTimer = DeadlineTimer(on: eventLoop)
         boot = .random
         var bounds = DirectoryLimits()
         bounds.instances = configuration.discovery.instances
@@ -188,9 +191,7 @@ public actor Node {
         isStopping = true
         await trusting?.value
         maintenance?.cancel()
-        directoryTimer?.task.cancel()
-        sharedTickTimer?.task.cancel()
-        pairingTimer?.task.cancel()
+        for timer in [directoryTimer, sharedTickTimer, pairingTimer, reserveTimer] { timer.cancel() }
         if let discovery { await discovery.stop() }
         for dial in probes.values { dial.cancel() }
         for session in sessions.values { session.act { $0.end(.shutdown, &$1) } }

@@ -28,10 +28,7 @@ class Identity:
                     file.write(pem.read())
         pem = subprocess.run(["openssl", "x509", "-in", self.path, "-noout", "-pubkey"], check=True, stdout=subprocess.PIPE, text=True)
         der = base64.b64decode("".join(line for line in pem.stdout.splitlines() if not line.startswith("-----")))
-        name = bytearray(hashlib.sha256(der).digest()[:16])
-        name[6] = name[6] & 0x0F | 0x80
-        name[8] = name[8] & 0x3F | 0x80
-        self.uuid = str(uuid.UUID(bytes=bytes(name))).upper()
+        self.uuid = str(rig.uuid8(hashlib.sha256(der).digest())).upper()
         self.boot = hashlib.sha256(os.urandom(8)).hexdigest()[:16]
 
 

@@ -405,15 +405,20 @@ def meet(one, other):
         here.api("POST", f"/v1/peers/{there.uuid}/trust", {})
 
 
+def uuid8(digest):
+    """The first 16 bytes of a digest as a UUID of version 8: of a peer's fingerprint its own, which is written in capitals."""
+    name = bytearray(digest[:16])
+    name[6] = name[6] & 0x0F | 0x80
+    name[8] = name[8] & 0x3F | 0x80
+    return uuid.UUID(bytes=bytes(name))
+
+
 # MARK: Hexes
 
 
 def message_id(sender, key):
     """What the key becomes on the wire (Docs/Protocol.md)."""
-    digest = bytearray(hashlib.sha256(b"hexlist-key-1" + uuid.UUID(sender).bytes + key.encode()).digest()[:16])
-    digest[6] = digest[6] & 0x0F | 0x80
-    digest[8] = digest[8] & 0x3F | 0x80
-    return bytes(digest)
+    return uuid8(hashlib.sha256(b"hexlist-key-1" + uuid.UUID(sender).bytes + key.encode()).digest()).bytes
 
 
 def hex_of(key):

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// hexlistd on this machine, on loopback only and with no bus, in a folder of its own: needs no namespaces.
 struct LocalDaemon: Sendable {
@@ -64,17 +65,9 @@ enum LoopbackPort {
     /// A TCP port that nobody uses, and that the system gives to no connection of its own accord.
     static func free() throws -> Int {
         for _ in 0..<100 {
-            let port = Int.random(in: 20_000..<32_768)
-            let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-            guard descriptor >= 0 else { throw Command.Failure("socket: \(String(cString: strerror(errno)))") }
-            defer { close(descriptor) }
-            var address = sockaddr_in()
-            address.sin_family = sa_family_t(AF_INET)
-            address.sin_port = UInt16(port).bigEndian
-            let bound = withUnsafePointer(to: &address) {
-                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
-            }
-            if bound == 0 { return port }
+            guard let port = RefusingPort(UInt16.random(in: 20_000..<32_768)) else { continue }
+            defer { port.close() }
+            return Int(port.port)
         }
         throw Command.Failure("no port is free")
     }
