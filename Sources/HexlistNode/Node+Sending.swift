@@ -75,8 +75,7 @@ extension Node {
         guard let view = view(of: peer) else { throw Node.unknown(peer) }
         guard view.trust != .blocked else {
             throw HexlistError(
-                .badRequest, "\(TerminalText.clean(view.name, columns: 40)) is blocked here.", hint: "`hexlist peer unblock \(peer)` first."
-            )
+                .badRequest, "\(view.label.text(.named)) is blocked here.", hint: "`hexlist peer unblock \(peer)` first.")
         }
         return Node.sighting(peer, view)
     }

@@ -149,6 +149,7 @@ extension Node {
             pump(link)
         }
         apply(.renamed(peer, name: hello.name))
+        rememberName(session)
     }
 
     /// A sender of the original app, or a foreign program: its frames count, nothing else of it does.

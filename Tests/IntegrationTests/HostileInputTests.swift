@@ -29,4 +29,12 @@ struct HostileInputTests {
     func hostileText() async throws {
         try await Rig.run("hostile-text", long: [])
     }
+
+    /// `Tests/Faults/names`: whoever calls himself as a trusted peer does is told apart from it, and gets nothing that is meant for it.
+    @Test(
+        "a trusted Bob and a stranger Bob are told apart everywhere, and a name goes to the one that was trusted by it",
+        .enabled(if: Rig.obstacle("names") == nil, "\(Rig.obstacle("names") ?? "")"))
+    func names() async throws {
+        try await Rig.run("names", long: [])
+    }
 }
