@@ -151,6 +151,7 @@ extension Node {
             case .refuse: break  // where the frame came in
             case .reach(let peer): reach(peer)
             case .shown(let peer, let digits, let wasAsked):
+                pairingName = (peer, directory.provenName(of: peer) ?? "")
                 guard wasAsked else { break }
                 logger.notice("pairing requested", metadata: ["peer.id": "\(peer)"])
                 record(.pairingRequested, peer: peer, data: ["digits": digits, "name": PeerName.cut(name(of: peer), bytes: 256)])
@@ -189,10 +190,11 @@ extension Node {
 
     private func trust(_ peer: PeerID, _ key: Fingerprint, _ number: Int) {
         let before = trusting
+        let name = pairingName?.peer == peer ? pairingName?.name : nil
         trusting = Task {
             await before?.value
             do {
-                _ = try await setTrust(peer, .trusted, proven: key)
+                _ = try await setTrust(peer, .trusted, proven: key, name: name)
                 carry(pairing.stored(number, failure: nil))
             } catch {
                 let told = (error as? HexlistError)?.message ?? "The store could not be written."

@@ -63,11 +63,14 @@ extension Node {
     }
 
     /// `.stranger` takes trust or a block back.
-    public func setTrust(_ peer: PeerID, _ trust: Trust) async throws -> PeerView { try await setTrust(peer, trust, proven: nil) }
+    /// - Parameter name: what the person read when saying yes, which makes the alias; `nil` for the latest name.
+    public func setTrust(_ peer: PeerID, _ trust: Trust, name: String? = nil) async throws -> PeerView {
+        try await setTrust(peer, trust, proven: nil, name: name)
+    }
 
     /// - Parameter proven: the key that is meant, where the caller has it from a session.
     /// - Throws: `badRequest` where the peer is known by another key.
-    func setTrust(_ peer: PeerID, _ trust: Trust, proven: Fingerprint?) async throws -> PeerView {
+    func setTrust(_ peer: PeerID, _ trust: Trust, proven: Fingerprint?, name: String?) async throws -> PeerView {
         await reloadKnown()
         guard var before = view(of: peer) else { throw Node.unknown(peer) }
         if let proven { before.fingerprint = proven }
@@ -76,12 +79,12 @@ extension Node {
                 .notFound, "\(before.label.text()) was never met, so there is no fingerprint to trust.",
                 hint: "Wait until `hexlist peers` lists it.")
         }
-        var sighting = Node.sighting(peer, before)
+        var sighting = self.sighting(peer, before)
         let at = Node.wallClock()
         if trust == .trusted { sighting.endpoints = answeredEndpoints(of: peer, at: at) }
         try await store.write { [sighting] writer in
             try writer.upsertPeer(sighting, creating: true)
-            _ = try writer.setTrust(peer, trust, fingerprint: sighting.fingerprint, name: sighting.name, at: at)
+            _ = try writer.setTrust(peer, trust, fingerprint: sighting.fingerprint, name: name ?? sighting.name, at: at)
         }
         await reloadKnown()
         reserveAddresses()
@@ -111,7 +114,7 @@ extension Node {
         await reloadKnown()
         guard let before = view(of: peer) else { throw Node.unknown(peer) }
         if let alias, let fault = PeerAlias.fault(alias, of: peer) { throw HexlistError(.badRequest, fault) }
-        let sighting = Node.sighting(peer, before)
+        let sighting = self.sighting(peer, before)
         try await store.write { writer in
             try writer.upsertPeer(sighting, creating: true)
             try writer.setAlias(peer, alias)
@@ -133,10 +136,11 @@ extension Node {
         notifyWatchers()
     }
 
-    static func sighting(_ peer: PeerID, _ view: PeerView) -> PeerSighting {
+    /// With the name the peer said itself: what an announcement says of it is not kept.
+    func sighting(_ peer: PeerID, _ view: PeerView) -> PeerSighting {
         PeerSighting(
-            peer: peer, fingerprint: view.fingerprint, name: view.name, version: view.version, boot: view.boot,
-            seenAt: view.lastSeen ?? wallClock())
+            peer: peer, fingerprint: view.fingerprint, name: directory.provenName(of: peer) ?? view.name, version: view.version,
+            boot: view.boot, seenAt: view.lastSeen ?? Node.wallClock())
     }
 
     static func unknown(_ peer: PeerID) -> HexlistError {

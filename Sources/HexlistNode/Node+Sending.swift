@@ -77,7 +77,7 @@ extension Node {
             throw HexlistError(
                 .badRequest, "\(view.label.text(.named)) is blocked here.", hint: "`hexlist peer unblock \(peer)` first.")
         }
-        return Node.sighting(peer, view)
+        return sighting(peer, view)
     }
 
     /// Makes hexes of this node's ready to travel; it has the name as it is now.

@@ -76,7 +76,9 @@ extension StoreWriter {
     /// hexes into the inbox in order of arrival, with a new inbox number and a `hex.received` each; blocking deletes them and
     /// forgets their ids. The alias stays, whatever the trust becomes.
     ///
-    /// - Parameter fingerprint: the key that is trusted, for a peer whose key the store does not know.
+    /// - Parameters:
+    ///   - fingerprint: the key that is trusted, for a peer whose key the store does not know.
+    ///   - name: what the peer was trusted by; empty for the latest name that is known.
     /// - Throws: `.badRequest` where a peer would be trusted whose key is not known or is another one.
     public func setTrust(
         _ peer: PeerID, _ trust: Trust, fingerprint: Fingerprint? = nil, name: String = "", at now: Int64
@@ -109,7 +111,7 @@ extension StoreWriter {
             ) { $0.int64(0) }
             switch trust {
             case .trusted:
-                if row.alias == nil { try giveAlias(of: row.name, to: peer, row.id, &aliases) }
+                if row.alias == nil { try giveAlias(of: name.isEmpty ? row.name : name, to: peer, row.id, &aliases) }
                 return TrustChange(moved: try takeIn(held, at: now), deleted: 0)
             case .blocked:
                 return TrustChange(moved: [], deleted: try remove(held, remembering: nil))

@@ -4,7 +4,7 @@ public import HexlistModel
 /// entry can give one key's name to another.
 public struct RosterEntry: Sendable, Equatable {
     public var fingerprint: Fingerprint
-    /// What it called itself, for people: nothing is decided by it.
+    /// What it called itself; makes the alias of one that is trusted and has none.
     public var name: String
     public var alias: String?
     public var trust: Trust

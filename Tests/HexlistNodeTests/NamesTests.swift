@@ -104,6 +104,9 @@ struct NamesTests {
             try await one.until { await digits($0) != nil }
             try await two.until { await digits($0) != nil }
             let shown = try #require(await digits(one.node))
+            // What was read counts, and not what it says it is called while the person still looks.
+            await rename(two, "Alice")
+            try await one.until { try await $0.resolve(two.id.description).name == "Alice" }
             _ = try await one.node.confirmPairing(with: two.id, digits: shown)
             _ = try await two.node.confirmPairing(with: one.id, digits: shown)
             try await one.until { try await $0.resolve(two.id.description).trust == .trusted }

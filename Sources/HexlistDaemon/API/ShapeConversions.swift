@@ -131,10 +131,14 @@ extension OutboxChange {
 }
 
 extension EventShape {
+    /// - Parameter labels: of the peers of the events.
     init(_ row: EventRow, _ labels: [PeerID: PeerLabel]) {
+        // The UUID of a ghost is what an announcement claims: whoever has it, and is trusted perhaps, may have nothing to do with it.
+        let tag =
+            row.type == .peerGhost
+            ? row.peer.map { _ in PeerTag(trust: Trust.stranger.rawValue) } : row.peer.flatMap { labels[$0] }.map(PeerTag.init)
         self.init(
-            number: row.number, at: Timestamp(milliseconds: row.at), type: row.type.rawValue, peer: row.peer?.description,
-            tag: row.peer.flatMap { labels[$0] }.map(PeerTag.init), hex: row.hex, outboxID: row.outboxID,
-            data: row.data.flatMap { try? JSONValue(parsing: $0) })
+            number: row.number, at: Timestamp(milliseconds: row.at), type: row.type.rawValue, peer: row.peer?.description, tag: tag,
+            hex: row.hex, outboxID: row.outboxID, data: row.data.flatMap { try? JSONValue(parsing: $0) })
     }
 }

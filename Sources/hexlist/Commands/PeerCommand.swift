@@ -91,7 +91,7 @@ struct PeerTrustCommand: AsyncParsableCommand {
             try checkArgument(isInteractive: isInteractive)
             guard let id = peer.uuid else { throw HexlistError(.badRequest, "\(peer.label.shown()) announces no UUID.") }
             if isInteractive { try confirm(peer, id) }
-            return try await client.trust(id, fingerprint: peer.fingerprint)
+            return try await client.trust(id, fingerprint: peer.fingerprint, name: isInteractive ? peer.name : nil)
         } told: {
             "\($0.label.shown(.named)) is trusted now."
         }
