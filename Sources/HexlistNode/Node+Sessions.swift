@@ -152,7 +152,11 @@ extension Node {
             if let until = link.delivery.pausedUntil, until > now { resume(link, at: until) }
             pump(link)
         }
+        let before = directory.provenName(of: peer)
         apply(.renamed(peer, name: hello.name))
+        guard directory.provenName(of: peer).map({ !$0.utf8.elementsEqual((before ?? "").utf8) }) ?? false else { return }
+        rememberName(session)
+        notifyWatchers()
     }
 
     /// A sender of the original app, or a foreign program: its frames count, nothing else of it does.
