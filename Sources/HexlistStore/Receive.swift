@@ -27,10 +27,7 @@ extension StoreWriter {
     }
 
     private func isDiskFull(for batch: [IncomingHex], reserve: Int64) -> Bool {
-        guard let free = StoreFile.freeBytes(path) else { return false }
-        let bytes = batch.reduce(into: Int64(0)) { $0 &+= Int64($1.byteCount) }
-        let (needed, overflow) = bytes.addingReportingOverflow(reserve)
-        return overflow || free < needed
+        isDiskFull(reserve: reserve, writing: batch.reduce(into: Int64(0)) { $0 &+= Int64($1.byteCount) })
     }
 }
 
@@ -55,7 +52,9 @@ private struct Reception {
     private let tombstone: SQLStatement
     /// `nil` until something of the sender is kept.
     private var peer: PeerRow?
-    private lazy var addressPrefix = AddressPrefix.of(sender.address)
+    private lazy var source = HeldSource.of(sender.address)
+    /// `nil` until a hex is to be held.
+    private var room: HeldRoom?
     private var arrived: [Int64] = []
     private var refusal: (code: RefusalCode, retryAfter: Int?)?
     private var refusedIDs: Set<MessageID> = []
@@ -125,7 +124,7 @@ private struct Reception {
         case .held:
             if let status = try earlier(hex) { return .duplicate(of: status) }
             guard !isDiskFull else { return refuse(hex, .storageFull, retryAfter: RetryAfter.storageFull) }
-            guard try makeRoom(for: hex) else { return refuse(hex, .quotaExceeded, retryAfter: RetryAfter.quotaExceeded) }
+            guard try hasRoom(for: hex) else { return refuse(hex, .quotaExceeded, retryAfter: RetryAfter.quotaExceeded) }
             return try hold(hex)
         }
     }
@@ -236,18 +235,10 @@ private struct Reception {
 
     // MARK: - Held
 
-    private mutating func makeRoom(for hex: IncomingHex) throws -> Bool {
-        let bytes = Int64(hex.byteCount)
-        let change = peer.map { store.change(ofPeer: $0.id) } ?? PeerDelta()
-        let (hexes, size) = ((peer?.held ?? 0) &+ change.held, (peer?.heldBytes ?? 0) &+ change.heldBytes)
-        guard hexes < Int64(quotas.hexesPerPeer), size &+ bytes <= Int64(quotas.bytesPerPeer) else { return false }
-        let hasRoom = try store.makeRoom(bytes: bytes, from: addressPrefix, sender: peer?.id, quotas: quotas)
-        // Where something went, what this batch counted so far is in the peer's row now.
-        if let row = peer, store.change(ofPeer: row.id) != change, let now = try store.peerRow(sender.peer) {
-            peer?.held = now.held
-            peer?.heldBytes = now.heldBytes
-        }
-        return hasRoom
+    private mutating func hasRoom(for hex: IncomingHex) throws -> Bool {
+        let room = try self.room ?? store.heldRoom(of: peer, from: source, quotas: quotas)
+        self.room = room
+        return room.fits(bytes: Int64(hex.byteCount))
     }
 
     private mutating func hold(_ hex: IncomingHex) throws -> ReceiveOutcome {
@@ -257,7 +248,7 @@ private struct Reception {
             hex.content,
             HexInserter.Row(
                 id: id, location: .held, peer: peer.id, messageID: hex.messageID, isProven: hex.deduplicates,
-                byteCount: hex.byteCount, receivedAt: now, heldFrom: addressPrefix))
+                byteCount: hex.byteCount, receivedAt: now, heldFrom: source))
         guard isNew else { throw StoreFault.lost }
         let bytes = Int64(hex.byteCount)
         store.tally.nextHex &+= 1
@@ -268,6 +259,7 @@ private struct Reception {
             delta.held &+= 1
             delta.heldBytes &+= bytes
         }
+        room?.add(bytes: bytes)
         arrived.append(id)
         return .held(id)
     }

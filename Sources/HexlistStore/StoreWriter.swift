@@ -12,6 +12,8 @@ public final class StoreWriter: StoreReader {
     private var savedTally = Tally()
     /// Changes of peers' counters that are not in their rows yet, by row id.
     private var peerDeltas: [Int64: PeerDelta] = [:]
+    /// Most bytes of the event log.
+    var eventLogBytes = EventLog.bytes
     /// Why the piece can no longer succeed.
     private var fault: (any Error)?
 
@@ -46,9 +48,6 @@ public final class StoreWriter: StoreReader {
         update(&peerDeltas[row, default: PeerDelta()])
     }
 
-    /// What `count` added up since the operation began.
-    func change(ofPeer row: Int64) -> PeerDelta { peerDeltas[row] ?? PeerDelta() }
-
     func saveCounters() throws {
         for (row, delta) in peerDeltas where delta != PeerDelta() {
             try run(
@@ -61,6 +60,13 @@ public final class StoreWriter: StoreReader {
         guard tally != savedTally else { return }
         try tally.save(on: db)
         savedTally = tally
+    }
+
+    /// Whether the file system of the store has no more than so many bytes free, or would after this is written: for what peers cause.
+    public func isDiskFull(reserve: Int64, writing bytes: Int64 = 0) -> Bool {
+        guard let free = StoreFile.freeBytes(path) else { return false }
+        let (needed, overflow) = bytes.addingReportingOverflow(reserve)
+        return overflow || free < needed
     }
 
     // MARK: - What the write queue does around it

@@ -13,6 +13,14 @@ struct HostileInputTests {
         try await Rig.run("hostile", long: ["--long"])
     }
 
+    /// `Tests/Faults/strangers`: in a network of its own, with an address for each who comes.
+    @Test(
+        "what others leave behind is bounded, and what was acknowledged stays",
+        .enabled(if: Rig.obstacle("strangers") == nil, "\(Rig.obstacle("strangers") ?? "")"))
+    func strangers() async throws {
+        try await Rig.run("strangers", long: ["--long"])
+    }
+
     /// `Tests/Faults/outside`: openssl, nmap, testssl and tshark. What is not installed is skipped by name, in what it prints.
     @Test(
         "tools of others see TLS 1.3 and nothing to read",
