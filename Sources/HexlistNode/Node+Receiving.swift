@@ -19,6 +19,20 @@ extension Node {
         if lastKeepers.count > 2 { lastKeepers.removeFirst() }
     }
 
+    /// What a session has waiting for the store changed; where that lets others be read again, or holds them, they are told.
+    func waitingChanged(from before: (owner: InboundRoom.Owner, weight: Int), to now: (owner: InboundRoom.Owner, weight: Int)) {
+        var changed = false
+        if before.owner == now.owner {
+            changed = inboundRoom.change(now.owner, by: now.weight - before.weight)
+        } else {  // it was trusted meanwhile, or is no longer
+            for (owner, weight) in [(before.owner, -before.weight), (now.owner, now.weight)] where inboundRoom.change(owner, by: weight) {
+                changed = true
+            }
+        }
+        guard changed else { return }
+        for session in sessions.values { session.updateReading() }
+    }
+
     func keep(_ batch: [InboundHex], from session: PeerSession) {
         noteKeeper(session)
         guard !directory.isInConflict(id) else {
@@ -35,7 +49,7 @@ extension Node {
             try writer.receive(
                 batch.map {
                     IncomingHex(
-                        content: $0.content, messageID: $0.messageID, byteCount: $0.byteCount, deduplicates: sender.fingerprint != nil)
+                        content: $0.content, messageID: $0.messageID, byteCount: $0.weight, deduplicates: sender.fingerprint != nil)
                 }, from: sender, at: at, policy: policy, quotas: quotas, diskReserve: reserve)
         }) { [self] result in
             let results: [InboundResult]

@@ -45,6 +45,9 @@ public actor Node {
     var sessions: [ObjectIdentifier: PeerSession] = [:]
     /// The two sessions whose hexes went to the store last, and when.
     var lastKeepers: [(session: ObjectIdentifier, at: ContinuousClock.Instant)] = []
+    /// What waits for the store, of all sessions.
+    var inboundRoom = InboundRoom()
+    nonisolated let decoder = SharedDecoder()
     /// Frames a second a stranger is read at.
     var strangerRate = 0.0
     var links: [PeerID: PeerLink] = [:]

@@ -16,9 +16,8 @@ struct EventRoutes: Sendable {
                 return EventStreamReply.response(EventSource(store: api.store, last: last), api: api)
             }
             let limit = try query.limit()
-            let rows = try await api.store.read { try $0.events(since: last, limit: limit + 1) }
-            let items = rows.prefix(limit).map { EventShape($0) }
-            return APIReply.json(Page(items: items, next: rows.count > limit ? items.last.map { "\($0.number)" } : nil))
+            let page = try await api.store.read { try $0.eventPage(since: last, limit: limit) }
+            return APIReply.page(page.items, next: page.next, cursor: \.number) { EventShape($0) }
         }
     }
 
@@ -48,14 +47,14 @@ private struct EventSource: StreamSource {
 
     mutating func next() async throws -> (messages: [StreamMessage], hasMore: Bool) {
         let since = last
-        let rows = try await store.read { try $0.events(since: since, limit: Self.batch) }
-        guard let newest = rows.last else { return ([], false) }
+        let page = try await store.read { try $0.eventPage(since: since, limit: Self.batch) }
+        guard let newest = page.items.last else { return ([], false) }
         // Who reads slower than events are kept begins anew and is told what is gone.
-        guard rows.first?.number == since + 1 else { throw HexlistError(.gone, "Events behind \(since) are kept no longer.") }
+        guard page.items.first?.number == since + 1 else { throw HexlistError(.gone, "Events behind \(since) are kept no longer.") }
         last = newest.number
-        let messages = rows.map { row in
+        let messages = page.items.map { row in
             StreamMessage(id: "\(row.number)", event: row.type.rawValue, data: EventShape(row).jsonText)
         }
-        return (messages, rows.count == Self.batch)
+        return (messages, page.next != nil)
     }
 }
