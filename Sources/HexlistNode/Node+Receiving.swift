@@ -71,8 +71,8 @@ extension Node {
     private func sender(of session: PeerSession) -> Sender {
         let address = session.connection.remoteAddress
         if let fingerprint = session.connection.peerFingerprint {
-            let name = session.machine.peerHello?.name ?? ""
-            return Sender(peer: fingerprint.peerID, fingerprint: fingerprint, name: PeerName.cut(name, bytes: 256), address: address)
+            return Sender(
+                peer: fingerprint.peerID, fingerprint: fingerprint, name: session.machine.peerHello?.name ?? "", address: address)
         }
         let digest = SHA256.hash(data: Array("hexlist-plain-1\(address)".utf8))
         let uuid = UUIDBytes(bytes: Array(digest.prefix(16))) ?? .nil
