@@ -1,4 +1,6 @@
+import CGlibc
 import Crypto
+import Dispatch
 import HexlistModel
 import HexlistStore
 import HexlistWire
@@ -29,9 +31,16 @@ extension Node {
                 changed = true
             }
         }
-        guard changed else { return }
-        for session in sessions.values { session.updateReading() }
+        if changed { for session in sessions.values { session.updateReading() } }
+        mostWaiting = max(mostWaiting, inboundRoom.all)
+        if mostWaiting >= Self.burstWeight, inboundRoom.all < Self.burstWeight / 8 {
+            mostWaiting = 0
+            memoryTimer.set(.now + .seconds(1)) { DispatchQueue.global(qos: .utility).async { hexlist_return_memory() } }
+        }
     }
+
+    /// Weight that waited, from which on what it took is given back to the system once it is stored.
+    private static let burstWeight = 8 << 20
 
     func keep(_ batch: [InboundHex], from session: PeerSession) {
         noteKeeper(session)
