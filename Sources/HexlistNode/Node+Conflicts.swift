@@ -58,8 +58,8 @@ extension Node {
             return "Another machine has this one's identity, so nothing is sent or taken. Run `hexlist id rotate` on one of them."
         }
         guard let witness = conflictWitnesses.filter({ known[$0]?.trust == .trusted }).min() else { return nil }
-        let name = view(of: witness)?.shownName ?? witness.shortID
-        return "\(TerminalText.clean(name, columns: 40)) says that another machine has this one's identity, and takes nothing from either. "
+        return
+            "\(label(of: witness)?.text() ?? witness.shortID) says that another machine has this one's identity, and takes nothing from either. "
             + "Run `hexlist id rotate` on one of them."
     }
 

@@ -19,10 +19,11 @@ extension Node {
             while outcomes.count < entries.count {
                 let batch = entries[outcomes.count...].prefix(Node.rosterBatch)
                 outcomes += try await store.write { writer in
-                    try batch.map { entry in
+                    var aliases: AliasBook?
+                    return try batch.map { entry in
                         if entry.peer == own { return .own }
                         if let key = proven[entry.peer], key != entry.fingerprint { return .anotherKey }
-                        return try writer.importPeer(entry, at: at)
+                        return try writer.importPeer(entry, at: at, &aliases)
                     }
                 }
             }

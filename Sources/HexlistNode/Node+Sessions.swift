@@ -148,7 +148,11 @@ extension Node {
             link.delivery.limitRaised(to: hello.maxFrameBytes)
             pump(link)
         }
+        let before = directory.provenName(of: peer)
         apply(.renamed(peer, name: hello.name))
+        guard directory.provenName(of: peer).map({ !$0.utf8.elementsEqual((before ?? "").utf8) }) ?? false else { return }
+        rememberName(session)
+        notifyWatchers()
     }
 
     /// A sender of the original app, or a foreign program: its frames count, nothing else of it does.

@@ -65,6 +65,8 @@ public actor Node {
     /// Under way, because peers asked to be dialled back.
     var dialsBack = 0
     var pairing: PairingDesk
+    /// What the peer called itself when its digits were shown: what a person says yes to makes the alias.
+    var pairingName: (peer: PeerID, name: String)?
     let pairingTimer: DeadlineTimer
     var isDiallingToPair = false
     /// Duplicates that are ended once the pairing on them is over.

@@ -33,6 +33,8 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     private(set) var peer: PeerID?
     /// As the directory was told of it.
     var info: SessionInfo?
+    /// Whether a name of a later Hello is on its way into the store, or was within the last second.
+    var isNameBeingKept = false
     private let node: Node
     /// What the node counts of this session among what waits for the store.
     private var counted: (owner: InboundRoom.Owner, weight: Int) = (.strangers, 0)

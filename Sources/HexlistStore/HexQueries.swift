@@ -102,9 +102,9 @@ extension HexSummary {
     fileprivate static let tables = "hex LEFT JOIN peer ON peer.id = hex.peer"
     fileprivate static let columns = """
         hex.id, hex.location, hex.inboxNumber, peer.uuid, coalesce(peer.name, ''), hex.senderUUID, hex.senderName,
-        hex.description, hex.color, hex.linkCount, hex.unread, hex.receivedAt, hex.messageID, hex.byteCount
+        hex.description, hex.color, hex.linkCount, hex.unread, hex.receivedAt, hex.messageID, hex.byteCount, peer.alias, peer.trust
         """
-    fileprivate static let columnCount: Int32 = 14
+    fileprivate static let columnCount: Int32 = 16
 
     /// Bytes of the texts of a row.
     fileprivate static func size(_ row: SQLStatement) -> Int { row.size(of: 0...columnCount - 1) }
@@ -124,6 +124,8 @@ extension HexSummary {
         receivedAt = row.int64(11)
         messageID = row.uuid(12).map(MessageID.init)
         byteCount = row.int(13)
+        peerAlias = row.optionalText(14)
+        peerTrust = Trust(rawValue: row.text(15)) ?? .stranger
     }
 }
 

@@ -13,11 +13,13 @@ struct EventRoutes: Sendable {
             let query = try APIQuery(request, allowing: ["since", "limit"])
             let last = try await start(request, query)
             if EventStreamReply.isWanted(request) {
-                return EventStreamReply.response(EventSource(store: api.store, last: last), api: api)
+                return EventStreamReply.response(EventSource(keeper: api.keeper, last: last), api: api)
             }
             let limit = try query.limit()
-            let page = try await api.store.read { try $0.eventPage(since: last, limit: limit) }
-            return APIReply.page(page.items, next: page.next, cursor: \.number) { EventShape($0) }
+            let node = api.node
+            let page = try await node.store.read { try $0.eventPage(since: last, limit: limit) }
+            let labels = await node.labels(of: page.items.compactMap(\.peer))
+            return APIReply.page(page.items, next: page.next, cursor: \.number) { EventShape($0, labels) }
         }
     }
 
@@ -39,7 +41,7 @@ struct EventRoutes: Sendable {
 
 /// Events behind one number, as they come.
 private struct EventSource: StreamSource {
-    let store: HexStore
+    let keeper: NodeKeeper
     var last: Int64
 
     /// Events of one piece.
@@ -47,13 +49,15 @@ private struct EventSource: StreamSource {
 
     mutating func next() async throws -> (messages: [StreamMessage], hasMore: Bool) {
         let since = last
-        let page = try await store.read { try $0.eventPage(since: since, limit: Self.batch) }
+        let node = keeper.node
+        let page = try await node.store.read { try $0.eventPage(since: since, limit: Self.batch) }
         guard let newest = page.items.last else { return ([], false) }
         // Who reads slower than events are kept begins anew and is told what is gone.
         guard page.items.first?.number == since + 1 else { throw HexlistError(.gone, "Events behind \(since) are kept no longer.") }
         last = newest.number
+        let labels = await node.labels(of: page.items.compactMap(\.peer))
         let messages = page.items.map { row in
-            StreamMessage(id: "\(row.number)", event: row.type.rawValue, data: EventShape(row).jsonText)
+            StreamMessage(id: "\(row.number)", event: row.type.rawValue, data: EventShape(row, labels).jsonText)
         }
         return (messages, page.next != nil)
     }
