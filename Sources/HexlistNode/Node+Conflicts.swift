@@ -26,6 +26,7 @@ extension Node {
     func conflictEnded(_ peer: PeerID) {
         logger.notice("one machine uses this identity again", metadata: ["peer.id": "\(peer)"])
         for link in links.values where peer == id || link.peer == peer { kick(link) }
+        if peer == id { mayTakeMore() }
         wakeWaiters()
         notifyWatchers()
     }

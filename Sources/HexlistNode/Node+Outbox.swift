@@ -16,8 +16,12 @@ extension Node {
         var cursor = after
         while true {
             let page = try await store.read { [cursor] in try $0.outboxPage(filter, limit: limit, after: cursor ?? 0) }
-            let views = page.items.map { view(of: $0, isSending: live.contains($0.id)) }.filter { states?.contains($0.state) ?? true }
-            guard views.isEmpty, let next = page.next else { return (views, page.next) }
+            var views = page.items.map { view(of: $0, isSending: live.contains($0.id)) }.filter { states?.contains($0.state) ?? true }
+            guard views.isEmpty, let next = page.next else {
+                let labels = labels(of: views.map(\.peer))
+                for index in views.indices { views[index].label = labels[views[index].peer] }
+                return (views, page.next)
+            }
             cursor = next
         }
     }
@@ -30,7 +34,9 @@ extension Node {
     /// - Throws: `HexlistError` `notFound`.
     public func outboxRow(_ id: Int64) async throws -> OutboxView {
         guard let row = try await store.read({ try $0.outboxRow(id) }) else { throw Node.noRow(id) }
-        return view(of: row, isSending: liveRows().contains(id))
+        var view = view(of: row, isSending: liveRows().contains(id))
+        view.label = label(of: row.peer)
+        return view
     }
 
     /// Tries a row again now: a failed or rejected one is queued anew, a waiting one waits no longer.
@@ -147,7 +153,7 @@ extension Node {
     private func view(of row: OutboxRow, isSending: Bool) -> OutboxView {
         let isSending = row.state == .queued && isSending
         var view = OutboxView(
-            outboxID: row.id, messageID: row.messageID, peer: row.peer, label: label(of: row.peer), state: isSending ? .sending : row.state,
+            outboxID: row.id, messageID: row.messageID, peer: row.peer, state: isSending ? .sending : row.state,
             attempts: row.attempts, waitingFor: nil, nextAttemptAt: nil, lastError: row.lastError, createdAt: row.createdAt,
             bytes: row.bytes)
         guard row.state == .queued, !isSending else { return view }

@@ -90,6 +90,7 @@ extension Node {
         reserveAddresses()
         apply(.trustChanged(peer, trust))
         tellSessions(of: peer, trust)
+        trustTold(of: peer, trust)
         if trust == .blocked { stopPairing(with: peer) }
         notifyWatchers()
         return view(of: peer) ?? before

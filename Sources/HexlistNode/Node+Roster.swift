@@ -52,5 +52,6 @@ extension Node {
         // One that is trusted is looked for where it was reached, as after a start.
         apply(record.trust == .trusted ? .knownPeer(KnownPeer(record)) : .trustChanged(peer, record.trust))
         tellSessions(of: peer, record.trust)
+        trustTold(of: peer, record.trust)
     }
 }

@@ -58,6 +58,12 @@ public actor Node {
     var known: [PeerID: PeerRecord] = [:]
     /// The keys proven since the start, of peers the store need not know. Bounded in `proved`.
     var fingerprints: [PeerID: Fingerprint] = [:]
+    /// Peers that were refused for now since they were last told that more may be taken.
+    var refusedPeers: Set<PeerID> = []
+    /// Peers to be told so on the next session with them.
+    var invitations: Set<PeerID> = []
+    /// Rises whenever more may be taken than before.
+    var takings = 0
     var turns: TransferTurns
     var turnTimer: Scheduled<Void>?
     var challenges: [String: (newer: PeerSession, older: PeerSession)] = [:]
@@ -228,6 +234,7 @@ public actor Node {
         }
         if configuration.name != old.name { discovery?.publish(announcement()) }
         for session in sessions.values { tellHello(session) }
+        if configuration.receiveFrom != old.receiveFrom || configuration.limits != old.limits { mayTakeMore() }
         shareAmongStrangers()
         notifyWatchers()
     }
@@ -302,8 +309,10 @@ public actor Node {
     }
 
     /// Someone changed the store beside the node: read marks, deletions, accepted hexes.
-    public func storeChanged() async {
+    /// - Parameter makesRoom: less is held or in the inbox than before.
+    public func storeChanged(makesRoom: Bool = false) async {
         await reloadKnown()
+        if makesRoom { mayTakeMore() }
         notifyWatchers()
     }
 

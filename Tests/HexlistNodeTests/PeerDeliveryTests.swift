@@ -189,6 +189,84 @@ struct PeerDeliveryTests {
         #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start + .seconds(taken)) == [.send(Self.row(1))])
     }
 
+    /// One row that the peer refused for an hour.
+    private func refusedForAnHour() -> PeerDelivery {
+        var delivery = Self.connected()
+        delivery.greeted(boot: BootNonce(1), frameLimit: 64 << 10, now: start)
+        _ = Self.drain(&delivery, outbox: [Self.row(1)], now: start)
+        refuse(&delivery, at: start)
+        return delivery
+    }
+
+    private func refuse(_ delivery: inout PeerDelivery, at now: ContinuousClock.Instant) {
+        _ = delivery.settled([.init(tag: 1, result: .refused(.notAccepting, message: "", retryAfter: 3_600))], isCurrent: true, now: now)
+        delivery.written()
+    }
+
+    @Test("a later Hello ends the wait a peer asked for, and no other, and no more often than every 5 s")
+    func laterHello() {
+        var delivery = refusedForAnHour()
+        #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start + .seconds(1)).isEmpty)
+        delivery.greetedAgain(frameLimit: 64 << 10, now: start + .seconds(1))
+        #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start + .seconds(1)) == [.send(Self.row(1))])
+        // A peer that refuses and says Hello in turns is asked as seldom as one that says 5 s.
+        refuse(&delivery, at: start + .seconds(2))
+        for _ in 0..<3 { delivery.greetedAgain(frameLimit: 64 << 10, now: start + .seconds(3)) }
+        #expect(delivery.pausedUntil == start + .seconds(6))
+        #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start + .seconds(6)) == [.send(Self.row(1))])
+        // What failed is no refusal.
+        refuse(&delivery, at: start + .seconds(60))
+        delivery.pause(until: start + .seconds(70))
+        delivery.greetedAgain(frameLimit: 64 << 10, now: start + .seconds(61))
+        #expect(delivery.pausedUntil == start + .seconds(70))
+    }
+
+    @Test(
+        "a refusal outlives the session, unless the peer started anew or takes longer frames than before",
+        arguments: [(1, 64 << 10, false), (1, 32 << 10, false), (1, 1 << 20, true), (2, 64 << 10, true)])
+    func laterSession(boot: UInt64, frameLimit: Int, isOver: Bool) {
+        var delivery = refusedForAnHour()
+        delivery.disconnected()
+        delivery.greeted(boot: BootNonce(boot), frameLimit: frameLimit, now: start + .seconds(1))
+        delivery.connected(frameLimit: frameLimit)
+        #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start + .seconds(1)) == (isOver ? [.send(Self.row(1))] : []))
+    }
+
+    @Test("the own person's trust in the peer ends the wait it asked for")
+    func ownTrust() {
+        var delivery = refusedForAnHour()
+        delivery.trustBegan()
+        #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start + .seconds(1)) == [.send(Self.row(1))])
+    }
+
+    @Test("a row refused when it came again begins anew: those refused before it count no more")
+    func refusedAgain() {
+        let rows = (1...2).map { Self.row($0) }
+        var delivery = Self.connected()
+        _ = Self.drain(&delivery, outbox: rows, now: start)
+        let refusal = Session.Settled.Result.refused(.internal, message: "", retryAfter: 5)
+        _ = delivery.settled(rows.map { .init(tag: $0.id, result: refusal) }, isCurrent: true, now: start)
+        delivery.written()
+        #expect(Self.drain(&delivery, outbox: rows, now: start + .seconds(6)) == [.send(rows[0])])
+        _ = delivery.settled([.init(tag: 1, result: refusal)], isCurrent: true, now: start + .seconds(6))
+        delivery.written()
+        // Row 1 was cancelled: row 2 was refused before, and not since.
+        #expect(Self.drain(&delivery, outbox: [rows[1]], now: start + .seconds(12)) == [.endSession])
+    }
+
+    @Test("a refusal without retryAfter is one of 60 s; a duplicate that says no more is stored")
+    func defaults() {
+        var delivery = Self.connected()
+        _ = Self.drain(&delivery, outbox: [Self.row(1), Self.row(2)], now: start)
+        let verdicts = delivery.settled(
+            [
+                .init(tag: 1, result: .kept(.duplicate, of: nil)),
+                .init(tag: 2, result: .refused(.internal, message: "", retryAfter: nil)),
+            ], isCurrent: true, now: start)
+        #expect(verdicts.first?.state == .stored)
+        #expect(delivery.pausedUntil == start + .seconds(60))
+    }
+
     @Test("a row too long for a stranger's limit waits for trust and is passed; for the most there is, it is rejected")
     func tooLong() {
         let rows = [Self.row(1, bytes: 70_000), Self.row(2)]

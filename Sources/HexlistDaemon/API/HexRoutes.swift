@@ -104,7 +104,7 @@ struct HexRoutes: Sendable {
             try Self.checkAll(ids, among: writer.locations(of: unique))
             return try writer.delete(unique, at: Timestamp.now.milliseconds)
         }
-        await api.node.storeChanged()
+        await api.node.storeChanged(makesRoom: true)
         return APIReply.json(ChangedShape(changed: deleted))
     }
 
@@ -120,7 +120,7 @@ struct HexRoutes: Sendable {
             }
             return try writer.accept(ids, at: Timestamp.now.milliseconds)
         }
-        await api.node.storeChanged()
+        await api.node.storeChanged(makesRoom: true)
         return APIReply.json(ChangedShape(changed: accepted.count))
     }
 
