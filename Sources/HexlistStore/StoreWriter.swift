@@ -14,6 +14,8 @@ public final class StoreWriter: StoreReader {
     private var peerDeltas: [Int64: PeerDelta] = [:]
     /// Most bytes of the event log.
     var eventLogBytes = EventLog.bytes
+    /// Bytes of hexes this transaction has taken and may not have written yet.
+    var reservedBytes: Int64 = 0
     /// Why the piece can no longer succeed.
     private var fault: (any Error)?
 
@@ -62,18 +64,12 @@ public final class StoreWriter: StoreReader {
         savedTally = tally
     }
 
-    /// Whether the file system of the store has no more than so many bytes free, or would after this is written: for what peers cause.
-    public func isDiskFull(reserve: Int64, writing bytes: Int64 = 0) -> Bool {
-        guard let free = StoreFile.freeBytes(path) else { return false }
-        let (needed, overflow) = bytes.addingReportingOverflow(reserve)
-        return overflow || free < needed
-    }
-
     // MARK: - What the write queue does around it
 
     /// After BEGIN.
     func transactionBegan() throws {
         fault = nil
+        reservedBytes = 0
         peerDeltas.removeAll(keepingCapacity: true)
         tally = try Tally(on: db)
         savedTally = tally
