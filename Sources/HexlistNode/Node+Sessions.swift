@@ -172,9 +172,11 @@ extension Node {
         }
     }
 
-    /// One more session of a key said Hello, or showed that it says none.
+    /// One more session of a key said Hello, or showed that it says none. Those dialled here are not the peer's doing, and both sides would
+    /// each end others where they dial each other at the same moment.
     private func endSurplus(of key: Fingerprint, newest: PeerSession) {
-        let older = sessions(of: key).filter { $0 !== newest && $0.machine.hasBegun }
+        guard newest.connection.role == .acceptor else { return }
+        let older = sessions(of: key).filter { $0 !== newest && $0.machine.hasBegun && $0.connection.role == .acceptor }
         let asked = Set(challenges.values.map { ObjectIdentifier($0.older) })
         let surplus = DuplicateSessions.surplus(
             older.map {
