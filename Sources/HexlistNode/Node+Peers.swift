@@ -74,6 +74,7 @@ extension Node {
         apply(.trustChanged(peer, trust))
         tellSessions(of: peer, trust)
         if trust == .blocked { stopPairing(with: peer) }
+        endUninvited()
         notifyWatchers()
         return view(of: peer) ?? before
     }
@@ -123,6 +124,7 @@ extension Node {
         reserveAddresses()
         apply(.forget(peer))
         for session in links[peer]?.sessions ?? [] { tellHello(session) }
+        endUninvited()
         notifyWatchers()
     }
 

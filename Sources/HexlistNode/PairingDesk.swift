@@ -62,6 +62,9 @@ struct PairingDesk {
     /// Whether a session with the peer is needed.
     func concerns(_ peer: PeerID) -> Bool { exchange?.peer == peer || request?.peer == peer }
 
+    /// Whether a stranger may come now, to pair: anybody while the window is open, else who was asked.
+    func invites(_ peer: PeerID, now: Instant) -> Bool { concerns(peer) || openUntil.map { now < $0 } ?? false }
+
     /// Whether an exchange runs on this session. The person at the other side may compare its digits before they are shown here.
     func hasExchange(on session: SessionKey) -> Bool { exchange?.session == session }
 
