@@ -218,6 +218,7 @@ struct APIConnection: Sendable {
     }
 
     private static func tooLong(_ path: String) -> HexlistError {
-        HexlistError(.configuration, "The socket path \(path) is too long; \(pathBytes) bytes fit.", hint: "Set HEXLIST_SOCKET to a shorter one.")
+        HexlistError(
+            .configuration, "The socket path \(path) is too long; \(pathBytes) bytes fit.", hint: "Set HEXLIST_SOCKET to a shorter one.")
     }
 }

@@ -12,15 +12,18 @@ extension PeerDirectory {
     }
 
     func needsReach(_ peer: DirectoryPeer) -> Bool {
-        peer.trust == .trusted && peer.hasSession && peer.conflict == nil && !peer.saved.contains { peer.answered($0.place) != nil && !isPast($0, of: peer) }
+        peer.trust == .trusted && peer.hasSession && peer.conflict == nil
+            && !peer.saved.contains { peer.answered($0.place) != nil && !isPast($0, of: peer) }
     }
 
     /// Those announced by a start that has a session.
     func reachEndpoints(of id: PeerID) -> [Endpoint] {
         guard let peer = peers[id] else { return [] }
         let announced = Set(
-            peer.records.compactMap { records[$0]?.claim }.filter { refusal(of: $0) == nil && $0.boot.map { peer.sessions[$0] != nil } ?? true }
-                .map(\.endpoint.place))
+            peer.records.compactMap { records[$0]?.claim }.filter {
+                refusal(of: $0) == nil && $0.boot.map { peer.sessions[$0] != nil } ?? true
+            }
+            .map(\.endpoint.place))
         return endpoints(of: id).filter { announced.contains($0.place) && peer.marks[$0.place]?.isGood ?? true }
     }
 

@@ -15,7 +15,8 @@ import Testing
     @Test(
         "only own networks and link-local addresses",
         arguments: [
-            ("10.1.2.3", false), ("172.16.0.1", false), ("192.168.0.9", false), ("100.64.0.1", false), ("169.254.3.4", true), ("169.253.3.4", false), ("8.8.8.8", false), ("9.9.9.9", false),
+            ("10.1.2.3", false), ("172.16.0.1", false), ("192.168.0.9", false), ("100.64.0.1", false), ("169.254.3.4", true),
+            ("169.253.3.4", false), ("8.8.8.8", false), ("9.9.9.9", false),
             ("203.0.113.63", true), ("203.0.113.64", false), ("198.51.100.1", true), ("198.51.100.2", false),
             ("0.0.0.0", false), ("224.0.0.251", false), ("255.255.255.255", false),
             ("fe80::1", true), ("febf::1", true), ("fec0::1", false), ("fc00::1", false), ("fdff::9", false), ("fe00::1", false),

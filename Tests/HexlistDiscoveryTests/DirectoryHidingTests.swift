@@ -82,7 +82,8 @@ import Testing
 
     @Test("a domain's entries of strangers are not dialled either, nor another start of the own UUID") func othersAnnouncements() {
         var stage = hiding()
-        let record = Record(key: InstanceKey(name: "d", type: "_hexlist._tcp", domain: "corp.example"), interface: 0, ipv6: false, unicast: 0)
+        let record = Record(
+            key: InstanceKey(name: "d", type: "_hexlist._tcp", domain: "corp.example"), interface: 0, ipv6: false, unicast: 0)
         stage.tell(.discovery(.appeared(record, interfaceName: nil)))
         stage.resolve(record, Stage.txt(peer, boot: nil), address: "10.1.0.2")
         stage.announce(Stage.own, name: "clone", boot: BootNonce(77), address: "192.168.7.50")
@@ -170,7 +171,8 @@ import Testing
         stage.tell(.discovery(.withdrawn(first)))
         #expect(stage.row(peer)?.endpoints.map(\.endpoint.host) == ["192.168.7.20", "192.168.7.21"], "the session is there")
         let session = SessionInfo(
-            peer: peer, boot: BootNonce(1), name: "P", endpoint: Endpoint(host: "192.168.7.21", port: 24_391, interface: "eth0", via: .mdns))
+            peer: peer, boot: BootNonce(1), name: "P", endpoint: Endpoint(host: "192.168.7.21", port: 24_391, interface: "eth0", via: .mdns)
+        )
         stage.tell(.sessionUp(session))
         #expect(stage.row(peer)?.endpoints.map(\.endpoint.host) == ["192.168.7.21"])
         stage.announce(peer)

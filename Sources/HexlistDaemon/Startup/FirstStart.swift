@@ -8,7 +8,8 @@ enum FirstStart {
             switch (status.isAnnounced, usesMulticast) {
             case (true, true):
                 "first start: everybody on this network can see this machine's name, UUID and port, and connect to it; `name` changes what it is called, `announce: false` hides it"
-            case (true, false): "first start: this machine is not announced, as `domains` does not name `local`; whoever knows its port can connect to it"
+            case (true, false):
+                "first start: this machine is not announced, as `domains` does not name `local`; whoever knows its port can connect to it"
             case (false, _): "first start: this machine is hidden, as `announce: false` says; only peers that are trusted are talked to"
             }
         logger.notice(
