@@ -54,7 +54,7 @@ public struct PairingShape: JSONShape, Sendable, Equatable {
     public var state: State
     /// Six, while `comparing` and `confirmed`.
     public var digits: String?
-    /// Why it ended: `rejected`, `wrongCode`, `withdrawn`, `refused`, `unfair`, `outOfOrder`, `timeout`, `expired`, `lost`,
+    /// Why it ended: `rejected`, `wrongCode`, `withdrawn`, `givenUp`, `refused`, `unfair`, `outOfOrder`, `timeout`, `expired`, `lost`,
     /// `tooManyTries`, `notStored`; a newer daemon may know more.
     public var reason: String?
     /// One sentence for people: why it waits, or why it ended.

@@ -6,15 +6,16 @@ extension PairingDesk {
     struct Limits {
         /// How long the window is open, and an own request runs.
         var on: Duration = .seconds(120)
+        /// Exchanges in which the own nonce is sent while pairing is on, whatever becomes of them. Who has it can know the digits and
+        /// give up until they suit, so with both sides of a machine in the middle counted these are its guesses: nine of the ten.
+        var tries = 5
         /// After so many failures pairing is off until a person switches it on again.
         var failures = 3
-        /// Of one key within `memory`: then it is not taken any more.
+        /// Of one key within `memory`, exchanges it gave up among them: then it is not taken any more.
         var failuresPerKey = 3
         var memory: Duration = .seconds(600)
         /// That failed within `memory`. Where there are more, no other key is taken until one is forgotten.
         var keys = 256
-        /// Digits shown while it is on. A lost session is no failure, but whoever can cut one may not see new digits at will.
-        var showings = 5
         /// After a session was lost while its digits were shown, no other peer's digits are: whoever can cut a session does not
         /// get its own request under a finger that is about to say yes.
         var reserved: Duration = .seconds(10)
@@ -55,7 +56,7 @@ extension PairingDesk {
     }
 
     enum Obstacle: Equatable {
-        case notReached, notTaken, lost
+        case notReached, notTaken, givenUp, lost
     }
 
     struct Outcome: Equatable {
@@ -67,14 +68,14 @@ extension PairingDesk {
             case ended(PairingStateMachine.End)
             /// The own request was never taken.
             case expired(Obstacle?)
-            /// Pairing was switched off: too many failures, or lost sessions.
-            case tooManyTries
         }
 
         var number: Int
         var peer: PeerID
         var isOwn: Bool
         var result: Result
+        /// With it the tries or the failures were used up: pairing was switched off.
+        var isLast = false
     }
 
     enum Answer: Equatable {

@@ -24,6 +24,8 @@ struct PairingDesk {
         let peer: PeerID
         var isOwn: Bool
         var machine: PairingStateMachine
+        /// Whether the own nonce was sent: the exchange is one of the tries.
+        var isSpent = false
         /// Once they were shown.
         var digits: String?
     }
@@ -36,7 +38,7 @@ struct PairingDesk {
     /// The newest last.
     var outcomes: [Outcome] = []
     private(set) var failures = 0
-    private var showings = 0
+    private var tries = 0
     private var failed: [Fingerprint: [Instant]] = [:]
     /// Whose session was lost while people compared.
     private var reserved: (key: Fingerprint, until: Instant)?
@@ -162,9 +164,9 @@ struct PairingDesk {
             guard request.peer == key.peerID, now < request.until else { return false }
         } else {
             guard let openUntil, now < openUntil else { return false }
+            if let reserved, reserved.key != key, now < reserved.until { return false }
         }
         guard mayTry(key, now: now) == nil else { return false }
-        if let reserved, reserved.key != key, now < reserved.until { return false }
         return failed[key] != nil || failed.count < limits.keys || recentFailures(now: now).count < limits.keys
     }
 
@@ -225,11 +227,11 @@ struct PairingDesk {
 
     // MARK: Inside
 
-    /// A new person's act: the count of failures begins again, unless pairing was on.
+    /// A new person's act: the counts begin again, unless pairing was on. An exchange that still runs is one of the new tries.
     private mutating func switchOn() {
         guard openUntil == nil, request == nil else { return }
         failures = 0
-        showings = 0
+        tries = exchange?.isSpent == true ? 1 : 0
     }
 
     private mutating func start(
@@ -249,14 +251,18 @@ struct PairingDesk {
     }
 
     private mutating func carry(_ actions: [PairingStateMachine.Action], now: Instant) -> [Action] {
-        guard let exchange else { return [] }
         var out: [Action] = []
         for action in actions {
+            guard let exchange else { break }
             switch action {
-            case .send(let pairing): out.append(.send(pairing, exchange.session))
+            case .send(let pairing):
+                if !pairing.nonce.isEmpty {
+                    self.exchange?.isSpent = true
+                    tries += 1
+                }
+                out.append(.send(pairing, exchange.session))
             case .show(let digits):
                 self.exchange?.digits = digits
-                showings += 1
                 out += [.shown(exchange.peer, digits: digits, wasAsked: !exchange.isOwn), .changed]
             case .paired:
                 openUntil = nil
@@ -276,31 +282,36 @@ struct PairingDesk {
     }
 
     private mutating func ended(_ exchange: Exchange, _ end: PairingStateMachine.End, isFailure: Bool, now: Instant) -> [Action] {
+        let key = exchange.machine.peer
+        if end == .lost, exchange.digits != nil { reserved = (key, now + limits.reserved) }
+        if isFailure { failures += 1 }
+        if exchange.isSpent, end != .lost { noteFailure(of: key, now: now) }
+        // The one peer of an own request, once it is not taken any more, leaves nothing to wait for.
+        let isBarred = !isFailure && request?.peer == exchange.peer && mayTry(key, now: now) != nil
+        let isExhausted = tries >= limits.tries || failures >= limits.failures || isBarred
+        let isLast = isExhausted && (openUntil != nil || request != nil)
+        if isExhausted { openUntil = nil }
+        if isExhausted || isFailure && exchange.isOwn { request = nil }
         var out: [Action] = []
-        if end == .lost, exchange.digits != nil { reserved = (exchange.machine.peer, now + limits.reserved) }
-        if isFailure {
-            noteFailure(of: exchange.machine.peer, now: now)
-            failures += 1
-        }
-        let isExhausted = failures >= limits.failures || showings >= limits.showings
-        // What a person saw has an end a person can see.
-        let isOver = isFailure || exchange.digits != nil && !exchange.isOwn || exchange.isOwn && request == nil
-        if isOver {
-            if exchange.isOwn { request = nil }
-            let outcome = Outcome(number: exchange.number, peer: exchange.peer, isOwn: exchange.isOwn, result: .ended(end))
+        // Whoever had the own nonce may have had a guess: a person can see that.
+        if exchange.isSpent || exchange.isOwn && request == nil {
+            let outcome = Outcome(
+                number: exchange.number, peer: exchange.peer, isOwn: exchange.isOwn, result: .ended(end), isLast: isLast)
             remember(outcome)
             out.append(.over(outcome))
         }
-        if isExhausted {
-            openUntil = nil
-            if let request {
-                self.request = nil
-                out.append(over(request, .tooManyTries))
-            }
-        } else if request != nil {
-            request?.obstacle = end == .lost ? .lost : .notTaken
-            request?.nextTry = now + limits.retry
+        guard request != nil else { return out + [.changed] }
+        if exchange.isSpent {
+            lastNumber += 1
+            request?.number = lastNumber
         }
+        request?.obstacle =
+            switch end {
+            case .lost: .lost
+            case .givenUp: .givenUp
+            default: .notTaken
+            }
+        request?.nextTry = now + limits.retry
         return out + [.changed]
     }
 

@@ -27,6 +27,8 @@ public struct PairingView: Sendable, Equatable {
         case rejected, wrongCode
         /// The own person took the request back before there were digits.
         case withdrawn
+        /// The other side gave up when it could know the digits, and before they were shown here.
+        case givenUp
         /// The other side said no or gave up, after the digits were shown.
         case refused
         /// The other side tried to choose the digits, or did not keep to the steps.
@@ -35,7 +37,7 @@ public struct PairingView: Sendable, Equatable {
         case timeout, expired
         /// The session broke.
         case lost
-        /// Pairing was switched off after too many tries.
+        /// It was lost or given up, and with it pairing was switched off: too many exchanges came to nothing.
         case tooManyTries
         /// Both said yes, and the store could not be written.
         case notStored
@@ -72,15 +74,18 @@ extension PairingView {
     }
 
     init(_ outcome: PairingDesk.Outcome, of peer: PeerView?) {
-        let (stage, message): (Stage, String?) =
+        var (stage, message): (Stage, String?) =
             switch outcome.result {
             case .agreed(let digits): (.confirmed(digits: digits), nil)
             case .paired: (.paired, nil)
             case .notStored(let why): (.ended(.notStored), "Both sides said yes, but this one could not store it: \(why)")
             case .expired(let obstacle): (.ended(.expired), obstacle.map(Self.sentence) ?? "There was no answer in time.")
-            case .tooManyTries: (.ended(.tooManyTries), "Pairing was switched off after too many tries.")
             case .ended(let end): Self.told(end)
             }
+        if outcome.isLast {
+            if [.ended(.lost), .ended(.givenUp)].contains(stage) { stage = .ended(.tooManyTries) }
+            message = message.map { "\($0) \(Self.interference)" }
+        }
         self.init(
             number: outcome.number, peer: outcome.peer, name: peer?.shownName ?? outcome.peer.shortID, fingerprint: peer?.fingerprint,
             isOwn: outcome.isOwn, stage: stage, until: nil, message: message)
@@ -93,6 +98,7 @@ extension PairingView {
         case .withdrawn: (.ended(.withdrawn), "The request was taken back.")
         case .refused: (.ended(.refused), "The other side said no.")
         case .notTaken: (.ended(.expired), "The other side takes no request.")
+        case .givenUp: (.ended(.givenUp), "The other side gave up once it could know the digits.")
         case .badReveal: (.ended(.unfair), "The other side tried to choose the digits. Somebody may be in between.")
         case .outOfOrder: (.ended(.outOfOrder), "The other side did not keep to the steps.")
         case .timedOut: (.ended(.timeout), "There was no answer in time.")
@@ -100,10 +106,16 @@ extension PairingView {
         }
     }
 
+    private static let interference = """
+        Pairing was interrupted or interfered with, and is off now. Name each other, `hexlist pair PEER` on both machines: then nobody else \
+        is listened to.
+        """
+
     private static func sentence(_ obstacle: PairingDesk.Obstacle) -> String {
         switch obstacle {
         case .notReached: "It cannot be reached just now."
         case .notTaken: "It takes no request yet; run `hexlist pair` there."
+        case .givenUp: "It gave up once it could know the digits; there will be new ones."
         case .lost: "The connection broke; there will be new digits."
         }
     }

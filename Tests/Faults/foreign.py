@@ -28,7 +28,8 @@ class Identity:
                     file.write(pem.read())
         pem = subprocess.run(["openssl", "x509", "-in", self.path, "-noout", "-pubkey"], check=True, stdout=subprocess.PIPE, text=True)
         der = base64.b64decode("".join(line for line in pem.stdout.splitlines() if not line.startswith("-----")))
-        self.uuid = str(rig.uuid8(hashlib.sha256(der).digest())).upper()
+        self.fingerprint = hashlib.sha256(der).digest()
+        self.uuid = str(rig.uuid8(self.fingerprint)).upper()
         self.boot = hashlib.sha256(os.urandom(8)).hexdigest()[:16]
 
 

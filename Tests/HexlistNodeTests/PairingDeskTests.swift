@@ -82,7 +82,43 @@ private struct Stage {
     var isOn: Bool { desk.openUntil != nil || desk.items.contains { $0.isOwn } }
 }
 
+/// How the other side ends an exchange when it has the own nonce.
+private enum GivingUp: CaseIterable {
+    case cancel, close, stall, nonsense
+}
+
+extension Stage {
+    /// The peer gives up on this session, before it has revealed anything.
+    fileprivate mutating func giveUp(_ how: GivingUp, _ peer: Fingerprint, on session: ObjectIdentifier) {
+        switch how {
+        case .cancel: receive(Pairing(step: "cancel"), from: peer, on: session)
+        case .close: did(desk.sessionEnded(session, now: now))
+        case .stall: tick(5)
+        case .nonsense: receive(Pairing(step: "nonce", nonce: commit.commitment), from: peer, on: session)
+        }
+    }
+
+    /// Commits of these keys in turn, each exchange given up when the own nonce is out.
+    /// - Returns: how many nonces that were.
+    fileprivate mutating func noncesGiven(to keys: [Fingerprint], _ how: GivingUp, times: Int = 100) -> Int {
+        var nonces = 0
+        for number in 0..<times {
+            let (key, session) = (keys[number % keys.count], session())
+            receive(commit, from: key, on: session)
+            guard out.nonces(on: session) == 1 else { continue }
+            nonces += 1
+            giveUp(how, key, on: session)
+        }
+        return nonces
+    }
+}
+
 extension [PairingDesk.Action] {
+    /// Frames that give the own nonce away.
+    fileprivate func nonces(on session: ObjectIdentifier) -> Int {
+        count { if case .send(let frame, session) = $0 { !frame.nonce.isEmpty } else { false } }
+    }
+    fileprivate var outcomes: [PairingDesk.Outcome] { compactMap { if case .over(let outcome) = $0 { outcome } else { nil } } }
     var prompts: Int { count { if case .shown = $0 { true } else { false } } }
     var refusals: Int { count { if case .refuse = $0 { true } else { false } } }
     var trusts: Int { count { if case .trust = $0 { true } else { false } } }
@@ -231,13 +267,15 @@ struct PairingDeskTests {
             #expect(stage.desk.failures == 0)
             if round < 5 {
                 #expect(stage.desk.items.first?.obstacle == .lost)
-                #expect(stage.took().results.isEmpty)
+                #expect(stage.desk.items.first?.number != numbers.last)
+                #expect(stage.took().outcomes.map(\.isLast) == [false])
                 stage.did(stage.desk.sessionsChanged(of: Stage.peer.peerID, now: stage.now))
             }
         }
         #expect(seen.count == 5 && numbers == numbers.sorted())
         // Who can cut a session does not see digits as often as it likes.
-        #expect(stage.took().results == [.tooManyTries])
+        let last = stage.took().outcomes
+        #expect(last.map(\.result) == [.ended(.lost)] && last.map(\.isLast) == [true])
         #expect(!stage.isOn)
     }
 
@@ -269,7 +307,12 @@ struct PairingDeskTests {
         #expect(stage.asked(on: stage.session()) != nil)
         stage.did(stage.desk.reject(Stage.peer.peerID, now: stage.now) ?? [])
         stage.tick(1)
-        #expect(stage.asked(by: Stage.key(8), on: stage.session()) != nil)
+        let other = stage.session()
+        #expect(stage.asked(by: Stage.key(8), on: other) != nil)
+        // One that the person names is no surprise.
+        stage.did(stage.desk.sessionEnded(other, now: stage.now))
+        #expect(stage.ask(Stage.key(9)) == true)
+        #expect(stage.asked(by: Stage.key(9), on: stage.session()) != nil)
     }
 
     @Test("a request that has shown nothing gives way to what the person wants, and ends with the window")
@@ -349,22 +392,117 @@ struct PairingDeskTests {
         #expect(stage.took().trusts == 0)
     }
 
-    @Test("what never showed digits is no failure, and is not news", arguments: 0..<4)
-    func whatDoesNotFail(how: Int) {
+    @Test("what never showed digits is no failure of the person's and no prompt, but it is told", arguments: GivingUp.allCases)
+    fileprivate func whatDoesNotFail(how: GivingUp) {
         var stage = Stage()
         stage.open()
         let session = stage.session()
         stage.receive(commit, on: session)
         #expect(stage.desk.items.count == 1)
-        switch how {
-        case 0: stage.did(stage.desk.sessionEnded(session, now: stage.now))
-        case 1: stage.receive(Pairing(step: "cancel"), on: session)
-        case 2: stage.tick(6)
-        default: stage.receive(Pairing(step: "nonce"), on: session)
-        }
-        #expect(stage.desk.failures == 0 && stage.desk.items.isEmpty && stage.desk.outcomes.isEmpty)
-        #expect(stage.took().prompts == 0)
+        stage.giveUp(how, Stage.peer, on: session)
+        #expect(stage.desk.failures == 0 && stage.desk.items.isEmpty)
+        let end: PairingStateMachine.End =
+            switch how {
+            case .cancel, .stall: .givenUp
+            case .close: .lost
+            case .nonsense: .outOfOrder
+            }
+        let told = stage.took()
+        #expect(told.prompts == 0 && told.results == [.ended(end)] && told.outcomes.map(\.isLast) == [false])
+        #expect(stage.desk.outcomes.map(\.result) == [.ended(end)])
         #expect(stage.asked(by: Stage.key(8), on: stage.session()) != nil)
+    }
+
+    @Test("five nonces are given out while it is on, to 50 keys that give up; then it is off and says so", arguments: GivingUp.allCases)
+    fileprivate func manyKeysGiveUp(how: GivingUp) {
+        var stage = Stage()
+        stage.open()
+        #expect(stage.noncesGiven(to: (0..<50).map { Stage.key(1_000 + $0) }, how) == 5)
+        #expect(!stage.isOn)
+        let told = stage.took()
+        #expect(told.outcomes.map(\.isLast) == [false, false, false, false, true])
+        #expect(stage.desk.outcomes.count == 5 && told.refusals == 95)
+        // The person's next command is another request.
+        stage.open()
+        #expect(stage.noncesGiven(to: (50..<100).map { Stage.key(1_000 + $0) }, how) == 5)
+    }
+
+    @Test("one key has three of them, because giving up is a failure of the key's; all five where its sessions are lost")
+    func oneKeyGivesUp() {
+        for how in GivingUp.allCases {
+            var stage = Stage()
+            stage.open()
+            #expect(stage.noncesGiven(to: [Stage.peer], how) == (how == .close ? 5 : 3))
+            #expect((stage.desk.mayTry(Stage.peer, now: stage.now) == nil) == (how == .close))
+            #expect(stage.isOn == (how != .close), "others may go on")
+        }
+    }
+
+    @Test("a request to one peer: it has no more tries than others, and the end is told", arguments: GivingUp.allCases)
+    fileprivate func namedGivesUp(how: GivingUp) {
+        var stage = Stage()
+        #expect(stage.ask() == true)
+        #expect(stage.noncesGiven(to: [Stage.peer], how) == (how == .close ? 5 : 3))
+        #expect(!stage.isOn)
+        let told = stage.took().outcomes
+        #expect(told.count(where: \.isLast) == 1 && told.last?.isLast == true && told.last?.isOwn == true)
+        #expect(Set(told.map(\.number)).count == told.count)
+    }
+
+    @Test("a request to one peer takes nobody else's commit, and that spends nothing: the two pair in spite of it")
+    func namedHearsNobodyElse() throws {
+        for isAsked in [true, false] {
+            var stage = Stage()
+            #expect(stage.ask() == true)
+            _ = stage.took()
+            #expect(stage.noncesGiven(to: (0..<50).map { Stage.key(1_000 + $0) }, .cancel) == 0)
+            #expect(stage.took() == stage.tokens.map { .refuse(ObjectIdentifier($0)) })
+            #expect(stage.desk.outcomes.isEmpty)
+            let session = stage.session()
+            if isAsked {
+                _ = try #require(stage.asked(on: session) as PairingStateMachine?)
+            } else {
+                stage.did(stage.desk.begin(on: session, with: Stage.peer, nonce: PairingNonce(using: &stage.random), now: stage.now))
+                stage.receive(Pairing(step: "nonce", nonce: commit.commitment), on: session)
+            }
+            #expect(stage.noncesGiven(to: (0..<50).map { Stage.key(1_000 + $0) }, .cancel) == 0)
+            let digits = try #require(stage.digits)
+            stage.did(stage.desk.confirm(Stage.peer.peerID, digits: digits, number: nil, now: stage.now).1)
+            stage.receive(Pairing(step: "confirm"), on: session)
+            #expect(stage.took().trusts == 1)
+        }
+    }
+
+    @Test("the fifth may still lead to trust; so may a command after the fifth of another one")
+    func fifth() throws {
+        for isNewRequest in [false, true] {
+            var stage = Stage()
+            stage.open()
+            for number in 0..<(isNewRequest ? 5 : 4) { _ = stage.noncesGiven(to: [Stage.key(1_000 + number)], .nonsense, times: 1) }
+            #expect(stage.isOn == !isNewRequest)
+            if isNewRequest { #expect(stage.ask() == true) }
+            let session = stage.session()
+            _ = try #require(stage.asked(on: session) as PairingStateMachine?)
+            _ = stage.took()
+            stage.receive(Pairing(step: "confirm"), on: session)
+            stage.did(stage.desk.confirm(Stage.peer.peerID, digits: try #require(stage.digits), number: nil, now: stage.now).1)
+            #expect(stage.took().trusts == 1)
+        }
+    }
+
+    @Test("digits that are still shown when a person begins anew are one of the new five")
+    func runsOn() throws {
+        var stage = Stage()
+        stage.open()
+        stage.tick(119)
+        let session = stage.session()
+        _ = try #require(stage.asked(on: session) as PairingStateMachine?)
+        stage.tick(1)
+        #expect(!stage.isOn)
+        stage.open()
+        stage.did(stage.desk.sessionEnded(session, now: stage.now))
+        stage.tick(10)
+        #expect(stage.noncesGiven(to: (0..<50).map { Stage.key(1_000 + $0) }, .close) == 4)
     }
 
     @Test("an answer to digits that are shown no longer is no failure; to none at all it is nothing")

@@ -351,6 +351,21 @@ struct PairingStateMachineTests {
         #expect(fixture.asking.received(Pairing(step: "confirm"), freshNonce: .of(9), now: .now).isEmpty)
     }
 
+    @Test("once the own nonce is out, a cancel, and no reveal in time, is giving up with the digits known", arguments: [true, false])
+    func givenUp(byCancel: Bool) throws {
+        var fixture = PairingFixture()
+        try fixture.deliverToAsked()
+        fixture.toAsking = []
+        if byCancel {
+            fixture.toAsked = [Pairing(step: "cancel", message: "no")]
+            try fixture.deliverToAsked()
+        } else {
+            fixture.atAsked { [start = fixture.start] in $0.tick(now: start + .seconds(5)) }
+        }
+        #expect(fixture.askedActions == [.ended(.givenUp, isFailure: false)])
+        #expect(fixture.toAsking.map(\.step) == (byCancel ? [] : ["cancel"]))
+    }
+
     @Test("a cancel before there are digits means that nobody takes the request, and is not answered")
     func notTaken() {
         var fixture = PairingFixture()

@@ -37,4 +37,13 @@ struct HostileInputTests {
     func hostileText() async throws {
         try await Rig.run("hostile-text", long: [])
     }
+
+    /// `Tests/Faults/pairing`: peers that give up when they know the digits, a machine in the middle with all tries of two people, and two
+    /// people who name each other.
+    @Test(
+        "a pairing is not won by trying again",
+        .enabled(if: Rig.obstacle("pairing") == nil, "\(Rig.obstacle("pairing") ?? "")"))
+    func pairing() async throws {
+        try await Rig.run("pairing", long: ["--long", "--rounds", "200"])
+    }
 }

@@ -30,8 +30,10 @@ public struct PairingStateMachine: Sendable {
     }
 
     public enum End: Sendable, Equatable {
-        /// The other side takes no request, or gave up before there were digits.
+        /// The other side takes no request, or gave up before it could know the digits.
         case notTaken
+        /// The other side had the own nonce, by which it could know the digits, and went no further.
+        case givenUp
         /// The other side said no, or gave up, with the digits before it.
         case refused
         /// The own person said no.
@@ -130,7 +132,13 @@ public struct PairingStateMachine: Sendable {
         if case .ended = state { return [] }
         if pairing.step == "cancel" {
             // Its message is for a log at most: next to a question it would be a stranger's advice.
-            return end(hasShown ? .refused : .notTaken, tells: nil)
+            let end: End =
+                switch state {
+                case .committed, .ended: .notTaken
+                case .answered: .givenUp
+                case .comparing: .refused
+                }
+            return self.end(end, tells: nil)
         }
         switch (state, pairing.step) {
         case (.committed(let nonce, crossed: false), "commit"):
@@ -194,6 +202,7 @@ public struct PairingStateMachine: Sendable {
 
     public mutating func tick(now: Instant) -> [Action] {
         guard let due = nextDeadline, now >= due else { return [] }
+        if case .answered = state { return end(.givenUp) }
         return end(.timedOut)
     }
 
@@ -229,7 +238,7 @@ extension PairingStateMachine.End {
         case .withdrawn: "The request was taken back."
         case .badReveal: "The digits could have been chosen."
         case .outOfOrder: "A step came that was not due."
-        case .timedOut: "There was no answer in time."
+        case .givenUp, .timedOut: "There was no answer in time."
         }
     }
 }

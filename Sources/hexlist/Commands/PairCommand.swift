@@ -89,7 +89,7 @@ struct PairCommand: AsyncParsableCommand {
             table.add([
                 Table.Cell("\(pairing.id)"), Table.Cell(pairing.name, columns: 32), Table.Cell(HumanText.short(pairing.peer)),
                 Table.Cell(state, pairing.state == .paired ? .good : .plain), Table.Cell(pairing.digits ?? "–", .strong),
-                Table.Cell(pairing.message ?? "", columns: 120),
+                Table.Cell(pairing.message ?? "", columns: 300),
             ])
         }
         try output.table(table)

@@ -68,7 +68,8 @@ final class PairRun {
         if pairing.state.isFinal, let end = try tell([pairing], leavesOpen: false) { return try finish(end) }
         try await run { pairings in
             let own = pairings.items.filter { $0.peer == pairing.peer && $0.id >= pairing.id }
-            guard own.isEmpty else { return try self.tell(own, leavesOpen: false) }
+            // A request whose exchange came to nothing may go on, with new digits.
+            if let last = own.last { return try self.tell(own, leavesOpen: !last.state.isFinal) }
             self.note("The pairing is over: this machine has another identity now. Try again.")
             return .failed
         } stop: {
@@ -153,7 +154,7 @@ final class PairRun {
                 guard reported.insert(pairing.id).inserted else { continue }
                 if told?.id == pairing.id { reader.giveUp() }
                 try tellEnd(pairing)
-                if pairing.state == .paired || !leavesOpen { return PairText.status(pairing) }
+                if pairing.state == .paired || !leavesOpen && pairing.id == pairings.last?.id { return PairText.status(pairing) }
             } else {
                 try tellProgress(pairing)
             }
