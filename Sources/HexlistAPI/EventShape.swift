@@ -7,19 +7,22 @@ public struct EventShape: JSONShape, Sendable, Equatable {
     public var type: String
     /// UUID.
     public var peer: String?
+    /// Of the peer; `nil` where that is this machine.
+    public var tag: PeerTag?
     /// The local id of a hex.
     public var hex: Int64?
     public var outboxID: Int64?
     public var data: JSONValue?
 
     public init(
-        number: Int64, at: Timestamp, type: String, peer: String? = nil, hex: Int64? = nil, outboxID: Int64? = nil,
-        data: JSONValue? = nil
+        number: Int64, at: Timestamp, type: String, peer: String? = nil, tag: PeerTag? = nil, hex: Int64? = nil,
+        outboxID: Int64? = nil, data: JSONValue? = nil
     ) {
         self.number = number
         self.at = at
         self.type = type
         self.peer = peer
+        self.tag = tag
         self.hex = hex
         self.outboxID = outboxID
         self.data = data
@@ -31,6 +34,7 @@ public struct EventShape: JSONShape, Sendable, Equatable {
             $0.member("at", at)
             $0.member("type", type)
             $0.member("peer", peer)
+            tag?.writeMembers(to: &$0)
             $0.member("hex", hex)
             $0.member("outboxID", outboxID)
             $0.member("data", data)
@@ -43,6 +47,7 @@ public struct EventShape: JSONShape, Sendable, Equatable {
         at = try object.value("at")
         type = try object.value("type")
         peer = try object.optional("peer")
+        tag = try PeerTag(object)
         hex = try object.optional("hex")
         outboxID = try object.optional("outboxID")
         data = try object.optional("data")

@@ -9,6 +9,8 @@ public struct HexShape: JSONShape, Sendable, Equatable {
     public var senderName: String
     /// The proven sender; on every received hex.
     public var peerUUID: String?
+    /// Of the proven sender.
+    public var tag: PeerTag?
     public var description: String
     public var color: String
     public var linkCount: Int
@@ -21,8 +23,8 @@ public struct HexShape: JSONShape, Sendable, Equatable {
     public var extra: JSONValue?
 
     public init(
-        id: Int64, location: String, senderUUID: String, senderName: String, peerUUID: String? = nil, description: String,
-        color: String, linkCount: Int, unread: Bool, receivedAt: Timestamp, messageID: String? = nil,
+        id: Int64, location: String, senderUUID: String, senderName: String, peerUUID: String? = nil, tag: PeerTag? = nil,
+        description: String, color: String, linkCount: Int, unread: Bool, receivedAt: Timestamp, messageID: String? = nil,
         links: [LinkShape]? = nil, extra: JSONValue? = nil
     ) {
         self.id = id
@@ -30,6 +32,7 @@ public struct HexShape: JSONShape, Sendable, Equatable {
         self.senderUUID = senderUUID
         self.senderName = senderName
         self.peerUUID = peerUUID
+        self.tag = tag
         self.description = description
         self.color = color
         self.linkCount = linkCount
@@ -47,6 +50,7 @@ public struct HexShape: JSONShape, Sendable, Equatable {
             $0.member("senderUUID", senderUUID)
             $0.member("senderName", senderName)
             $0.member("peerUUID", peerUUID)
+            tag?.writeMembers(to: &$0, .ofSender)
             $0.member("description", description)
             $0.member("color", color)
             $0.member("linkCount", linkCount)
@@ -65,6 +69,7 @@ public struct HexShape: JSONShape, Sendable, Equatable {
         senderUUID = try object.value("senderUUID")
         senderName = try object.value("senderName")
         peerUUID = try object.optional("peerUUID")
+        tag = try PeerTag(object, .ofSender)
         description = try object.value("description")
         color = try object.value("color")
         linkCount = try object.value("linkCount")

@@ -6,15 +6,20 @@ public struct SendShape: JSONShape, Sendable, Equatable {
     public var messageID: String
     /// UUID.
     public var peer: String
+    public var tag: PeerTag?
     public var state: OutboxState
     /// Why the peer refused.
     public var code: String?
     public var message: String?
 
-    public init(outboxID: Int64, messageID: String, peer: String, state: OutboxState, code: String? = nil, message: String? = nil) {
+    public init(
+        outboxID: Int64, messageID: String, peer: String, tag: PeerTag? = nil, state: OutboxState, code: String? = nil,
+        message: String? = nil
+    ) {
         self.outboxID = outboxID
         self.messageID = messageID
         self.peer = peer
+        self.tag = tag
         self.state = state
         self.code = code
         self.message = message
@@ -28,6 +33,7 @@ public struct SendShape: JSONShape, Sendable, Equatable {
         json.member("outboxID", outboxID)
         json.member("messageID", messageID)
         json.member("peer", peer)
+        tag?.writeMembers(to: &json)
         json.member("state", state.rawValue)
         json.member("code", code)
         json.member("message", message)
@@ -38,6 +44,7 @@ public struct SendShape: JSONShape, Sendable, Equatable {
         outboxID = try object.value("outboxID")
         messageID = try object.value("messageID")
         peer = try object.value("peer")
+        tag = try PeerTag(object)
         state = try object.choice("state")
         code = try object.optional("code")
         message = try object.optional("message")
@@ -50,6 +57,7 @@ public struct OutboxShape: JSONShape, Sendable, Equatable {
     public var messageID: String
     /// UUID.
     public var peer: String
+    public var tag: PeerTag?
     public var state: OutboxState
     public var attempts: Int
     /// `peer`, `turn`, `window`, `retry` or `trust`; `nil` where nothing is waited for.
@@ -62,12 +70,13 @@ public struct OutboxShape: JSONShape, Sendable, Equatable {
     public var mayHaveArrived: Bool?
 
     public init(
-        outboxID: Int64, messageID: String, peer: String, state: OutboxState, attempts: Int, waitingFor: String? = nil,
+        outboxID: Int64, messageID: String, peer: String, tag: PeerTag? = nil, state: OutboxState, attempts: Int, waitingFor: String? = nil,
         nextAttemptAt: Timestamp? = nil, lastError: String? = nil, createdAt: Timestamp, bytes: Int, mayHaveArrived: Bool? = nil
     ) {
         self.outboxID = outboxID
         self.messageID = messageID
         self.peer = peer
+        self.tag = tag
         self.state = state
         self.attempts = attempts
         self.waitingFor = waitingFor
@@ -83,6 +92,7 @@ public struct OutboxShape: JSONShape, Sendable, Equatable {
             $0.member("outboxID", outboxID)
             $0.member("messageID", messageID)
             $0.member("peer", peer)
+            tag?.writeMembers(to: &$0)
             $0.member("state", state.rawValue)
             $0.member("attempts", attempts)
             $0.member("waitingFor", waitingFor)
@@ -99,6 +109,7 @@ public struct OutboxShape: JSONShape, Sendable, Equatable {
         outboxID = try object.value("outboxID")
         messageID = try object.value("messageID")
         peer = try object.value("peer")
+        tag = try PeerTag(object)
         state = try object.choice("state")
         attempts = try object.value("attempts")
         waitingFor = try object.optional("waitingFor")

@@ -1,4 +1,4 @@
-import HexlistModel
+public import HexlistModel
 
 /// What `GET /v1/pairings` gives: `{"openUntil"?,"items":[…]}`.
 public struct PairingsShape: JSONShape, Sendable, Equatable {
@@ -47,6 +47,9 @@ public struct PairingShape: JSONShape, Sendable, Equatable {
     public var peer: String
     /// The alias, or what the peer calls itself. Text of a peer: clean it where it is shown.
     public var name: String
+    public var alias: String?
+    /// `trusted`, `blocked` or `stranger`.
+    public var trust: String
     /// 64 hexadecimal digits: the key that is compared.
     public var fingerprint: String?
     /// Whether this side asked (`asking`) or was asked (`asked`).
@@ -63,12 +66,15 @@ public struct PairingShape: JSONShape, Sendable, Equatable {
     public var until: Timestamp?
 
     public init(
-        id: Int, peer: String, name: String, fingerprint: String? = nil, isOwn: Bool, state: State, digits: String? = nil,
+        id: Int, peer: String, name: String, alias: String? = nil, trust: String = "stranger", fingerprint: String? = nil, isOwn: Bool,
+        state: State, digits: String? = nil,
         reason: String? = nil, message: String? = nil, until: Timestamp? = nil
     ) {
         self.id = id
         self.peer = peer
         self.name = name
+        self.alias = alias
+        self.trust = trust
         self.fingerprint = fingerprint
         self.isOwn = isOwn
         self.state = state
@@ -78,11 +84,15 @@ public struct PairingShape: JSONShape, Sendable, Equatable {
         self.until = until
     }
 
+    public var label: PeerLabel { PeerLabel(uuid: peer, name: name, alias: alias, trust: trust) }
+
     public func write(to json: inout JSONWriter) {
         json.object {
             $0.member("id", id)
             $0.member("peer", peer)
             $0.member("name", name)
+            $0.member("alias", alias)
+            $0.member("trust", trust)
             $0.member("fingerprint", fingerprint)
             $0.member("role", isOwn ? "asking" : "asked")
             $0.member("state", state.rawValue)
@@ -98,6 +108,8 @@ public struct PairingShape: JSONShape, Sendable, Equatable {
         id = try object.value("id")
         peer = try object.value("peer")
         name = try object.value("name")
+        alias = try object.optional("alias")
+        trust = try object.optional("trust") ?? "stranger"
         fingerprint = try object.optional("fingerprint")
         let role: String = try object.value("role")
         isOwn = role == "asking"

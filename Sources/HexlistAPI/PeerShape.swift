@@ -1,3 +1,5 @@
+public import HexlistModel
+
 /// A peer, or a ghost, in lists and by itself.
 public struct PeerShape: JSONShape, Sendable, Equatable {
     /// `verified`, `away` or `ghost`; a newer daemon may know more.
@@ -45,8 +47,7 @@ public struct PeerShape: JSONShape, Sendable, Equatable {
         self.unread = unread
     }
 
-    /// The alias where there is one.
-    public var displayName: String { alias ?? name }
+    public var label: PeerLabel { PeerLabel(uuid: uuid, name: name, alias: alias, trust: trust) }
 
     public func write(to json: inout JSONWriter) {
         json.object {

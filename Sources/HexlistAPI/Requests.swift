@@ -3,15 +3,25 @@
 public struct TrustRequest: JSONShape, Sendable, Equatable {
     /// The whole fingerprint that was shown; another one in the meantime is refused.
     public var fingerprint: String?
+    /// The name that was shown: it makes the alias, whatever the peer calls itself in the meantime.
+    public var name: String?
 
-    public init(fingerprint: String? = nil) { self.fingerprint = fingerprint }
+    public init(fingerprint: String? = nil, name: String? = nil) {
+        self.fingerprint = fingerprint
+        self.name = name
+    }
 
     public func write(to json: inout JSONWriter) {
-        json.object { $0.member("fingerprint", fingerprint) }
+        json.object {
+            $0.member("fingerprint", fingerprint)
+            $0.member("name", name)
+        }
     }
 
     public init(json: JSONValue) throws(JSONFault) {
-        fingerprint = try JSONObject(json, allowing: ["fingerprint"]).optional("fingerprint")
+        let object = try JSONObject(json, allowing: ["fingerprint", "name"])
+        fingerprint = try object.optional("fingerprint")
+        name = try object.optional("name")
     }
 }
 

@@ -46,8 +46,8 @@ extension HexlistClient {
     public func peer(_ peer: String) async throws -> PeerShape { try await connection.call(.GET, Self.path(peer)) }
 
     /// - Parameter fingerprint: the one that was shown and confirmed; another one in the meantime is refused.
-    public func trust(_ peer: String, fingerprint: String?) async throws -> PeerShape {
-        try await connection.call(.POST, Self.path(peer) + "/trust", body: TrustRequest(fingerprint: fingerprint).jsonBytes)
+    public func trust(_ peer: String, fingerprint: String?, name: String? = nil) async throws -> PeerShape {
+        try await connection.call(.POST, Self.path(peer) + "/trust", body: TrustRequest(fingerprint: fingerprint, name: name).jsonBytes)
     }
 
     public func untrust(_ peer: String) async throws -> PeerShape { try await connection.call(.POST, Self.path(peer) + "/untrust") }

@@ -27,7 +27,7 @@ extension PeerDirectory {
             if state.isOwn { return (address, .isOwn) }
             guard let id = state.peer else { return (address, state.failure.map { .failed($0.text) } ?? .asked) }
             switch peers[id]?.presence {
-            case .away(let absence)?: return (address, .away(id, "\(peers[id]?.name ?? id.shortID) is away: \(absence.text)"))
+            case .away(let absence)?: return (address, .away(id, "\(peers[id]?.name ?? "") \(id.shortID) is away: \(absence.text)"))
             case .verified?, .unproven?, nil: return (address, .answered(id))
             }
         }

@@ -199,6 +199,9 @@ extension PeerDirectory {
             version: nil, hasSession: false)
     }
 
+    /// What a peer calls itself, as it said in a session or the store remembers; never what an announcement says.
+    public func provenName(of peer: PeerID) -> String? { peers[peer]?.name }
+
     private func name(of peer: DirectoryPeer) -> String {
         if let name = peer.name, !name.isEmpty { return name }
         let newest = peer.records.max { (records[$0]?.number ?? 0) < (records[$1]?.number ?? 0) }

@@ -1,4 +1,4 @@
-/// Names are for people: they may change, repeat and lie; nothing is decided by them.
+/// Names are for people: they may change, repeat and lie. Nothing is decided by one before a person trusts its peer (`PeerAlias`).
 public enum PeerName {
     /// Bytes of the display name inside an instance name: 63 less ` [xxxxxxxx]`.
     public static let displayBytes = 52

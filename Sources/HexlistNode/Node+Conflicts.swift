@@ -26,6 +26,7 @@ extension Node {
     func conflictEnded(_ peer: PeerID) {
         logger.notice("one machine uses this identity again", metadata: ["peer.id": "\(peer)"])
         for link in links.values where peer == id || link.peer == peer { kick(link) }
+        if peer == id { mayTakeMore() }
         wakeWaiters()
         notifyWatchers()
     }
@@ -58,8 +59,8 @@ extension Node {
             return "Another machine has this one's identity, so nothing is sent or taken. Run `hexlist id rotate` on one of them."
         }
         guard let witness = conflictWitnesses.filter({ known[$0]?.trust == .trusted }).min() else { return nil }
-        let name = view(of: witness)?.shownName ?? witness.shortID
-        return "\(TerminalText.clean(name, columns: 40)) says that another machine has this one's identity, and takes nothing from either. "
+        return
+            "\(label(of: witness)?.text() ?? witness.shortID) says that another machine has this one's identity, and takes nothing from either. "
             + "Run `hexlist id rotate` on one of them."
     }
 

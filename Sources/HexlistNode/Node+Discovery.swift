@@ -127,7 +127,9 @@ extension Node {
         case .up(let peer):
             links[peer]?.delivery.peerIsBack()
             record(.peerUp, peer: peer, data: [:])
-        case .down(let peer): record(.peerDown, peer: peer, data: [:])
+        case .down(let peer):
+            invitations.remove(peer)
+            record(.peerDown, peer: peer, data: [:])
         case .conflict(let peer): conflictBegan(peer)
         case .conflictEnded(let peer): conflictEnded(peer)
         case .ghost(let ghost):

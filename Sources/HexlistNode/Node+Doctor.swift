@@ -19,7 +19,7 @@ extension Node {
     public func facts() -> NodeFacts {
         let live = links.values.compactMap { link in link.sending.map { (link.peer, $0) } }
         let named = live.map { peer, session in
-            (peer: peer, name: known[peer]?.alias ?? session.info?.name ?? peer.shortID, session: session)
+            (peer: peer, name: label(of: peer)?.text() ?? peer.shortID, session: session)
         }
         .sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
         return NodeFacts(

@@ -145,7 +145,7 @@ extension Node {
     private func view(of row: OutboxRow, isSending: Bool) -> OutboxView {
         let isSending = row.state == .queued && isSending
         var view = OutboxView(
-            outboxID: row.id, messageID: row.messageID, peer: row.peer, state: isSending ? .sending : row.state,
+            outboxID: row.id, messageID: row.messageID, peer: row.peer, label: label(of: row.peer), state: isSending ? .sending : row.state,
             attempts: row.attempts, waitingFor: nil, nextAttemptAt: nil, lastError: row.lastError, createdAt: row.createdAt,
             bytes: row.bytes)
         guard row.state == .queued, !isSending else { return view }

@@ -37,9 +37,9 @@ extension Node {
                 hint: "Try again in \(max(1, (again - now).milliseconds / 60_000 + 1)) min.")
         }
         guard let actions = pairing.ask(peer, now: now) else {
-            let other = pairing.items.first.map { name(of: $0.peer) } ?? "another peer"
+            let other = pairing.items.first.map { shown($0.peer) } ?? "another peer"
             throw HexlistError(
-                .alreadyRunning, "A pairing with \(TerminalText.clean(other, columns: 40)) runs; there is one at a time.",
+                .alreadyRunning, "A pairing with \(other) runs; there is one at a time.",
                 hint: "`hexlist pair --list` shows it, `hexlist pair --reject PEER` ends it.")
         }
         carry(actions)
@@ -123,8 +123,8 @@ extension Node {
     }
 
     private func name(of peer: PeerID) -> String { view(of: peer)?.shownName ?? peer.shortID }
-    private func shown(_ peer: PeerID) -> String { TerminalText.clean(name(of: peer), columns: 40) }
-    private static func shown(_ view: PeerView) -> String { TerminalText.clean(view.shownName, columns: 40) }
+    private func shown(_ peer: PeerID) -> String { label(of: peer)?.text() ?? peer.shortID }
+    private static func shown(_ view: PeerView) -> String { view.label.text(.named) }
 
     // MARK: From sessions
 
@@ -169,6 +169,7 @@ extension Node {
             case .refuse: break  // where the frame came in
             case .reach(let peer): reach(peer)
             case .shown(let peer, let digits, let wasAsked):
+                pairingName = (peer, directory.provenName(of: peer) ?? "")
                 guard wasAsked else { break }
                 logger.notice("pairing requested", metadata: ["peer.id": "\(peer)"])
                 record(.pairingRequested, peer: peer, data: ["digits": digits, "name": PeerName.cut(name(of: peer), bytes: 256)])
@@ -208,10 +209,11 @@ extension Node {
 
     private func trust(_ peer: PeerID, _ key: Fingerprint, _ number: Int) {
         let before = trusting
+        let name = pairingName?.peer == peer ? pairingName?.name : nil
         trusting = Task {
             await before?.value
             do {
-                _ = try await setTrust(peer, .trusted, proven: key)
+                _ = try await setTrust(peer, .trusted, proven: key, name: name)
                 carry(pairing.stored(number, failure: nil))
             } catch {
                 let told = (error as? HexlistError)?.message ?? "The store could not be written."

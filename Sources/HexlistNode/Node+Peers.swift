@@ -31,48 +31,66 @@ extension Node {
         }
         return views.sorted { left, right in
             if left.state != right.state { return left.state.rank < right.state.rank }
-            if left.shownName != right.shownName { return left.shownName < right.shownName }
+            // As bytes: `String`'s own comparison is quadratic on hostile text.
+            let (one, other) = (left.shownName.utf8, right.shownName.utf8)
+            if !one.elementsEqual(other) { return one.lexicographicallyPrecedes(other) }
             return (left.uuid?.description ?? "") < (right.uuid?.description ?? "")
         }
     }
 
     func view(of peer: PeerID) -> PeerView? { peerViews().first { $0.uuid == peer && $0.isPeer } }
 
-    /// A peer as a person named it: a UUID or a prefix of one from 4 characters, an alias, or a name (SURFACE "hexlist").
+    /// How a peer is told apart, by what is known of it now; `nil` for this machine itself.
+    public func label(of peer: PeerID) -> PeerLabel? {
+        guard peer != id else { return nil }
+        var record = known[peer]
+        // What is known of another key with the same UUID is not this one's.
+        if let kept = record?.fingerprint, let proven = fingerprints[peer], kept != proven { record = nil }
+        return PeerLabel(
+            peer, name: directory.provenName(of: peer) ?? record?.name ?? "", alias: record?.alias, trust: record?.trust ?? .stranger)
+    }
+
+    public func labels(of peers: some Sequence<PeerID>) -> [PeerID: PeerLabel] {
+        Set(peers).reduce(into: [:]) { $0[$1] = label(of: $1) }
+    }
+
+    /// A peer as a person named it (`PeerReference`).
     /// - Parameter counting: with counters as they are now, and not as they were last read.
     /// - Throws: `HexlistError` `notFound`, or `ambiguous` with the candidates in its message.
     public func resolve(_ text: String, counting: Bool = true) async throws -> PeerView {
         if counting { await reloadKnown() }
-        if let peer = PeerID(text), let view = view(of: peer) { return view }
-        let wasNameTrusted = try await store.read { try $0.wasNameTrusted(text) }
-        return try PeerReference(text, wasNameTrusted: wasNameTrusted).resolve(among: peerViews())
+        return try PeerReference(text).resolve(among: peerViews())
     }
 
     /// `.stranger` takes trust or a block back.
-    public func setTrust(_ peer: PeerID, _ trust: Trust) async throws -> PeerView { try await setTrust(peer, trust, proven: nil) }
+    /// - Parameter name: what the person read when saying yes, which makes the alias; `nil` for the latest name.
+    public func setTrust(_ peer: PeerID, _ trust: Trust, name: String? = nil) async throws -> PeerView {
+        try await setTrust(peer, trust, proven: nil, name: name)
+    }
 
     /// - Parameter proven: the key that is meant, where the caller has it from a session.
     /// - Throws: `badRequest` where the peer is known by another key.
-    func setTrust(_ peer: PeerID, _ trust: Trust, proven: Fingerprint?) async throws -> PeerView {
+    func setTrust(_ peer: PeerID, _ trust: Trust, proven: Fingerprint?, name: String?) async throws -> PeerView {
         await reloadKnown()
         guard var before = view(of: peer) else { throw Node.unknown(peer) }
         if let proven { before.fingerprint = proven }
         if trust != .stranger, before.fingerprint == nil {
             throw HexlistError(
-                .notFound, "\(TerminalText.clean(before.name, columns: 40)) was never met, so there is no fingerprint to trust.",
+                .notFound, "\(before.label.text()) was never met, so there is no fingerprint to trust.",
                 hint: "Wait until `hexlist peers` lists it.")
         }
-        var sighting = Node.sighting(peer, before)
+        var sighting = self.sighting(peer, before)
         let at = Node.wallClock()
         if trust == .trusted { sighting.endpoints = answeredEndpoints(of: peer, at: at) }
         try await store.write { [sighting] writer in
             try writer.upsertPeer(sighting, creating: true)
-            _ = try writer.setTrust(peer, trust, fingerprint: sighting.fingerprint, name: sighting.name, at: at)
+            _ = try writer.setTrust(peer, trust, fingerprint: sighting.fingerprint, name: name ?? sighting.name, at: at)
         }
         await reloadKnown()
         reserveAddresses()
         apply(.trustChanged(peer, trust))
         tellSessions(of: peer, trust)
+        trustTold(of: peer, trust)
         if trust == .blocked { stopPairing(with: peer) }
         endUninvited()
         notifyWatchers()
@@ -92,20 +110,13 @@ extension Node {
         }
     }
 
-    /// - Throws: `badRequest`
-    public static func checkAlias(_ alias: String) throws(HexlistError) {
-        guard !alias.isEmpty, alias.utf8.count <= 256, TerminalText.clean(alias) == alias, PeerID(alias) == nil else {
-            throw HexlistError(.badRequest, "An alias is 1 to 256 bytes of printable text, and no UUID.")
-        }
-    }
-
     /// - Parameter alias: a name of one's own for the peer; `nil` takes it away.
-    /// - Throws: `badRequest` for an alias another peer has, or one that reads as a UUID.
+    /// - Throws: `badRequest` for an alias another peer has, or one that cannot be (`PeerAlias.fault`).
     public func rename(_ peer: PeerID, alias: String?) async throws -> PeerView {
         await reloadKnown()
         guard let before = view(of: peer) else { throw Node.unknown(peer) }
-        if let alias { try Node.checkAlias(alias) }
-        let sighting = Node.sighting(peer, before)
+        if let alias, let fault = PeerAlias.fault(alias, of: peer) { throw HexlistError(.badRequest, fault) }
+        let sighting = self.sighting(peer, before)
         try await store.write { writer in
             try writer.upsertPeer(sighting, creating: true)
             try writer.setAlias(peer, alias)
@@ -128,10 +139,11 @@ extension Node {
         notifyWatchers()
     }
 
-    static func sighting(_ peer: PeerID, _ view: PeerView) -> PeerSighting {
+    /// With the name the peer said itself: what an announcement says of it is not kept.
+    func sighting(_ peer: PeerID, _ view: PeerView) -> PeerSighting {
         PeerSighting(
-            peer: peer, fingerprint: view.fingerprint, name: view.name, version: view.version, boot: view.boot,
-            seenAt: view.lastSeen ?? wallClock())
+            peer: peer, fingerprint: view.fingerprint, name: directory.provenName(of: peer) ?? view.name, version: view.version,
+            boot: view.boot, seenAt: view.lastSeen ?? Node.wallClock())
     }
 
     static func unknown(_ peer: PeerID) -> HexlistError {
@@ -193,7 +205,8 @@ extension Node {
         }
         keep(
             PeerSighting(
-                peer: peer, fingerprint: fingerprint, name: PeerName.cut(hello.name, bytes: 256), version: PeerName.cut(version, bytes: 64),
+                peer: peer, fingerprint: fingerprint, name: PeerName.cut(hello.name, bytes: NameKey.bytes),
+                version: PeerName.cut(version, bytes: 64),
                 boot: hello.boot, seenAt: at, endpoints: endpoints))
     }
 
@@ -209,7 +222,27 @@ extension Node {
                 endpoints: endpoints))
     }
 
-    private func keep(_ sighting: PeerSighting) {
+    /// A later Hello told another name: that is its latest. One such write a second at most for each session.
+    func rememberName(_ session: PeerSession) {
+        guard !isStopping, !session.isNameBeingKept, let fingerprint = session.connection.peerFingerprint, let peer = session.peer,
+            let record = known[peer], record.fingerprint == fingerprint, let hello = session.machine.peerHello
+        else { return }
+        let name = PeerName.cut(hello.name, bytes: NameKey.bytes)
+        guard !name.utf8.elementsEqual(record.name.utf8) else { return }
+        session.isNameBeingKept = true
+        keep(
+            PeerSighting(
+                peer: peer, fingerprint: fingerprint, name: name, version: record.version, boot: record.boot, seenAt: Node.wallClock())
+        ) { $0.notifyWatchers() }
+        eventLoop.scheduleTask(in: .seconds(1)) { [weak self] in
+            self?.assumeIsolated { node in
+                session.isNameBeingKept = false
+                node.rememberName(session)
+            }
+        }
+    }
+
+    private func keep(_ sighting: PeerSighting, then: (@Sendable (isolated Node) -> Void)? = nil) {
         store.submit({ writer in
             try writer.upsertPeer(sighting)
             return try writer.peer(sighting.peer)
@@ -219,6 +252,7 @@ extension Node {
                 onLoop { node in
                     node.known[sighting.peer] = record
                     node.knownChanges += 1
+                    then?(node)
                 }
             case .failure(let error):
                 logger.error("peer could not be recorded", metadata: ["peer.id": "\(sighting.peer)", "error": "\(error)"])

@@ -31,6 +31,7 @@ extension Node {
         let quotas = HeldQuotas(configuration.limits)
         let reserve = Int64(configuration.limits.diskReserveBytes)
         let at = Node.wallClock()
+        let takings = takings
         store.submit({ writer in
             try writer.receive(
                 batch.map {
@@ -47,6 +48,7 @@ extension Node {
             }
             onLoop { node in
                 session.batchCompleted(results)
+                node.noteRefusals(results, of: session, decidedAt: takings)
                 if results.contains(where: { if case .kept(.held, _) = $0 { true } else { false } }) { node.reloadKnownSoon() }
                 node.notifyWatchers()
             }

@@ -19,10 +19,11 @@ extension Node {
             while outcomes.count < entries.count {
                 let batch = entries[outcomes.count...].prefix(Node.rosterBatch)
                 outcomes += try await store.write { writer in
-                    try batch.map { entry in
+                    var aliases: AliasBook?
+                    return try batch.map { entry in
                         if entry.peer == own { return .own }
                         if let key = proven[entry.peer], key != entry.fingerprint { return .anotherKey }
-                        return try writer.importPeer(entry, at: at)
+                        return try writer.importPeer(entry, at: at, &aliases)
                     }
                 }
             }
@@ -51,5 +52,6 @@ extension Node {
         // One that is trusted is looked for where it was reached, as after a start.
         apply(record.trust == .trusted ? .knownPeer(KnownPeer(record)) : .trustChanged(peer, record.trust))
         tellSessions(of: peer, record.trust)
+        trustTold(of: peer, record.trust)
     }
 }

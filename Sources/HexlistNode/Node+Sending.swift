@@ -75,10 +75,9 @@ extension Node {
         guard let view = view(of: peer) else { throw Node.unknown(peer) }
         guard view.trust != .blocked else {
             throw HexlistError(
-                .badRequest, "\(TerminalText.clean(view.name, columns: 40)) is blocked here.", hint: "`hexlist peer unblock \(peer)` first."
-            )
+                .badRequest, "\(view.label.text(.named)) is blocked here.", hint: "`hexlist peer unblock \(peer)` first.")
         }
-        return Node.sighting(peer, view)
+        return sighting(peer, view)
     }
 
     /// Makes hexes of this node's ready to travel; it has the name as it is now.

@@ -152,11 +152,13 @@ extension Node {
         }
         if conflictWitnesses.contains(peer) { awaitWitness(session, peer) }
         // The newer one is used at once; each older one has to show that it still lives.
+        link.delivery.greeted(boot: peerBoot, frameLimit: hello.maxFrameBytes, now: .now)
         link.delivery.connected(frameLimit: hello.maxFrameBytes)
         for other in older.dropLast(Node.sessionsOfOnePeer - 1) { other.act { $0.end(.limit, &$1) } }
         for other in older.suffix(Node.sessionsOfOnePeer - 1) { challenge(other, against: session) }
         pump(link)
         pairingSessionsChanged(of: peer)
+        if invitations.remove(peer) != nil { tellHello(session, always: true) }
     }
 
     /// Strangers do not fill the log.
@@ -174,11 +176,17 @@ extension Node {
 
     func sessionUpdated(_ session: PeerSession, hello: Hello) {
         guard let peer = session.peer, let link = links[peer] else { return }
+        let now = ContinuousClock.Instant.now
         if link.sending === session {
-            link.delivery.limitRaised(to: hello.maxFrameBytes)
+            link.delivery.greetedAgain(frameLimit: hello.maxFrameBytes, now: now)
+            if let until = link.delivery.pausedUntil, until > now { resume(link, at: until) }
             pump(link)
         }
+        let before = directory.provenName(of: peer)
         apply(.renamed(peer, name: hello.name))
+        guard directory.provenName(of: peer).map({ !$0.utf8.elementsEqual((before ?? "").utf8) }) ?? false else { return }
+        rememberName(session)
+        notifyWatchers()
     }
 
     /// A sender of the original app, or a foreign program: its frames count, nothing else of it does.
@@ -202,13 +210,14 @@ extension Node {
     }
 
     /// Tells the peer the room and the name it now has here.
-    func tellHello(_ session: PeerSession) {
+    /// - Parameter always: also where it has heard both.
+    func tellHello(_ session: PeerSession, always: Bool = false) {
         guard let peer = session.peer, session.connection.isTLS else { return }
         let isTrusted = trust(of: peer, fingerprint: session.connection.peerFingerprint) == .trusted
         let hello = hello(trusted: isTrusted)
         session.act { machine, actions in
             machine.setTrusted(isTrusted)
-            machine.sayHelloAgain(name: hello.name, maxFrameBytes: hello.maxFrameBytes, &actions)
+            machine.sayHelloAgain(name: hello.name, maxFrameBytes: hello.maxFrameBytes, always: always, &actions)
         }
         session.machine.setStrangerRate(strangerRate, now: .now)
         shareAmongStrangers()

@@ -52,6 +52,12 @@ public actor Node {
     var known: [PeerID: PeerRecord] = [:]
     /// The keys proven since the start, of peers the store need not know. Bounded in `proved`.
     var fingerprints: [PeerID: Fingerprint] = [:]
+    /// Peers that were refused for now since they were last told that more may be taken.
+    var refusedPeers: Set<PeerID> = []
+    /// Peers to be told so on the next session with them.
+    var invitations: Set<PeerID> = []
+    /// Rises whenever more may be taken than before.
+    var takings = 0
     var turns: TransferTurns
     var turnTimer: Scheduled<Void>?
     var challenges: [String: (newer: PeerSession, older: PeerSession)] = [:]
@@ -61,6 +67,8 @@ public actor Node {
     /// Between two dials that one peer asks for, and between two questions to one peer. Tests make it shorter.
     var dialBackPause: Duration = .seconds(10)
     var pairing: PairingDesk
+    /// What the peer called itself when its digits were shown: what a person says yes to makes the alias.
+    var pairingName: (peer: PeerID, name: String)?
     let pairingTimer: DeadlineTimer
     var isDiallingToPair = false
     /// Duplicates that are ended once the pairing on them is over.
@@ -225,6 +233,7 @@ public actor Node {
         if configuration.announce != old.announce { apply(.hiding(!configuration.announce)) }
         for session in sessions.values { tellHello(session) }
         endUninvited()
+        if configuration.receiveFrom != old.receiveFrom || configuration.announce != old.announce || configuration.limits != old.limits { mayTakeMore() }
         shareAmongStrangers()
         notifyWatchers()
     }
@@ -301,8 +310,10 @@ public actor Node {
     }
 
     /// Someone changed the store beside the node: read marks, deletions, accepted hexes.
-    public func storeChanged() async {
+    /// - Parameter makesRoom: less is held or in the inbox than before.
+    public func storeChanged(makesRoom: Bool = false) async {
         await reloadKnown()
+        if makesRoom { mayTakeMore() }
         notifyWatchers()
     }
 

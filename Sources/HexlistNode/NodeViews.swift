@@ -72,6 +72,8 @@ public struct PeerView: Sendable, Equatable {
     public var lastSeen: Int64?
     public var unread: Int
 
+    public var label: PeerLabel { PeerLabel(uuid: uuid?.description, name: name, alias: alias, trust: trust.rawValue) }
+
     /// - Throws: `notFound` where nothing says whose announcement it is.
     public func requiredID() throws(HexlistError) -> PeerID {
         guard let uuid else { throw HexlistError(.notFound, "What is announced there names no UUID.") }
@@ -146,6 +148,7 @@ public struct OutboxView: Sendable, Equatable {
     public var outboxID: Int64
     public var messageID: MessageID
     public var peer: PeerID
+    public var label: PeerLabel?
     public var state: OutboxState
     public var attempts: Int
     /// `peer` (to come back), `conflict`, `session`, `turn`, `window`, `retry`, `trust`; `nil` for a final state.

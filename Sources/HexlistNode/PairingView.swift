@@ -48,6 +48,8 @@ public struct PairingView: Sendable, Equatable {
     public var peer: PeerID
     /// What the peer calls itself, or its alias. Peer text: clean it when it is shown.
     public var name: String
+    public var alias: String?
+    public var trust: Trust
     /// The key that is compared; `nil` before there is a session.
     public var fingerprint: Fingerprint?
     /// Whether this side asked.
@@ -68,7 +70,8 @@ extension PairingView {
             case .confirmed(let digits): .confirmed(digits: digits)
             }
         self.init(
-            number: item.number, peer: item.peer, name: peer?.shownName ?? item.peer.shortID,
+            number: item.number, peer: item.peer, name: peer?.shownName ?? item.peer.shortID, alias: peer?.alias,
+            trust: peer?.trust ?? .stranger,
             fingerprint: item.fingerprint ?? peer?.fingerprint, isOwn: item.isOwn, stage: stage, until: until,
             message: item.obstacle.map(Self.sentence))
     }
@@ -87,8 +90,9 @@ extension PairingView {
             message = message.map { "\($0) \(Self.interference)" }
         }
         self.init(
-            number: outcome.number, peer: outcome.peer, name: peer?.shownName ?? outcome.peer.shortID, fingerprint: peer?.fingerprint,
-            isOwn: outcome.isOwn, stage: stage, until: nil, message: message)
+            number: outcome.number, peer: outcome.peer, name: peer?.shownName ?? outcome.peer.shortID, alias: peer?.alias,
+            trust: peer?.trust ?? .stranger, fingerprint: peer?.fingerprint, isOwn: outcome.isOwn, stage: stage, until: nil,
+            message: message)
     }
 
     private static func told(_ end: PairingStateMachine.End) -> (Stage, String) {

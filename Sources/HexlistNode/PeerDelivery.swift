@@ -75,14 +75,21 @@ struct PeerDelivery: Sendable {
     /// Rows in flight at most, after a failure or a refusal: one, and twice as many with each receipt. So what the peer fails
     /// on is soon alone at the head, and no other is blamed for it; and a full disk is asked with one hex, not a window.
     private var allowance: Int?
-    /// Not before; outlives the session.
-    private(set) var pausedUntil: Instant?
-    /// As far as the peer itself asked for it.
+    /// Not before, after a transfer that failed; outlives the session.
+    private var failedUntil: Instant?
+    /// Not before, as far as the peer itself asked for it; outlives the session.
     private var refusedUntil: Instant?
+    /// When a wait the peer asked for last ended because it said that it may take more.
+    private var invitedAt: Instant?
+    /// The peer's start, and the bytes of a frame it took, as its newest Hello told them.
+    private var greeting: (boot: BootNonce, frameLimit: Int)?
     /// Bytes sent since the turn was given.
     private(set) var bytesThisTurn = 0
 
     init() {}
+
+    /// Not before: the later of both waits.
+    var pausedUntil: Instant? { [failedUntil, refusedUntil].compactMap(\.self).max() }
 
     /// Whether anything is to be done as far as is known, so that it is worth a turn, a dial, an open session.
     var hasWork: Bool { mayHaveMore || !rows.isEmpty || inFlight > 0 || needsRewind }
@@ -160,6 +167,32 @@ struct PeerDelivery: Sendable {
         needsRewind = true
     }
 
+    /// The peer's first Hello on a session. A peer that started anew, or that takes longer frames than before (it trusts this node now),
+    /// may take what it refused.
+    mutating func greeted(boot: BootNonce, frameLimit: Int, now: Instant) {
+        if let greeting, greeting.boot != boot || greeting.frameLimit < frameLimit { invited(now: now) }
+        greeting = (boot, frameLimit)
+    }
+
+    /// The peer's later Hello: it may take what it refused.
+    mutating func greetedAgain(frameLimit: Int, now: Instant) {
+        greeting?.frameLimit = frameLimit
+        limitRaised(to: frameLimit)
+        invited(now: now)
+    }
+
+    /// The wait the peer asked for is over, but for so much that one that says Hello all the time is asked no more often than one with
+    /// the shortest `retryAfter`.
+    private mutating func invited(now: Instant) {
+        guard let until = refusedUntil else { return }
+        let earliest = invitedAt.map { max(now, $0 + .seconds(ProtocolLimits.retryAfterRange.lowerBound)) } ?? now
+        refusedUntil = min(until, earliest)
+        invitedAt = refusedUntil
+    }
+
+    /// The own person trusted the peer, as the peer's person is likely to have done: what it refused is tried at once.
+    mutating func trustBegan() { refusedUntil = nil }
+
     /// Rows changed under way (cancelled, retried): what was loaded may be stale.
     mutating func rowsChanged() { needsRewind = true }
 
@@ -210,7 +243,6 @@ struct PeerDelivery: Sendable {
                 let seconds = min(
                     max(retryAfter ?? 60, ProtocolLimits.retryAfterRange.lowerBound), ProtocolLimits.retryAfterRange.upperBound)
                 let until = now + .seconds(seconds)
-                pausedUntil = max(pausedUntil ?? until, until)
                 refusedUntil = max(refusedUntil ?? until, until)
                 needsRewind = true
                 allowance = 1
@@ -230,19 +262,19 @@ struct PeerDelivery: Sendable {
 
     /// The transfer failed; it goes on no earlier than this.
     mutating func pause(until instant: Instant) {
-        pausedUntil = max(pausedUntil ?? instant, instant)
+        failedUntil = max(failedUntil ?? instant, instant)
         allowance = 1
     }
 
     /// A person asked: no pause counts any more, and rows may have come back.
     mutating func retryNow() {
-        pausedUntil = nil
+        failedUntil = nil
         refusedUntil = nil
         needsRewind = true
     }
 
     /// The peer was away and is there: what failed while it went counts no more, only what it asked for itself.
-    mutating func peerIsBack() { pausedUntil = refusedUntil }
+    mutating func peerIsBack() { failedUntil = nil }
 
     mutating func written() { writing -= 1 }
 
@@ -267,7 +299,7 @@ struct PeerDelivery: Sendable {
         guard inFlight < allowance ?? .max, hasRoom(bytes) else { return .wait }
         mustLeadWithRefused = false
         refused = []
-        pausedUntil = nil
+        failedUntil = nil
         refusedUntil = nil
         popFirst()
         inFlight += 1

@@ -1,49 +1,45 @@
 import HexlistModel
 
-/// How a person names a peer: by its whole UUID, which is never taken for a name; by an alias; then trusted peers (present or
-/// not) by name or by a prefix of the UUID that nobody else has; then strangers, by name only when nothing trusted ever had it.
-/// A stranger's name that reads like the UUID of another finds neither the one nor the other.
+/// How a person names a peer, PEER of the command line and the local API. In this order:
+///
+/// 1. a whole UUID, which is never taken for anything else;
+/// 2. an alias (`NameKey`);
+/// 3. the beginning of a UUID, or the own name of a peer that is neither trusted nor has an alias, where no other peer is meant by either.
+///    The latest own names of all other peers count there too: they find nobody, and keep others from being found.
 struct PeerReference: Sendable {
     let text: String
-    /// A trusted peer had that name once: then no stranger is found by it.
-    let wasNameTrusted: Bool
 
-    init(_ text: String, wasNameTrusted: Bool = false) {
-        self.text = text
-        self.wasNameTrusted = wasNameTrusted
-    }
+    init(_ text: String) { self.text = text }
 
-    /// - Throws: `HexlistError` `notFound`, `ambiguous`.
+    /// - Throws: `HexlistError` `notFound`, or `ambiguous` with the candidates.
     func resolve(among views: [PeerView]) throws(HexlistError) -> PeerView {
         let peers = views.filter { $0.isPeer && $0.uuid != nil }
-        let bytes = Array(text.utf8)
-        let digits = bytes.map(ASCII.uppercased)
-        if let exact = peers.first(where: { $0.uuid.map { Array($0.description.utf8) == digits } ?? false }) { return exact }
-        guard PeerID(text) == nil else { throw notFound(views) }
-
-        // Names compare as bytes: as characters, two texts that look alike would be one.
-        let begins = bytes.count >= 4 ? peers.filter { $0.uuid?.description.utf8.starts(with: digits) ?? false } : []
-        let matches: [(PeerView) -> Bool] = [
-            { $0.alias.map { Array($0.utf8) == bytes } ?? false },
-            { $0.trust == .trusted && (Array($0.name.utf8) == bytes || begins.count == 1 && begins[0].uuid == $0.uuid) },
-            { [wasNameTrusted] peer in
-                !wasNameTrusted && Array(peer.name.utf8) == bytes || begins.contains { $0.uuid == peer.uuid }
-            },
-        ]
-        for match in matches {
-            let found = peers.filter(match)
-            if found.count == 1, let only = found.first { return only }
-            if found.count > 1 { throw ambiguous(found) }
+        if let peer = PeerID(text) {
+            guard let exact = peers.first(where: { $0.uuid == peer }) else { throw notFound(views) }
+            return exact
         }
-        throw notFound(views)
+        let key = NameKey(text)
+        let owners = peers.filter { key != nil && $0.alias.flatMap { NameKey($0) } == key }
+        guard owners.count < 2 else { throw ambiguous(owners) }
+        if let owner = owners.first { return owner }
+
+        let begun = peers.filter { $0.uuid?.begins(with: text) ?? false }
+        let named = peers.filter { key != nil && NameKey($0.name) == key }
+        let found = begun + named.filter { peer in !begun.contains { $0.uuid == peer.uuid } }
+        guard found.count < 2 else { throw ambiguous(found) }
+        guard let only = found.first else { throw notFound(views) }
+        guard !begun.isEmpty || only.trust != .trusted && only.alias == nil else {
+            throw HexlistError(
+                .notFound, "\"\(shown)\" is what \(only.label.text(.whole)) calls itself, and no alias.",
+                hint: "Name it by its alias or its UUID, or give it another alias with `hexlist peer rename`.")
+        }
+        return only
     }
 
     private var shown: String { TerminalText.clean(text, columns: 60) }
 
     private func ambiguous(_ found: [PeerView]) -> HexlistError {
-        let candidates = found.prefix(8).compactMap { view in
-            view.uuid.map { "\($0) (\(TerminalText.clean(view.name, columns: 30)))" }
-        }
+        let candidates = found.prefix(8).map { $0.label.text(.whole) }
         return HexlistError(
             .ambiguous, "\"\(shown)\" may be any of \(found.count) peers: \(candidates.joined(separator: ", ")).",
             hint: "Name it by its UUID, or give it an alias with `hexlist peer rename`.")

@@ -31,6 +31,8 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     private(set) var peer: PeerID?
     /// As the directory was told of it.
     var info: SessionInfo?
+    /// Whether a name of a later Hello is on its way into the store, or was within the last second.
+    var isNameBeingKept = false
     private let node: Node
     private var decoder = WrapperDecoder()
     /// Without a task of its own it is one of the node's shared ticks.

@@ -46,8 +46,7 @@ extension PeerView {
     /// Whether an announcement that is hidden reads as a person named it: by its name, or by 4 digits of its UUID or more.
     public func isGhost(called text: String) -> Bool {
         guard state == .ghost else { return false }
-        let digits = text.utf8.map(ASCII.uppercased)
-        return name.utf8.elementsEqual(text.utf8) || digits.count >= 4 && uuid?.description.utf8.starts(with: digits) ?? false
+        return NameKey(text).map { $0 == NameKey(name) } ?? false || uuid?.begins(with: text) ?? false
     }
 
     /// What it is called here.

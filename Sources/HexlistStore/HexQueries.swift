@@ -90,9 +90,9 @@ extension HexSummary {
     fileprivate static let tables = "hex LEFT JOIN peer ON peer.id = hex.peer"
     fileprivate static let columns = """
         hex.id, hex.location, hex.inboxNumber, peer.uuid, coalesce(peer.name, ''), hex.senderUUID, hex.senderName,
-        hex.description, hex.color, hex.linkCount, hex.unread, hex.receivedAt, hex.messageID, hex.byteCount
+        hex.description, hex.color, hex.linkCount, hex.unread, hex.receivedAt, hex.messageID, hex.byteCount, peer.alias, peer.trust
         """
-    fileprivate static let columnCount: Int32 = 14
+    fileprivate static let columnCount: Int32 = 16
 
     fileprivate init(_ row: SQLStatement) {
         id = row.int64(0)
@@ -109,6 +109,8 @@ extension HexSummary {
         receivedAt = row.int64(11)
         messageID = row.uuid(12).map(MessageID.init)
         byteCount = row.int(13)
+        peerAlias = row.optionalText(14)
+        peerTrust = Trust(rawValue: row.text(15)) ?? .stranger
     }
 }
 

@@ -11,6 +11,8 @@ public struct HexSummary: Sendable, Equatable {
     public var peer: PeerID?
     /// What the proven sender calls itself, as last seen.
     public var peerName: String
+    public var peerAlias: String?
+    public var peerTrust: Trust
     /// Whom it says it is from: a claim.
     public var senderUUID: String
     public var senderName: String
@@ -23,6 +25,9 @@ public struct HexSummary: Sendable, Equatable {
     public var messageID: MessageID?
     /// Bytes of the frame it came in.
     public var byteCount: Int
+
+    /// The proven sender; `nil` in My Hexlist.
+    public var peerLabel: PeerLabel? { peer.map { PeerLabel($0, name: peerName, alias: peerAlias, trust: peerTrust) } }
 }
 
 /// One hex with everything it carries.

@@ -43,6 +43,8 @@ public struct PeerRecord: Sendable, Equatable {
     public var queued: Int
     /// Last one that worked first.
     public var endpoints: [PeerEndpoint]
+
+    public var label: PeerLabel { PeerLabel(peer, name: name, alias: alias, trust: trust) }
 }
 
 /// What one look at a peer showed.

@@ -7,6 +7,7 @@ struct PeerRow {
     var fingerprint: [UInt8]?
     var trust: Trust
     var name: String
+    var alias: String?
     var held: Int64
     var heldBytes: Int64
     /// What it sent into the inbox on `day` as a stranger, with `receiveFrom: everyone`.
@@ -18,12 +19,12 @@ struct PeerRow {
 extension StoreReader {
     func peerRow(_ peer: PeerID) throws -> PeerRow? {
         try first(
-            "SELECT id, fingerprint, trust, name, held, heldBytes, day, dayHexes, dayBytes FROM peer WHERE uuid = ?", peer.uuid
+            "SELECT id, fingerprint, trust, name, alias, held, heldBytes, day, dayHexes, dayBytes FROM peer WHERE uuid = ?", peer.uuid
         ) { row in
             PeerRow(
                 id: row.int64(0), uuid: peer.uuid, fingerprint: row.isNull(1) ? nil : row.bytes(1),
-                trust: Trust(rawValue: row.text(2)) ?? .stranger, name: row.text(3), held: row.int64(4),
-                heldBytes: row.int64(5), day: row.int64(6), dayHexes: row.int64(7), dayBytes: row.int64(8))
+                trust: Trust(rawValue: row.text(2)) ?? .stranger, name: row.text(3), alias: row.optionalText(4), held: row.int64(5),
+                heldBytes: row.int64(6), day: row.int64(7), dayHexes: row.int64(8), dayBytes: row.int64(9))
         }
     }
 }

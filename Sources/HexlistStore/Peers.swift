@@ -12,16 +12,6 @@ extension StoreReader {
         try records("SELECT \(PeerRecord.columns) FROM peer WHERE uuid = ?", peer.uuid).first
     }
 
-    /// Whether a peer that was trusted ever had that name, byte for byte: then no stranger is found by it.
-    public func wasNameTrusted(_ name: String) throws -> Bool {
-        try first("SELECT 1 FROM trustedName WHERE name = ? LIMIT 1", name) { _ in true } ?? false
-    }
-
-    /// Who has an alias, byte for byte.
-    func aliasOwner(_ alias: String) throws -> PeerID? {
-        try first("SELECT uuid FROM peer WHERE alias = ?", alias) { $0.uuid(0) }?.map(PeerID.init)
-    }
-
     /// Peers rows of the outbox wait for.
     public func peersWithQueuedRows() throws -> [PeerID] {
         try all("SELECT uuid FROM peer WHERE queued > 0") { $0.uuid(0).map(PeerID.init) }.compactMap(\.self)
@@ -77,19 +67,29 @@ extension StoreWriter {
                     boot = coalesce(?, boot), lastSeenAt = ? WHERE id = ?
                 """, sighting.fingerprint?.bytes, sighting.name, sighting.version, sighting.boot?.description, sighting.seenAt,
                 row.id)
-            if row.trust == .trusted { try rememberName(sighting.name, of: row.id, at: sighting.seenAt) }
             for endpoint in sighting.endpoints { try remember(endpoint, of: row.id) }
         }
         return true
     }
 
-    /// Trusts, blocks or neither. Trusting takes the peer's held hexes into the inbox in order of arrival, with a new
-    /// inbox number and a `hex.received` each; blocking deletes them and forgets their ids.
+    /// Trusts, blocks or neither. Trusting gives a peer that has no alias one of its name (`PeerAlias.made`), and takes its held
+    /// hexes into the inbox in order of arrival, with a new inbox number and a `hex.received` each; blocking deletes them and
+    /// forgets their ids. The alias stays, whatever the trust becomes.
     ///
-    /// - Parameter fingerprint: the key that is trusted, for a peer whose key the store does not know.
+    /// - Parameters:
+    ///   - fingerprint: the key that is trusted, for a peer whose key the store does not know.
+    ///   - name: what the peer was trusted by; empty for the latest name that is known.
     /// - Throws: `.badRequest` where a peer would be trusted whose key is not known or is another one.
     public func setTrust(
         _ peer: PeerID, _ trust: Trust, fingerprint: Fingerprint? = nil, name: String = "", at now: Int64
+    ) throws -> TrustChange {
+        var aliases: AliasBook?
+        return try setTrust(peer, trust, fingerprint: fingerprint, name: name, at: now, &aliases)
+    }
+
+    /// - Parameter aliases: those there are, read where they are needed first.
+    func setTrust(
+        _ peer: PeerID, _ trust: Trust, fingerprint: Fingerprint?, name: String, at now: Int64, _ aliases: inout AliasBook?
     ) throws -> TrustChange {
         if let fingerprint, fingerprint.peerID != peer { throw Self.anotherKey(peer) }
         let known = try peerRow(peer)
@@ -111,29 +111,13 @@ extension StoreWriter {
             ) { $0.int64(0) }
             switch trust {
             case .trusted:
-                try rememberName(row.name, of: row.id, at: now)
+                if row.alias == nil { try giveAlias(of: name.isEmpty ? row.name : name, to: peer, row.id, &aliases) }
                 return TrustChange(moved: try takeIn(held, at: now), deleted: 0)
             case .blocked:
                 return TrustChange(moved: [], deleted: try remove(held, remembering: nil))
             case .stranger:
                 return TrustChange(moved: [], deleted: 0)
             }
-        }
-    }
-
-    /// Sets or takes away a local alias. Aliases are compared byte for byte and name one peer each.
-    ///
-    /// - Throws: `.badRequest` where another peer has it.
-    public func setAlias(_ peer: PeerID, _ alias: String?) throws {
-        if let alias {
-            if let owner = try aliasOwner(alias), owner != peer {
-                throw HexlistError(
-                    .badRequest, "The alias is taken by peer \(owner).", hint: "Choose another one, or rename that peer.")
-            }
-        }
-        try change {
-            let row = try peerRow(making: peer)
-            try run("UPDATE peer SET alias = ? WHERE id = ?", alias, row.id)
         }
     }
 
@@ -147,7 +131,6 @@ extension StoreWriter {
             try run(
                 "UPDATE peer SET trust = 'stranger', alias = NULL, version = NULL, boot = NULL, lastSeenAt = NULL WHERE id = ?", row.id)
             try run("DELETE FROM endpoint WHERE peer = ?", row.id)
-            try run("DELETE FROM trustedName WHERE peer = ?", row.id)
             return try dropPeers("AND id = ?", row.id) == 1
         }
     }
@@ -169,21 +152,8 @@ extension StoreWriter {
         return statement.changes
     }
 
-    /// Names and addresses kept of one peer: both come from it, so they are bounded; the oldest go.
-    private static let namesPerPeer = 64
+    /// Addresses kept of one peer: they come from it, so they are bounded; the oldest go.
     public static let endpointsPerPeer = 16
-
-    private func rememberName(_ name: String, of row: Int64, at now: Int64) throws {
-        guard !name.isEmpty else { return }
-        try run(
-            "INSERT INTO trustedName (peer, name, seenAt) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET seenAt = excluded.seenAt",
-            row, name, now)
-        try run(
-            """
-            DELETE FROM trustedName WHERE peer = ? AND name IN
-                (SELECT name FROM trustedName WHERE peer = ? ORDER BY seenAt DESC, name LIMIT -1 OFFSET ?)
-            """, row, row, Self.namesPerPeer)
-    }
 
     func remember(_ endpoint: PeerEndpoint, of row: Int64) throws {
         try run(

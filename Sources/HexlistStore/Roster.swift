@@ -4,7 +4,7 @@ public import HexlistModel
 /// entry can give one key's name to another.
 public struct RosterEntry: Sendable, Equatable {
     public var fingerprint: Fingerprint
-    /// What it called itself, for people: nothing is decided by it.
+    /// What it called itself; makes the alias of one that is trusted and has none.
     public var name: String
     public var alias: String?
     public var trust: Trust
@@ -64,21 +64,29 @@ extension StoreReader {
 extension StoreWriter {
     /// Takes what an entry says, or nothing of it. It only adds: `stranger` takes no trust and no block away, an entry
     /// without an alias no alias, and the name is that of a peer that was not known. Again it changes nothing.
-    public func importPeer(_ entry: RosterEntry, at now: Int64) throws -> RosterOutcome {
+    ///
+    /// - Parameter aliases: those there are; one look serves many entries.
+    public func importPeer(_ entry: RosterEntry, at now: Int64, _ aliases: inout AliasBook?) throws -> RosterOutcome {
         let known = try peer(entry.peer)
         if let key = known?.fingerprint, key != entry.fingerprint { return .anotherKey }
-        if let alias = entry.alias, let owner = try aliasOwner(alias), owner != entry.peer { return .aliasTaken(by: owner) }
+        var book = try aliases ?? self.aliases()
+        if let owner = entry.alias.flatMap({ NameKey($0) }).flatMap({ book.owner(of: $0) }), owner != entry.peer {
+            aliases = book
+            return .aliasTaken(by: owner)
+        }
         let trust = entry.trust == .stranger ? known?.trust ?? .stranger : entry.trust
         let alias = entry.alias ?? known?.alias
         guard trust != .stranger || alias != nil else { return .unchanged }  // nothing to remember it for
 
         var isChanged = false
-        if known?.fingerprint == nil || known?.trust != trust {
-            _ = try setTrust(entry.peer, trust, fingerprint: entry.fingerprint, name: entry.name, at: now)
+        if let alias, !(known?.alias.map { $0.utf8.elementsEqual(alias.utf8) } ?? false) {
+            try change { try setAlias(alias, of: peerRow(making: entry.peer, fingerprint: entry.fingerprint, name: entry.name).id) }
+            book.set(alias, of: entry.peer, before: known?.alias)
             isChanged = true
         }
-        if alias != known?.alias {
-            try setAlias(entry.peer, alias)
+        aliases = book
+        if known?.fingerprint == nil || known?.trust != trust {
+            _ = try setTrust(entry.peer, trust, fingerprint: entry.fingerprint, name: entry.name, at: now, &aliases)
             isChanged = true
         }
         return try addPlaces(entry, to: known?.endpoints ?? []) || isChanged ? .changed : .unchanged

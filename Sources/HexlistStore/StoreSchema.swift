@@ -6,7 +6,7 @@ internal import HexlistModel
 /// Times are milliseconds since 1970, UTC. UUIDs, fingerprints and digests are blobs of 16 and 32 bytes.
 enum StoreSchema {
     /// `user_version` of a store with every migration applied. A greater one is of a newer Hexlist and left alone.
-    static let version = 1
+    static let version = 2
 
     static func newer(_ path: String, version: Int) -> HexlistError {
         HexlistError(
@@ -22,6 +22,10 @@ enum StoreSchema {
             try db.execute(sql: outbox)
             try db.execute(sql: events)
             try db.execute(sql: "PRAGMA user_version = 1")
+        }
+        migrator.registerMigration("2 aliases of trusted peers") { db in
+            try giveAliases(db)
+            try db.execute(sql: "PRAGMA user_version = 2")
         }
         return migrator
     }()

@@ -66,13 +66,15 @@ extension Session {
     }
 
     /// Tells the peer more room or another name; `maxFrameBytes` and `window` are never lowered.
-    public mutating func sayHelloAgain(name: String, maxFrameBytes: Int, _ actions: inout [Action]) {
+    /// - Parameter always: also where nothing in it is new: a peer that was refused for now tries again at a Hello.
+    public mutating func sayHelloAgain(name: String, maxFrameBytes: Int, always: Bool = false, _ actions: inout [Action]) {
         guard state == .open else { return }
         var hello = ownHello
         hello.name = name
         hello.maxFrameBytes = max(hello.maxFrameBytes, maxFrameBytes)
-        guard hello != ownHello else { return }
+        guard always || hello != ownHello else { return }
         ownHello = hello
+        takeOwed(&actions)  // a refusal that came behind this Hello would begin the wait anew
         actions.append(.send(.hello(hello)))
         if isTLS { actions.append(.setFrameLimit(hello.maxFrameBytes)) }
     }

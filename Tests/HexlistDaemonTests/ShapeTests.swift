@@ -84,6 +84,33 @@ struct ShapeTests {
             #"{"number":12,"at":"2031-04-05T06:07:08.009Z","type":"hex.received","peer":"\#(Self.uuid)","hex":7,"data":{"a": 1}}"#)
     }
 
+    @Test("every row that names a peer says who that is: name, alias and trust") func tags() throws {
+        let tag = PeerTag(name: "Robert", alias: "Bob", trust: "blocked")
+        try check(
+            SendShape(outboxID: 4, messageID: Self.uuid, peer: Self.uuid, tag: tag, state: .queued),
+            #"{"outboxID":4,"messageID":"\#(Self.uuid)","peer":"\#(Self.uuid)","name":"Robert","alias":"Bob","trust":"blocked","state":"queued"}"#
+        )
+        try check(
+            OutboxShape(
+                outboxID: 4, messageID: Self.uuid, peer: Self.uuid, tag: tag, state: .queued, attempts: 2, createdAt: Self.moment, bytes: 9),
+            #"{"outboxID":4,"messageID":"\#(Self.uuid)","peer":"\#(Self.uuid)","name":"Robert","alias":"Bob","trust":"blocked","#
+                + #""state":"queued","attempts":2,"createdAt":"2031-04-05T06:07:08.009Z","bytes":9}"#)
+        try check(
+            EventShape(number: 12, at: Self.moment, type: "peer.down", peer: Self.uuid, tag: PeerTag(trust: "stranger")),
+            #"{"number":12,"at":"2031-04-05T06:07:08.009Z","type":"peer.down","peer":"\#(Self.uuid)","trust":"stranger"}"#)
+        try check(
+            HexShape(
+                id: 7, location: "held", senderUUID: "", senderName: "Bob", peerUUID: Self.uuid, tag: tag, description: "", color: "",
+                linkCount: 0, unread: true, receivedAt: Self.moment),
+            #"{"id":7,"location":"held","senderUUID":"","senderName":"Bob","peerUUID":"\#(Self.uuid)","peerName":"Robert","peerAlias":"Bob","#
+                + #""trust":"blocked","description":"","color":"","linkCount":0,"unread":true,"receivedAt":"2031-04-05T06:07:08.009Z"}"#)
+        try check(
+            PairingShape(id: 1, peer: Self.uuid, name: "Bob", alias: "Bob", trust: "blocked", isOwn: false, state: .waiting),
+            #"{"id":1,"peer":"\#(Self.uuid)","name":"Bob","alias":"Bob","trust":"blocked","role":"asked","state":"waiting"}"#)
+        #expect(PeerLabel(Self.uuid, tag).text() == "Bob (blocked)")
+        #expect(PeerLabel(Self.uuid, nil).text() == "5E3C1234")
+    }
+
     @Test func status() throws {
         var outbox: [OutboxState: Int] = [:]
         for state in OutboxState.allCases { outbox[state] = state == .queued ? 2 : 0 }
@@ -111,6 +138,7 @@ struct ShapeTests {
         try check(PeerPatch(alias: nil), #"{"alias":null}"#)
         try check(PeerPatch(alias: "a"), #"{"alias":"a"}"#)
         try check(TrustRequest(fingerprint: "AB"), #"{"fingerprint":"AB"}"#)
+        try check(TrustRequest(fingerprint: "AB", name: "Bob"), #"{"fingerprint":"AB","name":"Bob"}"#)
         try check(HexPatch(hexes: .ids([3]), unread: false), #"{"ids":[3],"unread":false}"#)
         try check(HexPatch(hexes: .all, unread: false), #"{"all":true,"unread":false}"#)
         try check(HexPatch(unread: true), #"{"unread":true}"#)

@@ -73,9 +73,13 @@ struct DomainRecordTests {
         #expect(stage.directory.configuredAddresses.map(\.state) == [.answered(peer)])
         // Away or blocked, it is known who it was.
         stage.tell(.sessionDown(session, .shutdown))
-        #expect(stage.directory.configuredAddresses.map(\.state) == [.away(peer, "ada is away: said that it is shutting down")])
+        #expect(
+            stage.directory.configuredAddresses.map(\.state) == [.away(peer, "ada \(peer.shortID) is away: said that it is shutting down")])
         stage.tell(.trustChanged(peer, .blocked))
-        #expect(stage.directory.configuredAddresses.map(\.state) == [.away(peer, "ada is away: blocked here, so it is not asked")])
+        #expect(
+            stage.directory.configuredAddresses.map(\.state) == [
+                .away(peer, "ada \(peer.shortID) is away: blocked here, so it is not asked")
+            ])
     }
 
     @Test("what doctor asks: where the own announcement is seen, and what configured addresses came to")

@@ -189,6 +189,84 @@ struct PeerDeliveryTests {
         #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start + .seconds(taken)) == [.send(Self.row(1))])
     }
 
+    /// One row that the peer refused for an hour.
+    private func refusedForAnHour() -> PeerDelivery {
+        var delivery = Self.connected()
+        delivery.greeted(boot: BootNonce(1), frameLimit: 64 << 10, now: start)
+        _ = Self.drain(&delivery, outbox: [Self.row(1)], now: start)
+        refuse(&delivery, at: start)
+        return delivery
+    }
+
+    private func refuse(_ delivery: inout PeerDelivery, at now: ContinuousClock.Instant) {
+        _ = delivery.settled([.init(tag: 1, result: .refused(.notAccepting, message: "", retryAfter: 3_600))], isCurrent: true, now: now)
+        delivery.written()
+    }
+
+    @Test("a later Hello ends the wait a peer asked for, and no other, and no more often than every 5 s")
+    func laterHello() {
+        var delivery = refusedForAnHour()
+        #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start + .seconds(1)).isEmpty)
+        delivery.greetedAgain(frameLimit: 64 << 10, now: start + .seconds(1))
+        #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start + .seconds(1)) == [.send(Self.row(1))])
+        // A peer that refuses and says Hello in turns is asked as seldom as one that says 5 s.
+        refuse(&delivery, at: start + .seconds(2))
+        for _ in 0..<3 { delivery.greetedAgain(frameLimit: 64 << 10, now: start + .seconds(3)) }
+        #expect(delivery.pausedUntil == start + .seconds(6))
+        #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start + .seconds(6)) == [.send(Self.row(1))])
+        // What failed is no refusal.
+        refuse(&delivery, at: start + .seconds(60))
+        delivery.pause(until: start + .seconds(70))
+        delivery.greetedAgain(frameLimit: 64 << 10, now: start + .seconds(61))
+        #expect(delivery.pausedUntil == start + .seconds(70))
+    }
+
+    @Test(
+        "a refusal outlives the session, unless the peer started anew or takes longer frames than before",
+        arguments: [(1, 64 << 10, false), (1, 32 << 10, false), (1, 1 << 20, true), (2, 64 << 10, true)])
+    func laterSession(boot: UInt64, frameLimit: Int, isOver: Bool) {
+        var delivery = refusedForAnHour()
+        delivery.disconnected()
+        delivery.greeted(boot: BootNonce(boot), frameLimit: frameLimit, now: start + .seconds(1))
+        delivery.connected(frameLimit: frameLimit)
+        #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start + .seconds(1)) == (isOver ? [.send(Self.row(1))] : []))
+    }
+
+    @Test("the own person's trust in the peer ends the wait it asked for")
+    func ownTrust() {
+        var delivery = refusedForAnHour()
+        delivery.trustBegan()
+        #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start + .seconds(1)) == [.send(Self.row(1))])
+    }
+
+    @Test("a row refused when it came again begins anew: those refused before it count no more")
+    func refusedAgain() {
+        let rows = (1...2).map { Self.row($0) }
+        var delivery = Self.connected()
+        _ = Self.drain(&delivery, outbox: rows, now: start)
+        let refusal = Session.Settled.Result.refused(.internal, message: "", retryAfter: 5)
+        _ = delivery.settled(rows.map { .init(tag: $0.id, result: refusal) }, isCurrent: true, now: start)
+        delivery.written()
+        #expect(Self.drain(&delivery, outbox: rows, now: start + .seconds(6)) == [.send(rows[0])])
+        _ = delivery.settled([.init(tag: 1, result: refusal)], isCurrent: true, now: start + .seconds(6))
+        delivery.written()
+        // Row 1 was cancelled: row 2 was refused before, and not since.
+        #expect(Self.drain(&delivery, outbox: [rows[1]], now: start + .seconds(12)) == [.endSession])
+    }
+
+    @Test("a refusal without retryAfter is one of 60 s; a duplicate that says no more is stored")
+    func defaults() {
+        var delivery = Self.connected()
+        _ = Self.drain(&delivery, outbox: [Self.row(1), Self.row(2)], now: start)
+        let verdicts = delivery.settled(
+            [
+                .init(tag: 1, result: .kept(.duplicate, of: nil)),
+                .init(tag: 2, result: .refused(.internal, message: "", retryAfter: nil)),
+            ], isCurrent: true, now: start)
+        #expect(verdicts.first?.state == .stored)
+        #expect(delivery.pausedUntil == start + .seconds(60))
+    }
+
     @Test("a row too long for a stranger's limit waits for trust and is passed; for the most there is, it is rejected")
     func tooLong() {
         let rows = [Self.row(1, bytes: 70_000), Self.row(2)]
@@ -375,74 +453,5 @@ struct SmallMachinesTests {
         // One dialler: it says Bye to the older.
         #expect(DuplicateSessions.verdict(own: low, peer: high, olderDialledHere: true, newerDialledHere: true) == .endOlder)
         #expect(DuplicateSessions.verdict(own: high, peer: low, olderDialledHere: false, newerDialledHere: false) == .leaveToPeer)
-    }
-}
-
-@Suite("A peer as a person names it")
-struct PeerReferenceTests {
-    static func view(_ uuid: String, _ name: String, alias: String? = nil, state: PeerView.State = .verified, trust: Trust = .stranger)
-        -> PeerView
-    {
-        PeerView(
-            uuid: PeerID(uuid), name: name, alias: alias, state: state, reason: state == .ghost ? "stale" : nil, trust: trust,
-            endpoints: [], unread: 0)
-    }
-
-    static let views = [
-        view("AAAA0000-0000-8000-8000-000000000001", "laptop", alias: "work", trust: .trusted),
-        view("AAAA0000-0000-8000-8000-000000000002", "laptop"),
-        view("BBBB0000-0000-8000-8000-000000000003", "phone"), view("CCCC0000-0000-8000-8000-000000000004", "phone"),
-        view("DDDD0000-0000-8000-8000-000000000005", "work", trust: .trusted),
-        view("EEEE0000-0000-8000-8000-000000000006", "old desk", state: .ghost),
-    ]
-
-    @Test(
-        "found",
-        arguments: [
-            ("work", 1), ("laptop", 1), ("bbbb", 3), ("CCCC0000-0000-8000-8000-000000000004", 4),
-            ("aaaa0000-0000-8000-8000-000000000002", 2),
-            ("dddd0000", 5),
-        ])
-    func found(text: String, last: Int) throws {
-        let view = try PeerReference(text).resolve(among: Self.views)
-        #expect(view.uuid?.description.hasSuffix("\(last)") == true)
-    }
-
-    @Test(
-        "not found, or more than one",
-        arguments: [
-            ("phone", HexlistError.Code.ambiguous), ("AAAA", .ambiguous), ("AAA", .notFound), ("nobody", .notFound), ("", .notFound),
-            ("EEEE0000", .notFound), ("LAPTOP", .notFound),
-        ])
-    func missing(text: String, code: HexlistError.Code) {
-        #expect { try PeerReference(text).resolve(among: Self.views) } throws: { ($0 as? HexlistError)?.code == code }
-    }
-
-    @Test("a stranger that calls itself by another's UUID, or by the beginning of it, is not found by that")
-    func namedLikeAnother() throws {
-        let views =
-            Self.views + [
-                Self.view("F0F00000-0000-8000-8000-000000000007", "99990000-0000-8000-8000-000000000009"),
-                Self.view("F1F10000-0000-8000-8000-000000000008", "DDDD0000"),
-            ]
-        #expect { try PeerReference("99990000-0000-8000-8000-000000000009").resolve(among: views) } throws: {
-            ($0 as? HexlistError)?.code == .notFound
-        }
-        #expect(try PeerReference("DDDD0000").resolve(among: views).name == "work")
-        // Of two strangers neither goes before the other.
-        let strangers = Self.views + [Self.view("F1F10000-0000-8000-8000-000000000008", "BBBB")]
-        #expect { try PeerReference("BBBB").resolve(among: strangers) } throws: { ($0 as? HexlistError)?.code == .ambiguous }
-    }
-
-    @Test("a name a trusted peer once had finds no stranger")
-    func formerName() {
-        #expect { try PeerReference("phone", wasNameTrusted: true).resolve(among: Self.views) } throws: {
-            ($0 as? HexlistError)?.code == .notFound
-        }
-    }
-
-    @Test("a ghost is named with its reason")
-    func ghost() {
-        #expect { try PeerReference("old desk").resolve(among: Self.views) } throws: { "\($0)".contains("stale") }
     }
 }

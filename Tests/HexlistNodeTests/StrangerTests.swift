@@ -11,7 +11,7 @@ import Testing
 @testable import HexlistStore
 
 /// A peer whose user does what it likes: sessions with a node, one frame at a time.
-private final class Guest: Sendable {
+final class Guest: Sendable {
     let identity: Identity
     let transport: PeerTransport
 

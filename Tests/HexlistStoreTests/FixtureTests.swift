@@ -63,7 +63,6 @@ import Testing
             let record = try #require(try reader.peer(friend.id))
             #expect(record.alias == "desk" && record.fingerprint == friend.fingerprint && record.endpoints.first?.host == "192.168.1.9")
             #expect(record.boot == BootNonce(9) && record.hexes == 2 && record.unread == 1 && record.queued == 2)
-            #expect(try reader.wasNameTrusted("Friend"))
             #expect(try reader.hexPage().items.map(\.id) == [2, 1])
             #expect(try reader.hexPage(HexFilter(location: .held, peer: stranger.id)).items.map(\.id) == [6, 5, 4])
             #expect(try reader.hexPage(HexFilter(location: .mine)).items.map(\.description) == ["Mine"])
@@ -83,5 +82,60 @@ import Testing
             try $0.receive([hex(3), hex(9)], from: sender, at: start, policy: .held, quotas: HeldQuotas(), diskReserve: 0)
         }
         #expect(outcomes == [.duplicate(of: .stored), .stored(8)])
+    }
+
+    /// A store of version 1 whose peers had time to take other names.
+    @Test func peersOfVersion1GetTheirAliases() throws {
+        let fixture = try #require(Bundle.module.path(forResource: "version-1", ofType: "sqlite", inDirectory: "Fixtures"))
+        let folder = try TestStore.makeFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let path = folder + "/hexlist.sqlite"
+        try FileManager.default.copyItem(atPath: fixture, toPath: path)
+        // number, name now, alias, trust, names while it was trusted, the newest last
+        let peers: [(UInt8, String, String?, Trust, [String])] = [
+            (11, "Bob", nil, .trusted, ["Bob"]), (12, "BOB", nil, .trusted, ["BOB"]),
+            (13, "Robert now", nil, .stranger, ["Rob", "Robert"]),  // was trusted, and goes by another name since
+            (14, "pest now", nil, .blocked, ["pest"]), (15, "never trusted", nil, .stranger, []),
+            (16, "blocked at once", nil, .blocked, []),
+            (17, "x", "DESK", .stranger, []),  // `desk` is the friend's, which is older
+            (18, "cafe", nil, .trusted, ["cafe"]), (19, "y", "beef", .trusted, ["y"]), (20, "Robert", nil, .trusted, ["Robert"]),
+            (21, "", nil, .trusted, []),
+        ]
+        let ids = try peers.map { try TestPeer($0.0).id }
+        let old = try DatabaseQueue(path: path)
+        try old.write { db in
+            for (peer, id) in zip(peers, ids) {
+                try db.execute(
+                    sql: "INSERT INTO peer (id, uuid, fingerprint, name, alias, trust) VALUES (?, ?, ?, ?, ?, ?)",
+                    arguments: [
+                        Int64(peer.0) + 100, Data(id.uuid.bytes), Data([UInt8](repeating: peer.0, count: 32)), peer.1, peer.2,
+                        peer.3.rawValue,
+                    ])
+                for (at, name) in peer.4.enumerated() {
+                    try db.execute(
+                        sql: "INSERT INTO trustedName (peer, name, seenAt) VALUES (?, ?, ?)", arguments: [Int64(peer.0) + 100, name, at])
+                }
+            }
+        }
+        try old.close()
+        let store = try HexStore(path: path)
+        defer { try? store.close() }
+        let found = try store.readSync { reader in
+            #expect(try String.fetchOne(reader.db, sql: "PRAGMA integrity_check") == "ok")
+            #expect(try Int.fetchOne(reader.db, sql: "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'trustedName%'") == 0)
+            #expect(try reader.peer(try TestPeer(1).id)?.alias == "desk")
+            return try ids.map { try reader.peer($0)?.alias }
+        }
+        let short = ids.map(\.shortID)
+        #expect(
+            found == [
+                "Bob", "BOB \(short[1])", "Robert \(short[2])", "pest", nil, nil, "DESK \(short[6])", "cafe \(short[7])", "beef", "Robert",
+                "peer \(short[10])",
+            ])
+        // And that is how it stays.
+        try store.close()
+        let again = try HexStore(path: path)
+        defer { try? again.close() }
+        #expect(try again.readSync { reader in try ids.map { try reader.peer($0)?.alias } } == found)
     }
 }

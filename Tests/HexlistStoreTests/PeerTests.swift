@@ -42,23 +42,51 @@ import Testing
         #expect(endpoints.first?.host == "10.0.0.30" && endpoints.dropFirst().first?.host == "10.0.0.39")
     }
 
-    @Test func namesOfTrustedPeersAreRemembered() throws {
+    @Test func trustingMakesTheNameTheAlias() throws {
         let test = try TestStore()
-        let (peer, stranger) = (try TestPeer(1, name: "Anna"), try TestPeer(2, name: "Mallory"))
-        _ = try test.trust(peer)
-        let renamed = sighting(peer, name: "Anna’s laptop", at: start + 1)
-        try test.write { _ = try $0.upsertPeer(renamed) }
-        let other = sighting(stranger)
-        try test.write { _ = try $0.upsertPeer(other, creating: true) }
-        #expect(try test.read { try ["Anna", "Anna’s laptop", "anna", "Mallory"].map($0.wasNameTrusted) } == [true, true, false, false])
-        _ = try test.trust(peer, .stranger)
-        #expect(try test.read { try $0.wasNameTrusted("Anna") })
-        for number in 0..<100 {
-            let seen = sighting(peer, name: "name \(number)", at: start + Int64(number) + 2)
-            _ = try test.trust(peer)
-            try test.write { _ = try $0.upsertPeer(seen) }
+        let peers = try [("Anna", 1), ("anna", 2), ("\u{C9}va", 3), ("E\u{301}VA", 4), ("cafe", 5), ("", 6)].map {
+            try TestPeer($1, name: $0)
         }
-        #expect(try test.read { try Int.fetchOne($0.db, sql: "SELECT count(*) FROM trustedName") } == 64)
+        for peer in peers {
+            _ = try test.write { try $0.setTrust(peer.id, .trusted, fingerprint: peer.fingerprint, name: peer.name, at: start) }
+        }
+        func alias(_ peer: TestPeer) throws -> String? { try test.read { try $0.peer(peer.id) }?.alias }
+        let short = peers.map(\.id.shortID)
+        #expect(
+            try peers.map(alias) == ["Anna", "anna \(short[1])", "\u{C9}va", "E\u{301}VA \(short[3])", "cafe \(short[4])", "Peer 6"])
+        // A later name changes nothing of it, and neither do a block, the end of trust, and trust again.
+        let renamed = sighting(peers[0], name: "Mallory", at: start + 1)
+        try test.write { _ = try $0.upsertPeer(renamed) }
+        for trust in [Trust.blocked, .stranger, .trusted] {
+            _ = try test.trust(peers[0], trust)
+            #expect(try alias(peers[0]) == "Anna")
+        }
+        #expect(try test.read { try $0.peer(peers[0].id) }?.name == "Mallory")
+        // An alias of the user's own stays; forgetting frees it.
+        try test.write { try $0.setAlias(peers[1].id, "desk") }
+        _ = try test.trust(peers[1])
+        #expect(try alias(peers[1]) == "desk")
+        _ = try test.write { try $0.forgetPeer(peers[0].id) }
+        let next = try TestPeer(7, name: "ANNA")
+        _ = try test.trust(next)
+        #expect(try alias(next) == "ANNA")
+        // Nobody is given an alias by being blocked, or by being there.
+        let (enemy, stranger) = (try TestPeer(8), try TestPeer(9))
+        _ = try test.trust(enemy, .blocked)
+        try test.receive([hex(1)], from: stranger)
+        #expect(try alias(enemy) == nil && alias(stranger) == nil)
+    }
+
+    @Test func aPeerThatIsHeldTakesItsNameAlong() throws {
+        let test = try TestStore()
+        let (bob, stranger) = (try TestPeer(1, name: "Bob"), try TestPeer(2, name: "Bob"))
+        _ = try test.trust(bob)
+        try test.receive([hex(1)], from: bob)
+        try test.receive([hex(1)], from: stranger)
+        _ = try test.write { try $0.accept([2], at: start) }
+        _ = try test.write { try $0.insertMine(content("Mine"), at: start) }
+        let labels = try test.read { try $0.hexes([1, 2, 3]).map { $0.summary.peerLabel?.text() } }
+        #expect(labels == ["Bob", "Bob \(stranger.id.shortID) (stranger)", nil])
     }
 
     @Test func trustingTakesInWhatIsHeldInOrder() throws {
@@ -121,8 +149,14 @@ import Testing
         let (one, two) = (try TestPeer(1), try TestPeer(2))
         try test.write { try $0.setAlias(one.id, "desk") }
         try test.write { try $0.setAlias(one.id, "desk") }
-        let error = #expect(throws: HexlistError.self) { try test.write { try $0.setAlias(two.id, "desk") } }
-        #expect(error?.code == .badRequest)
+        for other in ["desk", "DESK", " De\u{200D}sk"] {
+            let error = #expect(throws: HexlistError.self) { try test.write { try $0.setAlias(two.id, other) } }
+            #expect(error?.code == .badRequest && error?.message.contains(one.id.description) == true)
+        }
+        try test.write { try $0.setAlias(one.id, "Desk") }
+        #expect(throws: (any Error).self) {  // the schema holds to it as well
+            try test.write { try $0.run("INSERT INTO peer (uuid, alias) VALUES (?, 'DESK')", two.id.uuid) }
+        }
         try test.write { try $0.setAlias(one.id, nil) }
         try test.write { try $0.setAlias(two.id, "desk") }
         #expect(try test.read { try $0.peer(two.id) }?.alias == "desk")

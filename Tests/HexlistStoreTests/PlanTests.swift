@@ -42,7 +42,6 @@ import Testing
                 _ = try reader.recentlyFailed(trusted.id, digest: [1], since: 0)
                 _ = try reader.events(since: 5, limit: 10)
                 _ = try reader.hexes([1, 2])
-                _ = try reader.wasNameTrusted("x")
                 _ = try reader.counts()
             }
         }

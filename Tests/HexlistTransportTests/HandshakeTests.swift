@@ -221,6 +221,19 @@ import Testing
         await peer.transport.shutdown()
     }
 
+    @Test("a dialer that finds another key than the one it dialled closes without a frame")
+    func anotherKey() async throws {
+        let peer = try await Endpoint()
+        let wanted = try Identity.ephemeral()
+        let server = try await RawPeer.serve(tls: Self.server())
+        let report = try await peer.transport.dial([DialTarget(host: "127.0.0.1", port: server.port)], expecting: wanted.peerID).report
+            .get()
+        #expect(report.summary == .otherIdentity(try #require(Fingerprint(Fixtures.fingerprint)).peerID))
+        #expect(try await server.accepted.next().bytes() == [])
+        try await server.channel.close()
+        await peer.transport.shutdown()
+    }
+
     @Test("a server that speaks first, and not TLS, is no peer", arguments: ["SSH-2.0-OpenSSH_9.2\r\n", "220 mail ESMTP\r\n"])
     func banner(greeting: String) async throws {
         let peer = try await Endpoint()

@@ -36,6 +36,58 @@ import Testing
         await peer.transport.shutdown()
     }
 
+    /// What `openssl x509` or `req` is to put into a certificate, and whether a peer may have it.
+    struct Form: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var extensions = ""
+        var signsItself = true
+        var isVersion1 = false
+        var isTaken = true
+    }
+
+    static let forms = [
+        Form(testDescription: "version 1, so without extensions", isVersion1: true),
+        Form(testDescription: "a signature of another key", signsItself: false),
+        Form(
+            testDescription: "no authority, for e-mail only",
+            extensions: "basicConstraints=critical,CA:FALSE\nextendedKeyUsage=emailProtection\n"),
+        Form(testDescription: "a name of somebody", extensions: "subjectAltName=DNS:example.org\n"),
+        Form(testDescription: "key usage that allows signatures", extensions: "keyUsage=critical,digitalSignature\n"),
+        Form(testDescription: "key usage without signatures", extensions: "keyUsage=critical,keyAgreement\n", isTaken: false),
+    ]
+
+    @Test("of a certificate nothing counts but its key, and a key usage that forbids signatures", arguments: forms)
+    func certificate(form: Form) async throws {
+        let (key, other, issuer) = (folder + "/k.pem", folder + "/other.pem", folder + "/issuer.pem")
+        let (request, certificate, extensions) = (folder + "/r.pem", folder + "/c.pem", folder + "/e.cnf")
+        for path in [key, other] {
+            try await make(["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", path])
+        }
+        try await make(["req", "-new", "-key", key, "-subj", "/CN=form", "-out", request])
+        try Data("[e]\n\(form.extensions)".utf8).write(to: URL(filePath: extensions))
+        try await make(["req", "-x509", "-new", "-key", other, "-subj", "/CN=issuer", "-days", "1", "-out", issuer])
+        let signer = form.signsItself ? ["-signkey", key] : ["-CA", issuer, "-CAkey", other, "-set_serial", "7"]
+        let more = form.isVersion1 ? [] : ["-extfile", extensions, "-extensions", "e"]
+        try await make(["x509", "-req", "-in", request, "-days", "1", "-out", certificate] + signer + more)
+        let peer = try await Endpoint()
+        async let client = connect(peer, ["-cert", certificate, "-key", key, "-alpn", "hexlist/1", "-tls1_3"], input: "\0\0\0\u{2}{}")
+        if form.isTaken {
+            let accepted = try await peer.accepted.next()
+            let recorder = try await accepted.record()
+            #expect(try await recorder.frames(1) == [Array("{}".utf8)])
+            try await accepted.on { $0.close() }
+        }
+        _ = try await client
+        try await peer.reaches([0, 0])
+        #expect(peer.accepted.now.isEmpty)
+        await peer.transport.shutdown()
+    }
+
+    private func make(_ arguments: [String]) async throws {
+        let made = try await OpenSSL.run(arguments)
+        try #require(made.status == 0, "\(arguments): \(made.text)")
+    }
+
     @Test("an older version of TLS gets no handshake at all", arguments: ["-tls1_2", "-tls1_1"])
     func oldVersion(version: String) async throws {
         let peer = try await Endpoint()

@@ -132,6 +132,24 @@ struct SessionOpeningTests {
         #expect(fixture.take().end == .own(code))
     }
 
+    @Test("a Bye may be the first frame, from either side", arguments: [Session.Role.dialer, .acceptor])
+    func byeFirst(role: Session.Role) {
+        var fixture = SessionFixture(role: role)
+        _ = fixture.take()
+        fixture.receive(.bye, message: "limit")
+        let actions = fixture.take()
+        #expect(actions.end == .peer(.limit, text: ""))
+        #expect(actions.frames.isEmpty)
+    }
+
+    @Test("who is dialled and begins with anything but Hello or Bye is not the peer that was looked for")
+    func dialledLegacy() {
+        var fixture = SessionFixture(role: .dialer)
+        _ = fixture.take()
+        fixture.store(nil)
+        #expect(fixture.take().end == .own(.identityMismatch))
+    }
+
     @Test("who was dialled must answer")
     func dialled() {
         let third = SessionFixture.key(5).peerID
@@ -219,6 +237,35 @@ struct SessionOpeningTests {
         #expect(hello.maxFrameBytes == 2 << 20)
         fixture.hello(boot: BootNonce(3))
         #expect(fixture.take().end == .own(.identityMismatch))
+    }
+
+    @Test(
+        "a later Hello of somebody else, or of nobody, ends the session",
+        arguments: [
+            (SessionFixture.key(9).peerID, BootNonce(2)), (nil, BootNonce(2)), (SessionFixture.peer, nil),
+            (SessionFixture.peer, BootNonce(3)),
+        ] as [(PeerID?, BootNonce?)])
+    func laterOfAnother(uuid: PeerID?, boot: BootNonce?) {
+        var fixture = SessionFixture.opened()
+        fixture.hello(uuid: uuid, boot: boot)
+        #expect(fixture.take().end == .own(.identityMismatch))
+    }
+
+    @Test("another Hello is said where it tells more, or always; what was refused is said before it")
+    func helloAgain() {
+        var fixture = SessionFixture.opened()
+        fixture.session.sayHelloAgain(name: "own", maxFrameBytes: 1 << 20, &fixture.actions)
+        #expect(fixture.take().isEmpty)
+        fixture.store(1, id: SessionFixture.id(1))
+        fixture.keepAll(.refused(.notAccepting, retryAfter: 3_600))
+        fixture.session.sayHelloAgain(name: "own", maxFrameBytes: 1 << 20, always: true, &fixture.actions)
+        let frames = fixture.take().frames
+        #expect(frames.count == 2)
+        guard case .ack? = frames.first, case .hello(let hello)? = frames.last else { return #expect(Bool(false), "\(frames)") }
+        #expect(hello.maxFrameBytes == 1 << 20)
+        fixture.session.sayHelloAgain(name: "own", maxFrameBytes: 64 << 10, always: true, &fixture.actions)
+        guard case .hello(let later)? = fixture.take().frames.first else { return #expect(Bool(false)) }
+        #expect(later.maxFrameBytes == 1 << 20, "never lowered")
     }
 }
 
@@ -314,6 +361,36 @@ struct SessionReceivingTests {
         #expect(receipt.status == nil)
         fixture.store(3, id: SessionFixture.id(2))
         #expect(fixture.session.takeBatch(limit: 10).map(\.sequence) == [3])
+    }
+
+    @Test("in that state a Store that is there already is refused too; a permanent refusal keeps its own code")
+    func temporaryForAll() {
+        var fixture = SessionFixture.opened()
+        fixture.store(1, id: SessionFixture.id(1))
+        fixture.keepAll(.refused(.storageFull, message: "full", retryAfter: 60))
+        _ = fixture.owed()
+        fixture.store(2, id: SessionFixture.id(2))  // the store would say `duplicate`
+        fixture.session.received(
+            .refused(Refusal(code: .tooManyLinks, message: "", sequence: 3)), bytes: 10, now: fixture.now, &fixture.actions)
+        #expect(fixture.session.takeBatch(limit: 10).isEmpty)
+        guard case .ack(let receipt)? = fixture.owed().first else { return #expect(Bool(false), "no receipt") }
+        #expect(receipt.rejected.map(\.code) == [.storageFull, .tooManyLinks])
+    }
+
+    @Test("a hex refused when it comes again begins the state anew: those refused before end it no more")
+    func temporaryAgain() {
+        var fixture = SessionFixture.opened()
+        fixture.store(1, id: SessionFixture.id(1))
+        fixture.keepAll(.refused(.storageFull))
+        fixture.store(2, id: SessionFixture.id(2))
+        #expect(fixture.session.takeBatch(limit: 10).isEmpty)
+        fixture.store(3, id: SessionFixture.id(1))
+        fixture.keepAll(.refused(.internal))
+        fixture.store(4, id: SessionFixture.id(2))
+        #expect(fixture.session.takeBatch(limit: 10).isEmpty, "refused before the state began anew")
+        fixture.store(5, id: SessionFixture.id(2))
+        #expect(fixture.session.takeBatch(limit: 10).map(\.sequence) == [5])
+        #expect(fixture.owed().count == 1)
     }
 
     @Test("a Store without an id is refused but starts no such state")
@@ -489,6 +566,26 @@ struct SessionSendingTests {
         #expect(!fixture.session.hasRoom(forBytes: 1, windowFrames: 1_024, windowBytes: 8 << 20))
     }
 
+    @Test("the window and its bytes hold Stores back and nothing else: the numbered Ping passes both")
+    func numberedPingPassesTheWindow() {
+        var fixture = SessionFixture.opened(window: 1)
+        _ = fixture.session.numberStore(tag: 11, bytes: 9 << 20, now: fixture.now)
+        #expect(!fixture.session.hasRoom(forBytes: 1, windowFrames: 1_024, windowBytes: 8 << 20))
+        #expect(fixture.tick(after: .seconds(7)).frames == [.ping(message: "", sequence: 2)])
+        fixture.receive(.ack, .receipt(Receipt(through: 2, status: .stored)))
+        #expect(fixture.take().end == nil)
+    }
+
+    @Test("an unknown status confirms Stores of nobody, and no harm is done where it covers none")
+    func unknownStatus() {
+        var fixture = SessionFixture.opened()
+        _ = fixture.session.numberStore(tag: 11, bytes: 10, now: fixture.now)
+        _ = fixture.tick(after: .seconds(7))
+        fixture.receive(.ack, .receipt(Receipt(through: 1, status: .stored)))
+        fixture.receive(.ack, .receipt(Receipt(through: 2, status: nil)))
+        #expect(fixture.take().end == nil, "number 2 is a Ping's")
+    }
+
     @Test("receipts settle rows in order")
     func receipts() {
         var fixture = SessionFixture.opened()
@@ -520,6 +617,22 @@ struct SessionSendingTests {
         let actions = fixture.take()
         #expect(actions.end == .own(.receiptFault))
         #expect(!actions.contains { if case .settled = $0 { true } else { false } })
+    }
+
+    @Test("what counts for the Pings and for silence are frames received: sending none or many changes nothing")
+    func receivedFrames() {
+        var fixture = SessionFixture.opened()
+        for second in [5, 10, 14] {
+            fixture.now = fixture.start + .seconds(second)
+            fixture.session.sayHelloAgain(name: "own", maxFrameBytes: 1 << 20, always: true, &fixture.actions)
+        }
+        _ = fixture.take()
+        #expect(fixture.tick(after: .seconds(15)).frames == [.ping(message: "", sequence: nil)])
+        fixture.now = fixture.start + .seconds(16)
+        fixture.receive(.pong, message: "")
+        #expect(fixture.session.nextDeadline == fixture.start + .seconds(31))
+        #expect(fixture.tick(after: .seconds(60)).end == nil)
+        #expect(fixture.tick(after: .seconds(61)).end == .own(.silent))
     }
 
     @Test("an idle session is asked after 15 s and given up after 45 s")
@@ -683,7 +796,7 @@ struct SessionSendingTests {
         "Bye gives its code and text",
         arguments: [
             ("shutdown: going down", ByeCode.shutdown, "going down"), ("idle", .idle, ""), ("somethingNew: x: y", nil, "x: y"),
-            ("", nil, ""),
+            ("", nil, ""), ("limit: ", .limit, ""), ("limit:", .limit, ""), ("Limit", nil, ""),
         ] as [(String, ByeCode?, String)])
     func bye(message: String, code: ByeCode?, text: String) {
         var fixture = SessionFixture.opened()

@@ -38,6 +38,14 @@ struct HostileInputTests {
         try await Rig.run("hostile-text", long: [])
     }
 
+    /// `Tests/Faults/names`: whoever calls himself as a trusted peer does is told apart from it, and gets nothing that is meant for it.
+    @Test(
+        "a trusted Bob and a stranger Bob are told apart everywhere, and a name goes to the one that was trusted by it",
+        .enabled(if: Rig.obstacle("names") == nil, "\(Rig.obstacle("names") ?? "")"))
+    func names() async throws {
+        try await Rig.run("names", long: [])
+    }
+
     /// `Tests/Faults/pairing`: peers that give up when they know the digits, a machine in the middle with all tries of two people, and two
     /// people who name each other.
     @Test(

@@ -76,8 +76,8 @@ struct PairingWithPrograms {
             #expect(asked.status == 0 && took.status == 0, "\(asked)\(took)")
             let digits = try #require(asked.out.firstMatch(of: /\n    ([0-9]{6})\n/)?.1)
             #expect(took.out.contains("\n    \(digits)\n"), "\(asked)\(took)")
-            #expect(asked.out.contains("Paired with attic (\(two.uuidOfOther.prefix(8)))"), "\(asked)")
-            #expect(took.out.contains("local (\(two.uuidOfOne.prefix(8))) asks to pair."), "\(took)")
+            #expect(asked.out.contains("Paired with attic \(two.uuidOfOther.prefix(8)) (trusted)"), "\(asked)")
+            #expect(took.out.contains("local \(two.uuidOfOne.prefix(8)) (stranger) asks to pair."), "\(took)")
             #expect(took.out.contains("Paired with local"), "\(took)")
             #expect(try await two.trusts() == ["trusted", "trusted"])
         }

@@ -33,6 +33,8 @@ struct BulkReply: Sendable {
     let api: APIContext
     private let node: Node
     let bulk: BulkSend
+    /// How the receivers are told apart, as it was when the stream began.
+    private let labels: [PeerID: PeerLabel]
     let wishes: Wishes
     let wakeups: AsyncStream<Void>
     let wake: AsyncStream<Void>.Continuation
@@ -63,6 +65,7 @@ struct BulkReply: Sendable {
         // Who looks sees everything there is, so one reason to look is as good as many.
         let (wakeups, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         (self.wakeups, self.wake) = (wakeups, wake)
+        labels = await node.labels(of: peers)
         bulk = try await node.beginBulk(to: peers, force: force, tellsAll: wishes.reportsAll) { wake.yield(()) }
     }
 
@@ -200,19 +203,19 @@ struct BulkReply: Sendable {
     private func ends(all: Bool) async throws -> [UInt8] {
         guard wishes.reportsAll else {
             guard wishes.wait == .stored else { return [] }
-            return try await node.takeEnds(of: bulk).flatMap { Self.line($0.line, $0.outcome) }
+            return try await node.takeEnds(of: bulk).flatMap { line($0.line, $0.outcome) }
         }
         var bytes: [UInt8] = []
         while bytes.count < 1 << 20 {
             let rows = try await node.takeRows(of: bulk, all: all || wishes.wait == .queued, limit: 500)
             guard !rows.isEmpty else { break }
-            for (line, outcome) in rows { bytes += Self.line(line, outcome) }
+            for (line, outcome) in rows { bytes += self.line(line, outcome) }
         }
         return bytes
     }
 
-    private static func line(_ line: Int?, _ outcome: SendOutcome) -> [UInt8] {
-        BulkLine.outcome(BulkOutcome(line: line, send: SendShape(outcome))).lineBytes
+    private func line(_ line: Int?, _ outcome: SendOutcome) -> [UInt8] {
+        BulkLine.outcome(BulkOutcome(line: line, send: SendShape(outcome, labels))).lineBytes
     }
 
     private func summary(_ counts: BulkCounts, ended: Bool = false) -> BulkSummary {

@@ -13,11 +13,13 @@ struct EventRoutes: Sendable {
             let query = try APIQuery(request, allowing: ["since", "limit"])
             let last = try await start(request, query)
             if EventStreamReply.isWanted(request) {
-                return EventStreamReply.response(EventSource(store: api.store, last: last), api: api)
+                return EventStreamReply.response(EventSource(keeper: api.keeper, last: last), api: api)
             }
             let limit = try query.limit()
-            let rows = try await api.store.read { try $0.events(since: last, limit: limit + 1) }
-            let items = rows.prefix(limit).map { EventShape($0) }
+            let node = api.node
+            let rows = try await node.store.read { try $0.events(since: last, limit: limit + 1) }
+            let labels = await node.labels(of: rows.compactMap(\.peer))
+            let items = rows.prefix(limit).map { EventShape($0, labels) }
             return APIReply.json(Page(items: items, next: rows.count > limit ? items.last.map { "\($0.number)" } : nil))
         }
     }
@@ -40,7 +42,7 @@ struct EventRoutes: Sendable {
 
 /// Events behind one number, as they come.
 private struct EventSource: StreamSource {
-    let store: HexStore
+    let keeper: NodeKeeper
     var last: Int64
 
     /// Events of one piece.
@@ -48,13 +50,15 @@ private struct EventSource: StreamSource {
 
     mutating func next() async throws -> (messages: [StreamMessage], hasMore: Bool) {
         let since = last
-        let rows = try await store.read { try $0.events(since: since, limit: Self.batch) }
+        let node = keeper.node
+        let rows = try await node.store.read { try $0.events(since: since, limit: Self.batch) }
         guard let newest = rows.last else { return ([], false) }
         // Who reads slower than events are kept begins anew and is told what is gone.
         guard rows.first?.number == since + 1 else { throw HexlistError(.gone, "Events behind \(since) are kept no longer.") }
         last = newest.number
+        let labels = await node.labels(of: rows.compactMap(\.peer))
         let messages = rows.map { row in
-            StreamMessage(id: "\(row.number)", event: row.type.rawValue, data: EventShape(row).jsonText)
+            StreamMessage(id: "\(row.number)", event: row.type.rawValue, data: EventShape(row, labels).jsonText)
         }
         return (messages, rows.count == Self.batch)
     }

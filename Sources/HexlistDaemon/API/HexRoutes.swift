@@ -105,7 +105,7 @@ struct HexRoutes: Sendable {
             try Self.checkAll(ids, among: writer.hexes(unique).map(\.summary.id))
             return try writer.delete(unique, at: Timestamp.now.milliseconds)
         }
-        await api.node.storeChanged()
+        await api.node.storeChanged(makesRoom: true)
         return APIReply.json(ChangedShape(changed: deleted))
     }
 
@@ -121,7 +121,7 @@ struct HexRoutes: Sendable {
             }
             return try writer.accept(ids, at: Timestamp.now.milliseconds)
         }
-        await api.node.storeChanged()
+        await api.node.storeChanged(makesRoom: true)
         return APIReply.json(ChangedShape(changed: accepted.count))
     }
 

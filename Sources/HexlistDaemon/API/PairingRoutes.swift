@@ -62,7 +62,8 @@ extension PairingShape {
             case .ended(let reason): (.ended, nil, reason.rawValue)
             }
         self.init(
-            id: view.number, peer: view.peer.description, name: view.name, fingerprint: view.fingerprint?.description, isOwn: view.isOwn,
-            state: state, digits: digits, reason: reason, message: view.message, until: view.until.map(Timestamp.init(milliseconds:)))
+            id: view.number, peer: view.peer.description, name: view.name, alias: view.alias, trust: view.trust.rawValue,
+            fingerprint: view.fingerprint?.description, isOwn: view.isOwn, state: state, digits: digits, reason: reason,
+            message: view.message, until: view.until.map(Timestamp.init(milliseconds:)))
     }
 }

@@ -63,7 +63,7 @@ struct PeerRoutes: Sendable {
                 .badRequest, "The fingerprint of \(peer.uuid?.description ?? "this peer") is not the one named.",
                 hint: "Look at it again: `hexlist peer show`.")
         }
-        return APIReply.json(PeerShape(try await api.node.setTrust(try peer.requiredID(), .trusted)))
+        return APIReply.json(PeerShape(try await api.node.setTrust(try peer.requiredID(), .trusted, name: wanted?.name)))
     }
 
     /// Makes a stranger of what it was before; one that is a stranger already stays one.

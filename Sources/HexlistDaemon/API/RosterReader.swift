@@ -57,13 +57,9 @@ struct RosterReader {
         guard let trust = Trust(rawValue: peer.trust) else {
             throw Fault(message: "Its trust is `\(TerminalText.clean(peer.trust, columns: 40))`, and not trusted, blocked or stranger.")
         }
-        do {
-            if let alias = peer.alias { try Node.checkAlias(alias) }
-        } catch {
-            throw Fault(message: error.message)
-        }
+        if let alias = peer.alias, let fault = PeerAlias.fault(alias, of: fingerprint.peerID) { throw Fault(message: fault) }
         return RosterEntry(
-            fingerprint: fingerprint, name: PeerName.cut(peer.name, bytes: 256), alias: peer.alias, trust: trust,
+            fingerprint: fingerprint, name: PeerName.cut(peer.name, bytes: NameKey.bytes), alias: peer.alias, trust: trust,
             places: try places(peer.addresses))
     }
 

@@ -46,8 +46,10 @@ struct SendRoutes: Sendable {
         let wanted = SendRequest(
             content: content, peers: try await targets(query), key: try query.text("key") ?? ownKey, force: try query.flag("force"))
         let deadline = ContinuousClock.now + .seconds(seconds)
-        let outcomes = try await api.node.send(wanted, until: wait == .stored ? deadline : nil)
-        return APIReply.json(Page(items: outcomes.map { SendShape($0) }))
+        let node = api.node
+        let outcomes = try await node.send(wanted, until: wait == .stored ? deadline : nil)
+        let labels = await node.labels(of: outcomes.map(\.peer))
+        return APIReply.json(Page(items: outcomes.map { SendShape($0, labels) }))
     }
 
     /// A stream of hexes, one a line; the reply is a stream too.

@@ -33,8 +33,9 @@ extension HexShape {
     init(_ summary: HexSummary) {
         self.init(
             id: summary.id, location: summary.location.rawValue, senderUUID: summary.senderUUID, senderName: summary.senderName,
-            peerUUID: summary.peer?.description, description: summary.description, color: summary.color, linkCount: summary.linkCount,
-            unread: summary.unread, receivedAt: Timestamp(milliseconds: summary.receivedAt), messageID: summary.messageID?.description)
+            peerUUID: summary.peer?.description, tag: summary.peerLabel.map(PeerTag.init), description: summary.description,
+            color: summary.color, linkCount: summary.linkCount, unread: summary.unread,
+            receivedAt: Timestamp(milliseconds: summary.receivedAt), messageID: summary.messageID?.description)
     }
 
     /// With links and unknown members.
@@ -103,19 +104,20 @@ private struct KeptMembers: JSONEncodable {
 }
 
 extension SendShape {
-    init(_ outcome: SendOutcome) {
+    init(_ outcome: SendOutcome, _ labels: [PeerID: PeerLabel]) {
         self.init(
             outboxID: outcome.outboxID, messageID: outcome.messageID.description, peer: outcome.peer.description,
-            state: outcome.state, code: outcome.code, message: outcome.message)
+            tag: labels[outcome.peer].map(PeerTag.init), state: outcome.state, code: outcome.code, message: outcome.message)
     }
 }
 
 extension OutboxShape {
     init(_ view: OutboxView, mayHaveArrived: Bool? = nil) {
         self.init(
-            outboxID: view.outboxID, messageID: view.messageID.description, peer: view.peer.description, state: view.state,
-            attempts: view.attempts, waitingFor: view.waitingFor, nextAttemptAt: view.nextAttemptAt.map(Timestamp.init(milliseconds:)),
-            lastError: view.lastError, createdAt: Timestamp(milliseconds: view.createdAt), bytes: view.bytes,
+            outboxID: view.outboxID, messageID: view.messageID.description, peer: view.peer.description,
+            tag: view.label.map(PeerTag.init), state: view.state, attempts: view.attempts, waitingFor: view.waitingFor,
+            nextAttemptAt: view.nextAttemptAt.map(Timestamp.init(milliseconds:)), lastError: view.lastError,
+            createdAt: Timestamp(milliseconds: view.createdAt), bytes: view.bytes,
             mayHaveArrived: mayHaveArrived)
     }
 }
@@ -129,9 +131,14 @@ extension OutboxChange {
 }
 
 extension EventShape {
-    init(_ row: EventRow) {
+    /// - Parameter labels: of the peers of the events.
+    init(_ row: EventRow, _ labels: [PeerID: PeerLabel]) {
+        // The UUID of a ghost is what an announcement claims: whoever has it, and is trusted perhaps, may have nothing to do with it.
+        let tag =
+            row.type == .peerGhost
+            ? row.peer.map { _ in PeerTag(trust: Trust.stranger.rawValue) } : row.peer.flatMap { labels[$0] }.map(PeerTag.init)
         self.init(
-            number: row.number, at: Timestamp(milliseconds: row.at), type: row.type.rawValue, peer: row.peer?.description, hex: row.hex,
-            outboxID: row.outboxID, data: row.data.flatMap { try? JSONValue(parsing: $0) })
+            number: row.number, at: Timestamp(milliseconds: row.at), type: row.type.rawValue, peer: row.peer?.description, tag: tag,
+            hex: row.hex, outboxID: row.outboxID, data: row.data.flatMap { try? JSONValue(parsing: $0) })
     }
 }

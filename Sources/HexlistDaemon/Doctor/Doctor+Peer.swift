@@ -67,23 +67,24 @@ extension Doctor {
         let ghosts = others.filter { $0.reason != "duplicate" }.compactMap { ghost in ghost.reason.map { "\($0): \(ghost.why ?? "")" } }
         let more = ghosts.isEmpty ? "" : " Hidden beside it: \(ghosts.prefix(4).joined(separator: "; "))."
         let why = row.why ?? ""
+        let name = row.label.text(.whole)
         switch row.state {
         // Also while its session is just ending.
         case .verified where row.trust == .blocked, .away where row.trust == .blocked:
             return DoctorStep(
-                "peer", .failed, "\(row.name) (\(id)) is blocked here, so nothing goes to it or comes from it.\(more)",
+                "peer", .failed, "\(name) is blocked here, so nothing goes to it or comes from it.\(more)",
                 advice: ["hexlist peer unblock \(id)"])
-        case .verified: return DoctorStep("peer", .ok, "\(row.name) (\(id)) is verified: \(why).\(more)")
+        case .verified: return DoctorStep("peer", .ok, "\(name) is verified: \(why).\(more)")
         case .away:
             return DoctorStep(
-                "peer", .failed, "\(row.name) (\(id)) is away: \(why).\(more)",
+                "peer", .failed, "\(name) is away: \(why).\(more)",
                 advice: [
                     "Is hexlistd running there, on the same network? `hexlist status` on that machine.",
                     "If it is elsewhere, name its address under `peers:`.",
                 ])
         case .ghost:
             return DoctorStep(
-                "peer", .failed, "\(row.name) (\(id)) is hidden, \(row.reason ?? "ghost"): \(why).\(more)",
+                "peer", .failed, "\(name) is hidden, \(row.reason ?? "ghost"): \(why).\(more)",
                 advice: advice(ghost: row.reason, isHiding: isHiding))
         }
     }

@@ -125,8 +125,9 @@ struct HookWorker: Sendable {
                 return await save(cursor)
             case .refused: throw Barred()
             }
+            let labels = await keeper.node.labels(of: [event.peer].compactMap(\.self))
             let outcome = await HookProcess.run(
-                folder.path(of: name), input: EventShape(event).lineBytes,
+                folder.path(of: name), input: EventShape(event, labels).lineBytes,
                 environment: environment + ["HEXLIST_EVENT=\(name)"], milliseconds: timeLimit())
             guard let failure = Self.failure(outcome.end, milliseconds: timeLimit()) else {
                 // Stopped with the daemon: it is run again when that runs again.

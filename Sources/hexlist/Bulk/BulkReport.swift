@@ -12,7 +12,6 @@ final class BulkReport: Sendable {
         let output: Output
         let terminal = Terminal(descriptor: STDERR_FILENO)
         var progress: BulkProgress
-        var names: PeerNames
         var told = 0
         var untold = 0
         /// Columns of the progress line that stands on the terminal.
@@ -27,12 +26,10 @@ final class BulkReport: Sendable {
 
     /// - Parameter to: PEERs, for the hint how to follow what waits.
     init(json: Bool, wait: SendWait, to: [String]) {
-        state = Mutex(State(output: Output(json: json), progress: BulkProgress(wait: wait), names: PeerNames([])))
+        state = Mutex(State(output: Output(json: json), progress: BulkProgress(wait: wait)))
         self.wait = wait
         self.to = to
     }
-
-    func know(_ names: PeerNames) { state.withLock { $0.names = names } }
 
     /// Tells a line of the reply.
     /// - Throws: where standard output is gone.
@@ -144,10 +141,10 @@ final class BulkReport: Sendable {
     // MARK: Standard error
 
     private func tell(_ outcome: BulkOutcome, _ state: inout State) {
-        let name = state.names[outcome.send.peer]
         tell(&state) {
             let place = outcome.line.map { "line \($0)" } ?? "outbox \(outcome.send.outboxID)"
             let why = [outcome.send.code, outcome.send.message].compactMap { $0 }.filter { !$0.isEmpty }
+            let name = PeerLabel(outcome.send.peer, outcome.send.tag).shown()
             return ([place, "\(outcome.send.state.rawValue) by \(name)"] + why).joined(separator: ": ")
         }
     }

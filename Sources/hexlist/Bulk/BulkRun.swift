@@ -89,7 +89,6 @@ struct BulkRun: Sendable {
             try await input.open()
             if isStrict, let status = try await check(input, report) { return .refused(status) }
             guard !input.isStopped else { return .stopped }
-            if !json { report.know(PeerNames((try? await client.peers(all: true)) ?? [])) }
             var isStopped = false
             try await client.sendBulk(send, input: input) { line in
                 try report.take(line, at: input.position)

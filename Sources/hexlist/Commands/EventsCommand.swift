@@ -49,7 +49,7 @@ struct EventsCommand: AsyncParsableCommand {
     private func show(_ event: EventShape, _ output: Output) throws {
         if output.json { return try output.object(event) }
         var parts = ["\(event.number)", HumanText.time(event.at, seconds: true), event.type]
-        if let peer = event.peer { parts.append("peer \(HumanText.short(peer))") }
+        if let peer = event.peer { parts.append("peer \(PeerLabel(peer, event.tag).shown())") }
         if let hex = event.hex { parts.append("hex \(hex)") }
         if let row = event.outboxID { parts.append("outbox \(row)") }
         if let data = event.data, data != .emptyObject { parts.append(data.text) }

@@ -18,16 +18,16 @@ struct ShowCommand: AsyncParsableCommand {
             if output.json {
                 try output.object(hex)
             } else {
-                try show(hex, PeerNames(try await client.peers(all: true)), output)
+                try show(hex, output)
             }
         }
         try output.flush()
     }
 
-    private func show(_ hex: HexShape, _ names: PeerNames, _ output: Output) throws {
+    private func show(_ hex: HexShape, _ output: Output) throws {
         var table = Table()
         table.add("hex", "\(hex.id), \(hex.location)\(hex.unread ? ", unread" : "")")
-        table.add("from", HexText.sender(hex, names), .strong)
+        table.add("from", HexText.sender(hex, columns: 80), .strong)
         table.add("received", HumanText.time(hex.receivedAt, seconds: true))
         if !hex.description.isEmpty { table.add("description", hex.description, .strong) }
         if !hex.color.isEmpty { table.add("colour", hex.color) }

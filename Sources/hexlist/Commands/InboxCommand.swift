@@ -33,13 +33,12 @@ struct InboxCommand: AsyncParsableCommand {
         let output = common.output
         let filter = HexlistClient.HexFilter(location: held ? "held" : "inbox", unread: unread, from: from)
         try await common.withClient { client in
-            let names = output.json ? PeerNames([]) : PeerNames(try await client.peers(all: true))
             var cursor = after
             var left = limit == 0 ? Int.max : limit
             var listed = 0
             repeat {
                 let page = try await client.hexes(filter, limit: min(left, LocalAPI.pageLimit), after: cursor)
-                try show(page.items, names, output, isFirst: listed == 0)
+                try show(page.items, output, isFirst: listed == 0)
                 listed += page.items.count
                 left -= page.items.count
                 cursor = page.next
@@ -50,7 +49,7 @@ struct InboxCommand: AsyncParsableCommand {
         }
     }
 
-    private func show(_ hexes: [HexShape], _ names: PeerNames, _ output: Output, isFirst: Bool) throws {
+    private func show(_ hexes: [HexShape], _ output: Output, isFirst: Bool) throws {
         if output.json {
             for hex in hexes { try output.object(hex) }
             return
@@ -60,7 +59,7 @@ struct InboxCommand: AsyncParsableCommand {
         for hex in hexes {
             table.add([
                 Table.Cell(String(hex.id)), Table.Cell(hex.unread ? "*" : "", .good), Table.Cell(HumanText.time(hex.receivedAt), .faint),
-                Table.Cell(HexText.sender(hex, names), columns: 40), Table.Cell(String(hex.linkCount)),
+                Table.Cell(HexText.sender(hex, columns: 44), columns: 72), Table.Cell(String(hex.linkCount)),
                 Table.Cell(hex.description, hex.unread ? .strong : .plain),
             ])
         }
@@ -70,11 +69,20 @@ struct InboxCommand: AsyncParsableCommand {
 
 /// Hexes in words.
 enum HexText {
-    /// The proven sender, and the claim where it is another.
-    static func sender(_ hex: HexShape, _ names: PeerNames) -> String {
+    /// The proven sender, and the claim where it is another, with the short UUID that it names: anybody can claim any.
+    /// - Parameter columns: what the proven sender takes at most.
+    static func sender(_ hex: HexShape, columns: Int) -> String {
         guard let peer = hex.peerUUID else { return hex.senderName.isEmpty ? "unknown" : "says \(hex.senderName)" }
-        guard let claimed = PeerID(hex.senderUUID), claimed != PeerID(peer) else { return names[peer] }
-        let claim = hex.senderName.isEmpty ? claimed.shortID : hex.senderName
-        return "\(names[peer]), says it is from \(claim)"
+        let proven = PeerLabel(peer, hex.tag).shown(columns: columns)
+        guard let claimed = PeerID(hex.senderUUID), claimed != PeerID(peer) else { return proven }
+        let claim = PeerLabel(uuid: claimed.description, name: hex.senderName, alias: nil, trust: "")
+        return "\(proven), says it is from \(claim.shown(.named, columns: 40))"
+    }
+}
+
+extension PeerLabel {
+    /// - Parameter columns: as a terminal counts them.
+    func shown(_ detail: Detail = .short, columns: Int = 44) -> String {
+        text(detail, columns: columns) { TextWidth.cut($0, columns: $1) }
     }
 }

@@ -35,12 +35,11 @@ struct OutboxListCommand: AsyncParsableCommand {
         var left = limit ?? (output.terminal.isInteractive && !output.json ? 50 : 0)
         if left == 0 { left = .max }
         try await common.withClient { client in
-            let names = output.json ? PeerNames([]) : PeerNames(try await client.peers(all: true))
             var listed = 0
             var cursor: String?
             repeat {
                 let page = try await client.outbox(to: to, states: states, limit: min(left, LocalAPI.pageLimit), after: cursor)
-                try OutboxText.show(page.items, names, output, hasHeader: listed == 0)
+                try OutboxText.show(page.items, output, hasHeader: listed == 0)
                 try output.flush()
                 listed += page.items.count
                 left -= page.items.count
@@ -73,8 +72,7 @@ struct OutboxShowCommand: AsyncParsableCommand {
         try await common.withClient { client in
             var rows: [OutboxShape] = []
             for id in ids { rows.append(try await client.outboxRow(id.value)) }
-            let names = output.json ? PeerNames([]) : PeerNames(try await client.peers(all: true))
-            try OutboxText.show(rows, names, output, hasHeader: true)
+            try OutboxText.show(rows, output, hasHeader: true)
         }
         try output.flush()
     }
@@ -120,8 +118,7 @@ struct OutboxSelection: ParsableArguments {
                 if first == nil { first = error }
             }
         }
-        let names = output.json ? PeerNames([]) : PeerNames(try await client.peers(all: true))
-        try OutboxText.show(changed, names, output, hasHeader: true)
+        try OutboxText.show(changed, output, hasHeader: true)
         try output.flush()
         for row in changed where row.mayHaveArrived == true {
             StandardError.note("Row \(row.outboxID) was on its way: it may have arrived.")
@@ -181,7 +178,7 @@ struct OutboxCancelCommand: AsyncParsableCommand {
 
 /// Rows of the outbox in words.
 enum OutboxText {
-    static func show(_ rows: [OutboxShape], _ names: PeerNames, _ output: Output, hasHeader: Bool) throws {
+    static func show(_ rows: [OutboxShape], _ output: Output, hasHeader: Bool) throws {
         if output.json {
             for row in rows { try output.object(row) }
             return
@@ -190,7 +187,8 @@ enum OutboxText {
         var table = Table(hasHeader ? ["ID", "STATE", "TO", "SINCE", "SIZE", "TRIES", "WHY"] : [])
         for row in rows {
             table.add([
-                Table.Cell(String(row.outboxID)), Table.Cell(row.state.rawValue, row.state.style), Table.Cell(names[row.peer], columns: 32),
+                Table.Cell(String(row.outboxID)), Table.Cell(row.state.rawValue, row.state.style),
+                Table.Cell(PeerLabel(row.peer, row.tag).shown()),
                 Table.Cell(HumanText.time(row.createdAt), .faint), Table.Cell(ByteCountText.of(Int64(row.bytes))),
                 Table.Cell(String(row.attempts)), Table.Cell(why(row), columns: 120),
             ])

@@ -26,7 +26,7 @@ struct PairCommand: AsyncParsableCommand {
     @Flag(help: "Say no to PEER, or take the request back.")
     var reject = false
 
-    @Argument(help: ArgumentHelp("A UUID, a prefix of one, an alias, or a name.", valueName: "peer"))
+    @Argument(help: ArgumentHelp("A UUID, a prefix of one, an alias, or a stranger's name.", valueName: "peer"))
     var peer: String?
 
     @Argument(help: ArgumentHelp("The six digits, with --confirm.", valueName: "code"))
@@ -83,11 +83,12 @@ struct PairCommand: AsyncParsableCommand {
             if pairings.openUntil == nil { StandardError.note("No request is taken, and none runs. `hexlist pair` begins.") }
             return
         }
-        var table = Table(["ID", "NAME", "UUID", "STATE", "DIGITS", "WHY"])
+        var table = Table(["ID", "NAME", "UUID", "TRUST", "STATE", "DIGITS", "WHY"])
         for pairing in pairings.items {
             let state = pairing.reason.map { "\(pairing.state.rawValue): \($0)" } ?? pairing.state.rawValue
             table.add([
-                Table.Cell("\(pairing.id)"), Table.Cell(pairing.name, columns: 32), Table.Cell(HumanText.short(pairing.peer)),
+                Table.Cell("\(pairing.id)"), Table.Cell(pairing.label.head, columns: 32), Table.Cell(HumanText.short(pairing.peer)),
+                Table.Cell(pairing.trust),
                 Table.Cell(state, pairing.state == .paired ? .good : .plain), Table.Cell(pairing.digits ?? "–", .strong),
                 Table.Cell(pairing.message ?? "", columns: 300),
             ])
@@ -98,10 +99,8 @@ struct PairCommand: AsyncParsableCommand {
 
 /// Pairings in words.
 enum PairText {
-    /// Clean.
-    static func name(_ pairing: PairingShape) -> String {
-        "\(TerminalText.clean(pairing.name, columns: 40)) (\(HumanText.short(TerminalText.clean(pairing.peer, columns: 40))))"
-    }
+    /// Clean. With the short UUID, which the other person can read out, and the trust.
+    static func name(_ pairing: PairingShape) -> String { pairing.label.shown(.full, columns: 64) }
 
     /// What the person at this side is to do, with the digits before them. Clean, of several lines.
     static func question(_ pairing: PairingShape, digits: String, _ terminal: Terminal) -> String {

@@ -7,7 +7,10 @@ import HexlistModel
 struct PeerCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "peer", abstract: "Show, trust, block or name one peer.",
-        discussion: "A PEER is a UUID, the first 4 digits or more of one, an alias, or a name.",
+        discussion: """
+            A PEER is a UUID, the first 4 digits or more of one, an alias, or a stranger's own name where nobody else goes by it. Trusting \
+            a peer makes its name its alias.
+            """,
         subcommands: [
             PeerShowCommand.self, PeerTrustCommand.self, PeerUntrustCommand.self, PeerBlockCommand.self, PeerUnblockCommand.self,
             PeerForgetCommand.self, PeerRenameCommand.self,
@@ -17,7 +20,7 @@ struct PeerCommand: AsyncParsableCommand {
 struct PeerArgument: ParsableArguments {
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: ArgumentHelp("A UUID, a prefix of one, an alias, or a name.", valueName: "peer"))
+    @Argument(help: ArgumentHelp("A UUID, a prefix of one, an alias, or a stranger's name.", valueName: "peer"))
     var peer: String
 
     /// Runs one change and says what came of it.
@@ -86,11 +89,11 @@ struct PeerTrustCommand: AsyncParsableCommand {
             // Asked for first: a peer that is not there is the better news to give.
             let peer = try await client.peer(argument.peer)
             try checkArgument(isInteractive: isInteractive)
-            guard let id = peer.uuid else { throw HexlistError(.badRequest, "\(peer.displayName) announces no UUID.") }
+            guard let id = peer.uuid else { throw HexlistError(.badRequest, "\(peer.label.shown()) announces no UUID.") }
             if isInteractive { try confirm(peer, id) }
-            return try await client.trust(id, fingerprint: peer.fingerprint)
+            return try await client.trust(id, fingerprint: peer.fingerprint, name: isInteractive ? peer.name : nil)
         } told: {
-            "\($0.displayName) is trusted now."
+            "\($0.label.shown(.named)) is trusted now."
         }
     }
 
@@ -112,9 +115,9 @@ struct PeerTrustCommand: AsyncParsableCommand {
     private func confirm(_ peer: PeerShape, _ id: String) throws {
         guard let fingerprint = peer.fingerprint else {
             throw HexlistError(
-                .badRequest, "\(peer.displayName) has not proved its key yet.", hint: "Wait until `hexlist peers` lists it.")
+                .badRequest, "\(peer.label.shown()) has not proved its key yet.", hint: "Wait until `hexlist peers` lists it.")
         }
-        StandardError.note("name         \(TerminalText.clean(PeerText.name(peer), columns: 80))")
+        StandardError.note("peer         \(peer.label.shown(.full, columns: 80))")
         StandardError.note("uuid         \(TerminalText.clean(id, columns: 40))")
         StandardError.note("fingerprint  \(HumanText.fingerprint(TerminalText.clean(fingerprint, columns: 64)))")
         try Terminal.confirm("Is this what `hexlist id` shows on the other machine? Trust it? [y/N]")
@@ -130,7 +133,7 @@ struct PeerUntrustCommand: AsyncParsableCommand {
         try await argument.change {
             try await $0.untrust(argument.peer)
         } told: {
-            "\($0.displayName) is a stranger now."
+            "\($0.label.shown(.named)) is a stranger now."
         }
     }
 }
@@ -145,7 +148,7 @@ struct PeerBlockCommand: AsyncParsableCommand {
         try await argument.change {
             try await $0.block(argument.peer)
         } told: {
-            "\($0.displayName) is blocked now."
+            "\($0.label.shown(.named)) is blocked now."
         }
     }
 }
@@ -159,7 +162,7 @@ struct PeerUnblockCommand: AsyncParsableCommand {
         try await argument.change {
             try await $0.unblock(argument.peer)
         } told: {
-            "\($0.displayName) is a stranger now."
+            "\($0.label.shown(.named)) is a stranger now."
         }
     }
 }
@@ -174,7 +177,7 @@ struct PeerForgetCommand: AsyncParsableCommand {
         try await argument.change {
             try await $0.forget(argument.peer)
         } told: {
-            "\($0.displayName) is forgotten."
+            "\($0.label.shown(.named)) is forgotten."
         }
     }
 }
@@ -192,7 +195,9 @@ struct PeerRenameCommand: AsyncParsableCommand {
         try await argument.change {
             try await $0.rename(argument.peer, alias: alias)
         } told: { peer in
-            peer.alias.map { "\(peer.name) is called \($0) here." } ?? "\(peer.name) has no alias now."
+            var own = peer.label
+            own.alias = nil
+            return peer.alias.map { "\(own.shown(.named)) is called \($0) here." } ?? "\(own.shown(.named)) has no alias now."
         }
     }
 }

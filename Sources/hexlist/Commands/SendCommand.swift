@@ -97,8 +97,7 @@ struct SendCommand: AsyncParsableCommand {
             if output.json {
                 for outcome in outcomes { try output.object(outcome) }
             } else {
-                // For the names only: what was sent stays sent if this fails.
-                try output.table(table(outcomes, names: PeerNames((try? await client.peers(all: true)) ?? [])))
+                try output.table(table(outcomes))
             }
             try output.flush()
             let status = ExitStatus.combined(outcomes.map { ExitStatus(outcome: $0.state, wait: wait.wait) })
@@ -126,12 +125,12 @@ struct SendCommand: AsyncParsableCommand {
         return .hex(HexInput(description: description, color: color, links: given).jsonBytes)
     }
 
-    private func table(_ outcomes: [SendShape], names: PeerNames) -> Table {
+    private func table(_ outcomes: [SendShape]) -> Table {
         var table = Table()
         for outcome in outcomes {
             let why = [outcome.code, outcome.message].compactMap { $0 }.filter { !$0.isEmpty }.joined(separator: ": ")
             table.add([
-                Table.Cell(outcome.state.rawValue, outcome.state.style), Table.Cell(names[outcome.peer], columns: 40),
+                Table.Cell(outcome.state.rawValue, outcome.state.style), Table.Cell(PeerLabel(outcome.peer, outcome.tag).shown()),
                 Table.Cell("outbox \(outcome.outboxID)", .faint), Table.Cell(why, columns: 120),
             ])
         }
@@ -160,19 +159,4 @@ extension OutboxState {
         case .cancelled: .faint
         }
     }
-}
-
-/// What the lists call a peer that a row names by its UUID.
-struct PeerNames {
-    private var names: [String: String] = [:]
-
-    init(_ peers: [PeerShape]) {
-        for peer in peers {
-            guard let uuid = peer.uuid, peer.state != .ghost else { continue }
-            names[uuid] = peer.displayName
-        }
-    }
-
-    /// The name, or the first 8 digits.
-    subscript(_ uuid: String) -> String { names[uuid] ?? HumanText.short(uuid) }
 }

@@ -1,0 +1,91 @@
+internal import GRDB
+public import HexlistModel
+
+/// Whose each alias is. One look at all of them: aliases are compared as no index of SQLite compares (`NameKey`).
+public struct AliasBook: Sendable {
+    private var owners: [NameKey: PeerID] = [:]
+
+    func owner(of key: NameKey) -> PeerID? { owners[key] }
+
+    /// Whether a peer other than this one has it.
+    func isTaken(_ key: NameKey, beside peer: PeerID) -> Bool { owners[key].map { $0 != peer } ?? false }
+
+    mutating func set(_ alias: String?, of peer: PeerID, before: String?) {
+        if let key = before.flatMap({ NameKey($0) }), owners[key] == peer { owners[key] = nil }
+        if let key = alias.flatMap({ NameKey($0) }) { owners[key] = peer }
+    }
+}
+
+extension StoreReader {
+    /// Every alias there is.
+    public func aliases() throws -> AliasBook {
+        var book = AliasBook()
+        for (peer, alias) in try all(
+            "SELECT uuid, alias FROM peer WHERE alias IS NOT NULL", read: { ($0.uuid(0).map(PeerID.init), $0.text(1)) })
+        {
+            if let peer { book.set(alias, of: peer, before: nil) }
+        }
+        return book
+    }
+}
+
+extension StoreWriter {
+    /// Sets or takes away a local alias. Each names one peer (`NameKey`).
+    ///
+    /// - Throws: `.badRequest` where another peer has it.
+    public func setAlias(_ peer: PeerID, _ alias: String?) throws {
+        if let key = alias.flatMap({ NameKey($0) }), let owner = try aliases().owner(of: key), owner != peer {
+            let label = try self.peer(owner)?.label.text(.whole) ?? "\(owner)"
+            throw HexlistError(.badRequest, "The alias is that of \(label).", hint: "Choose another one, or rename that peer.")
+        }
+        try change {
+            let row = try peerRow(making: peer)
+            try setAlias(alias, of: row.id)
+        }
+    }
+
+    // MARK: - Inside `change`
+
+    func giveAlias(of name: String, to peer: PeerID, _ row: Int64, _ aliases: inout AliasBook?) throws {
+        var book = try aliases ?? self.aliases()
+        let alias = PeerAlias.made(of: name, for: peer) { book.isTaken($0, beside: peer) }
+        try setAlias(alias, of: row)
+        book.set(alias, of: peer, before: nil)
+        aliases = book
+    }
+
+    func setAlias(_ alias: String?, of row: Int64) throws { try run("UPDATE peer SET alias = ? WHERE id = ?", alias, row) }
+}
+
+extension StoreSchema {
+    /// Migration 2: every peer that is trusted, or was, has an alias, by the rule of `setTrust` and of the name it had last while it was
+    /// trusted; aliases differ in more than case, where the older row keeps its own. The history of names goes.
+    static func giveAliases(_ db: Database) throws {
+        try db.execute(sql: "DROP INDEX peerAlias")
+        let peers = try SQLStatement(
+            """
+            SELECT id, uuid, alias, coalesce(alias, (SELECT name FROM trustedName WHERE peer = peer.id ORDER BY seenAt DESC, name LIMIT 1), name)
+            FROM peer WHERE alias IS NOT NULL OR trust = 'trusted' OR EXISTS (SELECT 1 FROM trustedName WHERE trustedName.peer = peer.id)
+            ORDER BY alias IS NULL, trust <> 'trusted', id
+            """, on: db)
+        var rows: [(id: Int64, peer: PeerID, alias: String?, name: String)] = []
+        while try peers.step() {
+            guard let uuid = peers.uuid(1) else { continue }  // a damaged file
+            rows.append((peers.int64(0), PeerID(uuid), peers.optionalText(2), peers.text(3)))
+        }
+        let update = try SQLStatement("UPDATE peer SET alias = ? WHERE id = ?", on: db)
+        var book = AliasBook()
+        for row in rows {
+            var alias = row.alias
+            if alias.flatMap({ NameKey($0) }).map({ book.isTaken($0, beside: row.peer) }) ?? true {
+                alias = PeerAlias.made(of: row.name, for: row.peer) { book.isTaken($0, beside: row.peer) }
+                try update.bind([alias, row.id])
+                try update.run()
+            }
+            book.set(alias, of: row.peer, before: nil)
+        }
+        // Less than `NameKey` keeps apart, so it never stands in the way of what that allows.
+        try db.execute(sql: "CREATE UNIQUE INDEX peerAlias ON peer (alias COLLATE NOCASE) WHERE alias IS NOT NULL")
+        try db.execute(sql: "DROP TABLE trustedName")
+    }
+}

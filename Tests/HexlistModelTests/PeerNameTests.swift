@@ -1,0 +1,99 @@
+import HexlistModel
+import Testing
+
+@Suite("Names of peers") struct PeerNameTests {
+    static let bob = PeerID(UUIDBytes(high: 0x0C6F_1B22_0000_8000, low: 0x8000_0000_0000_0001))
+
+    @Test(
+        "names that are one",
+        arguments: [
+            ("Bob", "bOB"), ("Bob", "  Bob\t"), ("Bob's  desk", "bob's desk"), ("ÄRGER", "ärger"), ("straße", "STRASSE"),
+            ("\u{212A}arl", "karl"), ("Σίσυφος", "ΣΊΣΥΦΟΣ"), ("e\u{301}va", "\u{C9}va"), ("B\u{200D}o\u{FE0F}b", "bob"),
+            ("B\u{202E}ob", "bob"),
+        ]) func same(one: String, other: String)
+    {
+        #expect(NameKey(one) == NameKey(other) && NameKey(one) != nil)
+    }
+
+    @Test("names that are not", arguments: [("Bob", "Bo"), ("Bob", "B ob"), ("Bob", "\u{412}ob"), ("Eva", "Éva"), ("a", "ⓐ"), ("", "x")])
+    func different(one: String, other: String) {
+        #expect(NameKey(one) != NameKey(other))
+    }
+
+    @Test("what names nobody", arguments: ["", " \t\n", "\u{200D}\u{2066}", String(repeating: "x", count: 257)])
+    func nothing(text: String) {
+        #expect(NameKey(text) == nil)
+    }
+
+    @Test("8 192 names made to be slow to compare take no longer than a list may") func hostile() {
+        let marks = (0..<126).map { $0 % 2 == 0 ? "\u{0301}" : "\u{0327}" }.joined()
+        let names = (0..<8_192).map { "\($0)" + marks }
+        let begun = ContinuousClock.now
+        #expect(names.count { NameKey($0) == NameKey("bob") } == 0)
+        #expect(ContinuousClock.now - begun < .seconds(5))  // 0.2 s in a release build
+    }
+
+    @Test(
+        "the alias a name makes",
+        arguments: [
+            ("Bob", "Bob"), ("  Bob\u{202E}  the \n builder ", "Bob the builder"), ("", "peer 0C6F1B22"),
+            ("\u{1B}\u{7}\u{200B}", "peer 0C6F1B22"),
+            // Taken, whatever its case.
+            ("Taken", "Taken 0C6F1B22"), ("TAKEN", "TAKEN 0C6F1B22"), ("ta\u{200D}ken", "ta\u{200D}ken 0C6F1B22"),
+            ("\u{200D}\u{200D}", "peer 0C6F1B22"), ("twice", "twice 0C6F1B22 2"),
+            // As another peer is named, or told.
+            ("cafe", "cafe 0C6F1B22"), ("0c6f1b22", "0c6f1b22 0C6F1B22"),
+            ("7AF30000-0000-8000-8000-000000000001", "7AF30000-0000-8000-8000-000000000001 0C6F1B22"),
+            ("Bob 7af30000", "Bob 7af30000 0C6F1B22"), ("Bob (Stranger)", "Bob (Stranger) 0C6F1B22"), ("Bob 0C6F1B22", "Bob 0C6F1B22"),
+            ("cafeteria", "cafeteria"), ("ace", "ace"), ("Größe 中文 👩‍👩‍👧", "Größe 中文 👩‍👩‍👧"),
+            (String(repeating: "é", count: 40), String(repeating: "é", count: 26) + " 0C6F1B22"),
+        ]) func made(name: String, alias: String)
+    {
+        let taken: Set = [NameKey("taken"), NameKey("twice"), NameKey("Twice 0c6f1b22")]
+        let made = PeerAlias.made(of: name, for: Self.bob) { taken.contains($0) }
+        #expect(made.utf8.elementsEqual(alias.utf8), "\(made)")
+        #expect(PeerAlias.fault(made, of: Self.bob) == nil)
+    }
+
+    @Test(
+        "what is no alias",
+        arguments: [
+            "", String(repeating: "x", count: 257), "a\u{1B}b", "\u{202E}x", "\u{200D}", "dead", "0C6F", "0C6F1B22-0000",
+            "0C6F1B22-0000-8000-8000-000000000001", "Bob 7AF30000", "bob (trusted)", "(blocked)",
+        ]) func noAlias(text: String)
+    {
+        #expect(PeerAlias.fault(text, of: Self.bob) != nil)
+    }
+
+    @Test("what may be one", arguments: ["Bob", "abc", "Größe/ 100%", "dead-beef", "Bob 0c6f1b22", "7AF30000 x", "face it"])
+    func mayBeAlias(text: String) {
+        #expect(PeerAlias.fault(text, of: Self.bob) == nil)
+    }
+
+    @Test func labels() {
+        func label(_ name: String, _ alias: String? = nil, _ trust: Trust = .stranger) -> PeerLabel {
+            PeerLabel(Self.bob, name: name, alias: alias, trust: trust)
+        }
+        #expect(label("Bob").text() == "Bob 0C6F1B22 (stranger)")
+        #expect(label("Robert", "Bob", .trusted).text() == "Bob")
+        #expect(label("Robert", "Bob", .blocked).text() == "Bob (blocked)")
+        #expect(label("Bob", nil, .trusted).text() == "Bob 0C6F1B22")
+        #expect(label("").text() == "0C6F1B22 (stranger)")
+        #expect(label("Bob").text(.named) == "Bob 0C6F1B22")
+        #expect(label("Bob", "Bob", .blocked).text(.named) == "Bob")
+        #expect(label("Bob", "Bob", .trusted).text(.full) == "Bob 0C6F1B22 (trusted)")
+        #expect(label("Bob").text(.whole) == "Bob \(Self.bob) (stranger)")
+        #expect(PeerLabel(uuid: nil, name: "Bob", alias: nil, trust: "stranger").text() == "Bob (stranger)")
+        #expect(PeerLabel(uuid: Self.bob.description, name: "", alias: nil, trust: "").text() == "0C6F1B22")
+        // Whatever the name, what tells it apart stands behind it.
+        for name in [
+            "Bob" + String(repeating: " ", count: 200), String(repeating: "Bob (trusted) ", count: 20), "Bob\u{1B}[2K\r", "Bob\u{202E}\n\n",
+        ] {
+            let text = label(name).text(columns: 44)
+            #expect(text.hasPrefix("Bob") && text.hasSuffix(" 0C6F1B22 (stranger)") && text.count <= 44, "\(text)")
+            #expect(TerminalText.clean(text) == text)
+        }
+        // Two aliases that begin alike are still two.
+        #expect(label("", String(repeating: "long ", count: 20), .trusted).text(columns: 44).hasSuffix("… 0C6F1B22"))
+    }
+}

@@ -1,0 +1,135 @@
+import HexlistDiscovery
+import HexlistModel
+import HexlistStore
+import HexlistTransport
+import HexlistWire
+import Testing
+
+@testable import HexlistNode
+
+extension Node {
+    /// Ends every session as an idle one is ended.
+    fileprivate func endSessions() {
+        for session in sessions.values { session.act { $0.end(.idle, &$1) } }
+    }
+
+    fileprivate func change(_ change: (inout NodeConfiguration) -> Void) async {
+        var changed = configuration
+        change(&changed)
+        await reconfigure(changed)
+    }
+}
+
+/// Waits for what nothing tells of. The test's time limit ends it.
+private func until(_ holds: () async throws -> Bool) async throws {
+    while try await !holds() {
+        try Task.checkCancellation()
+        try await Task.sleep(for: .milliseconds(5))
+    }
+}
+
+@Suite("Whoever was refused for now is told when more is taken", .serialized, .timeLimit(.minutes(2)))
+struct InvitationTests {
+    /// How a refusal is over although its `retryAfter`, at least a minute, is not.
+    enum Change: String, Sendable, CaseIterable { case trust, policy, room, roster }
+
+    /// One sends two hexes; the second node takes none of them, or one.
+    /// - Returns: their rows.
+    private func refused(_ one: TestNode, _ two: TestNode, by change: Change) async throws -> [Int64] {
+        if change == .room {
+            #expect(try await one.send(to: two, description: "held").state == .held)
+        }
+        let rows = [try await one.send(to: two, description: "1", wait: .zero), try await one.send(to: two, description: "2", wait: .zero)]
+            .map(\.outboxID)
+        try await until {
+            let first = try await one.node.store.read { try $0.outboxRows(rows) }.first
+            return first?.lastError?.hasPrefix(change == .room ? "quotaExceeded" : "notAccepting") == true
+        }
+        try await until { await two.node.refusedPeers == [one.id] }
+        return rows
+    }
+
+    private func make(_ change: Change, at two: TestNode, of one: TestNode) async throws {
+        switch change {
+        case .trust: _ = try await two.node.setTrust(one.id, .trusted)
+        case .roster:
+            _ = try await two.node.importRoster([RosterEntry(fingerprint: one.node.identity.fingerprint, name: "one", trust: .trusted)])
+        case .policy: await two.node.change { $0.receiveFrom = .held }
+        case .room:
+            await two.node.change { $0.limits.heldHexesPerPeer = 3 }
+        }
+    }
+
+    private func nodes(_ change: Change, on link: InMemoryLink) async throws -> (TestNode, TestNode) {
+        let one = try await TestNode("one", on: link)
+        let two = try await TestNode("two", on: link) {
+            if change == .room { $0.limits.heldHexesPerPeer = 1 } else { $0.receiveFrom = .trusted }
+        }
+        try await one.untilListed(two)
+        try await two.untilListed(one)
+        return (one, two)
+    }
+
+    @Test("on the session there is, and on a new one where there is none", arguments: Change.allCases, [true, false])
+    func told(change: Change, hasSession: Bool) async throws {
+        let link = InMemoryLink()
+        let (one, two) = try await nodes(change, on: link)
+        let rows = try await refused(one, two, by: change)
+        if !hasSession {
+            await two.node.endSessions()
+            try await until { await (one.node.sessionCount, two.node.sessionCount) == (0, 0) }
+        }
+        try await make(change, at: two, of: one)
+        let ends = try await one.ends(of: rows)
+        #expect(ends == Array(repeating: change == .trust || change == .roster ? .stored : .held, count: 2))
+        let location: HexLocation = change == .trust || change == .roster ? .inbox : .held
+        let kept = try await two.node.store.read { try $0.hexPage(HexFilter(location: location), limit: 10, after: nil) }.items
+        #expect(kept.map(\.description).reversed().suffix(2) == ["1", "2"])
+        try await one.stop()
+        try await two.stop()
+    }
+
+    @Test("a tray with room again is one too: a held hex that is deleted lets the next in")
+    func roomInTheTray() async throws {
+        let link = InMemoryLink()
+        let (one, two) = try await nodes(.room, on: link)
+        let rows = try await refused(one, two, by: .room)
+        let held = try await two.node.store.read { try $0.hexPage(HexFilter(location: .held), limit: 10, after: nil) }.items
+        try await two.node.store.write { _ = try $0.delete(held.map(\.id), at: Node.wallClock()) }
+        await two.node.storeChanged(makesRoom: true)
+        try await until { try await one.node.store.read { try $0.outboxRows(rows) }.first?.state == .held }
+        #expect(try await one.node.store.read { try $0.outboxRows(rows) }.last?.state == .queued)
+        try await one.stop()
+        try await two.stop()
+    }
+
+    @Test("the sender's own trust is a reason to try, whatever it leads to")
+    func sendersTrust() async throws {
+        let link = InMemoryLink()
+        let (one, two) = try await nodes(.trust, on: link)
+        let rows = try await refused(one, two, by: .trust)
+        func attempts() async throws -> Int { try await one.node.store.read { try $0.outboxRows(rows) }.first?.attempts ?? 0 }
+        let before = try await attempts()
+        _ = try await one.node.setTrust(two.id, .trusted)
+        try await until { try await attempts() > before }
+        try await one.stop()
+        try await two.stop()
+    }
+
+    @Test("an older session that does not answer ends with Bye silent")
+    func unansweredSession() async throws {
+        let one = try await TestNode("one", on: nil)
+        let guest = try Guest(one)
+        let older = try await guest.visit(one)
+        try await older.hello()
+        try await until { older.operations.contains(.hello) }
+        let newer = try await guest.visit(one)
+        try await newer.hello()
+        try await until { older.isOver }
+        #expect(older.operations == [.hello, .ping, .bye])
+        #expect(older.bye == "silent")
+        #expect(!newer.isOver)
+        await guest.transport.shutdown()
+        try await one.stop()
+    }
+}

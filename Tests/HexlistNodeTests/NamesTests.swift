@@ -1,0 +1,125 @@
+import HexlistDiscovery
+import HexlistModel
+import HexlistStore
+import Testing
+
+@testable import HexlistNode
+
+/// Whatever others call themselves, the peer that was trusted by a name keeps it.
+@Suite("Names of peers that come and go", .timeLimit(.minutes(5)))
+struct NamesTests {
+    private func code(_ text: String, at node: TestNode) async throws -> HexlistError.Code? {
+        do {
+            _ = try await node.node.resolve(text)
+            return nil
+        } catch let error as HexlistError {
+            return error.code
+        }
+    }
+
+    private func rename(_ node: TestNode, _ name: String) async {
+        var configuration = await node.node.configuration
+        configuration.name = name
+        await node.node.reconfigure(configuration)
+    }
+
+    @Test(
+        "the name it was trusted by finds a peer, whoever calls himself so later; a name that it took later finds nobody else, also after a restart"
+    )
+    func restart() async throws {
+        let link = InMemoryLink()
+        var one = try await TestNode("ada", on: link)
+        let bob = try await TestNode("Bob", on: link)
+        try await one.untilListed(bob)
+        #expect(try await one.node.resolve("bob").uuid == bob.id)
+        #expect(await one.node.label(of: bob.id)?.text() == "Bob \(bob.id.shortID) (stranger)")
+        #expect(try await one.node.setTrust(bob.id, .trusted).alias == "Bob")
+        await rename(bob, "Robert")
+        try await one.until { try await $0.resolve("bob").name == "Robert" }
+        try await one.until { node in try await node.store.read { try $0.peer(bob.id)?.name } == "Robert" }
+
+        let (stranger, later) = (try await TestNode("BOB", on: link), try await TestNode("Robert", on: link))
+        try await one.untilListed(stranger)
+        try await one.untilListed(later)
+        for isRestarted in [false, true] {
+            if isRestarted {
+                try await bob.stop()
+                try await one.stop(removing: false)
+                one = try await TestNode("ada", on: link, folder: one.folder)
+                try await one.untilListed(stranger)
+                try await one.untilListed(later)
+            }
+            let found = try await one.node.resolve("Bob")
+            #expect((found.uuid, found.trust, found.alias) == (bob.id, .trusted, "Bob"))
+            #expect(try await code("robert", at: one) == .ambiguous)
+            let labels = await one.node.labels(of: [bob.id, stranger.id, one.id]).mapValues { $0.text() }
+            #expect(labels == [bob.id: "Bob", stranger.id: "BOB \(stranger.id.shortID) (stranger)"])
+        }
+        // Trusted as well, they are still apart.
+        #expect(try await one.node.setTrust(stranger.id, .trusted).alias == "BOB \(stranger.id.shortID)")
+        #expect(try await one.node.setTrust(later.id, .trusted).alias == "Robert")
+        #expect(try await one.node.resolve("bob").uuid == bob.id)
+        #expect(try await one.node.resolve("ROBERT").uuid == later.id)
+        for node in [one, stranger, later] { try await node.stop() }
+    }
+
+    @Test("a blocked peer and one that is trusted no more are found by the alias they had, and what is said of them is true")
+    func formerly() async throws {
+        let link = InMemoryLink()
+        let one = try await TestNode("ada", on: link)
+        let (bob, other) = (try await TestNode("Bob", on: link), try await TestNode("bob", on: link))
+        try await one.untilListed(bob)
+        try await one.untilListed(other)
+        #expect(try await code("bob", at: one) == .ambiguous)
+        _ = try await one.node.setTrust(bob.id, .trusted)
+        #expect(try await one.node.setTrust(bob.id, .blocked).alias == "Bob")
+        #expect(try await one.node.resolve("bob").uuid == bob.id)
+        let error = await #expect(throws: HexlistError.self) { try await one.send(to: bob) }
+        #expect(error?.message == "Bob is blocked here.")
+        #expect(await one.node.label(of: bob.id)?.text() == "Bob (blocked)")
+        _ = try await one.node.setTrust(bob.id, .stranger)
+        #expect(try await one.node.resolve("bob").uuid == bob.id)
+        #expect(await one.node.label(of: bob.id)?.text() == "Bob (stranger)")
+
+        // An alias is nobody else's, and no UUID.
+        for alias in ["BOB", "b\u{200D}ob", "cafe", "x \(bob.id.shortID)", "x (trusted)"] {
+            let refused = await #expect(throws: HexlistError.self) { try await one.node.rename(other.id, alias: alias) }
+            #expect(refused?.code == .badRequest)
+        }
+        #expect(try await one.node.rename(bob.id, alias: "Bobby").alias == "Bobby")
+        #expect(try await one.node.rename(other.id, alias: "bob").alias == "bob")
+        try await one.node.forget(bob.id)
+        #expect(try await one.node.resolve("bob").uuid == other.id)
+        for node in [one, bob, other] { try await node.stop() }
+    }
+
+    @Test("who is trusted by pairing, or by a roster, has an alias as well")
+    func others() async throws {
+        try await withTwoNodes { one, two in
+            _ = await two.node.openPairing()
+            _ = try await one.node.requestPairing(with: two.id)
+            func digits(_ node: Node) async -> String? {
+                if case .comparing(let digits)? = await node.pairings().items.last?.stage { digits } else { nil }
+            }
+            try await one.until { await digits($0) != nil }
+            try await two.until { await digits($0) != nil }
+            let shown = try #require(await digits(one.node))
+            // What was read counts, and not what it says it is called while the person still looks.
+            await rename(two, "Alice")
+            try await one.until { try await $0.resolve(two.id.description).name == "Alice" }
+            _ = try await one.node.confirmPairing(with: two.id, digits: shown)
+            _ = try await two.node.confirmPairing(with: one.id, digits: shown)
+            try await one.until { try await $0.resolve(two.id.description).trust == .trusted }
+            #expect(try await one.node.resolve("TWO").alias == "two")
+
+            let keys = try [1, 2].map { try #require(Fingerprint(bytes: [UInt8](repeating: $0, count: 32))) }
+            let entries = keys.map { RosterEntry(fingerprint: $0, name: "Two", trust: .trusted) }
+            #expect(try await one.node.importRoster(entries) == [.changed, .changed])
+            #expect(try await one.node.importRoster(entries) == [.unchanged, .unchanged])
+            for key in keys {
+                #expect(try await one.node.resolve(key.peerID.description).alias == "Two \(key.peerID.shortID)")
+            }
+            #expect(try await one.node.resolve("two").uuid == two.id)
+        }
+    }
+}

@@ -1,0 +1,95 @@
+import HexlistModel
+import Testing
+
+@testable import HexlistNode
+
+@Suite("A peer as a person names it")
+struct PeerReferenceTests {
+    static func view(_ uuid: String, _ name: String, alias: String? = nil, state: PeerView.State = .verified, trust: Trust = .stranger)
+        -> PeerView
+    {
+        PeerView(
+            uuid: PeerID(uuid), name: name, alias: alias, state: state, reason: state == .ghost ? "stale" : nil, trust: trust,
+            endpoints: [], unread: 0)
+    }
+
+    static let views = [
+        view("AAAA0000-0000-8000-8000-000000000001", "Bob", alias: "Bob", trust: .trusted),
+        view("AAAA0000-0000-8000-8000-000000000002", "bob"),  // calls itself as the trusted one is called
+        view("BBBB0000-0000-8000-8000-000000000003", "phone"), view("CCCC0000-0000-8000-8000-000000000004", "PHONE"),
+        view("DDDD0000-0000-8000-8000-000000000005", "Eva now", alias: "Eva", state: .away, trust: .trusted),
+        view("EEEE0000-0000-8000-8000-000000000006", "old desk", state: .ghost),
+        view("EEEE0000-0000-8000-8000-000000000007", "eva NOW"),  // calls itself as a trusted one does now
+        view("F0F00000-0000-8000-8000-000000000008", "pest", alias: "Pest", trust: .blocked),
+        view("F1F10000-0000-8000-8000-000000000009", "Ex, renamed", alias: "Ex"),  // was trusted
+        view("F2F20000-0000-8000-8000-00000000000a", "Größe"), view("F3F30000-0000-8000-8000-00000000000b", "nuisance", trust: .blocked),
+        view("F4F40000-0000-8000-8000-00000000000c", "bare", trust: .trusted),  // its alias was taken away
+    ]
+
+    @Test(
+        "found",
+        arguments: [
+            ("Bob", 1), ("BOB", 1), ("aaaa0000-0000-8000-8000-000000000002", 2), ("bbbb", 3), ("CCCC0000-0000-8000-8000-000000000004", 4),
+            ("dddd0000", 5), ("eva", 5), ("EEEE0000", 7), ("pest", 8), ("ex", 9), ("GRÖSSE", 10), ("Nuisance", 11), ("f4f4", 12),
+        ])
+    func found(text: String, last: Int) throws {
+        let view = try PeerReference(text).resolve(among: Self.views)
+        #expect(view.uuid?.uuid.low == 0x8000_0000_0000_0000 | UInt64(last))
+    }
+
+    @Test(
+        "not found, or more than one",
+        arguments: [
+            ("phone", HexlistError.Code.ambiguous), ("AAAA", .ambiguous), ("AAA", .notFound), ("nobody", .notFound), ("", .notFound),
+            ("EVA now", .ambiguous), ("Ex, renamed", .notFound), ("bare", .notFound), ("old desk", .notFound), ("  ", .notFound),
+            (String(repeating: "bob", count: 100), .notFound), ("99990000-0000-8000-8000-000000000009", .notFound),
+        ])
+    func missing(text: String, code: HexlistError.Code) {
+        #expect { try PeerReference(text).resolve(among: Self.views) } throws: { ($0 as? HexlistError)?.code == code }
+    }
+
+    @Test("every ambiguity names its candidates by the whole UUID, and says whom one trusts", arguments: ["phone", "EVA now", "AAAA"])
+    func candidates(text: String) throws {
+        let error = #expect(throws: HexlistError.self) { try PeerReference(text).resolve(among: Self.views) }
+        let message = try #require(error).message
+        for view in Self.views where [text.lowercased()].contains(view.name.lowercased()) || view.uuid?.begins(with: text) ?? false {
+            #expect(message.contains("\(view.uuid?.description ?? "?") (\(view.trust.rawValue))"), "\(message)")
+        }
+        // A peer that is found by its alias only is named too.
+        let bare = #expect(throws: HexlistError.self) { try PeerReference("bare").resolve(among: Self.views) }
+        #expect(bare?.message.contains("F4F40000-0000-8000-8000-00000000000C (trusted)") == true)
+    }
+
+    @Test("a stranger whose key was made to begin as a trusted peer's name, or alias, reads does not get what is meant for that one")
+    func groundKeys() throws {
+        let views = [
+            Self.view("CAFE0000-0000-8000-8000-000000000001", "x"), Self.view("BEEF0000-0000-8000-8000-000000000002", "y"),
+            Self.view("10000000-0000-8000-8000-000000000003", "cafe", alias: "cafe 10000000", trust: .trusted),
+            Self.view("20000000-0000-8000-8000-000000000004", "z", alias: "beef", trust: .trusted),  // an alias of a release before
+        ]
+        #expect { try PeerReference("cafe").resolve(among: views) } throws: { ($0 as? HexlistError)?.code == .ambiguous }
+        #expect(try PeerReference("beef").resolve(among: views).name == "z")
+        #expect(try PeerReference("CAFE0000").resolve(among: views).name == "x")
+        #expect(try PeerReference("Cafe 10000000").resolve(among: views).trust == .trusted)
+    }
+
+    @Test("a stranger that calls itself by another's UUID, or by the beginning of it, is not found by that, nor keeps a whole one from it")
+    func namedLikeAnother() throws {
+        let views =
+            Self.views + [
+                Self.view("99990000-0000-8000-8000-000000000001", "77770000-0000-8000-8000-000000000009"),
+                Self.view("88880000-0000-8000-8000-000000000002", "BBBB"),
+                Self.view("66660000-0000-8000-8000-000000000002", "F4F40000-0000-8000-8000-00000000000c"),
+            ]
+        #expect { try PeerReference("77770000-0000-8000-8000-000000000009").resolve(among: views) } throws: {
+            ($0 as? HexlistError)?.code == .notFound
+        }
+        #expect { try PeerReference("BBBB").resolve(among: views) } throws: { ($0 as? HexlistError)?.code == .ambiguous }
+        #expect(try PeerReference("F4F40000-0000-8000-8000-00000000000C").resolve(among: views).name == "bare")
+    }
+
+    @Test("a ghost is named with its reason")
+    func ghost() {
+        #expect { try PeerReference("old desk").resolve(among: Self.views) } throws: { "\($0)".contains("stale") }
+    }
+}
