@@ -233,7 +233,8 @@ public actor Node {
         if configuration.announce != old.announce { apply(.hiding(!configuration.announce)) }
         for session in sessions.values { tellHello(session) }
         endUninvited()
-        if configuration.receiveFrom != old.receiveFrom || configuration.announce != old.announce || configuration.limits != old.limits { mayTakeMore() }
+        let takesOthers = configuration.receiveFrom != old.receiveFrom || configuration.announce != old.announce
+        if takesOthers || configuration.limits != old.limits { mayTakeMore() }
         shareAmongStrangers()
         notifyWatchers()
     }
