@@ -49,7 +49,9 @@ public struct PeerLabel: Sendable, Equatable {
         _ detail: Detail = .short, columns: Int = 64, cut: (String, Int) -> String = { TerminalText.clean($0, columns: $1) }
     ) -> String {
         let head = head
-        if alias != nil, detail == .short || detail == .named {
+        // An alias that the rule made with the short UUID has it once.
+        let isTold = alias != nil && uuid.map { head.utf8.suffix(9).elementsEqual(" \($0.prefix(8))".utf8) } ?? false
+        if alias != nil, detail == .short || detail == .named || detail == .full && isTold {
             let tail = tail(detail, hasID: false)
             if cut(head, columns - tail.utf8.count).utf8.elementsEqual(head.utf8) { return head + tail }
         }
@@ -62,8 +64,8 @@ public struct PeerLabel: Sendable, Equatable {
     private func tail(_ detail: Detail, hasID: Bool) -> String {
         var tail = ""
         if hasID, let uuid { tail += " " + TerminalText.clean(uuid.prefix(detail == .whole ? 36 : 8)) }
-        let isTold = detail == .short ? !trust.utf8.elementsEqual(Trust.trusted.rawValue.utf8) : detail != .named
-        if isTold, !trust.isEmpty { tail += " (\(TerminalText.clean(trust, columns: 12)))" }
+        let tellsTrust = detail == .short ? !trust.utf8.elementsEqual(Trust.trusted.rawValue.utf8) : detail != .named
+        if tellsTrust, !trust.isEmpty { tail += " (\(TerminalText.clean(trust, columns: 12)))" }
         return tail
     }
 }

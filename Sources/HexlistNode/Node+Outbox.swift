@@ -17,7 +17,12 @@ extension Node {
             views += page.items.map { view(of: $0, isSending: live.contains($0.id)) }.filter { states?.contains($0.state) ?? true }
             cursor = page.next
         } while views.count < limit && cursor != nil
-        return Array(views.prefix(limit))
+        let labels = labels(of: views.prefix(limit).map(\.peer))
+        return views.prefix(limit).map { view in
+            var view = view
+            view.label = labels[view.peer]
+            return view
+        }
     }
 
     /// Rows that are on their way: a window of each peer at most.
@@ -28,7 +33,9 @@ extension Node {
     /// - Throws: `HexlistError` `notFound`.
     public func outboxRow(_ id: Int64) async throws -> OutboxView {
         guard let row = try await store.read({ try $0.outboxRow(id) }) else { throw Node.noRow(id) }
-        return view(of: row, isSending: liveRows().contains(id))
+        var view = view(of: row, isSending: liveRows().contains(id))
+        view.label = label(of: row.peer)
+        return view
     }
 
     /// Tries a row again now: a failed or rejected one is queued anew, a waiting one waits no longer.
@@ -145,7 +152,7 @@ extension Node {
     private func view(of row: OutboxRow, isSending: Bool) -> OutboxView {
         let isSending = row.state == .queued && isSending
         var view = OutboxView(
-            outboxID: row.id, messageID: row.messageID, peer: row.peer, label: label(of: row.peer), state: isSending ? .sending : row.state,
+            outboxID: row.id, messageID: row.messageID, peer: row.peer, state: isSending ? .sending : row.state,
             attempts: row.attempts, waitingFor: nil, nextAttemptAt: nil, lastError: row.lastError, createdAt: row.createdAt,
             bytes: row.bytes)
         guard row.state == .queued, !isSending else { return view }

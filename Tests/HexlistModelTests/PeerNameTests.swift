@@ -82,6 +82,7 @@ import Testing
         #expect(label("Bob").text(.named) == "Bob 0C6F1B22")
         #expect(label("Bob", "Bob", .blocked).text(.named) == "Bob")
         #expect(label("Bob", "Bob", .trusted).text(.full) == "Bob 0C6F1B22 (trusted)")
+        #expect(label("Bob", "Bob 0C6F1B22", .trusted).text(.full) == "Bob 0C6F1B22 (trusted)")
         #expect(label("Bob").text(.whole) == "Bob \(Self.bob) (stranger)")
         #expect(PeerLabel(uuid: nil, name: "Bob", alias: nil, trust: "stranger").text() == "Bob (stranger)")
         #expect(PeerLabel(uuid: Self.bob.description, name: "", alias: nil, trust: "").text() == "0C6F1B22")
