@@ -75,7 +75,7 @@ let package = Package(
         .target(
             name: "HexlistNode",
             dependencies: [
-                "HexlistModel", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistTransport",
+                "CGlibc", "HexlistModel", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistTransport",
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "Crypto", package: "swift-crypto"),

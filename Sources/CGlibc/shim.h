@@ -1,9 +1,12 @@
 #ifndef HEXLIST_CGLIBC_SHIM_H
 #define HEXLIST_CGLIBC_SHIM_H
 // What of the system Swift does not see, or sees only through macros and structures with bit fields: the resolver, the clock's state, changes of
-// interfaces and addresses, and sleep.
+// interfaces and addresses, sleep, and the memory of the process.
 #include <arpa/nameser.h>
 #include <errno.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 #include <netdb.h>
 #include <netinet/in.h>
 #include <resolv.h>
@@ -100,6 +103,14 @@ static inline int64_t hexlist_slept(void) {
 /// No core dump of this process, and no look into its memory by another one of this user (prctl(2), PR_SET_DUMPABLE). A program it starts
 /// is not concerned.
 static inline void hexlist_forbid_core_dumps(void) { (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
+
+/// Gives the free pages of the heap back to the system. glibc does so by itself at the heap's end only, and keeps what a burst left between
+/// what still lives: two thirds of it, for good.
+static inline void hexlist_return_memory(void) {
+#if defined(__GLIBC__)
+    malloc_trim(0);
+#endif
+}
 
 /// Reads whatever waits in a non-blocking descriptor and throws it away.
 static inline void hexlist_drain(int fd) {

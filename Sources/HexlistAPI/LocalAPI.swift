@@ -18,8 +18,9 @@ public enum LocalAPI {
     /// Bytes of one roster, and peers in it; a line of it has `bodyBytes` at most.
     public static let rosterBytes = 16 << 20
     public static let rosterEntries = 10_000
-    /// Items of one page.
+    /// Items of one page, and bytes of its JSON, which one item alone may pass.
     public static let pageLimit = 1_000
+    public static let pageBytes = 4 << 20
     public static let defaultPageLimit = 20
     /// Seconds between two comments of an event stream, so that a reader knows the daemon lives.
     public static let commentSeconds = 15

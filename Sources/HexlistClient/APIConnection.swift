@@ -13,7 +13,7 @@ import NIOHTTP1
 struct APIConnection: Sendable {
     /// Seconds a reply may take that waits for nothing but the daemon.
     static let replySeconds = 60.0
-    /// Bytes of a reply: a page of the longest hexes.
+    /// Bytes of a reply that is no list: one hex of the longest frame, whose every byte is an escape.
     private static let replyBytes = 256 << 20
     /// Of a socket (`sockaddr_un`, less the closing zero).
     private static let pathBytes = 107
@@ -39,6 +39,35 @@ struct APIConnection: Sendable {
         let response = try await execute(
             method, path + query.text, accept: LocalAPI.jsonType, body: body.map { .bytes($0) }, type: type, seconds: seconds)
         return try Self.decode(await collect(response))
+    }
+
+    /// Calls `body` with each item of a page as it arrives.
+    /// - Returns: where the list goes on; `nil` at its end.
+    func page<Item: JSONDecodable>(_ path: String, query: URLQuery, _ body: (Item) throws -> Void) async throws -> String? {
+        let response = try await execute(
+            .GET, path + query.text, accept: LocalAPI.jsonType, body: nil, seconds: Self.replySeconds)
+        var parser = PageParser()
+        var pieces = response.body.makeAsyncIterator()
+        while let piece = try await next(&pieces) {
+            for item in try readable({ () throws(JSONFault) in try parser.feed(piece.readableBytesView) }) { try body(Self.decode(item)) }
+        }
+        return try readable { () throws(JSONFault) in try parser.finish() }
+    }
+
+    private func next(_ pieces: inout HTTPClientResponse.Body.AsyncIterator) async throws(HexlistError) -> ByteBuffer? {
+        do {
+            return try await pieces.next()
+        } catch {
+            throw explain(error)
+        }
+    }
+
+    private func readable<Value>(_ read: () throws(JSONFault) -> Value) throws(HexlistError) -> Value {
+        do {
+            return try read()
+        } catch {
+            throw Self.unreadable(error)
+        }
     }
 
     /// A reply as it is.

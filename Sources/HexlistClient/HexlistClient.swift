@@ -27,6 +27,16 @@ public struct HexlistClient: Sendable {
     }
 }
 
+/// Lists.
+extension HexlistClient {
+    /// A page as a whole.
+    private static func collected<Item>(_ list: ((Item) throws -> Void) async throws -> String?) async throws -> Page<Item> {
+        var items: [Item] = []
+        let next = try await list { items.append($0) }
+        return Page(items: items, next: next)
+    }
+}
+
 /// Peers.
 extension HexlistClient {
     /// - Parameter all: `away` ones and ghosts too.
@@ -137,13 +147,21 @@ extension HexlistClient {
 
     /// Newest first.
     public func hexes(_ filter: HexFilter, limit: Int, after cursor: String? = nil) async throws -> Page<HexShape> {
+        try await Self.collected { try await hexes(filter, limit: limit, after: cursor, $0) }
+    }
+
+    /// Calls `body` with each as it arrives.
+    /// - Returns: where the list goes on; `nil` at its end. A page may have fewer than `limit`.
+    public func hexes(
+        _ filter: HexFilter, limit: Int, after cursor: String?, _ body: (HexShape) throws -> Void
+    ) async throws -> String? {
         var query = URLQuery()
         query.add("location", filter.location)
         if filter.unread { query.add("unread", "true") }
         query.add("from", filter.from)
         query.add("limit", String(limit))
         query.add("after", cursor)
-        return try await connection.call(.GET, "/v1/hexes", query: query)
+        return try await connection.page("/v1/hexes", query: query, body)
     }
 
     /// With its links and unknown members.
@@ -226,12 +244,20 @@ extension HexlistClient {
     public func outbox(
         to peer: String? = nil, states: [OutboxState] = [], limit: Int, after cursor: String? = nil
     ) async throws -> Page<OutboxShape> {
+        try await Self.collected { try await outbox(to: peer, states: states, limit: limit, after: cursor, $0) }
+    }
+
+    /// Calls `body` with each row as it arrives.
+    /// - Returns: where the list goes on; `nil` at its end. A page may have fewer than `limit`.
+    public func outbox(
+        to peer: String?, states: [OutboxState], limit: Int, after cursor: String?, _ body: (OutboxShape) throws -> Void
+    ) async throws -> String? {
         var query = URLQuery()
         query.add("to", peer)
         for state in states { query.add("state", state.rawValue) }
         query.add("limit", String(limit))
         query.add("after", cursor)
-        return try await connection.call(.GET, "/v1/outbox", query: query)
+        return try await connection.page("/v1/outbox", query: query, body)
     }
 
     public func outboxRow(_ id: Int64) async throws -> OutboxShape { try await connection.call(.GET, "/v1/outbox/\(id)") }
@@ -254,10 +280,16 @@ extension HexlistClient {
 extension HexlistClient {
     /// - Parameter number: those after it; `nil` means from the oldest kept.
     public func events(since number: Int64?, limit: Int) async throws -> Page<EventShape> {
+        try await Self.collected { try await events(since: number, limit: limit, $0) }
+    }
+
+    /// Calls `body` with each as it arrives.
+    /// - Returns: what `since` takes to go on; `nil` at the end. A page may have fewer than `limit`.
+    public func events(since number: Int64?, limit: Int, _ body: (EventShape) throws -> Void) async throws -> String? {
         var query = URLQuery()
         query.add("since", number.map { String($0) })
         query.add("limit", String(limit))
-        return try await connection.call(.GET, "/v1/events", query: query)
+        return try await connection.page("/v1/events", query: query, body)
     }
 
     /// Calls `body` with each event kept and each one to come, until it answers `false`.

@@ -99,7 +99,15 @@ public struct HexContent: Sendable {
         return TextSlice(arena: start..<arena.count)
     }
 
-    /// Bytes of text it holds, for quotas and windows.
+    /// Bytes of memory, or of the store, that a hex or a link may take besides its texts.
+    private static let hexBytes = 512
+    private static let linkBytes = 64
+
+    /// Bytes it takes at most, in memory and in the store: the frame it came in, the texts that had to be rewritten, each link and itself.
+    /// - Parameter frame: bytes of the frame.
+    public func weight(frame bytes: Int) -> Int { bytes + arena.count + links.count * Self.linkBytes + Self.hexBytes }
+
+    /// Bytes of text it holds.
     public var byteCount: Int {
         links.reduce(senderUUID.count + senderName.count + hexDescription.count + hexColor.count + extra.count) {
             $0 + $1.url.count + $1.linkDescription.count + $1.service.count + $1.extra.count

@@ -53,6 +53,13 @@ public enum ProtocolLimits {
     public static let links = 5_000
     /// Bytes of UTF-8 in one string of a wrapper or hex.
     public static let stringBytes = 64 << 10
+    /// Bytes of UTF-8 that are kept of what a peer says besides hexes: the rest is cut off when it is decoded. Of a text for a person
+    /// (`message`), of its name, and of any other word: a version, a feature, a step of a pairing.
+    public static let messageBytes = 512
+    public static let nameBytes = 256
+    public static let wordBytes = 64
+    /// Elements read of a list in a Hello.
+    public static let helloElements = 64
     /// Levels of `{` and `[`.
     public static let nesting = 64
     /// Bytes of the first frame on TLS.
@@ -64,6 +71,15 @@ public enum ProtocolLimits {
     public static let windowFrames = 1_024
     public static let windowFramesRange = 1...65_536
     public static let windowBytes = 8 << 20
+    /// Weight of what may wait for the store (`InboundHex.weight`): of one session, of all strangers together, of all sessions together.
+    public static let sessionWeight = 16 << 20
+    public static let strangersWeight = 16 << 20
+    public static let allSessionsWeight = 64 << 20
+    /// Of a trusted peer so much may wait whatever the others have waiting: some hexes a transaction, so that it is never shut out.
+    public static let peerWeight = 256 << 10
+    /// Rows, hexes and links together, that one batch writes, at most; more only where a single hex has more. A transaction of one
+    /// batch from each of 20 sessions takes well under a second, and nobody waits longer than for one.
+    public static let batchRows = 4_096
     /// The 16th `malformed` frame ends a session.
     public static let strikes = 16
     public static let strangerFramesPerSecond = 20

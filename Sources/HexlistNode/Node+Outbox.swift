@@ -5,23 +5,24 @@ import NIOCore
 /// The outbox as people and scripts see it: the rows, and what this node knows of them right now.
 extension Node {
     /// A page in ascending order of rows.
-    /// - Parameter limit: rows at most.
-    public func outbox(peer: PeerID?, states: Set<OutboxState>?, after: Int64?, limit: Int) async throws -> [OutboxView] {
+    /// - Parameter limit: rows at most; fewer come where the store read no more for one page.
+    /// - Returns: the rows, and where the list goes on; `nil` at its end.
+    public func outbox(
+        peer: PeerID?, states: Set<OutboxState>?, after: Int64?, limit: Int
+    ) async throws -> (rows: [OutboxView], next: Int64?) {
         // `sending` is a queued row on its way; it is told apart here, where that is known.
         let filter = OutboxFilter(peer: peer, states: states.map { wanted in Set(wanted.map { $0 == .sending ? .queued : $0 }) })
         let live = liveRows()
-        var views: [OutboxView] = []
         var cursor = after
-        repeat {
+        while true {
             let page = try await store.read { [cursor] in try $0.outboxPage(filter, limit: limit, after: cursor ?? 0) }
-            views += page.items.map { view(of: $0, isSending: live.contains($0.id)) }.filter { states?.contains($0.state) ?? true }
-            cursor = page.next
-        } while views.count < limit && cursor != nil
-        let labels = labels(of: views.prefix(limit).map(\.peer))
-        return views.prefix(limit).map { view in
-            var view = view
-            view.label = labels[view.peer]
-            return view
+            var views = page.items.map { view(of: $0, isSending: live.contains($0.id)) }.filter { states?.contains($0.state) ?? true }
+            guard views.isEmpty, let next = page.next else {
+                let labels = labels(of: views.map(\.peer))
+                for index in views.indices { views[index].label = labels[views[index].peer] }
+                return (views, page.next)
+            }
+            cursor = next
         }
     }
 

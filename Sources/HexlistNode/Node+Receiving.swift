@@ -1,4 +1,6 @@
+import CGlibc
 import Crypto
+import Dispatch
 import HexlistModel
 import HexlistStore
 import HexlistWire
@@ -19,6 +21,27 @@ extension Node {
         if lastKeepers.count > 2 { lastKeepers.removeFirst() }
     }
 
+    /// What a session has waiting for the store changed; where that lets others be read again, or holds them, they are told.
+    func waitingChanged(from before: (owner: InboundRoom.Owner, weight: Int), to now: (owner: InboundRoom.Owner, weight: Int)) {
+        var changed = false
+        if before.owner == now.owner {
+            changed = inboundRoom.change(now.owner, by: now.weight - before.weight)
+        } else {  // it was trusted meanwhile, or is no longer
+            for (owner, weight) in [(before.owner, -before.weight), (now.owner, now.weight)] where inboundRoom.change(owner, by: weight) {
+                changed = true
+            }
+        }
+        if changed { for session in sessions.values { session.updateReading() } }
+        mostWaiting = max(mostWaiting, inboundRoom.all)
+        if mostWaiting >= Self.burstWeight, inboundRoom.all < Self.burstWeight / 8 {
+            mostWaiting = 0
+            memoryTimer.set(.now + .seconds(1)) { DispatchQueue.global(qos: .utility).async { hexlist_return_memory() } }
+        }
+    }
+
+    /// Weight that waited, from which on what it took is given back to the system once it is stored.
+    private static let burstWeight = 8 << 20
+
     func keep(_ batch: [InboundHex], from session: PeerSession) {
         noteKeeper(session)
         guard !directory.isInConflict(id) else {
@@ -36,7 +59,7 @@ extension Node {
             try writer.receive(
                 batch.map {
                     IncomingHex(
-                        content: $0.content, messageID: $0.messageID, byteCount: $0.byteCount, deduplicates: sender.fingerprint != nil)
+                        content: $0.content, messageID: $0.messageID, byteCount: $0.weight, deduplicates: sender.fingerprint != nil)
                 }, from: sender, at: at, policy: policy, quotas: quotas, diskReserve: reserve)
         }) { [self] result in
             let results: [InboundResult]
@@ -59,8 +82,8 @@ extension Node {
     private func sender(of session: PeerSession) -> Sender {
         let address = session.connection.remoteAddress
         if let fingerprint = session.connection.peerFingerprint {
-            let name = session.machine.peerHello?.name ?? ""
-            return Sender(peer: fingerprint.peerID, fingerprint: fingerprint, name: PeerName.cut(name, bytes: 256), address: address)
+            return Sender(
+                peer: fingerprint.peerID, fingerprint: fingerprint, name: session.machine.peerHello?.name ?? "", address: address)
         }
         let digest = SHA256.hash(data: Array("hexlist-plain-1\(address)".utf8))
         let uuid = UUIDBytes(bytes: Array(digest.prefix(16))) ?? .nil

@@ -45,6 +45,12 @@ public actor Node {
     var sessions: [ObjectIdentifier: PeerSession] = [:]
     /// The two sessions whose hexes went to the store last, and when.
     var lastKeepers: [(session: ObjectIdentifier, at: ContinuousClock.Instant)] = []
+    /// What waits for the store, of all sessions.
+    var inboundRoom = InboundRoom()
+    /// The most of it since free memory was given back to the system.
+    var mostWaiting = 0
+    let memoryTimer: DeadlineTimer
+    nonisolated let decoder = SharedDecoder()
     /// Frames a second a stranger is read at.
     var strangerRate = 0.0
     var links: [PeerID: PeerLink] = [:]
@@ -116,6 +122,7 @@ public actor Node {
         directoryTimer = DeadlineTimer(on: eventLoop)
         sharedTickTimer = DeadlineTimer(on: eventLoop)
         reserveTimer = DeadlineTimer(on: eventLoop)
+        memoryTimer = DeadlineTimer(on: eventLoop)
         boot = .random
         var bounds = DirectoryLimits()
         bounds.instances = configuration.discovery.instances
@@ -202,7 +209,7 @@ public actor Node {
         isStopping = true
         await trusting?.value
         maintenance?.cancel()
-        for timer in [directoryTimer, sharedTickTimer, pairingTimer, reserveTimer] { timer.cancel() }
+        for timer in [directoryTimer, sharedTickTimer, pairingTimer, reserveTimer, memoryTimer] { timer.cancel() }
         if let discovery { await discovery.stop() }
         for dial in probes.values { dial.cancel() }
         for session in sessions.values { session.act { $0.end(.shutdown, &$1) } }

@@ -22,6 +22,8 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     static let sharedBatchLimit = 64
     /// How long another session's hexes count.
     private static let sharedTime = Duration.milliseconds(100)
+    /// Weight that comes before the node hears of it in the middle of a burst.
+    private static let uncountedWeight = 64 << 10
 
     let connection: PeerConnection
     /// What it was dialled for; `nil` for a session that came in.
@@ -34,7 +36,8 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     /// Whether a name of a later Hello is on its way into the store, or was within the last second.
     var isNameBeingKept = false
     private let node: Node
-    private var decoder = WrapperDecoder()
+    /// What the node counts of this session among what waits for the store.
+    private var counted: (owner: InboundRoom.Owner, weight: Int) = (.strangers, 0)
     /// Without a task of its own it is one of the node's shared ticks.
     private var tick: (task: Scheduled<Void>?, at: Session.Instant)?
     private var readTimer: Scheduled<Void>?
@@ -87,9 +90,11 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         let now = burst ?? .now
         burst = now
         var actions: [Session.Action] = []
-        machine.received(decoder.decode(frame), bytes: frame.count, now: now, &actions)
+        machine.received(node.decoder.decode(frame), bytes: frame.count, now: now, &actions)
         if !actions.isEmpty { perform(actions) }
-        if !machine.mayRead(now: now) { updateReading() }
+        let isUncounted = machine.waitingWeight >= counted.weight + Self.uncountedWeight
+        if isUncounted { count() }
+        if isUncounted || !machine.mayRead(now: now) { updateReading() }
     }
 
     func readCompleted(on connection: PeerConnection) {
@@ -113,6 +118,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         readTimer?.cancel()
         submitBatch(waits: false)  // received frames are still handled
         machine.connectionClosed()
+        count()
         let end = self.end ?? .lost
         self.end = end
         checks.ended()
@@ -146,6 +152,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
 
     /// After anything that may owe a receipt, change the reading or move a deadline.
     func settle() {
+        count()
         updateReading()  // also of a connection that has ended: what came before its end waits for it
         guard connection.isOpen else { return }
         if machine.owesAnything, connection.isWritable {
@@ -237,10 +244,22 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
 
     // MARK: Reading and time
 
-    private func updateReading() {
+    /// Tells the node what waits now. It is told the difference to what it was told last, so that nothing is given back twice or
+    /// never: with the last answer of the store, which always comes, a session has nothing waiting.
+    private func count() {
+        let owner = machine.isTrusted ? connection.peerFingerprint.map { InboundRoom.Owner.peer($0.peerID) } ?? .strangers : .strangers
+        let weight = machine.waitingWeight
+        guard weight != counted.weight || owner != counted.owner else { return }
+        let before = counted
+        counted = (owner, weight)
+        node.assumeIsolated { $0.waitingChanged(from: before, to: (owner, weight)) }
+    }
+
+    /// After anything that decides whether more is taken from the peer.
+    func updateReading() {
         guard !machine.isClosed else { return }
         let now = Session.Instant.now
-        let mayRead = machine.mayRead(now: now)
+        let mayRead = machine.mayRead(now: now) && node.assumeIsolated { $0.inboundRoom.mayRead(counted.owner) }
         // The share of a stranger may have become smaller since the timer was set.
         if !mayRead, readTimer == nil, let again = machine.readsAgain(now: now) {
             readTimer = connection.eventLoop.scheduleTask(in: .init(again - now)) { [self] in
@@ -294,4 +313,13 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         self.tick = nil
         tickNow()
     }
+}
+
+/// The decoder of all sessions of a node: the room that a frame made it take is there once, however many sessions there are.
+///
+/// `@unchecked`: used on the node's loop only, as the sessions are.
+final class SharedDecoder: @unchecked Sendable {
+    private var decoder = WrapperDecoder()
+
+    func decode(_ frame: [UInt8]) -> DecodedFrame { decoder.decode(frame) }
 }

@@ -2,14 +2,19 @@ internal import GRDB
 public import HexlistModel
 
 extension StoreReader {
-    /// Events after a number, oldest first, runs taken apart.
+    /// The items of `eventPage`.
+    public func events(since number: Int64, limit: Int, of type: EventType? = nil) throws -> [EventRow] {
+        try eventPage(since: number, limit: limit, of: type).items
+    }
+
+    /// Events after a number, oldest first, runs taken apart. `next` is the number to go on from.
     ///
     /// - Parameters:
     ///   - number: the last one seen; 0 for all there are.
-    ///   - limit: at most that many.
+    ///   - limit: at most that many; fewer where their data have more than 4 MiB, but one always.
     ///   - type: only these.
-    public func events(since number: Int64, limit: Int, of type: EventType? = nil) throws -> [EventRow] {
-        guard limit > 0 else { return [] }
+    public func eventPage(since number: Int64, limit: Int, of type: EventType? = nil) throws -> Page<EventRow> {
+        guard limit > 0 else { return Page(items: [], next: nil) }
         let statement = try SQLStatement(
             """
             SELECT number, count, at, type, peer, hex, outbox, data FROM event
@@ -20,15 +25,19 @@ extension StoreReader {
         let wanted = Swift.max(0, number) &+ 1
         try statement.bind([wanted, type?.rawValue])
         var events: [EventRow] = []
-        while events.count < limit, try statement.step() {
+        var room = PageRoom(items: limit)
+        while try statement.step() {
             let first = statement.int64(0)
             let count = Swift.max(1, statement.int64(1))
             let run = EventRow(
                 number: first, at: statement.int64(2), type: EventType(rawValue: statement.text(3)),
                 peer: statement.uuid(4).map(PeerID.init), hex: statement.optionalInt64(5),
                 outboxID: statement.optionalInt64(6), data: statement.optionalText(7))
+            // Each event of a run has the data of it.
+            let size = statement.size(of: 7...7)
             var offset = Swift.max(0, wanted &- first)
-            while offset < count, events.count < limit {
+            while offset < count {
+                guard room.take(size) else { return Page(items: events, next: events.last?.number) }
                 var event = run
                 event.number = first &+ offset
                 event.hex = run.hex.map { $0 &+ offset }
@@ -37,7 +46,7 @@ extension StoreReader {
                 offset += 1
             }
         }
-        return events
+        return Page(items: events, next: nil)
     }
 
     /// The smallest number that can still be read; the next one to come where there is none. Who asks for less is told

@@ -1,5 +1,5 @@
 internal import GRDB
-internal import HexlistModel
+public import HexlistModel
 
 extension StoreReader {
     /// One hex with its links; `nil` where there is none of that id.
@@ -39,10 +39,23 @@ extension StoreReader {
         return ids.compactMap { details[$0] }
     }
 
+    /// Where hexes are, of those that are there; none of their texts is looked at.
+    public func locations(of ids: [Int64]) throws -> [Int64: HexLocation] {
+        let found = try all("SELECT id, location FROM hex WHERE id IN (SELECT value FROM json_each(?))", jsonArray(Set(ids))) {
+            ($0.int64(0), HexLocation(rawValue: $0.text(1)) ?? .inbox)
+        }
+        return Dictionary(found) { first, _ in first }
+    }
+
+    /// The number of the newest hex of the inbox; `nil` where it is empty.
+    public func newestInboxNumber() throws -> Int64? {
+        try first("SELECT inboxNumber FROM hex WHERE inboxNumber IS NOT NULL ORDER BY inboxNumber DESC LIMIT 1") { $0.int64(0) }
+    }
+
     /// A page of summaries, newest first. Every page costs the same, and arrivals do not shift later ones.
     ///
     /// - Parameters:
-    ///   - limit: items at most; 10 000 is the most.
+    ///   - limit: items at most; 10 000 is the most. Fewer come where their texts have more than 4 MiB, but one always.
     ///   - after: `next` of the page before.
     public func hexPage(_ filter: HexFilter = HexFilter(), limit: Int = 20, after: Int64? = nil) throws -> Page<HexSummary> {
         let limit = pageLimit(limit)
@@ -51,38 +64,37 @@ extension StoreReader {
         // Each list has an index in its order, so that no page is ever sorted or looked for among what it does not show.
         let select = "SELECT \(HexSummary.columns) FROM \(HexSummary.tables)"
         let selectUnread = "SELECT \(HexSummary.columns) FROM hex INDEXED BY hexUnread LEFT JOIN peer ON peer.id = hex.peer"
-        let items: [HexSummary] =
+        let (items, hasMore): ([HexSummary], Bool) =
             switch (filter.location, peer, filter.unread) {
             case (.inbox, nil, false):
-                try all(
+                try page(
                     "\(select) WHERE hex.inboxNumber < ? ORDER BY hex.inboxNumber DESC LIMIT ?",
-                    before, limit + 1, read: HexSummary.init)
+                    before, limit + 1, limit: limit, size: HexSummary.size, read: HexSummary.init)
             case (.inbox, nil, true):
-                try all(
+                try page(
                     """
                     \(selectUnread) WHERE hex.unread = 1 AND hex.inboxNumber IS NOT NULL AND hex.inboxNumber < ?
                     ORDER BY hex.inboxNumber DESC LIMIT ?
-                    """, before, limit + 1, read: HexSummary.init)
+                    """, before, limit + 1, limit: limit, size: HexSummary.size, read: HexSummary.init)
             case (.inbox, let peer?, false):
-                try all(
+                try page(
                     "\(select) WHERE hex.peer = ? AND hex.inboxNumber < ? ORDER BY hex.inboxNumber DESC LIMIT ?",
-                    peer, before, limit + 1, read: HexSummary.init)
+                    peer, before, limit + 1, limit: limit, size: HexSummary.size, read: HexSummary.init)
             case (.inbox, let peer?, true):
-                try all(
+                try page(
                     """
                     \(selectUnread) WHERE hex.unread = 1 AND hex.inboxNumber IS NOT NULL AND hex.peer = ? AND hex.inboxNumber < ?
                     ORDER BY hex.inboxNumber DESC LIMIT ?
-                    """, peer, before, limit + 1, read: HexSummary.init)
+                    """, peer, before, limit + 1, limit: limit, size: HexSummary.size, read: HexSummary.init)
             case (.held, _, _), (.mine, _, _):
-                try all(
+                try page(
                     """
                     \(select) WHERE hex.location = ? AND hex.location <> 'inbox' AND hex.id < ? AND hex.peer IS coalesce(?, hex.peer)
                         AND hex.unread >= ? ORDER BY hex.id DESC LIMIT ?
-                    """, filter.location.rawValue, before, peer, filter.unread, limit + 1, read: HexSummary.init)
+                    """, filter.location.rawValue, before, peer, filter.unread, limit + 1, limit: limit, size: HexSummary.size,
+                    read: HexSummary.init)
             }
-        guard items.count > limit else { return Page(items: items, next: nil) }
-        let page = Array(items.prefix(limit))
-        return Page(items: page, next: page.last.map { $0.inboxNumber ?? $0.id })
+        return Page(items: items, next: hasMore ? items.last.map { $0.inboxNumber ?? $0.id } : nil)
     }
 }
 
@@ -93,6 +105,9 @@ extension HexSummary {
         hex.description, hex.color, hex.linkCount, hex.unread, hex.receivedAt, hex.messageID, hex.byteCount, peer.alias, peer.trust
         """
     fileprivate static let columnCount: Int32 = 16
+
+    /// Bytes of the texts of a row.
+    fileprivate static func size(_ row: SQLStatement) -> Int { row.size(of: 0...columnCount - 1) }
 
     fileprivate init(_ row: SQLStatement) {
         id = row.int64(0)

@@ -23,7 +23,7 @@ public struct HexSummary: Sendable, Equatable {
     /// Milliseconds since 1970.
     public var receivedAt: Int64
     public var messageID: MessageID?
-    /// Bytes of the frame it came in.
+    /// Bytes it takes at most, as quotas count them; of its frame in a store of the first version.
     public var byteCount: Int
 
     /// The proven sender; `nil` in My Hexlist.

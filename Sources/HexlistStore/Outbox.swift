@@ -55,11 +55,11 @@ extension StoreWriter {
 
     private func full(for bytes: Int, times count: Int = 1, _ bounds: OutboxBounds) -> HexlistError? {
         guard count > 0 else { return nil }
-        guard
-            tally.outbox.undelivered &+ Int64(count) > Int64(bounds.rows) || tally.outboxBytes &+ Int64(bytes * count) > Int64(bounds.bytes)
-        else { return nil }
+        let waiting = tally.outboxBytes &+ tally.outbox.undelivered &* OutboxBounds.rowBytes
+        let more = Int64(bytes &* count) &+ Int64(count) &* OutboxBounds.rowBytes
+        guard tally.outbox.undelivered &+ Int64(count) > Int64(bounds.rows) || waiting &+ more > Int64(bounds.bytes) else { return nil }
         return HexlistError(
-            .outboxFull, "The outbox is full: \(tally.outbox.undelivered) hexes, \(tally.outboxBytes) bytes wait.",
+            .outboxFull, "The outbox is full: \(tally.outbox.undelivered) hexes, \(waiting) bytes wait.",
             hint: "Wait until some are delivered, cancel some (hexlist outbox cancel), or raise outbox.rows and outbox.bytes.")
     }
 

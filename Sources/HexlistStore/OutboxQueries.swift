@@ -16,7 +16,7 @@ extension StoreReader {
     /// A page of the outbox in order of delivery, oldest first.
     ///
     /// - Parameters:
-    ///   - limit: rows at most; 10 000 is the most.
+    ///   - limit: rows at most; 10 000 is the most. Fewer come where their texts have more than 4 MiB, but one always.
     ///   - after: `next` of the page before.
     public func outboxPage(_ filter: OutboxFilter = OutboxFilter(), limit: Int = 20, after: Int64 = 0) throws -> Page<OutboxRow> {
         let limit = pageLimit(limit)
@@ -39,12 +39,12 @@ extension StoreReader {
         defer { statement.reset() }
         try statement.bind(values)
         var rows: [OutboxRow] = []
+        var room = PageRoom(items: limit)
         while try statement.step() {
+            guard room.take(OutboxRow.size(statement)) else { return Page(items: rows, next: rows.last?.id) }
             if let row = OutboxRow(statement) { rows.append(row) }
         }
-        guard rows.count > limit else { return Page(items: rows, next: nil) }
-        rows.removeLast(rows.count - limit)
-        return Page(items: rows, next: rows.last?.id)
+        return Page(items: rows, next: nil)
     }
 
     /// The next rows waiting for a peer, in order of delivery.
@@ -123,6 +123,9 @@ extension OutboxRow {
         outbox.settledAt, outbox.attempts, outbox.failures, outbox.nextAttemptAt, outbox.waitingFor, outbox.lastError,
         outbox.code, outbox.message
         """
+
+    /// Bytes of the texts of a row.
+    static func size(_ row: SQLStatement) -> Int { row.size(of: 0...15) }
 
     /// `nil` where a UUID or the state is none: a damaged file.
     init?(_ row: SQLStatement) {

@@ -40,8 +40,12 @@ public enum Enqueued: Sendable, Equatable {
 /// Bounds on what waits, failed and rejected rows included.
 public struct OutboxBounds: Sendable, Equatable {
     public var rows: Int
-    /// Of bodies.
+    /// Of bodies, and `rowBytes` for each row.
     public var bytes: Int
+
+    /// Bytes a row may come to hold besides its body: what the peer and this side said of it last (`message`, `lastError`: 512 and a few
+    /// words each), its numbers, and its place in six indexes.
+    public static let rowBytes: Int64 = 1_536
 
     public init(rows: Int = 1_000_000, bytes: Int = 2 << 30) {
         self.rows = rows

@@ -19,18 +19,34 @@ extension StoreWriter {
         guard !batch.isEmpty else { return [] }
         return try change {
             var reception = try Reception(
-                self, sender: sender, now: now, policy: policy, quotas: quotas, isDiskFull: isDiskFull(for: batch, reserve: diskReserve))
+                self, sender: sender, now: now, policy: policy, quotas: quotas, isDiskFull: try isDiskFull(for: batch, reserve: diskReserve)
+            )
             let outcomes = try batch.map { try reception.take($0) }
             try reception.finish()
             return outcomes
         }
     }
 
-    private func isDiskFull(for batch: [IncomingHex], reserve: Int64) -> Bool {
-        guard let free = StoreFile.freeBytes(path) else { return false }
-        let bytes = batch.reduce(into: Int64(0)) { $0 &+= Int64($1.byteCount) }
-        let (needed, overflow) = bytes.addingReportingOverflow(reserve)
-        return overflow || free < needed
+    /// Whether less than the reserve would be left free once the batch is in the store's file and in its log; 0 is no reserve.
+    private func isDiskFull(for batch: [IncomingHex], reserve: Int64) throws -> Bool {
+        guard reserve > 0, let free = StoreFile.freeBytes(path) else { return false }
+        let bytes = batch.reduce(into: Int64(0)) { $0 &+= Int64($1.byteCount) &+ Self.pageBytes }
+        // Each is written twice: into the log at once, and into the file when the log is moved there. The pages this transaction has made
+        // so far are counted with those of the log, but are not in it yet.
+        let (needed, overflow) = reserve.addingReportingOverflow(2 * bytes + reservedBytes + (try unmovedBytes()))
+        guard !overflow, free >= needed else { return true }
+        reservedBytes += bytes
+        return false
+    }
+
+    /// Bytes of what one hex may touch and no other one does, beside what it weighs: a page of an index, or the one its texts end in.
+    private static let pageBytes: Int64 = 4_096
+
+    /// Bytes by which the file will grow when the log is moved into it.
+    private func unmovedBytes() throws -> Int64 {
+        let pages = try first("PRAGMA page_count") { $0.int64(0) } ?? 0
+        let pageSize = try first("PRAGMA page_size") { $0.int64(0) } ?? 0
+        return Swift.max(0, pages &* pageSize &- StoreFile.fileBytes(path))
     }
 }
 

@@ -23,7 +23,7 @@ public struct Sender: Sendable {
 public struct IncomingHex: Sendable {
     public var content: HexContent
     public var messageID: MessageID?
-    /// Bytes of its frame: what quotas count.
+    /// Bytes it takes at most (`HexContent.weight`): what quotas and the disk's reserve count.
     public var byteCount: Int
     /// Whether `messageID` deduplicates. Not on plain TCP, where nobody proved to be its sender; such a hex is also not
     /// taken in when that peer is trusted.

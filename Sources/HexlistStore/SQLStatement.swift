@@ -147,6 +147,16 @@ extension SQLStatement {
         return try body(UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : Int(sqlite3_column_bytes(handle, column))))
     }
 
+    /// Bytes of the texts and blobs in these columns, without copying them.
+    func size(of columns: ClosedRange<Int32>) -> Int {
+        columns.reduce(0) { sum, column in
+            switch sqlite3_column_type(handle, column) {
+            case SQLITE_TEXT, SQLITE_BLOB: sum + Int(sqlite3_column_bytes(handle, column))
+            default: sum
+            }
+        }
+    }
+
     func bytes(_ column: Int32) -> [UInt8] { withBytes(column) { Array($0) } }
 
     func text(_ column: Int32) -> String { withBytes(column) { String(decoding: $0, as: UTF8.self) } }

@@ -80,11 +80,12 @@ enum StoreFile {
     }
 
     /// Bytes of the store on disk, with its write-ahead log.
-    static func bytes(_ path: String) -> Int64 {
-        [path, path + "-wal"].reduce(0) { sum, file in
-            var info = stat()
-            return stat(file, &info) == 0 ? sum + Int64(info.st_size) : sum
-        }
+    static func bytes(_ path: String) -> Int64 { fileBytes(path) + fileBytes(path + "-wal") }
+
+    /// Bytes of one file; 0 where there is none.
+    static func fileBytes(_ path: String) -> Int64 {
+        var info = stat()
+        return stat(path, &info) == 0 ? Int64(info.st_size) : 0
     }
 
     /// Bytes an ordinary process may still write on the file system of the store; `nil` where the system does not say.

@@ -37,6 +37,23 @@ public class StoreReader {
         return rows
     }
 
+    /// Rows as long as there is room, each read by `read`; of one more only the size is looked at.
+    /// - Returns: the rows, and whether there is one more.
+    func page<Value>(
+        _ sql: String, _ values: any SQLValue..., limit: Int, size: (SQLStatement) -> Int, read: (SQLStatement) throws -> Value?
+    ) throws -> (rows: [Value], hasMore: Bool) {
+        let statement = try SQLStatement(sql, on: db)
+        defer { statement.reset() }
+        try statement.bind(values)
+        var room = PageRoom(items: limit)
+        var rows: [Value] = []
+        while try statement.step() {
+            guard room.take(size(statement)) else { return (rows, true) }
+            if let row = try read(statement) { rows.append(row) }
+        }
+        return (rows, false)
+    }
+
     /// The first row, or `nil`.
     func first<Value>(_ sql: String, _ values: any SQLValue..., read: (SQLStatement) throws -> Value) throws -> Value? {
         let statement = try SQLStatement(sql, on: db)
@@ -48,6 +65,27 @@ public class StoreReader {
 
 /// Items of one page: what is asked for, 1 … 10 000.
 func pageLimit(_ limit: Int) -> Int { min(max(1, limit), 10_000) }
+
+/// What a page has room for: so many items, and so many bytes of their texts, but always one item.
+struct PageRoom {
+    /// Bytes of text that are read for one page; what is written of it may be longer.
+    static let bytes = 4 << 20
+
+    private(set) var items: Int
+    private var bytes = PageRoom.bytes
+    private var isFresh = true
+
+    init(items: Int) { self.items = items }
+
+    /// Takes one more item, where it fits.
+    mutating func take(_ size: Int) -> Bool {
+        guard items > 0, isFresh || size <= bytes else { return false }
+        isFresh = false
+        items -= 1
+        bytes -= size
+        return true
+    }
+}
 
 /// Lists of ids in one statement, whatever their count: `IN (SELECT value FROM json_each(?))`.
 func jsonArray(_ ids: some Sequence<Int64>) -> String {

@@ -12,6 +12,8 @@ public final class StoreWriter: StoreReader {
     private var savedTally = Tally()
     /// Changes of peers' counters that are not in their rows yet, by row id.
     private var peerDeltas: [Int64: PeerDelta] = [:]
+    /// Bytes of hexes this transaction has taken and may not have written yet.
+    var reservedBytes: Int64 = 0
     /// Why the piece can no longer succeed.
     private var fault: (any Error)?
 
@@ -68,6 +70,7 @@ public final class StoreWriter: StoreReader {
     /// After BEGIN.
     func transactionBegan() throws {
         fault = nil
+        reservedBytes = 0
         peerDeltas.removeAll(keepingCapacity: true)
         tally = try Tally(on: db)
         savedTally = tally

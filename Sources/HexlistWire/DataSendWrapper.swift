@@ -24,6 +24,14 @@ public enum Operation: String, Sendable, CaseIterable {
         }
     }
 
+    /// Whether its `message` is a token for the other side to repeat, and no text for a person.
+    public var hasToken: Bool {
+        switch self {
+        case .ping, .pong, .dialBack, .dialedBack: true
+        case .hello, .store, .ack, .alert, .bye, .pair: false
+        }
+    }
+
     /// Whether a `sequence` found on it counts; on the others it is ignored.
     public var isNumbered: Bool {
         switch self {
@@ -136,9 +144,9 @@ public struct Repair: Sendable, Equatable {
 public struct DecodedWrapper: Sendable {
     public var operation: Operation
     public var object: WrapperObject = .none
-    /// The sender's app version; `""` where it named none.
+    /// The sender's app version, cut; `""` where it named none.
     public var versionID: String = ""
-    /// `nil` where there was none (T2) or it was no text (T4).
+    /// `nil` where there was none (T2) or it was no text (T4). Cut, but for a token.
     public var message: String?
     public var messageID: MessageID?
     /// 1 … 2^63 - 1; `nil` where there was none, or one that does not count (T21, `Operation.isNumbered`).

@@ -7,14 +7,16 @@ public struct InboundHex: Sendable {
     public var messageID: MessageID?
     /// `nil`: no receipt is owed.
     public var sequence: Int64?
-    /// Bytes of its frame.
-    public var byteCount: Int
+    /// Bytes it takes, at most, while it waits and in the store: a frame of 15 kB may hold 5 000 links. It is what quotas, reading and
+    /// the disk's reserve count.
+    public let weight: Int
 
+    /// - Parameter byteCount: of its frame.
     public init(content: HexContent, messageID: MessageID?, sequence: Int64?, byteCount: Int) {
         self.content = content
         self.messageID = messageID
         self.sequence = sequence
-        self.byteCount = byteCount
+        weight = content.weight(frame: byteCount)
     }
 }
 
@@ -29,9 +31,9 @@ public enum InboundResult: Sendable, Equatable {
 struct BatchPace {
     /// Hexes of one batch from which they come in a stream.
     var stream = 64
-    /// Hexes, and bytes of them, that wait for no more.
+    /// Hexes, and weight of them, that wait for no more.
     var enough = 512
-    var enoughBytes = 2 << 20
+    var enoughWeight = 2 << 20
     /// How long fewer wait, from the end of the batch before: well within the time a window lasts.
     var patience = Duration.milliseconds(8)
     /// A stream that paused so long may have no more to send before it is answered.
@@ -40,7 +42,7 @@ struct BatchPace {
 
 /// The receiving half of a session: numbers in, batches to the store, results back, receipts out (Docs/Protocol.md, "Delivery").
 ///
-/// Holds no more than a window: the shell stops reading while `waitingFrames` or `waitingBytes` are at their bounds.
+/// Holds no more than a window: the shell stops reading while `waitingFrames` or `waitingWeight` are at their bounds.
 struct InboundNumbers: Sendable {
     private enum Entry: Sendable {
         /// With the store, or on its way there.
@@ -53,8 +55,8 @@ struct InboundNumbers: Sendable {
 
     /// A temporary refusal refuses every later Store of the session, until one refused so comes again.
     private struct Refusing: Sendable {
-        /// Ids remembered: more than any honest sender has in flight.
-        static let bound = 65_536
+        /// Ids remembered: more than any honest sender has in flight, and 128 KiB.
+        static let bound = 4_096
         var code: RefusalCode
         var message: String
         var retryAfter: Int?
@@ -69,10 +71,11 @@ struct InboundNumbers: Sendable {
     private var entries: [Entry] = []
     private var head = 0
     private var waiting: [InboundHex] = []
-    private(set) var waitingBytes = 0
+    /// Of hexes that wait for the store, and of those that are with it.
+    private(set) var waitingWeight = 0
     /// Sequence and id of each hex that is with the store.
     private var inFlight: [(sequence: Int64?, messageID: MessageID?)] = []
-    private var inFlightBytes = 0
+    private var inFlightWeight = 0
     /// Hexes of the last batch, and when the store was done with it.
     private var lastBatch: (count: Int, completedAt: ContinuousClock.Instant)?
     private var refusing: Refusing?
@@ -113,7 +116,7 @@ struct InboundNumbers: Sendable {
     /// Takes a Store whose number, if it has one, was accepted just now.
     mutating func store(_ hex: InboundHex) {
         if hex.sequence != nil, !entries.isEmpty { entries[entries.count - 1] = .waiting }
-        waitingBytes += hex.byteCount
+        waitingWeight += hex.weight
         waiting.append(hex)
     }
 
@@ -121,27 +124,34 @@ struct InboundNumbers: Sendable {
     /// quarter less work. A hex that comes alone waits for nothing.
     /// - Parameter lastReceived: when the newest frame came.
     func batchDue(_ pace: BatchPace, lastReceived: ContinuousClock.Instant) -> ContinuousClock.Instant? {
-        guard let lastBatch, lastBatch.count >= pace.stream, waiting.count < pace.enough, waitingBytes < pace.enoughBytes else {
+        guard let lastBatch, lastBatch.count >= pace.stream, waiting.count < pace.enough, waitingWeight < pace.enoughWeight else {
             return nil
         }
         return min(lastBatch.completedAt + pace.patience, lastReceived + pace.gap)
     }
 
     /// The next hexes for the store; empty while a batch is there already: what it answers decides about the rest.
-    mutating func takeBatch(limit: Int) -> [InboundHex] {
+    /// - Parameters:
+    ///   - limit: hexes at most.
+    ///   - rows: hexes and links together, at most; the first hex comes whatever it has.
+    mutating func takeBatch(limit: Int, rows: Int) -> [InboundHex] {
         guard inFlight.isEmpty, !waiting.isEmpty else { return [] }
         var batch: [InboundHex] = []
         var taken = 0
+        var room = rows
         while taken < waiting.count, batch.count < limit {
             let hex = waiting[taken]
-            taken += 1
             if refuses(hex) {
-                waitingBytes -= hex.byteCount
+                taken += 1
+                waitingWeight -= hex.weight
                 continue
             }
+            room -= 1 + hex.content.links.count
+            guard room >= 0 || batch.isEmpty else { break }
+            taken += 1
             batch.append(hex)
             inFlight.append((hex.sequence, hex.messageID))
-            inFlightBytes += hex.byteCount
+            inFlightWeight += hex.weight
         }
         waiting.removeFirst(taken)
         return batch
@@ -174,14 +184,14 @@ struct InboundNumbers: Sendable {
             refusing?.ids.insert(id)
         }
         inFlight.removeAll(keepingCapacity: true)
-        waitingBytes -= inFlightBytes
-        inFlightBytes = 0
+        waitingWeight -= inFlightWeight
+        inFlightWeight = 0
     }
 
     /// Refuses what is not with the store yet.
     mutating func refuseWaiting(_ code: RefusalCode) {
         for hex in waiting { settle(hex.sequence, .refused(code)) }
-        waitingBytes -= waiting.reduce(0) { $0 + $1.byteCount }
+        waitingWeight -= waiting.reduce(0) { $0 + $1.weight }
         waiting = []
     }
 
@@ -255,9 +265,15 @@ struct InboundNumbers: Sendable {
 extension Session {
     /// The next hexes for the store, in order; empty while one batch is there already. Also after the end: received frames
     /// are still handled.
-    public mutating func takeBatch(limit: Int) -> [InboundHex] {
-        inbound.takeBatch(limit: limit)
+    /// - Parameters:
+    ///   - limit: hexes at most.
+    ///   - rows: hexes and links together, at most, but for a single hex that has more.
+    public mutating func takeBatch(limit: Int, rows: Int = ProtocolLimits.batchRows) -> [InboundHex] {
+        inbound.takeBatch(limit: limit, rows: rows)
     }
+
+    /// Weight of the hexes that wait for the store or are with it. It falls to 0 also after the end, once the store has answered.
+    public var waitingWeight: Int { inbound.waitingWeight }
 
     /// Until when the next batch waits to become larger; `nil` where it does not.
     public func batchDue(now: Instant) -> Instant? {

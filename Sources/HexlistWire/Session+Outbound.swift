@@ -214,10 +214,11 @@ extension Session {
 
     // MARK: Back-pressure
 
-    /// Whether the shell should read on: not while the store owes it, and no faster than a stranger may speak.
+    /// Whether the shell should read on, as far as this session is concerned: not while the store owes it, and no faster than a
+    /// stranger may speak.
     public func mayRead(now: Instant) -> Bool {
         guard state != .closed else { return false }
-        guard inbound.waitingFrames < ownHello.window, inbound.waitingBytes < ProtocolLimits.windowBytes else { return false }
+        guard inbound.waitingFrames < ownHello.window, inbound.waitingWeight < ProtocolLimits.sessionWeight else { return false }
         return isTrusted || bucket.hasToken(now: now)
     }
 

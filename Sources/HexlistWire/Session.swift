@@ -252,8 +252,10 @@ public struct Session: Sendable {
             lastActivity = now
             if let message = wrapper.message { actions.append(.alert(message)) }
         case .ping:
-            owedPong = wrapper.message ?? ""
             giveBack(now: now)
+            let token = wrapper.message ?? ""
+            guard token.utf8.count <= ProtocolLimits.messageBytes else { return }  // nobody asks like that, and it would be kept
+            owedPong = token
         case .pong:
             guard let open = challenge, wrapper.message == open.message else { return }
             challenge = nil

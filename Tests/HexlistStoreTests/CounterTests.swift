@@ -37,7 +37,7 @@ import Testing
             case 7: _ = try test.write { try $0.accept(hexIDs, at: time) }
             case 8:
                 let batch = (0..<10).map { _ in outgoing(UInt64.random(in: 0..<300, using: &random), to: peer, createdAt: now) }
-                _ = try test.write { try $0.enqueue(batch, bounds: OutboxBounds(rows: 60, bytes: 1_000)) }
+                _ = try test.write { try $0.enqueue(batch, bounds: OutboxBounds(rows: 60, bytes: 100_000)) }
             case 9:
                 let ends = rowIDs.map { id in
                     Settlement(id: id, state: [.stored, .held, .rejected, .failed].randomElement(using: &random) ?? .stored)

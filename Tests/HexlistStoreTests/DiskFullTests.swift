@@ -97,6 +97,56 @@ import Testing
             return true
         }()
 
+        /// What is small on the wire is counted as it is written: rows of links, twice, in the log and in the file.
+        @Test(.enabled(if: canMount, "mounts a tmpfs, so needs root")) func theReserveIsFreeAfterThousandsOfEmptyLinks() throws {
+            let folder = try TestStore.makeFolder()
+            defer { try? FileManager.default.removeItem(atPath: folder) }
+            try #require(Self.mountSmall(folder, bytes: 40 << 20))
+            defer { umount2(folder, Int32(MNT_DETACH)) }
+            let (path, reserve) = (folder + "/s.sqlite", Int64(12 << 20))
+            let store = try HexStore(path: path)
+            let peer = try TestPeer(1)
+            _ = try store.writeSync { try $0.setTrust(peer.id, .trusted, fingerprint: peer.fingerprint, name: "", at: start) }
+            let sender = Sender(peer: peer.id, fingerprint: peer.fingerprint, name: "", address: "192.168.1.7")
+            var content = HexContent()
+            let unknown = content.add("Unknown")
+            content.links = Array(repeating: LinkContent(url: .empty, linkDescription: .empty, service: unknown), count: 5_000)
+            let frame = Array(#"{"links":[{}"#.utf8).count + 3 * 4_999
+            var least = Int64.max
+            var kept = 0
+            fill: while true {
+                // As sessions do: several pieces share a transaction.
+                let results = Mutex<[ReceiveOutcome]>([])
+                let done = DispatchSemaphore(value: 0)
+                for number in 0..<8 {
+                    let incoming = IncomingHex(
+                        content: content, messageID: message(UInt64(kept + number)), byteCount: content.weight(frame: frame))
+                    store.submit(
+                        {
+                            try $0.receive(
+                                [incoming], from: sender, at: start, policy: .held, quotas: HeldQuotas(), diskReserve: reserve)
+                        },
+                        completion: { result in
+                            results.withLock { $0 += (try? result.get()) ?? [] }
+                            done.signal()
+                        })
+                }
+                for _ in 0..<8 { done.wait() }
+                least = min(least, StoreFile.freeBytes(path) ?? 0)
+                for outcome in results.withLock({ $0 }) {
+                    guard case .stored = outcome else {
+                        #expect(outcome == .refused(.storageFull, retryAfter: RetryAfter.storageFull))
+                        break fill
+                    }
+                    kept += 1
+                }
+            }
+            #expect(kept > 8)
+            try store.close()  // which moves the log into the file
+            least = min(least, StoreFile.freeBytes(path) ?? 0)
+            #expect(least >= reserve, "\(least) bytes were left after \(kept) hexes")
+        }
+
         /// A real file system without space: COMMIT itself fails, not an operation before it.
         @Test(.enabled(if: canMount, "mounts a tmpfs, so needs root")) func aFullFileSystemFailsTheCommitAndRecovers() throws {
             let folder = try TestStore.makeFolder()

@@ -69,7 +69,7 @@ import Testing
         #expect(try test.countersAreRight())
     }
 
-    @Test(arguments: [OutboxBounds(rows: 3, bytes: 1_000), OutboxBounds(rows: 100, bytes: 30)])
+    @Test(arguments: [OutboxBounds(rows: 3, bytes: 100_000), OutboxBounds(rows: 100, bytes: 3 * (10 + 1_536))])
     func theOutboxIsBounded(_ bounds: OutboxBounds) throws {
         let test = try TestStore()
         let peer = try TestPeer(1)

@@ -1,3 +1,4 @@
+import Foundation
 import HexlistModel
 import HexlistWire
 import NIOCore
@@ -144,7 +145,62 @@ struct SessionObjectTests {
         let over = try receipt(#""through":65537,"rejected":[\#((many + many).joined(separator: ","))]"#)
         #expect(over.rejected.count == 65_537 && over.rejected.last?.sequence == -1)
         let features = try hello(#""features":[\#(Array(repeating: #""f""#, count: 5_000).joined(separator: ","))]"#).features
-        #expect(features.count == 1_024)
+        #expect(features.count == 64)
+        let (word, long) = (String(repeating: "w", count: 64), String(repeating: "w", count: 65))
+        #expect(try hello(#""features":["\#(long)","\#(word)"]"#).features == [word])
+    }
+
+    /// Texts of a bit more than the limit, where a scalar of 1 to 4 bytes ends at it, or would lie across it; each also as an escape.
+    private static let cuts: [(tail: String, kept: Int)] = [
+        ("", 0), ("a", 0), ("é", -1), ("\u{20AC}", -1), ("\u{20AC}", -2), ("😀", -1), ("😀", -3), ("é", -2), ("😀", -4),
+    ]
+
+    @Test(
+        "what a peer says is cut when it is decoded, between two scalars",
+        arguments: [
+            ("message of an Alert", 512, #"{"operationType":"Alert","message":"%"}"#),
+            ("message of a Bye", 512, #"{"operationType":"Bye","message":"%"}"#),
+            ("versionID", 64, #"{"operationType":"Alert","versionID":"%"}"#),
+            ("versionID under an older name", 64, #"{"operationType":"Alert","versionType":"%"}"#),
+            ("name of a Hello", 256, #"{"operationType":"Hello","jmObject":{"name":"%"}}"#),
+            (
+                "message of a receipt", 512,
+                #"{"operationType":"Ack","jmObject":{"rejected":[{"sequence":1,"code":"blocked","message":"%"}]}}"#
+            ),
+            ("message of a Pair", 512, #"{"operationType":"Pair","jmObject":{"step":"cancel","message":"%"}}"#),
+            ("commitment", 64, #"{"operationType":"Pair","jmObject":{"step":"commit","commitment":"%"}}"#),
+        ])
+    func cut(_ what: String, _ limit: Int, _ frame: String) throws {
+        for (tail, kept) in Self.cuts {
+            for escapes in [false, true] {
+                let whole = String(repeating: "m", count: limit + kept)
+                let text = whole + (escapes ? tail.utf16.map { "\\u" + String(65_536 + Int($0), radix: 16).dropFirst() }.joined() : tail)
+                let expected = (whole + tail).utf8.count <= limit ? whole + tail : whole
+                let found = try said(wrapper(decode(frame.replacingOccurrences(of: "%", with: text + "more"))))
+                #expect(found.hasPrefix(expected) && found.utf8.count <= limit && found.utf8.count > limit - 4, "\(what), \(tail), \(kept)")
+            }
+        }
+    }
+
+    private func said(_ wrapper: DecodedWrapper) -> String {
+        switch wrapper.object {
+        case .hello(let hello): hello.name
+        case .receipt(let receipt): receipt.rejected.first?.message ?? ""
+        case .pairing(let pairing): pairing.message.isEmpty ? pairing.commitment : pairing.message
+        case .none, .hex: wrapper.message ?? wrapper.versionID
+        }
+    }
+
+    @Test("an unknown code and the message behind it are cut together") func cutCode() throws {
+        let long = String(repeating: "x", count: 600)
+        let message = try receipt(#""through":1,"rejected":[{"sequence":1,"code":"tired\#(long)","message":"\#(long)"}]"#).rejected[0]
+            .message
+        #expect(message.utf8.count == 512 && message.hasPrefix("tiredxxx"))
+    }
+
+    @Test("tokens are not cut", arguments: ["Ping", "Pong", "DialBack", "DialedBack"]) func tokens(_ operation: String) throws {
+        let token = String(repeating: "t", count: 2_000)
+        #expect(try wrapper(decode(#"{"operationType":"\#(operation)","message":"\#(token)"}"#)).message == token)
     }
 
     @Test("a pairing") func pairing() throws {

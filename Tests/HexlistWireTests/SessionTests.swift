@@ -52,6 +52,11 @@ struct SessionFixture {
 
     mutating func store(_ sequence: Int64?, id: MessageID? = nil) { receive(.store, .hex(HexContent()), sequence: sequence, id: id) }
 
+    mutating func receive(_ content: HexContent, sequence: Int64, bytes: Int, id: MessageID? = nil) {
+        let store = DecodedWrapper(operation: .store, object: .hex(content), messageID: id, sequence: sequence)
+        session.received(.wrapper(store), bytes: bytes, now: now, &actions)
+    }
+
     mutating func undecodable() {
         session.received(.refused(Refusal(code: .malformed, message: "", isUndecodable: true)), bytes: 10, now: now, &actions)
     }
@@ -426,18 +431,87 @@ struct SessionReceivingTests {
         #expect(fixture.session.mayRead(now: fixture.now))
     }
 
-    @Test("reading stops at 8 MiB the store has not taken, however few frames they are")
+    @Test("reading stops at 16 MiB the store has not taken, however few frames they are")
     func pressureOfBytes() {
         var fixture = SessionFixture.opened()
-        for number in 1...8 {
+        for number in 1...16 {
             #expect(fixture.session.mayRead(now: fixture.now))
-            let store = DecodedWrapper(
-                operation: .store, object: .hex(HexContent()), message: nil, messageID: nil, sequence: Int64(number))
-            fixture.session.received(.wrapper(store), bytes: 1 << 20, now: fixture.now, &fixture.actions)
+            fixture.receive(HexContent(), sequence: Int64(number), bytes: 1 << 20)
         }
         #expect(!fixture.session.mayRead(now: fixture.now))
         fixture.keepAll()
         #expect(fixture.session.mayRead(now: fixture.now))
+    }
+
+    @Test("a hex weighs what it takes decoded: its frame, what had to be rewritten, its links and itself")
+    func weight() throws {
+        let frame = Array(#"{"jmObject":{"hexColor":"\u0041\u0042","links":[{},{"url":"x"}]}}"#.utf8)
+        var decoder = WrapperDecoder()
+        guard case .hex(let content) = try wrapper(decoder.decode(frame)).object else { throw TestFailure() }
+        #expect(content.arena.count == 2 + 7)  // "AB" and the one "Unknown" of both links
+        #expect(content.weight(frame: frame.count) == frame.count + 9 + 2 * 64 + 512)
+        // 15 kB on the wire, a third of a megabyte behind it.
+        let links = #"{"jmObject":{"links":[\#(Array(repeating: "{}", count: 5_000).joined(separator: ","))]}}"#
+        guard case .hex(let many) = try wrapper(decode(links)).object else { throw TestFailure() }
+        var fixture = SessionFixture.opened()
+        var count: Int64 = 0
+        while fixture.session.mayRead(now: fixture.now) {
+            count += 1
+            fixture.receive(many, sequence: count, bytes: links.utf8.count)
+        }
+        #expect(count == Int64((16 << 20) / many.weight(frame: links.utf8.count) + 1) && count < 60)
+    }
+
+    @Test("what waits is given back once, whatever comes of it")
+    func givenBack() {
+        var fixture = SessionFixture.opened()
+        let one = HexContent().weight(frame: 100)
+        for number in 1...6 { fixture.receive(HexContent(), sequence: Int64(number), bytes: 100, id: SessionFixture.id(UInt64(number))) }
+        #expect(fixture.session.waitingWeight == 6 * one)
+        // With the store it still counts; refused there, and what follows is refused without it.
+        #expect(fixture.session.takeBatch(limit: 2).count == 2)
+        #expect(fixture.session.waitingWeight == 6 * one)
+        fixture.session.batchCompleted([.kept(.stored), .refused(.storageFull)], now: fixture.now)
+        #expect(fixture.session.waitingWeight == 4 * one)
+        #expect(fixture.session.takeBatch(limit: 10).isEmpty)
+        #expect(fixture.session.waitingWeight == 0)
+        // After the end, and by a block.
+        fixture.receive(HexContent(), sequence: 7, bytes: 100, id: SessionFixture.id(2))
+        _ = fixture.session.takeBatch(limit: 10)
+        fixture.receive(HexContent(), sequence: 8, bytes: 100)
+        fixture.session.endBlocked(ownName: "own", now: fixture.now, &fixture.actions)
+        #expect(fixture.session.waitingWeight == one)
+        fixture.session.connectionClosed()
+        fixture.session.batchCompleted([.refused(.internal)], now: fixture.now)
+        #expect(fixture.session.waitingWeight == 0)
+    }
+
+    @Test("a batch has so many hexes and links together, or one hex whatever it has")
+    func batchRows() {
+        var fixture = SessionFixture.opened()
+        let link = LinkContent(url: .empty, linkDescription: .empty, service: .empty)
+        for (number, links) in [5_000, 10, 4_085, 1, 0, 0].enumerated() {
+            var content = HexContent()
+            content.links = Array(repeating: link, count: links)
+            fixture.receive(content, sequence: Int64(number + 1), bytes: 100)
+        }
+        var batches: [[Int64?]] = []
+        while true {
+            let batch = fixture.session.takeBatch(limit: 1_000)
+            guard !batch.isEmpty else { break }
+            batches.append(batch.map(\.sequence))
+            fixture.session.batchCompleted(batch.map { _ in .kept(.stored) }, now: fixture.now)
+        }
+        #expect(batches == [[1], [2], [3, 4, 5, 6]])
+    }
+
+    @Test("a Ping with a token nobody would choose is not answered")
+    func longToken() {
+        var fixture = SessionFixture.opened()
+        fixture.receive(.ping, message: String(repeating: "t", count: 512))
+        #expect(fixture.owed() == [.pong(message: String(repeating: "t", count: 512))])
+        fixture.receive(.ping, message: String(repeating: "t", count: 513))
+        #expect(fixture.owed().isEmpty && fixture.session.isOpen)
     }
 
     @Test("a stranger is read at 20 frames a second")

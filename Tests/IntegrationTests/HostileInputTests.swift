@@ -13,6 +13,14 @@ struct HostileInputTests {
         try await Rig.run("hostile", long: ["--long"])
     }
 
+    /// `Tests/Faults/memory`: what trusted peers say, and what it becomes in memory, in the store, in lists and on the disk.
+    @Test(
+        "what is small on the wire and large behind it ends nobody",
+        .enabled(if: Rig.obstacle("memory") == nil, "\(Rig.obstacle("memory") ?? "")"))
+    func memory() async throws {
+        try await Rig.run("memory", long: ["--long"])
+    }
+
     /// `Tests/Faults/outside`: openssl, nmap, testssl and tshark. What is not installed is skipped by name, in what it prints.
     @Test(
         "tools of others see TLS 1.3 and nothing to read",

@@ -12,6 +12,29 @@ enum APIReply {
             status: status, headers: [.contentType: LocalAPI.jsonType], body: ResponseBody(byteBuffer: ByteBuffer(bytes: value.jsonBytes)))
     }
 
+    /// A page of at most `LocalAPI.pageBytes` of JSON, but one item always.
+    /// - Parameters:
+    ///   - rows: what was read for it.
+    ///   - next: where the list goes on behind them; `nil` at its end.
+    ///   - cursor: where it goes on behind one of them.
+    static func page<Row>(
+        _ rows: [Row], next: Int64?, cursor: (Row) -> Int64, shape: (Row) -> some JSONEncodable
+    ) -> Response {
+        var json = Array(#"{"items":["#.utf8)
+        var next = next
+        for (index, row) in rows.enumerated() {
+            let item = shape(row).jsonBytes
+            if index > 0, json.count + item.count > LocalAPI.pageBytes {
+                next = cursor(rows[index - 1])
+                break
+            }
+            if index > 0 { json.append(UInt8(ascii: ",")) }
+            json += item
+        }
+        json += Array(#"],"next":\#(next.map { "\"\($0)\"" } ?? "null")}"#.utf8)
+        return Response(status: .ok, headers: [.contentType: LocalAPI.jsonType], body: ResponseBody(byteBuffer: ByteBuffer(bytes: json)))
+    }
+
     static func failure(_ error: HexlistError) -> Response { json(ErrorShape(error), status: status(of: error.code)) }
 
     static func status(of code: HexlistError.Code) -> HTTPResponse.Status {

@@ -17,10 +17,9 @@ struct EventRoutes: Sendable {
             }
             let limit = try query.limit()
             let node = api.node
-            let rows = try await node.store.read { try $0.events(since: last, limit: limit + 1) }
-            let labels = await node.labels(of: rows.compactMap(\.peer))
-            let items = rows.prefix(limit).map { EventShape($0, labels) }
-            return APIReply.json(Page(items: items, next: rows.count > limit ? items.last.map { "\($0.number)" } : nil))
+            let page = try await node.store.read { try $0.eventPage(since: last, limit: limit) }
+            let labels = await node.labels(of: page.items.compactMap(\.peer))
+            return APIReply.page(page.items, next: page.next, cursor: \.number) { EventShape($0, labels) }
         }
     }
 
@@ -51,15 +50,15 @@ private struct EventSource: StreamSource {
     mutating func next() async throws -> (messages: [StreamMessage], hasMore: Bool) {
         let since = last
         let node = keeper.node
-        let rows = try await node.store.read { try $0.events(since: since, limit: Self.batch) }
-        guard let newest = rows.last else { return ([], false) }
+        let page = try await node.store.read { try $0.eventPage(since: since, limit: Self.batch) }
+        guard let newest = page.items.last else { return ([], false) }
         // Who reads slower than events are kept begins anew and is told what is gone.
-        guard rows.first?.number == since + 1 else { throw HexlistError(.gone, "Events behind \(since) are kept no longer.") }
+        guard page.items.first?.number == since + 1 else { throw HexlistError(.gone, "Events behind \(since) are kept no longer.") }
         last = newest.number
-        let labels = await node.labels(of: rows.compactMap(\.peer))
-        let messages = rows.map { row in
+        let labels = await node.labels(of: page.items.compactMap(\.peer))
+        let messages = page.items.map { row in
             StreamMessage(id: "\(row.number)", event: row.type.rawValue, data: EventShape(row, labels).jsonText)
         }
-        return (messages, rows.count == Self.batch)
+        return (messages, page.next != nil)
     }
 }

@@ -53,7 +53,7 @@ struct HexRoutes: Sendable {
         if let from = try query.text("from") { filter.peer = try await sender(from) }
         let (limit, cursor, wanted) = (try query.limit(), try query.cursor(), filter)
         let page = try await api.store.read { try $0.hexPage(wanted, limit: limit, after: cursor) }
-        return APIReply.json(HexlistAPI.Page(items: page.items.map { HexShape($0) }, next: page.next.map { "\($0)" }))
+        return APIReply.page(page.items, next: page.next, cursor: { $0.inboxNumber ?? $0.id }) { HexShape($0) }
     }
 
     /// Who sent something may have left and be known by nothing but its hexes: its UUID is enough then.
@@ -76,7 +76,7 @@ struct HexRoutes: Sendable {
     private func mark(_ ids: [Int64], unread: Bool) async throws -> Int {
         try Self.checkCount(ids)
         let changed = try await api.store.write { writer in
-            try Self.checkAll(ids, among: writer.hexes(ids).map(\.summary.id))
+            try Self.checkAll(ids, among: writer.locations(of: ids))
             return try writer.setRead(ids, !unread)
         }
         await api.node.storeChanged()
@@ -85,8 +85,7 @@ struct HexRoutes: Sendable {
 
     /// What arrives meanwhile stays unread.
     private func markAllRead() async throws -> Int {
-        let newest = try await api.store.read { try $0.hexPage(limit: 1).items.first?.inboxNumber }
-        guard let newest else { return 0 }
+        guard let newest = try await api.store.read({ try $0.newestInboxNumber() }) else { return 0 }
         var changed = 0
         while true {
             let marked = try await api.store.write { try $0.markRead(upTo: newest, limit: Self.markedAtOnce) }
@@ -102,7 +101,7 @@ struct HexRoutes: Sendable {
         try Self.checkCount(ids)
         let unique = Array(Set(ids))
         let deleted = try await api.store.write { writer in
-            try Self.checkAll(ids, among: writer.hexes(unique).map(\.summary.id))
+            try Self.checkAll(ids, among: writer.locations(of: unique))
             return try writer.delete(unique, at: Timestamp.now.milliseconds)
         }
         await api.node.storeChanged(makesRoom: true)
@@ -113,11 +112,11 @@ struct HexRoutes: Sendable {
     private func accept(_ ids: [Int64]) async throws -> Response {
         try Self.checkCount(ids)
         let accepted = try await api.store.write { writer in
-            let details = try writer.hexes(ids)
-            try Self.checkAll(ids, among: details.map(\.summary.id))
-            if let other = details.first(where: { $0.summary.location != .held }) {
+            let locations = try writer.locations(of: ids)
+            try Self.checkAll(ids, among: locations)
+            if let other = ids.first(where: { locations[$0] != .held }) {
                 throw HexlistError(
-                    .badRequest, "Hex \(other.summary.id) is not held.", hint: "`hexlist inbox --held` lists those that are.")
+                    .badRequest, "Hex \(other) is not held.", hint: "`hexlist inbox --held` lists those that are.")
             }
             return try writer.accept(ids, at: Timestamp.now.milliseconds)
         }
@@ -136,9 +135,8 @@ struct HexRoutes: Sendable {
         }
     }
 
-    private static func checkAll(_ ids: [Int64], among present: [Int64]) throws(HexlistError) {
-        let present = Set(present)
-        if let missing = ids.first(where: { !present.contains($0) }) { throw noHex(missing) }
+    private static func checkAll(_ ids: [Int64], among present: [Int64: HexLocation]) throws(HexlistError) {
+        if let missing = ids.first(where: { present[$0] == nil }) { throw noHex(missing) }
     }
 
     private static func noHex(_ id: Int64) -> HexlistError {

@@ -114,10 +114,9 @@ struct SendRoutes: Sendable {
             peer = try await api.node.resolve(text).uuid
         }
         let limit = try query.limit()
-        let rows = try await api.node.outbox(
-            peer: peer, states: states.isEmpty ? nil : Set(states), after: try query.cursor(), limit: limit + 1)
-        let items = rows.prefix(limit).map { OutboxShape($0) }
-        return APIReply.json(Page(items: items, next: rows.count > limit ? items.last.map { "\($0.outboxID)" } : nil))
+        let page = try await api.node.outbox(
+            peer: peer, states: states.isEmpty ? nil : Set(states), after: try query.cursor(), limit: limit)
+        return APIReply.page(page.rows, next: page.next, cursor: \.outboxID) { OutboxShape($0) }
     }
 
     /// The rows the body names.

@@ -88,10 +88,10 @@ struct HookWorker: Sendable {
         while hasMore {
             let since = cursor.number
             let (events, last) = try await store.read {
-                (try $0.events(since: since, limit: Self.batch, of: event), try $0.counts().lastEvent)
+                (try $0.eventPage(since: since, limit: Self.batch, of: event), try $0.counts().lastEvent)
             }
-            for event in events { try await deliver(event, &cursor, &fault) }
-            hasMore = events.count == Self.batch
+            for event in events.items { try await deliver(event, &cursor, &fault) }
+            hasMore = events.next != nil
             // Other events are none of its business. Kept in memory only: passing them again costs a look.
             if !hasMore { cursor.pass(last) }
         }

@@ -3,8 +3,6 @@ import HexlistModel
 // The objects of Hello, Ack and Pair. They are few and small, so they are read into values, as tolerantly as a hex:
 // members in any order, unknown ones ignored, the last of a name counts.
 
-/// Elements of a list in a Hello that are read; what stands behind them is only checked.
-private let helloElements = 1_024
 /// Refused numbers a receipt can have: no window holds more. One too many is kept, as a number that was never sent.
 private let mostRejected = ProtocolLimits.windowFramesRange.upperBound
 
@@ -52,8 +50,8 @@ extension HexReader {
             }
         }
         hello.uuid = texts.withBytes(of: uuid.slice, in: json) { UUIDBytes(text: $0) }.map { PeerID($0) }
-        hello.name = texts.string(name.slice, in: json)
-        hello.boot = BootNonce(texts.string(boot.slice, in: json))
+        hello.name = texts.string(name.slice, in: json, bytes: ProtocolLimits.nameBytes)
+        hello.boot = BootNonce(texts.string(boot.slice, in: json, bytes: ProtocolLimits.wordBytes))
         object = .hello(hello)
         return end
     }
@@ -132,14 +130,15 @@ extension HexReader {
             case nil: return try json.skipValue(at: position, open: open + 1)
             }
         }
-        rejection.message = texts.string(message.slice, in: json)
+        rejection.message = texts.string(message.slice, in: json, bytes: ProtocolLimits.messageBytes)
         if let known: RefusalCode = named(code, json) {
             rejection.code = known
             if !known.isTemporary { rejection.retryAfter = nil }
         } else {
             // A newer peer's reason: tried again as after `internal`, and told as it came.
-            let name = PeerName.cut(texts.string(code.slice, in: json), bytes: 64)
-            rejection.message = rejection.message.isEmpty ? name : "\(name): \(rejection.message)"
+            let name = texts.string(code.slice, in: json, bytes: ProtocolLimits.wordBytes)
+            let told = rejection.message.isEmpty ? name : "\(name): \(rejection.message)"
+            rejection.message = PeerName.cut(told, bytes: ProtocolLimits.messageBytes)
         }
         return (rejection, end)
     }
@@ -159,8 +158,10 @@ extension HexReader {
             }
         }
         let pairing = Pairing(
-            step: texts.string(step.slice, in: json), commitment: texts.string(commitment.slice, in: json),
-            nonce: texts.string(nonce.slice, in: json), message: texts.string(message.slice, in: json))
+            step: texts.string(step.slice, in: json, bytes: ProtocolLimits.wordBytes),
+            commitment: texts.string(commitment.slice, in: json, bytes: ProtocolLimits.wordBytes),
+            nonce: texts.string(nonce.slice, in: json, bytes: ProtocolLimits.wordBytes),
+            message: texts.string(message.slice, in: json, bytes: ProtocolLimits.messageBytes))
         object = .pairing(pairing)
         return end
     }
@@ -202,7 +203,7 @@ extension HexReader {
         var position = json.enterArray(at: start)
         while json.byte(position) != UInt8(ascii: "]") {
             let end = try json.skipValue(at: position, open: open + 1)
-            if elements.count < helloElements, let element = element(json, position, end) { elements.append(element) }
+            if elements.count < ProtocolLimits.helloElements, let element = element(json, position, end) { elements.append(element) }
             position = try json.nextElement(end)
         }
         return (elements, position + 1)
@@ -231,9 +232,9 @@ extension JSONScanner {
         integer(at: start, stop).flatMap { $0 >= 0 && $0 < .max ? $0 : nil } ?? -1
     }
 
-    /// A scanned value that is a string.
+    /// A scanned value that is a string, and not longer than a word: no feature is.
     fileprivate func plainString(_ start: Int, _ stop: Int) -> String? {
-        guard byte(start) == UInt8(ascii: "\"") else { return nil }
+        guard byte(start) == UInt8(ascii: "\""), stop - start - 2 <= ProtocolLimits.wordBytes else { return nil }
         var text: [UInt8] = []
         _ = appendText(start + 1, stop - 1, to: &text)
         return String(decoding: text, as: UTF8.self)

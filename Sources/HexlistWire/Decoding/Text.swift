@@ -116,6 +116,16 @@ struct TextReader {
     func string(_ slice: TextSlice, in json: JSONScanner) -> String {
         withBytes(of: slice, in: json) { String(decoding: $0, as: UTF8.self) }
     }
+
+    /// The longest beginning of whole Unicode scalars that fits. Nothing is made of the rest.
+    func string(_ slice: TextSlice, in json: JSONScanner, bytes limit: Int) -> String {
+        withBytes(of: slice, in: json) { bytes in
+            guard bytes.count > limit else { return String(decoding: bytes, as: UTF8.self) }
+            var end = limit
+            while end > 0, bytes[end] & 0xC0 == 0x80 { end -= 1 }
+            return String(decoding: bytes[..<end], as: UTF8.self)
+        }
+    }
 }
 
 extension JSONScanner {

@@ -148,9 +148,14 @@ extension HexReader {
     @inline(never)
     mutating func fill(_ wrapper: inout DecodedWrapper, _ json: JSONScanner, _ frame: [UInt8]) {
         if reportsRepairs { reportRepairs(wrapper.operation, json) }
-        if !members.versionID.slice.isEmpty { wrapper.versionID = texts.string(members.versionID.slice, in: json) }
+        if !members.versionID.slice.isEmpty {
+            wrapper.versionID = texts.string(members.versionID.slice, in: json, bytes: ProtocolLimits.wordBytes)
+        }
         switch members.message.form {
-        case .plain, .repaired, .scalar: wrapper.message = texts.string(members.message.slice, in: json)
+        case .plain, .repaired, .scalar:
+            // A token is compared and repeated as it is.
+            let limit = wrapper.operation.hasToken ? textLimit : ProtocolLimits.messageBytes
+            wrapper.message = texts.string(members.message.slice, in: json, bytes: limit)
         case .absent, .null, .structure: break
         }
         wrapper.messageID = messageID(json)

@@ -39,9 +39,8 @@ struct EventsCommand: AsyncParsableCommand {
     private func list(_ client: HexlistClient, _ output: Output) async throws {
         var since = since
         while true {
-            let page = try await client.events(since: since, limit: LocalAPI.pageLimit)
-            for event in page.items { try show(event, output) }
-            guard let next = page.next.flatMap(Int64.init) else { return }
+            let next = try await client.events(since: since, limit: LocalAPI.pageLimit) { try show($0, output) }
+            guard let next = next.flatMap(Int64.init) else { return }
             since = next
         }
     }

@@ -37,11 +37,13 @@ struct InboxCommand: AsyncParsableCommand {
             var left = limit == 0 ? Int.max : limit
             var listed = 0
             repeat {
-                let page = try await client.hexes(filter, limit: min(left, LocalAPI.pageLimit), after: cursor)
-                try show(page.items, output, isFirst: listed == 0)
-                listed += page.items.count
-                left -= page.items.count
-                cursor = page.next
+                var table = Table(listed == 0 ? ["HEX", "", "RECEIVED", "FROM", "LINKS", "DESCRIPTION"] : [])
+                cursor = try await client.hexes(filter, limit: min(left, LocalAPI.pageLimit), after: cursor) { hex in
+                    listed += 1
+                    left -= 1
+                    if output.json { try output.object(hex) } else { table.add(cells(hex)) }
+                }
+                if !table.isEmpty { try output.table(table) }
             } while cursor != nil && left > 0
             try output.flush()
             if listed == 0, !output.json { StandardError.note(held ? "Nothing is held." : "Nothing here.") }
@@ -49,21 +51,12 @@ struct InboxCommand: AsyncParsableCommand {
         }
     }
 
-    private func show(_ hexes: [HexShape], _ output: Output, isFirst: Bool) throws {
-        if output.json {
-            for hex in hexes { try output.object(hex) }
-            return
-        }
-        guard !hexes.isEmpty else { return }
-        var table = Table(isFirst ? ["HEX", "", "RECEIVED", "FROM", "LINKS", "DESCRIPTION"] : [])
-        for hex in hexes {
-            table.add([
-                Table.Cell(String(hex.id)), Table.Cell(hex.unread ? "*" : "", .good), Table.Cell(HumanText.time(hex.receivedAt), .faint),
-                Table.Cell(HexText.sender(hex, columns: 44), columns: 72), Table.Cell(String(hex.linkCount)),
-                Table.Cell(hex.description, hex.unread ? .strong : .plain),
-            ])
-        }
-        try output.table(table)
+    private func cells(_ hex: HexShape) -> [Table.Cell] {
+        [
+            Table.Cell(String(hex.id)), Table.Cell(hex.unread ? "*" : "", .good), Table.Cell(HumanText.time(hex.receivedAt), .faint),
+            Table.Cell(HexText.sender(hex, columns: 44), columns: 72), Table.Cell(String(hex.linkCount)),
+            Table.Cell(hex.description, hex.unread ? .strong : .plain),
+        ]
     }
 }
 

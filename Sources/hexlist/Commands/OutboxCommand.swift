@@ -38,12 +38,14 @@ struct OutboxListCommand: AsyncParsableCommand {
             var listed = 0
             var cursor: String?
             repeat {
-                let page = try await client.outbox(to: to, states: states, limit: min(left, LocalAPI.pageLimit), after: cursor)
-                try OutboxText.show(page.items, output, hasHeader: listed == 0)
+                var table = OutboxText.table(hasHeader: listed == 0)
+                cursor = try await client.outbox(to: to, states: states, limit: min(left, LocalAPI.pageLimit), after: cursor) { row in
+                    listed += 1
+                    left -= 1
+                    if output.json { try output.object(row) } else { table.add(OutboxText.cells(row)) }
+                }
+                if !table.isEmpty { try output.table(table) }
                 try output.flush()
-                listed += page.items.count
-                left -= page.items.count
-                cursor = page.next
             } while cursor != nil && left > 0
             if listed == 0, !output.json { StandardError.note("Nothing waits.") }
             if cursor != nil { StandardError.note(try await more(than: listed, states, client)) }
@@ -184,16 +186,20 @@ enum OutboxText {
             return
         }
         guard !rows.isEmpty else { return }
-        var table = Table(hasHeader ? ["ID", "STATE", "TO", "SINCE", "SIZE", "TRIES", "WHY"] : [])
-        for row in rows {
-            table.add([
-                Table.Cell(String(row.outboxID)), Table.Cell(row.state.rawValue, row.state.style),
-                Table.Cell(PeerLabel(row.peer, row.tag).shown()),
-                Table.Cell(HumanText.time(row.createdAt), .faint), Table.Cell(ByteCountText.of(Int64(row.bytes))),
-                Table.Cell(String(row.attempts)), Table.Cell(why(row), columns: 120),
-            ])
-        }
+        var table = table(hasHeader: hasHeader)
+        for row in rows { table.add(cells(row)) }
         try output.table(table)
+    }
+
+    static func table(hasHeader: Bool) -> Table { Table(hasHeader ? ["ID", "STATE", "TO", "SINCE", "SIZE", "TRIES", "WHY"] : []) }
+
+    static func cells(_ row: OutboxShape) -> [Table.Cell] {
+        [
+            Table.Cell(String(row.outboxID)), Table.Cell(row.state.rawValue, row.state.style),
+            Table.Cell(PeerLabel(row.peer, row.tag).shown()),
+            Table.Cell(HumanText.time(row.createdAt), .faint), Table.Cell(ByteCountText.of(Int64(row.bytes))),
+            Table.Cell(String(row.attempts)), Table.Cell(why(row), columns: 120),
+        ]
     }
 
     private static func why(_ row: OutboxShape) -> String {
