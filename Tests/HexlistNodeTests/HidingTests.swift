@@ -137,10 +137,7 @@ struct HidingTests {
             Issue.record("not greeted")
             return
         }
-        guard case .answered = await hidden.node.pingLong(two.id) else {
-            Issue.record("not answered")
-            return
-        }
+        #expect(await hidden.node.hasSessions)
         // It takes nothing from a stranger, whatever `receiveFrom` says.
         #expect(try await two.send(to: hidden, wait: .seconds(2)).message?.hasPrefix("notAccepting") == true)
         try await hidden.stop()
