@@ -12,6 +12,7 @@
 #include <resolv.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <sys/timex.h>
@@ -98,6 +99,10 @@ static inline int64_t hexlist_slept(void) {
     if (clock_gettime(CLOCK_BOOTTIME, &boot) < 0 || clock_gettime(CLOCK_MONOTONIC, &running) < 0) return 0;
     return (int64_t)(boot.tv_sec - running.tv_sec) * INT64_C(1000000000) + (boot.tv_nsec - running.tv_nsec);
 }
+
+/// No core dump of this process, and no look into its memory by another one of this user (prctl(2), PR_SET_DUMPABLE). A program it starts
+/// is not concerned.
+static inline void hexlist_forbid_core_dumps(void) { (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 
 /// Gives the free pages of the heap back to the system. glibc does so by itself at the heap's end only, and keeps what a burst left between
 /// what still lives: two thirds of it, for good.

@@ -24,6 +24,8 @@ extension PeerDirectory {
         case remembered(Set<PeerID>)
         /// A stranger asked to be paired with, and the person was told.
         case askedToPair(PeerID)
+        /// Whether this node hides (`announce: false`).
+        case hiding(Bool)
         /// The store knows it no longer.
         case forget(PeerID)
         case tick
@@ -73,7 +75,7 @@ public struct SessionInfo: Sendable, Hashable {
     /// As its Hello gave it.
     public var name: String
     public var version: String?
-    /// The endpoint that was dialled; for a session that came in `nil`, or its source `via: .inbound`, which is shown only.
+    /// The endpoint that was dialled; for a session that came in its source `via: .inbound`, which is shown only, or `nil`.
     public var endpoint: Endpoint?
     /// The numeric address behind an endpoint that is a host's name: it is remembered for when the name cannot be looked up.
     public var address: String?
@@ -170,7 +172,7 @@ public enum GhostReason: String, Sendable, CaseIterable {
     case impostor
     /// No usable TXT, port or address.
     case invalid
-    /// A probe is under way, or waits for its turn.
+    /// A probe is under way, or waits for its turn; or this machine hides, and does not ask strangers.
     case unverified
 }
 

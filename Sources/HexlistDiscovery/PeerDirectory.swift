@@ -31,6 +31,8 @@ public struct PeerDirectory: Sendable {
     var addresses: [StaticAddress: DirectoryAddress] = [:]
     var policy = DialPolicy()
     var interfaces: [InterfaceAddress] = []
+    /// This node announces nothing, and asks no stranger by itself but at addresses the user configured.
+    var isHiding = false
     /// The first 8 digits of trusted peers' UUIDs, as instance names carry them: a guess whose resolver to open first.
     var trustedHints: [String: Int] = [:]
 
@@ -120,6 +122,7 @@ public struct PeerDirectory: Sendable {
         case .askedToPair(let peer):
             peers[peer]?.hasAskedToPair = true
             touchedPeers.insert(peer)
+        case .hiding(let isHiding): setHiding(isHiding)
         case .forget(let peer): forget(peer)
         case .tick: break
         }
@@ -215,7 +218,7 @@ public struct PeerDirectory: Sendable {
         if peer.name == nil { peers[known.id]?.name = PeerName.cut(known.name, bytes: DirectoryLimits.nameBytes) }
         if peer.version == nil { peers[known.id]?.version = known.version }
         if !peer.isProven { peers[known.id]?.presence = .away(peer.trust == .blocked ? .blocked : .notSeenYet) }
-        guard peer.mayBeProbed, !endpoints(of: known.id).isEmpty else { return }
+        guard mayProbe(peer), !endpoints(of: known.id).isEmpty else { return }
         // A trusted one is not left waiting for mDNS.
         request(.peer(known.id), at: now, as: peer.trust == .trusted ? .trusted : .routine)
     }
@@ -231,8 +234,16 @@ public struct PeerDirectory: Sendable {
             // It is not asked any more; what it says by itself still counts.
             cancel(.peer(id))
             if peer.isUnattended || peer.isAway { peers[id]?.presence = .away(.blocked) }
-        } else if peer.trust == .blocked, !peer.hasSession {
-            if peer.presence == .away(.blocked) { peers[id]?.presence = .away(.notSeenYet) }
+        } else if isHiding, trust == .stranger {
+            leaveAlone(id)
+        } else if peer.trust == .blocked || trust == .trusted, !peer.hasSession {
+            switch peer.presence {
+            case .away(.blocked), .away(.hiding): peers[id]?.presence = .away(.notSeenYet)
+            case .verified where peer.trust != .blocked: return  // its turn comes
+            case .unproven, .verified, .away: break
+            }
+            // Only now is it dialled wherever it is announced.
+            guard peer.trust == .blocked || !endpoints(of: id).isEmpty else { return }
             request(.peer(id), at: now, as: trust == .trusted ? .trusted : .routine)
         }
     }

@@ -204,7 +204,8 @@ extension Node {
         let rows = directory.listing()
         let backend = discovery == nil ? .off : discoveryState
         return NodeStatus(
-            uuid: id, fingerprint: identity.fingerprint, name: configuration.name, port: port, boot: boot,
+            uuid: id, fingerprint: identity.fingerprint, name: configuration.name, isAnnounced: configuration.announce, port: port,
+            boot: boot,
             discoveryState: backend?.state ?? .starting, discoveryMessage: backend?.message, conflict: conflictText,
             domains: domainStates.sorted { $0.key < $1.key }.map(DomainStatus.init),
             peers: rows.count { $0.state == .verified }, ghosts: rows.count { $0.state == .ghost })

@@ -92,6 +92,7 @@ extension Node {
         tellSessions(of: peer, trust)
         trustTold(of: peer, trust)
         if trust == .blocked { stopPairing(with: peer) }
+        endUninvited()
         notifyWatchers()
         return view(of: peer) ?? before
     }
@@ -133,6 +134,7 @@ extension Node {
         reserveAddresses()
         apply(.forget(peer))
         tellSessions(of: peer, .stranger)
+        endUninvited()
         notifyWatchers()
     }
 

@@ -27,7 +27,11 @@ extension Node {
             now: .now)
         let session = PeerSession(connection: connection, machine: machine, dialled: dialled, node: self)
         sessions[ObjectIdentifier(session)] = session
-        session.start()
+        if dialled == nil, isUninvited(session) {
+            session.refuse()
+        } else {
+            session.start()
+        }
         if !isTrusted { admitted(session) }
         return session
     }
@@ -84,6 +88,31 @@ extension Node {
         return link
     }
 
+    // MARK: Hiding
+
+    /// Whether this machine hides and no person here asked for a session with this peer: neither trusted, nor somebody to pair with.
+    /// One that this side dialled for a person (`doctor`, `pair`, a hex that waits) is asked for.
+    private func isUninvited(_ session: PeerSession) -> Bool {
+        guard !configuration.announce else { return false }
+        let key = session.connection.peerFingerprint
+        if let key, trust(of: key.peerID, fingerprint: key) == .trusted || pairing.invites(key.peerID, now: .now) { return false }
+        return session.dialled.map { $0.probe != nil } ?? true
+    }
+
+    /// A stranger's session that nobody asks for ends (`announce: false`): after its Hello, after a pairing, or at once where this machine
+    /// begins to hide.
+    func endUninvited() {
+        guard !configuration.announce else { return }
+        // What was dialled shows with its Hello who it is.
+        for session in sessions.values where session.dialled == nil || session.machine.isOpen {
+            guard !session.machine.isClosed, isUninvited(session) else { continue }
+            session.act { $0.end(.idle, text: Node.hidingText, &$1) }
+        }
+    }
+
+    /// Follows the code of a Bye.
+    static let hidingText = "Only peers that are trusted here are talked to."
+
     // MARK: Opened
 
     func sessionOpened(_ session: PeerSession, hello: Hello, version: String) {
@@ -101,15 +130,16 @@ extension Node {
                 "peer.id": "\(peer)", "role": "\(session.connection.role)", "address": "\(session.connection.remoteAddress)",
             ])
         remember(peer, fingerprint: fingerprint, hello: hello, version: version, session: session)
-        // A session the peer dialled says nothing of where it can be dialled.
+        // Where the peer dialled from says nothing of where it can be dialled; it is shown.
         let info = SessionInfo(
-            peer: peer, boot: peerBoot, name: hello.name, version: version, endpoint: session.dialled?.endpoint,
+            peer: peer, boot: peerBoot, name: hello.name, version: version, endpoint: session.dialled?.endpoint ?? session.source,
             address: session.addressBehindName)
         session.info = info
         apply(.sessionUp(info))
         if let dialled = session.dialled, let probe = dialled.probe { endProbe(probe, .proved(peer, peerBoot, dialled.endpoint)) }
 
         session.checks.opened.take()?(true)
+        guard !isUninvited(session) else { return session.act { $0.end(.idle, text: Node.hidingText, &$1) } }
         guard !directory.isInConflict(peer) else {
             session.act { $0.end(.conflict, &$1) }
             return

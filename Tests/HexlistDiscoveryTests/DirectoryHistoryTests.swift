@@ -16,6 +16,7 @@ import Testing
         var sessions: [SessionInfo] = []
         var announced: [Record] = []
         var model = PeerModel()
+        var dials = DialModel()
 
         func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &generator) < percent }
         func somebody() -> PeerID { chance(10) ? Stage.own : Stage.peer(UInt64.random(in: 1...(chance(80) ? 6 : 500), using: &generator)) }
@@ -104,7 +105,7 @@ import Testing
                 model.conflicts[session.peer] = stage.now
                 stage.tell(.identityConflict(session.peer, session.boot, BootNonce(4)))
             case 83..<84: stage.tell(.staticPeers(chance(50) ? [] : [StaticAddress(host: "192.168.7.200", port: 99)]))
-            case 84..<85: stage.tell(.discovery(.woke))
+            case 84..<85: stage.tell(chance(50) ? .discovery(.woke) : .hiding(chance(50)))
             case 85..<86:
                 stage.tell(.discovery(.backend(.unavailable("gone"))))
                 announced = []
@@ -112,7 +113,9 @@ import Testing
             }
 
             model.look(at: stage, sessions: sessions)
-            let broken = brokenPromise(stage, proven: proven, sessions: sessions, limits: limits) ?? model.brokenPromise(stage)
+            let broken =
+                brokenPromise(stage, proven: proven, sessions: sessions, limits: limits) ?? model.brokenPromise(stage)
+                ?? dials.brokenPromise(stage)
             if let broken {
                 Issue.record("seed \(seed), step \(step): \(broken)")
                 return
@@ -160,10 +163,6 @@ import Testing
         guard directory.schedules.count <= 4 * limits.instances else { return "schedules pile up" }
         guard directory.timers.count <= 3_000 else { return "timers pile up" }
         if let deadline = directory.nextDeadline, deadline < stage.now - .seconds(1) { return "a deadline passed by" }
-        for endpoint in stage.probes.flatMap(\.endpoints) where endpoint.via != .static {
-            let isNear = ["192.168.7.", "192.168.8.", "fe80::"].contains { endpoint.host.hasPrefix($0) }
-            guard endpoint.port >= 1_024, isNear else { return "\(endpoint) is dialled" }
-        }
         guard stage.probes.allSatisfy({ !$0.endpoints.isEmpty && $0.endpoints.count <= 8 }) else { return "a probe of too much" }
         return nil
     }
@@ -268,6 +267,30 @@ import Testing
         #expect(stage.directory.endpoints(of: friend).first?.host == "192.168.7.20")
         let row = stage.row(friend)
         #expect((row?.endpoints.count ?? 0) <= 72)
+    }
+}
+
+/// What may be dialled at all, looked at when a probe begins.
+private struct DialModel {
+    private var seen: Set<ProbeID> = []
+    private var trustedOnce: Set<PeerID> = []
+
+    mutating func brokenPromise(_ stage: Stage) -> String? {
+        let peers = stage.directory.peers
+        trustedOnce.formUnion(peers.values.filter { $0.trust == .trusted }.map(\.id))
+        for probe in stage.probes where seen.insert(probe.id).inserted {
+            let isTrusted = probe.expecting.map { peers[$0]?.trust == .trusted } ?? false
+            for endpoint in probe.endpoints where endpoint.via != .static {
+                let isNear = ["192.168.7.", "192.168.8.", "fe80::"].contains { endpoint.host.hasPrefix($0) }
+                // A place that proved itself while the peer was trusted stays one of its places.
+                let isRemembered = endpoint.via == .lastKnown && probe.expecting.map(trustedOnce.contains) ?? false
+                guard endpoint.port >= 1_024, endpoint.host != "127.0.0.1", isNear || isTrusted || isRemembered else {
+                    return "\(endpoint) is dialled"
+                }
+                guard isTrusted || !stage.directory.isHiding else { return "\(endpoint) of a stranger is dialled while hiding" }
+            }
+        }
+        return nil
     }
 }
 

@@ -37,6 +37,14 @@ struct HostileInputTests {
         try await Rig.run("outside", long: ["--long"])
     }
 
+    /// `Tests/Faults/hidden`: `announce: false`, seen from the link.
+    @Test(
+        "the link shows nothing of a machine that hides; trusted peers meet it, strangers are sent away",
+        .enabled(if: Rig.obstacle("hidden") == nil, "\(Rig.obstacle("hidden") ?? "")"))
+    func hidden() async throws {
+        try await Rig.run("hidden", long: ["--seconds", "60"])
+    }
+
     /// `Tests/Faults/hostile-text`: whatever a peer writes, hexlist and the log show it and a terminal obeys none of it. A new
     /// command of hexlist has to be given a case there.
     @Test(
