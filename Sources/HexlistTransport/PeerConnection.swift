@@ -34,7 +34,7 @@ public final class PeerConnection: @unchecked Sendable {
     public let id: UInt64
     /// Numeric; a link-local one with `%interface`.
     public let remoteAddress: String
-    /// Who the other side's address counts as: itself, or its IPv6 /64.
+    /// The address that connections are counted by: the other side's own, or its IPv6 /64 (`Admission.network`).
     public let remoteNetwork: String
     public let remotePort: UInt16
     /// Numeric.
