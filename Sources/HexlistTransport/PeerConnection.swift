@@ -30,7 +30,7 @@ public final class PeerConnection: @unchecked Sendable {
 
     public let role: Role
     public let eventLoop: any EventLoop
-    /// Unique in the process: for logs.
+    /// Unique in the process, and greater than that of every connection before.
     public let id: UInt64
     /// Numeric; a link-local one with `%interface`.
     public let remoteAddress: String
