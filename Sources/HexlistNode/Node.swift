@@ -281,6 +281,8 @@ public actor Node {
             case .success(let report):
                 onLoop { node in
                     if report.expired > 0 { node.outboxDrained() }
+                    if report.peersDropped > 0 { node.reloadKnownSoon() }
+                    if report.heldDropped > 0 { node.mayTakeMore() }
                     if report.isPartial { node.maintain() }
                 }
             }
