@@ -47,9 +47,6 @@ public actor Node {
     var lastKeepers: [(session: ObjectIdentifier, at: ContinuousClock.Instant)] = []
     /// What waits for the store, of all sessions.
     var inboundRoom = InboundRoom()
-    /// The most of it since free memory was given back to the system.
-    var mostWaiting = 0
-    let memoryTimer: DeadlineTimer
     nonisolated let decoder = SharedDecoder()
     /// Frames a second a stranger is read at.
     var strangerRate = 0.0
@@ -120,7 +117,6 @@ public actor Node {
         directoryTimer = DeadlineTimer(on: eventLoop)
         sharedTickTimer = DeadlineTimer(on: eventLoop)
         reserveTimer = DeadlineTimer(on: eventLoop)
-        memoryTimer = DeadlineTimer(on: eventLoop)
         boot = .random
         var bounds = DirectoryLimits()
         bounds.instances = configuration.discovery.instances
@@ -206,7 +202,7 @@ public actor Node {
         isStopping = true
         await trusting?.value
         maintenance?.cancel()
-        for timer in [directoryTimer, sharedTickTimer, pairingTimer, reserveTimer, memoryTimer] { timer.cancel() }
+        for timer in [directoryTimer, sharedTickTimer, pairingTimer, reserveTimer] { timer.cancel() }
         if let discovery { await discovery.stop() }
         for dial in probes.values { dial.cancel() }
         for session in sessions.values { session.act { $0.end(.shutdown, &$1) } }
