@@ -12,6 +12,7 @@
 #include <resolv.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <sys/timex.h>
@@ -108,6 +109,10 @@ static inline void hexlist_bound_heap(void) {
     mallopt(M_TRIM_THRESHOLD, 1 << 20);
 #endif
 }
+
+/// No core dump of this process, and no look into its memory by another one of this user (prctl(2), PR_SET_DUMPABLE). A program it starts
+/// is not concerned.
+static inline void hexlist_forbid_core_dumps(void) { (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 
 /// Gives the free pages of the heap back to the system. glibc does so by itself at the heap's end only, and keeps what a burst left between
 /// what still lives: two thirds of it, for good.

@@ -5,6 +5,8 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
     public var version: String
     public var uuid: String
     public var name: String
+    /// Whether others are told of this machine (`announce`).
+    public var announce: Bool
     /// 64 hexadecimal digits.
     public var fingerprint: String
     public var pid: Int
@@ -27,7 +29,7 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
     public var stateFolder: String
 
     public init(
-        version: String, uuid: String, name: String, fingerprint: String, pid: Int, port: Int, uptimeSeconds: Int,
+        version: String, uuid: String, name: String, announce: Bool = true, fingerprint: String, pid: Int, port: Int, uptimeSeconds: Int,
         avahi: AvahiShape, identity: IdentityShape = IdentityShape(state: .own), domains: [DomainShape] = [], peers: Int, ghosts: Int,
         unread: Int, held: Int, outbox: [OutboxState: Int], storeBytes: Int64,
         storeFault: String? = nil, stateFolder: String
@@ -35,6 +37,7 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
         self.version = version
         self.uuid = uuid
         self.name = name
+        self.announce = announce
         self.fingerprint = fingerprint
         self.pid = pid
         self.port = port
@@ -57,6 +60,7 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
             $0.member("version", version)
             $0.member("uuid", uuid)
             $0.member("name", name)
+            $0.member("announce", announce)
             $0.member("fingerprint", fingerprint)
             $0.member("pid", pid)
             $0.member("port", port)
@@ -80,6 +84,7 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
         version = try object.value("version")
         uuid = try object.value("uuid")
         name = try object.value("name")
+        announce = try object.optional("announce") ?? true
         fingerprint = try object.value("fingerprint")
         pid = try object.value("pid")
         port = try object.value("port")

@@ -44,7 +44,7 @@ public final class AvahiDiscovery: PeerDiscovery {
         self.logger = logger
     }
 
-    public func start(publishing announcement: ServiceAnnouncement, events: @escaping @Sendable (DiscoveryEvent) -> Void) {
+    public func start(publishing announcement: ServiceAnnouncement?, events: @escaping @Sendable (DiscoveryEvent) -> Void) {
         let mailbox = AvahiMailbox()
         let isFirst = shared.withLock { shared in
             switch shared.state {
@@ -57,7 +57,7 @@ public final class AvahiDiscovery: PeerDiscovery {
         }
         guard isFirst else { return }
         guard let mailbox else { return events(.backend(.unavailable(Self.noResources))) }
-        mailbox.put { $0.announcement = announcement }
+        mailbox.put { $0.announcement = .some(announcement) }
         let loop = AvahiLoop(
             mailbox: mailbox, domains: domains, serviceType: serviceType, logger: logger, events: events,
             whenFinished: { [self] in finished() })
@@ -79,8 +79,8 @@ public final class AvahiDiscovery: PeerDiscovery {
         pthread_detach(thread)
     }
 
-    public func publish(_ announcement: ServiceAnnouncement) {
-        mailbox?.put { $0.announcement = announcement }
+    public func publish(_ announcement: ServiceAnnouncement?) {
+        mailbox?.put { $0.announcement = .some(announcement) }
     }
 
     public func resolve(_ record: Record, open: Bool) {

@@ -16,9 +16,9 @@ struct AvahiPublication {
     /// The instance name to use for the announcement.
     var name: String?
 
-    mutating func replace(_ announcement: ServiceAnnouncement) {
+    mutating func replace(_ announcement: ServiceAnnouncement?) {
         guard announcement != self.announcement else { return }
-        if self.announcement?.instanceName != announcement.instanceName { name = nil }
+        if self.announcement?.instanceName != announcement?.instanceName { name = nil }
         self.announcement = announcement
         isDue = true
         retryAt = nil
@@ -52,8 +52,9 @@ extension AvahiLoop {
             publication.retryAt = nil
             publication.isDue = true
         }
-        guard publication.isDue, isServerRunning, let client, let announcement = publication.announcement else { return }
+        guard publication.isDue, isServerRunning, let client else { return }
         publication.isDue = false
+        guard let announcement = publication.announcement else { return withdraw() }
         guard announcement.instanceName.utf8.allSatisfy({ $0 != 0 }), avahi_is_valid_service_name(announcement.instanceName) != 0 else {
             return report(.degraded("This machine cannot be announced: its name is empty or longer than 63 bytes. Set another `name`."))
         }
@@ -76,6 +77,13 @@ extension AvahiLoop {
         guard wanted != publication.published else { return }
         if update(group, to: wanted) { return }
         announce(group, wanted)
+    }
+
+    /// Nothing is to be announced: what was goes, with a goodbye.
+    private func withdraw() {
+        if let group = publication.group { avahi_entry_group_reset(group) }
+        publication.published = nil
+        report(.running)
     }
 
     /// The same name with another port or TXT changes in place, with no goodbye.
@@ -108,6 +116,7 @@ extension AvahiLoop {
     private func groupChanged(_ state: AvahiEntryGroupState) {
         switch state {
         case AVAHI_ENTRY_GROUP_ESTABLISHED: report(.running)
+        case AVAHI_ENTRY_GROUP_COLLISION where publication.announcement == nil: break
         case AVAHI_ENTRY_GROUP_COLLISION:
             publication.isNameTaken = true
             publication.isDue = true

@@ -6,7 +6,8 @@ import Synchronization
 /// announced records.
 final class AvahiMailbox: Sendable {
     struct Contents: Sendable {
-        var announcement: ServiceAnnouncement?
+        /// What is to be announced from now on; `.some(nil)` for nothing.
+        var announcement: ServiceAnnouncement??
         /// Whether the resolver of a record is to be open.
         var resolvers: [Record: Bool] = [:]
         var isStopped = false

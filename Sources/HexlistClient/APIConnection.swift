@@ -15,6 +15,8 @@ struct APIConnection: Sendable {
     static let replySeconds = 60.0
     /// Bytes of a reply that is no list: one hex of the longest frame, whose every byte is an escape.
     private static let replyBytes = 256 << 20
+    /// Of a socket (`sockaddr_un`, less the closing zero).
+    private static let pathBytes = 107
 
     private let http: HTTPClient
     private let socketPath: String
@@ -142,6 +144,7 @@ struct APIConnection: Sendable {
         _ method: HTTPMethod, _ target: String, accept: String, body: HTTPClientRequest.Body?, type: String = LocalAPI.jsonType,
         seconds: Double
     ) async throws(HexlistError) -> HTTPClientResponse {
+        try checkOwner()
         var request = HTTPClientRequest(url: "http+unix://\(PercentEncoding.encode(socketPath))\(target)")
         request.method = method
         request.headers.add(name: "host", value: "localhost")
@@ -159,6 +162,15 @@ struct APIConnection: Sendable {
         try checkVersion(response)
         guard (200..<300).contains(response.status.code) else { throw try await failure(response) }
         return response
+    }
+
+    /// Where another user put a socket in the place of hexlistd's, that one would be told what is sent, and would make up what is received.
+    private func checkOwner() throws(HexlistError) {
+        let path = TerminalText.clean(socketPath)
+        guard socketPath.utf8.count <= Self.pathBytes else { throw Self.tooLong(path) }
+        var status = stat()
+        guard stat(socketPath, &status) == 0 else { throw explain(errno: errno, path: path) }
+        guard status.st_uid == geteuid() else { throw Self.ofAnotherUser(path) }
     }
 
     private func collect(_ response: HTTPClientResponse) async throws(HexlistError) -> [UInt8] {
@@ -203,11 +215,8 @@ struct APIConnection: Sendable {
         if let error = error as? IOError { return explain(errno: error.errnoCode, path: path) }
         // It may have been closed before the request was written, or after.
         if error as? HTTPClientError == .remoteConnectionClosed || error as? ChannelError == .ioOnClosedChannel {
-            return isOfAnotherUser
-                ? Self.ofAnotherUser(path)
-                : HexlistError(
-                    .daemonUnreachable, "What listens on \(path) closed the connection without an answer.",
-                    hint: "See what hexlistd logged.")
+            return HexlistError(
+                .daemonUnreachable, "What listens on \(path) closed the connection without an answer.", hint: "See what hexlistd logged.")
         }
         if let error = error as? HTTPClientError {
             if error == .deadlineExceeded || error == .connectTimeout || error == .readTimeout {
@@ -217,7 +226,6 @@ struct APIConnection: Sendable {
             }
         }
         if error is CancellationError { return HexlistError(.internal, "The request was given up.") }
-        if let error = error as? SocketAddressError, case .unixDomainSocketPathTooLong = error { return Self.tooLong(path) }
         return HexlistError(.internal, "The request to \(path) failed: \(TerminalText.clean("\(error)", columns: 120))")
     }
 
@@ -228,18 +236,10 @@ struct APIConnection: Sendable {
         case EACCES, EPERM: Self.ofAnotherUser(path)
         case ENAMETOOLONG: Self.tooLong(path)
         case ECONNRESET, EPIPE:
-            isOfAnotherUser
-                ? Self.ofAnotherUser(path)
-                : HexlistError(.daemonUnreachable, "hexlistd closed the connection on \(path).", hint: "See what it logged.")
+            HexlistError(.daemonUnreachable, "hexlistd closed the connection on \(path).", hint: "See what it logged.")
         default:
             HexlistError(.daemonUnreachable, "\(path) cannot be reached (\(String(cString: strerror(code)))).")
         }
-    }
-
-    /// Root gets as far as to be refused.
-    private var isOfAnotherUser: Bool {
-        var status = stat()
-        return stat(socketPath, &status) == 0 && status.st_uid != geteuid()
     }
 
     private static func ofAnotherUser(_ path: String) -> HexlistError {
@@ -247,6 +247,7 @@ struct APIConnection: Sendable {
     }
 
     private static func tooLong(_ path: String) -> HexlistError {
-        HexlistError(.configuration, "The socket path \(path) is too long; 107 bytes fit.", hint: "Set HEXLIST_SOCKET to a shorter one.")
+        HexlistError(
+            .configuration, "The socket path \(path) is too long; \(pathBytes) bytes fit.", hint: "Set HEXLIST_SOCKET to a shorter one.")
     }
 }

@@ -5,7 +5,7 @@ public import HexlistModel
 public struct HexlistClient: Sendable {
     let connection: APIConnection
 
-    /// Connects nowhere before the first call. `close()` must be called.
+    /// Connects nowhere before the first call, and says nothing on a socket of another user. `close()` must be called.
     public init(socketPath: String) { connection = APIConnection(socketPath: socketPath) }
 
     public func close() async { await connection.close() }

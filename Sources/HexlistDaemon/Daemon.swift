@@ -58,6 +58,8 @@ public struct Daemon: Sendable {
         signal(SIGPIPE, SIG_IGN)
         signal(SIGCHLD, SIG_DFL)  // a parent that ignores it would keep the ends of hooks from us
         umask(0o077)
+        // The private key is in this memory: no core dump of it, and no other process of this user may look into it.
+        hexlist_forbid_core_dumps()
         Descriptors.raise()
         // From here on a signal is an event; one that comes while the daemon starts stops it right after.
         let signals = await UnixSignalsSequence(trapping: .sighup, .sigterm, .sigint)
@@ -72,9 +74,11 @@ public struct Daemon: Sendable {
         let socket = try ControlSocket(path: options.paths.socket, isNamed: options.paths.socketIsNamed)
         let store = try HexStore(path: folder.storePath)
         do {
+            let isFirstStart = try Identity.load(from: folder.path) == nil
             let identity = try OwnIdentity.open(folder: folder.path, store: store)
             try await serve(
-                settings, identity: identity, store: store, socket: socket, folder: folder.path, signals: signals, logger: logger)
+                settings, identity: identity, store: store, socket: socket, folder: folder.path, isFirstStart: isFirstStart,
+                signals: signals, logger: logger)
         } catch {
             close(store, logger)
             throw error
@@ -92,8 +96,8 @@ public struct Daemon: Sendable {
 
     /// The parts that use the network, on threads that end with them.
     private func serve(
-        _ settings: Settings, identity: Identity, store: HexStore, socket: ControlSocket, folder: String, signals: UnixSignalsSequence,
-        logger: Logger
+        _ settings: Settings, identity: Identity, store: HexStore, socket: ControlSocket, folder: String, isFirstStart: Bool,
+        signals: UnixSignalsSequence, logger: Logger
     ) async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
         let (nodeLoop, apiLoop) = (group.next(), group.next())
@@ -111,6 +115,12 @@ public struct Daemon: Sendable {
                 logger.warning("this state folder was last used on another machine; see `hexlist status`")
             }
             try await Self.start(node)
+            if isFirstStart {
+                FirstStart.tell(
+                    await node.status(), usesMulticast: settings.domains.contains(where: Settings.isLocal),
+                    configuration: options.paths.configurationFile, logger: logger)
+            }
+            Watchdog(environment: options.environment, notifier: notifier)?.watch(nodeLoop)
             let keeper = NodeKeeper(
                 node: node, stateFolder: folder, machine: machine, isForeign: isForeign, logger: logger, make: make)
             let api = APIContext(

@@ -72,20 +72,10 @@ enum IPAddress: Hashable, Sendable {
         case .v6(let high, let low): high >> 56 == 0xFF || (high == 0 && low == 0)
         }
     }
-
-    /// The ranges no network of another owner uses (Docs/Protocol.md, "Discovery").
-    var isPrivate: Bool {
-        switch self {
-        case .v4(let address):
-            address >> 24 == 10 || address >> 20 == 0xAC1 || address >> 16 == 0xC0A8 || address >> 22 == 0x6440 >> 6
-                || address >> 16 == 0xA9FE
-        case .v6(let high, _): high >> 57 == 0xFC >> 1 || high >> 54 == 0xFE80 >> 6
-        }
-    }
 }
 
 /// Which addresses may be dialled on nothing but the word of an announcement: anyone on the link can announce anything, and must
-/// not be able to aim this machine at a stranger's server, or at a service of its own.
+/// not be able to aim this machine at a server elsewhere, at a host behind a router or a tunnel, or at a service of its own.
 struct DialPolicy: Sendable {
     private var networks: [(index: Int32, address: IPAddress, length: Int)] = []
     private var loopbacks: Set<Int32> = []
@@ -108,7 +98,7 @@ struct DialPolicy: Sendable {
         guard port >= 1_024 else { return .lowPort }
         guard !address.isNoHost else { return .noHost }
         guard !address.isLoopback || loopbacks.contains(interface) else { return .loopback }
-        guard address.isPrivate || isOnOwnNetwork(address) else { return .foreignNetwork }
+        guard address.isLinkLocal || isOnOwnNetwork(address) else { return .foreignNetwork }
         return nil
     }
 

@@ -14,6 +14,8 @@ struct DirectoryPeer: Sendable {
     /// Why a peer is away.
     enum Absence: Sendable, Equatable {
         case notSeenYet, saidShutdown, refused, noAnswer, blocked
+        /// A stranger, and this machine hides.
+        case hiding
         case failed(String)
     }
 
@@ -61,8 +63,10 @@ struct DirectoryPeer: Sendable {
     var wasWithdrawn = false
     /// `lastKnown` and `static` endpoints, the best first.
     var saved: [Endpoint] = []
-    /// The source of a session that came in, while it lives.
-    var inbound: Endpoint?
+    /// Of the newest session that lives: where it was dialled, or for one that came in its source, which is shown only.
+    var sessionEndpoint: Endpoint?
+    /// Places, saved or marked, whose announcement was withdrawn or replaced, until they are announced or answer again.
+    var withdrawn: Set<Endpoint.Place> = []
     var marks: [Endpoint.Place: Mark] = [:]
     /// Starts that were dialled because they are announced, and did not prove themselves.
     var disprovedBoots: [BootNonce] = []
@@ -71,6 +75,8 @@ struct DirectoryPeer: Sendable {
     /// Two machines prove this identity.
     var conflict: IdentityConflict?
     var forgetAt: ContinuousClock.Instant?
+    /// It asked to be paired with.
+    var hasAskedToPair = false
 
     init(id: PeerID) { self.id = id }
 
@@ -88,7 +94,6 @@ struct DirectoryPeer: Sendable {
     var isUnattended: Bool { presence == .verified && sessions.isEmpty }
     /// Trusted, and silent since it was here last.
     var isMissing: Bool { presence == .away(.noAnswer) && trust == .trusted && !hasSession && lastSeen != nil }
-    var mayBeProbed: Bool { sessions.isEmpty && trust != .blocked }
     var hasStaticEndpoint: Bool { saved.contains { $0.via == .static } }
 
     func isFormer(_ boot: BootNonce) -> Bool { formerBoots.contains(boot) || disprovedBoots.contains(boot) }
@@ -99,6 +104,7 @@ struct DirectoryPeer: Sendable {
             if let least = marks.min(by: { $0.value.worth < $1.value.worth }) { marks[least.key] = nil }
         }
         marks[place] = mark
+        if case .answered = mark { withdrawn.remove(place) }
     }
 
     /// Places that did not answer, where they are not known to have answered before.
@@ -109,6 +115,13 @@ struct DirectoryPeer: Sendable {
             case .answered?, .impostor?, .own?: break
             }
         }
+    }
+
+    /// An announcement of this place is gone, or names another place now.
+    mutating func withdraw(_ place: Endpoint.Place) {
+        guard marks[place] != nil || saved.contains(where: { $0.place == place }) else { return }
+        withdrawn.insert(place)
+        if withdrawn.count > DirectoryLimits.marksPerPeer { withdrawn.removeFirst() }
     }
 
     func answered(_ place: Endpoint.Place) -> ContinuousClock.Instant? {

@@ -21,7 +21,7 @@ public final class InMemoryDiscovery: PeerDiscovery {
         self.addresses = addresses
     }
 
-    public func start(publishing announcement: ServiceAnnouncement, events: @escaping @Sendable (DiscoveryEvent) -> Void) {
+    public func start(publishing announcement: ServiceAnnouncement?, events: @escaping @Sendable (DiscoveryEvent) -> Void) {
         let number = link.number()
         let isFirst = state.withLock { state in
             guard !state.isOver else { return false }
@@ -32,7 +32,7 @@ public final class InMemoryDiscovery: PeerDiscovery {
         if isFirst { link.join(number, announcement, addresses: addresses, events: events) }
     }
 
-    public func publish(_ announcement: ServiceAnnouncement) {
+    public func publish(_ announcement: ServiceAnnouncement?) {
         guard let node = state.withLock({ $0.node }) else { return }
         link.publish(announcement, by: node)
     }

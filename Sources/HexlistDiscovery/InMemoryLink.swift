@@ -25,7 +25,7 @@ public final class InMemoryLink: Sendable {
 
     private struct Node: Sendable {
         var events: @Sendable (DiscoveryEvent) -> Void
-        var announcement: ServiceAnnouncement
+        var announcement: ServiceAnnouncement?
         var addresses: [Bool: String]
         /// What is on the link for it.
         var item: Int?
@@ -81,7 +81,7 @@ public final class InMemoryLink: Sendable {
     }
 
     func join(
-        _ node: NodeNumber, _ announcement: ServiceAnnouncement, addresses: [Bool: String],
+        _ node: NodeNumber, _ announcement: ServiceAnnouncement?, addresses: [Bool: String],
         events: @escaping @Sendable (DiscoveryEvent) -> Void
     ) {
         change { state in
@@ -91,13 +91,16 @@ public final class InMemoryLink: Sendable {
         }
     }
 
-    func publish(_ announcement: ServiceAnnouncement, by node: NodeNumber) {
+    func publish(_ announcement: ServiceAnnouncement?, by node: NodeNumber) {
         change { state in
             let before = state.nodes[node]?.announcement
             state.nodes[node]?.announcement = announcement
-            guard let number = state.nodes[node]?.item, var item = state.items[number] else { return }
-            guard before?.instanceName == announcement.instanceName else {
-                self.remove(number, &state)
+            guard let present = state.nodes[node], present.backend == .running else { return }
+            guard let number = present.item, var item = state.items[number], let announcement,
+                before?.instanceName == announcement.instanceName
+            else {
+                if let number = present.item { self.remove(number, &state) }
+                state.nodes[node]?.item = nil
                 self.announce(node, &state)
                 return
             }
@@ -173,15 +176,14 @@ public final class InMemoryLink: Sendable {
     }
 
     private func announce(_ node: NodeNumber, _ state: inout State) {
-        guard let present = state.nodes[node] else { return }
+        guard let present = state.nodes[node], let announcement = present.announcement else { return }
         // A name that is taken gets a number, as Avahi does it.
-        var instance = present.announcement.instanceName
+        var instance = announcement.instanceName
         var number = 2
         while state.items.values.contains(where: { $0.key == key(instance) }) {
-            instance = "\(present.announcement.instanceName) #\(number)"
+            instance = "\(announcement.instanceName) #\(number)"
             number += 1
         }
-        let announcement = present.announcement
         let item = Item(key: key(instance), addresses: present.addresses, port: announcement.port, txt: announcement.strings)
         let itemNumber = add(item, &state)
         state.nodes[node]?.item = itemNumber

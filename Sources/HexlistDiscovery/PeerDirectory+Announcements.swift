@@ -41,6 +41,7 @@ extension PeerDirectory {
     /// - Parameter isWithdrawn: the network withdrew it; otherwise it is only not seen any more.
     mutating func remove(_ record: Record, isWithdrawn: Bool) {
         guard let removed = records.removeValue(forKey: record) else { return }
+        if isWithdrawn, let claim = removed.claim { withdraw(claim) }
         if turns.dismiss(record) { outputs.append(.closeResolver(record)) }
         unlink(record, removed.claim)
         forgetReports(of: record.key)
@@ -53,7 +54,7 @@ extension PeerDirectory {
         guard let peer = peers[id], peer.records.isEmpty else { return }
         peers[id]?.wasWithdrawn = isWithdrawn
         guard peer.isProven else { return forgetSoon(id) }
-        if isWithdrawn, peer.isUnattended, peer.mayBeProbed {
+        if isWithdrawn, peer.isUnattended, mayProbe(peer) {
             request(.peer(id), at: now, as: peer.trust == .trusted ? .trusted : .lost)
         }
     }
@@ -83,6 +84,14 @@ extension PeerDirectory {
         peers[id]?.forgetAt = forgetAt
         timers.push(.forget(id), at: forgetAt)
         cancel(.peer(id))
+    }
+
+    /// One announcement of a place is gone. Where no other is left, that place is one of the past.
+    private mutating func withdraw(_ claim: DirectoryRecord.Claim) {
+        guard let peer = peers[claim.peer] else { return }
+        let place = claim.endpoint.place
+        guard !peer.records.contains(where: { records[$0]?.claim?.endpoint.place == place }) else { return }
+        peers[claim.peer]?.withdraw(place)
     }
 
     /// Takes a record's claim back.
@@ -126,6 +135,9 @@ extension PeerDirectory {
         records[record]?.number = contents
         touchedRecords.insert(record)
         let before = present.claim
+        if let before, before.peer != records[record]?.claim?.peer || before.endpoint.place != records[record]?.claim?.endpoint.place {
+            withdraw(before)
+        }
         guard let claim = records[record]?.claim else {
             unlink(record, before)
             if let before { lostAnnouncement(before.peer, isWithdrawn: false) }
@@ -142,6 +154,7 @@ extension PeerDirectory {
             guard enter(claim.peer, isProven: false) else { return remove(record, isWithdrawn: false) }
             makeRoomForClaim(of: claim.peer)
             peers[claim.peer]?.records.insert(record)
+            peers[claim.peer]?.withdrawn.remove(claim.endpoint.place)
             peers[claim.peer]?.forgetAt = nil
             touchedPeers.insert(claim.peer)
         }
@@ -199,7 +212,7 @@ extension PeerDirectory {
         let others = peer.records.filter { $0 != record }.compactMap { records[$0]?.claim } + (before.map { [$0] } ?? [])
         let place = claim.endpoint.place
         news.isNewPlace =
-            !peer.saved.contains { $0.place == place } && !others.contains { $0.endpoint.place == place && $0.refusal == nil }
+            !peer.saved.contains { $0.place == place } && !others.contains { $0.endpoint.place == place && refusal(of: $0) == nil }
         if let boot = claim.boot {
             news.isNewStart = boot != peer.boot && !peer.isFormer(boot) && !others.contains { $0.boot == boot }
         }
@@ -209,10 +222,10 @@ extension PeerDirectory {
     /// An announcement is a hint: it may cause a probe, and nothing else.
     private mutating func announced(_ claim: DirectoryRecord.Claim, _ news: News) {
         guard claim.peer != own else { return checkOwnStart(claim) }
-        guard let peer = peers[claim.peer], claim.refusal == nil else { return }
+        guard let peer = peers[claim.peer], refusal(of: claim) == nil else { return }
         // A place that was another's may have become this peer's.
         if news.isNewPlace, peer.answered(claim.endpoint.place) == nil { peers[claim.peer]?.marks[claim.endpoint.place] = nil }
-        guard peer.trust != .blocked else { return }
+        guard peer.trust != .blocked, asksStrangers(peer) else { return }
         guard !peer.hasSession else {
             checkStarts(of: claim.peer)
             return checkReach(of: claim.peer)
@@ -245,9 +258,9 @@ extension PeerDirectory {
     /// Announced starts of a peer that has a session with another start: each is dialled once, to tell a restart or a second machine
     /// from what is merely left over.
     mutating func checkStarts(of id: PeerID) {
-        guard let peer = peers[id], peer.hasSession || peer.conflict != nil, peer.trust != .blocked else { return }
+        guard let peer = peers[id], peer.hasSession || peer.conflict != nil, peer.trust != .blocked, asksStrangers(peer) else { return }
         for record in peer.records {
-            guard let claim = records[record]?.claim, let boot = claim.boot, claim.refusal == nil else { continue }
+            guard let claim = records[record]?.claim, let boot = claim.boot, refusal(of: claim) == nil else { continue }
             guard boot != peer.boot || !peer.hasSession, peer.sessions[boot] == nil, peer.conflict != nil || !peer.isFormer(boot) else {
                 continue
             }
@@ -267,8 +280,8 @@ extension PeerDirectory {
         checkStarts(of: id)
     }
 
-    private mutating func checkOwnStart(_ claim: DirectoryRecord.Claim) {
-        guard let boot = claim.boot, boot != self.boot, claim.refusal == nil else { return }
+    mutating func checkOwnStart(_ claim: DirectoryRecord.Claim) {
+        guard let boot = claim.boot, boot != self.boot, refusal(of: claim) == nil, !isHiding else { return }
         guard ownConflict?.starts[boot] == nil, !ownDisproved.contains(boot), schedules[.start(own, boot)] == nil else { return }
         requestAnnounced(.start(own, boot), of: own, as: .newcomer)
     }

@@ -27,7 +27,7 @@ extension PeerDirectory {
         peers[id]?.conflict = conflict
         timers.push(.conflict(id), at: conflict.checkAt)
         checkStartsAnew(of: id)
-        if let peer = peers[id], peer.mayBeProbed { request(.peer(id), at: now, as: retryUrgency(peer)) }
+        if let peer = peers[id], mayProbe(peer) { request(.peer(id), at: now, as: retryUrgency(peer)) }
     }
 
     private mutating func conflictEnded(_ id: PeerID) {
@@ -35,7 +35,7 @@ extension PeerDirectory {
         peers[id]?.formerBoots = []
         touchedPeers.insert(id)
         checkStartsAnew(of: id)
-        if let peer = peers[id], peer.mayBeProbed, !endpoints(of: id).isEmpty { request(.peer(id), at: now, as: retryUrgency(peer)) }
+        if let peer = peers[id], mayProbe(peer), !endpoints(of: id).isEmpty { request(.peer(id), at: now, as: retryUrgency(peer)) }
         outputs.append(.changed(.conflictEnded(id)))
     }
 

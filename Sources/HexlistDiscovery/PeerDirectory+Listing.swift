@@ -5,13 +5,16 @@ extension PeerDirectory {
     /// Whether a peer is listed as `verified` now.
     public func isVerified(_ id: PeerID) -> Bool { peers[id]?.isListed ?? false }
 
+    /// Whether anything is held of a peer.
+    public func holds(_ id: PeerID) -> Bool { peers[id] != nil }
+
     /// Where a peer can be dialled: what answered last first, then what was saved, then what is announced inside an own network, then
-    /// the rest; last what did not answer, or proved another identity.
+    /// the rest; last what did not answer, is announced no more, or proved another identity.
     public func endpoints(of id: PeerID) -> [Endpoint] {
         guard let peer = peers[id] else { return [] }
         var found: [Endpoint.Place: (endpoint: Endpoint, number: UInt64)] = [:]
         for record in peer.records {
-            guard let present = records[record], let claim = present.claim, claim.refusal == nil else { continue }
+            guard let present = records[record], let claim = present.claim, refusal(of: claim) == nil else { continue }
             let place = claim.endpoint.place
             if let other = found[place], other.number > present.number { continue }
             found[place] = (claim.endpoint, present.number)
@@ -27,15 +30,31 @@ extension PeerDirectory {
     }
 
     private func rank(_ endpoint: Endpoint, _ number: UInt64, _ peer: DirectoryPeer) -> EndpointRank {
+        let isPast = isPast(endpoint, of: peer)
         switch peer.marks[endpoint.place] {
+        case .answered? where isPast: return EndpointRank(tier: 4, age: .zero, number: number)
         case .answered(_, let instant)?: return EndpointRank(tier: 0, age: now - instant, number: number)
         case .silent(let instant)?: return EndpointRank(tier: 4, age: .zero - (now - instant), number: number)
         case .impostor?, .own?: return EndpointRank(tier: 5, age: .zero, number: number)
         case nil: break
         }
+        if isPast { return EndpointRank(tier: 4, age: .zero, number: number) }
         guard endpoint.via == .mdns || endpoint.via == .dns else { return EndpointRank(tier: 1, age: .zero, number: number) }
         let isNear = IPAddress(ofHost: endpoint.host).map(policy.isOnOwnNetwork) ?? false
         return EndpointRank(tier: isNear ? 2 : 3, age: .zero, number: number)
+    }
+
+    /// Whether a place is only remembered: its announcement was withdrawn or replaced, or the start that proved itself last announces
+    /// other ports only and never answered there. It is dialled last of all, for goodbyes and announcements can be forged, and not shown
+    /// beside what stands.
+    func isPast(_ endpoint: Endpoint, of peer: DirectoryPeer) -> Bool {
+        guard endpoint.via == .lastKnown else { return false }
+        let place = endpoint.place
+        if peer.withdrawn.contains(place) { return true }
+        guard let boot = peer.boot else { return false }
+        if case .answered(boot, _)? = peer.marks[place] { return false }
+        let ports = peer.records.compactMap { record in records[record]?.claim.flatMap { $0.boot == boot ? $0.endpoint.port : nil } }
+        return !ports.isEmpty && !ports.contains(place.port)
     }
 
     /// Where a peer answered in this run, as far as sessions and checks dialled there.
@@ -193,8 +212,17 @@ extension PeerDirectory {
     }
 
     private func places(of peer: DirectoryPeer) -> [DirectoryRow.Place] {
-        let dialable = endpoints(of: peer.id).map { DirectoryRow.Place(endpoint: $0, lastOK: peer.answered($0.place)) }
-        return dialable + (peer.inbound.map { [DirectoryRow.Place(endpoint: $0, lastOK: nil)] } ?? [])
+        let all = endpoints(of: peer.id)
+        let present = all.filter { !isPast($0, of: peer) }
+        var places = (present.isEmpty && !peer.hasSession ? all : present).map {
+            DirectoryRow.Place(endpoint: $0, lastOK: peer.answered($0.place))
+        }
+        guard let session = peer.sessionEndpoint else { return places }
+        // First the session's address. One that came in shows where its host listens, as far as that is known.
+        let isInbound = session.via == .inbound
+        let index = places.firstIndex { isInbound ? $0.endpoint.host == session.host : $0.endpoint.place == session.place }
+        places.insert(index.map { places.remove(at: $0) } ?? DirectoryRow.Place(endpoint: session, lastOK: nil), at: 0)
+        return places
     }
 
     private func places(_ group: [Record]) -> [DirectoryRow.Place] {

@@ -52,7 +52,7 @@ extension PeerDirectory {
     /// One that was missing is heard again, so its network is back, perhaps with others on it.
     mutating func heardAgain(_ id: PeerID) {
         guard missing.contains(id) else { return }
-        for (other, peer) in peers where other != id && peer.presence == .away(.noAnswer) && peer.mayBeProbed {
+        for (other, peer) in peers where other != id && peer.presence == .away(.noAnswer) && mayProbe(peer) {
             // What is in line already stays there, and what is not going to be asked has no endpoint. What is being asked may have been
             // asked too early.
             guard let schedule = schedules[.peer(other)], schedule.nextAt != nil || schedule.running != nil else { continue }

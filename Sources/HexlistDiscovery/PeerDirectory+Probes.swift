@@ -47,7 +47,7 @@ extension PeerDirectory {
 
     /// Waking up, and other networks: whoever has no session is asked at once, as the budget allows.
     mutating func probeEverybody() {
-        for (id, peer) in peers where peer.mayBeProbed {
+        for (id, peer) in peers where mayProbe(peer) {
             guard !endpoints(of: id).isEmpty else { continue }
             schedules[.peer(id)]?.failures = 0
             let urgency: ProbeQueue.Urgency =
@@ -110,9 +110,10 @@ extension PeerDirectory {
     /// Whether what a target asks is still asked: time has passed since it stood in line.
     private func isWanted(_ target: ProbeTarget) -> Bool {
         switch target {
-        case .peer(let id): peers[id]?.mayBeProbed ?? false
-        case .start(own, let boot): ownRecords.contains { records[$0]?.claim?.boot == boot }
-        case .start(let id, let boot): peers[id].map { ($0.hasSession || $0.conflict != nil) && $0.sessions[boot] == nil } ?? false
+        case .peer(let id): peers[id].map(mayProbe) ?? false
+        case .start(own, let boot): !isHiding && ownRecords.contains { records[$0]?.claim?.boot == boot }
+        case .start(let id, let boot):
+            peers[id].map { asksStrangers($0) && ($0.hasSession || $0.conflict != nil) && $0.sessions[boot] == nil } ?? false
         case .reach(let id): peers[id].map { needsReach($0) } ?? false
         case .address(let address): addresses[address].map { $0.peer == nil } ?? false
         }
@@ -123,7 +124,8 @@ extension PeerDirectory {
         switch target {
         case .peer(let id):
             guard let peer = peers[id] else { return [] }
-            let all = endpoints(of: id)
+            // A stranger's announcement is no reason to dial while this machine hides; a configured address is.
+            let all = endpoints(of: id).filter { asksStrangers(peer) || $0.via == .static }
             let good = all.filter { peer.marks[$0.place]?.isGood ?? true }
             // Places that proved another identity are asked only where there is no other, and every third time: addresses move.
             let asksAll = good.isEmpty || (schedules[target]?.failures ?? 0) % 3 == 2
@@ -132,7 +134,7 @@ extension PeerDirectory {
             let claiming = id == own ? ownRecords : peers[id]?.records ?? []
             let claims = claiming.sorted(by: Record.inOrder).compactMap { records[$0]?.claim }
             var places: Set<Endpoint.Place> = []
-            let announced = claims.filter { $0.boot == boot && $0.refusal == nil && places.insert($0.endpoint.place).inserted }
+            let announced = claims.filter { $0.boot == boot && refusal(of: $0) == nil && places.insert($0.endpoint.place).inserted }
             return announced.prefix(DirectoryLimits.endpointsPerProbe).map(\.endpoint)
         case .reach(let id): return Array(reachEndpoints(of: id).prefix(DirectoryLimits.endpointsPerProbe))
         case .address(let address): return [address.endpoint]
@@ -203,7 +205,7 @@ extension PeerDirectory {
             touchedPeers.insert(id)
             releaseAddress(endpoint, from: id)
             let isLeft = endpoints(of: id).contains { peers[id]?.marks[$0.place].map(\.isGood) ?? true }
-            if isLeft, isNews, peer.mayBeProbed {
+            if isLeft, isNews, mayProbe(peer) {
                 reschedule(target, at: now, as: schedules[target]?.urgency ?? .retry)
             } else {
                 failed(target, .noAnswer)
@@ -262,7 +264,7 @@ extension PeerDirectory {
 
     /// - Parameter nextAt: when it is asked next, whatever its failures; `nil` where those decide.
     private mutating func peerFailed(_ id: PeerID, _ failure: DirectoryPeer.Failure, failures: Int, nextAt: Instant?) {
-        guard let peer = peers[id], peer.mayBeProbed else { return }  // a session speaks for itself
+        guard let peer = peers[id], mayProbe(peer) else { return }  // a session speaks for itself
         touchedPeers.insert(id)
         let isWithdrawn = peer.records.isEmpty && peer.wasWithdrawn
         switch peer.presence {

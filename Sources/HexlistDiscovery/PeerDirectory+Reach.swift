@@ -12,21 +12,25 @@ extension PeerDirectory {
     }
 
     func needsReach(_ peer: DirectoryPeer) -> Bool {
-        peer.trust == .trusted && peer.hasSession && peer.conflict == nil && !peer.saved.contains { peer.answered($0.place) != nil }
+        peer.trust == .trusted && peer.hasSession && peer.conflict == nil
+            && !peer.saved.contains { peer.answered($0.place) != nil && !isPast($0, of: peer) }
     }
 
     /// Those announced by a start that has a session.
     func reachEndpoints(of id: PeerID) -> [Endpoint] {
         guard let peer = peers[id] else { return [] }
         let announced = Set(
-            peer.records.compactMap { records[$0]?.claim }.filter { $0.refusal == nil && $0.boot.map { peer.sessions[$0] != nil } ?? true }
-                .map(\.endpoint.place))
+            peer.records.compactMap { records[$0]?.claim }.filter {
+                refusal(of: $0) == nil && $0.boot.map { peer.sessions[$0] != nil } ?? true
+            }
+            .map(\.endpoint.place))
         return endpoints(of: id).filter { announced.contains($0.place) && peer.marks[$0.place]?.isGood ?? true }
     }
 
     mutating func reached(_ target: ProbeTarget, at endpoint: Endpoint) {
         guard case .reach(let id) = target, let peer = peers[id], let boot = peer.boot else { return }
         peers[id]?.mark(endpoint.place, .answered(boot, at: now))
+        peers[id]?.leaveFormerPorts(endpoint, boot)
         peers[id]?.save(endpoint)
         touchedPeers.insert(id)
     }

@@ -10,9 +10,8 @@ extension PeerDirectory {
         peer.name = PeerName.cut(session.name, bytes: DirectoryLimits.nameBytes)
         peer.version = session.version.map { PeerName.cut($0, bytes: DirectoryLimits.versionBytes) } ?? peer.version
         if let endpoint = session.endpoint {
-            if endpoint.via == .inbound {
-                peer.inbound = endpoint
-            } else {
+            peer.sessionEndpoint = endpoint
+            if endpoint.via != .inbound {
                 peer.mark(endpoint.place, .answered(session.boot, at: now))
                 peer.leaveFormerPorts(endpoint, session.boot)
                 if let address = session.address { peer.save(Endpoint(host: address, port: endpoint.port, via: .lastKnown)) }
@@ -56,7 +55,9 @@ extension PeerDirectory {
         peer.saidShutdown = peer.saidShutdown || end == .shutdown && session.boot == peer.boot
         if !peer.hasSession {
             peer.sessions = [:]  // gives its memory back
-            peer.inbound = nil
+            peer.sessionEndpoint = nil
+        } else if session.endpoint == peer.sessionEndpoint {
+            peer.sessionEndpoint = nil
         }
         peers[id] = peer
         touchedPeers.insert(id)
@@ -69,6 +70,7 @@ extension PeerDirectory {
             peers[id]?.presence = .away(.blocked)
             return
         }
+        guard mayProbe(peer) else { return leaveAlone(id) }
         guard !peer.saidShutdown else { return becomesAway(id, .saidShutdown) }
         switch end {
         case .lost:

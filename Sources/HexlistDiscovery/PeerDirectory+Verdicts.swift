@@ -11,6 +11,8 @@ enum Verdict: Sendable, Equatable {
     case own
     /// The own UUID from another start; `isDisproved` once nobody proved it there.
     case ownOtherStart(isDisproved: Bool)
+    /// The same while this machine hides.
+    case ownOtherStartUnasked
     /// The own UUID, proved by another start.
     case ownClone
     case conflict
@@ -19,6 +21,8 @@ enum Verdict: Sendable, Equatable {
     /// Another UUID, with an endpoint that is this machine.
     case ownEndpoint(Endpoint)
     case blocked
+    /// A stranger's, while this machine hides.
+    case hiding
     /// Nothing is known of it yet.
     case asked
     case failed(DirectoryPeer.Failure, Endpoint)
@@ -30,12 +34,12 @@ enum Verdict: Sendable, Equatable {
     var reason: GhostReason? {
         switch self {
         case .fits: nil
-        case .own, .ownOtherStart, .ownEndpoint: .self
+        case .own, .ownOtherStart, .ownOtherStartUnasked, .ownEndpoint: .self
         case .ownClone, .conflict: .conflict
         case .unusable: .invalid
         case .impostor: .impostor
         case .unresolvable, .failed, .formerStart: .stale
-        case .unresolved, .blocked, .asked, .otherStart: .unverified
+        case .unresolved, .blocked, .hiding, .asked, .otherStart: .unverified
         }
     }
 
@@ -49,11 +53,14 @@ enum Verdict: Sendable, Equatable {
         case .own: "this machine's own announcement, on \(heard)"
         case .ownOtherStart(false): "announces this machine's UUID from another start, being asked"
         case .ownOtherStart(true): "announces this machine's UUID from another start, where nobody proves it"
+        case .ownOtherStartUnasked:
+            "announces this machine's UUID from another start; this machine hides (`announce: false`), so it is not asked"
         case .ownClone: "another machine proves this machine's UUID: one has a copy of the other's identity (`hexlist id rotate`)"
         case .conflict: "two machines prove this UUID, one with a copy of the other's identity: nothing is sent to either"
         case .impostor(let other, let endpoint): "announced with this UUID, but \(endpoint) proves to be \(other)"
         case .ownEndpoint(let endpoint): "announced with another UUID, but \(endpoint) is this machine"
         case .blocked: "announced on \(heard); blocked here, so it is not asked"
+        case .hiding: "announced on \(heard); this machine hides (`announce: false`), so a stranger is not asked who it is"
         case .asked: "announced on \(heard), being asked who it is"
         case .failed(let failure, let endpoint): "announced on \(heard), but \(failure.text) (\(endpoint))"
         case .formerStart: "announced on \(heard), but of an earlier start of this peer, or nobody proves it"
@@ -78,6 +85,7 @@ extension PeerDirectory {
 
     private func ownVerdict(_ claim: DirectoryRecord.Claim) -> Verdict {
         guard let boot = claim.boot, boot != self.boot else { return .own }
+        if ownConflict?.starts[boot] == nil, isHiding { return .ownOtherStartUnasked }
         return ownConflict?.starts[boot] != nil ? .ownClone : .ownOtherStart(isDisproved: ownDisproved.contains(boot))
     }
 
@@ -89,12 +97,13 @@ extension PeerDirectory {
         case .answered?, .silent?, nil: break
         }
         guard peer.isProven else {
-            if let refusal = claim.refusal { return .unusable(refusal.text(claim.endpoint)) }
+            if let refusal = refusal(of: claim) { return .unusable(refusal.text(claim.endpoint)) }
             guard peer.trust != .blocked else { return .blocked }
+            guard asksStrangers(peer) else { return .hiding }
             return peer.failure.map { .failed($0, claim.endpoint) } ?? .asked
         }
         guard let boot = claim.boot, let proven = peer.boot, boot != proven, peer.sessions[boot] == nil else { return .fits }
-        if peer.isFormer(boot) || claim.refusal != nil { return .formerStart }
+        if peer.isFormer(boot) || refusal(of: claim) != nil { return .formerStart }
         // Without a session it is asked among the peer's other endpoints.
         return peer.hasSession ? .otherStart : .fits
     }
@@ -146,6 +155,7 @@ extension DirectoryPeer.Absence {
         case .refused: "refuses the connection"
         case .noAnswer: "does not answer"
         case .blocked: "blocked here, so it is not asked"
+        case .hiding: "a stranger, and this machine hides (`announce: false`), so it is not asked"
         case .failed(let text): "answers, but \(text)"
         }
     }

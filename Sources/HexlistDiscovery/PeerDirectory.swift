@@ -14,7 +14,8 @@ public struct PeerDirectory: Sendable {
     let limits: DirectoryLimits
 
     var peers: [PeerID: DirectoryPeer] = [:]
-    /// Those of them that the store knows. However many a user has, they take no place from others.
+    /// All the store has something of, and those of them in `peers`. However many a user has, they take no place from others.
+    private var remembered: Set<PeerID> = []
     private var known: Set<PeerID> = []
     var records: [Record: DirectoryRecord] = [:]
     /// Records in the order they appeared; a place `records` does not confirm is skipped.
@@ -30,6 +31,8 @@ public struct PeerDirectory: Sendable {
     var addresses: [StaticAddress: DirectoryAddress] = [:]
     var policy = DialPolicy()
     var interfaces: [InterfaceAddress] = []
+    /// This node announces nothing, and asks no stranger by itself but at addresses the user configured.
+    var isHiding = false
     /// The first 8 digits of trusted peers' UUIDs, as instance names carry them: a guess whose resolver to open first.
     var trustedHints: [String: Int] = [:]
 
@@ -43,14 +46,13 @@ public struct PeerDirectory: Sendable {
     var random: UInt64
 
     /// What the outside was told, and what has to be compared with it at the end of this input.
+    var told: Set<PeerID> = []
     var listed: Set<PeerID> = []
     var unattended: Set<PeerID> = []
     /// Trusted peers that fell silent.
     var missing: Set<PeerID> = []
     var nextLookoutAt: Instant?
     var reported: [InstanceKey: Set<GhostReason>] = [:]
-    var ghostAllowance = 16.0
-    var ghostAllowanceAt: Instant?
     var touchedPeers: Set<PeerID> = []
     var touchedRecords: Set<Record> = []
     var outputs: [Output] = []
@@ -116,6 +118,11 @@ public struct PeerDirectory: Sendable {
         case .knownPeer(let known): knownPeer(known)
         case .staticPeers(let addresses): staticPeers(addresses)
         case .trustChanged(let peer, let trust): trustChanged(peer, trust)
+        case .remembered(let peers): remember(peers)
+        case .askedToPair(let peer):
+            peers[peer]?.hasAskedToPair = true
+            touchedPeers.insert(peer)
+        case .hiding(let isHiding): setHiding(isHiding)
         case .forget(let peer): forget(peer)
         case .tick: break
         }
@@ -133,6 +140,7 @@ public struct PeerDirectory: Sendable {
         if isFull { makeRoom() }
         guard !isFull || isProven else { return false }
         peers[id] = DirectoryPeer(id: id)
+        if remembered.contains(id) { known.insert(id) }
         return true
     }
 
@@ -178,6 +186,24 @@ public struct PeerDirectory: Sendable {
         }
     }
 
+    private mutating func remember(_ ids: Set<PeerID>) {
+        guard ids != remembered else { return }
+        touchedPeers.formUnion(ids.symmetricDifference(remembered).intersection(peers.keys))
+        remembered = ids
+        known = ids.intersection(peers.keys)
+    }
+
+    /// A stranger that left nothing (no hex, no alias, no request to pair) is nobody's business: its coming and going is not told.
+    private func isOfNote(_ peer: DirectoryPeer) -> Bool {
+        peer.trust != .stranger || known.contains(peer.id) || peer.hasAskedToPair || peer.hasStaticEndpoint
+    }
+
+    /// A peer nobody has to know of any more: a stranger that left nothing, is not announced, and answers nowhere.
+    private func isGone(_ peer: DirectoryPeer) -> Bool {
+        guard peer.isProven, !peer.hasSession, peer.records.isEmpty, peer.conflict == nil, !isOfNote(peer) else { return false }
+        return peer.isAway || peer.saved.isEmpty
+    }
+
     private mutating func knownPeer(_ known: KnownPeer) {
         guard known.id != own else { return }
         if peers[known.id] == nil { peers[known.id] = DirectoryPeer(id: known.id) }
@@ -192,7 +218,7 @@ public struct PeerDirectory: Sendable {
         if peer.name == nil { peers[known.id]?.name = PeerName.cut(known.name, bytes: DirectoryLimits.nameBytes) }
         if peer.version == nil { peers[known.id]?.version = known.version }
         if !peer.isProven { peers[known.id]?.presence = .away(peer.trust == .blocked ? .blocked : .notSeenYet) }
-        guard peer.mayBeProbed, !endpoints(of: known.id).isEmpty else { return }
+        guard mayProbe(peer), !endpoints(of: known.id).isEmpty else { return }
         // A trusted one is not left waiting for mDNS.
         request(.peer(known.id), at: now, as: peer.trust == .trusted ? .trusted : .routine)
     }
@@ -208,8 +234,16 @@ public struct PeerDirectory: Sendable {
             // It is not asked any more; what it says by itself still counts.
             cancel(.peer(id))
             if peer.isUnattended || peer.isAway { peers[id]?.presence = .away(.blocked) }
-        } else if peer.trust == .blocked, !peer.hasSession {
-            if peer.presence == .away(.blocked) { peers[id]?.presence = .away(.notSeenYet) }
+        } else if isHiding, trust == .stranger {
+            leaveAlone(id)
+        } else if peer.trust == .blocked || trust == .trusted, !peer.hasSession {
+            switch peer.presence {
+            case .away(.blocked), .away(.hiding): peers[id]?.presence = .away(.notSeenYet)
+            case .verified where peer.trust != .blocked: return  // its turn comes
+            case .unproven, .verified, .away: break
+            }
+            // Only now is it dialled wherever it is announced.
+            guard peer.trust == .blocked || !endpoints(of: id).isEmpty else { return }
             request(.peer(id), at: now, as: trust == .trusted ? .trusted : .routine)
         }
     }
@@ -241,11 +275,15 @@ public struct PeerDirectory: Sendable {
     private mutating func reportChanges() {
         var isAnyMissing = false
         for id in touchedPeers.sorted() {
-            let isListed = peers[id]?.isListed ?? false
-            if isListed, listed.insert(id).inserted {
+            if let peer = peers[id], isGone(peer) { drop(id) }
+            let present = peers[id].flatMap { $0.isListed ? $0 : nil }
+            let isNews = present == nil ? listed.remove(id) != nil : listed.insert(id).inserted
+            if let present, isOfNote(present), told.insert(id).inserted {
                 outputs.append(.changed(.up(id)))
-            } else if !isListed, listed.remove(id) != nil {
+            } else if present == nil, told.remove(id) != nil {
                 outputs.append(.changed(.down(id)))
+            } else if isNews {
+                outputs.append(.listingChanged)
             }
             if peers[id]?.isUnattended ?? false { unattended.insert(id) } else { unattended.remove(id) }
             if peers[id]?.isMissing ?? false {
@@ -271,10 +309,6 @@ public struct PeerDirectory: Sendable {
         case .stale, .conflict, .impostor, .invalid: break
         }
         guard reported[record.key]?.contains(reason) != true else { return }
-        if let ghostAllowanceAt { ghostAllowance = min(16, ghostAllowance + (now - ghostAllowanceAt) / .seconds(10)) }
-        ghostAllowanceAt = now
-        guard ghostAllowance >= 1 else { return }
-        ghostAllowance -= 1
         reported[record.key, default: []].insert(reason)
         let event = GhostEvent(
             peer: records[record]?.claim?.peer, name: PeerName.display(instance: record.key.name), reason: reason,

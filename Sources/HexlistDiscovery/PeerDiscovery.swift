@@ -47,11 +47,13 @@ public struct InterfaceAddress: Hashable, Sendable {
 /// Announces this node and finds others. `AvahiDiscovery` does it on the network, `InMemoryDiscovery` inside one process.
 public protocol PeerDiscovery: Sendable {
     /// Begins publishing and browsing. To be called once; a second call does nothing.
-    /// - Parameter events: called on any thread, one event at a time, in order, until `stop()` returns. It must not block.
-    func start(publishing announcement: ServiceAnnouncement, events: @escaping @Sendable (DiscoveryEvent) -> Void)
+    /// - Parameters:
+    ///   - announcement: `nil` publishes nothing.
+    ///   - events: called on any thread, one event at a time, in order, until `stop()` returns. It must not block.
+    func start(publishing announcement: ServiceAnnouncement?, events: @escaping @Sendable (DiscoveryEvent) -> Void)
 
-    /// Replaces what is published: another name, another port.
-    func publish(_ announcement: ServiceAnnouncement)
+    /// Replaces what is published: another name, another port; `nil` withdraws it with a goodbye.
+    func publish(_ announcement: ServiceAnnouncement?)
 
     /// Opens or closes the standing resolver of an announced record. Idempotent; a record that is not announced is ignored, and its
     /// withdrawal closes its resolver.

@@ -18,12 +18,18 @@ enum LinkHost {
             else { throw .port }
         }
         guard !host.isEmpty else { throw .noHost }
+        // Before anything is made of it: Punycode takes the square of a label's length.
+        guard host.count <= nameBytes + 1 else { throw .host }
         if host.first == UInt8(ascii: "[") {
             guard host.last == UInt8(ascii: "]"), let address = IPv6Text(host.dropFirst().dropLast()) else { throw .host }
             return "[\(address.text)]"
         }
         return try name(host)
     }
+
+    /// Bytes of a name without its final dot, and of a label, as they stand in the link and in ASCII (RFC 1035, 2.3.4).
+    private static let nameBytes = 253
+    private static let labelBytes = 63
 
     private static func name(_ bytes: ArraySlice<UInt8>) throws(LinkFault) -> String {
         var labels: [String] = []
@@ -32,7 +38,7 @@ enum LinkHost {
         }
         let isAbsolute = labels.last == ""
         let name = labels.joined(separator: ".")
-        guard name.utf8.count - (isAbsolute ? 1 : 0) <= 253, name != "." else { throw .host }
+        guard name.utf8.count - (isAbsolute ? 1 : 0) <= nameBytes, name != "." else { throw .host }
         // A host that ends in a number is an IPv4 address to browsers, whichever way it is written.
         if let last = labels.last(where: { !$0.isEmpty }), isNumber(last) {
             guard !isAbsolute, IPv4Text.octets(labels) != nil else { throw .host }
@@ -45,12 +51,13 @@ enum LinkHost {
             guard isLast else { throw .host }  // the end of an absolute name
             return ""
         }
+        guard bytes.count <= labelBytes else { throw .host }
         guard bytes.allSatisfy({ $0 < 0x80 }) else { return try international(bytes) }
         let lowered = bytes.map(ASCII.lowercased)
         let isPlain = lowered.allSatisfy { byte in
             ASCII.isLowercase(byte) || ASCII.isDigit(byte) || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
         }
-        guard isPlain, lowered.count <= 63 else { throw .host }
+        guard isPlain else { throw .host }
         return String(decoding: lowered, as: UTF8.self)
     }
 
@@ -75,7 +82,7 @@ enum LinkHost {
         }
         guard let encoded = Punycode.encode(scalars) else { throw .host }
         let label = "xn--" + encoded
-        guard label.utf8.count <= 63, scalars.first != "-", scalars.last != "-" else { throw .host }
+        guard label.utf8.count <= labelBytes, scalars.first != "-", scalars.last != "-" else { throw .host }
         return label
     }
 

@@ -7,8 +7,7 @@ public import NIOCore
 
 /// What `hexlist doctor` asks of a node: what it knows, and tries with its identity.
 extension Node {
-    /// Between two dials a peer asks for; and so many are under way at once.
-    private static let dialBackPause: Duration = .seconds(1)
+    /// Dials that peers ask for, under way at once.
     private static let dialsBackAtOnce = 4
     /// A Ping's challenge takes 5 s of reading.
     private static let pingPatience = TimeAmount.seconds(8)
@@ -129,7 +128,7 @@ extension Node {
     /// - Parameter patience: a dial takes 3 s, and its answer has to come back.
     public func askToDialBack(_ peer: PeerID, patience: TimeAmount = .seconds(8)) async -> DialBackOutcome {
         // Who asks again too soon is not answered.
-        if let last = links[peer]?.askedBackAt { try? await Task.sleep(until: last + Node.dialBackPause * 1.25, clock: .continuous) }
+        if let last = links[peer]?.askedBackAt { try? await Task.sleep(until: last + dialBackPause * 1.25, clock: .continuous) }
         guard let session = links[peer]?.sending, session.checks.dialBack == nil, let port = UInt16(exactly: port),
             session.machine.peerHello?.features.contains(DialBack.feature) == true
         else { return .cannotAsk }
@@ -148,7 +147,7 @@ extension Node {
     func dialBack(_ request: DialBack, _ session: PeerSession) {
         guard let peer = session.peer, let link = links[peer], !isStopping else { return }
         let now = ContinuousClock.now
-        if let last = link.dialledBackAt, now - last < Node.dialBackPause { return }
+        if let last = link.dialledBackAt, now - last < dialBackPause { return }
         link.dialledBackAt = now
         guard trust(of: peer, fingerprint: session.connection.peerFingerprint) == .trusted else {
             return session.act { $0.answerDialBack(DialBack.Answer(token: request.token, result: .notTrusted), &$1) }

@@ -26,7 +26,7 @@ extension Node {
     ///   minutes, `badRequest` for a blocked peer and for this machine itself.
     public func requestPairing(with peer: PeerID) throws(HexlistError) -> PairingView {
         guard peer != id else { throw HexlistError(.badRequest, "That is this machine itself.") }
-        guard let view = view(of: peer) else { throw Node.unknown(peer) }
+        guard let view = view(of: peer) ?? unasked(called: peer.description).first else { throw Node.unknown(peer) }
         guard view.trust != .blocked else {
             throw HexlistError(.badRequest, "\(Node.shown(view)) is blocked here.", hint: "`hexlist peer unblock \(peer)` first.")
         }
@@ -47,6 +47,24 @@ extension Node {
             throw HexlistError(.internal, "The pairing ended at once.")
         }
         return item
+    }
+
+    /// A PEER to pair with. While this machine hides that may be a stranger that is only announced: nobody has asked who it is.
+    /// - Throws: as `resolve`.
+    public func resolveToPair(_ text: String) async throws -> PeerID {
+        do {
+            return try await resolve(text).requiredID()
+        } catch let error as HexlistError where error.code == .notFound {
+            let announced = Set(unasked(called: text).compactMap(\.uuid))
+            guard announced.count == 1, let peer = announced.first else { throw error }
+            return peer
+        }
+    }
+
+    /// Announced strangers that this machine did not ask, because it hides.
+    private func unasked(called text: String) -> [PeerView] {
+        guard !configuration.announce else { return [] }
+        return peerViews().filter { $0.reason == GhostReason.unverified.rawValue && $0.isGhost(called: text) }
     }
 
     /// Says yes to the digits that are shown; any other digits are a no.
@@ -154,6 +172,7 @@ extension Node {
                 pairingName = (peer, directory.provenName(of: peer) ?? "")
                 guard wasAsked else { break }
                 logger.notice("pairing requested", metadata: ["peer.id": "\(peer)"])
+                apply(.askedToPair(peer))
                 record(.pairingRequested, peer: peer, data: ["digits": digits, "name": PeerName.cut(name(of: peer), bytes: 256)])
             case .trust(let peer, let key, let number): trust(peer, key, number)
             case .over(let outcome): over(outcome)
@@ -164,6 +183,7 @@ extension Node {
             endsAfterPairing = nil
             session.act { $0.end(.duplicateSession, &$1) }
         }
+        endUninvited()
         schedulePairing()
     }
 

@@ -40,7 +40,7 @@ extension Node {
             return onLoop { _ in session.batchCompleted(Array(repeating: refusal, count: batch.count)) }
         }
         let sender = sender(of: session)
-        let policy = configuration.receiveFrom
+        let policy = configuration.announce ? configuration.receiveFrom : .trusted
         let quotas = HeldQuotas(configuration.limits)
         let reserve = Int64(configuration.limits.diskReserveBytes)
         let at = Node.wallClock()

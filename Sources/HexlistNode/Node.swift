@@ -67,6 +67,8 @@ public actor Node {
     var probes: [ProbeID: Dial] = [:]
     /// Under way, because peers asked to be dialled back.
     var dialsBack = 0
+    /// Between two dials that one peer asks for, and between two questions to one peer. Tests make it shorter.
+    var dialBackPause: Duration = .seconds(10)
     var pairing: PairingDesk
     /// What the peer called itself when its digits were shown: what a person says yes to makes the alias.
     var pairingName: (peer: PeerID, name: String)?
@@ -86,6 +88,8 @@ public actor Node {
     var lastAddresses: [PeerID: String] = [:]
     /// Until they are told to the transport.
     let reserveTimer: DeadlineTimer
+    var allowance = EventAllowance()
+    let omissionTimer: DeadlineTimer
     /// Trusted peers that ended a session because another machine proves this one's identity to them.
     var conflictWitnesses: Set<PeerID> = []
     var outcomeWaiters: [ObjectIdentifier: OutcomeWaiter] = [:]
@@ -117,6 +121,7 @@ public actor Node {
         directoryTimer = DeadlineTimer(on: eventLoop)
         sharedTickTimer = DeadlineTimer(on: eventLoop)
         reserveTimer = DeadlineTimer(on: eventLoop)
+        omissionTimer = DeadlineTimer(on: eventLoop)
         boot = .random
         var bounds = DirectoryLimits()
         bounds.instances = configuration.discovery.instances
@@ -156,6 +161,7 @@ public actor Node {
         }
         reserveAddresses()
 
+        apply(.hiding(!configuration.announce))
         for record in records where record.trust == .trusted {
             apply(.knownPeer(KnownPeer(record)))
         }
@@ -202,11 +208,12 @@ public actor Node {
         isStopping = true
         await trusting?.value
         maintenance?.cancel()
-        for timer in [directoryTimer, sharedTickTimer, pairingTimer, reserveTimer] { timer.cancel() }
+        for timer in [directoryTimer, sharedTickTimer, pairingTimer, reserveTimer, omissionTimer] { timer.cancel() }
         if let discovery { await discovery.stop() }
         for dial in probes.values { dial.cancel() }
         for session in sessions.values { session.act { $0.end(.shutdown, &$1) } }
         await transport.shutdown()
+        recordOmissions(allowance.takeAll())
         wakeWaiters()
         // Ended outside the lock: ending calls `onTermination`, which takes it.
         let ended = watchers.withLock { watchers in
@@ -217,10 +224,11 @@ public actor Node {
         logger.info("node stopped")
     }
 
-    /// Applies what can change while it runs: name, receiveFrom, peers, limits.
+    /// Applies what can change while it runs: name, announce, receiveFrom, peers, limits.
     public func reconfigure(_ configuration: NodeConfiguration) async {
         let old = self.configuration
         self.configuration.name = configuration.name
+        self.configuration.announce = configuration.announce
         self.configuration.receiveFrom = configuration.receiveFrom
         self.configuration.peers = configuration.peers
         self.configuration.limits = configuration.limits
@@ -228,15 +236,20 @@ public actor Node {
         if configuration.peers != old.peers {
             apply(.staticPeers(configuration.peers.map(StaticAddress.init)))
         }
-        if configuration.name != old.name { discovery?.publish(announcement()) }
+        if configuration.name != old.name || configuration.announce != old.announce { discovery?.publish(announcement()) }
+        if configuration.announce != old.announce { apply(.hiding(!configuration.announce)) }
         for session in sessions.values { tellHello(session) }
-        if configuration.receiveFrom != old.receiveFrom || configuration.limits != old.limits { mayTakeMore() }
+        endUninvited()
+        let takesOthers = configuration.receiveFrom != old.receiveFrom || configuration.announce != old.announce
+        if takesOthers || configuration.limits != old.limits { mayTakeMore() }
         shareAmongStrangers()
         notifyWatchers()
     }
 
-    func announcement() -> ServiceAnnouncement {
-        ServiceAnnouncement(displayName: configuration.name, peer: id, boot: boot, port: UInt16(clamping: port))
+    /// `nil` while this machine hides.
+    func announcement() -> ServiceAnnouncement? {
+        guard configuration.announce else { return nil }
+        return ServiceAnnouncement(displayName: configuration.name, peer: id, boot: boot, port: UInt16(clamping: port))
     }
 
     /// One bounded round, and another where that was not all. Deadlines in the store are of the wall clock; a jump of it

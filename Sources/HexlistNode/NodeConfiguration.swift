@@ -22,6 +22,9 @@ public struct NodeConfiguration: Sendable {
     public var port: Int?
     /// Whether bare TCP is taken on the same port (`transport: tls+plain`).
     public var acceptsPlain = false
+    /// Whether others are told of this machine. One that hides is seen by nobody, asks no stranger by itself and talks to none unless a
+    /// person asks for it.
+    public var announce = true
     public var receiveFrom: ReceivePolicy = .held
     public var peers: [StaticPeer] = []
     public var limits = Limits()

@@ -18,6 +18,8 @@ public struct NodeStatus: Sendable, Equatable {
     public var uuid: PeerID
     public var fingerprint: Fingerprint
     public var name: String
+    /// Whether others are told of this machine, as configured.
+    public var isAnnounced: Bool
     public var port: Int
     public var boot: BootNonce
     public var discoveryState: DiscoveryState

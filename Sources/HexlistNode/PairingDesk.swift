@@ -64,6 +64,14 @@ struct PairingDesk {
     /// Whether a session with the peer is needed.
     func concerns(_ peer: PeerID) -> Bool { exchange?.peer == peer || request?.peer == peer }
 
+    /// Whether a stranger may come, or stay, to pair: anybody while the window is open, else who was asked, and who is about to be trusted.
+    func invites(_ peer: PeerID, now: Instant) -> Bool {
+        if concerns(peer) || openUntil.map({ now < $0 }) ?? false { return true }
+        return outcomes.contains { outcome in
+            if case .agreed = outcome.result { outcome.peer == peer } else { false }
+        }
+    }
+
     /// Whether an exchange runs on this session. The person at the other side may compare its digits before they are shown here.
     func hasExchange(on session: SessionKey) -> Bool { exchange?.session == session }
 

@@ -70,6 +70,18 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         settle()
     }
 
+    /// Ends it with the first word, and says no Hello: who is here is said to nobody this machine hides from.
+    func refuse() {
+        connection.delegate = self
+        act { $0.end(.idle, text: Node.hidingText, &$1) }
+    }
+
+    /// Where a session that came in comes from.
+    var source: Endpoint? {
+        guard dialled == nil else { return nil }
+        return Endpoint(host: connection.remoteAddress, port: connection.remotePort, via: .inbound)
+    }
+
     private var now: Session.Instant { burst ?? .now }
 
     // MARK: From the connection

@@ -187,6 +187,17 @@ struct APITests {
         }
     }
 
+    @Test("on another user's socket nothing is said", .enabled(if: geteuid() == 0, "only root can give a socket away"))
+    func foreignSocket() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            chown(daemons[0].socket, 4_711, 4_711)
+            let error = try await #require(throws: HexlistError.self) { try await daemons[0].client.status() }
+            #expect(error.code == .daemonUnreachable && error.message.contains("belongs to another user"))
+            chown(daemons[0].socket, geteuid(), getegid())
+            _ = try await daemons[0].client.status()
+        }
+    }
+
     @Test("without a daemon the message says what to do")
     func unreachable() async throws {
         try await TemporaryFolder.with { folder in

@@ -34,6 +34,7 @@ struct ConfigurationTests {
             listen: [127.0.0.1, "::1"]
             port: 25000
             transport: tls+plain
+            announce: false
             receiveFrom: everyone
             peers: [ada.example, "192.168.7.20:25001", "[fd00::20]:25002", "fd00::21"]
             domains: [local, example.org]
@@ -52,6 +53,7 @@ struct ConfigurationTests {
         #expect(settings.node.port == 25_000)
         #expect(settings.node.acceptsPlain)
         #expect(settings.node.receiveFrom == .everyone)
+        #expect(!settings.node.announce)
         #expect(
             settings.node.peers == [
                 StaticPeer(host: "ada.example"), StaticPeer(host: "192.168.7.20", port: 25_001), StaticPeer(host: "fd00::20", port: 25_002),
@@ -90,7 +92,8 @@ struct ConfigurationTests {
         "a value that cannot be is named with what is allowed",
         arguments: [
             ("port: 99999", "port", "99999"), ("port: -1", "port", "-1"), ("port: 80", "port", "80"), ("port: ' 7'", "port", " 7"),
-            ("port: [1]", "port", "a list"), ("receiveFrom: nobody", "receiveFrom", "nobody"), ("transport: plain", "transport", "plain"),
+            ("port: [1]", "port", "a list"), ("receiveFrom: nobody", "receiveFrom", "nobody"), ("announce: no", "announce", "no"),
+            ("transport: plain", "transport", "plain"),
             ("name: ''", "name", "``"), ("peers: ada", "peers", "ada"), ("peers: ['ada:0']", "peers", "ada:0"),
             ("peers: ['[fd00::1']", "peers", "[fd00::1"), ("peers: ['ada:x']", "peers", "ada:x"),
             ("peers: [192.168.7]", "peers", "192.168.7"), ("peers: ['010.0.0.1:80']", "peers", "010.0.0.1"),

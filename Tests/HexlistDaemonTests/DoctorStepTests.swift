@@ -46,6 +46,18 @@ struct DoctorStepTests {
         }
     }
 
+    @Test("a machine that hides answers no question itself; that nobody does is no failure then")
+    func hiding() {
+        func look(_ outcomes: [(String, MulticastQuery.Outcome)]) -> DoctorStep {
+            Doctor.multicast(outcomes.map { (name: $0.0, outcome: $0.1) }, own: "[0A0B0C0D]", isAnnounced: false)
+        }
+        #expect(look([("eth0", .answered(["bob [11111111]"]))]).state == .ok)
+        #expect(look([("eth0", .silent)]).state == .warning)
+        #expect(look([("eth0", .silent), ("wlan0", .failed("Network is down"))]).state == .failed)
+        #expect(Doctor.hiding.state == .ok && Doctor.hiding.message.contains("announce: false"))
+        #expect(Doctor.advice(ghost: "unverified", isHiding: true) != Doctor.advice(ghost: "unverified"))
+    }
+
     @Test("an announcement that is seen on the loopback alone is seen by nobody else")
     func announcement() {
         let interfaces = [Self.interface("lo", loopback: true), Self.interface("eth0")]

@@ -313,6 +313,26 @@ struct HookTests {
         }
     }
 
+    @Test(
+        "nor is anything in a folder inside one that others may write to, wherever that is above; the sticky bit keeps what is one's own",
+        arguments: [(mode: mode_t(0o777), isRun: false), (0o1777, true), (0o770, false), (0o755, true)])
+    func folderAbove(mode: mode_t, isRun: Bool) async throws {
+        try await TemporaryFolder.with { folder in
+            let path = "\(folder.path)/a/b/hooks"
+            try PrivateFolder.make(path)
+            symlink(path, "\(folder.path)/link")
+            for above in ["\(folder.path)/a", "\(folder.path)/a/b"] {
+                chmod(above, mode)
+                for name in [path, "\(folder.path)/link"] {
+                    let fault = HookFolder(path: name).fault()
+                    #expect((fault == nil) == isRun, "\(name)")
+                    if !isRun { #expect(fault?.description.contains("others may write to \(above)") == true) }
+                }
+                chmod(above, 0o700)
+            }
+        }
+    }
+
     @Test("nor what belongs to another user", .enabled(if: geteuid() == 0, "only root can give a file away"))
     func foreign() async throws {
         try await stage { stage in

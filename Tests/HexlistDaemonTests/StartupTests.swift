@@ -3,6 +3,7 @@ import HexlistAPI
 import HexlistModel
 import HexlistStore
 import HexlistTransport
+import NIOEmbedded
 import Testing
 
 @testable import HexlistDaemon
@@ -130,6 +131,41 @@ struct StartupTests {
             #expect(error.code == .identity)
             #expect(error.message.contains("\(folder.path)/\(Identity.fileName)"))
             #expect(TemporaryFolder.mode("\(folder.path)/\(Identity.fileName)") == nil)
+        }
+    }
+
+    @Test("systemd is shown twice within its time that the loop turns, and not at all when it does not")
+    func watchdog() async throws {
+        try await TemporaryFolder.with { folder in
+            let path = "\(folder.path)/notify"
+            let receiver = socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue) | CInt(SOCK_NONBLOCK.rawValue), 0)
+            defer { close(receiver) }
+            #expect(UnixAddress.with(path) { bind(receiver, $0, $1) } == 0)
+            func signs() -> Int {
+                var buffer = [UInt8](repeating: 0, count: 64)
+                var count = 0
+                while case let bytes = buffer.withUnsafeMutableBytes({ recv(receiver, $0.baseAddress, $0.count, 0) }), bytes > 0 {
+                    count += String(decoding: buffer.prefix(bytes), as: UTF8.self) == "WATCHDOG=1" ? 1 : 0
+                }
+                return count
+            }
+            let loop = EmbeddedEventLoop()
+            let environment = ["NOTIFY_SOCKET": path, "WATCHDOG_USEC": "10000000", "WATCHDOG_PID": "\(getpid())"]
+            let notifier = SystemdNotifier(environment: environment)
+            Watchdog(environment: environment, notifier: notifier)?.watch(loop)
+            loop.run()
+            #expect(signs() == 1)
+            loop.advanceTime(by: .seconds(4))
+            #expect(signs() == 0)
+            loop.advanceTime(by: .seconds(1))
+            #expect(signs() == 1)
+            loop.advanceTime(by: .seconds(25))
+            #expect(signs() == 5)
+            // Nobody lets this loop turn: no other thread speaks for it.
+            #expect(signs() == 0)
+            for other in [[:], ["WATCHDOG_USEC": "x"], ["WATCHDOG_USEC": "0"], ["WATCHDOG_USEC": "9", "WATCHDOG_PID": "1"]] {
+                #expect(Watchdog(environment: other, notifier: notifier) == nil)
+            }
         }
     }
 

@@ -9,12 +9,14 @@ import Testing
         var limits = DirectoryLimits()
         limits.instances = 48
         limits.resolvers = 12
-        var stage = Stage(limits: limits)
+        var remembered = Set((1...3).map { Stage.peer($0) })
+        var stage = Stage(limits: limits, remembers: remembered)
         var generator = SeededGenerator(seed: UInt64(seed))
         var proven: Set<PeerID> = []
         var sessions: [SessionInfo] = []
         var announced: [Record] = []
         var model = PeerModel()
+        var dials = DialModel()
 
         func chance(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &generator) < percent }
         func somebody() -> PeerID { chance(10) ? Stage.own : Stage.peer(UInt64.random(in: 1...(chance(80) ? 6 : 500), using: &generator)) }
@@ -96,13 +98,14 @@ import Testing
             case 82..<83:
                 let peer = somebody()
                 model.conflicts[peer] = nil
+                if remembered.remove(peer) != nil { stage.tell(.remembered(remembered)) }
                 stage.tell(.forget(peer))
             case 86..<88:
                 guard let session = sessions.randomElement(using: &generator), chance(30) else { continue }
                 model.conflicts[session.peer] = stage.now
                 stage.tell(.identityConflict(session.peer, session.boot, BootNonce(4)))
             case 83..<84: stage.tell(.staticPeers(chance(50) ? [] : [StaticAddress(host: "192.168.7.200", port: 99)]))
-            case 84..<85: stage.tell(.discovery(.woke))
+            case 84..<85: stage.tell(chance(50) ? .discovery(.woke) : .hiding(chance(50)))
             case 85..<86:
                 stage.tell(.discovery(.backend(.unavailable("gone"))))
                 announced = []
@@ -110,7 +113,9 @@ import Testing
             }
 
             model.look(at: stage, sessions: sessions)
-            let broken = brokenPromise(stage, proven: proven, sessions: sessions, limits: limits) ?? model.brokenPromise(stage)
+            let broken =
+                brokenPromise(stage, proven: proven, sessions: sessions, limits: limits) ?? model.brokenPromise(stage)
+                ?? dials.brokenPromise(stage)
             if let broken {
                 Issue.record("seed \(seed), step \(step): \(broken)")
                 return
@@ -134,7 +139,8 @@ import Testing
             case .ghost(let ghost): #expect([.stale, .conflict, .impostor, .invalid].contains(ghost.reason))
             }
         }
-        #expect(up == Set(stage.rows.filter { $0.state == .verified }.compactMap(\.peer)))
+        let verified = Set(stage.rows.filter { $0.state == .verified }.compactMap(\.peer))
+        #expect(up.isSubset(of: verified) && verified.intersection(remembered).isSubset(of: up))
     }
 
     /// What must hold after every step, whatever happened; `nil` where it does.
@@ -150,17 +156,13 @@ import Testing
             let isShown = rows.contains { $0.peer == session.peer && ($0.state == .verified || $0.reason == .conflict) }
             guard isShown else { return "a peer with a session is not shown" }
         }
-        guard directory.records.count <= limits.records, directory.peers.count <= limits.instances + sessions.count else {
+        guard directory.records.count <= limits.records, directory.peers.count <= limits.instances + sessions.count + 3 else {
             return "too much is remembered"
         }
         guard stage.open.count <= limits.resolvers, stage.open.allSatisfy({ directory.turns.isOpen($0) }) else { return "resolvers" }
         guard directory.schedules.count <= 4 * limits.instances else { return "schedules pile up" }
         guard directory.timers.count <= 3_000 else { return "timers pile up" }
         if let deadline = directory.nextDeadline, deadline < stage.now - .seconds(1) { return "a deadline passed by" }
-        for endpoint in stage.probes.flatMap(\.endpoints) where endpoint.via != .static {
-            let isNear = ["192.168.7.", "192.168.8.", "fe80::"].contains { endpoint.host.hasPrefix($0) }
-            guard endpoint.port >= 1_024, isNear else { return "\(endpoint) is dialled" }
-        }
         guard stage.probes.allSatisfy({ !$0.endpoints.isEmpty && $0.endpoints.count <= 8 }) else { return "a probe of too much" }
         return nil
     }
@@ -265,6 +267,30 @@ import Testing
         #expect(stage.directory.endpoints(of: friend).first?.host == "192.168.7.20")
         let row = stage.row(friend)
         #expect((row?.endpoints.count ?? 0) <= 72)
+    }
+}
+
+/// What may be dialled at all, looked at when a probe begins.
+private struct DialModel {
+    private var seen: Set<ProbeID> = []
+    private var trustedOnce: Set<PeerID> = []
+
+    mutating func brokenPromise(_ stage: Stage) -> String? {
+        let peers = stage.directory.peers
+        trustedOnce.formUnion(peers.values.filter { $0.trust == .trusted }.map(\.id))
+        for probe in stage.probes where seen.insert(probe.id).inserted {
+            let isTrusted = probe.expecting.map { peers[$0]?.trust == .trusted } ?? false
+            for endpoint in probe.endpoints where endpoint.via != .static {
+                let isNear = ["192.168.7.", "192.168.8.", "fe80::"].contains { endpoint.host.hasPrefix($0) }
+                // A place that proved itself while the peer was trusted stays one of its places.
+                let isRemembered = endpoint.via == .lastKnown && probe.expecting.map(trustedOnce.contains) ?? false
+                guard endpoint.port >= 1_024, endpoint.host != "127.0.0.1", isNear || isTrusted || isRemembered else {
+                    return "\(endpoint) is dialled"
+                }
+                guard isTrusted || !stage.directory.isHiding else { return "\(endpoint) of a stranger is dialled while hiding" }
+            }
+        }
+        return nil
     }
 }
 

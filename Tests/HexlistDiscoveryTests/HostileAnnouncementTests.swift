@@ -90,7 +90,7 @@ struct HostileAnnouncementTests {
         let peer = Stage.peer(1)
         let ownOne = stage.announce(peer)
         stage.end(.noAnswer)
-        let forged = (0..<64).map { stage.announce(peer, name: "forged \($0)", address: "192.168.9.\($0 + 1)") }
+        let forged = (0..<64).map { stage.announce(peer, name: "forged \($0)", address: "192.168.7.\($0 + 100)") }
         func dialled(_ stage: Stage) -> Bool { stage.directory.endpoints(of: peer).contains { $0.host == "192.168.7.20" } }
         #expect(!dialled(stage))
         stage.resolve(ownOne, Stage.txt(peer))

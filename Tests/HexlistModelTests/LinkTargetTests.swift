@@ -223,6 +223,17 @@ struct LinkTargetTests {
         #expect(throws: LinkFault.host) { try LinkTarget("http://e\(marks)/", schemes: Self.schemes) }
     }
 
+    @Test("a label beyond ASCII is bounded by its bytes too, before anything is made of it, and so is the name")
+    func longLabels() throws {
+        func label(_ letters: Int) -> String { String(repeating: "ä", count: letters) }
+        // 62 and 64 bytes; the second would take 40 in ASCII.
+        #expect(try LinkTarget("http://\(label(31)).example/", schemes: Self.schemes).host?.hasPrefix("xn--") == true)
+        #expect(throws: LinkFault.host) { try LinkTarget("http://\(label(32)).example/", schemes: Self.schemes) }
+        let name = Array(repeating: label(30), count: 4).joined(separator: ".")
+        #expect(throws: Never.self) { try LinkTarget("http://\(name)/", schemes: Self.schemes) }
+        #expect(throws: LinkFault.host) { try LinkTarget("http://\(name).\(label(30))/", schemes: Self.schemes) }
+    }
+
     @Test("other schemes are opened where they are configured, but never those that run or read something here")
     func configured() throws {
         let schemes = ["https", "magnet", "gemini", "ftp", "javascript", "file"]

@@ -13,6 +13,14 @@ struct HostileInputTests {
         try await Rig.run("hostile", long: ["--long"])
     }
 
+    /// `Tests/Faults/strangers`: in a network of its own, with an address for each who comes.
+    @Test(
+        "what others leave behind is bounded, and what was acknowledged stays",
+        .enabled(if: Rig.obstacle("strangers") == nil, "\(Rig.obstacle("strangers") ?? "")"))
+    func strangers() async throws {
+        try await Rig.run("strangers", long: ["--long"])
+    }
+
     /// `Tests/Faults/memory`: what trusted peers say, and what it becomes in memory, in the store, in lists and on the disk.
     @Test(
         "what is small on the wire and large behind it ends nobody",
@@ -27,6 +35,14 @@ struct HostileInputTests {
         .enabled(if: Rig.obstacle("outside") == nil, "\(Rig.obstacle("outside") ?? "")"))
     func outside() async throws {
         try await Rig.run("outside", long: ["--long"])
+    }
+
+    /// `Tests/Faults/hidden`: `announce: false`, seen from the link.
+    @Test(
+        "the link shows nothing of a machine that hides; trusted peers meet it, strangers are sent away",
+        .enabled(if: Rig.obstacle("hidden") == nil, "\(Rig.obstacle("hidden") ?? "")"))
+    func hidden() async throws {
+        try await Rig.run("hidden", long: ["--seconds", "60"])
     }
 
     /// `Tests/Faults/hostile-text`: whatever a peer writes, hexlist and the log show it and a terminal obeys none of it. A new

@@ -20,6 +20,11 @@ struct LocalSideTests {
         try await Rig.run("local-side", long: ["--rounds", "100"])
     }
 
+    @Test("what the systemd unit asks of hexlistd", .ifRuns("unit"))
+    func unit() async throws {
+        try await Rig.run("unit", long: [])
+    }
+
     @Test("the private key and what hexes say stay where they are", .ifRuns("private"))
     func secrets() async throws {
         try await Rig.run("private", long: ["--hexes", "1000"])

@@ -37,8 +37,9 @@ struct APIContext: Sendable {
         var outbox: [OutboxState: Int] = [:]
         for state in OutboxState.allCases { outbox[state] = Int(clamping: counts.outbox[state]) }
         return StatusShape(
-            version: ProtocolLimits.appVersion, uuid: node.uuid.description, name: node.name, fingerprint: node.fingerprint.description,
-            pid: Int(getpid()), port: node.port, uptimeSeconds: Int((ContinuousClock.now - startedAt).components.seconds),
+            version: ProtocolLimits.appVersion, uuid: node.uuid.description, name: node.name, announce: node.isAnnounced,
+            fingerprint: node.fingerprint.description, pid: Int(getpid()), port: node.port,
+            uptimeSeconds: Int((ContinuousClock.now - startedAt).components.seconds),
             avahi: AvahiShape(state: node.discoveryState.rawValue, message: node.discoveryMessage),
             identity: identity(conflict: node.conflict),
             domains: node.domains.map { DomainShape(domain: $0.domain, state: $0.state.rawValue, message: $0.message) }, peers: node.peers,

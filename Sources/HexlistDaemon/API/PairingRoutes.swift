@@ -36,7 +36,7 @@ struct PairingRoutes: Sendable {
         _ = try APIQuery(request)
         let wanted: PairingRequest? = try await APIInput.shape(request)
         guard let text = wanted?.peer else { return APIReply.json(PairingsShape(await api.node.openPairing())) }
-        let peer = try await api.node.resolve(text).requiredID()
+        let peer = try await api.node.resolveToPair(text)
         return APIReply.json(PairingShape(try await api.node.requestPairing(with: peer)))
     }
 

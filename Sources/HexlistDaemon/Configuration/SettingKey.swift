@@ -97,6 +97,11 @@ extension SettingKey {
             }
             return true
         },
+        SettingKey(name: "announce", isLive: true, isList: false, allowed: "`true` or `false`") {
+            guard let text = $0.first, let announce = Bool(text) else { return false }
+            $1.node.announce = announce
+            return true
+        },
         .choice("receiveFrom", \.node.receiveFrom, isLive: true),
         SettingKey(name: "peers", isLive: true, isList: true, allowed: "a list of `host` or `host:port`") {
             let peers = $0.map(staticPeer)

@@ -16,7 +16,7 @@ final class MachineDiscovery: PeerDiscovery {
         self.unicast = unicast
     }
 
-    func start(publishing announcement: ServiceAnnouncement, events: @escaping @Sendable (DiscoveryEvent) -> Void) {
+    func start(publishing announcement: ServiceAnnouncement?, events: @escaping @Sendable (DiscoveryEvent) -> Void) {
         self.events.withLock { $0 = events }
         // The addresses come first: what they are decides what is dialled.
         watch.start { [self] in tell($0) }
@@ -34,7 +34,7 @@ final class MachineDiscovery: PeerDiscovery {
         }
     }
 
-    func publish(_ announcement: ServiceAnnouncement) { multicast?.publish(announcement) }
+    func publish(_ announcement: ServiceAnnouncement?) { multicast?.publish(announcement) }
 
     func resolve(_ record: Record, open: Bool) {
         if record.unicast == nil { multicast?.resolve(record, open: open) } else { unicast.resolve(record, open: open) }

@@ -13,7 +13,9 @@ extension Doctor {
         let isUsed = multicast == .running || multicast == .degraded
         let interfaces = MachineInterface.all()
         var steps = [Self.discovery(facts.status)]
-        if isUsed {
+        if !facts.status.isAnnounced {
+            steps.append(Self.hiding)
+        } else if isUsed {
             facts = await whenAnnounced(facts)
             steps.append(Self.announcement(facts.announcements, interfaces))
         }
@@ -28,6 +30,7 @@ extension Doctor {
 
     static func discovery(_ status: NodeStatus) -> DoctorStep {
         switch status.discoveryState {
+        case .running where !status.isAnnounced: DoctorStep("discovery", .ok, "avahi-daemon browses for others.")
         case .running: DoctorStep("discovery", .ok, "avahi-daemon announces this machine and browses for others.")
         case .off: DoctorStep("discovery", .ok, "Multicast is not used: `domains` does not name `local`.")
         case .degraded: DoctorStep("discovery", .warning, status.discoveryMessage ?? "This machine is not announced.")
@@ -39,6 +42,11 @@ extension Doctor {
                 advice: ["sudo systemctl enable --now avahi-daemon", "Or name peers under `peers:`: they are reached without it."])
         }
     }
+
+    static let hiding = DoctorStep(
+        "announcement", .ok,
+        "Not announced, as configured (`announce: false`): trusted peers that announce themselves are found, strangers are not talked to."
+            + " Another machine that hides is reached where one of the two names the other under `peers:`.")
 
     /// What was published is seen within some seconds, not at once.
     private func whenAnnounced(_ facts: NodeFacts) async -> NodeFacts {
@@ -109,19 +117,29 @@ extension Doctor {
             }
             outcomes.append((interface.name, outcome ?? .failed("it could not be tried")))
         }
-        return outcomes.isEmpty ? [] : [Self.multicast(outcomes, own: own)]
+        return outcomes.isEmpty ? [] : [Self.multicast(outcomes, own: own, isAnnounced: facts.status.isAnnounced)]
     }
 
-    static func multicast(_ outcomes: [(name: String, outcome: MulticastQuery.Outcome)], own: String) -> DoctorStep {
-        var (good, bad): ([String], [String]) = ([], [])
+    static func multicast(
+        _ outcomes: [(name: String, outcome: MulticastQuery.Outcome)], own: String, isAnnounced: Bool = true
+    ) -> DoctorStep {
+        var (good, bad, silent): ([String], [String], [String]) = ([], [], [])
         for (name, outcome) in outcomes {
             switch outcome {
             case .answered(let names):
                 let others = names.filter { !$0.hasSuffix(own) }.count
-                good.append(names.count > others ? name : "\(name) (from others, not from this machine)")
+                good.append(names.count > others || !isAnnounced ? name : "\(name) (from others, not from this machine)")
+            case .silent where !isAnnounced: silent.append(name)
             case .silent: bad.append("on \(name) nobody answers, not even this machine's avahi-daemon")
             case .failed(let why): bad.append("on \(name) a question cannot be sent (\(why))")
             }
+        }
+        if bad.isEmpty, !silent.isEmpty {
+            return DoctorStep(
+                "multicast", .warning,
+                "Nobody answers a multicast question on \(silent.joined(separator: ", ")); nor does this machine, which is not announced."
+                    + " Perhaps nobody else is there.",
+                advice: ["Look again when another machine is there."])
         }
         guard !bad.isEmpty else {
             return DoctorStep("multicast", .ok, "A multicast question is answered on \(good.joined(separator: ", ")).")

@@ -23,7 +23,7 @@ extension Doctor {
     func steps(of id: PeerID, _ rows: [PeerView]) async -> [DoctorStep] {
         guard id != api.node.id else { return [Self.isOwn] }
         let main = rows.first { $0.state != .ghost } ?? rows[0]
-        var steps = [Self.record(main, others: rows.filter { $0 != main })]
+        var steps = [Self.record(main, others: rows.filter { $0 != main }, isHiding: await !api.node.status().isAnnounced)]
         let (resolving, endpoints) = await resolve(main.endpoints)
         if let resolving { steps.append(resolving) }
         let reaches = await reach(endpoints, id)
@@ -62,7 +62,7 @@ extension Doctor {
         }
     }
 
-    static func record(_ row: PeerView, others: [PeerView]) -> DoctorStep {
+    static func record(_ row: PeerView, others: [PeerView], isHiding: Bool = false) -> DoctorStep {
         let id = row.uuid?.description ?? ""
         let ghosts = others.filter { $0.reason != "duplicate" }.compactMap { ghost in ghost.reason.map { "\($0): \(ghost.why ?? "")" } }
         let more = ghosts.isEmpty ? "" : " Hidden beside it: \(ghosts.prefix(4).joined(separator: "; "))."
@@ -85,12 +85,13 @@ extension Doctor {
         case .ghost:
             return DoctorStep(
                 "peer", .failed, "\(name) is hidden, \(row.reason ?? "ghost"): \(why).\(more)",
-                advice: advice(ghost: row.reason))
+                advice: advice(ghost: row.reason, isHiding: isHiding))
         }
     }
 
-    static func advice(ghost reason: String?) -> [String] {
+    static func advice(ghost reason: String?, isHiding: Bool = false) -> [String] {
         switch reason {
+        case "unverified" where isHiding: ["This machine hides (`announce: false`): pair with it, or name its address under `peers:`."]
         case "conflict": ["Two machines use one identity: run `hexlist id rotate` on one of them."]
         case "impostor": ["Something else answers at that address. If the machine there is new, `hexlist peer forget` the old one."]
         case "invalid": ["The announcement there is of another program or damaged: restart hexlistd on that machine."]
@@ -287,7 +288,7 @@ extension Doctor {
         case .noReply:
             DoctorStep(
                 "peer.dialBack", .warning, "Asked to dial this machine's port, it does not answer.",
-                advice: ["Look again in some seconds: it answers once a second."])
+                advice: ["Look again in some seconds: it answers once in 10 s."])
         case .cannotAsk: nil
         }
     }

@@ -1,3 +1,4 @@
+import HexlistAPI
 import HexlistStore
 
 #if canImport(Glibc)
@@ -41,13 +42,36 @@ struct HookFolder: Sendable {
         return names.sorted()
     }
 
-    /// Why nothing in it is run; `nil` where it may be.
-    func fault() -> Fault? { Self.fault(path, kind: S_IFDIR, "it is no folder") }
+    /// Why nothing in it is run; `nil` where it may be. Who can write to a folder above it can put another one in its place.
+    func fault() -> Fault? { Self.fault(path, kind: S_IFDIR, "it is no folder") ?? Self.fault(above: path) }
 
     /// Why a hook is not run; `nil` where it may be. A link counts as what it leads to.
     func fault(of name: String) -> Fault? {
         if let fault = Self.fault(path(of: name), kind: S_IFREG, "it is no file") { return fault }
         return access(path(of: name), X_OK) == 0 ? nil : .refused("it is not executable")
+    }
+
+    /// Of the folders above, as the path names them and where links lead. The sticky bit keeps what is this user's or root's.
+    private static func fault(above path: String) -> Fault? {
+        let resolved = realpath(path, nil).map { text in
+            defer { free(text) }
+            return String(cString: text)
+        }
+        for start in [path, resolved].compactMap({ $0 }) {
+            var folder = start
+            while HexlistPaths.folder(of: folder) != folder {
+                folder = HexlistPaths.folder(of: folder)
+                var status = stat()
+                guard stat(folder, &status) == 0 else { return .refused("\(folder): \(String(cString: strerror(errno)))") }
+                guard status.st_uid == geteuid() || status.st_uid == 0 else {
+                    return .refused("\(folder), above it, belongs to user \(status.st_uid)")
+                }
+                guard status.st_mode & 0o022 == 0 || status.st_mode & S_ISVTX != 0 else {
+                    return .refused("others may write to \(folder), above it")
+                }
+            }
+        }
+        return nil
     }
 
     private static func fault(_ path: String, kind: mode_t, _ otherKind: String) -> Fault? {

@@ -8,6 +8,7 @@ struct SystemdNotifier: Sendable {
     enum State: String, Sendable {
         case ready = "READY=1"
         case stopping = "STOPPING=1"
+        case alive = "WATCHDOG=1"
     }
 
     /// A path, or a name in the abstract space behind `@`.
@@ -15,15 +16,17 @@ struct SystemdNotifier: Sendable {
 
     init(environment: [String: String]) { socketPath = environment["NOTIFY_SOCKET"] }
 
-    /// A datagram that does not get through is nobody's loss but systemd's: it waits until its time is up.
+    /// A datagram that does not get through is nobody's loss but systemd's: it waits until its time is up. A sign of life is not worth
+    /// waiting for a place in its queue.
     func tell(_ state: State) {
         guard let socketPath, socketPath.hasPrefix("/") || socketPath.hasPrefix("@") else { return }
         let descriptor = socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return }
         defer { close(descriptor) }
         let text = Array(state.rawValue.utf8)
+        let flags = CInt(MSG_NOSIGNAL) | (state == .alive ? CInt(MSG_DONTWAIT) : 0)
         _ = UnixAddress.with(socketPath) { address, length in
-            CInt(text.withUnsafeBytes { sendto(descriptor, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL), address, length) })
+            CInt(text.withUnsafeBytes { sendto(descriptor, $0.baseAddress, $0.count, flags, address, length) })
         }
     }
 }

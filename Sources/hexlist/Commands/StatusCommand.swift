@@ -29,6 +29,9 @@ struct StatusCommand: AsyncParsableCommand {
         let isRunning = status.avahi.state == "running"
         table.add("discovery", status.avahi.state, isRunning ? .good : .doubtful)
         if let message = status.avahi.message { table.add("", message) }
+        if !status.announce {
+            table.add("", "hidden (`announce: false`): others are not told of this machine, and strangers are not talked to", .doubtful)
+        }
         for domain in status.domains {
             table.add("domain", "\(domain.domain): \(domain.state)", domain.state == "running" ? .good : .doubtful)
             if let message = domain.message { table.add("", message) }

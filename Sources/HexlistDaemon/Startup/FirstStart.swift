@@ -1,0 +1,21 @@
+import HexlistNode
+import Logging
+
+/// The words of the first start with a state folder: what others see of this machine from now on, and how to change it.
+enum FirstStart {
+    static func tell(_ status: NodeStatus, usesMulticast: Bool, configuration: String, logger: Logger) {
+        let message: Logger.Message =
+            switch (status.isAnnounced, usesMulticast) {
+            case (true, true):
+                "first start: everybody on this network can see this machine's name, UUID and port, and connect to it; `name` changes what it is called, `announce: false` hides it"
+            case (true, false):
+                "first start: this machine is not announced, as `domains` does not name `local`; whoever knows its port can connect to it"
+            case (false, _): "first start: this machine is hidden, as `announce: false` says; only peers that are trusted are talked to"
+            }
+        logger.notice(
+            message,
+            metadata: [
+                "name": "\(status.name)", "peer.id": "\(status.uuid)", "port": "\(status.port)", "configuration": "\(configuration)",
+            ])
+    }
+}
