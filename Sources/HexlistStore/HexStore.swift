@@ -31,8 +31,9 @@ public final class HexStore: Sendable {
             }
             try StoreSchema.migrator.migrate(pool)
             _ = try pool.writeWithoutTransaction { db in try Tally(on: db) }  // a store without its counters is none
-            residue = Residue(of: pool)
-            writes = WriteQueue(pool: pool, residue: residue)
+            let queue = DispatchQueue(label: "hexlist.store.writer")
+            residue = Residue(of: pool, on: queue)
+            writes = WriteQueue(pool: pool, queue: queue, residue: residue)
             try StoreFile.restrict(path)
         } catch {
             throw HexlistError.of(error, path: path, opening: true)

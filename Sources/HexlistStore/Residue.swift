@@ -10,8 +10,13 @@ internal import Synchronization
 final class Residue: Sendable {
     private let state = Mutex(ResidueState())
     private let pool: DatabasePool
+    private let queue: DispatchQueue
 
-    init(of pool: DatabasePool) { self.pool = pool }
+    /// - Parameter queue: where the pool is closed: nothing of it is released meanwhile.
+    init(of pool: DatabasePool, on queue: DispatchQueue) {
+        self.pool = pool
+        self.queue = queue
+    }
 
     /// Any thread, after each piece of work.
     func passed(operations: Int, bytes: Int) {
@@ -19,7 +24,7 @@ final class Residue: Sendable {
     }
 
     private func look() {
-        DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + 2) { [self] in
+        queue.asyncAfter(deadline: .now() + 2) { [self] in
             guard state.withLock({ $0.isOver() }) else { return look() }
             pool.releaseMemory()
             hexlist_return_memory()

@@ -47,14 +47,15 @@ final class WriteQueue: @unchecked Sendable {
     /// Why the last transaction could not be done; `nil` once one is committed.
     let fault = Mutex<(any Error)?>(nil)
     private let pool: DatabasePool
-    private let queue = DispatchQueue(label: "hexlist.store.writer")
+    private let queue: DispatchQueue
     private let state = Mutex(State())
     private var writer: StoreWriter?
 
     private let residue: Residue
 
-    init(pool: DatabasePool, residue: Residue) {
+    init(pool: DatabasePool, queue: DispatchQueue, residue: Residue) {
         self.pool = pool
+        self.queue = queue
         self.residue = residue
     }
 
