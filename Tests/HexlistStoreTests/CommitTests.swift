@@ -85,7 +85,9 @@ import Testing
         }
         let seen = Mutex<[String: Set<String>]>([:])
         func submit(_ name: String, rows: Int) {
-            test.store.submit(rows: rows) { try $0.setMeta(name, "here") } completion: { _ in
+            test.store.submit(rows: rows) {
+                try $0.setMeta(name, "here")
+            } completion: { _ in
                 seen.withLock { $0[name] = committed() }
                 finished.withLock { $0.append(name) }
                 done.signal()
