@@ -16,6 +16,8 @@ import Testing
 final class Guest: Sendable {
     let identity: Identity
     let transport: PeerTransport
+    /// Of the sessions that were dialled to it, in that order.
+    private let dialled = Mutex<[Visit]>([])
 
     init(_ node: TestNode) throws {
         identity = try Identity.ephemeral()
@@ -75,8 +77,8 @@ final class Guest: Sendable {
     }
 
     /// - Returns: the newest of the sessions that the node dialled, once both have said Hello on it.
-    func visited(by node: TestNode, at port: Int, _ accepted: Mutex<[Visit]>) async throws -> Visit {
-        let before = accepted.withLock { $0.count }
+    func visited(by node: TestNode, at port: Int) async throws -> Visit {
+        let before = dialled.withLock { $0.count }
         let endpoint = Endpoint(host: "127.0.0.1", port: UInt16(port), via: .static)
         let report = try await node.node.transport.dial([DialTarget(endpoint)], expecting: identity.peerID).report.get()
         let connection = try #require(report.connection)
@@ -84,17 +86,17 @@ final class Guest: Sendable {
         var visit: Visit?
         while visit?.operations.contains(.hello) != true {
             try await Task.sleep(for: .milliseconds(5))
-            visit = accepted.withLock { $0.count > before ? $0.last : nil }
+            visit = dialled.withLock { $0.count > before ? $0.last : nil }
         }
         return try #require(visit)
     }
 
     /// - Returns: its port.
-    func listen(_ accepted: @escaping @Sendable (Visit) -> Void) async throws -> Int {
-        try await transport.listen(addresses: ["127.0.0.1"], port: 0) { [identity] connection in
+    func listen() async throws -> Int {
+        try await transport.listen(addresses: ["127.0.0.1"], port: 0) { [self] connection in
             let visit = Visit(connection, identity, readsOn: true)
             connection.delegate = visit
-            accepted(visit)
+            dialled.withLock { $0.append(visit) }
             let hello = Hello(uuid: identity.peerID, name: "guest", boot: BootNonce(7))
             connection.write { WrapperEncoder.hello(hello, into: &$0) }
         }
@@ -199,8 +201,7 @@ struct StrangerTests {
     func sessionsDialledToOneKey() async throws {
         let one = try await TestNode("one", on: nil)
         let guest = try Guest(one)
-        let accepted = Mutex<[Guest.Visit]>([])
-        let port = try await guest.listen { visit in accepted.withLock { $0.append(visit) } }
+        let port = try await guest.listen()
         var legacy: [Guest.Visit] = []
         for _ in 0..<2 {
             let visit = try await guest.visit(one)
@@ -208,8 +209,8 @@ struct StrangerTests {
             try await until { !visit.receipts.isEmpty }
             legacy.append(visit)
         }
-        for _ in 0..<6 { _ = try await guest.visited(by: one, at: port, accepted) }
-        let visits = accepted.withLock { $0 }
+        var visits: [Guest.Visit] = []
+        for _ in 0..<6 { visits.append(try await guest.visited(by: one, at: port)) }
         try await until { visits.prefix(4).allSatisfy(\.isOver) }
         // Those that are asked and do not answer have 5 s.
         #expect(visits.prefix(4).allSatisfy { $0.bye == "limit" || $0.bye == "silent" } && visits[0].bye == "limit")
