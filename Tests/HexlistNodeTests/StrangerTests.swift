@@ -174,14 +174,15 @@ struct StrangerTests {
         try await one.stop()
     }
 
-    @Test("one key has two sessions at most, however fast it opens them, with Hello and without; the newest stay")
-    func sessionsOfOneKey() async throws {
+    /// - Parameter stride: each session of so many is one without Hello.
+    @Test("one key has two sessions at most, however fast it opens them, with Hello and without; the newest stay", arguments: [3, 1])
+    func sessionsOfOneKey(_ stride: Int) async throws {
         let one = try await TestNode("one", on: nil)
         let guest = try Guest(one)
         var visits: [Guest.Visit] = []
         for number in 0..<8 {
             let visit = try await guest.visit(one)
-            if number % 3 == 2 {
+            if number % stride == stride - 1 {
                 try await visit.store(1)
                 try await until { !visit.receipts.isEmpty }
             } else {
