@@ -146,10 +146,11 @@ public struct PeerDirectory: Sendable {
 
     private var isFull: Bool { peers.count - known.count >= limits.instances }
 
-    /// Drops a sixteenth of the peers, those least worth keeping: first what was never proved, then strangers that are away, then
-    /// those that only came by (anybody can make as many keys as it likes). What the store knows, or has a session, stays.
+    /// Drops a sixteenth of the peers, those least worth keeping: first what was never proved, then strangers that are away or
+    /// in conflict, then those that only came by (anybody can make as many keys as it likes, and copies of them). What the store knows,
+    /// or has a session, stays.
     private mutating func makeRoom() {
-        let candidates = peers.values.filter { !$0.hasSession && !known.contains($0.id) && $0.conflict == nil && $0.trust == .stranger }
+        let candidates = peers.values.filter { !$0.hasSession && !known.contains($0.id) && $0.trust == .stranger }
         let worst = candidates.sorted { left, right in
             guard left.isProven == right.isProven else { return right.isProven }
             guard left.isListed == right.isListed else { return right.isListed }

@@ -24,7 +24,7 @@ enum DuplicateSessions {
         var isPairing = false
     }
 
-    /// With the newest one, which is used and asked nothing yet.
+    /// Of those one side dialled, with the newest one, which is used and asked nothing yet. A key has four in all at most.
     static let sessionsOfOneKey = 2
 
     /// Those that end (`Bye` `limit`) because one more came before it was known which of them live: what did not answer goes first, then

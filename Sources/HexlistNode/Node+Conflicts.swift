@@ -24,7 +24,8 @@ extension Node {
     }
 
     func conflictEnded(_ peer: PeerID) {
-        logger.notice("one machine uses this identity again", metadata: ["peer.id": "\(peer)"])
+        let isKnown = peer == id || known[peer]?.trust == .trusted
+        logger.log(level: isKnown ? .notice : .debug, "one machine uses this identity again", metadata: ["peer.id": "\(peer)"])
         for link in links.values where peer == id || link.peer == peer { kick(link) }
         if peer == id { mayTakeMore() }
         wakeWaiters()

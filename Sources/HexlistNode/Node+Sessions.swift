@@ -202,11 +202,12 @@ extension Node {
         }
     }
 
-    /// One more session of a key said Hello, or showed that it says none. Those dialled here are not the peer's doing, and both sides would
-    /// each end others where they dial each other at the same moment.
+    /// One more session of a key said Hello, or showed that it says none. Those that the peer dialled and those that were dialled here
+    /// are counted apart: where both dial at the same moment, each side would end others.
     private func endSurplus(of key: Fingerprint, newest: PeerSession) {
-        guard newest.connection.role == .acceptor else { return }
-        let older = sessions(of: key).filter { $0 !== newest && $0.machine.hasBegun && $0.connection.role == .acceptor }
+        let older = sessions(of: key).filter {
+            $0 !== newest && $0.machine.hasBegun && $0.connection.role == newest.connection.role
+        }
         let asked = Set(challenges.values.map { ObjectIdentifier($0.older) })
         let surplus = DuplicateSessions.surplus(
             older.map {

@@ -105,4 +105,26 @@ struct DirectoryPassingTests {
         stage.pass(.seconds(241))
         #expect(stage.rows.isEmpty && !stage.directory.holds(peer))
     }
+
+    @Test("strangers in conflict take nobody's place, and are no more than there are places")
+    func conflictsThatFill() {
+        var limits = DirectoryLimits()
+        limits.instances = 32
+        var stage = Stage(limits: limits)
+        for number in 1...100 {
+            var (one, other) = (inbound, inbound)
+            one.peer = Stage.peer(UInt64(number))
+            (other.peer, other.boot) = (one.peer, BootNonce(2))
+            stage.tell(.sessionUp(one))
+            stage.tell(.sessionUp(other))
+            stage.tell(.identityConflict(one.peer, one.boot, other.boot))
+            stage.tell(.sessionDown(one, .other))
+            stage.tell(.sessionDown(other, .other))
+            #expect(stage.directory.peers.count <= limits.instances)
+        }
+        #expect(stage.ghosts().count > limits.instances / 2)
+        let newcomer = Stage.peer(200)
+        stage.announce(newcomer)
+        #expect(stage.directory.holds(newcomer))
+    }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import HexlistDiscovery
 import HexlistModel
 import HexlistTransport
 import HexlistWire
@@ -15,6 +16,8 @@ import Testing
 final class Guest: Sendable {
     let identity: Identity
     let transport: PeerTransport
+    /// Of the sessions that were dialled to it, in that order.
+    private let dialled = Mutex<[Visit]>([])
 
     init(_ node: TestNode) throws {
         identity = try Identity.ephemeral()
@@ -73,6 +76,32 @@ final class Guest: Sendable {
         func closed(on connection: PeerConnection, error: (any Error)?) { seen.withLock { $0.isOver = true } }
     }
 
+    /// - Returns: the newest of the sessions that the node dialled, once both have said Hello on it.
+    func visited(by node: TestNode, at port: Int) async throws -> Visit {
+        let before = dialled.withLock { $0.count }
+        let endpoint = Endpoint(host: "127.0.0.1", port: UInt16(port), via: .static)
+        let report = try await node.node.transport.dial([DialTarget(endpoint)], expecting: identity.peerID).report.get()
+        let connection = try #require(report.connection)
+        await node.node.begin(dialled: connection, endpoint)
+        var visit: Visit?
+        while visit?.operations.contains(.hello) != true {
+            try await Task.sleep(for: .milliseconds(5))
+            visit = dialled.withLock { $0.count > before ? $0.last : nil }
+        }
+        return try #require(visit)
+    }
+
+    /// - Returns: its port.
+    func listen() async throws -> Int {
+        try await transport.listen(addresses: ["127.0.0.1"], port: 0) { [self] connection in
+            let visit = Visit(connection, identity, readsOn: true)
+            connection.delegate = visit
+            dialled.withLock { $0.append(visit) }
+            let hello = Hello(uuid: identity.peerID, name: "guest", boot: BootNonce(7))
+            connection.write { WrapperEncoder.hello(hello, into: &$0) }
+        }
+    }
+
     /// - Parameter readsOn: reads more than the first frame. Who does not never sees that it is to hang up.
     func visit(_ node: TestNode, readsOn: Bool = true) async throws -> Visit {
         let port = UInt16(await node.node.status().port)
@@ -80,6 +109,12 @@ final class Guest: Sendable {
         let visit = Visit(try #require(report.connection), identity, readsOn: readsOn)
         try await visit.connection.eventLoop.submit { visit.connection.delegate = visit }.get()
         return visit
+    }
+}
+
+extension Node {
+    fileprivate func begin(dialled connection: PeerConnection, _ endpoint: Endpoint) {
+        begin(connection, Dialled(endpoint: endpoint, probe: nil, expected: nil))
     }
 }
 
@@ -139,14 +174,15 @@ struct StrangerTests {
         try await one.stop()
     }
 
-    @Test("one key has two sessions at most, however fast it opens them, with Hello and without; the newest stay")
-    func sessionsOfOneKey() async throws {
+    /// - Parameter stride: each session of so many is one without Hello.
+    @Test("one key has two sessions at most, however fast it opens them, with Hello and without; the newest stay", arguments: [3, 1])
+    func sessionsOfOneKey(_ stride: Int) async throws {
         let one = try await TestNode("one", on: nil)
         let guest = try Guest(one)
         var visits: [Guest.Visit] = []
         for number in 0..<8 {
             let visit = try await guest.visit(one)
-            if number % 3 == 2 {
+            if number % stride == stride - 1 {
                 try await visit.store(1)
                 try await until { !visit.receipts.isEmpty }
             } else {
@@ -158,6 +194,28 @@ struct StrangerTests {
         try await until { await one.node.sessionCount == 2 }
         #expect(visits.prefix(6).allSatisfy { $0.bye == "limit" || $0.bye == "silent" })
         #expect(visits.suffix(2).allSatisfy { !$0.isOver })
+        await guest.transport.shutdown()
+        try await one.stop()
+    }
+
+    @Test("with two that it dialled, a key has two that were dialled to it at most, whatever it answers")
+    func sessionsDialledToOneKey() async throws {
+        let one = try await TestNode("one", on: nil)
+        let guest = try Guest(one)
+        let port = try await guest.listen()
+        var legacy: [Guest.Visit] = []
+        for _ in 0..<2 {
+            let visit = try await guest.visit(one)
+            try await visit.store(1)
+            try await until { !visit.receipts.isEmpty }
+            legacy.append(visit)
+        }
+        var visits: [Guest.Visit] = []
+        for _ in 0..<6 { visits.append(try await guest.visited(by: one, at: port)) }
+        try await until { visits.prefix(4).allSatisfy(\.isOver) }
+        // Those that are asked and do not answer have 5 s.
+        #expect(visits.prefix(4).allSatisfy { $0.bye == "limit" || $0.bye == "silent" } && visits[0].bye == "limit")
+        #expect(await one.node.sessionCount <= 4 && legacy.allSatisfy { !$0.isOver })
         await guest.transport.shutdown()
         try await one.stop()
     }
