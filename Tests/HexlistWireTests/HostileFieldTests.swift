@@ -132,7 +132,8 @@ struct HostileFieldTests {
             case .broken: break
             }
         case .hello(let hello):
-            #expect(ProtocolLimits.windowFramesRange.contains(hello.window) && hello.maxFrameBytes >= 0, "\(name)")
+            #expect(ProtocolLimits.windowFramesRange.contains(hello.window), "\(name)")
+            #expect(hello.maxFrameBytes >= ProtocolLimits.firstFrameBytes, "\(name)")
             if hello.uuid != nil { #expect(field == "uuid" && value.json.utf8.count == 38, "\(name)") }
         case .receipt(let receipt):
             #expect(

@@ -34,14 +34,14 @@ struct SessionObjectTests {
         let found = try hello(
             #"""
             "window":1,"x":{},"features":["a",1,null,"b\n"],"protocols":[1,2,1.5,"3",-4],"boot":"00ff00ff00ff00FF",\#
-            "name":"old","name":"N\u00e9","window":7,"maxFrameBytes":4096,"uuid":"\#(Self.id.lowercased())"
+            "name":"old","name":"N\u00e9","window":7,"maxFrameBytes":9000,"uuid":"\#(Self.id.lowercased())"
             """#
         )
         #expect(
             found
                 == Hello(
                     uuid: PeerID(Self.id), name: "Né", boot: BootNonce(0x00FF_00FF_00FF_00FF), protocols: [1, 2, -4],
-                    features: ["a", "b\n"], maxFrameBytes: 4_096, window: 7))
+                    features: ["a", "b\n"], maxFrameBytes: 9_000, window: 7))
     }
 
     @Test("a Hello out of a text, and before its operation") func helloElsewhere() throws {
@@ -57,8 +57,10 @@ struct SessionObjectTests {
     @Test(
         "numbers of a Hello",
         arguments: [
-            ("1", 1, 1), ("0", 1, 1), ("-5", 1, 1), ("65536", 65_536, 65_536), ("65537", 65_537, 65_536), ("16777215", 16_777_215, 65_536),
-            ("16777216", 16_777_215, 65_536), ("9223372036854775808", 16_777_215, 65_536), ("-99999999999999999999", 1, 1),
+            // A peer that says it takes less than a first frame has 8 KiB is sent receipts of that length all the same.
+            ("1", 8_192, 1), ("0", 8_192, 1), ("-5", 8_192, 1), ("8191", 8_192, 8_191), ("8192", 8_192, 8_192), ("8193", 8_193, 8_193),
+            ("65536", 65_536, 65_536), ("65537", 65_537, 65_536), ("16777215", 16_777_215, 65_536),
+            ("16777216", 16_777_215, 65_536), ("9223372036854775808", 16_777_215, 65_536), ("-99999999999999999999", 8_192, 1),
             ("1.0", 1 << 20, 1_024), ("1e3", 1 << 20, 1_024),
             ("1e400", 1 << 20, 1_024), ("true", 1 << 20, 1_024),
         ]) func helloNumbers(_ number: String, _ maxFrameBytes: Int, _ window: Int) throws

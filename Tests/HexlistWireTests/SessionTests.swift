@@ -57,9 +57,9 @@ struct SessionFixture {
         session.received(.wrapper(store), bytes: bytes, now: now, &actions)
     }
 
-    mutating func undecodable() {
-        session.received(.refused(Refusal(code: .malformed, message: "", isUndecodable: true)), bytes: 10, now: now, &actions)
-    }
+    mutating func undecodable() { receive(Refusal(code: .malformed, message: "", isUndecodable: true)) }
+
+    mutating func receive(_ refusal: Refusal) { session.received(.refused(refusal), bytes: 10, now: now, &actions) }
 
     /// The store takes everything that waits and answers the same for each.
     mutating func keepAll(_ result: InboundResult = .kept(.stored)) {
@@ -181,6 +181,23 @@ struct SessionOpeningTests {
         #expect(fixture.take().contains(.legacy))
         fixture.keepAll()
         #expect(fixture.owed().isEmpty)  // no sequence, no receipt
+    }
+
+    @Test(
+        "a Hello that cannot be used is passed over, first and later, and the wait for one goes on",
+        arguments: [Session.Role.acceptor, .dialer])
+    func uselessHello(role: Session.Role) {
+        for code in [RefusalCode.missingObject, .unsupportedObject, .malformed] {
+            var fixture = SessionFixture(role: role)
+            let useless = Refusal(code: code, message: "", operation: .hello)
+            fixture.receive(useless)
+            #expect(!fixture.session.hasBegun && fixture.take().end == nil)
+            var waiting = fixture
+            #expect(waiting.tick(after: .seconds(5)).end == .own(.helloTimeout))
+            fixture.hello()
+            fixture.receive(useless)
+            #expect(fixture.session.isOpen)
+        }
     }
 
     @Test("while the store has a legacy sender's hexes, no deadline is due: the shell would wake for nothing, again and again")

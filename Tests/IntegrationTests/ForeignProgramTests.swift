@@ -125,3 +125,188 @@ extension TwoMachines {
         }
     }
 }
+
+/// A whole peer that was written from Docs/Protocol.md alone (Examples/foreign-peer.py), and hexlistd, on loopback.
+@Suite(
+    "A peer written from the page", .serialized, .timeLimit(.minutes(Patience.test)),
+    .enabled(if: Checkout.hasPrograms, "needs hexlistd and hexlist: build first"),
+    .enabled(if: ForeignPeer.missing.isEmpty, "needs \(ForeignPeer.missing.joined(separator: " and "))"))
+struct ForeignProgramPeerTests {
+    @Test("it asks and is paired; then 1 000 hexes go each way and are there once, also where they are sent again")
+    func pairsAndExchanges() async throws {
+        try await LocalDaemon.with(environment: ["NO_COLOR": "1"]) { local in
+            let foreign = ForeignPeer(folder: local.folder)
+            let uuid = try await foreign.uuid()
+            let hexes = try foreign.writeHexes(1_000)
+            try await local.running {
+                let status = try await local.status()
+                try await pair(foreign, uuid, with: local, port: status.port)
+                #expect(try await local.trust(of: uuid) == "trusted")
+                #expect(try foreign.trusted().contains(status.uuid))
+
+                #expect(try await foreign.send(toPort: status.port) == ["stored": 1_000])
+                #expect(try await foreign.send(toPort: status.port) == ["duplicate of stored": 1_000])
+                #expect(try await local.inbox() == hexes)
+            }
+            try await foreign.listening { port in
+                try local.configure(peerAt: port)
+                try await local.running {
+                    try await local.send(to: uuid, foreign.hexes)
+                    try await local.awaitDelivered()
+                    #expect(try foreign.kept() == hexes.map { "stored \($0)" })
+                }
+            }
+        }
+    }
+
+    @Test("it refuses three times for now: what hexlistd sends arrives all the same, each hex once, in order")
+    func refuses() async throws {
+        try await LocalDaemon.with { local in
+            let foreign = ForeignPeer(folder: local.folder)
+            let uuid = try await foreign.uuid()
+            let hexes = try foreign.writeHexes(20)
+            try await foreign.listening("--refuse", "3") { port in
+                try local.configure(peerAt: port)
+                try await local.running {
+                    try await local.send(to: uuid, foreign.hexes)
+                    // Three times 5 s.
+                    try await Patience.until(or: "no hex was refused") {
+                        try await local.outbox().contains { $0.lastError?.contains("quotaExceeded") == true }
+                    }
+                    try await local.awaitDelivered()
+                    #expect(try foreign.kept() == hexes.map { "held \($0)" })
+                }
+            }
+        }
+    }
+
+    /// The foreign peer asks, at a terminal; hexlistd's side is a script.
+    private func pair(_ foreign: ForeignPeer, _ uuid: String, with local: LocalDaemon, port: Int) async throws {
+        let taking = try RunningCommand([Checkout.hexlist, "pair", "--json"], environment: local.environment)
+        async let asking = TerminalCommand.run(
+            foreign.command(["pair", "127.0.0.1", "\(port)"]), environment: [:], steps: [.init(wait: #""event": "digits""#, type: "yes\n")])
+        let shown = try await taking.first { JSONLines.member("state", of: $0) == #""comparing""# ? $0 : nil }
+        let digits = try #require(JSONLines.member("digits", of: shown)).replacing("\"", with: "")
+        let confirmed = try await local.hexlist("pair", "--confirm", uuid, digits)
+        #expect(confirmed.status == 0, "\(confirmed)")
+        let asked = try await asking
+        #expect(asked.status == 0, "\(asked)")
+        #expect(asked.out.contains(#""digits": "\#(digits)""#), "\(asked)")
+        #expect(await taking.status() == 0)
+    }
+}
+
+/// Examples/foreign-peer.py with its state in a folder.
+private struct ForeignPeer {
+    /// A line it prints; of most of them only some members are read.
+    private struct Event: Decodable {
+        var event: String
+        /// Of `listening`.
+        var port: Int?
+        /// Of `summary`.
+        var counts: [String: Int]?
+    }
+
+    static let missing = ["python3", "openssl"].filter { Program.path(of: $0) == nil }
+
+    let folder: TemporaryFolder
+
+    var hexes: String { "\(folder.path)/hexes" }
+
+    func command(_ arguments: [String]) -> [String] {
+        ["\(Checkout.root)/Examples/foreign-peer.py", "--state", "\(folder.path)/foreign"] + arguments
+    }
+
+    private func run(_ arguments: String...) async throws -> Command.Output {
+        let output = try await Command.run(command(arguments))
+        #expect(output.status == 0, "\(output)")
+        return output
+    }
+
+    func uuid() async throws -> String {
+        struct Identity: Decodable { var uuid: String }
+        return try #require(try JSONLines.decode(try await run("id").out, as: Identity.self).first).uuid
+    }
+
+    /// A file of HexJMs, one a line.
+    /// - Returns: their descriptions.
+    func writeHexes(_ count: Int) throws -> [String] {
+        let descriptions = (1...count).map { "hex \($0)" }
+        try folder.write(
+            descriptions.map { #"{"hexDescription":"\#($0)","links":[{"url":"https://example.org/a"}]}"# + "\n" }.joined(), to: "hexes")
+        return descriptions
+    }
+
+    /// Sends the file.
+    /// - Returns: how many hexes ended in each state.
+    func send(toPort port: Int) async throws -> [String: Int]? {
+        let output = try await run("send", "127.0.0.1", "\(port)", hexes)
+        return try JSONLines.decode(output.out, as: Event.self).last?.counts
+    }
+
+    /// Runs it as a listener while `test` runs.
+    func listening(_ arguments: String..., test: (_ port: Int) async throws -> Void) async throws {
+        let running = try RunningCommand(command(["listen"] + arguments), seconds: Patience.server)
+        do {
+            try await test(try await running.first { try? JSONDecoder().decode(Event.self, from: Data($0.utf8)).port })
+        } catch {
+            await running.stop()
+            throw error
+        }
+        await running.stop()
+    }
+
+    /// State and description of each hex it has, in order.
+    func kept() throws -> [String] {
+        struct Line: Decodable {
+            struct Hex: Decodable { var hexDescription: String }
+            /// Both missing in a line that moves held hexes.
+            var state: String?
+            var hex: Hex?
+        }
+        return try JSONLines.decode(try folder.text("foreign/inbox.jsonl"), as: Line.self)
+            .compactMap { line in line.hex.map { "\(line.state ?? "") \($0.hexDescription)" } }
+    }
+
+    /// UUIDs, and more, of the peers it trusts.
+    func trusted() throws -> String { try folder.text("foreign/trusted.json") }
+}
+
+extension LocalDaemon {
+    fileprivate func status() async throws -> StatusRow {
+        try JSONDecoder().decode(StatusRow.self, from: Data(try await hexlist("status", "--json").out.utf8))
+    }
+
+    fileprivate func trust(of uuid: String) async throws -> String? {
+        let peers = try JSONLines.decode(try await hexlist("peers", "--all", "--json").out, as: PeerRow.self)
+        return peers.first { $0.uuid == uuid }?.trust
+    }
+
+    fileprivate func configure(peerAt port: Int) throws {
+        try folder.write("name: local\nlisten: [127.0.0.1]\npeers: ['127.0.0.1:\(port)']\n", to: "config.yaml")
+    }
+
+    /// Queues the hexes of a file as soon as the peer is there.
+    fileprivate func send(to uuid: String, _ file: String) async throws {
+        for arguments in [["peers", "--wait", "1"], ["send", "--to", uuid, "--bulk", file, "--wait", "queued"]] {
+            let output = try await Command.run(
+                [Checkout.hexlist] + arguments + ["--timeout", "\(Patience.state)s"], environment: environment)
+            #expect(output.status == 0, "\(output)")
+        }
+    }
+
+    fileprivate func outbox() async throws -> [OutboxRowShape] {
+        try JSONLines.decode(try await hexlist("outbox", "list", "--json").out)
+    }
+
+    fileprivate func awaitDelivered() async throws {
+        try await Patience.until(or: "hexes still wait") { try await status().outbox["queued", default: 0] == 0 }
+        let left = try await outbox()
+        #expect(left.allSatisfy { $0.state == "held" }, "\(left)")
+    }
+
+    /// Descriptions of the whole inbox, oldest first.
+    fileprivate func inbox() async throws -> [String] {
+        try JSONLines.decode(try await hexlist("inbox", "--limit", "0", "--json").out, as: HexRow.self).reversed().map(\.description)
+    }
+}

@@ -39,7 +39,8 @@ extension HexReader {
             case .maxFrameBytes:
                 let end = try json.skipValue(at: position, open: open + 1)
                 hello.maxFrameBytes = json.integer(
-                    at: position, end, in: 1...ProtocolLimits.largestFrameBytes, default: ProtocolLimits.trustedFrameBytes)
+                    at: position, end, in: ProtocolLimits.firstFrameBytes...ProtocolLimits.largestFrameBytes,
+                    default: ProtocolLimits.trustedFrameBytes)
                 return end
             case .window:
                 let end = try json.skipValue(at: position, open: open + 1)
