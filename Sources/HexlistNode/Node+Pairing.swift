@@ -64,7 +64,7 @@ extension Node {
     /// Announced strangers that this machine did not ask, because it hides.
     private func unasked(called text: String) -> [PeerView] {
         guard !configuration.announce else { return [] }
-        return peerViews().filter { $0.reason == GhostReason.unverified.rawValue && $0.isGhost(called: text) }
+        return PeerReference(text).ghosts(among: peerViews()).filter { $0.reason == GhostReason.unverified.rawValue }
     }
 
     /// Says yes to the digits that are shown; any other digits are a no.
