@@ -122,7 +122,6 @@ extension Node {
         HexlistError(.notFound, message, hint: "`hexlist pair --list` shows what runs.")
     }
 
-    private func name(of peer: PeerID) -> String { view(of: peer)?.shownName ?? peer.shortID }
     private func shown(_ peer: PeerID) -> String { label(of: peer)?.text() ?? peer.shortID }
     private static func shown(_ view: PeerView) -> String { view.label.text(.named) }
 
@@ -169,12 +168,14 @@ extension Node {
             case .refuse: break  // where the frame came in
             case .reach(let peer): reach(peer)
             case .shown(let peer, let digits, let wasAsked):
-                pairingName = (peer, directory.provenName(of: peer) ?? "")
+                let name = directory.provenName(of: peer) ?? ""
+                pairing.nameShown(name)
                 guard wasAsked else { break }
                 logger.notice("pairing requested", metadata: ["peer.id": "\(peer)"])
                 apply(.askedToPair(peer))
-                record(.pairingRequested, peer: peer, data: ["digits": digits, "name": PeerName.cut(name(of: peer), bytes: 256)])
-            case .trust(let peer, let key, let number): trust(peer, key, number)
+                record(
+                    .pairingRequested, peer: peer, data: ["digits": digits, "name": PeerName.cut(known[peer]?.alias ?? name, bytes: 256)])
+            case .trust(let peer, let key, let number, let name): trust(peer, key, number, name)
             case .over(let outcome): over(outcome)
             case .changed: notifyWatchers()
             }
@@ -208,9 +209,8 @@ extension Node {
         }
     }
 
-    private func trust(_ peer: PeerID, _ key: Fingerprint, _ number: Int) {
+    private func trust(_ peer: PeerID, _ key: Fingerprint, _ number: Int, _ name: String?) {
         let before = trusting
-        let name = pairingName?.peer == peer ? pairingName?.name : nil
         trusting = Task {
             await before?.value
             do {

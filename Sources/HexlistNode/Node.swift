@@ -78,8 +78,6 @@ public actor Node {
     /// shorter.
     var dialBackPause: Duration = .seconds(10)
     var pairing: PairingDesk
-    /// The name of the peer whose digits were shown last, as it was then: what a person says yes to makes the alias.
-    var pairingName: (peer: PeerID, name: String)?
     let pairingTimer: DeadlineTimer
     var isDiallingToPair = false
     /// Duplicates that are ended once the pairing on them is over.
