@@ -65,6 +65,15 @@ enum IPAddress: Hashable, Sendable {
         }
     }
 
+    /// Routed inside an organization and not on the Internet: 10/8, 172.16/12, 192.168/16, 100.64/10, fc00::/7.
+    var isPrivate: Bool {
+        switch self {
+        case .v4(let address):
+            address >> 24 == 10 || address >> 20 == 0xAC1 || address >> 16 == 0xC0A8 || address >> 22 == 0x6440 >> 6
+        case .v6(let high, _): high >> 57 == 0xFC >> 1
+        }
+    }
+
     /// No single host: unspecified, multicast, broadcast.
     var isNoHost: Bool {
         switch self {

@@ -19,6 +19,8 @@ public struct DirectoryLimits: Sendable {
 
     /// Saved endpoints of one peer, and endpoints of one probe.
     static let endpointsPerProbe = 8
+    /// Of those, the places for where a peer answered last: goodbyes and announcements, which can be forged, take them from nobody.
+    static let rememberedPerProbe = 2
     /// Announcements that claim one UUID. Anybody can announce any UUID, so the newest are kept.
     static let claimsPerPeer = 64
     /// Places of one peer something is remembered about.

@@ -11,9 +11,12 @@ extension PeerDirectory {
     /// Whether an announcement of this peer may cause a dial.
     func asksStrangers(_ peer: DirectoryPeer) -> Bool { !isHiding || peer.trust == .trusted }
 
-    /// Why what an announcement says is not dialled. A trusted peer may be on another network: who answers there has to prove its key.
+    /// Why what an announcement says is not dialled. A trusted peer may be behind a router of one's own organization: who answers there
+    /// has to show its key, and is shown nothing otherwise. What is on the Internet nobody aims this machine at.
     func refusal(of claim: DirectoryRecord.Claim) -> DialPolicy.Refusal? {
-        guard claim.refusal == .foreignNetwork, peers[claim.peer]?.trust == .trusted else { return claim.refusal }
+        guard claim.refusal == .foreignNetwork, peers[claim.peer]?.trust == .trusted,
+            IPAddress(ofHost: claim.endpoint.host)?.isPrivate == true
+        else { return claim.refusal }
         return nil
     }
 

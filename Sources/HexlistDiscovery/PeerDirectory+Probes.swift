@@ -129,7 +129,7 @@ extension PeerDirectory {
             let good = all.filter { peer.marks[$0.place]?.isGood ?? true }
             // Places that proved another identity are asked only where there is no other, and every third time: addresses move.
             let asksAll = good.isEmpty || (schedules[target]?.failures ?? 0) % 3 == 2
-            return Array((asksAll ? all : good).prefix(DirectoryLimits.endpointsPerProbe))
+            return picked(asksAll ? all : good, of: peer)
         case .start(let id, let boot):
             let claiming = id == own ? ownRecords : peers[id]?.records ?? []
             let claims = claiming.sorted(by: Record.inOrder).compactMap { records[$0]?.claim }
@@ -138,6 +138,17 @@ extension PeerDirectory {
             return announced.prefix(DirectoryLimits.endpointsPerProbe).map(\.endpoint)
         case .reach(let id): return Array(reachEndpoints(of: id).prefix(DirectoryLimits.endpointsPerProbe))
         case .address(let address): return [address.endpoint]
+        }
+    }
+
+    /// The first of them, with a place kept for each of the best remembered.
+    private func picked(_ ranked: [Endpoint], of peer: DirectoryPeer) -> [Endpoint] {
+        let remembered = Set(peer.saved.prefix(DirectoryLimits.rememberedPerProbe).map(\.place))
+        var room = DirectoryLimits.endpointsPerProbe - ranked.count { remembered.contains($0.place) }
+        return ranked.filter { endpoint in
+            if remembered.contains(endpoint.place) { return true }
+            room -= 1
+            return room >= 0
         }
     }
 

@@ -16,7 +16,7 @@ enum Verdict: Sendable, Equatable {
     /// The own UUID, proved by another start.
     case ownClone
     case conflict
-    /// Another identity was proved at its endpoint.
+    /// Another identity answers at its endpoint.
     case impostor(PeerID, Endpoint)
     /// Another UUID, with an endpoint that is this machine.
     case ownEndpoint(Endpoint)
@@ -57,7 +57,7 @@ enum Verdict: Sendable, Equatable {
             "announces this machine's UUID from another start; this machine hides (`announce: false`), so it is not asked"
         case .ownClone: "another machine proves this machine's UUID: one has a copy of the other's identity (`hexlist id rotate`)"
         case .conflict: "two machines prove this UUID, one with a copy of the other's identity: nothing is sent to either"
-        case .impostor(let other, let endpoint): "announced with this UUID, but \(endpoint) proves to be \(other)"
+        case .impostor(let other, let endpoint): "announced with this UUID, but \(endpoint) answers as \(other)"
         case .ownEndpoint(let endpoint): "announced with another UUID, but \(endpoint) is this machine"
         case .blocked: "announced on \(heard); blocked here, so it is not asked"
         case .hiding: "announced on \(heard); this machine hides (`announce: false`), so a stranger is not asked who it is"

@@ -23,12 +23,18 @@ public enum PeerAlias {
 
     /// Why a text can be no alias of that peer, as a sentence; `nil` where it can.
     public static func fault(_ text: String, of peer: PeerID) -> String? {
-        guard !text.isEmpty, text.utf8.count <= bytes, TerminalText.clean(text).utf8.elementsEqual(text.utf8), NameKey(text) != nil else {
-            return "An alias is 1 to \(bytes) bytes of printable text."
-        }
+        if let fault = textFault(text) { return fault }
         if PeerID.mayBegin(with: text) { return "An alias that reads as a UUID, or as the beginning of one, would name another peer." }
         if readsAsLabel(text, of: peer) {
             return "An alias does not end in the short UUID of another peer, nor in (stranger), (trusted) or (blocked)."
+        }
+        return nil
+    }
+
+    /// Why a text can be no alias of any peer in any version; `nil` where it is one to `bytes` bytes of printable text.
+    public static func textFault(_ text: String) -> String? {
+        guard !text.isEmpty, text.utf8.count <= bytes, TerminalText.clean(text).utf8.elementsEqual(text.utf8), NameKey(text) != nil else {
+            return "An alias is 1 to \(bytes) bytes of printable text."
         }
         return nil
     }

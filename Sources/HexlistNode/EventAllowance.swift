@@ -14,6 +14,9 @@ struct EventAllowance: Sendable {
         case alerts(of: PeerID)
         /// A trusted peer coming and going, and what is told of its identity and, by it, of this machine's.
         case comings(of: PeerID)
+        /// Announcements with a trusted peer's UUID where another key answers. Nothing else is counted here, so that whoever uses it up
+        /// has been told of.
+        case impostors(of: PeerID)
     }
 
     struct Omission: Equatable, Sendable {
@@ -32,7 +35,7 @@ struct EventAllowance: Sendable {
     private static let minute = Duration.seconds(60)
     private static let day = Duration.seconds(86_400)
 
-    /// One for strangers, two at most for each trusted peer that did something within a day.
+    /// One for strangers, three at most for each trusted peer that did something within a day.
     private var counts: [Source: Count] = [:]
 
     var sources: Int { counts.count }
@@ -98,6 +101,7 @@ extension EventAllowance.Source {
         case .strangers: 20
         case .alerts: 10
         case .comings: 20
+        case .impostors: 5
         }
     }
 
@@ -108,6 +112,7 @@ extension EventAllowance.Source {
         case .strangers: 2_000
         case .alerts: 500
         case .comings: 1_000
+        case .impostors: 100
         }
     }
 
@@ -115,7 +120,7 @@ extension EventAllowance.Source {
     var peer: PeerID? {
         switch self {
         case .strangers: nil
-        case .alerts(let peer), .comings(let peer): peer
+        case .alerts(let peer), .comings(let peer), .impostors(let peer): peer
         }
     }
 
@@ -125,6 +130,7 @@ extension EventAllowance.Source {
         case .strangers: "strangers"
         case .alerts: "alerts"
         case .comings: "comings"
+        case .impostors: "impostors"
         }
     }
 }

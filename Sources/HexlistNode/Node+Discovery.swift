@@ -138,12 +138,17 @@ extension Node {
         case .ghost(let ghost):
             record(
                 .peerGhost, peer: ghost.peer, data: ["name": ghost.name, "reason": ghost.reason.rawValue, "why": ghost.why],
-                from: .strangers)
+                from: source(of: ghost))
         }
     }
 
     private func comings(of peer: PeerID) -> EventAllowance.Source {
         known[peer]?.trust == .trusted ? .comings(of: peer) : .strangers
+    }
+
+    private func source(of ghost: GhostEvent) -> EventAllowance.Source {
+        guard ghost.reason == .impostor, let peer = ghost.peer, known[peer]?.trust == .trusted else { return .strangers }
+        return .impostors(of: peer)
     }
 
     /// One row of the event log. Peer text in `data` stays as it came; who shows it cleans it.

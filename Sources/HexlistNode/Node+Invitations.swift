@@ -1,34 +1,39 @@
 import HexlistModel
 import HexlistWire
+import NIOCore
 
 /// Whoever was refused for now is told by another Hello as soon as this node may take more, so that nobody waits for `retryAfter`
 /// (Docs/Protocol.md, "Refusals").
 extension Node {
-    /// Peers remembered as refused; a person's one command leads to no more dials than that. Others wait for `retryAfter`.
-    static let refusedPeersBound = 64
+    /// Strangers remembered as refused; others wait for `retryAfter`. Trusted peers are all remembered: a person chose them.
+    static let refusedStrangersBound = 64
 
     /// - Parameter takings: as they were when the store was asked.
     func noteRefusals(_ results: [InboundResult], of session: PeerSession, decidedAt takings: Int) {
         guard let peer = session.peer, results.contains(where: \.isForNow) else { return }
         if takings != self.takings {
             invite(peer)  // what was decided is outdated
-        } else if refusedPeers.count < Node.refusedPeersBound {
-            refusedPeers.insert(peer)
+        } else if isTrusted(peer) {
+            refusedTrusted.insert(peer)
+        } else if refusedStrangers.count < Node.refusedStrangersBound {
+            refusedStrangers.insert(peer)
         }
     }
 
     /// More may be taken than before: of whom, is seen when they try again.
     func mayTakeMore() {
         takings += 1
-        let peers = refusedPeers
-        refusedPeers = []
+        let peers = Array(refusedTrusted) + refusedStrangers
+        refusedTrusted = []
+        refusedStrangers = []
         for peer in peers { invite(peer) }
     }
 
     /// After a change of trust. A peer that is trusted now may send what was refused before, and is likely to trust this node too; and
     /// whatever becomes of its held hexes may make room for those of others.
     func trustTold(of peer: PeerID, _ trust: Trust) {
-        refusedPeers.remove(peer)
+        refusedTrusted.remove(peer)
+        refusedStrangers.remove(peer)
         if trust == .trusted {
             invite(peer)
             if let link = links[peer] {
@@ -48,12 +53,51 @@ extension Node {
         }
         guard directory.isVerified(peer), !isQuarantined(peer), trust(of: peer, fingerprint: nil) != .blocked else { return }
         invitations.insert(peer)
-        let endpoints = directory.endpoints(of: peer)
-        guard !endpoints.isEmpty, links[peer]?.isDialling != true else { return }
-        dial(peer, endpoints) { node, connected in
-            if !connected { node.invitations.remove(peer) }
+        invitationTurns.ask(peer, isTrusted: isTrusted(peer))
+        dialInvited()
+    }
+
+    private func isTrusted(_ peer: PeerID) -> Bool { trust(of: peer, fingerprint: fingerprints[peer]) == .trusted }
+
+    /// Dials those whose turn it is and who have not come meanwhile.
+    private func dialInvited() {
+        while !isStopping, let peer = invitationTurns.next() {
+            let endpoints = directory.endpoints(of: peer)
+            let hasSession = links[peer].map { link in link.isDialling || link.sessions.contains(where: \.machine.isOpen) } ?? false
+            guard invitations.contains(peer), !endpoints.isEmpty, !hasSession, trust(of: peer, fingerprint: nil) != .blocked else {
+                invitationTurns.ended()
+                continue
+            }
+            dial(peer, endpoints) { node, connected in
+                node.invitationTurns.ended()
+                if !connected { node.invitations.remove(peer) }
+                node.dialInvited()
+            }
         }
     }
+}
+
+/// Whom to dial for an invitation: so many at once, trusted peers before strangers.
+struct InvitationTurns {
+    /// One command of a person makes no burst of dials; dead addresses of some leave turns for the others.
+    static let atOnce = 8
+
+    private var trusted: CircularBuffer<PeerID> = []
+    private var strangers: CircularBuffer<PeerID> = []
+    private var running = 0
+
+    mutating func ask(_ peer: PeerID, isTrusted: Bool) {
+        if isTrusted { trusted.append(peer) } else { strangers.append(peer) }
+    }
+
+    /// `nil` while as many dials run as may. Each one it gives has to be `ended`.
+    mutating func next() -> PeerID? {
+        guard running < Self.atOnce, let peer = trusted.popFirst() ?? strangers.popFirst() else { return nil }
+        running += 1
+        return peer
+    }
+
+    mutating func ended() { running -= 1 }
 }
 
 extension InboundResult {

@@ -66,7 +66,7 @@ extension Node {
     /// Announced strangers that this machine did not ask, because it hides.
     private func unasked(called text: String) -> [PeerView] {
         guard !configuration.announce else { return [] }
-        return peerViews().filter { $0.reason == GhostReason.unverified.rawValue && $0.isGhost(called: text) }
+        return PeerReference(text).ghosts(among: peerViews()).filter { $0.reason == GhostReason.unverified.rawValue }
     }
 
     /// Says yes to the digits that are shown; any other digits are a no.
@@ -124,7 +124,6 @@ extension Node {
         HexlistError(.notFound, message, hint: "`hexlist pair --list` shows what runs.")
     }
 
-    private func name(of peer: PeerID) -> String { view(of: peer)?.shownName ?? peer.shortID }
     private func shown(_ peer: PeerID) -> String { label(of: peer)?.text() ?? peer.shortID }
     private static func shown(_ view: PeerView) -> String { view.label.text(.named) }
 
@@ -171,12 +170,14 @@ extension Node {
             case .refuse: break  // where the frame came in
             case .reach(let peer): reach(peer)
             case .shown(let peer, let digits, let wasAsked):
-                pairingName = (peer, directory.provenName(of: peer) ?? "")
+                let name = directory.provenName(of: peer) ?? ""
+                pairing.nameShown(name)
                 guard wasAsked else { break }
                 logger.notice("pairing requested", metadata: ["peer.id": "\(peer)"])
                 apply(.pairingAsked(peer))
-                record(.pairingRequested, peer: peer, data: ["digits": digits, "name": PeerName.cut(name(of: peer), bytes: 256)])
-            case .trust(let peer, let key, let number): trust(peer, key, number)
+                record(
+                    .pairingRequested, peer: peer, data: ["digits": digits, "name": PeerName.cut(known[peer]?.alias ?? name, bytes: 256)])
+            case .trust(let peer, let key, let number, let name): trust(peer, key, number, name)
             case .over(let outcome): over(outcome)
             case .changed: notifyWatchers()
             }
@@ -210,9 +211,8 @@ extension Node {
         }
     }
 
-    private func trust(_ peer: PeerID, _ key: Fingerprint, _ number: Int) {
+    private func trust(_ peer: PeerID, _ key: Fingerprint, _ number: Int, _ name: String?) {
         let before = trusting
-        let name = pairingName?.peer == peer ? pairingName?.name : nil
         trusting = Task {
             await before?.value
             do {

@@ -55,10 +55,13 @@ public actor Node {
     var known: [PeerID: PeerRecord] = [:]
     /// The keys proven since the start, of peers the store need not know. Bounded in `proved`.
     var fingerprints: [PeerID: Fingerprint] = [:]
-    /// Peers that were refused for now since they were last told that more may be taken.
-    var refusedPeers: Set<PeerID> = []
+    /// Strangers that were refused for now since they were last told that more may be taken.
+    var refusedStrangers: Set<PeerID> = []
+    /// The same, of trusted peers.
+    var refusedTrusted: Set<PeerID> = []
     /// Peers to be told so on the next session with them.
     var invitations: Set<PeerID> = []
+    var invitationTurns = InvitationTurns()
     /// Rises whenever more may be taken than before.
     var takings = 0
     var turns: TransferTurns
@@ -71,8 +74,6 @@ public actor Node {
     /// shorter.
     var dialBackPause: Duration = .seconds(10)
     var pairing: PairingDesk
-    /// The name of the peer whose digits were shown last, as it was then: what a person says yes to makes the alias.
-    var pairingName: (peer: PeerID, name: String)?
     let pairingTimer: DeadlineTimer
     var isDiallingToPair = false
     /// Duplicates that are ended once the pairing on them is over.

@@ -32,10 +32,10 @@ extension PairingDesk {
         case refuse(SessionKey)
         /// An own request wants a session to the peer: `begin` on it, or dial.
         case reach(PeerID)
-        /// Digits are there for a person; those of a request that came are news.
+        /// Digits are there for a person, with the name as it is now (`nameShown`); those of a request that came are news.
         case shown(PeerID, digits: String, wasAsked: Bool)
-        /// Both said yes: trust this key, then `stored`.
-        case trust(PeerID, Fingerprint, number: Int)
+        /// Both said yes: trust this key by the name that was shown, then `stored`.
+        case trust(PeerID, Fingerprint, number: Int, name: String?)
         case over(Outcome)
         /// What `items` gives has changed.
         case changed
@@ -49,6 +49,8 @@ extension PairingDesk {
         /// Whether the own person asked.
         var isOwn: Bool
         var stage: PairingStateMachine.Stage
+        /// What the peer called itself when the digits were shown; `nil` before.
+        var name: String?
         var fingerprint: Fingerprint?
         var until: Instant
         /// Why an own request has no exchange yet.
@@ -73,6 +75,8 @@ extension PairingDesk {
         var number: Int
         var peer: PeerID
         var isOwn: Bool
+        /// What was shown with its digits; `nil` where there were none.
+        var name: String?
         var result: Result
         /// With it the tries or the failures were used up: pairing was switched off.
         var isLast = false

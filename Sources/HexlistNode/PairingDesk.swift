@@ -28,6 +28,8 @@ struct PairingDesk {
         var isSpent = false
         /// Once they were shown.
         var digits: String?
+        /// What the peer called itself when they were.
+        var name: String?
     }
 
     let own: Fingerprint
@@ -53,7 +55,7 @@ struct PairingDesk {
             return [
                 Item(
                     number: exchange.number, peer: exchange.peer, isOwn: exchange.isOwn, stage: exchange.machine.stage,
-                    fingerprint: exchange.machine.peer, until: until)
+                    name: exchange.name, fingerprint: exchange.machine.peer, until: until)
             ]
         }
         return request.map {
@@ -86,6 +88,9 @@ struct PairingDesk {
         guard recent.count >= limits.failuresPerKey, let first = recent.dropLast(limits.failuresPerKey - 1).last else { return nil }
         return first + limits.memory
     }
+
+    /// The name that is shown with the digits, from `.shown` on: whatever the peer calls itself later, the yes is to this one.
+    mutating func nameShown(_ name: String) { exchange?.name = name }
 
     // MARK: The own person
 
@@ -275,9 +280,9 @@ struct PairingDesk {
                 self.exchange = nil
                 remember(
                     Outcome(
-                        number: exchange.number, peer: exchange.peer, isOwn: exchange.isOwn, result: .agreed(digits: exchange.digits ?? ""))
-                )
-                out += [.trust(exchange.peer, exchange.machine.peer, number: exchange.number), .changed]
+                        number: exchange.number, peer: exchange.peer, isOwn: exchange.isOwn, name: exchange.name,
+                        result: .agreed(digits: exchange.digits ?? "")))
+                out += [.trust(exchange.peer, exchange.machine.peer, number: exchange.number, name: exchange.name), .changed]
             case .ended(let end, let isFailure):
                 self.exchange = nil
                 out += ended(exchange, end, isFailure: isFailure, now: now)
@@ -301,7 +306,8 @@ struct PairingDesk {
         // Whoever had the own nonce may have had a guess: a person can see that.
         if exchange.isSpent || exchange.isOwn && request == nil {
             let outcome = Outcome(
-                number: exchange.number, peer: exchange.peer, isOwn: exchange.isOwn, result: .ended(end), isLast: isLast)
+                number: exchange.number, peer: exchange.peer, isOwn: exchange.isOwn, name: exchange.name, result: .ended(end),
+                isLast: isLast)
             remember(outcome)
             out.append(.over(outcome))
         }

@@ -46,7 +46,8 @@ public struct PairingView: Sendable, Equatable {
     /// Rises; a pairing that begins again with new digits has a new one.
     public var number: Int
     public var peer: PeerID
-    /// What the peer calls itself, or its alias. Peer text: clean it when it is shown.
+    /// Its alias, or what the peer called itself when the digits were shown; before that what it does now. Peer text: clean it when it is
+    /// shown.
     public var name: String
     public var alias: String?
     public var trust: Trust
@@ -70,7 +71,7 @@ extension PairingView {
             case .confirmed(let digits): .confirmed(digits: digits)
             }
         self.init(
-            number: item.number, peer: item.peer, name: peer?.shownName ?? item.peer.shortID, alias: peer?.alias,
+            number: item.number, peer: item.peer, name: peer?.alias ?? item.name ?? peer?.name ?? item.peer.shortID, alias: peer?.alias,
             trust: peer?.trust ?? .stranger,
             fingerprint: item.fingerprint ?? peer?.fingerprint, isOwn: item.isOwn, stage: stage, until: until,
             message: item.obstacle.map(Self.sentence))
@@ -90,8 +91,9 @@ extension PairingView {
             message = message.map { "\($0) \(Self.interference)" }
         }
         self.init(
-            number: outcome.number, peer: outcome.peer, name: peer?.shownName ?? outcome.peer.shortID, alias: peer?.alias,
-            trust: peer?.trust ?? .stranger, fingerprint: peer?.fingerprint, isOwn: outcome.isOwn, stage: stage, until: nil,
+            number: outcome.number, peer: outcome.peer, name: peer?.alias ?? outcome.name ?? peer?.name ?? outcome.peer.shortID,
+            alias: peer?.alias, trust: peer?.trust ?? .stranger, fingerprint: peer?.fingerprint, isOwn: outcome.isOwn, stage: stage,
+            until: nil,
             message: message)
     }
 

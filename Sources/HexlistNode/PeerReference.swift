@@ -6,10 +6,15 @@ import HexlistModel
 /// 2. an alias (`NameKey`);
 /// 3. the beginning of a UUID, or the own name of a peer that is neither trusted nor has an alias, where no other peer is meant by either.
 ///    The latest own names of all other peers count there too: they find nobody, and keep others from being found.
-struct PeerReference: Sendable {
+public struct PeerReference: Sendable {
     let text: String
+    /// Made once: there are as many names to compare it with as peers.
+    private let key: NameKey?
 
-    init(_ text: String) { self.text = text }
+    public init(_ text: String) {
+        self.text = text
+        key = NameKey(text)
+    }
 
     /// - Throws: `HexlistError` `notFound`, or `ambiguous` with the candidates.
     func resolve(among views: [PeerView]) throws(HexlistError) -> PeerView {
@@ -18,13 +23,12 @@ struct PeerReference: Sendable {
             guard let exact = peers.first(where: { $0.uuid == peer }) else { throw notFound(views) }
             return exact
         }
-        let key = NameKey(text)
-        let owners = peers.filter { key != nil && $0.alias.flatMap { NameKey($0) } == key }
+        let owners = peers.filter { $0.alias.map(names) ?? false }
         guard owners.count < 2 else { throw ambiguous(owners) }
         if let owner = owners.first { return owner }
 
         let begun = peers.filter { $0.uuid?.begins(with: text) ?? false }
-        let named = peers.filter { key != nil && NameKey($0.name) == key }
+        let named = peers.filter { names($0.name) }
         let found = begun + named.filter { peer in !begun.contains { $0.uuid == peer.uuid } }
         guard found.count < 2 else { throw ambiguous(found) }
         guard let only = found.first else { throw notFound(views) }
@@ -36,6 +40,13 @@ struct PeerReference: Sendable {
         return only
     }
 
+    /// Announcements that are hidden and read as a person named them: by their name, or by 4 digits of their UUID or more.
+    public func ghosts(among views: [PeerView]) -> [PeerView] {
+        views.filter { $0.state == .ghost && (names($0.name) || $0.uuid?.begins(with: text) ?? false) }
+    }
+
+    private func names(_ name: String) -> Bool { key?.isKey(of: name) ?? false }
+
     private var shown: String { TerminalText.clean(text, columns: 60) }
 
     private func ambiguous(_ found: [PeerView]) -> HexlistError {
@@ -46,7 +57,7 @@ struct PeerReference: Sendable {
     }
 
     private func notFound(_ views: [PeerView]) -> HexlistError {
-        if let ghost = views.first(where: { $0.isGhost(called: text) }) {
+        if let ghost = ghosts(among: views).first {
             return HexlistError(
                 .notFound, "\"\(shown)\" is announced but is no peer one can reach: \(ghost.reason ?? "unverified").",
                 hint: ghost.why ?? "`hexlist peers --all --why` says more.")

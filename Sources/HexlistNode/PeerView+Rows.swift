@@ -43,12 +43,6 @@ extension PeerView {
     /// Whether it is somebody one can name, and not only an announcement: also one of two machines with one identity.
     var isPeer: Bool { state != .ghost || reason == GhostReason.conflict.rawValue && fingerprint != nil }
 
-    /// Whether an announcement that is hidden reads as a person named it: by its name, or by 4 digits of its UUID or more.
-    public func isGhost(called text: String) -> Bool {
-        guard state == .ghost else { return false }
-        return NameKey(text).map { $0 == NameKey(name) } ?? false || uuid?.begins(with: text) ?? false
-    }
-
     /// What it is called here.
     var shownName: String { alias ?? name }
 }

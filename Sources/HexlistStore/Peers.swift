@@ -78,10 +78,10 @@ extension StoreWriter {
     ///
     /// - Parameters:
     ///   - fingerprint: the key that is trusted, for a peer whose key the store does not know.
-    ///   - name: what the peer was trusted by; empty for the latest name that is known.
+    ///   - name: what a person read when trusting it, also where that was no name; `nil` for the latest one that is known.
     /// - Throws: `.badRequest` where a peer would be trusted whose key is not known or is another one.
     public func setTrust(
-        _ peer: PeerID, _ trust: Trust, fingerprint: Fingerprint? = nil, name: String = "", at now: Int64
+        _ peer: PeerID, _ trust: Trust, fingerprint: Fingerprint? = nil, name: String? = nil, at now: Int64
     ) throws -> TrustChange {
         var aliases: AliasBook?
         return try setTrust(peer, trust, fingerprint: fingerprint, name: name, at: now, &aliases)
@@ -89,7 +89,7 @@ extension StoreWriter {
 
     /// - Parameter aliases: those there are, read where they are needed first.
     func setTrust(
-        _ peer: PeerID, _ trust: Trust, fingerprint: Fingerprint?, name: String, at now: Int64, _ aliases: inout AliasBook?
+        _ peer: PeerID, _ trust: Trust, fingerprint: Fingerprint?, name: String?, at now: Int64, _ aliases: inout AliasBook?
     ) throws -> TrustChange {
         if let fingerprint, fingerprint.peerID != peer { throw Self.anotherKey(peer) }
         let known = try peerRow(peer)
@@ -100,7 +100,7 @@ extension StoreWriter {
                 hint: "Trust it once it was seen on the network, or give its fingerprint.")
         }
         return try change {
-            let row = try peerRow(making: peer, fingerprint: fingerprint, name: name)
+            let row = try peerRow(making: peer, fingerprint: fingerprint, name: name ?? "")
             try run(
                 "UPDATE peer SET trust = ?, fingerprint = coalesce(fingerprint, ?) WHERE id = ?",
                 trust.rawValue, fingerprint?.bytes, row.id)
@@ -111,7 +111,7 @@ extension StoreWriter {
             ) { $0.int64(0) }
             switch trust {
             case .trusted:
-                if row.alias == nil { try giveAlias(of: name.isEmpty ? row.name : name, to: peer, row.id, &aliases) }
+                if row.alias == nil { try giveAlias(of: name ?? row.name, to: peer, row.id, &aliases) }
                 return TrustChange(moved: try takeIn(held, at: now), deleted: 0)
             case .blocked:
                 return TrustChange(moved: [], deleted: try remove(held, remembering: nil))

@@ -70,12 +70,15 @@ extension StoreWriter {
         let known = try peer(entry.peer)
         if let key = known?.fingerprint, key != entry.fingerprint { return .anotherKey }
         var book = try aliases ?? self.aliases()
-        if let owner = entry.alias.flatMap({ NameKey($0) }).flatMap({ book.owner(of: $0) }), owner != entry.peer {
+        var alias = entry.alias ?? known?.alias
+        if let wanted = entry.alias, PeerAlias.fault(wanted, of: entry.peer) != nil {
+            // As a peer that calls itself so is called; an older version allowed more. Again, it has one.
+            alias = known?.alias ?? PeerAlias.made(of: wanted, for: entry.peer) { book.isTaken($0, beside: entry.peer) }
+        } else if let owner = entry.alias.flatMap({ NameKey($0) }).flatMap({ book.owner(of: $0) }), owner != entry.peer {
             aliases = book
             return .aliasTaken(by: owner)
         }
         let trust = entry.trust == .stranger ? known?.trust ?? .stranger : entry.trust
-        let alias = entry.alias ?? known?.alias
         guard trust != .stranger || alias != nil else { return .unchanged }  // nothing to remember it for
 
         var isChanged = false

@@ -19,6 +19,8 @@ final class DialAttempt: ChannelGateOwner {
     let target: DialTarget
     private let address: IPAddress
     private let expected: PeerID?
+    /// Whose certificate the server showed instead of the expected one's.
+    private var other: PeerID?
     private let state: TransportState
     private let openedAt = ContinuousClock.now
     private var completion: ((DialAttempt, Result<PeerConnection, DialError>) -> Void)?
@@ -62,7 +64,7 @@ final class DialAttempt: ChannelGateOwner {
         try SocketOptions.apply(to: channel)
         let gate = ChannelGate(phase: .handshaking(bytes: 0), owner: self)
         self.gate = gate
-        let tls = try state.contexts.makeClientHandler()
+        let tls = try state.contexts.makeClientHandler { [weak self] in self?.isWanted($0) ?? false }
         let pipeline = channel.pipeline.syncOperations
         try pipeline.addHandler(gate)
         try pipeline.addHandler(tls)
@@ -74,6 +76,13 @@ final class DialAttempt: ChannelGateOwner {
                 case .failure(.foreign(let why)): self.fail(.notHexlist(why))
                 }
             })
+    }
+
+    /// Whoever is dialled for another peer learns nothing of this one: the certificate is not sent to it.
+    private func isWanted(_ peer: PeerID) -> Bool {
+        guard let expected, peer != expected else { return true }
+        other = peer
+        return false
     }
 
     private func connect(_ fingerprint: Fingerprint, on channel: any Channel, replacing handshake: HandshakeHandler) {
@@ -94,7 +103,7 @@ final class DialAttempt: ChannelGateOwner {
 
     private func fail(_ error: DialError) {
         let gate = gate
-        end(.failure(error))
+        end(.failure(error == .cancelled ? error : other.map { .otherIdentity($0) } ?? error))
         gate?.abort()
     }
 

@@ -52,7 +52,8 @@ public enum DialError: Error, Equatable, Sendable, CustomStringConvertible {
     case closed
     /// Something else answers there: no TLS 1.3, another ALPN, no P-256 certificate.
     case notHexlist(String)
-    /// A good handshake, with another key than the expected one.
+    /// The certificate of another key than the expected one. The handshake ended there: nothing proves that key, and the own certificate
+    /// was not sent.
     case otherIdentity(PeerID)
     /// DNS does not know the name.
     case nameNotFound(String)

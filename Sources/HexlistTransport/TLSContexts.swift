@@ -36,25 +36,29 @@ struct TLSContexts: Sendable {
 
     /// Lets exactly one certificate with a P-256 key pass. A resumed session does not come through here, so the identity is
     /// read again from every finished handshake (`HandshakeHandler`).
-    @Sendable
-    private static func verify(_ certificates: [NIOSSLCertificate], _ promise: EventLoopPromise<NIOSSLVerificationResult>) {
+    private static func verify(
+        _ certificates: [NIOSSLCertificate], _ promise: EventLoopPromise<NIOSSLVerificationResult>, isWanted: (PeerID) -> Bool
+    ) {
         do {
             guard certificates.count == 1 else {
                 throw certificates.isEmpty ? SubjectPublicKey.Fault.noCertificate : .chain(certificates.count)
             }
-            _ = try SubjectPublicKey.fingerprint(of: certificates.first)
-            promise.succeed(.certificateVerified)
+            let fingerprint = try SubjectPublicKey.fingerprint(of: certificates.first)
+            promise.succeed(isWanted(fingerprint.peerID) ? .certificateVerified : .failed)
         } catch {
             promise.succeed(.failed)
         }
     }
 
     func makeServerHandler() -> NIOSSLHandler {
-        NIOSSLServerHandler(context: server, customVerificationCallback: Self.verify)
+        NIOSSLServerHandler(context: server) { Self.verify($0, $1) { _ in true } }
     }
 
     /// Offers no session of an earlier connection: every dial proves both keys anew.
-    func makeClientHandler() throws -> NIOSSLHandler {
-        try NIOSSLClientHandler(context: client, serverHostname: nil, customVerificationCallback: Self.verify)
+    /// - Parameter isWanted: says whether the handshake goes on, once the server's certificate is there: before its key is proven, and
+    ///   before the own certificate is sent. It must not touch the channel.
+    func makeClientHandler(_ isWanted: @escaping (PeerID) -> Bool) throws -> NIOSSLHandler {
+        try NIOSSLClientHandler(
+            context: client, serverHostname: nil, customVerificationCallback: { Self.verify($0, $1, isWanted: isWanted) })
     }
 }

@@ -93,6 +93,11 @@ struct RosterTests {
         }
     }
 
+    @Test("an alias that only the rule of this version refuses does not refuse its line")
+    func oldAlias() throws {
+        #expect(try RosterReader(Array(try peer(1, alias: "cafe").jsonText.utf8)).entries.map(\.entry.alias) == ["cafe"])
+    }
+
     @Test("more peers than a roster may have are refused together")
     func tooMany() throws {
         let line = Array("{}\n".utf8)

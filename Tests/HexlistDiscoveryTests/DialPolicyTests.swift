@@ -28,6 +28,20 @@ import Testing
         #expect((Self.policy.refusal(address: address, port: 24391, interface: 2) == nil) == isAllowed)
     }
 
+    @Test(
+        "addresses that are routed inside an organization only",
+        arguments: [
+            ("10.0.0.0", true), ("10.255.255.255", true), ("11.0.0.0", false), ("9.255.255.255", false),
+            ("172.15.255.255", false), ("172.16.0.0", true), ("172.31.255.255", true), ("172.32.0.0", false),
+            ("192.167.255.255", false), ("192.168.0.0", true), ("192.168.255.255", true), ("192.169.0.0", false),
+            ("100.63.255.255", false), ("100.64.0.0", true), ("100.127.255.255", true), ("100.128.0.0", false),
+            ("fbff::1", false), ("fc00::1", true), ("fdff::1", true), ("fe00::1", false), ("2001:db8::1", false), ("::1", false),
+            ("8.8.8.8", false), ("::ffff:10.0.0.1", true), ("::ffff:8.8.8.8", false),
+        ]) func privateAddresses(_ text: String, isPrivate: Bool) throws
+    {
+        #expect(try #require(IPAddress(text)).isPrivate == isPrivate)
+    }
+
     @Test(arguments: [(UInt16(1), false), (22, false), (1_023, false), (1_024, true), (65_535, true)])
     func ports(_ port: UInt16, isAllowed: Bool) throws {
         let address = try #require(IPAddress("203.0.113.9"))

@@ -113,6 +113,33 @@ import Testing
         stage.tell(.trustChanged(peer, .stranger))
         #expect(stage.directory.endpoints(of: peer).isEmpty)
     }
+
+    @Test("an address of the Internet is dialled for nobody", arguments: ["198.51.100.7", "2001:db8::7"])
+    func publicAddress(_ address: String) {
+        var stage = Stage()
+        stage.tell(.knownPeer(KnownPeer(id: peer, name: "K", trust: .trusted)))
+        stage.announce(peer, address: address)
+        stage.pass(.seconds(600))
+        #expect(stage.begun.isEmpty && stage.directory.endpoints(of: peer).isEmpty)
+    }
+
+    @Test("however much is announced in a trusted peer's name, it costs 3 dials of 8 places at once, and one in 5 s beyond its schedule")
+    func bounds() {
+        var stage = Stage()
+        stage.tell(.knownPeer(KnownPeer(id: peer, name: "K", trust: .trusted)))
+        for second in 0..<60 {
+            for number in 0..<20 {
+                stage.announce(peer, name: "f\(second % 3) \(number)", boot: BootNonce(UInt64(second)), address: "10.\(second).0.\(number)")
+            }
+            while !stage.probes.isEmpty {
+                #expect(stage.probes[0].endpoints.count <= 8)
+                stage.end(.noAnswer)
+            }
+            stage.pass(.seconds(1))
+        }
+        // 3, one each 5 s, and the schedule's own: 5, 10, 20, 40 s after failures.
+        #expect(3...20 ~= stage.begun.count)
+    }
 }
 
 /// A peer is shown where it is now.
@@ -161,6 +188,25 @@ import Testing
         stage.prove(peer)
         stage.announce(peer, name: "forged", boot: BootNonce(9), address: "192.168.7.66", port: 45_777)
         #expect(stage.directory.endpoints(of: peer).first == Endpoint(host: "192.168.7.20", port: 24_391, interface: "eth0", via: .mdns))
+    }
+
+    @Test("a goodbye and any number of dead places, all forged, do not keep the place where it answered from being asked")
+    func forgedAway() {
+        var stage = Stage()
+        stage.tell(.knownPeer(KnownPeer(id: peer, name: "K", trust: .trusted)))
+        let record = stage.announce(peer)
+        let session = stage.prove(peer)
+        stage.tell(.sessionDown(session, .lost))
+        stage.tell(.discovery(.withdrawn(record)))
+        for number in 100..<120 { stage.announce(peer, name: "dead \(number)", boot: BootNonce(9), address: "192.168.7.\(number)") }
+        stage.probes = []
+        // Each ends by its own deadline, without an answer.
+        stage.pass(.seconds(3_600))
+        let asked = stage.probes.filter { $0.expecting == peer }
+        #expect(asked.count >= 8)
+        for probe in asked {
+            #expect(probe.endpoints.count == 8 && probe.endpoints.contains { $0.host == "192.168.7.20" })
+        }
     }
 
     @Test("what mDNS withdrew is shown no more beside what stands; announced again it is") func withdrawn() {

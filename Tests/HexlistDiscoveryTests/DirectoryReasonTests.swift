@@ -175,7 +175,7 @@ import Testing
         stage.end(.otherIdentity(other, probe.endpoints[1]))
         #expect(stage.row(peer)?.state == .verified)
         #expect(stage.ghosts(peer).map(\.reason) == [.impostor])
-        #expect(stage.ghosts(peer).first?.why == "announced with this UUID, but 192.168.7.66:24391 proves to be \(other)")
+        #expect(stage.ghosts(peer).first?.why == "announced with this UUID, but 192.168.7.66:24391 answers as \(other)")
         // Asked again at once, without the impostor.
         #expect(stage.probes.map(\.endpoints.count) == [1])
         stage.prove(peer)

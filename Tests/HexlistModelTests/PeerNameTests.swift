@@ -1,5 +1,19 @@
-import HexlistModel
 import Testing
+
+@testable import HexlistModel
+
+/// Counts what is read of a text.
+private struct Counted: Sequence, IteratorProtocol {
+    final class Count { var value = 0 }
+
+    var rest: String.UnicodeScalarView.Iterator
+    let count: Count
+
+    mutating func next() -> Unicode.Scalar? {
+        count.value += 1
+        return rest.next()
+    }
+}
 
 @Suite("Names of peers") struct PeerNameTests {
     static let bob = PeerID(UUIDBytes(high: 0x0C6F_1B22_0000_8000, low: 0x8000_0000_0000_0001))
@@ -8,21 +22,54 @@ import Testing
         "names that are one",
         arguments: [
             ("Bob", "bOB"), ("Bob", "  Bob\t"), ("Bob's  desk", "bob's desk"), ("ÄRGER", "ärger"), ("straße", "STRASSE"),
-            ("\u{212A}arl", "karl"), ("Σίσυφος", "ΣΊΣΥΦΟΣ"), ("e\u{301}va", "\u{C9}va"), ("B\u{200D}o\u{FE0F}b", "bob"),
+            ("\u{212A}arl", "karl"), ("Σίσυφος", "ΣΊΣΥΦΟΣ"), ("e\u{301}va", "\u{C9}va"), ("a;b`", "A\u{37E}B\u{1FEF}"),
+            ("\u{1F82}", "\u{3B1}\u{313}\u{300}\u{345}"), ("\u{AC01}", "\u{1100}\u{1161}\u{11A8}"), ("B\u{200D}o\u{FE0F}b", "bob"),
             ("B\u{202E}ob", "bob"),
         ]) func same(one: String, other: String)
     {
         #expect(NameKey(one) == NameKey(other) && NameKey(one) != nil)
+        #expect(NameKey(one)?.isKey(of: other) == true && NameKey(other)?.isKey(of: one) == true)
     }
 
-    @Test("names that are not", arguments: [("Bob", "Bo"), ("Bob", "B ob"), ("Bob", "\u{412}ob"), ("Eva", "Éva"), ("a", "ⓐ"), ("", "x")])
+    @Test(
+        "names that are not",
+        arguments: [
+            ("Bob", "Bo"), ("Bob", "B ob"), ("Bob", "\u{412}ob"), ("Eva", "Éva"), ("a", "ⓐ"), ("", "x"), ("Bob", "Bob\u{301}"),
+            ("Bob", "Bob x"),
+        ])
     func different(one: String, other: String) {
         #expect(NameKey(one) != NameKey(other))
+        #expect(NameKey(one)?.isKey(of: other) != true && NameKey(other)?.isKey(of: one) != true)
     }
 
     @Test("what names nobody", arguments: ["", " \t\n", "\u{200D}\u{2066}", String(repeating: "x", count: 257)])
     func nothing(text: String) {
         #expect(NameKey(text) == nil)
+    }
+
+    @Test("every scalar is folded as its case mappings say")
+    func folding() {
+        let wrong = (UInt32(0x80)...0x10_FFFF).lazy.compactMap(Unicode.Scalar.init).filter { scalar in
+            guard !scalar.properties.isWhitespace, !scalar.properties.isDefaultIgnorableCodePoint else { return false }
+            let upper = scalar.properties.uppercaseMapping
+            guard upper.unicodeScalars.count != 1 || upper.unicodeScalars.first != scalar || scalar.properties.changesWhenLowercased else {
+                return false
+            }
+            let folded = upper.unicodeScalars.map(\.properties.lowercaseMapping).joined()
+            return NameKey(String(scalar))?.text.unicodeScalars.elementsEqual(folded.unicodeScalars) != true
+        }
+        #expect(Array(wrong) == [])
+    }
+
+    @Test("a name that is slow to fold is read only as far as it may be the one that is looked for")
+    func work() throws {
+        let slow = String(repeating: "\u{390}", count: 120)
+        for (text, most) in [("bob", 1), (String(repeating: "b", count: 200), 1), ("größe", 9), ("ΐ bob", 10), ("b\u{390}", 6)] {
+            let count = Counted.Count()
+            let key = try #require(NameKey(text))
+            #expect(!key.isKey(of: Counted(rest: slow.unicodeScalars.makeIterator(), count: count)))
+            #expect(count.value <= most, "\(text): \(count.value)")
+        }
     }
 
     @Test("8 192 names made to be slow to compare take no longer than a list may") func hostile() {

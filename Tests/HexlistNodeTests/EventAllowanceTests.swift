@@ -16,7 +16,9 @@ struct EventAllowanceTests {
         (0..<count).reduce(into: 0) { recorded, _ in if allowance.take(source, now: now) { recorded += 1 } }
     }
 
-    static let minutes: [(EventAllowance.Source, Int)] = [(.strangers, 20), (.alerts(of: peer), 10), (.comings(of: peer), 20)]
+    static let minutes: [(EventAllowance.Source, Int)] = [
+        (.strangers, 20), (.alerts(of: peer), 10), (.comings(of: peer), 20), (.impostors(of: peer), 5),
+    ]
 
     @Test("so many a minute, then one that counts the rest, also where nothing follows", arguments: minutes)
     func minute(_ source: EventAllowance.Source, _ most: Int) {
@@ -40,11 +42,15 @@ struct EventAllowanceTests {
         #expect(record(1_000, .alerts(of: Self.peer), at: Self.start, in: &allowance) == 10)
         #expect(record(5, .alerts(of: Self.other), at: Self.start, in: &allowance) == 5)
         #expect(record(5, .comings(of: Self.peer), at: Self.start, in: &allowance) == 5)
+        #expect(record(5, .impostors(of: Self.peer), at: Self.start, in: &allowance) == 5)
+        #expect(record(5, .impostors(of: Self.other), at: Self.start, in: &allowance) == 5)
         #expect(Set(allowance.takeAll().map(\.count)) == [980, 990])
     }
 
     /// Told by its deadline each minute, and within a day no more than the log can hold for a month.
-    @Test("whoever goes on all day gets no further", arguments: [(EventAllowance.Source.strangers, 2_000), (.alerts(of: peer), 500)])
+    @Test(
+        "whoever goes on all day gets no further",
+        arguments: [(EventAllowance.Source.strangers, 2_000), (.alerts(of: peer), 500), (.impostors(of: peer), 100)])
     func day(_ source: EventAllowance.Source, _ most: Int) {
         var allowance = EventAllowance()
         var (recorded, told) = (0, 0)

@@ -8,6 +8,11 @@ import Testing
 @testable import HexlistNode
 
 extension Node {
+    /// As many strangers as are remembered were refused for now.
+    fileprivate func refuseStrangers() {
+        refusedStrangers = Set((1...64).map { PeerID(UUIDBytes(high: 0x8000, low: 0x8000_0000_0000_0000 | $0)) })
+    }
+
     /// Ends every session as an idle one is ended.
     fileprivate func endSessions() {
         for session in sessions.values { session.act { $0.end(.idle, &$1) } }
@@ -45,7 +50,7 @@ struct InvitationTests {
             let first = try await one.node.store.read { try $0.outboxRows(rows) }.first
             return first?.lastError?.hasPrefix(change == .room ? "quotaExceeded" : "notAccepting") == true
         }
-        try await until { await two.node.refusedPeers == [one.id] }
+        try await until { await two.node.refusedStrangers == [one.id] }
         return rows
     }
 
@@ -101,6 +106,37 @@ struct InvitationTests {
         #expect(try await one.node.store.read { try $0.outboxRows(rows) }.last?.state == .queued)
         try await one.stop()
         try await two.stop()
+    }
+
+    @Test("a trusted peer is remembered however many strangers are")
+    func trustedAmongStrangers() async throws {
+        let link = InMemoryLink()
+        let one = try await TestNode("one", on: link)
+        let two = try await TestNode("two", on: link) { $0.limits.inboxHexes = 1 }
+        try await one.untilListed(two)
+        try await two.untilListed(one)
+        _ = try await two.node.setTrust(one.id, .trusted)
+        await two.node.refuseStrangers()
+        #expect(try await one.send(to: two).state == .stored)
+        let row = try await one.send(to: two, wait: .zero).outboxID
+        try await until { await two.node.refusedTrusted == [one.id] }
+        #expect(await two.node.refusedStrangers.count == 64)
+        await two.node.change { $0.limits.inboxHexes = 2 }
+        #expect(try await one.ends(of: [row]) == [.stored])
+        try await one.stop()
+        try await two.stop()
+    }
+
+    @Test("eight are dialled at a time, trusted peers first")
+    func turns() {
+        let peers = (1...20).map { PeerID(UUIDBytes(high: 0x8000, low: 0x8000_0000_0000_0000 | $0)) }
+        var turns = InvitationTurns()
+        for (number, peer) in peers.enumerated() { turns.ask(peer, isTrusted: number >= 15) }
+        var order: [PeerID] = []
+        while let peer = turns.next() { order.append(peer) }
+        #expect(order == Array(peers[15...] + peers[..<3]))
+        turns.ended()
+        #expect(turns.next() == peers[3] && turns.next() == nil)
     }
 
     @Test("the sender's own trust is a reason to try, whatever it leads to")

@@ -93,6 +93,34 @@ struct NamesTests {
         for node in [one, bob, other] { try await node.stop() }
     }
 
+    @Test(
+        "the name that is shown with the digits is the alias, also where it is none, whatever the peer calls itself meanwhile",
+        arguments: ["Bob", ""])
+    func shownName(name: String) async throws {
+        let link = InMemoryLink()
+        let (one, bob) = (try await TestNode("ada", on: link), try await TestNode(name, on: link))
+        try await one.untilListed(bob)
+        try await bob.untilListed(one)
+        _ = await one.node.openPairing()
+        _ = try await bob.node.requestPairing(with: one.id)
+        func digits(_ node: Node) async -> String? {
+            if case .comparing(let digits)? = await node.pairings().items.last?.stage { digits } else { nil }
+        }
+        try await one.until { await digits($0) != nil }
+        try await bob.until { await digits($0) != nil }
+        await rename(bob, "Carol")
+        try await one.until { try await $0.resolve(bob.id.description).name == "Carol" }
+        #expect(await one.node.pairings().items.last?.name == name)
+        let shown = try #require(await digits(one.node))
+        #expect(try await one.node.confirmPairing(with: bob.id, digits: shown).name == name)
+        _ = try await bob.node.confirmPairing(with: one.id, digits: shown)
+        try await one.until { try await $0.resolve(bob.id.description).trust == .trusted }
+        #expect(try await one.node.resolve(bob.id.description).alias == (name.isEmpty ? "peer \(bob.id.shortID)" : name))
+        let events = try await one.node.store.read { try $0.events(since: 0, limit: 100) }
+        #expect(events.first { $0.type == .pairingRequested }?.data?.contains("\"name\":\"\(name)\"") == true)
+        for node in [one, bob] { try await node.stop() }
+    }
+
     @Test("who is trusted by pairing, or by a roster, has an alias as well")
     func others() async throws {
         try await withTwoNodes { one, two in

@@ -209,7 +209,7 @@ struct PairingDeskTests {
         #expect(stage.took().trusts == 0)
         stage.receive(Pairing(step: "confirm"), on: session)
         #expect(
-            stage.took().contains { if case .trust(Stage.peer.peerID, Stage.peer, _) = $0 { true } else { false } },
+            stage.took().contains { if case .trust(Stage.peer.peerID, Stage.peer, _, _) = $0 { true } else { false } },
             "the whole key of the session")
     }
 

@@ -27,6 +27,20 @@ struct RosterTests {
         try await two.stop()
     }
 
+    @Test("an alias that can be none now, as version 1 allowed, makes one by the rule; its trust is taken over")
+    func oldAliases() async throws {
+        let one = try await TestNode("one", on: nil)
+        let keys = try [1, 2].map { try #require(Fingerprint(bytes: [UInt8](repeating: $0, count: 32))) }
+        let entries = zip(keys, ["cafe", "Bob 7AF30000"]).map { RosterEntry(fingerprint: $0, name: "n", alias: $1, trust: .trusted) }
+        #expect(try await one.node.importRoster(entries) == [.changed, .changed])
+        #expect(try await one.node.importRoster(entries) == [.unchanged, .unchanged])
+        for (key, alias) in zip(keys, ["cafe", "Bob 7AF30000"]) {
+            let view = try await one.node.resolve(key.peerID.description)
+            #expect((view.alias, view.trust) == ("\(alias) \(key.peerID.shortID)", .trusted))
+        }
+        try await one.stop()
+    }
+
     @Test("another key with the UUID of an imported one is no trusted peer")
     func anotherKey() async throws {
         let key = try Identity.ephemeral()

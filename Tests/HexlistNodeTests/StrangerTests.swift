@@ -269,6 +269,28 @@ struct StrangerTests {
         try FileManager.default.removeItem(at: one.folder)
     }
 
+    @Test("somebody else who answers where a trusted peer is announced is told of, whatever strangers used up before")
+    func impostor() async throws {
+        let link = InMemoryLink()
+        let one = try await TestNode("one", on: link)
+        let friend = try Identity.ephemeral()
+        _ = try await one.node.importRoster([RosterEntry(fingerprint: friend.fingerprint, name: "friend", trust: .trusted)])
+        for _ in 0..<20 { await one.node.record(.peerGhost, peer: nil, data: [:], from: .strangers) }
+        let guest = try Guest(one)
+        let port = try await guest.transport.listen(addresses: ["127.0.0.1"], port: 0) { _ in }
+        let forger = InMemoryDiscovery(link: link, ipv6: nil)
+        let announcement = ServiceAnnouncement(
+            displayName: "friend", peer: friend.peerID, boot: BootNonce(9), port: try #require(UInt16(exactly: port)))
+        forger.start(publishing: announcement) { _ in }
+        try await one.until { node in
+            let events = try await node.store.read { try $0.events(since: 0, limit: 99) }
+            return events.contains { $0.type == .peerGhost && $0.peer == friend.peerID && $0.data?.contains("impostor") == true }
+        }
+        await forger.stop()
+        await guest.transport.shutdown()
+        try await one.stop()
+    }
+
     @Test("one that leaves a hex is told of, and listed when it has gone")
     func leavingSomething() async throws {
         let one = try await TestNode("one", on: nil)

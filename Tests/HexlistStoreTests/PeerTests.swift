@@ -70,6 +70,12 @@ import Testing
         let next = try TestPeer(7, name: "ANNA")
         _ = try test.trust(next)
         #expect(try alias(next) == "ANNA")
+        // What a person read makes it, also where that was no name.
+        let nameless = try TestPeer(10, name: "Eva")
+        let named = sighting(nameless)
+        try test.write { _ = try $0.upsertPeer(named, creating: true) }
+        _ = try test.write { try $0.setTrust(nameless.id, .trusted, fingerprint: nameless.fingerprint, name: "", at: start) }
+        #expect(try alias(nameless) == "peer \(nameless.id.shortID)")
         // Nobody is given an alias by being blocked, or by being there.
         let (enemy, stranger) = (try TestPeer(8), try TestPeer(9))
         _ = try test.trust(enemy, .blocked)

@@ -234,6 +234,32 @@ import Testing
         await peer.transport.shutdown()
     }
 
+    @Test("a dialer shows its certificate to the peer it expects, and to nobody else that answers there", arguments: [true, false])
+    func ownCertificate(isExpected: Bool) async throws {
+        let peer = try await Endpoint()
+        let there = try #require(Fingerprint(Fixtures.fingerprint)).peerID
+        let seen = Inbox<[NIOSSLCertificate]>()
+        let tls = try Self.server {
+            $0.certificateVerification = .noHostnameVerification
+            $0.trustRoots = .certificates([])
+        }
+        let server = try await RawPeer.serve(tls: tls, certificates: seen)
+        let report = try await peer.transport.dial(
+            [DialTarget(host: "127.0.0.1", port: server.port)], expecting: isExpected ? there : Identity.ephemeral().peerID
+        ).report.get()
+        if isExpected {
+            #expect(try await seen.next() == [NIOSSLCertificate(bytes: peer.identity.certificate, format: .der)])
+            report.connection?.abort()
+        } else {
+            #expect(report.summary == .otherIdentity(there))
+            let events = try await server.accepted.next().all()
+            #expect(!events.contains { if case .handshake = $0 { true } else { false } })
+            #expect(seen.now.isEmpty)
+        }
+        try await server.channel.close()
+        await peer.transport.shutdown()
+    }
+
     @Test("a server that speaks first, and not TLS, is no peer", arguments: ["SSH-2.0-OpenSSH_9.2\r\n", "220 mail ESMTP\r\n"])
     func banner(greeting: String) async throws {
         let peer = try await Endpoint()

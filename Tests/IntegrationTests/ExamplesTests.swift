@@ -20,6 +20,33 @@ extension TwoMachines {
             #expect(output.out.contains("inbox|Reading list|https://www.sqlite.org/wal.html|Write-Ahead Logging"), "\(output)")
         }
 
+        @Test(
+            "the hook of the page tells who it is from, whatever the name and the text are made of",
+            .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/jq")))
+        func hook() async throws {
+            let page = try String(contentsOfFile: "\(Checkout.root)/Docs/Operations.md", encoding: .utf8)
+            let block = try #require(page.components(separatedBy: "```sh\n").dropFirst().first { $0.contains("notify-send") })
+            let script = try #require(block.components(separatedBy: "```").first)
+            let functions = """
+                hexlist() { printf '%s' '{"description":"<b>hi\\u202e\\u0085"}'; }
+                notify-send() { printf '[%s][%s]' "$2" "$3"; }
+
+                """
+            func told(_ peer: String) async throws -> String {
+                let event = #"{"number":1,"hex":7,"peer":"0C6F1B22-0000-8000-8000-000000000001",\#(peer)}"#
+                let output = try await Command.run(["/bin/bash", "-c", functions + script], input: Array(event.utf8))
+                #expect(output.status == 0, "\(output)")
+                return output.out
+            }
+            let text = "[&lt;b&gt;hi  ]"
+            #expect(try await told(#""alias":"Bob","trust":"trusted","name":"x""#) == "[Bob]" + text)
+            #expect(
+                try await told(#""name":"Bob\u202e\u2066\u200b\u2028\n","trust":"stranger""#) == "[Bob      0C6F1B22 (stranger)]" + text)
+            let long = String(repeating: "B", count: 250)
+            #expect(
+                try await told(#""name":"\#(long)","trust":"stranger""#) == "[\(long.prefix(40)) 0C6F1B22 (stranger)]" + text)
+        }
+
         private func run(_ program: String) async throws -> Command.Output {
             let output = try await Command.run(["\(Checkout.root)/\(program)"], environment: ["HEXLIST_BIN": Checkout.programs])
             #expect(output.status == 0, "\(output)")

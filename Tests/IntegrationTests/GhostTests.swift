@@ -69,7 +69,7 @@ extension TwoMachines {
                     Kind(name: "gone", host: "gone.local", txt: txt(5), reason: "stale", why: "nobody answers"),
                     Kind(name: "web server", port: 25_997, txt: txt(6), reason: "stale", why: "it answers, but is no Hexlist peer"),
                     Kind(name: "silent", port: 25_998, txt: txt(7), reason: "stale", why: "nobody answers"),
-                    Kind(name: "somebody else", port: port, txt: txt(8), reason: "impostor", why: "proves to be \(third)"),
+                    Kind(name: "somebody else", port: port, txt: txt(8), reason: "impostor", why: "answers as \(third)"),
                     Kind(name: "myself", txt: ["id=\(uuid.one)", "boot=1000000000000000"], reason: "self", why: "where nobody proves it"),
                     Kind(name: "hairpin", port: ownPort, host: "h1.local", txt: txt(9), reason: "self", why: "is this machine"),
                     Kind(name: "earlier", txt: ["id=\(uuid.other)", "boot=2000000000000000"], reason: "stale", why: "of an earlier start"),

@@ -57,7 +57,7 @@ struct RosterReader {
         guard let trust = Trust(rawValue: peer.trust) else {
             throw Fault(message: "Its trust is `\(TerminalText.clean(peer.trust, columns: 40))`, and not trusted, blocked or stranger.")
         }
-        if let alias = peer.alias, let fault = PeerAlias.fault(alias, of: fingerprint.peerID) { throw Fault(message: fault) }
+        if let alias = peer.alias, let fault = PeerAlias.textFault(alias) { throw Fault(message: fault) }
         return RosterEntry(
             fingerprint: fingerprint, name: PeerName.cut(peer.name, bytes: NameKey.bytes), alias: peer.alias, trust: trust,
             places: try places(peer.addresses))

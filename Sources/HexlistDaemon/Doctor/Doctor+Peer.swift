@@ -54,7 +54,7 @@ extension Doctor {
         } catch let error as HexlistError {
             // Not a peer yet: perhaps somebody announces it all the same.
             guard error.code == .notFound, let all = try? await api.node.peers() else { throw error }
-            let claimed = Set(all.filter { $0.isGhost(called: text) }.compactMap(\.uuid))
+            let claimed = Set(PeerReference(text).ghosts(among: all).compactMap(\.uuid))
             guard claimed.count == 1, let id = claimed.first else { throw error }
             return (all.filter { $0.uuid == id }, id)
         } catch {

@@ -82,13 +82,24 @@ final class RawPeer: ChannelInboundHandler, Sendable {
     }
 
     /// A server of one connection after the other, each with its own `RawPeer`.
-    static func serve(greeting: [UInt8] = [], tls: TLSConfiguration? = nil) async throws -> RawServer {
+    /// - Parameter certificates: gets what each client shows; `nil` asks for none.
+    static func serve(
+        greeting: [UInt8] = [], tls: TLSConfiguration? = nil, certificates: Inbox<[NIOSSLCertificate]>? = nil
+    ) async throws -> RawServer {
         let accepted = Inbox<RawPeer>()
         let context = try tls.map { try NIOSSLContext(configuration: $0) }
         let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    if let context { try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: context)) }
+                    if let context, let certificates {
+                        let tls = NIOSSLServerHandler(context: context) { shown, promise in
+                            certificates.put(shown)
+                            promise.succeed(.certificateVerified)
+                        }
+                        try channel.pipeline.syncOperations.addHandler(tls)
+                    } else if let context {
+                        try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: context))
+                    }
                     let peer = RawPeer(greeting: greeting)
                     try channel.pipeline.syncOperations.addHandler(peer)
                     accepted.put(peer)
