@@ -56,7 +56,7 @@ let package = Package(
         .target(
             name: "HexlistStore",
             dependencies: [
-                "HexlistModel", "CSQLite",
+                "HexlistModel", "CGlibc", "CSQLite",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ], swiftSettings: settings),
@@ -75,7 +75,7 @@ let package = Package(
         .target(
             name: "HexlistNode",
             dependencies: [
-                "CGlibc", "HexlistModel", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistTransport",
+                "HexlistModel", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistTransport",
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "Crypto", package: "swift-crypto"),

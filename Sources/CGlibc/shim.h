@@ -100,6 +100,16 @@ static inline int64_t hexlist_slept(void) {
     return (int64_t)(boot.tv_sec - running.tv_sec) * INT64_C(1000000000) + (boot.tv_nsec - running.tv_nsec);
 }
 
+/// Sets the heap's bounds, before anything large is in it: a block of 256 KiB is mapped by itself and given back when it is freed, and of
+/// the free end of a heap 1 MiB is kept. Left alone, glibc raises both with the first large blocks, to 32 and 64 MiB; and each of its threads'
+/// heaps keeps so much, since malloc_trim gives back their holes and not their ends.
+static inline void hexlist_bound_heap(void) {
+#if defined(__GLIBC__)
+    mallopt(M_MMAP_THRESHOLD, 256 << 10);
+    mallopt(M_TRIM_THRESHOLD, 1 << 20);
+#endif
+}
+
 /// No core dump of this process, and no look into its memory by another one of this user (prctl(2), PR_SET_DUMPABLE). A program it starts
 /// is not concerned.
 static inline void hexlist_forbid_core_dumps(void) { (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }

@@ -54,6 +54,7 @@ public struct Daemon: Sendable {
     /// - Throws: `HexlistError` where it cannot start, or one of its parts ended by itself.
     public func run() async throws {
         StandardDescriptors.fill()
+        hexlist_bound_heap()
         signal(SIGPIPE, SIG_IGN)
         signal(SIGCHLD, SIG_DFL)  // a parent that ignores it would keep the ends of hooks from us
         umask(0o077)

@@ -76,8 +76,8 @@ struct DirectoryPeer: Sendable {
     /// Two machines prove this identity.
     var conflict: IdentityConflict?
     var forgetAt: ContinuousClock.Instant?
-    /// Whether this peer asked to be paired with since the start, and its digits were shown.
-    var hasAskedToPair = false
+    /// Whether a pairing with this peer was asked for since the start: by it, and its digits were shown, or by the person.
+    var isToBePaired = false
 
     init(id: PeerID) { self.id = id }
 

@@ -22,8 +22,8 @@ extension PeerDirectory {
         case trustChanged(PeerID, Trust)
         /// All peers the store has something of; replaces what was said before.
         case remembered(Set<PeerID>)
-        /// A stranger asked to be paired with, and the person was told.
-        case askedToPair(PeerID)
+        /// A pairing was asked for: by the peer, and the person was told, or by the person.
+        case pairingAsked(PeerID)
         /// Whether this node hides (`announce: false`).
         case hiding(Bool)
         /// The store knows it no longer.

@@ -119,8 +119,8 @@ public struct PeerDirectory: Sendable {
         case .staticPeers(let addresses): staticPeers(addresses)
         case .trustChanged(let peer, let trust): trustChanged(peer, trust)
         case .remembered(let peers): remember(peers)
-        case .askedToPair(let peer):
-            peers[peer]?.hasAskedToPair = true
+        case .pairingAsked(let peer):
+            peers[peer]?.isToBePaired = true
             touchedPeers.insert(peer)
         case .hiding(let isHiding): setHiding(isHiding)
         case .forget(let peer): forget(peer)
@@ -196,7 +196,7 @@ public struct PeerDirectory: Sendable {
 
     /// A stranger that left nothing (no hex, no alias, no request to pair) is nobody's business: its coming and going is not told.
     private func isOfNote(_ peer: DirectoryPeer) -> Bool {
-        peer.trust != .stranger || known.contains(peer.id) || peer.hasAskedToPair || peer.hasStaticEndpoint
+        peer.trust != .stranger || known.contains(peer.id) || peer.isToBePaired || peer.hasStaticEndpoint
     }
 
     /// A peer nobody has to know of any more: a stranger that left nothing, is not announced, and answers nowhere.

@@ -77,8 +77,8 @@ public enum ProtocolLimits {
     public static let allSessionsWeight = 64 << 20
     /// Of a trusted peer so much may wait whatever the others have waiting: some hexes a transaction, so that it is never shut out.
     public static let peerWeight = 256 << 10
-    /// Rows, hexes and links together, that one batch writes, at most; more only where a single hex has more. A transaction of one
-    /// batch from each of 20 sessions takes well under a second, and nobody waits longer than for one.
+    /// Rows, hexes and links together, that one batch writes, at most; more only where a single hex has more. A transaction takes
+    /// four such batches (`WriteQueue`), so that nobody waits for those of all sessions together.
     public static let batchRows = 4_096
     /// The 16th `malformed` frame ends a session.
     public static let strikes = 16

@@ -12,7 +12,7 @@ struct EventAllowance: Sendable {
         /// Everything strangers and announcements cause: a key and a name cost nothing.
         case strangers
         case alerts(of: PeerID)
-        /// A trusted peer coming and going.
+        /// A trusted peer coming and going, and what is told of its identity and, by it, of this machine's.
         case comings(of: PeerID)
     }
 

@@ -18,7 +18,7 @@ extension Node {
             level: isKnown ? .warning : .debug, peer == id ? "another machine uses this identity" : "two machines use one identity",
             metadata: ["peer.id": "\(peer)"])
         // A stranger could make as many as it has keys.
-        if isKnown { record(.conflictIdentity, peer: peer, data: peer == id ? ["own": "true"] : [:]) }
+        if isKnown { record(.conflictIdentity, peer: peer, data: peer == id ? ["own": "true"] : [:], from: .comings(of: peer)) }
         for session in links[peer]?.sessions ?? [] { session.act { $0.end(.conflict, &$1) } }
         wakeWaiters()
     }
@@ -41,7 +41,7 @@ extension Node {
         }
         guard conflictWitnesses.insert(peer).inserted else { return }
         logger.warning("a peer says that another machine uses this identity", metadata: ["peer.id": "\(peer)"])
-        record(.conflictIdentity, peer: id, data: ["own": "true", "toldBy": "\(peer)"])
+        record(.conflictIdentity, peer: id, data: ["own": "true", "toldBy": "\(peer)"], from: .comings(of: peer))
     }
 
     /// A witness ends sessions right after Hello: one that lives longer takes its word back.

@@ -42,6 +42,8 @@ extension Node {
                 .alreadyRunning, "A pairing with \(other) runs; there is one at a time.",
                 hint: "`hexlist pair --list` shows it, `hexlist pair --reject PEER` ends it.")
         }
+        // Its place in the directory outlives its session, as the request does.
+        apply(.pairingAsked(peer))
         carry(actions)
         guard let item = pairings().items.last(where: { $0.peer == peer }) else {
             throw HexlistError(.internal, "The pairing ended at once.")
@@ -172,7 +174,7 @@ extension Node {
                 pairingName = (peer, directory.provenName(of: peer) ?? "")
                 guard wasAsked else { break }
                 logger.notice("pairing requested", metadata: ["peer.id": "\(peer)"])
-                apply(.askedToPair(peer))
+                apply(.pairingAsked(peer))
                 record(.pairingRequested, peer: peer, data: ["digits": digits, "name": PeerName.cut(name(of: peer), bytes: 256)])
             case .trust(let peer, let key, let number): trust(peer, key, number)
             case .over(let outcome): over(outcome)

@@ -222,21 +222,23 @@ extension Node {
                 endpoints: endpoints))
     }
 
-    /// A later Hello told another name: that is its latest. One such write a second at most for each session.
+    /// A later Hello told another name: that is its latest. One such write a second at most for each session, and none that no Hello caused:
+    /// two sessions of one key may tell different names, and neither is to write its own over and over.
     func rememberName(_ session: PeerSession) {
-        guard !isStopping, !session.isNameBeingKept, let fingerprint = session.connection.peerFingerprint, let peer = session.peer,
+        guard !isStopping, session.connection.isOpen, let fingerprint = session.connection.peerFingerprint, let peer = session.peer,
             let record = known[peer], record.fingerprint == fingerprint, let hello = session.machine.peerHello
         else { return }
+        guard session.namePause == nil else { return session.namePause = .toldAgain }
         let name = PeerName.cut(hello.name, bytes: NameKey.bytes)
         guard !name.utf8.elementsEqual(record.name.utf8) else { return }
-        session.isNameBeingKept = true
+        session.namePause = .quiet
         keep(
             PeerSighting(
                 peer: peer, fingerprint: fingerprint, name: name, version: record.version, boot: record.boot, seenAt: Node.wallClock())
         ) { $0.notifyWatchers() }
-        eventLoop.scheduleTask(in: .seconds(1)) { [weak self] in
+        eventLoop.scheduleTask(in: .seconds(1)) { [weak self, weak session] in
             self?.assumeIsolated { node in
-                session.isNameBeingKept = false
+                guard let session, session.namePause.take() == .toldAgain else { return }
                 node.rememberName(session)
             }
         }

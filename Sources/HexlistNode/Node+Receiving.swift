@@ -1,6 +1,4 @@
-import CGlibc
 import Crypto
-import Dispatch
 import HexlistModel
 import HexlistStore
 import HexlistWire
@@ -32,15 +30,7 @@ extension Node {
             }
         }
         if changed { for session in sessions.values { session.updateReading() } }
-        mostWaiting = max(mostWaiting, inboundRoom.all)
-        if mostWaiting >= Self.burstWeight, inboundRoom.all < Self.burstWeight / 8 {
-            mostWaiting = 0
-            memoryTimer.set(.now + .seconds(1)) { DispatchQueue.global(qos: .utility).async { hexlist_return_memory() } }
-        }
     }
-
-    /// Weight that waited, from which on what it took is given back to the system once it is stored.
-    private static let burstWeight = 8 << 20
 
     func keep(_ batch: [InboundHex], from session: PeerSession) {
         noteKeeper(session)
@@ -55,13 +45,13 @@ extension Node {
         let reserve = Int64(configuration.limits.diskReserveBytes)
         let at = Node.wallClock()
         let takings = takings
-        store.submit({ writer in
+        store.submit(rows: batch.reduce(0) { $0 + $1.rows }) { writer in
             try writer.receive(
                 batch.map {
                     IncomingHex(
                         content: $0.content, messageID: $0.messageID, byteCount: $0.weight, deduplicates: sender.fingerprint != nil)
                 }, from: sender, at: at, policy: policy, quotas: quotas, diskReserve: reserve)
-        }) { [self] result in
+        } completion: { [self] result in
             let results: [InboundResult]
             switch result {
             case .success(let outcomes): results = outcomes.map(Node.inboundResult)

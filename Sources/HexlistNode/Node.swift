@@ -47,10 +47,6 @@ public actor Node {
     var lastKeepers: [(session: ObjectIdentifier, at: ContinuousClock.Instant)] = []
     /// Weight of what waits for the store, of all sessions.
     var inboundRoom = InboundRoom()
-    /// The greatest `inboundRoom.all` since free memory was given back to the system.
-    var mostWaiting = 0
-    /// Runs from the end of a burst until its memory is given back.
-    let memoryTimer: DeadlineTimer
     nonisolated let decoder = SharedDecoder()
     /// Frames a second a stranger is read at.
     var strangerRate = 0.0
@@ -129,7 +125,6 @@ public actor Node {
         sharedTickTimer = DeadlineTimer(on: eventLoop)
         reserveTimer = DeadlineTimer(on: eventLoop)
         omissionTimer = DeadlineTimer(on: eventLoop)
-        memoryTimer = DeadlineTimer(on: eventLoop)
         boot = .random
         var bounds = DirectoryLimits()
         bounds.instances = configuration.discovery.instances
@@ -216,7 +211,7 @@ public actor Node {
         isStopping = true
         await trusting?.value
         maintenance?.cancel()
-        for timer in [directoryTimer, sharedTickTimer, pairingTimer, reserveTimer, omissionTimer, memoryTimer] { timer.cancel() }
+        for timer in [directoryTimer, sharedTickTimer, pairingTimer, reserveTimer, omissionTimer] { timer.cancel() }
         if let discovery { await discovery.stop() }
         for dial in probes.values { dial.cancel() }
         for session in sessions.values { session.act { $0.end(.shutdown, &$1) } }
@@ -281,6 +276,8 @@ public actor Node {
             case .success(let report):
                 onLoop { node in
                     if report.expired > 0 { node.outboxDrained() }
+                    if report.peersDropped > 0 { node.reloadKnownSoon() }
+                    if report.heldDropped > 0 { node.mayTakeMore() }
                     if report.isPartial { node.maintain() }
                 }
             }

@@ -33,8 +33,14 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     private(set) var peer: PeerID?
     /// As the directory was told of it.
     var info: SessionInfo?
-    /// Whether a name of a later Hello is on its way into the store, or was within the last second.
-    var isNameBeingKept = false
+    /// The second after a name of a later Hello went to the store; `nil` while none is that new.
+    var namePause: NamePause?
+    enum NamePause {
+        case quiet
+        /// Another Hello came meanwhile.
+        case toldAgain
+    }
+
     private let node: Node
     /// What the node counts of this session among what waits for the store.
     private var counted: (owner: InboundRoom.Owner, weight: Int) = (.strangers, 0)

@@ -26,6 +26,7 @@ extension StoreReader {
         try statement.bind([wanted, type?.rawValue])
         var events: [EventRow] = []
         var room = PageRoom(items: limit)
+        defer { passedBytes += room.taken }
         while try statement.step() {
             let first = statement.int64(0)
             let count = Swift.max(1, statement.int64(1))
@@ -70,6 +71,9 @@ enum EventLog {
     static let sqlCost = "\(rowBytes) + coalesce(length(CAST(data AS BLOB)), 0)"
 
     private static let rowBytes: Int64 = 64
+
+    /// Rows one event makes go, at most: more than an event of the greatest length is worth of the smallest.
+    static let prunedAtOnce = 256
 }
 
 extension StoreWriter {
@@ -102,9 +106,10 @@ extension StoreWriter {
         return number
     }
 
-    /// Drops the oldest rows until the log is within its bytes. The newest one stays, whatever it takes.
+    /// Drops the oldest rows while the log has more than its bytes. The newest one stays, whatever it takes. A log that is far over, as one
+    /// of an older version may be, shrinks a bounded number of rows with each event, so that no write holds up the others.
     private func pruneEvents() throws {
-        while tally.eventBytes > eventLogBytes {
+        for _ in 0..<EventLog.prunedAtOnce where tally.eventBytes > eventLogBytes {
             let oldest = try first("SELECT number, count, \(EventLog.sqlCost) FROM event ORDER BY number LIMIT 1") {
                 (number: $0.int64(0), next: $0.int64(0) &+ $0.int64(1), bytes: $0.int64(2))
             }

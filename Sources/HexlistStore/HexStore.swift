@@ -12,6 +12,7 @@ public final class HexStore: Sendable {
     public let path: String
     private let pool: DatabasePool
     private let writes: WriteQueue
+    private let residue: Residue
 
     /// Opens the store, or makes a new one where there is no file. The caller holds the lock of its folder.
     ///
@@ -30,7 +31,9 @@ public final class HexStore: Sendable {
             }
             try StoreSchema.migrator.migrate(pool)
             _ = try pool.writeWithoutTransaction { db in try Tally(on: db) }  // a store without its counters is none
-            writes = WriteQueue(pool: pool)
+            let queue = DispatchQueue(label: "hexlist.store.writer")
+            residue = Residue(of: pool, on: queue)
+            writes = WriteQueue(pool: pool, queue: queue, residue: residue)
             try StoreFile.restrict(path)
         } catch {
             throw HexlistError.of(error, path: path, opening: true)
@@ -42,15 +45,18 @@ public final class HexStore: Sendable {
     /// Hands a piece of work to the writer. What waits there together shares one transaction; a piece that throws is
     /// taken back alone.
     ///
-    /// - Parameter completion: runs on the writer's thread after COMMIT (with fsync) returned, in order of submission;
-    ///   with a failure nothing of the piece is in the store. It must not call `writeSync` or `close`.
+    /// - Parameters:
+    ///   - rows: it may write. Many wait until it is their turn, and few go before them.
+    ///   - completion: runs on the writer's thread after COMMIT (with fsync) returned; with a failure nothing of the piece is in
+    ///     the store. It must not call `writeSync` or `close`.
     public func submit<Value: Sendable>(
-        _ work: @escaping @Sendable (StoreWriter) throws -> Value,
+        rows: Int = 1, _ work: @escaping @Sendable (StoreWriter) throws -> Value,
         completion: @escaping @Sendable (Result<Value, any Error>) -> Void
     ) {
         let box = Box<Value>()
         writes.submit(
             WriteQueue.Piece(
+                rows: rows,
                 work: { writer in
                     let value = try work(writer)
                     box.value.withLock { $0 = value }
@@ -94,7 +100,7 @@ public final class HexStore: Sendable {
     /// Reads on a connection of its own, beside the writer: it sees the newest commit, and that only.
     public func read<Value: Sendable>(_ work: @escaping @Sendable (StoreReader) throws -> Value) async throws -> Value {
         do {
-            return try await pool.read { [path] db in try work(StoreReader(db: db, path: path)) }
+            return try await pool.read { [self] db in try read(work, on: db) }
         } catch {
             throw HexlistError.of(error, path: path)
         }
@@ -104,18 +110,24 @@ public final class HexStore: Sendable {
     public func submitRead<Value: Sendable>(
         _ work: @escaping @Sendable (StoreReader) throws -> Value, completion: @escaping @Sendable (Result<Value, any Error>) -> Void
     ) {
-        pool.asyncRead { [path] result in
-            completion(Result { try work(StoreReader(db: result.get(), path: path)) }.mapError { HexlistError.of($0, path: path) })
+        pool.asyncRead { [self] result in
+            completion(Result { try read(work, on: result.get()) }.mapError { HexlistError.of($0, path: path) })
         }
     }
 
     /// `read`, waited for: for start-up and tools.
     public func readSync<Value>(_ work: (StoreReader) throws -> Value) throws -> Value {
         do {
-            return try pool.read { db in try work(StoreReader(db: db, path: path)) }
+            return try pool.read { db in try read(work, on: db) }
         } catch {
             throw HexlistError.of(error, path: path)
         }
+    }
+
+    private func read<Value>(_ work: (StoreReader) throws -> Value, on db: Database) throws -> Value {
+        let reader = StoreReader(db: db, path: path)
+        defer { residue.passed(operations: 1, bytes: reader.passedBytes) }
+        return try work(reader)
     }
 
     // MARK: - Closing

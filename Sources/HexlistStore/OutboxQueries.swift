@@ -40,6 +40,7 @@ extension StoreReader {
         try statement.bind(values)
         var rows: [OutboxRow] = []
         var room = PageRoom(items: limit)
+        defer { passedBytes += room.taken }
         while try statement.step() {
             guard room.take(OutboxRow.size(statement)) else { return Page(items: rows, next: rows.last?.id) }
             if let row = OutboxRow(statement) { rows.append(row) }

@@ -17,6 +17,7 @@ extension StoreWriter {
         _ batch: [IncomingHex], from sender: Sender, at now: Int64, policy: ReceivePolicy, quotas: HeldQuotas, diskReserve: Int64
     ) throws -> [ReceiveOutcome] {
         guard !batch.isEmpty else { return [] }
+        passedBytes += batch.reduce(0) { $0 + $1.byteCount }
         return try change {
             var reception = try Reception(
                 self, sender: sender, now: now, policy: policy, quotas: quotas, isDiskFull: try isDiskFull(for: batch, reserve: diskReserve)

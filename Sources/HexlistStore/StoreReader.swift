@@ -8,6 +8,8 @@ public class StoreReader {
     let db: Database
     /// The store file.
     let path: String
+    /// Bytes of texts it read or wrote, for `Residue`.
+    var passedBytes = 0
 
     init(db: Database, path: String) {
         self.db = db
@@ -46,6 +48,7 @@ public class StoreReader {
         defer { statement.reset() }
         try statement.bind(values)
         var room = PageRoom(items: limit)
+        defer { passedBytes += room.taken }
         var rows: [Value] = []
         while try statement.step() {
             guard room.take(size(statement)) else { return (rows, true) }
@@ -73,6 +76,7 @@ struct PageRoom {
 
     private(set) var items: Int
     private var bytes = PageRoom.bytes
+    var taken: Int { PageRoom.bytes - bytes }
     private var isFresh = true
 
     init(items: Int) { self.items = items }

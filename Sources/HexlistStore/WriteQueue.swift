@@ -7,36 +7,63 @@ internal import Synchronization
 /// The one writer. Pieces of work that wait together share a transaction and its one fsync; each runs in a savepoint, so
 /// that one that fails is taken back alone. A piece is reported done after COMMIT returned OK, and never otherwise.
 ///
-/// The queue has no bound of its own: each caller waits for its completion before it submits much more.
+/// The queue has no bound of its own: each caller waits for its completion before it submits much more. A transaction has one: of
+/// pieces that write many rows some have to wait for the next, so that nothing waits for those of all sessions together. What writes
+/// few rows goes before them; a piece of many always goes with it, so none of them waits for ever.
 ///
 /// `@unchecked`: `writer` is touched on `queue` only.
 final class WriteQueue: @unchecked Sendable {
     struct Piece: Sendable {
+        let rows: Int
         let work: @Sendable (StoreWriter) throws -> Void
         /// `nil`: done and durable.
         let finish: @Sendable ((any Error)?) -> Void
     }
 
     private struct State {
-        var waiting: [Piece] = []
+        var few: [Piece] = []
+        var many: ArraySlice<Piece> = []
         var isDraining = false
         var isClosed = false
+
+        /// Pieces of the next transaction, in order of submission among those of few rows and among those of many.
+        mutating func take() -> [Piece] {
+            var rows = 0
+            let next = many.prefix { piece in
+                rows += piece.rows
+                return rows == piece.rows || rows <= WriteQueue.transactionRows
+            }
+            many.removeFirst(next.count)
+            defer { few.removeAll(keepingCapacity: true) }
+            return few + next
+        }
     }
+
+    /// Rows from which a piece waits for its turn: more than one hex of a person has, and than 20 hexes of a stream.
+    private static let fewRows = 256
+    /// Rows of the pieces of many in one transaction, but one piece always: four full batches, a few hundredths of a second.
+    private static let transactionRows = 16_384
 
     /// Why the last transaction could not be done; `nil` once one is committed.
     let fault = Mutex<(any Error)?>(nil)
     private let pool: DatabasePool
-    private let queue = DispatchQueue(label: "hexlist.store.writer")
+    private let queue: DispatchQueue
     private let state = Mutex(State())
     private var writer: StoreWriter?
 
-    init(pool: DatabasePool) { self.pool = pool }
+    private let residue: Residue
+
+    init(pool: DatabasePool, queue: DispatchQueue, residue: Residue) {
+        self.pool = pool
+        self.queue = queue
+        self.residue = residue
+    }
 
     /// Any thread. `finish` runs on the writer's, or at once on the caller's when the store is closed.
     func submit(_ piece: Piece) {
         let (isClosed, starts) = state.withLock { state in
             guard !state.isClosed else { return (true, false) }
-            state.waiting.append(piece)
+            if piece.rows <= Self.fewRows { state.few.append(piece) } else { state.many.append(piece) }
             defer { state.isDraining = true }
             return (false, !state.isDraining)
         }
@@ -65,9 +92,9 @@ final class WriteQueue: @unchecked Sendable {
     private func drain() {
         while true {
             let pieces = state.withLock { state in
-                if state.waiting.isEmpty { state.isDraining = false }
-                defer { state.waiting.removeAll(keepingCapacity: true) }
-                return state.waiting
+                let pieces = state.take()
+                if pieces.isEmpty { state.isDraining = false }
+                return pieces
             }
             guard !pieces.isEmpty else { return }
             let outcomes = pool.writeWithoutTransaction { db in commit(pieces, on: db) }
@@ -79,6 +106,10 @@ final class WriteQueue: @unchecked Sendable {
     private func commit(_ pieces: [Piece], on db: Database) -> [(any Error)?] {
         let writer = writer ?? StoreWriter(db: db, path: pool.path)
         self.writer = writer
+        defer {
+            residue.passed(operations: pieces.count, bytes: writer.passedBytes)
+            writer.passedBytes = 0
+        }
         var outcomes = [(any Error)?](repeating: nil, count: pieces.count)
         var start = 0
         while start < pieces.count {

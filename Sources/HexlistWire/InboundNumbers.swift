@@ -11,6 +11,9 @@ public struct InboundHex: Sendable {
     /// the disk's reserve count.
     public let weight: Int
 
+    /// Rows it becomes: its own, and one a link.
+    public var rows: Int { 1 + content.links.count }
+
     /// - Parameter byteCount: of its frame.
     public init(content: HexContent, messageID: MessageID?, sequence: Int64?, byteCount: Int) {
         self.content = content
@@ -146,7 +149,7 @@ struct InboundNumbers: Sendable {
                 waitingWeight -= hex.weight
                 continue
             }
-            room -= 1 + hex.content.links.count
+            room -= hex.rows
             guard room >= 0 || batch.isEmpty else { break }
             taken += 1
             batch.append(hex)

@@ -80,7 +80,7 @@ struct DirectoryPassingTests {
     func ofNote() {
         var stage = Stage()
         stage.tell(.sessionUp(inbound))
-        stage.tell(.askedToPair(peer))
+        stage.tell(.pairingAsked(peer))
         stage.tell(.sessionDown(inbound, .shutdown))
         #expect(stage.events == [.up(peer), .down(peer)] && stage.row(peer)?.state == .away)
 

@@ -73,6 +73,58 @@ import Testing
         #expect(try test.read { try $0.events(since: 0, limit: 100) }.map(\.number) == Array(1...20))
     }
 
+    @Test func whatWritesFewRowsWaitsForOneTransactionOfThoseThatWriteMany() throws {
+        let test = try TestStore()
+        let gate = Gate(test.store)
+        let finished = Mutex<[String]>([])
+        let done = DispatchSemaphore(value: 0)
+        let reader = try DatabaseQueue(path: test.path)
+        /// Names of the pieces that are committed, as another connection sees them.
+        @Sendable func committed() -> Set<String> {
+            Set((try? reader.read { try String.fetchAll($0, sql: "SELECT key FROM meta WHERE value = 'here'") }) ?? [])
+        }
+        let seen = Mutex<[String: Set<String>]>([:])
+        func submit(_ name: String, rows: Int) {
+            test.store.submit(rows: rows) {
+                try $0.setMeta(name, "here")
+            } completion: { _ in
+                seen.withLock { $0[name] = committed() }
+                finished.withLock { $0.append(name) }
+                done.signal()
+            }
+        }
+        // Five full batches, one that is more than a transaction takes, and somebody's hex behind them all.
+        for number in 1...5 { submit("many-\(number)", rows: 4_096) }
+        submit("most", rows: 20_000)
+        submit("few", rows: 11)
+        gate.release()
+        for _ in 1...7 { done.wait() }
+        #expect(finished.withLock { $0 } == ["few", "many-1", "many-2", "many-3", "many-4", "many-5", "most"])
+        let first: Set = ["few", "many-1", "many-2", "many-3", "many-4"]
+        #expect(seen.withLock { $0["few"] } == first && seen.withLock { $0["many-4"] } == first)
+        #expect(seen.withLock { $0["many-5"] } == first.union(["many-5"]))
+    }
+
+    @Test("a burst is noted once, and over when little passed for a while")
+    func residue() {
+        var state = ResidueState()
+        var begun = 0
+        for _ in 1..<512 where state.passed(ResidueState.operation) { begun += 1 }
+        #expect(begun == 0)
+        let begins = state.passed(ResidueState.operation)
+        let beginsAgain = state.passed(100 << 20)
+        #expect(begins && !beginsAgain)
+        let whileItPasses = state.isOver()
+        #expect(!whileItPasses)
+        _ = state.passed(ResidueState.little)
+        let onceQuiet = state.isOver()
+        #expect(onceQuiet)
+        // And from the start.
+        let little = state.passed(ResidueState.burst - 1)
+        let enough = state.passed(1)
+        #expect(!little && enough)
+    }
+
     @Test(arguments: [false, true]) func aPieceThatFailsIsTakenBackAlone(_ swallows: Bool) throws {
         let test = try TestStore()
         let peer = try TestPeer(1)
