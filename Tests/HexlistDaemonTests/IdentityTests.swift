@@ -91,10 +91,11 @@ struct IdentityTests {
             await bob.node.reconfigure(configuration)
             let sent = try await ada.send(["https://example.org/1"], to: [bob.uuid])
             #expect(sent.map(\.state) == [.queued])
-            configuration.receiveFrom = .held
-            await bob.node.reconfigure(configuration)
             let row = try #require(sent.first)
             let after = try await ada.client.rotateIdentity()
+            // Not before: it says Hello again, and what was refused is sent again at once.
+            configuration.receiveFrom = .held
+            await bob.node.reconfigure(configuration)
             try await bob.client.watchPeers(all: false) { !$0.contains { $0.uuid == after.uuid } }
             while try await ada.client.outboxRow(row.outboxID).state == .queued { try await Task.sleep(for: .milliseconds(20)) }
             let there = try await bob.client.hexes(.init(location: "held"), limit: 10).items

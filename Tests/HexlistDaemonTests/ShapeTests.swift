@@ -119,7 +119,7 @@ struct ShapeTests {
                 version: "1.0.0", uuid: Self.uuid, name: "Ada", fingerprint: "AB", pid: 1, port: 2, uptimeSeconds: 3,
                 avahi: AvahiShape(state: "unavailable", message: "start it"), peers: 4, ghosts: 5, unread: 6, held: 7, outbox: outbox,
                 storeBytes: 8, stateFolder: "/s"),
-            #"{"version":"1.0.0","uuid":"\#(Self.uuid)","name":"Ada","fingerprint":"AB","pid":1,"port":2,"uptimeSeconds":3,"#
+            #"{"version":"1.0.0","uuid":"\#(Self.uuid)","name":"Ada","announce":true,"fingerprint":"AB","pid":1,"port":2,"uptimeSeconds":3,"#
                 + #""avahi":{"state":"unavailable","message":"start it"},"identity":{"state":"own"},"peers":4,"ghosts":5,"unread":6,"held":7,"outbox":{"queued":2,"#
                 + #""sending":0,"stored":0,"held":0,"rejected":0,"expired":0,"cancelled":0,"failed":0},"storeBytes":8,"stateFolder":"/s"}"#)
     }
