@@ -75,6 +75,8 @@ struct DirectoryPeer: Sendable {
     /// Two machines prove this identity.
     var conflict: IdentityConflict?
     var forgetAt: ContinuousClock.Instant?
+    /// It asked to be paired with.
+    var hasAskedToPair = false
 
     init(id: PeerID) { self.id = id }
 

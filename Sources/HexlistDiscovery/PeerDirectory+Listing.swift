@@ -5,6 +5,9 @@ extension PeerDirectory {
     /// Whether a peer is listed as `verified` now.
     public func isVerified(_ id: PeerID) -> Bool { peers[id]?.isListed ?? false }
 
+    /// Whether anything is held of a peer.
+    public func holds(_ id: PeerID) -> Bool { peers[id] != nil }
+
     /// Where a peer can be dialled: what answered last first, then what was saved, then what is announced inside an own network, then
     /// the rest; last what did not answer, is announced no more, or proved another identity.
     public func endpoints(of id: PeerID) -> [Endpoint] {

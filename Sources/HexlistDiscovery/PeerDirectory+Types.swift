@@ -20,6 +20,10 @@ extension PeerDirectory {
         /// All addresses the user configured; replaces what was said before.
         case staticPeers([StaticAddress])
         case trustChanged(PeerID, Trust)
+        /// All peers the store has something of; replaces what was said before.
+        case remembered(Set<PeerID>)
+        /// A stranger asked to be paired with, and the person was told.
+        case askedToPair(PeerID)
         /// Whether this node hides (`announce: false`).
         case hiding(Bool)
         /// The store knows it no longer.
@@ -37,6 +41,8 @@ extension PeerDirectory {
         case openResolver(Record)
         case closeResolver(Record)
         case changed(PeerEvent)
+        /// A stranger that left nothing came or went: no event, but whoever looks at the listing looks again.
+        case listingChanged
     }
 }
 
@@ -132,16 +138,15 @@ public struct StaticAddress: Hashable, Sendable, CustomStringConvertible {
 
 /// A change worth an event.
 public enum PeerEvent: Sendable, Equatable {
-    /// Verified, from anything else.
+    /// Verified, from anything else; of a stranger once it leaves something.
     case up(PeerID)
-    /// No longer verified.
+    /// No longer verified; for each `up`.
     case down(PeerID)
     /// Two machines prove this UUID, the own one perhaps.
     case conflict(PeerID)
     /// Only one of them does any more.
     case conflictEnded(PeerID)
-    /// An announcement turned out to be `stale`, `conflict`, `impostor` or `invalid`. Told once for each instance and reason,
-    /// and at most 16 at once and 6 a minute, so that forgeries do not fill the event log; the listing has them all.
+    /// An announcement turned out to be `stale`, `conflict`, `impostor` or `invalid`. Told once for each instance and reason.
     case ghost(GhostEvent)
 }
 

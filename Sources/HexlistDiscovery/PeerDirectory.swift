@@ -14,7 +14,8 @@ public struct PeerDirectory: Sendable {
     let limits: DirectoryLimits
 
     var peers: [PeerID: DirectoryPeer] = [:]
-    /// Those of them that the store knows. However many a user has, they take no place from others.
+    /// All the store has something of, and those of them in `peers`. However many a user has, they take no place from others.
+    private var remembered: Set<PeerID> = []
     private var known: Set<PeerID> = []
     var records: [Record: DirectoryRecord] = [:]
     /// Records in the order they appeared; a place `records` does not confirm is skipped.
@@ -45,14 +46,13 @@ public struct PeerDirectory: Sendable {
     var random: UInt64
 
     /// What the outside was told, and what has to be compared with it at the end of this input.
+    var told: Set<PeerID> = []
     var listed: Set<PeerID> = []
     var unattended: Set<PeerID> = []
     /// Trusted peers that fell silent.
     var missing: Set<PeerID> = []
     var nextLookoutAt: Instant?
     var reported: [InstanceKey: Set<GhostReason>] = [:]
-    var ghostAllowance = 16.0
-    var ghostAllowanceAt: Instant?
     var touchedPeers: Set<PeerID> = []
     var touchedRecords: Set<Record> = []
     var outputs: [Output] = []
@@ -118,6 +118,10 @@ public struct PeerDirectory: Sendable {
         case .knownPeer(let known): knownPeer(known)
         case .staticPeers(let addresses): staticPeers(addresses)
         case .trustChanged(let peer, let trust): trustChanged(peer, trust)
+        case .remembered(let peers): remember(peers)
+        case .askedToPair(let peer):
+            peers[peer]?.hasAskedToPair = true
+            touchedPeers.insert(peer)
         case .hiding(let isHiding): setHiding(isHiding)
         case .forget(let peer): forget(peer)
         case .tick: break
@@ -136,6 +140,7 @@ public struct PeerDirectory: Sendable {
         if isFull { makeRoom() }
         guard !isFull || isProven else { return false }
         peers[id] = DirectoryPeer(id: id)
+        if remembered.contains(id) { known.insert(id) }
         return true
     }
 
@@ -179,6 +184,24 @@ public struct PeerDirectory: Sendable {
             addresses[address] = DirectoryAddress()
             request(.address(address), at: now, as: .routine)
         }
+    }
+
+    private mutating func remember(_ ids: Set<PeerID>) {
+        guard ids != remembered else { return }
+        touchedPeers.formUnion(ids.symmetricDifference(remembered).intersection(peers.keys))
+        remembered = ids
+        known = ids.intersection(peers.keys)
+    }
+
+    /// A stranger that left nothing (no hex, no alias, no request to pair) is nobody's business: its coming and going is not told.
+    private func isOfNote(_ peer: DirectoryPeer) -> Bool {
+        peer.trust != .stranger || known.contains(peer.id) || peer.hasAskedToPair || peer.hasStaticEndpoint
+    }
+
+    /// A peer nobody has to know of any more: a stranger that left nothing, is not announced, and answers nowhere.
+    private func isGone(_ peer: DirectoryPeer) -> Bool {
+        guard peer.isProven, !peer.hasSession, peer.records.isEmpty, peer.conflict == nil, !isOfNote(peer) else { return false }
+        return peer.isAway || peer.saved.isEmpty
     }
 
     private mutating func knownPeer(_ known: KnownPeer) {
@@ -252,11 +275,15 @@ public struct PeerDirectory: Sendable {
     private mutating func reportChanges() {
         var isAnyMissing = false
         for id in touchedPeers.sorted() {
-            let isListed = peers[id]?.isListed ?? false
-            if isListed, listed.insert(id).inserted {
+            if let peer = peers[id], isGone(peer) { drop(id) }
+            let present = peers[id].flatMap { $0.isListed ? $0 : nil }
+            let isNews = present == nil ? listed.remove(id) != nil : listed.insert(id).inserted
+            if let present, isOfNote(present), told.insert(id).inserted {
                 outputs.append(.changed(.up(id)))
-            } else if !isListed, listed.remove(id) != nil {
+            } else if present == nil, told.remove(id) != nil {
                 outputs.append(.changed(.down(id)))
+            } else if isNews {
+                outputs.append(.listingChanged)
             }
             if peers[id]?.isUnattended ?? false { unattended.insert(id) } else { unattended.remove(id) }
             if peers[id]?.isMissing ?? false {
@@ -282,10 +309,6 @@ public struct PeerDirectory: Sendable {
         case .stale, .conflict, .impostor, .invalid: break
         }
         guard reported[record.key]?.contains(reason) != true else { return }
-        if let ghostAllowanceAt { ghostAllowance = min(16, ghostAllowance + (now - ghostAllowanceAt) / .seconds(10)) }
-        ghostAllowanceAt = now
-        guard ghostAllowance >= 1 else { return }
-        ghostAllowance -= 1
         reported[record.key, default: []].insert(reason)
         let event = GhostEvent(
             peer: records[record]?.claim?.peer, name: PeerName.display(instance: record.key.name), reason: reason,

@@ -17,7 +17,9 @@ extension Node {
         case .domain(let domain, let state):
             logger.notice("discovery changed", metadata: ["discovery.domain": "\(domain)", "discovery.state": "\(state.logText)"])
             domainStates[domain] = state
-        case .appeared, .withdrawn, .resolved, .resolveFailed, .interfaces: break
+        case .interfaces(let addresses):
+            transport.setOwnNetworks(addresses.map { (address: $0.address, prefixLength: $0.prefixLength) })
+        case .appeared, .withdrawn, .resolved, .resolveFailed: break
         }
         apply(.discovery(event))
         notifyWatchers()
@@ -39,6 +41,7 @@ extension Node {
             case .openResolver(let record): discovery?.resolve(record, open: true)
             case .closeResolver(let record): discovery?.resolve(record, open: false)
             case .changed(let event): changed(event)
+            case .listingChanged: notifyWatchers()
             }
         }
         scheduleDirectory()
@@ -126,28 +129,72 @@ extension Node {
         switch event {
         case .up(let peer):
             links[peer]?.delivery.peerIsBack()
-            record(.peerUp, peer: peer, data: [:])
+            record(.peerUp, peer: peer, data: [:], from: comings(of: peer))
         case .down(let peer):
             invitations.remove(peer)
-            record(.peerDown, peer: peer, data: [:])
+            record(.peerDown, peer: peer, data: [:], from: comings(of: peer))
         case .conflict(let peer): conflictBegan(peer)
         case .conflictEnded(let peer): conflictEnded(peer)
         case .ghost(let ghost):
-            record(.peerGhost, peer: ghost.peer, data: ["name": ghost.name, "reason": ghost.reason.rawValue, "why": ghost.why])
+            record(
+                .peerGhost, peer: ghost.peer, data: ["name": ghost.name, "reason": ghost.reason.rawValue, "why": ghost.why],
+                from: .strangers)
         }
     }
 
+    private func comings(of peer: PeerID) -> EventAllowance.Source {
+        known[peer]?.trust == .trusted ? .comings(of: peer) : .strangers
+    }
+
     /// One row of the event log. Peer text in `data` stays as it came; who shows it cleans it.
-    func record(
-        _ type: EventType, peer: PeerID?, data: [String: String],
-        then completion: (@Sendable (isolated Node) -> Void)? = nil
-    ) {
+    /// - Parameter source: for what a peer may cause as often as it likes: it is recorded within its allowance and the disk's reserve, and
+    ///   counted beyond.
+    func record(_ type: EventType, peer: PeerID?, data: [String: String], from source: EventAllowance.Source? = nil) {
+        if let source, !allowance.take(source, now: .now) { return scheduleOmissions() }
+        write(type, peer: peer, data: data, of: source.map { EventAllowance.Omission(source: $0, count: 1) })
+    }
+
+    /// At most, of an event a peer causes: its text escaped, and a page.
+    private static let eventBytes: Int64 = 8_192
+
+    /// - Parameter counted: what is counted as left out where the disk has no room beyond its reserve.
+    private func write(_ type: EventType, peer: PeerID?, data: [String: String], of counted: EventAllowance.Omission?) {
         let text = data.isEmpty ? nil : JSONText.object(data.sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
         let at = Node.wallClock()
-        store.submit({ try $0.appendEvent(type, at: at, peer: peer, data: text) }) { [self] result in
-            if case .failure(let error) = result { logger.error("event could not be recorded", metadata: ["error": "\(error)"]) }
+        let reserve = counted == nil ? nil : Int64(configuration.limits.diskReserveBytes)
+        store.submit({ writer in
+            if let reserve, try writer.isDiskFull(reserve: reserve, writing: Node.eventBytes) { return false }
+            try writer.appendEvent(type, at: at, peer: peer, data: text)
+            return true
+        }) { [self] result in
+            switch result {
+            case .success(true): break
+            case .success(false):
+                guard let counted else { break }
+                onLoop { node in
+                    node.allowance.omitted(counted.count, counted.source, now: .now)
+                    node.scheduleOmissions()
+                }
+            case .failure(let error): logger.error("event could not be recorded", metadata: ["error": "\(error)"])
+            }
             notifyWatchers()
-            if let completion { onLoop { completion($0) } }
+        }
+    }
+
+    private func scheduleOmissions() {
+        guard let deadline = allowance.nextDeadline, !isStopping else { return }
+        omissionTimer.set(deadline) { [weak self] in
+            self?.assumeIsolated { node in
+                node.recordOmissions(node.allowance.takeDue(now: .now))
+                node.scheduleOmissions()
+            }
+        }
+    }
+
+    func recordOmissions(_ omissions: [EventAllowance.Omission]) {
+        for omission in omissions {
+            write(
+                .eventsOmitted, peer: omission.source.peer, data: ["of": omission.source.word, "count": "\(omission.count)"], of: omission)
         }
     }
 

@@ -172,6 +172,7 @@ extension Node {
                 pairingName = (peer, directory.provenName(of: peer) ?? "")
                 guard wasAsked else { break }
                 logger.notice("pairing requested", metadata: ["peer.id": "\(peer)"])
+                apply(.askedToPair(peer))
                 record(.pairingRequested, peer: peer, data: ["digits": digits, "name": PeerName.cut(name(of: peer), bytes: 256)])
             case .trust(let peer, let key, let number): trust(peer, key, number)
             case .over(let outcome): over(outcome)

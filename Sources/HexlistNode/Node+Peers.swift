@@ -97,15 +97,14 @@ extension Node {
         return view(of: peer) ?? before
     }
 
-    /// What a change of trust is to those sessions that are open: another Hello, or their end.
+    /// What a change of trust is to the sessions of that key, said Hello or not: another Hello, or their end.
     func tellSessions(of peer: PeerID, _ trust: Trust) {
-        for session in links[peer]?.sessions ?? [] {
-            if trust == .blocked {
-                session.act { [name = configuration.name] machine, actions in
-                    machine.endBlocked(ownName: name, now: .now, &actions)
-                }
-            } else {
-                tellHello(session)
+        for session in sessions.values where session.connection.peerFingerprint?.peerID == peer {
+            switch trust {
+            case .blocked: endBlocked(session)
+            // It has the room and the rate of a trusted peer's.
+            case .stranger where session.machine.isTrusted: session.act { $0.end(.idle, &$1) }
+            case .stranger, .trusted: tellHello(session)
             }
         }
     }
@@ -134,7 +133,7 @@ extension Node {
         await reloadKnown()
         reserveAddresses()
         apply(.forget(peer))
-        for session in links[peer]?.sessions ?? [] { tellHello(session) }
+        tellSessions(of: peer, .stranger)
         endUninvited()
         notifyWatchers()
     }
@@ -184,6 +183,7 @@ extension Node {
 
     func setKnown(_ records: [PeerRecord]) {
         known = Dictionary(records.map { ($0.peer, $0) }, uniquingKeysWith: { first, _ in first })
+        apply(.remembered(Set(known.keys)))
     }
 
     /// A peer the store knows showed itself: its name, version and address are the newest.

@@ -13,9 +13,6 @@ extension Node {
         begin(connection, nil)
     }
 
-    /// Where a peer opens more before the older ones had time to show whether they live, the oldest end.
-    static let sessionsOfOnePeer = 4
-
     @discardableResult
     func begin(_ connection: PeerConnection, _ dialled: Dialled?) -> PeerSession {
         let peer = connection.peerFingerprint?.peerID
@@ -122,10 +119,7 @@ extension Node {
         guard let fingerprint = session.connection.peerFingerprint, let peer = session.peer, let peerBoot = hello.boot else {
             return  // plain TCP: its UUID is a claim and proves nothing
         }
-        if trust(of: peer, fingerprint: fingerprint) == .blocked {
-            session.act { [name = configuration.name] machine, actions in machine.endBlocked(ownName: name, now: .now, &actions) }
-            return
-        }
+        guard trust(of: peer, fingerprint: fingerprint) != .blocked else { return endBlocked(session) }
         proved(peer, fingerprint)
         let link = link(to: peer)
         let older = link.sessions
@@ -154,8 +148,8 @@ extension Node {
         // The newer one is used at once; each older one has to show that it still lives.
         link.delivery.greeted(boot: peerBoot, frameLimit: hello.maxFrameBytes, now: .now)
         link.delivery.connected(frameLimit: hello.maxFrameBytes)
-        for other in older.dropLast(Node.sessionsOfOnePeer - 1) { other.act { $0.end(.limit, &$1) } }
-        for other in older.suffix(Node.sessionsOfOnePeer - 1) { challenge(other, against: session) }
+        endSurplus(of: fingerprint, newest: session)
+        for other in older where !other.machine.isClosed { challenge(other, against: session) }
         pump(link)
         pairingSessionsChanged(of: peer)
         if invitations.remove(peer) != nil { tellHello(session, always: true) }
@@ -192,22 +186,53 @@ extension Node {
     /// A sender of the original app, or a foreign program: its frames count, nothing else of it does.
     func legacySender(_ session: PeerSession) {
         session.connection.markIdentified()
-        if let fingerprint = session.connection.peerFingerprint, trust(of: fingerprint.peerID, fingerprint: fingerprint) == .blocked {
-            session.act { $0.end(.blocked, &$1) }
+        guard let fingerprint = session.connection.peerFingerprint else { return }
+        guard trust(of: fingerprint.peerID, fingerprint: fingerprint) != .blocked else { return endBlocked(session) }
+        endSurplus(of: fingerprint, newest: session)
+    }
+
+    func endBlocked(_ session: PeerSession) {
+        session.act { [name = configuration.name] machine, actions in machine.endBlocked(ownName: name, now: .now, &actions) }
+    }
+
+    /// Sessions of a key, with and without Hello, oldest first.
+    func sessions(of key: Fingerprint) -> [PeerSession] {
+        sessions.values.filter { $0.connection.peerFingerprint == key && !$0.machine.isClosed }.sorted {
+            $0.connection.id < $1.connection.id
         }
+    }
+
+    /// One more session of a key said Hello, or showed that it says none. Those dialled here are not the peer's doing, and both sides would
+    /// each end others where they dial each other at the same moment.
+    private func endSurplus(of key: Fingerprint, newest: PeerSession) {
+        guard newest.connection.role == .acceptor else { return }
+        let older = sessions(of: key).filter { $0 !== newest && $0.machine.hasBegun && $0.connection.role == .acceptor }
+        let asked = Set(challenges.values.map { ObjectIdentifier($0.older) })
+        let surplus = DuplicateSessions.surplus(
+            older.map {
+                DuplicateSessions.Older(
+                    isAnswered: $0.machine.isOpen && !asked.contains(ObjectIdentifier($0)),
+                    isPairing: pairing.hasExchange(on: ObjectIdentifier($0)))
+            })
+        for index in surplus { older[index].act { $0.end(.limit, &$1) } }
     }
 
     func alertReceived(_ message: String, _ session: PeerSession) {
         guard let peer = session.peer, let link = links[peer] else { return }
         let isTrusted = trust(of: peer, fingerprint: session.connection.peerFingerprint) == .trusted
-        guard isTrusted ? link.alertsBeingRecorded < 16 : !link.alertRecorded else { return }
+        guard isTrusted || !link.alertRecorded else { return }
         link.alertRecorded = true
-        link.alertsBeingRecorded += 1
-        record(.alertReceived, peer: peer, data: ["message": PeerName.cut(message, bytes: 1_024), "trusted": isTrusted ? "true" : "false"])
-        {
-            $0.links[peer]?.alertsBeingRecorded -= 1
-        }
+        record(
+            .alertReceived, peer: peer,
+            data: [
+                "message": PeerName.cut(message, bytes: isTrusted ? Node.alertBytes : Node.strangerAlertBytes),
+                "trusted": isTrusted ? "true" : "false",
+            ], from: isTrusted ? .alerts(of: peer) : .strangers)
     }
+
+    /// Bytes of an alert that are recorded: of a stranger's a line.
+    static let alertBytes = 512
+    static let strangerAlertBytes = 160
 
     /// Tells the peer the room and the name it now has here.
     /// - Parameter always: also where it has heard both.
@@ -318,6 +343,10 @@ extension Node {
             metadata: ["peer.id": "\(peer)", "reason": "\(Node.describe(end))"])
         conflictTold(by: peer, end)
         if let info = session.info { apply(.sessionDown(info, Node.sessionEnd(end))) }
+        if !directory.holds(peer) {
+            fingerprints[peer] = nil
+            invitations.remove(peer)
+        }
         let wasSending = link.sending === session
         link.sessions.remove(at: index)
         challengeAgain(link)

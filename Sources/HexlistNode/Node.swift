@@ -91,6 +91,8 @@ public actor Node {
     var lastAddresses: [PeerID: String] = [:]
     /// Until they are told to the transport.
     let reserveTimer: DeadlineTimer
+    var allowance = EventAllowance()
+    let omissionTimer: DeadlineTimer
     /// Trusted peers that ended a session because another machine proves this one's identity to them.
     var conflictWitnesses: Set<PeerID> = []
     var outcomeWaiters: [ObjectIdentifier: OutcomeWaiter] = [:]
@@ -122,6 +124,7 @@ public actor Node {
         directoryTimer = DeadlineTimer(on: eventLoop)
         sharedTickTimer = DeadlineTimer(on: eventLoop)
         reserveTimer = DeadlineTimer(on: eventLoop)
+        omissionTimer = DeadlineTimer(on: eventLoop)
         memoryTimer = DeadlineTimer(on: eventLoop)
         boot = .random
         var bounds = DirectoryLimits()
@@ -209,11 +212,12 @@ public actor Node {
         isStopping = true
         await trusting?.value
         maintenance?.cancel()
-        for timer in [directoryTimer, sharedTickTimer, pairingTimer, reserveTimer, memoryTimer] { timer.cancel() }
+        for timer in [directoryTimer, sharedTickTimer, pairingTimer, reserveTimer, omissionTimer, memoryTimer] { timer.cancel() }
         if let discovery { await discovery.stop() }
         for dial in probes.values { dial.cancel() }
         for session in sessions.values { session.act { $0.end(.shutdown, &$1) } }
         await transport.shutdown()
+        recordOmissions(allowance.takeAll())
         wakeWaiters()
         // Ended outside the lock: ending calls `onTermination`, which takes it.
         let ended = watchers.withLock { watchers in

@@ -15,10 +15,8 @@ final class PeerLink {
     var endedWithRows = true
     /// Goes on after a pause.
     var resumption: Scheduled<Void>?
-    /// Alerts taken on the way into the event log: a stranger's one a session, a trusted peer's no faster than they are
-    /// written, so that none of them fills the memory.
+    /// A stranger's alerts go into the event log once a session.
     var alertRecorded = false
-    var alertsBeingRecorded = 0
 
     /// When the peer was last dialled because it asked to be.
     var dialledBackAt: ContinuousClock.Instant?

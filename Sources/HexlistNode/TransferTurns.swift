@@ -4,15 +4,31 @@ import HexlistModel
 struct TransferTurns: Sendable {
     typealias Instant = ContinuousClock.Instant
 
-    /// Without progress a turn is kept no longer than this where others wait.
-    static let patience = Duration.seconds(30)
+    /// How long a turn is kept where others wait.
+    struct Patience: Sendable {
+        /// However the peer answers.
+        var inAll = Duration.seconds(60)
+        /// Without an answer.
+        var withoutProgress = Duration.seconds(30)
+    }
 
-    /// Who has a turn, and when it was given or last came forward.
-    private var granted: [PeerID: Instant] = [:]
+    private struct Turn: Sendable {
+        let began: Instant
+        /// When it was given, or something was last answered.
+        var progressed: Instant
+
+        func end(_ patience: Patience) -> Instant { min(began + patience.inAll, progressed + patience.withoutProgress) }
+    }
+
+    private var granted: [PeerID: Turn] = [:]
     private var waiting: [PeerID] = []
+    private let patience: Patience
     var limit: Int
 
-    init(limit: Int) { self.limit = max(1, limit) }
+    init(limit: Int, patience: Patience = Patience()) {
+        self.limit = max(1, limit)
+        self.patience = patience
+    }
 
     var active: Set<PeerID> { Set(granted.keys) }
 
@@ -22,7 +38,7 @@ struct TransferTurns: Sendable {
     var next: PeerID? { granted.count < limit ? waiting.first : nil }
 
     /// When `overdue` may name somebody; `nil` where nobody waits.
-    var deadline: Instant? { othersWait ? granted.values.min().map { $0 + Self.patience } : nil }
+    var deadline: Instant? { othersWait ? granted.values.lazy.map { $0.end(patience) }.min() : nil }
 
     func hasTurn(_ peer: PeerID) -> Bool { granted[peer] != nil }
 
@@ -33,7 +49,7 @@ struct TransferTurns: Sendable {
         if hasTurn(peer) { return true }
         if granted.count < limit, waiting.isEmpty || waiting.first == peer {
             waiting.removeAll { $0 == peer }
-            granted[peer] = now
+            granted[peer] = Turn(began: now, progressed: now)
             return true
         }
         if !waiting.contains(peer) { waiting.append(peer) }
@@ -41,14 +57,12 @@ struct TransferTurns: Sendable {
     }
 
     /// The peer answered for something that was sent to it.
-    mutating func progressed(_ peer: PeerID, now: Instant) {
-        if hasTurn(peer) { granted[peer] = now }
-    }
+    mutating func progressed(_ peer: PeerID, now: Instant) { granted[peer]?.progressed = now }
 
-    /// Who keeps others waiting and has not come forward for 30 s.
+    /// Who keeps others waiting and has had its time.
     func overdue(now: Instant) -> [PeerID] {
         guard othersWait else { return [] }
-        return granted.filter { now - $0.value >= Self.patience }.map(\.key)
+        return granted.filter { now >= $0.value.end(patience) }.map(\.key)
     }
 
     /// Gives the turn, or the place in the queue, back.

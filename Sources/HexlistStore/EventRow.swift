@@ -21,11 +21,13 @@ public struct EventType: RawRepresentable, Hashable, Sendable {
     public static let pairingFailed = EventType(rawValue: "pairing.failed")
     public static let conflictIdentity = EventType(rawValue: "conflict.identity")
     public static let hookFailed = EventType(rawValue: "hook.failed")
+    /// Events that peers caused and that were not recorded, for there were too many: their number.
+    public static let eventsOmitted = EventType(rawValue: "events.omitted")
 
     /// Those this version records.
     public static let all: [EventType] = [
         peerUp, peerDown, peerGhost, hexReceived, hexHeld, hexDelivered, hexRejected, hexFailed, hexExpired, alertReceived,
-        pairingRequested, pairingCompleted, pairingFailed, conflictIdentity, hookFailed,
+        pairingRequested, pairingCompleted, pairingFailed, conflictIdentity, hookFailed, eventsOmitted,
     ]
 }
 

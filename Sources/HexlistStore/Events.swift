@@ -57,6 +57,21 @@ extension StoreReader {
     }
 }
 
+/// The bounds of the event log.
+enum EventLog {
+    /// Bytes, as `cost` counts them: of everything but hexes peers cause no more than half of it in 30 days (`EventAllowance`). One
+    /// million small rows.
+    static let bytes: Int64 = 128 << 20
+
+    /// Bytes a row is counted as: its numbers, its type and its UUID take about 64.
+    static func cost(_ data: String?) -> Int64 { rowBytes &+ Int64(data?.utf8.count ?? 0) }
+
+    /// The same in SQL.
+    static let sqlCost = "\(rowBytes) + coalesce(length(CAST(data AS BLOB)), 0)"
+
+    private static let rowBytes: Int64 = 64
+}
+
 extension StoreWriter {
     /// Records one event.
     ///
@@ -82,7 +97,30 @@ extension StoreWriter {
             "INSERT INTO event (number, count, at, type, peer, hex, outbox, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             number, count, time, type.rawValue, peer?.uuid, hex, outboxID, data)
         tally.nextEvent &+= Int64(count)
+        tally.eventBytes &+= EventLog.cost(data)
+        try pruneEvents()
         return number
+    }
+
+    /// Drops the oldest rows until the log is within its bytes. The newest one stays, whatever it takes.
+    private func pruneEvents() throws {
+        while tally.eventBytes > eventLogBytes {
+            let oldest = try first("SELECT number, count, \(EventLog.sqlCost) FROM event ORDER BY number LIMIT 1") {
+                (number: $0.int64(0), next: $0.int64(0) &+ $0.int64(1), bytes: $0.int64(2))
+            }
+            guard let oldest, oldest.next < tally.nextEvent else { return }
+            try dropEvents(upTo: oldest.number, bytes: oldest.bytes)
+        }
+    }
+
+    /// - Parameters:
+    ///   - number: the first number of the last row that goes.
+    ///   - bytes: what those rows are counted as.
+    /// - Returns: rows that went.
+    @discardableResult
+    func dropEvents(upTo number: Int64, bytes: Int64) throws -> Int {
+        tally.eventBytes &-= bytes
+        return try run("DELETE FROM event WHERE number <= ?", number)
     }
 
     /// One `hex.received` or `hex.held` for each id, as few rows as their runs allow. Inside `change`.

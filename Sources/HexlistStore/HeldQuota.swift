@@ -1,64 +1,73 @@
 internal import HexlistModel
 
-extension StoreWriter {
-    /// Makes room for one more held hex within the bounds of all strangers together.
-    ///
-    /// Where there is none, the oldest held hex goes of the address that has most (hexes or bytes, whichever are full).
-    /// Where none has more than the newcomer's own, nothing goes and the newcomer is refused: filling the room from one
-    /// address costs nobody else anything. The sender of what went is not told; its id is forgotten, and so is the sender
-    /// where nothing else is known of it: a key costs nothing, and rows of keys would be what grows.
-    ///
-    /// - Parameter sender: the newcomer's row, which stays.
-    /// - Returns: whether there is room now. Inside `change`.
-    func makeRoom(bytes: Int64, from newcomer: String, sender: Int64?, quotas: HeldQuotas) throws -> Bool {
-        guard bytes <= Int64(quotas.bytes), quotas.hexes > 0 else { return false }
-        let isFull = { (hexes: Int64, size: Int64) in hexes &+ 1 > Int64(quotas.hexes) || size &+ bytes > Int64(quotas.bytes) }
-        guard isFull(tally.held, tally.heldBytes) else { return true }
+/// The room there is for hexes of one stranger, as one batch of it finds it and uses it up.
+///
+/// A held hex was acknowledged, so nothing that comes later takes its place: what is full refuses newcomers. So that one host cannot
+/// fill it with as many keys as it likes, peers without an alias have at most a quarter for each source (`HeldSource`), and all of them
+/// together leave a quarter to those with one.
+struct HeldRoom {
+    struct Amount: Equatable {
+        var hexes: Int64 = 0
+        var bytes: Int64 = 0
+    }
 
-        // At most `quotas.hexes` rows, oldest first; decided in full before anything goes.
-        var shares: [String: Share] = [:]
-        let held = try all("SELECT id, heldFrom, byteCount, peer FROM hex WHERE location = 'held' AND location <> 'inbox' ORDER BY id") {
-            (id: $0.int64(0), from: $0.text(1), bytes: $0.int64(2), peer: $0.int64(3))
+    let quotas: HeldQuotas
+    /// A name of the user's own for the sender: it is not counted by where it comes from.
+    let hasAlias: Bool
+    /// Of this sender.
+    var own: Amount
+    /// Of all.
+    var all: Amount
+    /// Of peers without an alias: all of them, and those of the sender's source.
+    var unnamed = Amount()
+    var source = Amount()
+
+    func fits(bytes: Int64) -> Bool {
+        func fits(_ amount: Amount, hexes: Int, bytes most: Int) -> Bool {
+            let (size, overflow) = amount.bytes.addingReportingOverflow(bytes)
+            return amount.hexes < Int64(hexes) && !overflow && size <= Int64(most)
         }
-        for hex in held { shares[hex.from, default: Share()].add(id: hex.id, bytes: hex.bytes) }
-        var (hexes, size) = (tally.held, tally.heldBytes)
-        var leaving: Set<Int64> = []
-        while isFull(hexes, size) {
-            let countsHexes = hexes &+ 1 > Int64(quotas.hexes)
-            let amount = { (share: Share) in countsHexes ? Int64(share.waiting.count) : share.bytes }
-            let own = shares[newcomer].map(amount) ?? 0
-            let most = shares.filter { $0.key != newcomer && !$0.value.waiting.isEmpty }.max { left, right in
-                let (less, more) = (amount(left.value), amount(right.value))
-                return less == more ? left.value.oldest > right.value.oldest : less < more
-            }
-            guard let most, amount(most.value) > own, let gone = shares[most.key]?.removeOldest() else { return false }
-            leaving.insert(gone.id)
-            hexes &-= 1
-            size &-= gone.bytes
-        }
-        try remove(leaving.sorted(), remembering: nil)
-        try saveCounters()
-        let senders = Set(held.lazy.filter { leaving.contains($0.id) }.map(\.peer))
-        for peer in senders where peer != sender { _ = try dropPeers("AND id = ?", peer) }
-        return true
+        guard fits(own, hexes: quotas.hexesPerPeer, bytes: quotas.bytesPerPeer), fits(all, hexes: quotas.hexes, bytes: quotas.bytes)
+        else { return false }
+        guard !hasAlias else { return true }
+        // A tray of one to three hexes has a quarter of one.
+        return fits(source, hexes: max(min(quotas.hexes, 1), quotas.hexes / 4), bytes: quotas.bytes / 4)
+            && fits(unnamed, hexes: quotas.hexes - quotas.hexes / 4, bytes: quotas.bytes - quotas.bytes / 4)
+    }
+
+    mutating func add(bytes: Int64) {
+        func more(_ amount: Amount) -> Amount { Amount(hexes: amount.hexes &+ 1, bytes: amount.bytes &+ bytes) }
+        (own, all, unnamed, source) = (more(own), more(all), more(unnamed), more(source))
     }
 }
 
-/// What one address has among the held hexes.
-private struct Share {
-    private(set) var waiting: ArraySlice<(id: Int64, bytes: Int64)> = []
-    private(set) var bytes: Int64 = 0
-
-    var oldest: Int64 { waiting.first?.id ?? .max }
-
-    mutating func add(id: Int64, bytes: Int64) {
-        waiting.append((id, bytes))
-        self.bytes &+= bytes
+extension StoreWriter {
+    /// - Parameters:
+    ///   - sender: its row, where it has one. Nothing of it is counted yet in this operation.
+    ///   - source: as `HeldSource` names it.
+    func heldRoom(of sender: PeerRow?, from source: String, quotas: HeldQuotas) throws -> HeldRoom {
+        let hasAlias =
+            try sender.flatMap { try first("SELECT 1 FROM peer WHERE id = ? AND alias IS NOT NULL", $0.id) { _ in true } } ?? false
+        var room = HeldRoom(
+            quotas: quotas, hasAlias: hasAlias, own: .init(hexes: sender?.held ?? 0, bytes: sender?.heldBytes ?? 0),
+            all: .init(hexes: tally.held, bytes: tally.heldBytes))
+        guard !hasAlias else { return room }
+        let named = try amount("SELECT coalesce(sum(held), 0), coalesce(sum(heldBytes), 0) FROM peer WHERE alias IS NOT NULL")
+        room.unnamed = .init(hexes: room.all.hexes &- named.hexes, bytes: room.all.bytes &- named.bytes)
+        // At most `quotas.hexes` rows. The second condition lets SQLite use the index of what is not in the inbox.
+        room.source = try amount(
+            """
+            SELECT count(*), coalesce(sum(hex.byteCount), 0) FROM hex JOIN peer ON peer.id = hex.peer
+            WHERE hex.location = 'held' AND hex.location <> 'inbox' AND hex.heldFrom = ? AND peer.alias IS NULL
+            """, source)
+        return room
     }
 
-    mutating func removeOldest() -> (id: Int64, bytes: Int64)? {
-        guard let oldest = waiting.popFirst() else { return nil }
-        bytes &-= oldest.bytes
-        return oldest
+    private func amount(_ sql: String, _ values: any SQLValue...) throws -> HeldRoom.Amount {
+        let statement = try SQLStatement(sql, on: db)
+        defer { statement.reset() }
+        try statement.bind(values)
+        guard try statement.step() else { throw StoreFault.lost }
+        return HeldRoom.Amount(hexes: statement.int64(0), bytes: statement.int64(1))
     }
 }

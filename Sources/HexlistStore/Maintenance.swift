@@ -5,12 +5,10 @@ internal import HexlistModel
 public struct RetentionLimits: Sendable, Equatable {
     public var heldDays: Int
     public var eventDays: Int
-    public var events: Int
 
-    public init(heldDays: Int = 7, eventDays: Int = 30, events: Int = 1_000_000) {
+    public init(heldDays: Int = 7, eventDays: Int = 30) {
         self.heldDays = heldDays
         self.eventDays = eventDays
-        self.events = events
     }
 }
 
@@ -105,12 +103,12 @@ extension StoreWriter {
 
     /// From the oldest on, so that the numbers that stay have no gap.
     private func dropEvents(_ now: Int64, _ limits: RetentionLimits, _ chunk: Int) throws -> Int {
-        let oldestKept = tally.nextEvent &- Int64(limits.events)
         let tooOld = now &- Self.days(limits.eventDays)
-        let oldest = try all("SELECT number, count, at FROM event ORDER BY number LIMIT ?", chunk) {
-            (number: $0.int64(0), isDue: $0.int64(0) &+ $0.int64(1) <= oldestKept || $0.int64(2) <= tooOld)
+        let oldest = try all("SELECT number, at, \(EventLog.sqlCost) FROM event ORDER BY number LIMIT ?", chunk) {
+            (number: $0.int64(0), at: $0.int64(1), bytes: $0.int64(2))
         }
-        guard let last = oldest.prefix(while: \.isDue).last else { return 0 }
-        return try run("DELETE FROM event WHERE number <= ?", last.number)
+        let due = oldest.prefix { $0.at <= tooOld }
+        guard let last = due.last else { return 0 }
+        return try dropEvents(upTo: last.number, bytes: due.reduce(into: 0) { $0 &+= $1.bytes })
     }
 }

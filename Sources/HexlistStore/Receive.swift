@@ -27,10 +27,13 @@ extension StoreWriter {
         }
     }
 
-    /// Whether less than the reserve would be left free once the batch is in the store's file and in its log; 0 is no reserve.
     private func isDiskFull(for batch: [IncomingHex], reserve: Int64) throws -> Bool {
+        try isDiskFull(reserve: reserve, writing: batch.reduce(into: Int64(0)) { $0 &+= Int64($1.byteCount) &+ Self.pageBytes })
+    }
+
+    /// Whether less than the reserve would be left free once so many bytes are in the store's file and in its log; 0 is no reserve.
+    public func isDiskFull(reserve: Int64, writing bytes: Int64) throws -> Bool {
         guard reserve > 0, let free = StoreFile.freeBytes(path) else { return false }
-        let bytes = batch.reduce(into: Int64(0)) { $0 &+= Int64($1.byteCount) &+ Self.pageBytes }
         // Each is written twice: into the log at once, and into the file when the log is moved there. The pages this transaction has made
         // so far are counted with those of the log, but are not in it yet.
         let (needed, overflow) = reserve.addingReportingOverflow(2 * bytes + reservedBytes + (try unmovedBytes()))
@@ -71,7 +74,9 @@ private struct Reception {
     private let tombstone: SQLStatement
     /// `nil` until something of the sender is kept.
     private var peer: PeerRow?
-    private lazy var addressPrefix = AddressPrefix.of(sender.address)
+    private lazy var source = HeldSource.of(sender.address)
+    /// `nil` until a hex is to be held.
+    private var room: HeldRoom?
     private var arrived: [Int64] = []
     private var refusal: (code: RefusalCode, retryAfter: Int?)?
     private var refusedIDs: Set<MessageID> = []
@@ -141,7 +146,7 @@ private struct Reception {
         case .held:
             if let status = try earlier(hex) { return .duplicate(of: status) }
             guard !isDiskFull else { return refuse(hex, .storageFull, retryAfter: RetryAfter.storageFull) }
-            guard try makeRoom(for: hex) else { return refuse(hex, .quotaExceeded, retryAfter: RetryAfter.quotaExceeded) }
+            guard try hasRoom(for: hex) else { return refuse(hex, .quotaExceeded, retryAfter: RetryAfter.quotaExceeded) }
             return try hold(hex)
         }
     }
@@ -252,18 +257,10 @@ private struct Reception {
 
     // MARK: - Held
 
-    private mutating func makeRoom(for hex: IncomingHex) throws -> Bool {
-        let bytes = Int64(hex.byteCount)
-        let change = peer.map { store.change(ofPeer: $0.id) } ?? PeerDelta()
-        let (hexes, size) = ((peer?.held ?? 0) &+ change.held, (peer?.heldBytes ?? 0) &+ change.heldBytes)
-        guard hexes < Int64(quotas.hexesPerPeer), size &+ bytes <= Int64(quotas.bytesPerPeer) else { return false }
-        let hasRoom = try store.makeRoom(bytes: bytes, from: addressPrefix, sender: peer?.id, quotas: quotas)
-        // Where something went, what this batch counted so far is in the peer's row now.
-        if let row = peer, store.change(ofPeer: row.id) != change, let now = try store.peerRow(sender.peer) {
-            peer?.held = now.held
-            peer?.heldBytes = now.heldBytes
-        }
-        return hasRoom
+    private mutating func hasRoom(for hex: IncomingHex) throws -> Bool {
+        let room = try self.room ?? store.heldRoom(of: peer, from: source, quotas: quotas)
+        self.room = room
+        return room.fits(bytes: Int64(hex.byteCount))
     }
 
     private mutating func hold(_ hex: IncomingHex) throws -> ReceiveOutcome {
@@ -273,7 +270,7 @@ private struct Reception {
             hex.content,
             HexInserter.Row(
                 id: id, location: .held, peer: peer.id, messageID: hex.messageID, isProven: hex.deduplicates,
-                byteCount: hex.byteCount, receivedAt: now, heldFrom: addressPrefix))
+                byteCount: hex.byteCount, receivedAt: now, heldFrom: source))
         guard isNew else { throw StoreFault.lost }
         let bytes = Int64(hex.byteCount)
         store.tally.nextHex &+= 1
@@ -284,6 +281,7 @@ private struct Reception {
             delta.held &+= 1
             delta.heldBytes &+= bytes
         }
+        room?.add(bytes: bytes)
         arrived.append(id)
         return .held(id)
     }

@@ -8,7 +8,7 @@ public struct Sender: Sendable {
     public var fingerprint: Fingerprint?
     /// What it calls itself.
     public var name: String
-    /// The numeric address it came from. Held hexes are counted by it, IPv6 by its /64.
+    /// The numeric address it came from, a link-local one with its interface. Held hexes are counted by it (`HeldSource`).
     public var address: String
 
     public init(peer: PeerID, fingerprint: Fingerprint?, name: String, address: String) {
@@ -54,7 +54,7 @@ public struct HeldQuotas: Sendable, Equatable {
     /// Held hexes, and bytes of them, of one peer; for `receiveFrom: everyone` of one stranger a day.
     public var hexesPerPeer: Int
     public var bytesPerPeer: Int
-    /// The same of all strangers.
+    /// The same of all strangers. Of what is held one source has a quarter at most, and a quarter is left to peers with an alias.
     public var hexes: Int
     public var bytes: Int
     /// Hexes in the inbox; `nil`: no bound.

@@ -6,7 +6,7 @@ internal import HexlistModel
 /// Times are milliseconds since 1970, UTC. UUIDs, fingerprints and digests are blobs of 16 and 32 bytes.
 enum StoreSchema {
     /// `user_version` of a store with every migration applied. A greater one is of a newer Hexlist and left alone.
-    static let version = 2
+    static let version = 3
 
     static func newer(_ path: String, version: Int) -> HexlistError {
         HexlistError(
@@ -26,6 +26,10 @@ enum StoreSchema {
         migrator.registerMigration("2 aliases of trusted peers") { db in
             try giveAliases(db)
             try db.execute(sql: "PRAGMA user_version = 2")
+        }
+        migrator.registerMigration("3 size of the event log") { db in
+            try db.execute(sql: eventBytes)
+            try db.execute(sql: "PRAGMA user_version = 3")
         }
         return migrator
     }()
@@ -175,5 +179,11 @@ enum StoreSchema {
             outbox INTEGER,
             data TEXT                               -- a JSON object
         ) STRICT;
+        """
+
+    /// What the rows of `event` take, as `EventLog` counts it.
+    private static let eventBytes = """
+        ALTER TABLE tally ADD COLUMN eventBytes INTEGER NOT NULL DEFAULT 0;
+        UPDATE tally SET eventBytes = (SELECT coalesce(sum(64 + coalesce(length(CAST(data AS BLOB)), 0)), 0) FROM event);
         """
 }

@@ -12,6 +12,8 @@ public final class StoreWriter: StoreReader {
     private var savedTally = Tally()
     /// Changes of peers' counters that are not in their rows yet, by row id.
     private var peerDeltas: [Int64: PeerDelta] = [:]
+    /// Most bytes of the event log.
+    var eventLogBytes = EventLog.bytes
     /// Bytes of hexes this transaction has taken and may not have written yet.
     var reservedBytes: Int64 = 0
     /// Why the piece can no longer succeed.
@@ -47,9 +49,6 @@ public final class StoreWriter: StoreReader {
     func count(peer row: Int64, _ update: (inout PeerDelta) -> Void) {
         update(&peerDeltas[row, default: PeerDelta()])
     }
-
-    /// What `count` added up since the operation began.
-    func change(ofPeer row: Int64) -> PeerDelta { peerDeltas[row] ?? PeerDelta() }
 
     func saveCounters() throws {
         for (row, delta) in peerDeltas where delta != PeerDelta() {

@@ -17,6 +17,8 @@ struct Tally: Equatable {
     var day: Int64 = 0
     var dayHexes: Int64 = 0
     var dayBytes: Int64 = 0
+    /// Of the event log, as `EventLog` counts them.
+    var eventBytes: Int64 = 0
 
     init() {}
 
@@ -25,7 +27,7 @@ struct Tally: Equatable {
             """
             SELECT nextHex, nextInbox, nextOutbox, nextEvent, inbox, unread, held, heldBytes, mine,
                 outQueued, outStored, outHeld, outRejected, outExpired, outCancelled, outFailed, outboxBytes,
-                day, dayHexes, dayBytes
+                day, dayHexes, dayBytes, eventBytes
             FROM tally WHERE id = 1
             """, on: db)
         defer { row.reset() }
@@ -46,6 +48,7 @@ struct Tally: Equatable {
         day = row.int64(17)
         dayHexes = row.int64(18)
         dayBytes = row.int64(19)
+        eventBytes = row.int64(20)
     }
 
     func save(on db: Database) throws {
@@ -53,13 +56,13 @@ struct Tally: Equatable {
             """
             UPDATE tally SET nextHex = ?, nextInbox = ?, nextOutbox = ?, nextEvent = ?, inbox = ?, unread = ?, held = ?,
                 heldBytes = ?, mine = ?, outQueued = ?, outStored = ?, outHeld = ?, outRejected = ?, outExpired = ?,
-                outCancelled = ?, outFailed = ?, outboxBytes = ?, day = ?, dayHexes = ?, dayBytes = ?
+                outCancelled = ?, outFailed = ?, outboxBytes = ?, day = ?, dayHexes = ?, dayBytes = ?, eventBytes = ?
             WHERE id = 1
             """, on: db)
         try update.bind([
             nextHex, nextInbox, nextOutbox, nextEvent, inbox, unread, held, heldBytes, mine,
             outbox.queued, outbox.stored, outbox.held, outbox.rejected, outbox.expired, outbox.cancelled, outbox.failed,
-            outboxBytes, day, dayHexes, dayBytes,
+            outboxBytes, day, dayHexes, dayBytes, eventBytes,
         ])
         try update.run()
     }

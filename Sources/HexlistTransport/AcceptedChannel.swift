@@ -95,7 +95,10 @@ final class AcceptedChannel: ChannelGateOwner {
         guard let gate, place != nil else { return }
         gate.handshakeCompleted()
         let connection = PeerConnection(
-            channel: channel, gate: gate, origin: .init(role: .acceptor, fingerprint: fingerprint, openedAt: openedAt),
+            channel: channel, gate: gate,
+            origin: .init(
+                role: .acceptor, fingerprint: fingerprint, openedAt: openedAt,
+                network: channel.remoteAddress.flatMap(IPAddress.init).map(state.admission.network)),
             identified: { self.identified() })
         do {
             try connection.install(replacing: handshake)

@@ -16,6 +16,8 @@ struct Admission {
     var limits: TransportLimits
     /// The last addresses of trusted peers.
     private var reserved: Set<IPAddress> = []
+    /// IPv6 prefixes of own interfaces.
+    private var links: [(prefix: IPAddress, length: Int)] = []
     private var perAddress: [IPAddress: Int] = [:]
     private(set) var connections = 0
     private(set) var unidentified = 0
@@ -26,11 +28,21 @@ struct Admission {
         reserved = Set(addresses.map(\.withoutScope))
     }
 
+    /// A prefix shorter than a subscriber's is no link, but a network of many.
+    mutating func setLinks(_ prefixes: some Sequence<(prefix: IPAddress, length: Int)>) {
+        links = prefixes.filter { $0.prefix.isIPv6 && $0.length >= 64 }
+    }
+
+    /// What counts as one: an IPv6 address of an own link, where each is a host's, or the subscriber of one from beyond it.
+    func network(of address: IPAddress) -> IPAddress {
+        links.contains { address.isInside($0.prefix, length: $0.length) } ? address : address.subscriber
+    }
+
     /// - Throws: the limit that was reached.
     mutating func admit(_ address: IPAddress) throws(Refusal) -> Place {
         let isReserved = reserved.contains(address.withoutScope)
         // A trusted peer does not answer for its neighbours in the same /64.
-        let counted = isReserved ? address : address.subscriber
+        let counted = isReserved ? address : network(of: address)
         guard perAddress[counted, default: 0] < limits.perAddress else { throw .perAddress }
         let kept = isReserved ? 0 : limits.reserved
         guard connections < limits.connections - kept else { throw .connections }

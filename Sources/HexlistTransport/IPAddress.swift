@@ -76,6 +76,14 @@ struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         return IPAddress(bytes: Array(bytes.prefix(8)) + [UInt8](repeating: 0, count: 8), scope: 0)
     }
 
+    /// Whether the first `length` bits are those of `prefix`. Never across IP versions.
+    func isInside(_ prefix: IPAddress, length: Int) -> Bool {
+        guard bytes.count == prefix.bytes.count, (0...8 * bytes.count).contains(length) else { return false }
+        let (whole, rest) = (length / 8, length % 8)
+        guard bytes.prefix(whole).elementsEqual(prefix.bytes.prefix(whole)) else { return false }
+        return rest == 0 || (bytes[whole] ^ prefix.bytes[whole]) >> UInt8(8 - rest) == 0
+    }
+
     func socketAddress(port: UInt16) -> SocketAddress? {
         guard let address = try? SocketAddress(packedIPAddress: ByteBuffer(bytes: bytes), port: Int(port)) else { return nil }
         guard case .v6(let six) = address, scope != 0 else { return address }

@@ -90,6 +90,8 @@ public final class PeerConnection: @unchecked Sendable {
         var target: DialTarget?
         var fingerprint: Fingerprint?
         var openedAt: ContinuousClock.Instant
+        /// What the other side's address counts as (`Admission.network`).
+        var network: IPAddress?
     }
 
     /// - Parameter identified: `markIdentified()` was called.
@@ -106,7 +108,7 @@ public final class PeerConnection: @unchecked Sendable {
         openedAt = origin.openedAt
         let address = channel.remoteAddress.flatMap(IPAddress.init)
         remoteAddress = address?.description ?? ""
-        remoteNetwork = address?.subscriber.description ?? ""
+        remoteNetwork = (origin.network ?? address?.subscriber)?.description ?? ""
         remotePort = channel.remoteAddress?.port.flatMap(UInt16.init(exactly:)) ?? 0
         localAddress = channel.localAddress.flatMap(IPAddress.init)?.description ?? ""
         decoder = FrameDecoder(limit: isTLS ? ProtocolLimits.firstFrameBytes : ProtocolLimits.strangerFrameBytes)

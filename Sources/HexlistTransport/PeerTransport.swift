@@ -51,6 +51,15 @@ public final class PeerTransport: Sendable {
         eventLoop.execute { state.value.admission.reserve(addresses) }
     }
 
+    /// Tells which IPv6 addresses are on an own link, for connections to come. From any thread.
+    /// - Parameter networks: the addresses of own interfaces, numeric and without a scope, each with the bits of its prefix. What is none
+    ///   is left out.
+    public func setOwnNetworks(_ networks: [(address: String, prefixLength: Int)]) {
+        let links = networks.compactMap { network in IPAddress(network.address).map { (prefix: $0, length: network.prefixLength) } }
+        let state = state
+        eventLoop.execute { state.value.admission.setLinks(links) }
+    }
+
     /// For connections to come; those there are stay. From any thread.
     public func setLimits(_ limits: TransportLimits) {
         let state = state

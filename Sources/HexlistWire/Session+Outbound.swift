@@ -60,7 +60,7 @@ extension Session {
     public var nextSequence: Int64 { outbound.nextSequence }
 
     public mutating func sendAlert(_ message: String, now: Instant, _ actions: inout [Action]) {
-        guard state == .open else { return }
+        guard hasBegun, maySpeak else { return }
         lastActivity = now
         actions.append(.send(.alert(message: message, sequence: outbound.number(tag: nil, bytes: 0, now: now))))
     }

@@ -172,6 +172,8 @@ public struct Session: Sendable {
     public var isOpen: Bool { state == .open }
     public var isClosed: Bool { state == .closed }
     public var isLegacy: Bool { state == .legacy }
+    /// It said Hello, or showed that it is a legacy sender, and has not ended.
+    public var hasBegun: Bool { state == .open || state == .legacy }
     var isTLS: Bool { configuration.security != .plain }
 
     /// Whether anything but receipts may be sent (Docs/Protocol.md, "Session", 6).
@@ -372,8 +374,9 @@ public struct Session: Sendable {
     }
 
     /// Ends it with a peer that was blocked: Stores already read are refused, the person there is told, then `Bye` `blocked`.
+    /// One that did not begin yet is only told `Bye`.
     public mutating func endBlocked(ownName: String, now: Instant, _ actions: inout [Action]) {
-        guard state == .open else { return }
+        guard state != .closed else { return }
         inbound.refuseWaiting(.blocked)
         takeOwed(&actions)
         sendAlert("\(ownName) blocked you.", now: now, &actions)

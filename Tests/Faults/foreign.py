@@ -27,10 +27,61 @@ class Identity:
                 with open(part) as pem:
                     file.write(pem.read())
         pem = subprocess.run(["openssl", "x509", "-in", self.path, "-noout", "-pubkey"], check=True, stdout=subprocess.PIPE, text=True)
-        der = base64.b64decode("".join(line for line in pem.stdout.splitlines() if not line.startswith("-----")))
-        self.fingerprint = hashlib.sha256(der).digest()
+        self.name_by(der_of(pem.stdout))
+
+    def name_by(self, key):
+        """`key`: the public key in DER form (SubjectPublicKeyInfo)."""
+        self.fingerprint = hashlib.sha256(key).digest()
         self.uuid = str(rig.uuid8(self.fingerprint)).upper()
         self.boot = hashlib.sha256(os.urandom(8)).hexdigest()[:16]
+
+
+def der_of(pem):
+    return base64.b64decode("".join(line for line in pem.splitlines() if not line.startswith("-----")))
+
+
+def pem_of(kind, der):
+    return f"-----BEGIN {kind}-----\n{base64.encodebytes(der).decode()}-----END {kind}-----\n"
+
+
+class Mint:
+    """Any number of identities, a thousand a second: each key is the one before plus one, in the certificate of the first. That is
+    signed by none of them, which is nothing a peer looks at (Docs/Protocol.md, "Identity")."""
+
+    P = 2**256 - 2**224 + 2**192 + 2**96 - 1
+    G = (0x6B17D1F2E12C4247F8BCE6E563A440F277037D812DEB33A0F4A13945D898C296,
+         0x4FE342E2FE1A7F9B8EE7EB4A7C0F9E162BCE33576B315ECECBB6406837BF51F5)
+
+    def __init__(self, folder):
+        self.folder = folder
+        Identity(folder, "mint")
+        path = os.path.join(folder, "mint.key")
+        text = subprocess.run(["openssl", "ec", "-in", path, "-text", "-noout"], check=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, text=True).stdout
+        digits = "".join(text.split("priv:")[1].split("pub:")[0].split()).replace(":", "")
+        self.number = int(digits, 16)
+        self.certificate = der_of(open(os.path.join(folder, "mint.crt")).read())
+        place = self.certificate.index(bytes.fromhex("034200 04".replace(" ", "")))
+        self.old = self.certificate[place + 4:place + 68]
+        self.point = (int.from_bytes(self.old[:32], "big"), int.from_bytes(self.old[32:], "big"))
+        self.count = 0
+
+    def next(self):
+        (x, y), (gx, gy) = self.point, self.G
+        slope = (gy - y) * pow(gx - x, -1, self.P) % self.P
+        nx = (slope * slope - x - gx) % self.P
+        self.point = (nx, (slope * (x - nx) - y) % self.P)
+        self.number += 1
+        self.count += 1
+        public = b"".join(part.to_bytes(32, "big") for part in self.point)
+        key = bytes.fromhex("30770201010420") + self.number.to_bytes(32, "big") + bytes.fromhex(
+            "a00a06082a8648ce3d030107a14403420004") + public
+        identity = Identity.__new__(Identity)
+        identity.path = os.path.join(self.folder, f"minted-{self.count}.pem")
+        with open(identity.path, "w") as file:
+            file.write(pem_of("EC PRIVATE KEY", key) + pem_of("CERTIFICATE", self.certificate.replace(self.old, public)))
+        identity.name_by(bytes.fromhex("3059301306072a8648ce3d020106082a8648ce3d03010703420004") + public)
+        return identity
 
 
 class Session:

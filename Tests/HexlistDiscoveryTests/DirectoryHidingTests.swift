@@ -65,7 +65,7 @@ import Testing
     }
 
     @Test("hiding later leaves strangers alone at once; showing again asks them") func live() {
-        var stage = Stage()
+        var stage = Stage(remembers: [peer])
         let stranger = Stage.peer(2)
         _ = stage.verified(peer)
         stage.announce(stranger, address: "192.168.7.31")

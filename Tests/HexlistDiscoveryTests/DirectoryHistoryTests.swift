@@ -9,7 +9,8 @@ import Testing
         var limits = DirectoryLimits()
         limits.instances = 48
         limits.resolvers = 12
-        var stage = Stage(limits: limits)
+        var remembered = Set((1...3).map { Stage.peer($0) })
+        var stage = Stage(limits: limits, remembers: remembered)
         var generator = SeededGenerator(seed: UInt64(seed))
         var proven: Set<PeerID> = []
         var sessions: [SessionInfo] = []
@@ -97,6 +98,7 @@ import Testing
             case 82..<83:
                 let peer = somebody()
                 model.conflicts[peer] = nil
+                if remembered.remove(peer) != nil { stage.tell(.remembered(remembered)) }
                 stage.tell(.forget(peer))
             case 86..<88:
                 guard let session = sessions.randomElement(using: &generator), chance(30) else { continue }
@@ -137,7 +139,8 @@ import Testing
             case .ghost(let ghost): #expect([.stale, .conflict, .impostor, .invalid].contains(ghost.reason))
             }
         }
-        #expect(up == Set(stage.rows.filter { $0.state == .verified }.compactMap(\.peer)))
+        let verified = Set(stage.rows.filter { $0.state == .verified }.compactMap(\.peer))
+        #expect(up.isSubset(of: verified) && verified.intersection(remembered).isSubset(of: up))
     }
 
     /// What must hold after every step, whatever happened; `nil` where it does.
@@ -153,7 +156,7 @@ import Testing
             let isShown = rows.contains { $0.peer == session.peer && ($0.state == .verified || $0.reason == .conflict) }
             guard isShown else { return "a peer with a session is not shown" }
         }
-        guard directory.records.count <= limits.records, directory.peers.count <= limits.instances + sessions.count else {
+        guard directory.records.count <= limits.records, directory.peers.count <= limits.instances + sessions.count + 3 else {
             return "too much is remembered"
         }
         guard stage.open.count <= limits.resolvers, stage.open.allSatisfy({ directory.turns.isOpen($0) }) else { return "resolvers" }

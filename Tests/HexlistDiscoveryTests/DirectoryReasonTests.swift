@@ -7,7 +7,7 @@ import Testing
     let peer = Stage.peer(1)
 
     @Test func announcedResolvedProvedListed() throws {
-        var stage = Stage()
+        var stage = Stage(remembers: [peer])
         let record = stage.announce(peer)
         #expect(stage.open == [record])
         #expect(stage.ghosts().map(\.reason) == [.unverified])
@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test("one row, whatever interfaces, IP versions and instance names") func folding() throws {
-        var stage = Stage()
+        var stage = Stage(remembers: [peer])
         stage.announce(peer)
         stage.announce(peer, address: "fe80::20")
         stage.announce(peer, address: "192.168.8.20", interface: 3)
@@ -228,7 +228,7 @@ import Testing
 
     @Test("two machines with one UUID, told by the session, or by a start that comes back", arguments: [true, false])
     func conflict(_ isToldBySession: Bool) {
-        var stage = Stage()
+        var stage = Stage(remembers: [peer])
         stage.announce(peer, name: "a", boot: BootNonce(1), address: "192.168.7.20")
         let first = stage.prove(peer, boot: BootNonce(1))
         stage.announce(peer, name: "b", boot: BootNonce(2), address: "192.168.7.21")
@@ -314,7 +314,7 @@ import Testing
     }
 
     @Test("rename: the name is Hello's, the new instance is folded") func rename() {
-        var stage = Stage()
+        var stage = Stage(remembers: [peer])
         let old = stage.announce(peer, name: "Old [ABCD0001]")
         stage.prove(peer, name: "Old")
         stage.announce(peer, name: "New [ABCD0001]")
@@ -327,7 +327,7 @@ import Testing
     }
 
     @Test("a peer that dialled us is verified, with no endpoint") func inbound() {
-        var stage = Stage()
+        var stage = Stage(remembers: [peer])
         let session = SessionInfo(
             peer: peer, boot: BootNonce(1), name: "P", endpoint: Endpoint(host: "192.168.7.20", port: 51_000, via: .inbound))
         stage.tell(.sessionUp(session))
@@ -395,7 +395,7 @@ import Testing
     }
 
     @Test func forgottenPeers() {
-        var stage = Stage()
+        var stage = Stage(remembers: [peer])
         stage.tell(.knownPeer(KnownPeer(id: peer, name: "K", trust: .trusted)))
         stage.tell(.forget(peer))
         #expect(stage.rows.isEmpty)

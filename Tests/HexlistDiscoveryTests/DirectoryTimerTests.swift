@@ -25,7 +25,7 @@ import Testing
             (ProbeResult.noAnswer, false), (.failed("no"), false), (.refused, true),
         ]) func lostSession(_ result: ProbeResult, atOnce: Bool)
     {
-        var stage = Stage()
+        var stage = Stage(remembers: [peer])
         stage.announce(peer)
         let session = stage.prove(peer)
         stage.tell(.sessionDown(session, .lost))
@@ -47,7 +47,7 @@ import Testing
     }
 
     @Test("a withdrawn announcement is checked by a probe, and its failure believed at once") func withdrawn() {
-        var stage = Stage()
+        var stage = Stage(remembers: [peer])
         let record = stage.verified(peer)
         stage.tell(.discovery(.withdrawn(record)))
         #expect(stage.row(peer)?.state == .verified)
@@ -87,7 +87,7 @@ import Testing
     }
 
     @Test func byeShutdownIsAwayAtOnce() {
-        var stage = Stage()
+        var stage = Stage(remembers: [peer])
         let record = stage.announce(peer)
         let session = stage.prove(peer)
         stage.tell(.sessionDown(session, .shutdown))
@@ -159,7 +159,7 @@ import Testing
     }
 
     @Test func strangersThatLeftAreLeftAlone() {
-        var stage = Stage()
+        var stage = Stage(remembers: [peer])
         let record = stage.verified(peer)
         stage.tell(.discovery(.withdrawn(record)))
         for _ in 0..<3_600 {

@@ -41,7 +41,7 @@ import Testing
                     switch output {
                     case .openResolver(let record): discovery.resolve(record, open: true)
                     case .closeResolver(let record): discovery.resolve(record, open: false)
-                    case .changed: break
+                    case .changed, .listingChanged: break
                     case .check(let probe, let endpoints, _): inputs.append(.probeEnded(probe, .reached(endpoints[0])))
                     case .probe(let probe, let endpoints, _):
                         let answer = endpoints.lazy.compactMap { endpoint in

@@ -21,8 +21,12 @@ struct Stage {
     var open: Set<Record> = []
     var events: [PeerEvent] = []
 
-    init(limits: DirectoryLimits = .init(), boot: BootNonce = Self.boot, own: PeerID = Self.own) {
+    /// - Parameter remembers: whom the store has something of, so that they are of note.
+    init(
+        limits: DirectoryLimits = .init(), boot: BootNonce = Self.boot, own: PeerID = Self.own, remembers: Set<PeerID> = []
+    ) {
         directory = PeerDirectory(own: own, boot: boot, limits: limits, now: now)
+        tell(.remembered(remembers))
         tell(.discovery(.interfaces(Self.interfaces)))
     }
 
@@ -42,6 +46,7 @@ struct Stage {
             case .openResolver(let record): open.insert(record)
             case .closeResolver(let record): open.remove(record)
             case .changed(let event): events.append(event)
+            case .listingChanged: break
             }
         }
         return outputs

@@ -165,6 +165,7 @@ struct BulkTests {
         let two = try await TestNode("two", on: link)
         try await one.untilListed(two)
         try await two.untilListed(one)
+        _ = try await one.node.setTrust(two.id, .trusted)
         try await two.stop(removing: false)
         try await one.until { try await !$0.peers().contains { $0.state == .verified } }
         let bulk = try await one.node.beginBulk(to: [two.id], force: false) {}

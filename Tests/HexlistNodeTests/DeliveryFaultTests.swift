@@ -12,6 +12,8 @@ import Testing
 extension Node {
     var linkCount: Int { links.count }
     var sessionCount: Int { sessions.count }
+    func setTurns(_ turns: TransferTurns) { self.turns = turns }
+    var fingerprintCount: Int { fingerprints.count }
     var isWaitingToDrain: Bool { drained != nil }
 }
 
@@ -128,7 +130,10 @@ struct DeliveryFaultTests {
 
     @Test("a stranger that says more than is read at once and leaves: all it said before counts, and its session ends")
     func endWhileReadingIsPaused() async throws {
-        let one = try await TestNode("one", on: nil) { $0.limits.heldHexesPerPeer = 1_000 }
+        let one = try await TestNode("one", on: nil) {
+            $0.limits.heldHexesPerPeer = 1_000
+            $0.limits.heldHexes = 1_000  // one address has a quarter
+        }
         let identity = try Identity.ephemeral()
         let transport = try PeerTransport(identity: identity, eventLoop: one.group.next(), logger: Logger(label: "stranger"))
         let port = UInt16(await one.node.status().port)

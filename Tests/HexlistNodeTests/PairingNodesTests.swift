@@ -172,6 +172,7 @@ struct PairingNodesTests {
     func off() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             _ = try await two.node.setTrust(one.id, .trusted)  // so that it may speak as fast as it likes
+            try await two.until { _ in try await two.events(.peerUp).count == 1 }
             let before = try await two.node.store.read { try $0.events(since: 0, limit: 1_000) }.count
             let commit = Pairing(step: "commit", commitment: "dzxNRkEIm9SUOS2rf5DpVyi3T5IRYpQ3js0UQ2C9rYA=")
             for step in ["commit", "nonce", "reveal", "confirm", "cancel", "else"] {

@@ -1,3 +1,4 @@
+import Foundation
 import HexlistModel
 import HexlistTransport
 import HexlistWire
@@ -138,21 +139,130 @@ struct StrangerTests {
         try await one.stop()
     }
 
-    @Test("one peer has four sessions at most, however fast it opens them; the newest stay")
-    func sessionsOfOnePeer() async throws {
+    @Test("one key has two sessions at most, however fast it opens them, with Hello and without; the newest stay")
+    func sessionsOfOneKey() async throws {
         let one = try await TestNode("one", on: nil)
         let guest = try Guest(one)
         var visits: [Guest.Visit] = []
-        for _ in 0..<8 {
+        for number in 0..<8 {
             let visit = try await guest.visit(one)
-            try await visit.hello()
+            if number % 3 == 2 {
+                try await visit.store(1)
+                try await until { !visit.receipts.isEmpty }
+            } else {
+                try await visit.hello()
+            }
             try await until { visit.operations.contains(.hello) }
             visits.append(visit)
         }
-        try await until { await one.node.sessionCount == Node.sessionsOfOnePeer }
-        #expect(visits.prefix(4).allSatisfy { $0.bye == "limit" })
-        #expect(visits.suffix(4).allSatisfy { !$0.isOver })
+        try await until { await one.node.sessionCount == 2 }
+        #expect(visits.prefix(6).allSatisfy { $0.bye == "limit" || $0.bye == "silent" })
+        #expect(visits.suffix(2).allSatisfy { !$0.isOver })
         await guest.transport.shutdown()
+        try await one.stop()
+    }
+
+    @Test("a block ends every session of that key at once, taking trust away ends it as idle", arguments: [Trust.blocked, .stranger])
+    func trustTaken(_ trust: Trust) async throws {
+        let one = try await TestNode("one", on: nil)
+        let guest = try Guest(one)
+        _ = try await one.node.importRoster([RosterEntry(fingerprint: guest.identity.fingerprint, name: "guest", trust: .trusted)])
+        let visit = try await guest.visit(one)
+        try await visit.hello()
+        let legacy = try await guest.visit(one)
+        try await legacy.store(1)
+        try await until { legacy.receipts.last?.status == .stored && visit.operations.contains(.hello) }
+        let began = ContinuousClock.now
+        _ = try await one.node.setTrust(guest.identity.peerID, trust)
+        try await until { visit.isOver && legacy.isOver }
+        #expect(ContinuousClock.now - began < .seconds(1))
+        for each in [visit, legacy] {
+            #expect(each.bye == (trust == .blocked ? "blocked" : "idle"))
+            #expect(each.operations.contains(.alert) == (trust == .blocked))
+        }
+        await guest.transport.shutdown()
+        try await one.stop()
+    }
+
+    @Test("strangers that leave nothing leave no event and no memory; their alerts are counted after the twentieth")
+    func passing() async throws {
+        let one = try await TestNode("one", on: nil)
+        for _ in 0..<24 {
+            let guest = try Guest(one)
+            let visit = try await guest.visit(one)
+            try await visit.hello()
+            try await visit.write { WrapperEncoder.alert(message: "look at me", sequence: 1, into: &$0) }
+            try await visit.write { WrapperEncoder.ping(message: "there?", sequence: nil, into: &$0) }
+            try await until { visit.operations.contains(.pong) }
+            await guest.transport.shutdown()
+        }
+        try await until { await one.node.sessionCount == 0 }
+        #expect(try await one.node.peers().isEmpty)
+        #expect(await one.node.fingerprintCount == 0)
+        let path = one.folder.appending(path: "hexlist.sqlite").path
+        try await one.stop(removing: false)
+        let store = try HexStore(path: path)
+        let events = try await store.read { try $0.events(since: 0, limit: 1_000) }
+        #expect(events.count { $0.type == .alertReceived } == 20)
+        #expect(events.filter { $0.type != .alertReceived }.map(\.type) == [.eventsOmitted])
+        #expect(events.last?.data == #"{"count":"4","of":"strangers"}"#)
+        #expect(try await store.read { try $0.peers() }.isEmpty)
+        try store.close()
+        try FileManager.default.removeItem(at: one.folder)
+    }
+
+    @Test("one that leaves a hex is told of, and listed when it has gone")
+    func leavingSomething() async throws {
+        let one = try await TestNode("one", on: nil)
+        let guest = try Guest(one)
+        let visit = try await guest.visit(one)
+        try await visit.hello()
+        try await visit.store(1)
+        try await one.until { node in
+            try await node.store.read { try $0.events(since: 0, limit: 9) }.map(\.type).contains(.peerUp)
+        }
+        await guest.transport.shutdown()
+        try await until { await one.node.sessionCount == 0 }
+        #expect(try await one.node.peers().map(\.uuid) == [guest.identity.peerID])
+        try await one.stop()
+    }
+
+    @Test("what a peer causes to be recorded leaves the disk its reserve")
+    func noRoomForEvents() async throws {
+        let one = try await TestNode("one", on: nil) { $0.limits.diskReserveBytes = 1 << 60 }
+        let guest = try Guest(one)
+        _ = try await one.node.importRoster([RosterEntry(fingerprint: guest.identity.fingerprint, name: "guest", trust: .trusted)])
+        let visit = try await guest.visit(one)
+        try await visit.hello()
+        for number in 1...5 { try await visit.write { WrapperEncoder.alert(message: "more", sequence: Int64(number), into: &$0) } }
+        try await until { await one.node.allowance.nextDeadline != nil }
+        await guest.transport.shutdown()
+        try await until { await one.node.sessionCount == 0 }
+        #expect(try await one.node.store.read { try $0.events(since: 0, limit: 9) }.isEmpty)
+        try await one.stop()
+    }
+
+    /// With less patience than the minute a node has, so that nobody waits for it; `TransferTurnsTests` has the minute.
+    @Test("a peer that keeps its turn without an end gives it up while another waits")
+    func turns() async throws {
+        let one = try await TestNode("one", on: nil)
+        await one.node.setTurns(TransferTurns(limit: 1, patience: .init(inAll: .milliseconds(300), withoutProgress: .seconds(3_600))))
+        let (slow, other) = (try Guest(one), try Guest(one))
+        var hex = HexContent()
+        hex.hexDescription = hex.add("on its way")
+        var visits: [Guest.Visit] = []
+        for guest in [slow, other] {
+            let visit = try await guest.visit(one)
+            try await visit.hello()
+            let count = visits.count + 1
+            try await until { if visit.operations.contains(.hello) { await one.node.linkCount == count } else { false } }
+            visits.append(visit)
+            _ = try await one.node.send(SendRequest(content: .hex(hex), peers: [guest.identity.peerID]))
+            if visits.count == 1 { try await until { visit.operations.contains(.store) } }
+        }
+        try await until { visits[1].operations.contains(.store) }
+        #expect(!visits[0].isOver)
+        for guest in [slow, other] { await guest.transport.shutdown() }
         try await one.stop()
     }
 

@@ -99,6 +99,28 @@ struct TransferTurnsTests {
         #expect(Set(turns.overdue(now: Self.start + .seconds(60))) == [Self.peers[1], Self.peers[2]])
     }
 
+    @Test("a turn ends after 60 s however its peer answers, while others wait, and no earlier")
+    func answeringForEver() {
+        var turns = Self.full()
+        var now = Self.start
+        // Each of the four answers for something every 25 s.
+        while turns.overdue(now: now).isEmpty, now < Self.start + .seconds(600) {
+            let deadline = turns.deadline ?? now
+            let answer = now + .seconds(25)
+            now = min(answer, deadline)
+            if now == answer { for peer in Self.peers { turns.progressed(peer, now: now) } }
+        }
+        #expect(now == Self.start + .seconds(60))
+        #expect(Set(turns.overdue(now: now)) == Set(Self.peers.prefix(4)))
+        for peer in turns.overdue(now: now) { _ = turns.release(peer) }
+        for peer in Self.peers.suffix(4) {
+            let granted = turns.request(peer, now: now)
+            #expect(granted)
+        }
+        // Where nobody waits a turn may last.
+        #expect(turns.overdue(now: now + .seconds(600)).isEmpty && turns.deadline == nil)
+    }
+
     @Test("a limit of none is one")
     func atLeastOne() {
         var turns = TransferTurns(limit: 0)

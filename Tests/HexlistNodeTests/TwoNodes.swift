@@ -94,11 +94,13 @@ func trustingNodes(
     return (one, two)
 }
 
-/// The same, and the second has gone since; its folder is still there.
+/// The same, with the trust of both, and the second has gone since; its folder is still there.
 func nodesApart(
     on link: InMemoryLink, _ configureOne: (inout NodeConfiguration) -> Void = { _ in }
 ) async throws -> (one: TestNode, two: TestNode) {
     let (one, two) = try await trustingNodes(on: link, configureOne)
+    // A stranger that left nothing would be forgotten with its last session.
+    _ = try await one.node.setTrust(two.id, .trusted)
     try await two.stop(removing: false)
     try await one.until { try await $0.peers().allSatisfy { $0.state != .verified } }
     return (one, two)

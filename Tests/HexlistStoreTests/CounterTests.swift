@@ -47,7 +47,7 @@ import Testing
                 _ = try test.write { try $0.cancel(Array(rowIDs.prefix(2)), at: time) }
                 _ = try test.write { try $0.retry(rowIDs, at: time, expiresAt: time + 30 * day) }
             default:
-                _ = try test.write { try $0.maintain(now: time, limits: RetentionLimits(heldDays: 7, events: 200), chunk: 20) }
+                _ = try test.write { try $0.maintain(now: time, limits: RetentionLimits(heldDays: 7, eventDays: 20), chunk: 20) }
                 if Bool.random(using: &random) { _ = try test.write { try $0.forgetPeer(peer.id) } }
             }
         }

@@ -73,6 +73,8 @@ import Testing
             #expect(try reader.outboxBatch(friend.id, after: 0, limit: 9, maxBytes: 999).items.map(\.id) == [3, 4])
             #expect(try reader.outboxRow(3)?.waitingFor == "backoff")
             let events = try reader.events(since: 0, limit: 100)
+            let eventBytes = try Int64.fetchOne(reader.db, sql: "SELECT sum(64 + coalesce(length(CAST(data AS BLOB)), 0)) FROM event")
+            #expect(try Tally(on: reader.db).eventBytes == eventBytes)
             #expect(events.map(\.number) == Array(1...9))
             #expect(events.last == EventRow(number: 9, at: start, type: .alertReceived, peer: enemy.id, data: "{\"message\":\"hello\"}"))
         }

@@ -37,7 +37,7 @@ import Testing
         #expect(try test.countersAreRight())
     }
 
-    @Test func eventsAreKeptByAgeAndByCountWithoutGaps() throws {
+    @Test func eventsAreKeptByAgeWithoutGaps() throws {
         let test = try TestStore()
         let peer = try TestPeer(1)
         _ = try test.trust(peer)
@@ -45,7 +45,7 @@ import Testing
             try test.receive((0..<10).map { hex(UInt64(number * 10 + $0)) }, from: peer, at: start + Int64(number) * day)
         }
         #expect(try test.read { try $0.oldestEvent() } == 1)
-        #expect(try test.write { try $0.maintain(now: start + 10 * day, limits: RetentionLimits(events: 55)) }.eventsDropped == 4)
+        #expect(try test.write { try $0.maintain(now: start + 34 * day) }.eventsDropped == 4)
         #expect(try test.read { try $0.oldestEvent() } == 41)
         #expect(try test.read { try $0.events(since: 0, limit: 1_000) }.map(\.number) == Array(41...100))
         #expect(try test.read { try $0.events(since: 44, limit: 3) }.map(\.number) == [45, 46, 47])
@@ -62,6 +62,38 @@ import Testing
         #expect(try test.read { try $0.events(since: -5, limit: 0) }.isEmpty)
         #expect(try test.read { try $0.events(since: .max, limit: 5) }.isEmpty)
         #expect(try test.read { try $0.events(since: .min, limit: 5) }.map(\.number) == [101])
+        #expect(try test.countersAreRight())
+    }
+
+    /// Not an hour later: what peers cause between two rounds is bounded as well.
+    @Test func theEventLogIsPrunedAsItIsWritten() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        _ = try test.trust(peer)
+        try test.write { writer in
+            writer.eventLogBytes = 10_000
+            for number in 0..<500 {
+                try writer.appendEvent(.alertReceived, at: start, data: String(repeating: "ü", count: number % 50 * 4))
+            }
+        }
+        let rows = try test.read { try Int64.fetchOne($0.db, sql: "SELECT sum(64 + length(CAST(data AS BLOB))) FROM event") } ?? 0
+        #expect((9_000...10_000).contains(rows))
+        #expect(try test.countersAreRight())
+        let oldest = try test.read { try $0.oldestEvent() }
+        #expect(try test.read { try $0.events(since: 0, limit: 1_000) }.map(\.number) == Array(oldest...500))
+        // A run is one row, however many it stands for; the newest row stays even where it alone is too long.
+        try test.write { $0.eventLogBytes = 10_000 }
+        try test.receive((1...900).map { hex($0) }, from: peer)
+        #expect(try test.read { try $0.counts() }.lastEvent == 1_400)
+        #expect(try test.read { try $0.oldestEvent() } < 500)
+        try test.write { writer in
+            writer.eventLogBytes = 10_000
+            try writer.appendEvent(.hookFailed, at: start, data: String(repeating: "x", count: 20_000))
+        }
+        #expect(try test.read { try $0.oldestEvent() } == 1_401)
+        #expect(try test.countersAreRight())
+        #expect(try test.write { try $0.maintain(now: start + 40 * day) }.eventsDropped == 1)
+        #expect(try test.read { try Tally(on: $0.db).eventBytes } == 0)
     }
 
     @Test func aRoundIsBounded() throws {

@@ -143,66 +143,105 @@ import Testing
         #expect(try test.countersAreRight())
     }
 
-    @Test func fullOfAllStrangersTheGreediestAddressGivesWay() throws {
+    /// A held hex was acknowledged: 220 other sources do not push it out, in whatever way they come.
+    @Test func whatIsHeldGivesWayToNobody() throws {
         let test = try TestStore()
-        let (greedy, greedyToo, modest, late) = (try TestPeer(1), try TestPeer(2), try TestPeer(3), try TestPeer(4))
-        let quotas = HeldQuotas(hexesPerPeer: 20, bytesPerPeer: 1 << 20, hexes: 6, bytes: 10_000)
-        // One /64 with two keys has 4 of 6.
-        try test.receive([hex(1), hex(2)], from: greedy, address: "2001:db8::1", quotas: quotas)
-        try test.receive([hex(1), hex(2)], from: greedyToo, address: "2001:db8::2", quotas: quotas)
-        try test.receive([hex(1), hex(2)], from: modest, address: "10.0.0.1", quotas: quotas)
-        // The greedy address gets no more, whichever key it uses.
-        #expect(
-            try test.receive([hex(9)], from: greedy, address: "2001:db8::3", quotas: quotas) == [
-                .refused(.quotaExceeded, retryAfter: 3_600)
-            ])
-        // A newcomer pushes out its oldest, one by one, until none has more than the newcomer.
-        let outcomes = try test.receive([hex(1), hex(2), hex(3), hex(4)], from: late, address: "10.0.0.2", quotas: quotas)
-        #expect(outcomes == [.held(7), .held(8), .refused(.quotaExceeded, retryAfter: 3_600), .refused(.quotaExceeded, retryAfter: 3_600)])
-        #expect(try test.read { try $0.hexPage(HexFilter(location: .held)) }.items.map(\.id) == [8, 7, 6, 5, 4, 3])
-        // What went is forgotten: it may come again. So is who sent nothing else.
-        #expect(try test.read { try $0.peer(greedy.id) } == nil)
-        #expect(try test.read { try $0.peer(greedyToo.id) }?.held == 2)
-        // Keys that come once each, from ever other addresses, leave no more rows than there are held hexes.
-        for number in 0..<60 {
-            let one = try TestPeer(UInt8(100 + number))
-            let outcomes = try test.receive([hex(1)], from: one, address: "10.1.0.\(number)", quotas: quotas)
-            #expect(outcomes.allSatisfy { if case .held = $0 { true } else { false } })
+        let honest = try TestPeer(1)
+        let ids = try test.receive((1...5).map { hex($0) }, from: honest, address: "10.0.0.1").map(\.id)
+        #expect(ids == [1, 2, 3, 4, 5])
+        var held = 0
+        for number in 0..<220 {
+            let outcomes = try test.receive(
+                (1...20).map { hex($0) }, from: try TestPeer(UInt8(2 + number)), address: "10.1.\(number).1", quotas: HeldQuotas())
+            held += outcomes.count { if case .held = $0 { true } else { false } }
+            #expect(outcomes.allSatisfy { if case .duplicate = $0 { false } else { true } })
         }
-        #expect(try test.read { try $0.peers() }.count == 6)
+        #expect(held == 145)  // with the honest one's five three quarters of 200
+        #expect(try test.read { try $0.hexPage(HexFilter(location: .held, peer: honest.id)) }.items.map(\.id) == [5, 4, 3, 2, 1])
+        #expect(try test.read { try $0.peers() }.count == 9)  // who was refused leaves no row
         #expect(try test.countersAreRight())
     }
 
-    @Test func aPeersOwnQuotaHoldsWhileOthersGiveWay() throws {
+    @Test(arguments: [
+        // One /64, one IPv4 address however it is written, a link, this machine.
+        ["2001:db8::1", "2001:db8::2:3", "2001:db8::ffff"], ["10.0.0.7", "::ffff:10.0.0.7", "10.0.0.7"],
+        ["fe80::1%eth0", "fe80::2%eth0", "fe80::3%eth0"], ["169.254.1.1", "169.254.2.2", "169.254.3.3"], ["127.0.0.1", "127.3.2.1", "::1"],
+    ])
+    func oneSourceHasAQuarter(_ addresses: [String]) throws {
         let test = try TestStore()
-        let quotas = HeldQuotas(hexesPerPeer: 2, bytesPerPeer: 1 << 20, hexes: 8, bytes: 1 << 20)
-        for number in 1...4 {
-            try test.receive([hex(1), hex(2)], from: try TestPeer(UInt8(number)), address: "2001:db8::1", quotas: quotas)
+        let quotas = HeldQuotas(hexesPerPeer: 20, bytesPerPeer: 1 << 20, hexes: 12, bytes: 20_000)
+        let full = ReceiveOutcome.refused(.quotaExceeded, retryAfter: 3_600)
+        for (number, address) in addresses.enumerated() {
+            #expect(
+                try test.receive([hex(1)], from: try TestPeer(UInt8(1 + number)), address: address, quotas: quotas) == [
+                    .held(Int64(1 + number))
+                ])
         }
-        let outcomes = try test.receive((1...5).map { hex($0 as UInt64) }, from: try TestPeer(9), address: "10.0.0.2", quotas: quotas)
-        #expect(outcomes == [.held(9), .held(10)] + Array(repeating: .refused(.quotaExceeded, retryAfter: 3_600), count: 3))
+        #expect(try test.receive([hex(1), hex(2)], from: try TestPeer(50), address: addresses[0], quotas: quotas) == [full, full])
+        // Another interface's link is another source; all sources together leave a quarter.
+        #expect(
+            try test.receive([hex(1), hex(2), hex(3), hex(4)], from: try TestPeer(51), address: "fe80::1%eth1", quotas: quotas) == [
+                .held(4), .held(5), .held(6), full,
+            ])
+        #expect(
+            try test.receive((1...4).map { hex($0) }, from: try TestPeer(52), address: "10.9.9.9", quotas: quotas) == [
+                .held(7), .held(8), .held(9), full,
+            ])
+        #expect(try test.receive([hex(1)], from: try TestPeer(53), address: "10.9.9.8", quotas: quotas) == [full])
         #expect(try test.countersAreRight())
     }
 
-    @Test func fullOfBytesTheGreediestAddressGivesWay() throws {
+    @Test func aQuarterIsKeptForPeersWithAnAlias() throws {
         let test = try TestStore()
-        let (greedy, modest, late) = (try TestPeer(1), try TestPeer(2), try TestPeer(3))
-        let quotas = HeldQuotas(hexesPerPeer: 20, bytesPerPeer: 5_000, hexes: 100, bytes: 6_000)
-        try test.receive([hex(1, bytes: 2_000), hex(2, bytes: 2_000)], from: greedy, address: "::ffff:10.0.0.1", quotas: quotas)
-        try test.receive([hex(1, bytes: 1_900)], from: modest, address: "10.0.0.2", quotas: quotas)
+        let (named, other) = (try TestPeer(1), try TestPeer(2))
+        let quotas = HeldQuotas(hexesPerPeer: 20, bytesPerPeer: 1 << 20, hexes: 8, bytes: 1 << 20)
+        let full = ReceiveOutcome.refused(.quotaExceeded, retryAfter: 3_600)
+        try test.write { try $0.setAlias(named.id, "Ada") }
+        // Strangers fill what is theirs, from the very address the named one comes from too.
+        for number in 0..<6 {
+            try test.receive([hex(1), hex(2)], from: try TestPeer(UInt8(10 + number)), address: "10.0.\(number).1", quotas: quotas)
+        }
+        #expect(try test.read { try $0.counts() }.held == 6)
+        #expect(try test.receive([hex(1)], from: other, address: "10.0.9.1", quotas: quotas) == [full])
         #expect(
-            try test.receive([hex(3, bytes: 200)], from: greedy, address: "10.0.0.1", quotas: quotas) == [
-                .refused(.quotaExceeded, retryAfter: 3_600)
-            ])
-        #expect(try test.receive([hex(1, bytes: 200)], from: late, address: "10.0.0.3", quotas: quotas) == [.held(4)])
-        #expect(try test.read { try $0.hexPage(HexFilter(location: .held)) }.items.map(\.id) == [4, 3, 2])
-        // More than all is never taken, and nothing goes for it.
-        #expect(
-            try test.receive([hex(2, bytes: 6_001)], from: late, address: "10.0.0.3", quotas: HeldQuotas(bytes: 6_000)) == [
-                .refused(.quotaExceeded, retryAfter: 3_600)
-            ])
-        #expect(try test.read { try $0.counts() }.held == 3)
+            try test.receive([hex(1), hex(2), hex(3)], from: named, address: "10.0.0.1", quotas: quotas) == [.held(7), .held(8), full])
+        // What the named one has takes nothing from the others' share.
+        _ = try test.write { try $0.delete([1], at: start) }
+        #expect(try test.receive([hex(1)], from: other, address: "10.0.9.1", quotas: quotas) == [.held(9)])
+        // Somebody looked through it: there is room again, and what was refused comes again.
+        _ = try test.write { try $0.accept([7], at: start) }
+        #expect(try test.receive([hex(3)], from: named, address: "10.0.0.1", quotas: quotas) == [.held(10)])
         #expect(try test.countersAreRight())
+    }
+
+    @Test func bytesAreSharedAsHexesAre() throws {
+        let test = try TestStore()
+        let quotas = HeldQuotas(hexesPerPeer: 20, bytesPerPeer: 5_000, hexes: 100, bytes: 8_000)
+        let full = ReceiveOutcome.refused(.quotaExceeded, retryAfter: 3_600)
+        let (one, two, three, named) = (try TestPeer(1), try TestPeer(2), try TestPeer(3), try TestPeer(4))
+        try test.write { try $0.setAlias(named.id, "Ada") }
+        #expect(try test.receive([hex(1, bytes: 2_001)], from: one, address: "10.0.0.1", quotas: quotas) == [full])
+        #expect(
+            try test.receive([hex(1, bytes: 1_500), hex(2, bytes: 501)], from: one, address: "10.0.0.1", quotas: quotas) == [
+                .held(1), full,
+            ])
+        #expect(try test.receive([hex(1, bytes: 500)], from: two, address: "10.0.0.1", quotas: quotas) == [.held(2)])
+        #expect(try test.receive([hex(2, bytes: 1)], from: two, address: "10.0.0.1", quotas: quotas) == [full])
+        #expect(try test.receive([hex(1, bytes: 2_000)], from: three, address: "10.0.0.3", quotas: quotas) == [.held(3)])
+        #expect(try test.receive([hex(2, bytes: 2_000)], from: two, address: "10.0.0.4", quotas: quotas) == [.held(4)])
+        #expect(try test.receive([hex(3, bytes: 1)], from: two, address: "10.0.0.5", quotas: quotas) == [full])
+        #expect(
+            try test.receive([hex(1, bytes: 2_000), hex(2, bytes: 1)], from: named, address: "10.0.0.5", quotas: quotas) == [
+                .held(5), full,
+            ])
+        #expect(try test.countersAreRight())
+    }
+
+    @Test(arguments: [0, 1, 2, 3, 4, 5, 7]) func smallTraysHaveRoomForSomebody(_ hexes: Int) throws {
+        let test = try TestStore()
+        let quotas = HeldQuotas(hexesPerPeer: 20, bytesPerPeer: 1 << 20, hexes: hexes, bytes: 1 << 20)
+        let outcomes = try test.receive([hex(1)], from: try TestPeer(1), address: "10.0.0.1", quotas: quotas)
+        #expect(outcomes == [hexes > 0 ? .held(1) : .refused(.quotaExceeded, retryAfter: 3_600)])
     }
 
     @Test func everyoneIsHeldToTheSameQuotaADay() throws {
@@ -313,11 +352,12 @@ import Testing
 
     @Test(arguments: [
         ("10.1.2.3", "10.1.2.3"), ("::ffff:10.1.2.3", "10.1.2.3"), ("2001:db8:1:2:3:4:5:6", "20010db800010002/64"),
-        ("2001:db8:1:2::", "20010db800010002/64"), ("fe80::1%eth0", "fe80::1"), ("FE80::2%3", "fe80::2"),
-        ("::1", "0000000000000000/64"), ("", ""), ("not an address", "not an address"),
+        ("2001:db8:1:2::", "20010db800010002/64"), ("fe80::1%eth0", "link-local%eth0"), ("FEBF::2%3", "link-local%3"),
+        ("fe80::1", "link-local"), ("169.254.7.8", "169.254.0.0/16"), ("::1", "loopback"), ("127.9.9.9", "loopback"),
+        ("::ffff:127.0.0.1", "loopback"), ("", ""), ("not an address", "not an address"),
     ])
-    func heldHexesAreCountedByAddress(_ address: String, _ prefix: String) {
-        #expect(AddressPrefix.of(address) == prefix)
-        #expect(AddressPrefix.of(String(repeating: "x", count: 1_000)).utf8.count == 64)
+    func heldHexesAreCountedBySource(_ address: String, _ source: String) {
+        #expect(HeldSource.of(address) == source)
+        #expect(HeldSource.of(String(repeating: "x", count: 1_000)).utf8.count == 64)
     }
 }

@@ -77,8 +77,10 @@ final class TestStore {
             let links = try number("SELECT (SELECT count(*) FROM link) - (SELECT coalesce(sum(linkCount), 0) FROM hex)")
             let bodies = try number(
                 "SELECT count(*) FROM outbox WHERE (state IN ('queued', 'rejected', 'failed')) <> (id IN (SELECT id FROM outboxBody))")
+            let events = try number("SELECT coalesce(sum(64 + coalesce(length(CAST(data AS BLOB)), 0)), 0) FROM event")
+            let eventBytes = try Tally(on: reader.db).eventBytes
             if kept != counts { print("kept \(kept)\nare  \(counts)") }
-            return kept == counts && strays == 0 && links == 0 && bodies == 0
+            return kept == counts && strays == 0 && links == 0 && bodies == 0 && eventBytes == events
         }
     }
 }

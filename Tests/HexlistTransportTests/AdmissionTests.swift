@@ -48,6 +48,26 @@ import Testing
         #expect(throws: Admission.Refusal.perAddress) { try admission.admit(again) }
     }
 
+    @Test("hosts of an own IPv6 link each have a place of their own; beyond it a /64 has one")
+    func ownLinks() throws {
+        var admission = Admission(limits: limits(99, 1, 99, 0))
+        // The last two are no links: a network of many, and IPv4.
+        let links = try [("fd00:1::1", 64), ("fd00:2::1:0", 112), ("200::7", 7), ("10.0.0.1", 64)].map {
+            (prefix: try address($0.0), length: $0.1)
+        }
+        admission.setLinks(links)
+        for host in 1...40 { _ = try admission.admit(try address("fd00:1::\(host)")) }
+        _ = try admission.admit(try address("fd00:2::1:1"))
+        _ = try admission.admit(try address("fd00:2::1:2"))
+        for (first, second) in [
+            ("fd00:1::1", "fd00:1::1"), ("fd00:3::1", "fd00:3::2"), ("fd00:2::2:1", "fd00:2::3:1"), ("201::1", "201::2"),
+        ] {
+            if first != second { _ = try admission.admit(try address(first)) }
+            let next = try address(second)
+            #expect(throws: Admission.Refusal.perAddress) { try admission.admit(next) }
+        }
+    }
+
     @Test("who said Hello frees its place once, and who leaves frees all of them")
     func places() throws {
         var admission = Admission(limits: limits(9, 9, 1, 0))

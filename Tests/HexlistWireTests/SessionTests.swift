@@ -626,6 +626,24 @@ struct SessionReceivingTests {
             ])
         #expect(actions.end == .own(.blocked))
     }
+
+    @Test("a blocked sender without Hello is told too, on TLS; before its first frame there is only Bye")
+    func blockedLegacy() {
+        var legacy = SessionFixture()
+        legacy.store(1)
+        _ = legacy.take()
+        legacy.session.endBlocked(ownName: "Ada", now: legacy.now, &legacy.actions)
+        #expect(legacy.take().frames.suffix(2) == [.alert(message: "Ada blocked you.", sequence: 1), .bye(.blocked, text: "")])
+        var silent = SessionFixture()
+        _ = silent.take()
+        silent.session.endBlocked(ownName: "Ada", now: silent.now, &silent.actions)
+        #expect(silent.take().frames == [.bye(.blocked, text: "")])
+        var plain = SessionFixture(security: .plain)
+        plain.store(1)
+        _ = plain.take()
+        plain.session.endBlocked(ownName: "Ada", now: plain.now, &plain.actions)
+        #expect(!plain.take().frames.contains { if case .alert = $0 { true } else { false } })
+    }
 }
 
 @Suite("Session: sending and time")

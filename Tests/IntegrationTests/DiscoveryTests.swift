@@ -53,6 +53,7 @@ extension TwoMachines {
         func comingAndGoing() async throws {
             try await Lab.with("h1", "h2") { lab in
                 let uuid = try await lab.startAndMeet()
+                try await lab.trustEachOther(("h1", uuid.one), ("h2", uuid.other))  // nobody is told of strangers
                 let first = try #require(try await lab.peers("h1").first)
                 let port = try await lab.status("h2").port
                 let before = try await lab.lastEvent("h1")

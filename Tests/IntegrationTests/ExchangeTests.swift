@@ -104,6 +104,7 @@ extension TwoMachines {
                 let (one, two, three) = (try await lab.uuid("h1"), try await lab.uuid("h2"), try await lab.uuid("h3"))
                 try await lab.hexlist("h2", "peer", "trust", one)
                 try await lab.hexlist("h3", "peer", "trust", one)
+                try await lab.hexlist("h1", "peer", "trust", three)  // a stranger would be forgotten when it goes
                 let before = try await lab.lastEvent("h1")
                 try await lab.stop("h3")
                 try await lab.awaitEvent("h1", "peer.down", peer: three, after: before)

@@ -13,6 +13,14 @@ struct HostileInputTests {
         try await Rig.run("hostile", long: ["--long"])
     }
 
+    /// `Tests/Faults/strangers`: in a network of its own, with an address for each who comes.
+    @Test(
+        "what others leave behind is bounded, and what was acknowledged stays",
+        .enabled(if: Rig.obstacle("strangers") == nil, "\(Rig.obstacle("strangers") ?? "")"))
+    func strangers() async throws {
+        try await Rig.run("strangers", long: ["--long"])
+    }
+
     /// `Tests/Faults/memory`: what trusted peers say, and what it becomes in memory, in the store, in lists and on the disk.
     @Test(
         "what is small on the wire and large behind it ends nobody",

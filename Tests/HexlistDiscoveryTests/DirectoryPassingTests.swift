@@ -1,0 +1,108 @@
+import HexlistModel
+import Testing
+
+@testable import HexlistDiscovery
+
+/// Strangers that come, leave nothing and go: nobody is told, and nothing stays.
+@Suite("Directory: passing strangers")
+struct DirectoryPassingTests {
+    private let peer = Stage.peer(1)
+    private let inbound = SessionInfo(
+        peer: Stage.peer(1), boot: BootNonce(1), name: "P", endpoint: Endpoint(host: "192.168.7.20", port: 51_000, via: .inbound))
+
+    @Test("one that came in and left is forgotten at once, however it ended", arguments: [SessionEnd.idle, .lost, .other, .shutdown])
+    func cameIn(_ end: SessionEnd) {
+        var stage = Stage()
+        stage.tell(.sessionUp(inbound))
+        #expect(stage.row(peer)?.state == .verified)
+        stage.tell(.sessionDown(inbound, end))
+        #expect(stage.rows.isEmpty && !stage.directory.holds(peer) && stage.events.isEmpty)
+        #expect(stage.directory.nextDeadline == nil && stage.directory.schedules.isEmpty)
+    }
+
+    @Test("nine thousand of them leave nothing")
+    func many() {
+        var stage = Stage()
+        for number in 1...9_000 {
+            var info = inbound
+            info.peer = Stage.peer(UInt64(number))
+            stage.tell(.sessionUp(info))
+            stage.tell(.sessionDown(info, .lost))
+        }
+        #expect(stage.directory.peers.isEmpty && stage.directory.schedules.isEmpty && stage.events.isEmpty)
+        #expect(stage.directory.told.isEmpty && stage.directory.listed.isEmpty && stage.directory.unattended.isEmpty)
+    }
+
+    @Test("one that is announced stays as long as it is, and then as long as it answers")
+    func announced() {
+        var stage = Stage()
+        let record = stage.verified(peer)
+        #expect(stage.row(peer)?.state == .verified && stage.events.isEmpty)
+        stage.tell(.discovery(.withdrawn(record)))
+        #expect(stage.row(peer) != nil && stage.probes.count == 1)  // asked whether that is so
+        let session = stage.prove(peer)
+        stage.tell(.sessionDown(session, .idle))
+        #expect(stage.row(peer)?.state == .verified)
+        stage.tell(.sessionUp(session))
+        stage.tell(.sessionDown(session, .lost))
+        stage.end(.refused)
+        #expect(stage.rows.isEmpty && stage.events.isEmpty)
+    }
+
+    @Test("one that is away and announced is forgotten with the announcement")
+    func away() {
+        var stage = Stage()
+        let record = stage.announce(peer)
+        let session = stage.prove(peer)
+        stage.tell(.sessionDown(session, .shutdown))
+        #expect(stage.row(peer)?.state == .away)
+        stage.tell(.discovery(.withdrawn(record)))
+        #expect(stage.rows.isEmpty && !stage.directory.holds(peer))
+    }
+
+    @Test("one that left a hex is told of from then on, and stays; a peer that goes on to be there is not told to be gone")
+    func remembered() {
+        var stage = Stage()
+        stage.tell(.sessionUp(inbound))
+        #expect(stage.events.isEmpty)
+        stage.tell(.remembered([peer, Stage.peer(2)]))
+        #expect(stage.events == [.up(peer)])
+        stage.tell(.remembered([Stage.peer(2)]))  // its hex was deleted
+        #expect(stage.events == [.up(peer)] && stage.row(peer) != nil)
+        stage.tell(.remembered([peer]))
+        stage.tell(.sessionDown(inbound, .shutdown))
+        #expect(stage.events == [.up(peer), .down(peer)] && stage.row(peer)?.state == .away)
+        stage.tell(.remembered([]))
+        #expect(stage.rows.isEmpty && stage.events.count == 2)
+    }
+
+    @Test("one that asked to be paired with stays, and so does a configured one")
+    func ofNote() {
+        var stage = Stage()
+        stage.tell(.sessionUp(inbound))
+        stage.tell(.askedToPair(peer))
+        stage.tell(.sessionDown(inbound, .shutdown))
+        #expect(stage.events == [.up(peer), .down(peer)] && stage.row(peer)?.state == .away)
+
+        let other = Stage.peer(2)
+        stage.tell(.staticPeers([StaticAddress(host: "192.168.7.30", port: 24_391)]))
+        let session = stage.prove(other)
+        stage.tell(.sessionDown(session, .shutdown))
+        #expect(Array(stage.events.suffix(2)) == [.up(other), .down(other)] && stage.row(other)?.state == .away)
+    }
+
+    @Test("two machines of one stranger are a conflict for its time, and then nothing")
+    func conflict() {
+        var stage = Stage()
+        var second = inbound
+        second.boot = BootNonce(2)
+        stage.tell(.sessionUp(inbound))
+        stage.tell(.sessionUp(second))
+        stage.tell(.identityConflict(peer, BootNonce(1), BootNonce(2)))
+        stage.tell(.sessionDown(inbound, .other))
+        stage.tell(.sessionDown(second, .other))
+        #expect(stage.ghosts(peer).map(\.reason) == [.conflict])
+        stage.pass(.seconds(241))
+        #expect(stage.rows.isEmpty && !stage.directory.holds(peer))
+    }
+}
