@@ -1,3 +1,5 @@
+import HexlistModel
+
 /// The bounds of a peer directory: what a network may make it hold, and do.
 public struct DirectoryLimits: Sendable {
     /// Peers tracked, and half the announced records (there is one for each interface and IP version of an instance). Beyond it the
@@ -22,8 +24,8 @@ public struct DirectoryLimits: Sendable {
     /// Places of one peer something is remembered about.
     static let marksPerPeer = 128
     /// Bytes of a name, a version, and a text about a failure.
-    static let nameBytes = 256
-    static let versionBytes = 64
+    static let nameBytes = ProtocolLimits.nameBytes
+    static let versionBytes = ProtocolLimits.wordBytes
     static let textBytes = 200
     /// Earlier starts remembered of one peer.
     static let formerBoots = 8

@@ -63,7 +63,8 @@ struct DirectoryPeer: Sendable {
     var wasWithdrawn = false
     /// `lastKnown` and `static` endpoints, the best first.
     var saved: [Endpoint] = []
-    /// Of the newest session that lives: where it was dialled, or for one that came in its source, which is shown only.
+    /// Where the session that began last was dialled, or for one that came in its source, which is shown only; `nil` once that one has
+    /// ended, though an older one may live.
     var sessionEndpoint: Endpoint?
     /// Places, saved or marked, whose announcement was withdrawn or replaced, until they are announced or answer again.
     var withdrawn: Set<Endpoint.Place> = []
@@ -75,7 +76,7 @@ struct DirectoryPeer: Sendable {
     /// Two machines prove this identity.
     var conflict: IdentityConflict?
     var forgetAt: ContinuousClock.Instant?
-    /// It asked to be paired with.
+    /// Whether this peer asked to be paired with since the start, and its digits were shown.
     var hasAskedToPair = false
 
     init(id: PeerID) { self.id = id }

@@ -5,7 +5,7 @@
 /// canonically equivalent texts are equal. Letters that only look alike stay different.
 public struct NameKey: Hashable, Sendable {
     /// Of UTF-8, as long as a name may be. `String`'s own equality, quadratic on hostile text of any length, is cheap on so few.
-    public static let bytes = 256
+    public static let bytes = ProtocolLimits.nameBytes
 
     private let text: String
 

@@ -29,7 +29,7 @@ public struct HexPreparer: Sendable {
 
     init(own: PeerID, name: String) {
         self.own = own
-        self.name = PeerName.cut(name, bytes: 256)
+        self.name = PeerName.cut(name, bytes: ProtocolLimits.nameBytes)
         var hex = HexContent()
         let rest = HexEncoder.encode(hex).count
         anonymous = Self.senders(of: hex, rest: rest)

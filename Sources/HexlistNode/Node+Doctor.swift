@@ -94,8 +94,8 @@ extension Node {
 
     // MARK: On a session
 
-    /// A Ping about as long as the longest frame both sides take, and its Pong: a path that loses large packets swallows them. A session
-    /// that does is ended, for it carries no hexes either.
+    /// A Ping about as long as the longest frame both sides take: a path that loses large packets swallows it. A session that does is
+    /// ended, for it carries no hexes either. The way back is for the other side's doctor: a Pong repeats short tokens only.
     public func pingLong(_ peer: PeerID) async -> PingOutcome {
         for _ in 0..<Node.pingAttempts {
             guard let link = links[peer], let session = link.sending, let hello = session.machine.peerHello else { return .notNow }
@@ -105,13 +105,12 @@ extension Node {
                 continue
             }
             let limit = min(hello.maxFrameBytes, session.machine.ownHello.maxFrameBytes, ProtocolLimits.stringBytes)
-            let token = "doctor-\(BootNonce.random) "
-            let message = token + String(repeating: ".", count: max(0, limit - Node.pingOverhead - token.utf8.count))
-            let bytes = message.utf8.count
+            let token = "doctor-\(BootNonce.random)"
+            let bytes = max(0, limit - Node.pingOverhead)
             let begun = ContinuousClock.now
             let isAnswered = await within(Node.pingPatience, otherwise: false) { done in
-                session.checks.ping = (message, done)
-                session.act { $0.challenge(message, now: .now, &$1) }
+                session.checks.ping = (token, done)
+                session.act { $0.challenge(token, padding: bytes, now: .now, &$1) }
             }
             guard !isAnswered else { return .answered(bytes: bytes, after: ContinuousClock.now - begun) }
             session.checks.ping = nil

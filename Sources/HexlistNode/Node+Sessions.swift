@@ -68,7 +68,7 @@ extension Node {
 
     func hello(trusted: Bool) -> Hello {
         Hello(
-            uuid: id, name: PeerName.cut(configuration.name, bytes: 256), boot: boot, features: [DialBack.feature],
+            uuid: id, name: PeerName.cut(configuration.name, bytes: ProtocolLimits.nameBytes), boot: boot, features: [DialBack.feature],
             maxFrameBytes: trusted
                 ? max(configuration.limits.frameBytes, ProtocolLimits.trustedFrameBytes) : configuration.limits.strangerFrameBytes,
             window: ProtocolLimits.windowFrames)
@@ -231,7 +231,7 @@ extension Node {
     }
 
     /// Bytes of an alert that are recorded: of a stranger's a line.
-    static let alertBytes = 512
+    static let alertBytes = ProtocolLimits.messageBytes
     static let strangerAlertBytes = 160
 
     /// Tells the peer the room and the name it now has here.

@@ -45,10 +45,11 @@ public actor Node {
     var sessions: [ObjectIdentifier: PeerSession] = [:]
     /// The two sessions whose hexes went to the store last, and when.
     var lastKeepers: [(session: ObjectIdentifier, at: ContinuousClock.Instant)] = []
-    /// What waits for the store, of all sessions.
+    /// Weight of what waits for the store, of all sessions.
     var inboundRoom = InboundRoom()
-    /// The most of it since free memory was given back to the system.
+    /// The greatest `inboundRoom.all` since free memory was given back to the system.
     var mostWaiting = 0
+    /// Runs from the end of a burst until its memory is given back.
     let memoryTimer: DeadlineTimer
     nonisolated let decoder = SharedDecoder()
     /// Frames a second a stranger is read at.
@@ -68,12 +69,13 @@ public actor Node {
     var turnTimer: Scheduled<Void>?
     var challenges: [String: (newer: PeerSession, older: PeerSession)] = [:]
     var probes: [ProbeID: Dial] = [:]
-    /// Under way, because peers asked to be dialled back.
+    /// Dials under way because peers asked to be dialled back.
     var dialsBack = 0
-    /// Between two dials that one peer asks for, and between two questions to one peer. Tests make it shorter.
+    /// The least time between two dials that one peer asks for; the own questions to one peer are a quarter further apart. Tests make it
+    /// shorter.
     var dialBackPause: Duration = .seconds(10)
     var pairing: PairingDesk
-    /// What the peer called itself when its digits were shown: what a person says yes to makes the alias.
+    /// The name of the peer whose digits were shown last, as it was then: what a person says yes to makes the alias.
     var pairingName: (peer: PeerID, name: String)?
     let pairingTimer: DeadlineTimer
     var isDiallingToPair = false
@@ -89,9 +91,11 @@ public actor Node {
     var isLookingAtKnown = false
     /// Of trusted peers that had a session since the start, whoever dialled: those that only dial have no endpoint.
     var lastAddresses: [PeerID: String] = [:]
-    /// Until they are told to the transport.
+    /// Runs while `lastAddresses` has something the transport was not told yet.
     let reserveTimer: DeadlineTimer
+    /// Events that peers caused, and how many of them were left out.
     var allowance = EventAllowance()
+    /// Runs while an `events.omitted` is due.
     let omissionTimer: DeadlineTimer
     /// Trusted peers that ended a session because another machine proves this one's identity to them.
     var conflictWitnesses: Set<PeerID> = []

@@ -15,7 +15,7 @@ final class PeerLink {
     var endedWithRows = true
     /// Goes on after a pause.
     var resumption: Scheduled<Void>?
-    /// A stranger's alerts go into the event log once a session.
+    /// Whether an alert was recorded since the last session of this peer ended: a stranger's go into the event log once.
     var alertRecorded = false
 
     /// When the peer was last dialled because it asked to be.

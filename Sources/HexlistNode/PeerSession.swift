@@ -204,7 +204,8 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
             case .hello(let hello): WrapperEncoder.hello(hello, into: &buffer)
             case .ack(let receipt): WrapperEncoder.ack(receipt, into: &buffer)
             case .alert(let message, let sequence): WrapperEncoder.alert(message: message, sequence: sequence, into: &buffer)
-            case .ping(let message, let sequence): WrapperEncoder.ping(message: message, sequence: sequence, into: &buffer)
+            case .ping(let message, let sequence, let padding):
+                WrapperEncoder.ping(message: message, sequence: sequence, padding: padding, into: &buffer)
             case .pong(let message): WrapperEncoder.pong(message: message, into: &buffer)
             case .pair(let pairing): WrapperEncoder.pair(pairing, into: &buffer)
             case .bye(let code, let text): WrapperEncoder.bye(code, text: text, into: &buffer)

@@ -59,8 +59,8 @@ extension StoreReader {
 
 /// The bounds of the event log.
 enum EventLog {
-    /// Bytes, as `cost` counts them: of everything but hexes peers cause no more than half of it in 30 days (`EventAllowance`). One
-    /// million small rows.
+    /// Bytes, as `cost` counts them: a million small rows. In 30 days one source of `EventAllowance` causes about half of it at most;
+    /// events of hexes have no allowance.
     static let bytes: Int64 = 128 << 20
 
     /// Bytes a row is counted as: its numbers, its type and its UUID take about 64.

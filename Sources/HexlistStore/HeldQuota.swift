@@ -46,8 +46,7 @@ extension StoreWriter {
     ///   - sender: its row, where it has one. Nothing of it is counted yet in this operation.
     ///   - source: as `HeldSource` names it.
     func heldRoom(of sender: PeerRow?, from source: String, quotas: HeldQuotas) throws -> HeldRoom {
-        let hasAlias =
-            try sender.flatMap { try first("SELECT 1 FROM peer WHERE id = ? AND alias IS NOT NULL", $0.id) { _ in true } } ?? false
+        let hasAlias = sender?.alias != nil
         var room = HeldRoom(
             quotas: quotas, hasAlias: hasAlias, own: .init(hexes: sender?.held ?? 0, bytes: sender?.heldBytes ?? 0),
             all: .init(hexes: tally.held, bytes: tally.heldBytes))

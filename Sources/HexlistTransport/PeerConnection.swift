@@ -30,11 +30,11 @@ public final class PeerConnection: @unchecked Sendable {
 
     public let role: Role
     public let eventLoop: any EventLoop
-    /// Unique in the process: for logs.
+    /// Unique in the process, and greater than that of every connection before.
     public let id: UInt64
     /// Numeric; a link-local one with `%interface`.
     public let remoteAddress: String
-    /// Who the other side's address counts as: itself, or its IPv6 /64.
+    /// The address that connections are counted by: the other side's own, or its IPv6 /64 (`Admission.network`).
     public let remoteNetwork: String
     public let remotePort: UInt16
     /// Numeric.

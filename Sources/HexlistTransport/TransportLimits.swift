@@ -3,7 +3,7 @@
 public struct TransportLimits: Sendable, Equatable {
     /// Accepted connections in all, the reserved ones included.
     public var connections = 512
-    /// Of one IPv4 address, one IPv6 /64, one link-local address.
+    /// Of one IPv4 address, one IPv6 address of an own link, one IPv6 /64 from beyond (`Admission.network`).
     public var perAddress = 16
     /// That have not said Hello. One that says nothing holds its place for `handshakeSeconds`.
     public var unidentified = 32

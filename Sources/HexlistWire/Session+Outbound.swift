@@ -82,11 +82,13 @@ extension Session {
     public mutating func setTrusted(_ trusted: Bool) { isTrusted = trusted }
 
     /// Asks whether the other side still answers: only a Pong with this message, within 5 s of reading, counts.
-    public mutating func challenge(_ message: String, now: Instant, _ actions: inout [Action]) {
+    ///
+    /// - Parameter padding: bytes that make the Ping longer, beside the message.
+    public mutating func challenge(_ message: String, padding: Int = 0, now: Instant, _ actions: inout [Action]) {
         guard state == .open else { return }
         challenge = (message, now + timing.challenge)
         lastPing = now
-        actions.append(.send(.ping(message: message, sequence: nil)))
+        actions.append(.send(.ping(message: message, sequence: nil, padding: padding)))
     }
 
     /// Whether a `challenge` waits for its Pong.

@@ -79,7 +79,8 @@ public struct Session: Sendable {
         case hello(Hello)
         case ack(Receipt)
         case alert(message: String, sequence: Int64)
-        case ping(message: String, sequence: Int64?)
+        /// `padding`: bytes that only make the frame longer.
+        case ping(message: String, sequence: Int64?, padding: Int = 0)
         case pong(message: String)
         case pair(Pairing)
         case bye(ByeCode, text: String)

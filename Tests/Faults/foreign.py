@@ -189,7 +189,12 @@ def check_kept(daemon, identity, names, scratch):
 def acquaint(daemon, identity):
     """Has the daemon see the foreign peer once, and trust it."""
     session = Session(identity, daemon.port)
-    rig.until(lambda: any(peer.get("uuid") == identity.uuid for peer in daemon.api("GET", "/v1/peers?all=true")["items"]),
-              "hexlistd to know the foreign peer", rig.START_LIMIT)
+    await_known(daemon, identity)
     daemon.api("POST", f"/v1/peers/{identity.uuid}/trust", {})
     session.close()
+
+
+def await_known(daemon, identity):
+    """Until the daemon lists the foreign peer, in whatever state."""
+    rig.until(lambda: any(peer.get("uuid") == identity.uuid for peer in daemon.api("GET", "/v1/peers?all=true")["items"]),
+              "hexlistd to know the foreign peer", rig.START_LIMIT)

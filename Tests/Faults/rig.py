@@ -261,6 +261,10 @@ class Daemon:
     def store(self):
         return os.path.join(self.state, "hexlist.sqlite")
 
+    def store_bytes(self):
+        """With its log."""
+        return sum(os.path.getsize(self.store + end) for end in ("", "-wal") if os.path.exists(self.store + end))
+
     def environment(self, extra=None):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("HEXLIST_")}
         environment.update(
@@ -408,9 +412,14 @@ def meet(one, other):
     """Each trusts the other, once it has seen it."""
     one.uuid, other.uuid = one.status()["uuid"], other.status()["uuid"]
     for here, there in ((one, other), (other, one)):
-        until(lambda: any(peer.get("uuid") == there.uuid and peer["state"] == "verified"
-                          for peer in here.api("GET", "/v1/peers?all=true")["items"]), f"{here.name} to see {there.name}", START_LIMIT)
+        await_sight(here, there)
         here.api("POST", f"/v1/peers/{there.uuid}/trust", {})
+
+
+def await_sight(here, there):
+    """Until one daemon has verified the other, whose `uuid` is known."""
+    until(lambda: any(peer.get("uuid") == there.uuid and peer["state"] == "verified"
+                      for peer in here.api("GET", "/v1/peers?all=true")["items"]), f"{here.name} to see {there.name}", START_LIMIT)
 
 
 def uuid8(digest):

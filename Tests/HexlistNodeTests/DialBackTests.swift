@@ -35,7 +35,7 @@ struct DialBackTests {
         }
     }
 
-    @Test("a frame about as long as both take goes there and back, for strangers and for trusted peers")
+    @Test("a frame about as long as both take gets there and is answered, for strangers and for trusted peers")
     func longFrame() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             for _ in 0..<2 {

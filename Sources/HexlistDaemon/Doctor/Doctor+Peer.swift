@@ -259,7 +259,7 @@ extension Doctor {
     static func frame(_ outcome: PingOutcome) -> DoctorStep {
         switch outcome {
         case .answered(let bytes, let time):
-            DoctorStep("peer.frame", .ok, "A frame of \(bytes) bytes goes there and back in \(milliseconds(time)).")
+            DoctorStep("peer.frame", .ok, "A frame of \(bytes) bytes gets there: answered in \(milliseconds(time)).")
         case .unanswered(let bytes):
             DoctorStep(
                 "peer.frame", .failed, "A frame of \(bytes) bytes is not answered, though small ones are: the path loses large packets.",

@@ -24,10 +24,11 @@ enum WrapperWriter {
         return json
     }
 
-    static func message(_ operation: Operation, _ message: String?, sequence: Int64? = nil) -> [UInt8] {
+    static func message(_ operation: Operation, _ message: String?, sequence: Int64? = nil, padding: Int = 0) -> [UInt8] {
         var json = begin(operation)
         json.identity(nil, sequence)
         json.message(message)
+        if padding > 0 { json.member(#","padding":"#) { $0.string(String(repeating: ".", count: padding)) } }
         json.raw("}")
         return json.bytes
     }

@@ -20,8 +20,9 @@ public enum WrapperEncoder {
         frame(WrapperWriter.message(.alert, message, sequence: sequence), into: &buffer)
     }
 
-    public static func ping(message: String, sequence: Int64?, into buffer: inout ByteBuffer) {
-        frame(WrapperWriter.message(.ping, message, sequence: sequence), into: &buffer)
+    /// - Parameter padding: bytes of an unknown member, which receivers ignore (T1), to make the frame longer.
+    public static func ping(message: String, sequence: Int64?, padding: Int = 0, into buffer: inout ByteBuffer) {
+        frame(WrapperWriter.message(.ping, message, sequence: sequence, padding: padding), into: &buffer)
     }
 
     /// - Parameter message: that of the Ping.
