@@ -10,11 +10,12 @@ extension TwoMachines {
             try lab.running(["exec", host, "\(Checkout.root)/Tests/Faults/forge"] + arguments, seconds: Patience.server)
         }
 
-        /// The row of a peer once its announcement came and a handshake there proved its key. Until then a peer that dialled first is listed
-        /// with the address it came from.
+        /// The row of a peer once its announcement came and a handshake where it is announced proved its key. The session's address comes
+        /// first, which may be of the other version of IP; until it is announced, a peer that dialled is listed with the port it came from.
         private static func reached(_ peer: String, from host: String, of lab: Lab) async throws -> PeerRow {
             func isReached(_ row: PeerRow) -> Bool {
-                row.uuid == peer && row.state == "verified" && row.endpoints.first?.lastOK != nil && row.endpoints.first?.via == "mdns"
+                row.uuid == peer && row.state == "verified" && row.endpoints.first?.via == "mdns"
+                    && row.endpoints.contains { $0.lastOK != nil && $0.via == "mdns" }
             }
             return try #require(try await lab.awaitList(host) { $0.contains(where: isReached) }.first(where: isReached))
         }
