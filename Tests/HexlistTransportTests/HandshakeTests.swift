@@ -249,7 +249,7 @@ import Testing
         ).report.get()
         if isExpected {
             #expect(try await seen.next() == [NIOSSLCertificate(bytes: peer.identity.certificate, format: .der)])
-            report.connection?.abort()
+            try await report.connection?.on { $0.abort() }
         } else {
             #expect(report.summary == .otherIdentity(there))
             let events = try await server.accepted.next().all()
