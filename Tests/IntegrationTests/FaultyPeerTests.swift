@@ -333,9 +333,11 @@ extension TwoMachines {
                 try await lab.start("h1")
                 let folder = try TemporaryFolder()
                 defer { folder.remove() }
-                let met = try await FaultyPeer.send("hello", folder: folder, of: lab)
+                // A stranger that leaves nothing is forgotten when it goes, so it leaves a hex to be trusted by.
+                let met = try await FaultyPeer.send("one", folder: folder, of: lab)
                 let uuid = try #require(met.first?.uuid)
                 try await lab.hexlist("h1", "peer", "trust", uuid)
+                try await lab.hexlist("h1", "delete", "1")
 
                 let repeated = try await FaultyPeer.send("repeat", folder: folder, of: lab)
                 #expect(repeated.last?.statuses == ["stored": 1, "duplicate": 9])
