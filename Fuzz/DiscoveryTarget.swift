@@ -140,7 +140,7 @@ private struct DirectoryStage {
             sessions.append(session)
             return handle(.sessionUp(session))
         }
-        let ends: [SessionEnd] = [.shutdown, .idle, .lost, .conflict, .other]
+        let ends: [SessionEnd] = [.shutdown, .idle, .lost, .other]
         handle(.sessionDown(sessions.remove(at: Int(input.byte()) % sessions.count), ends[Int(input.byte()) % ends.count]))
     }
 
@@ -149,6 +149,7 @@ private struct DirectoryStage {
         if case .discovery(.backend(.unavailable)) = event { resolvers = [] }
         for output in directory.handle(event, now: now) {
             switch output {
+            case .check(let id, let endpoints, let expecting): probes[id] = (endpoints, expecting)
             case .probe(let id, let endpoints, let expecting):
                 check(!endpoints.isEmpty && endpoints.count <= 8, "a probe of \(endpoints.count) endpoints")
                 for endpoint in endpoints where endpoint.via == .mdns { check(endpoint.port >= 1_024, "port \(endpoint.port) is dialled") }
@@ -156,7 +157,7 @@ private struct DirectoryStage {
             case .openResolver(let record): resolvers.insert(record)
             case .closeResolver(let record): resolvers.remove(record)
             case .changed(.ghost(let ghost)): check(ghost.why.utf8.count <= 2_048, "a long reason")
-            case .changed(.up), .changed(.down): break
+            case .changed(.up), .changed(.down), .changed(.conflict), .changed(.conflictEnded), .listingChanged: break
             }
         }
         // A probe nobody ended is given up by the directory itself.
