@@ -63,7 +63,7 @@ private struct SessionStage {
         case 22: session.setTrusted(input.flag())
         default: end(input.byte())
         }
-        check(session.inbound.waitingBytes >= 0, "fewer than no bytes wait")
+        check(session.inbound.waitingWeight >= 0, "less than nothing waits")
         check(session.unacknowledgedTags == tags, "rows on their way are not those that were sent")
         check(session.isClosed == isClosed, "it is closed without a word, or open after one")
     }
@@ -201,9 +201,11 @@ private struct SessionStage {
             switch frame {
             case .hello, .bye: break
             case .ack(let receipt): take(receipt)
-            case .alert, .ping, .pong, .pair: check(session.peerHello != nil || session.isTLS, "it speaks to a sender that said no Hello")
+            case .alert, .ping, .pong, .pair, .dialBack, .dialedBack:
+                check(session.peerHello != nil || session.isTLS, "it speaks to a sender that said no Hello")
             }
-            if session.peerHello == nil, case .alert = frame { fatalError("an Alert before Hello") }
+            // A legacy sender on TLS is told that it was blocked.
+            if session.peerHello == nil, !session.isTLS, case .alert = frame { fatalError("an Alert before Hello") }
         case .setFrameLimit(let limit): check((1...ProtocolLimits.largestFrameBytes).contains(limit), "a frame limit of \(limit)")
         case .settled(let rows):
             for row in rows { check(tags.remove(row.tag) != nil, "a row is settled that was not on its way") }
@@ -211,7 +213,7 @@ private struct SessionStage {
         case .pairing(let pairing):
             check(session.peerHello != nil && session.isTLS, "a pairing with nobody knows whom")
             session.refusePairing(pairing)
-        case .opened, .updated, .legacy, .alert, .challengeAnswered, .challengeFailed: break
+        case .opened, .updated, .legacy, .alert, .challengeAnswered, .challengeFailed, .dialBack, .dialedBack: break
         }
     }
 
