@@ -233,7 +233,8 @@ struct StrangerTests {
         let began = ContinuousClock.now
         _ = try await one.node.setTrust(guest.identity.peerID, trust)
         try await until { visit.isOver && legacy.isOver }
-        #expect(ContinuousClock.now - began < .seconds(1))
+        // By itself a stranger's session ends as idle too, after a minute.
+        #expect(ContinuousClock.now - began < .seconds(30))
         for each in [visit, legacy] {
             #expect(each.bye == (trust == .blocked ? "blocked" : "idle"))
             #expect(each.operations.contains(.alert) == (trust == .blocked))
