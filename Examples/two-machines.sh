@@ -31,8 +31,9 @@ $lab hexlist bob inbox
 
 # A list, while bob is away. It goes out when he is back.
 $lab stop bob
-printf '%s\n' "https://example.org/1 One" "https://example.org/2 Two" '{"description":"Three","links":["https://example.org/3"]}' |
-    HEXLIST="$lab hexlist ada" Examples/bulk-send.sh - "$bob"
+for number in 1 2 3; do
+    echo '{"key":"example-'$number'","description":"Number '$number'","links":["https://example.org/'$number'"]}'
+done | $lab hexlist ada send --to "$bob" --wait queued --bulk -
 $lab hexlist ada outbox list
 $lab start bob
 

@@ -4,6 +4,8 @@ import HexlistModel
 public enum BulkLine: JSONShape, Sendable, Equatable {
     /// `{"line","code","message"}`
     case refused(BulkRefusal)
+    /// `{"line","warning"}`
+    case warning(BulkWarning)
     /// `{"line"?,"outboxID","messageID","peer","state","code"?,"message"?}`
     case outcome(BulkOutcome)
     /// `{"progress":{…}}`
@@ -18,6 +20,7 @@ public enum BulkLine: JSONShape, Sendable, Equatable {
     public func write(to json: inout JSONWriter) {
         switch self {
         case .refused(let refusal): refusal.write(to: &json)
+        case .warning(let warning): warning.write(to: &json)
         case .outcome(let outcome): outcome.write(to: &json)
         case .progress(let summary): json.object { $0.member("progress", summary) }
         case .error(let error): error.write(to: &json)
@@ -32,6 +35,8 @@ public enum BulkLine: JSONShape, Sendable, Equatable {
             self = .outcome(try BulkOutcome(json: json))
         } else if object["line"] != nil, object["code"] != nil {
             self = .refused(try BulkRefusal(json: json))
+        } else if object["warning"] != nil {
+            self = .warning(try BulkWarning(json: json))
         } else if object["progress"] != nil {
             self = .progress(try object.value("progress"))
         } else if object["summary"] != nil {
@@ -72,6 +77,32 @@ public struct BulkRefusal: JSONShape, Sendable, Equatable {
         line = try object.value("line")
         code = try object.value("code")
         message = try object.value("message")
+    }
+}
+
+/// A line of the input that was accepted, but says something that was probably meant otherwise.
+public struct BulkWarning: JSONShape, Sendable, Equatable {
+    /// From 1; blank lines count.
+    public var line: Int
+    /// For a person. It quotes the input: clean it where it is shown.
+    public var warning: String
+
+    public init(line: Int, warning: String) {
+        self.line = line
+        self.warning = warning
+    }
+
+    public func write(to json: inout JSONWriter) {
+        json.object {
+            $0.member("line", line)
+            $0.member("warning", warning)
+        }
+    }
+
+    public init(json: JSONValue) throws(JSONFault) {
+        let object = try JSONObject(json)
+        line = try object.value("line")
+        warning = try object.value("warning")
     }
 }
 

@@ -23,14 +23,31 @@ struct LinkInput: JSONEncodable {
         }
     }
 
-    /// One link a line; empty lines are passed over.
+    /// One link a line; empty lines and lines that begin with `#` are passed over.
     /// - Parameter path: a file, or `-` for standard input.
-    static func read(from path: String) throws -> [LinkInput] {
+    static func read(from path: String, _ check: LinkCheck) throws -> [LinkInput] {
         let bytes = try InputFile.read(path, limit: LocalAPI.bodyBytes)
         guard let text = String(validating: bytes, as: UTF8.self) else {
             throw HexlistError(.badRequest, "\(InputFile.name(path)) is not UTF-8 text.", hint: "Give one `URL description` a line.")
         }
-        return text.split(whereSeparator: \.isNewline).compactMap { LinkInput(String($0)) }
+        let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+        return try lines.enumerated().compactMap { number, line in
+            guard let link = LinkInput(String(line)), !link.url.hasPrefix("#") else { return nil }
+            return try check.checked(link, from: "\(InputFile.name(path)), line \(number + 1)")
+        }
+    }
+
+    /// Links given as arguments; `-` stands for those of standard input.
+    static func read(_ arguments: [String], _ check: LinkCheck) throws -> [LinkInput] {
+        var links: [LinkInput] = []
+        for argument in arguments {
+            if argument == "-" {
+                links += try read(from: argument, check)
+            } else if let link = LinkInput(argument) {
+                links.append(try check.checked(link, after: links.last))
+            }
+        }
+        return links
     }
 }
 

@@ -17,6 +17,7 @@ struct BulkShapeTests {
         try check(
             .refused(BulkRefusal(line: 17, code: "malformed", message: "no \"}\"")), #"{"line":17,"code":"malformed","message":"no \"}\""}"#
         )
+        try check(.warning(BulkWarning(line: 3, warning: "w")), #"{"line":3,"warning":"w"}"#)
         let send = SendShape(outboxID: 4, messageID: Self.uuid, peer: Self.uuid, state: .rejected, code: "tooLarge", message: "m")
         let members =
             #""outboxID":4,"messageID":"\#(Self.uuid)","peer":"\#(Self.uuid)","state":"rejected","code":"tooLarge","message":"m"}"#

@@ -9,7 +9,7 @@ extension TwoMachines {
         func walkThrough() async throws {
             let output = try await run("Examples/two-machines.sh")
             #expect(output.out.hasSuffix("\n"))
-            #expect(output.out.contains("3 queued, 0 invalid, 0 failed"))
+            #expect(output.out.contains("3 hexes: 3 queued"))
             let inbox = output.out.split(separator: "\n").suffix(5)
             #expect(inbox.map { $0.prefix { $0 != " " } } == ["5", "4", "3", "2", "1"], "\(output)")
         }

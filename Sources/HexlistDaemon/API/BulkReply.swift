@@ -48,6 +48,7 @@ struct BulkReply: Sendable {
             var lines = 0
             var invalid = 0
             var refusals: [BulkRefusal] = []
+            var warnings: [BulkWarning] = []
             /// Refused lines there was no room for among those.
             var untold = 0
             /// All that came is in the outbox, or was refused.
@@ -106,12 +107,14 @@ struct BulkReply: Sendable {
             var preparer = await node.preparer()
             var decoder = BulkLineDecoder(allowsEmpty: wishes.allowsEmpty)
             var splitter = LineSplitter(limit: BulkLineDecoder.lineBytes)
+            var hints = MemberHints()
             var prepared: [PreparedHex] = []
             let take = { (number: Int, line: [UInt8]?) in
                 switch decoder.decode(line) {
                 case .blank: return
                 case .refused(let code, let message): return refuse(BulkRefusal(line: number, code: code, message: message))
                 case .hex(let hex):
+                    for hint in hints.hints(of: hex.content) { warn(BulkWarning(line: number, warning: hint)) }
                     do throws(HexlistError) {
                         prepared.append(try preparer.prepare(hex.content, key: hex.key, line: number, at: Timestamp.now.milliseconds))
                     } catch {
@@ -144,6 +147,11 @@ struct BulkReply: Sendable {
         wake.yield(())
     }
 
+    private func warn(_ warning: BulkWarning) {
+        intake.state.withLock { $0.warnings.append(warning) }  // `MemberHints` gives few
+        wake.yield(())
+    }
+
     private func accept() async {
         while let batch = await queue.take(Self.batchLimit) {
             let (refused, failure) = await node.enqueue(batch, for: bulk, timeout: wishes.seconds)
@@ -166,7 +174,7 @@ struct BulkReply: Sendable {
         var progressAt = ContinuousClock.now + Self.progressInterval
         for await _ in wakeups {
             let isAccepted = intake.state.withLock { $0.isAccepted }
-            var bytes = refusals()
+            var bytes = told()
             bytes += try await ends(all: false)
             if wishes.reportsProgress, ContinuousClock.now >= progressAt || isAccepted && !hasToldEnd {
                 progressAt = .now + Self.progressInterval
@@ -185,18 +193,19 @@ struct BulkReply: Sendable {
         }
         var error = intake.state.withLock { $0.error }
         if error == nil, !hasToldEnd { error = HexlistError(.internal, "hexlistd stops.", hint: "Send the rest when it runs again.") }
-        var bytes = refusals()
+        var bytes = told()
         if let error { bytes += BulkLine.error(ErrorShape(error)).lineBytes }
         bytes += BulkLine.summary(summary(try await node.summary(of: bulk))).lineBytes
         try await writer.write(ByteBuffer(bytes: bytes))
     }
 
-    private func refusals() -> [UInt8] {
-        let refusals = intake.state.withLock { state in
-            defer { state.refusals = [] }
-            return state.refusals
+    /// Lines on lines of the input that were not told yet.
+    private func told() -> [UInt8] {
+        let (refusals, warnings) = intake.state.withLock { state in
+            defer { (state.refusals, state.warnings) = ([], []) }
+            return (state.refusals, state.warnings)
         }
-        return refusals.flatMap { BulkLine.refused($0).lineBytes }
+        return refusals.flatMap { BulkLine.refused($0).lineBytes } + warnings.flatMap { BulkLine.warning($0).lineBytes }
     }
 
     /// - Parameter all: those too that have no end yet.

@@ -1,3 +1,4 @@
+import HexlistModel
 import HexlistNode
 import HexlistStore
 import Logging

@@ -37,6 +37,7 @@ final class BulkReport: Sendable {
         try state.withLock { state in
             switch line {
             case .refused(let refusal): tell(&state) { "line \(refusal.line): \(refusal.code): \(refusal.message)" }
+            case .warning(let warning): tell(&state) { "line \(warning.line): \(warning.warning)" }
             case .outcome(let outcome): tell(outcome, &state)
             case .progress(let summary):
                 state.progress.update(summary)

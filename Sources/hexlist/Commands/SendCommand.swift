@@ -29,14 +29,23 @@ struct SendCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("What the bundle is about.", valueName: "text"))
     var description = ""
 
-    @Option(help: ArgumentHelp("The colour, as #3366CC.", valueName: "color"))
+    @Option(help: ArgumentHelp("The colour, as '#3366CC' or by its name in CSS.", valueName: "color"))
     var color = ""
 
     @Option(help: ArgumentHelp("Forward this stored hex.", valueName: "hex"))
     var hex: HexID?
 
-    @Option(help: ArgumentHelp("Read links from a file (- is standard input), one `URL description` a line.", valueName: "file"))
+    @Option(
+        help: ArgumentHelp(
+            "Read links from a file (- is standard input), one `URL description` a line; lines that begin with # are passed over.",
+            valueName: "file"))
     var from: String?
+
+    @Flag(help: "Put https:// before links that are bare host names.")
+    var guess = false
+
+    @Flag(help: "Send links and colour as they are given, whatever they are.")
+    var raw = false
 
     @Option(help: ArgumentHelp("Send each line of a file (- is standard input) as a hex.", valueName: "file"))
     var bulk: String?
@@ -59,27 +68,30 @@ struct SendCommand: AsyncParsableCommand {
     @Flag(help: "Send again what failed within the last 3 minutes.")
     var force = false
 
-    @Argument(help: ArgumentHelp("A link, or \"URL description\".", valueName: "url"))
+    @Argument(help: ArgumentHelp("A link, or \"URL description\" in quotes; - reads them from standard input.", valueName: "url"))
     var links: [String] = []
 
     func validate() throws {
         if to.isEmpty && !toAll { throw ValidationError("Say to whom: --to PEER, or --to-all.") }
         if !to.isEmpty && toAll { throw ValidationError("--to and --to-all do not go together.") }
+        if guess && raw { throw ValidationError("--guess and --raw do not go together.") }
         if bulk != nil { return try validateBulk() }
         if strict || allowEmpty { throw ValidationError("\(strict ? "--strict" : "--allow-empty") goes with --bulk.") }
         if hex != nil {
-            guard links.isEmpty, from == nil, description.isEmpty, color.isEmpty else {
+            guard links.isEmpty, from == nil, description.isEmpty, color.isEmpty, !guess, !raw else {
                 throw ValidationError("--hex forwards a hex as it is: give no links, description or colour with it.")
             }
         } else if links.isEmpty && from == nil {
             throw ValidationError("Give at least one link, --from FILE, or --hex HEX.")
+        } else if links.count(where: { $0 == "-" }) + (from == "-" ? 1 : 0) > 1 {
+            throw ValidationError("Standard input can be read once: give - once.")
         }
     }
 
     private func validateBulk() throws {
         let others = [
             (!links.isEmpty, "links"), (from != nil, "--from"), (hex != nil, "--hex"), (!description.isEmpty, "--description"),
-            (!color.isEmpty, "--color"),
+            (!color.isEmpty, "--color"), (guess, "--guess"), (raw, "--raw"),
         ]
         if let other = others.first(where: \.0) {
             throw ValidationError("--bulk and \(other.1) do not go together: each line has its own links, description and color.")
@@ -116,7 +128,9 @@ struct SendCommand: AsyncParsableCommand {
 
     private func content() throws -> HexlistClient.Send.Content {
         if let hex { return .forward(hex.value) }
-        let given = links.compactMap(LinkInput.init) + (try from.map { try LinkInput.read(from: $0) } ?? [])
+        let check: LinkCheck = raw ? .raw : guess ? .guess : .scheme
+        let color = raw ? color : try ColorInput.parse(color)
+        let given = try LinkInput.read(links, check) + (try from.map { try LinkInput.read(from: $0, check) } ?? [])
         guard !given.isEmpty else { throw HexlistError(.badRequest, "There is no link in what was given.") }
         guard given.count <= ProtocolLimits.links else {
             throw HexlistError(

@@ -1,0 +1,34 @@
+import HexlistAPI
+import HexlistModel
+
+/// Unknown members of a bulk's lines that are probably misspelt known ones: they travel as any unknown member does, and each is told once.
+///
+/// What it keeps is bounded: after `mostTold` names or `mostLooked` lines with unknown members it looks no more.
+struct MemberHints {
+    private static let mostTold = 20
+    private static let mostLooked = 1_000
+    private static let ofHex = ["description", "color", "links", "key", "hexDescription", "hexColor", "senderName", "senderUUID"]
+    private static let ofLink = ["url", "linkDescription", "service"]
+
+    private var told: Set<String> = []
+    private var looked = 0
+
+    /// - Returns: a text for each name that was not told before.
+    mutating func hints(of content: HexContent) -> [String] {
+        guard told.count < Self.mostTold, looked < Self.mostLooked else { return [] }
+        let link = content.links.lazy.map(\.extra).first { $0.count > 0 }
+        guard content.extra.count > 0 || link != nil else { return [] }
+        looked += 1
+        return hints(content.extra, of: content, "a hex", Self.ofHex) + (link.map { hints($0, of: content, "a link", Self.ofLink) } ?? [])
+    }
+
+    private mutating func hints(_ extra: TextSlice, of content: HexContent, _ owner: String, _ known: [String]) -> [String] {
+        guard extra.count > 0, let object = try? JSONObject(JSONValue(parsing: content.string(extra))) else { return [] }
+        var hints: [String] = []
+        for name in object.names.prefix(Self.mostTold) where name.utf8.count <= 40 && told.count < Self.mostTold {
+            guard let meant = NearestName.likely(name, among: known), told.insert("\(owner) \(name)").inserted else { continue }
+            hints.append("`\(name)` is no member of \(owner) that Hexlist knows and is sent as it is. Did you mean `\(meant)`?")
+        }
+        return hints
+    }
+}

@@ -1,0 +1,35 @@
+import HexlistModel
+import HexlistWire
+import Testing
+
+@testable import HexlistDaemon
+
+@Suite("Misspelt members of a bulk line")
+struct MemberHintsTests {
+    private func hints(_ lines: [String]) -> [String] {
+        var (hints, decoder) = (MemberHints(), BulkLineDecoder(allowsEmpty: true))
+        return lines.flatMap { line -> [String] in
+            guard case .hex(let hex) = decoder.decode(Array(line.utf8)) else { return ["refused"] }
+            return hints.hints(of: hex.content)
+        }
+    }
+
+    @Test(
+        "a name nearly known names the known one",
+        arguments: [
+            (#"{"colour":"x","links":[]}"#, "`color`"), (#"{"desc":"x","links":[]}"#, "`description`"), (#"{"link":["a:b"]}"#, "`links`"),
+            (#"{"links":[{"url":"a:b","description":"x"}]}"#, "`linkDescription`"), (#"{"links":[{"URL":"a:b"}]}"#, "`url`"),
+        ])
+    func near(line: String, meant: String) {
+        let hints = hints([line])
+        #expect(hints.count == 1 && hints[0].hasSuffix("Did you mean \(meant)?"), "\(hints)")
+    }
+
+    @Test("other names, and those told already, are passed over; many cost no more than a few")
+    func others() {
+        #expect(
+            hints([#"{"tags":[1],"x":2,"weather":{},"children":[],"links":[]}"#, #"{"description":"d","color":"c","links":[]}"#]) == [])
+        #expect(hints(Array(repeating: #"{"colour":"x","links":[]}"#, count: 5)).count == 1)
+        #expect(hints((0..<500).map { #"{"colo\#(Character(Unicode.Scalar(0x61 + $0 % 26)!))\#($0)":1,"links":[]}"# }).count <= 20)
+    }
+}
