@@ -11,9 +11,12 @@ enum LinkCheck {
 
     /// - Parameters:
     ///   - place: the file and line the link stands in, for the message.
-    ///   - previous: the argument before, whose description this one may be.
+    ///   - previous: the argument before, whose description this one may be the beginning of.
+    ///   - following: the arguments after it, which may be more of that.
     /// - Throws: `HexlistError` for a text without a scheme, with what was probably meant.
-    func checked(_ link: LinkInput, from place: String? = nil, after previous: LinkInput? = nil) throws(HexlistError) -> LinkInput {
+    func checked(
+        _ link: LinkInput, from place: String? = nil, after previous: LinkInput? = nil, before following: ArraySlice<String> = []
+    ) throws(HexlistError) -> LinkInput {
         let form = LinkForm(link.url)
         switch (self, form) {
         case (.raw, _), (_, .link): return link
@@ -27,9 +30,10 @@ enum LinkCheck {
             guard let previous, place == nil else {
                 throw refused(link, place, "A link begins as https:// does. --raw sends it as it is.")
             }
-            let words = [previous.url, previous.description, link.url, link.description].filter { !$0.isEmpty }.joined(separator: " ")
+            let more = following.prefix { argument in LinkInput(argument).map { LinkForm($0.url) == .other } ?? false }
+            let words = ([previous.url, previous.description, link.url, link.description] + more).filter { !$0.isEmpty }
             throw refused(
-                link, place, "A link and its description stand in one pair of quotes: \"\(shown(words))\". --raw sends it as it is.")
+                link, place, "A link and its description stand in one pair of quotes: \"\(shown(words.joined(separator: " ")))\". --raw sends it as it is.")
         }
     }
 

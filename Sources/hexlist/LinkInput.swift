@@ -40,11 +40,11 @@ struct LinkInput: JSONEncodable {
     /// Links given as arguments; `-` stands for those of standard input.
     static func read(_ arguments: [String], _ check: LinkCheck) throws -> [LinkInput] {
         var links: [LinkInput] = []
-        for argument in arguments {
+        for (number, argument) in arguments.enumerated() {
             if argument == "-" {
                 links += try read(from: argument, check)
             } else if let link = LinkInput(argument) {
-                links.append(try check.checked(link, after: links.last))
+                links.append(try check.checked(link, after: links.last, before: arguments[(number + 1)...]))
             }
         }
         return links

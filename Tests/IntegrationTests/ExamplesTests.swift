@@ -14,6 +14,8 @@ extension TwoMachines {
             #expect(inbox.map { $0.prefix { $0 != " " } } == ["5", "4", "3", "2", "1"], "\(output)")
         }
 
+        @Test("the tour is what the programs print") func tour() async throws { _ = try await run("Scripts/tour", "--check") }
+
         @Test("the demo shows the hex in bob's store")
         func demo() async throws {
             let output = try await run("Scripts/demo")
@@ -47,8 +49,8 @@ extension TwoMachines {
                 try await told(#""name":"\#(long)","trust":"stranger""#) == "[\(long.prefix(40)) 0C6F1B22 (stranger)]" + text)
         }
 
-        private func run(_ program: String) async throws -> Command.Output {
-            let output = try await Command.run(["\(Checkout.root)/\(program)"], environment: ["HEXLIST_BIN": Checkout.programs])
+        private func run(_ program: String, _ arguments: String...) async throws -> Command.Output {
+            let output = try await Command.run(["\(Checkout.root)/\(program)"] + arguments, environment: ["HEXLIST_BIN": Checkout.programs])
             #expect(output.status == 0, "\(output)")
             return output
         }

@@ -28,6 +28,8 @@ final class PairRun {
     /// Why it waits, as told: the daemon tries every 2 s, and the reasons come back.
     private var waits: Set<String> = []
     private var openUntil: Timestamp?
+    /// Whether the cursor stands behind a question.
+    private var hasQuestion = false
 
     init(client: HexlistClient, output: Output, isInteractive: Bool) {
         self.client = client
@@ -114,6 +116,7 @@ final class PairRun {
                 reader.giveUp()
             }
             for await event in events {
+                if case .answer(.some, _) = event { hasQuestion = false }  // the line typed ended the question's
                 switch event {
                 case .failed(let error): throw error
                 case .pairings(let pairings): if let end = try look(pairings) { return end }
@@ -140,6 +143,7 @@ final class PairRun {
     }
 
     private func gaveUp(_ stop: () async throws -> PairingShape?) async throws -> ExitStatus {
+        endQuestion()
         var ended: PairingShape?
         do {
             ended = try await stop()
@@ -176,7 +180,7 @@ final class PairRun {
         for pairing in pairings {
             if pairing.state.isFinal {
                 guard reported.insert(pairing.id).inserted else { continue }
-                if told?.id == pairing.id { reader.giveUp() }
+                if told?.id == pairing.id { endQuestion() }
                 try tellEnd(pairing)
                 if pairing.state == .paired || !leavesOpen && pairing.id == pairings.last?.id { return PairText.status(pairing) }
             } else {
@@ -209,10 +213,10 @@ final class PairRun {
         case .comparing:
             if isNew, let digits = pairing.digits { ask(pairing, digits) }
         case .confirmed:
-            reader.giveUp()
+            endQuestion()
             note("Waiting for the answer on the other side …")
         case .waiting:
-            reader.giveUp()
+            endQuestion()
             if let message = pairing.message.map({ TerminalText.clean($0, columns: 300) }), waits.insert(message).inserted {
                 note("Waiting: \(message)")
             }
@@ -232,7 +236,15 @@ final class PairRun {
 
     private func askWhetherSame(_ pairing: PairingShape) {
         StandardError.write("Are they the same? [y/N] ")
+        hasQuestion = true
         reader.ask { [incoming] in incoming.yield(.answer($0, pairing)) }
+    }
+
+    /// Takes a question back that nobody answered; what is told next begins a line of its own.
+    private func endQuestion() {
+        reader.giveUp()
+        if hasQuestion { StandardError.write("\n") }
+        hasQuestion = false
     }
 
     private func note(_ text: String) { StandardError.note(text) }
