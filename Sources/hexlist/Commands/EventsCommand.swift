@@ -80,7 +80,7 @@ struct EventsCommand: AsyncParsableCommand {
     }
 
     private func show(_ event: EventShape, _ output: Output) throws {
-        if output.json { try output.object(event) } else { try output.line(EventText.line(event)) }
+        if output.json { try output.object(event) } else { try output.wrapped(EventText.line(event)) }
     }
 }
 
