@@ -208,8 +208,8 @@ enum OutboxText {
         [
             Table.Cell(String(row.outboxID)), Table.Cell(row.state.rawValue, row.state.style),
             Table.Cell(PeerLabel(row.peer, row.tag).shown()),
-            Table.Cell(HumanText.time(row.createdAt), .faint), Table.Cell(row.title ?? "–", columns: 40),
-            Table.Cell(RowReason(row).why, columns: 120),
+            Table.Cell(HumanText.time(row.createdAt), .faint), Table.Cell(row.title ?? "–", columns: 40, minimum: 12),
+            Table.Cell(RowReason(row).why, columns: 400),
         ]
     }
 
