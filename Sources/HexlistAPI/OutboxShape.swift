@@ -74,7 +74,7 @@ public struct OutboxShape: JSONShape, Sendable, Equatable {
     public var tag: PeerTag?
     /// What the hex is about: its description, else its first link's text or URL, cut; `nil` in a row of an earlier version. Text of whoever
     /// made it: clean it where it is shown.
-    public var title: String?
+    public var subject: String?
     public var state: OutboxState
     public var attempts: Int
     /// `peer`, `turn`, `window`, `retry`, `trust`, `session` or `conflict`; `nil` where nothing is waited for.
@@ -90,7 +90,7 @@ public struct OutboxShape: JSONShape, Sendable, Equatable {
     public var mayHaveArrived: Bool?
 
     public init(
-        outboxID: Int64, messageID: String, peer: String, tag: PeerTag? = nil, title: String? = nil, state: OutboxState, attempts: Int,
+        outboxID: Int64, messageID: String, peer: String, tag: PeerTag? = nil, subject: String? = nil, state: OutboxState, attempts: Int,
         waitingFor: String? = nil, nextAttemptAt: Timestamp? = nil, lastError: String? = nil, code: String? = nil, message: String? = nil,
         createdAt: Timestamp, bytes: Int, mayHaveArrived: Bool? = nil
     ) {
@@ -98,7 +98,7 @@ public struct OutboxShape: JSONShape, Sendable, Equatable {
         self.messageID = messageID
         self.peer = peer
         self.tag = tag
-        self.title = title
+        self.subject = subject
         self.state = state
         self.attempts = attempts
         self.waitingFor = waitingFor
@@ -117,7 +117,7 @@ public struct OutboxShape: JSONShape, Sendable, Equatable {
             $0.member("messageID", messageID)
             $0.member("peer", peer)
             tag?.writeMembers(to: &$0)
-            $0.member("title", title)
+            $0.member("subject", subject)
             $0.member("state", state.rawValue)
             $0.member("attempts", attempts)
             $0.member("waitingFor", waitingFor)
@@ -137,7 +137,7 @@ public struct OutboxShape: JSONShape, Sendable, Equatable {
         messageID = try object.value("messageID")
         peer = try object.value("peer")
         tag = try PeerTag(object)
-        title = try object.optional("title")
+        subject = try object.optional("subject")
         state = try object.choice("state")
         attempts = try object.value("attempts")
         waitingFor = try object.optional("waitingFor")

@@ -1,23 +1,24 @@
-/// What a hex is about, in the few words a list has room for.
+/// What a hex is about, as one line of a list says it.
 public enum HexSubject {
-    /// Of UTF-8, at most.
+    /// Bytes of one; lists show less.
     public static let bytes = 120
 
-    /// The description; where that shows nothing, the text of the first link; else the first link itself. Text of whoever made the hex: clean
-    /// it where it is shown.
-    public static func of(_ hex: HexContent) -> String {
-        let link = hex.links.first
-        for text in [hex.hexDescription, link?.linkDescription, link?.url] {
-            let begun = text.map { hex.withBytes(of: $0) { begin(of: $0) } } ?? ""
-            if begun.utf8.contains(where: { $0 > 0x20 }) { return begun }
-        }
-        return ""
+    /// The description; where it is blank that of the first link; where that is too, the host the link leads to, or the link itself where
+    /// programs may read it in different ways (`LinkTarget`). Empty for a hex that has none of them.
+    ///
+    /// - Returns: text of a peer, cut: it is to be cleaned where it is shown.
+    public static func of(description: String, linkDescription: String, url: String) -> String {
+        if let text = [description, linkDescription].first(where: hasText) { return PeerName.cut(text, bytes: bytes) }
+        let host = try? LinkTarget(url, schemes: ["http", "https"]).summary
+        return PeerName.cut(host ?? url, bytes: bytes)
     }
 
-    /// The longest prefix of whole scalars that fits: a text may have 64 KiB, and nobody reads them here.
-    private static func begin(of text: UnsafeRawBufferPointer) -> String {
-        var end = min(text.count, bytes)
-        while end > 0, end < text.count, text[end] & 0xC0 == 0x80 { end -= 1 }
-        return String(decoding: text[..<end], as: UTF8.self)
+    public static func of(_ hex: HexContent) -> String {
+        let link = hex.links.first
+        return of(
+            description: hex.string(hex.hexDescription), linkDescription: link.map { hex.string($0.linkDescription) } ?? "",
+            url: link.map { hex.string($0.url) } ?? "")
     }
+
+    private static func hasText(_ text: String) -> Bool { text.unicodeScalars.contains { !$0.properties.isWhitespace } }
 }

@@ -126,7 +126,7 @@ extension Node {
             for peer in peers {
                 inserts.append(
                     OutboxInsert(
-                        peer: peer, messageID: hex.messageID, body: hex.body, digest: hex.digest, title: hex.title,
+                        peer: peer, messageID: hex.messageID, body: hex.body, digest: hex.digest, subject: hex.subject,
                         isFresh: !hex.hasKey, createdAt: terms.now, expiresAt: terms.expiresAt))
             }
         }

@@ -155,7 +155,7 @@ extension Node {
         var view = OutboxView(
             outboxID: row.id, messageID: row.messageID, peer: row.peer, state: isSending ? .sending : row.state,
             attempts: row.attempts, waitingFor: nil, nextAttemptAt: nil, lastError: row.lastError, code: row.code, message: row.message,
-            title: row.title, createdAt: row.createdAt, bytes: row.bytes)
+            subject: row.subject, createdAt: row.createdAt, bytes: row.bytes)
         guard row.state == .queued, !isSending else { return view }
         (view.waitingFor, view.nextAttemptAt) = wait(of: row.peer, bytes: row.bytes)
         return view

@@ -165,7 +165,7 @@ public struct OutboxView: Sendable, Equatable {
     public var code: String?
     public var message: String?
     /// What it is about; `nil` in a row of an earlier version.
-    public var title: String?
+    public var subject: String?
     public var createdAt: Int64
     public var bytes: Int
 }

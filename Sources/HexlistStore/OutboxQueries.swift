@@ -122,7 +122,7 @@ extension OutboxRow {
     static let columns = """
         outbox.id, outbox.messageID, peer.uuid, outbox.digest, outbox.state, outbox.bytes, outbox.createdAt, outbox.dueAt,
         outbox.settledAt, outbox.attempts, outbox.failures, outbox.nextAttemptAt, outbox.waitingFor, outbox.lastError,
-        outbox.code, outbox.message, outbox.title
+        outbox.code, outbox.message, outbox.subject
         """
 
     /// Bytes of the texts of a row.
@@ -136,6 +136,6 @@ extension OutboxRow {
             bytes: row.int(5), createdAt: row.int64(6), dueAt: row.int64(7), settledAt: row.optionalInt64(8),
             attempts: row.int(9), failures: row.int(10), nextAttemptAt: row.optionalInt64(11), waitingFor: row.optionalText(12),
             lastError: row.optionalText(13), code: row.optionalText(14), message: row.optionalText(15),
-            title: row.optionalText(16))
+            subject: row.optionalText(16))
     }
 }

@@ -33,7 +33,7 @@ enum StoreSchema {
         }
         migrator.registerMigration("4 what a row of the outbox is about") { db in
             // Rows of an earlier version have none.
-            try db.execute(sql: "ALTER TABLE outbox ADD COLUMN title TEXT")
+            try db.execute(sql: "ALTER TABLE outbox ADD COLUMN subject TEXT")
             try db.execute(sql: "PRAGMA user_version = 4")
         }
         return migrator

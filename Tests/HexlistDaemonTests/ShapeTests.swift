@@ -86,9 +86,9 @@ struct ShapeTests {
                 + #""nextAttemptAt":"2031-04-05T06:07:08.009Z","message":"full"}"#)
         try check(
             OutboxShape(
-                outboxID: 4, messageID: Self.uuid, peer: Self.uuid, title: "to read", state: .rejected, attempts: 2, code: "blocked",
+                outboxID: 4, messageID: Self.uuid, peer: Self.uuid, subject: "to read", state: .rejected, attempts: 2, code: "blocked",
                 message: "no", createdAt: Self.moment, bytes: 9),
-            #"{"outboxID":4,"messageID":"\#(Self.uuid)","peer":"\#(Self.uuid)","title":"to read","state":"rejected","attempts":2,"#
+            #"{"outboxID":4,"messageID":"\#(Self.uuid)","peer":"\#(Self.uuid)","subject":"to read","state":"rejected","attempts":2,"#
                 + #""code":"blocked","message":"no","createdAt":"2031-04-05T06:07:08.009Z","bytes":9}"#)
         try check(
             BulkSummary(lines: 2, accepted: 2, stored: 2, earlier: 1),
@@ -168,8 +168,8 @@ struct ShapeTests {
     }
 
     @Test func pagesAndErrors() throws {
-        try check(Page(items: [HexIDs(ids: [1, 2])]), #"{"items":[{"ids":[1,2]}],"next":null}"#)
-        try check(Page(items: [HexIDs](), next: "9"), #"{"items":[],"next":"9"}"#)
+        try check(Page(items: [HexSelection.ids([1, 2])]), #"{"items":[{"ids":[1,2]}],"next":null}"#)
+        try check(Page(items: [HexSelection](), next: "9"), #"{"items":[],"next":"9"}"#)
         try check(ErrorShape(code: "notFound", message: "m", hint: "h"), #"{"error":{"code":"notFound","message":"m","hint":"h"}}"#)
         try check(ErrorShape(code: "internal", message: "m"), #"{"error":{"code":"internal","message":"m"}}"#)
         #expect(ErrorShape(code: "ofTheFuture", message: "m").hexlistError == HexlistError(.internal, "m"))
@@ -184,6 +184,11 @@ struct ShapeTests {
         try check(TrustRequest(fingerprint: "AB", name: "Bob"), #"{"fingerprint":"AB","name":"Bob"}"#)
         try check(HexPatch(hexes: .ids([3]), unread: false), #"{"ids":[3],"unread":false}"#)
         try check(HexPatch(hexes: .all, unread: false), #"{"all":true,"unread":false}"#)
+        try check(HexPatch(hexes: .list(from: "bob"), unread: false), #"{"from":"bob","unread":false}"#)
+        try check(HexSelection.ids([1], ranges: [3...40, 50...50]), #"{"ids":[1],"ranges":[[3,40],[50,50]]}"#)
+        try check(HexSelection.ids([], ranges: [3...40]), #"{"ranges":[[3,40]]}"#)
+        try check(HexSelection.ids([]), #"{"ids":[]}"#)
+        try check(HexSelection.list(location: "held"), #"{"all":true,"location":"held"}"#)
         try check(HexPatch(unread: true), #"{"unread":true}"#)
     }
 

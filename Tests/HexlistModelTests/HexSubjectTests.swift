@@ -12,11 +12,11 @@ struct HexSubjectTests {
         return hex
     }
 
-    @Test("its description, else its first link's text, else that link")
+    @Test("its description, else its first link's text, else its host")
     func order() {
         #expect(HexSubject.of(hex("to read", [("https://a.example", "A")])) == "to read")
         #expect(HexSubject.of(hex(" \n\t", [("https://a.example", "A"), ("https://b.example", "B")])) == "A")
-        #expect(HexSubject.of(hex("", [("https://a.example", "")])) == "https://a.example")
+        #expect(HexSubject.of(hex("", [("https://a.example/b", "")])) == "a.example")
         #expect(HexSubject.of(hex("", [])).isEmpty)
     }
 

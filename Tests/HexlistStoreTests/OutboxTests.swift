@@ -36,15 +36,15 @@ import Testing
         let test = try TestStore()
         let peer = try TestPeer(1)
         var insert = outgoing(1, to: peer)
-        insert.title = "to read"
+        insert.subject = "to read"
         _ = try test.write { [insert] in try $0.enqueue(insert) }
         let refusal = Settlement(id: 1, state: .rejected, code: "blocked", message: "This peer blocked you.")
         try test.write { _ = try $0.settle([refusal], of: peer.id, at: start) }
         let refused = try #require(try test.read { try $0.outboxPage() }.items.first)
-        #expect((refused.title, refused.code, refused.message) == ("to read", "blocked", "This peer blocked you."))
+        #expect((refused.subject, refused.code, refused.message) == ("to read", "blocked", "This peer blocked you."))
         // And when the body is gone.
         try test.write { _ = try $0.cancel([1], at: start) }
-        #expect(try test.read { try $0.outboxRow(1) }?.title == "to read")
+        #expect(try test.read { try $0.outboxRow(1) }?.subject == "to read")
     }
 
     @Test func aRowTooLongForNowIsPassedOver() throws {

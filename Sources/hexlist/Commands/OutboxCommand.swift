@@ -208,7 +208,7 @@ enum OutboxText {
         [
             Table.Cell(String(row.outboxID)), Table.Cell(row.state.rawValue, row.state.style),
             Table.Cell(PeerLabel(row.peer, row.tag).shown()),
-            Table.Cell(HumanText.time(row.createdAt), .faint), Table.Cell(row.title ?? "–", columns: 40, minimum: 12),
+            Table.Cell(HumanText.time(row.createdAt), .faint), Table.Cell(row.subject ?? "–", columns: 40, minimum: 12),
             Table.Cell(RowReason(row).why, columns: 400),
         ]
     }
@@ -218,7 +218,7 @@ enum OutboxText {
         let reason = RowReason(row)
         var table = Table()
         table.add("row", String(row.outboxID))
-        table.add("hex", row.title ?? "not kept by the version that took it", .strong)
+        table.add("hex", row.subject ?? "not kept by the version that took it", .strong)
         table.add("to", PeerLabel(row.peer, row.tag).shown())
         table.add("state", row.state.rawValue, row.state.style)
         if !reason.why.isEmpty { table.add("why", reason.why) }
