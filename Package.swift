@@ -121,7 +121,8 @@ let package = Package(
             ], swiftSettings: settings),
         .target(name: "HostileTexts", path: "Tests/HostileTexts", resources: [.copy("texts.json")], swiftSettings: settings),
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
-        .testTarget(name: "HexlistModelTests", dependencies: ["HexlistModel", "HexlistAPI", "HostileTexts"], swiftSettings: settings),
+        .testTarget(
+            name: "HexlistModelTests", dependencies: ["HexlistModel", "HexlistAPI", "HostileTexts", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "HexlistWireTests",
             dependencies: ["HexlistWire", "HexlistModel", "HostileTexts", "TestSupport", .product(name: "NIOCore", package: "swift-nio")],
