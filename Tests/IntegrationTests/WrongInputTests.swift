@@ -8,7 +8,8 @@ import Testing
     .enabled(if: Checkout.hasPrograms, "needs hexlistd and hexlist: build first"))
 struct WrongInput {
     @Test(
-        "no daemon: status 5, in one or two lines that name it", arguments: [["status"], ["peers"], ["inbox"], ["send", "--to", "x", "https://a.example"]])
+        "no daemon: status 5, in one or two lines that name it",
+        arguments: [["status"], ["peers"], ["inbox"], ["send", "--to", "x", "https://a.example"]])
     func noDaemon(arguments: [String]) async throws {
         try await LocalDaemon.with { local in
             let output = try await Command.run([Checkout.hexlist] + arguments, environment: local.environment)
