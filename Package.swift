@@ -165,7 +165,10 @@ let package = Package(
             ], swiftSettings: settings),
         .testTarget(
             name: "HexlistCommandTests",
-            dependencies: ["hexlist", "HexlistAPI", "HexlistModel", .product(name: "NIOCore", package: "swift-nio")],
+            dependencies: [
+                "hexlist", "HexlistAPI", "HexlistModel", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "NIOCore", package: "swift-nio"),
+            ],
             swiftSettings: settings),
         .testTarget(name: "IntegrationTests", dependencies: ["HexlistModel", "HexlistWire", "TestSupport"], swiftSettings: settings),
     ]

@@ -1,20 +1,24 @@
 public import HexlistModel
 
-/// What `GET /v1/pairings` gives: `{"openUntil"?,"items":[…]}`.
+/// What `GET /v1/pairings` gives: `{"openUntil"?,"triesLeft"?,"items":[…]}`.
 public struct PairingsShape: JSONShape, Sendable, Equatable {
     /// Until when requests are taken; absent while they are not.
     public var openUntil: Timestamp?
+    /// How many exchanges may still come to nothing until no request is taken any more; absent while none is taken.
+    public var triesLeft: Int?
     /// What ended lately, oldest first, then what runs: one at most.
     public var items: [PairingShape]
 
-    public init(openUntil: Timestamp? = nil, items: [PairingShape]) {
+    public init(openUntil: Timestamp? = nil, triesLeft: Int? = nil, items: [PairingShape]) {
         self.openUntil = openUntil
+        self.triesLeft = triesLeft
         self.items = items
     }
 
     public func write(to json: inout JSONWriter) {
         json.object {
             $0.member("openUntil", openUntil)
+            $0.member("triesLeft", triesLeft)
             $0.member("items", items)
         }
     }
@@ -22,6 +26,7 @@ public struct PairingsShape: JSONShape, Sendable, Equatable {
     public init(json: JSONValue) throws(JSONFault) {
         let object = try JSONObject(json)
         openUntil = try object.optional("openUntil")
+        triesLeft = try object.optional("triesLeft")
         items = try object.value("items")
     }
 }
@@ -64,11 +69,13 @@ public struct PairingShape: JSONShape, Sendable, Equatable {
     public var message: String?
     /// When it ends by itself.
     public var until: Timestamp?
+    /// Of one that ended: how many more with that key may come to nothing within ten minutes; absent where this one does not count.
+    public var triesLeft: Int?
 
     public init(
         id: Int, peer: String, name: String, alias: String? = nil, trust: String = "stranger", fingerprint: String? = nil, isOwn: Bool,
         state: State, digits: String? = nil,
-        reason: String? = nil, message: String? = nil, until: Timestamp? = nil
+        reason: String? = nil, message: String? = nil, until: Timestamp? = nil, triesLeft: Int? = nil
     ) {
         self.id = id
         self.peer = peer
@@ -82,6 +89,7 @@ public struct PairingShape: JSONShape, Sendable, Equatable {
         self.reason = reason
         self.message = message
         self.until = until
+        self.triesLeft = triesLeft
     }
 
     public var label: PeerLabel { PeerLabel(uuid: peer, name: name, alias: alias, trust: trust) }
@@ -100,6 +108,7 @@ public struct PairingShape: JSONShape, Sendable, Equatable {
             $0.member("reason", reason)
             $0.member("message", message)
             $0.member("until", until)
+            $0.member("triesLeft", triesLeft)
         }
     }
 
@@ -118,6 +127,7 @@ public struct PairingShape: JSONShape, Sendable, Equatable {
         reason = try object.optional("reason")
         message = try object.optional("message")
         until = try object.optional("until")
+        triesLeft = try object.optional("triesLeft")
     }
 }
 

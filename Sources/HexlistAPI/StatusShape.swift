@@ -26,13 +26,17 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
     public var storeBytes: Int64
     /// Why the store cannot be written at the moment; hexes are refused for now and kept by their senders.
     public var storeFault: String?
+    /// Why what the configuration file says now does not count; the daemon goes on with what it read before.
+    public var configurationFault: String?
+    /// Hooks that are not run, and those whose last run failed.
+    public var hookFaults: [HookFault]
     public var stateFolder: String
 
     public init(
         version: String, uuid: String, name: String, announce: Bool = true, fingerprint: String, pid: Int, port: Int, uptimeSeconds: Int,
         avahi: AvahiShape, identity: IdentityShape = IdentityShape(state: .own), domains: [DomainShape] = [], peers: Int, ghosts: Int,
         unread: Int, held: Int, outbox: [OutboxState: Int], storeBytes: Int64,
-        storeFault: String? = nil, stateFolder: String
+        storeFault: String? = nil, configurationFault: String? = nil, hookFaults: [HookFault] = [], stateFolder: String
     ) {
         self.version = version
         self.uuid = uuid
@@ -52,6 +56,8 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
         self.outbox = outbox
         self.storeBytes = storeBytes
         self.storeFault = storeFault
+        self.configurationFault = configurationFault
+        self.hookFaults = hookFaults
         self.stateFolder = stateFolder
     }
 
@@ -75,6 +81,8 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
             $0.member("outbox", OutboxCounts(counts: outbox))
             $0.member("storeBytes", storeBytes)
             $0.member("storeFault", storeFault)
+            $0.member("configurationFault", configurationFault)
+            if !hookFaults.isEmpty { $0.member("hookFaults", hookFaults) }
             $0.member("stateFolder", stateFolder)
         }
     }
@@ -100,6 +108,8 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
         outbox = counts.counts
         storeBytes = try object.value("storeBytes")
         storeFault = try object.optional("storeFault")
+        configurationFault = try object.optional("configurationFault")
+        hookFaults = try object.optional("hookFaults") ?? []
         stateFolder = try object.value("stateFolder")
     }
 }
@@ -161,6 +171,37 @@ public struct IdentityShape: JSONShape, Sendable, Equatable {
         let name: String = try object.value("state")
         state = State(rawValue: name) ?? .own
         message = try object.optional("message")
+    }
+}
+
+/// A hook that is not run, or whose last run failed.
+public struct HookFault: JSONShape, Sendable, Equatable {
+    /// Its name; absent where it is the folder that is wrong.
+    public var hook: String?
+    /// What is wrong.
+    public var message: String
+    /// When it failed.
+    public var at: Timestamp?
+
+    public init(hook: String?, message: String, at: Timestamp? = nil) {
+        self.hook = hook
+        self.message = message
+        self.at = at
+    }
+
+    public func write(to json: inout JSONWriter) {
+        json.object {
+            $0.member("hook", hook)
+            $0.member("message", message)
+            $0.member("at", at)
+        }
+    }
+
+    public init(json: JSONValue) throws(JSONFault) {
+        let object = try JSONObject(json)
+        hook = try object.optional("hook")
+        message = try object.value("message")
+        at = try object.optional("at")
     }
 }
 

@@ -12,6 +12,9 @@ public struct HexlistClient: Sendable {
 
     public func status() async throws -> StatusShape { try await connection.call(.GET, "/v1/status") }
 
+    /// The configuration that counts now.
+    public func configuration() async throws -> ConfigurationShape { try await connection.call(.GET, "/v1/config") }
+
     /// A new identity for this machine; returns once the daemon runs with it.
     public func rotateIdentity() async throws -> StatusShape { try await connection.call(.POST, "/v1/identity/rotate") }
 

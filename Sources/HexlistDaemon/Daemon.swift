@@ -50,6 +50,14 @@ public struct Daemon: Sendable {
         notifier = SystemdNotifier(environment: options.environment)
     }
 
+    /// Reads the configuration as a start would, and starts nothing.
+    /// - Returns: the `HEXLIST_…` variables nobody reads, each with the one that was perhaps meant.
+    /// - Throws: `HexlistError` `configuration`.
+    public func check() throws -> [(name: String, nearest: String?)] {
+        _ = try loader.load()
+        return loader.unknownVariables()
+    }
+
     /// Runs until SIGTERM or SIGINT.
     /// - Throws: `HexlistError` where it cannot start, or one of its parts ended by itself.
     public func run() async throws {
@@ -67,7 +75,7 @@ public struct Daemon: Sendable {
         let logger = Logger(label: "hexlistd") { StderrLogHandler(label: $0, settings: settings.log) }
         for variable in loader.unknownVariables() {
             logger.warning(
-                "environment variable is not known", metadata: ["variable": "\(variable.name)", "nearest": "\(variable.nearest)"])
+                "environment variable is not known", metadata: ["variable": "\(variable.name)", "nearest": "\(variable.nearest ?? "")"])
         }
 
         let folder = try StateFolder(path: options.paths.stateFolder)
@@ -123,12 +131,15 @@ public struct Daemon: Sendable {
             Watchdog(environment: options.environment, notifier: notifier)?.watch(nodeLoop)
             let keeper = NodeKeeper(
                 node: node, stateFolder: folder, machine: machine, isForeign: isForeign, logger: logger, make: make)
+            let faults = HookFaults()
             let api = APIContext(
-                keeper: keeper, stateFolder: folder, startedAt: startedAt, openSchemes: settings.open.schemes, eventLoop: apiLoop,
+                keeper: keeper, stateFolder: folder, startedAt: startedAt, openSchemes: settings.open.schemes,
+                configuration: ConfigurationInForce(path: options.paths.configurationFile, settings), hooks: faults, eventLoop: apiLoop,
                 logger: logger)
             let hooks = Hooks(
                 folder: HookFolder(path: options.paths.hookFolder), keeper: keeper,
-                environment: HookEnvironment.make(from: options.environment, socket: socket.path, stateFolder: folder), logger: logger)
+                environment: HookEnvironment.make(from: options.environment, socket: socket.path, stateFolder: folder), faults: faults,
+                logger: logger)
             let run = DaemonRun(loader: loader, notifier: notifier, api: api, hooks: hooks, socket: socket, settings: settings)
             try await run.untilStopped(signals: signals, group: apiLoop, stopLoop: apiLoop)
         } catch {

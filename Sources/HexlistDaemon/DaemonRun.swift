@@ -80,7 +80,7 @@ struct DaemonRun: Sendable {
                 await hooks.read(current.hooks)
                 StartupPages.giveBack()
             case .signal(.sighup) where !isStopping:
-                current = await reload(current)
+                if let new = await reload() { current = new }
             case .signal(.sighup): break
             case .signal where isStopping && ContinuousClock.now - stoppingSince < .seconds(1):
                 break  // `timeout` and shells tell the process and then its group: that is one wish
@@ -120,12 +120,12 @@ struct DaemonRun: Sendable {
     }
 
     /// SIGHUP: what can be changed is, and what cannot is said. A file with a mistake changes nothing.
-    private func reload(_ current: Settings) async -> Settings {
+    private func reload() async -> Settings? {
         do {
             let new = try loader.load()
             await api.keeper.reconfigure(new.node)
             await hooks.read(new.hooks)
-            let waiting = current.needingRestart(comparedWith: new)
+            let waiting = api.configuration.read(new)
             if waiting.isEmpty {
                 logger.notice("configuration read again")
             } else {
@@ -134,9 +134,10 @@ struct DaemonRun: Sendable {
             }
             return new
         } catch {
+            api.configuration.refused(error)
             logger.error(
                 "configuration not changed", metadata: ["error": "\(error.message)", "hint": "\(error.hint ?? "")"])
-            return current
+            return nil
         }
     }
 

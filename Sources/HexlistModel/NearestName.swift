@@ -1,22 +1,25 @@
 /// The known name nearest to one that is not known, for "did you mean".
 public enum NearestName {
-    /// The nearest one, however far it is: for lists so short that any of it is worth naming.
-    ///
-    /// - Parameter names: not empty; the first of equally near ones is taken.
-    public static func of(_ name: String, among names: [String]) -> String? {
-        let wanted = folded(name)
-        return names.min { distance(wanted, folded($0)) < distance(wanted, folded($1)) }
-    }
-
     /// The nearest one where it can be what was meant: at most a third of its letters differ, or it begins or ends with all of the name,
     /// which has at least three letters (`desc` for `description`). `nil` rather than a silly guess.
+    ///
+    /// - Parameter names: the first of equally near ones is taken.
     public static func likely(_ name: String, among names: [String]) -> String? {
         let wanted = folded(name)
-        let isPart = { (known: [UInt8]) in known.starts(with: wanted) || known.reversed().starts(with: wanted.reversed()) }
-        if wanted.count >= 3, let longer = names.first(where: { isPart(folded($0)) }) { return longer }
-        guard let nearest = of(name, among: names) else { return nil }
-        let known = folded(nearest)
-        return distance(wanted, known) <= max(1, min(wanted.count, known.count) / 3) ? nearest : nil
+        let nearest = names.lazy.compactMap { known -> (name: String, distance: Int)? in
+            let letters = folded(known)
+            let bound = max(1, min(wanted.count, letters.count) / 3)
+            // As many letters may be missing as the lengths differ by, and no look at the letters is needed to tell.
+            guard abs(wanted.count - letters.count) <= bound, wanted.count > 1 else { return nil }
+            let distance = distance(wanted, letters)
+            return distance <= bound ? (known, distance) : nil
+        }.min { $0.distance < $1.distance }
+        if let nearest { return nearest.name }
+        guard wanted.count >= 3 else { return nil }
+        return names.filter { known in
+            let letters = folded(known)
+            return letters.starts(with: wanted) || letters.reversed().starts(with: wanted.reversed())
+        }.min { $0.utf8.count < $1.utf8.count }
     }
 
     private static func folded(_ name: String) -> [UInt8] { Array(name.lowercased().utf8.prefix(80)) }

@@ -88,8 +88,9 @@ extension Node {
         guard let connection = report.connection else { return .failure(ReachFailure(report.summary ?? .closed)) }
         let session = begin(connection, Dialled(endpoint: endpoint, probe: nil, expected: peer))
         let opened = await within(.seconds(7), otherwise: false) { session.checks.opened = $0 }
-        guard !opened, links[peer]?.sending == nil else { return .success(()) }
-        return .failure(ReachFailure(text: session.end.map(Node.describe) ?? "No Hello came."))
+        guard links[peer]?.sending == nil, !opened || session.end != nil else { return .success(()) }
+        return .failure(
+            ReachFailure(text: session.end.map(Node.describe) ?? "No Hello came.", isBlocked: session.end?.isBlockedThere ?? false))
     }
 
     // MARK: On a session
@@ -116,7 +117,7 @@ extension Node {
             session.checks.ping = nil
             // Ended meanwhile for another one, which is asked instead.
             if !session.connection.isOpen, let next = links[peer]?.sending, next !== session { continue }
-            if let end = session.end { return .ended(Node.describe(end)) }
+            if let end = session.end { return .ended(Node.describe(end), isBlocked: end.isBlockedThere) }
             if session.connection.isOpen { session.act { $0.end(.silent, &$1) } }
             return .unanswered(bytes: bytes)
         }
@@ -186,6 +187,10 @@ extension ReachFailure {
         case .closed, .unreachable, .nameNotFound, .cancelled, .failed: self.init(text: error.description)
         }
     }
+}
+
+extension Session.End {
+    fileprivate var isBlockedThere: Bool { if case .peer(.blocked?, _) = self { true } else { false } }
 }
 
 extension DialBack.Result {

@@ -33,8 +33,9 @@ extension Node {
         let now = ContinuousClock.Instant.now
         if let key = view.fingerprint, let again = pairing.mayTry(key, now: now) {
             throw HexlistError(
-                .recentlyFailed, "Pairing with \(Node.shown(view)) failed three times in ten minutes.",
-                hint: "Try again in \(max(1, (again - now).milliseconds / 60_000 + 1)) min.")
+                .recentlyFailed, "Three exchanges of digits with \(Node.shown(view)) came to nothing within ten minutes.",
+                hint: "A no, Ctrl-C and no answer count alike, for whoever guesses gets no more tries. The next one is possible in "
+                    + "\(max(1, (again - now).milliseconds / 60_000 + 1)) min.")
         }
         guard let actions = pairing.ask(peer, now: now) else {
             let other = pairing.items.first.map { shown($0.peer) } ?? "another peer"
@@ -110,7 +111,9 @@ extension Node {
         func view(of peer: PeerID) -> PeerView? { views.first { $0.uuid == peer } }
         let ended = pairing.outcomes.map { PairingView($0, of: view(of: $0.peer)) }
         let running = items.map { PairingView($0, of: view(of: $0.peer), until: times.milliseconds(of: $0.until)) }
-        return PairingOverview(openUntil: pairing.openUntil.map(times.milliseconds), items: ended + running)
+        return PairingOverview(
+            openUntil: pairing.openUntil.map(times.milliseconds), triesLeft: pairing.openUntil.map { _ in pairing.triesLeft },
+            items: ended + running)
     }
 
     private func latest(_ number: Int?, _ peer: PeerID) throws(HexlistError) -> PairingView {

@@ -114,7 +114,9 @@ extension Node {
     public func rename(_ peer: PeerID, alias: String?) async throws -> PeerView {
         await reloadKnown()
         guard let before = view(of: peer) else { throw Node.unknown(peer) }
-        if let alias, let fault = PeerAlias.fault(alias, of: peer) { throw HexlistError(.badRequest, fault) }
+        if let alias, let fault = PeerAlias.fault(alias, of: peer) {
+            throw HexlistError(.badRequest, fault, hint: "Choose another one: `hexlist peer rename \(peer.shortID) ALIAS`.")
+        }
         let sighting = self.sighting(peer, before)
         try await store.write { writer in
             try writer.upsertPeer(sighting, creating: true)

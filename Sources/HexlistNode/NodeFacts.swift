@@ -49,14 +49,16 @@ public struct ReachFailure: Error, Sendable, Equatable {
     public var isRefused = false
     /// Something answered, but not the peer.
     public var isOther = false
+    /// The peer ended the session because it blocks this machine.
+    public var isBlocked = false
 }
 
 /// What a padded Ping showed.
 public enum PingOutcome: Sendable, Equatable {
     case answered(bytes: Int, after: Duration)
     case unanswered(bytes: Int)
-    /// The session ended before; the text says why.
-    case ended(String)
+    /// The session ended before; the text says why. `isBlocked`: the peer blocks this machine.
+    case ended(String, isBlocked: Bool = false)
     /// No session, or it is being compared with another one.
     case notNow
 }

@@ -80,6 +80,8 @@ extension PairingDesk {
         var result: Result
         /// With it the tries or the failures were used up: pairing was switched off.
         var isLast = false
+        /// How many more that key has within `memory`; `nil` where this one was none of them.
+        var triesLeft: Int?
     }
 
     enum Answer: Equatable {

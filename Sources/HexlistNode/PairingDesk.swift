@@ -82,6 +82,9 @@ struct PairingDesk {
         return [openUntil, retry, exchange == nil ? request?.until : nil, exchange?.machine.nextDeadline].compactMap { $0 }.min()
     }
 
+    /// How many exchanges may still come to nothing before pairing is switched off.
+    var triesLeft: Int { max(0, min(limits.tries - tries, limits.failures - failures)) }
+
     /// When a key may try again; `nil` where it may now.
     func mayTry(_ key: Fingerprint, now: Instant) -> Instant? {
         let recent = (failed[key] ?? []).filter { $0 + limits.memory > now }
@@ -307,7 +310,7 @@ struct PairingDesk {
         if exchange.isSpent || exchange.isOwn && request == nil {
             let outcome = Outcome(
                 number: exchange.number, peer: exchange.peer, isOwn: exchange.isOwn, name: exchange.name, result: .ended(end),
-                isLast: isLast)
+                isLast: isLast, triesLeft: exchange.isSpent && end != .lost ? max(0, limits.failuresPerKey - recent(key, now)) : nil)
             remember(outcome)
             out.append(.over(outcome))
         }
@@ -331,6 +334,8 @@ struct PairingDesk {
         guard failed[key] != nil || failed.count < limits.keys else { return }
         failed[key] = ((failed[key] ?? []) + [now]).suffix(limits.failuresPerKey)
     }
+
+    private func recent(_ key: Fingerprint, _ now: Instant) -> Int { (failed[key] ?? []).count { $0 + limits.memory > now } }
 
     private func recentFailures(now: Instant) -> [Fingerprint: [Instant]] {
         failed.compactMapValues { times in

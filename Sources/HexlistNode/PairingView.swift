@@ -5,6 +5,8 @@ import HexlistWire
 public struct PairingOverview: Sendable, Equatable {
     /// Until when requests are taken, in milliseconds since 1970; `nil` while they are not.
     public var openUntil: Int64?
+    /// How many exchanges may still come to nothing until no request is taken any more; `nil` while none is taken.
+    public var triesLeft: Int?
     /// What ended lately, oldest first, then what runs: one at most.
     public var items: [PairingView]
 }
@@ -60,6 +62,8 @@ public struct PairingView: Sendable, Equatable {
     public var until: Int64?
     /// One sentence for people: why it waits, or why it ended.
     public var message: String?
+    /// Of one that ended: how many more with that key may come to nothing within ten minutes; `nil` where this one does not count.
+    public var triesLeft: Int?
 }
 
 extension PairingView {
@@ -94,7 +98,7 @@ extension PairingView {
             number: outcome.number, peer: outcome.peer, name: peer?.alias ?? outcome.name ?? peer?.name ?? outcome.peer.shortID,
             alias: peer?.alias, trust: peer?.trust ?? .stranger, fingerprint: peer?.fingerprint, isOwn: outcome.isOwn, stage: stage,
             until: nil,
-            message: message)
+            message: message, triesLeft: outcome.triesLeft)
     }
 
     private static func told(_ end: PairingStateMachine.End) -> (Stage, String) {
@@ -102,7 +106,7 @@ extension PairingView {
         case .rejected: (.ended(.rejected), "You said no.")
         case .wrongCode: (.ended(.wrongCode), "Those were not the digits shown here.")
         case .withdrawn: (.ended(.withdrawn), "The request was taken back.")
-        case .refused: (.ended(.refused), "The other side said no.")
+        case .refused: (.ended(.refused), "The other side said no, or broke off.")
         case .notTaken: (.ended(.expired), "The other side takes no request.")
         case .givenUp: (.ended(.givenUp), "The other side gave up once it could know the digits.")
         case .badReveal: (.ended(.unfair), "The other side tried to choose the digits. Somebody may be in between.")

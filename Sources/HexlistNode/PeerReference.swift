@@ -62,7 +62,22 @@ public struct PeerReference: Sendable {
                 .notFound, "\"\(shown)\" is announced but is no peer one can reach: \(ghost.reason ?? "unverified").",
                 hint: ghost.why ?? "`hexlist peers --all --why` says more.")
         }
+        let meant = likely(views).map { "Did you mean \($0.label.text())? " } ?? ""
         return HexlistError(
-            .notFound, "There is no peer \"\(shown)\".", hint: "`hexlist peers --all --why` lists every peer that was seen.")
+            .notFound, "There is no peer \"\(shown)\".", hint: meant + "`hexlist peers --all --why` lists every peer that was seen.")
     }
+
+    /// Whom a slip of the keyboard meant. An alias goes before a name, which anyone can take.
+    private func likely(_ views: [PeerView]) -> PeerView? {
+        guard text.utf8.count <= NameKey.bytes else { return nil }
+        let peers = views.filter { $0.isPeer && $0.uuid != nil }.prefix(Self.mostCompared)
+        for names in [peers.compactMap { peer in peer.alias.map { (peer, $0) } }, peers.filter { $0.alias == nil }.map { ($0, $0.name) }] {
+            guard let near = NearestName.likely(text, among: names.map(\.1)) else { continue }
+            return names.first { $0.1.utf8.elementsEqual(near.utf8) }?.0
+        }
+        return nil
+    }
+
+    /// Peers a slip is compared with: strangers can be many.
+    private static let mostCompared = 1_000
 }

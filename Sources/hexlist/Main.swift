@@ -28,24 +28,11 @@ enum Main {
             return ExitStatus(error.code)
         }
         if Hexlist.exitCode(for: error) == .success {  // --help, --version
-            print(Hexlist.fullMessage(for: error))
+            print(Usage.wrapped(Hexlist.fullMessage(for: error), Terminal.output.width))
             return .done
         }
-        let message = Hexlist.message(for: error)
-        StandardError.complain(HexlistError(.badRequest, message, hint: "`\(helpCommand()) --help` says more."))
+        StandardError.complain(Usage(Array(CommandLine.arguments.dropFirst())).error(Hexlist.message(for: error)))
         return .usage
-    }
-
-    /// `hexlist peer trust`, as far as the arguments name commands.
-    private static func helpCommand() -> String {
-        var names = ["hexlist"]
-        var commands: [any ParsableCommand.Type] = Hexlist.configuration.subcommands
-        for argument in CommandLine.arguments.dropFirst() {
-            guard let next = commands.first(where: { $0.configuration.commandName == argument }) else { break }
-            names.append(argument)
-            commands = next.configuration.subcommands
-        }
-        return names.joined(separator: " ")
     }
 }
 
@@ -58,9 +45,12 @@ struct Hexlist: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "hexlist",
         abstract: "Send bundles of links to people on the same network, and read what they sent.",
+        discussion: "By itself it tells what is new and what to try.",
         version: ProtocolLimits.appVersion,
         groupedSubcommands: [
-            CommandGroup(name: "Daemon", subcommands: [StatusCommand.self, IDCommand.self, EventsCommand.self, DoctorCommand.self]),
+            CommandGroup(
+                name: "Daemon",
+                subcommands: [StatusCommand.self, IDCommand.self, ConfigCommand.self, EventsCommand.self, DoctorCommand.self]),
             CommandGroup(name: "Peer", subcommands: [PeersCommand.self, PeerCommand.self, PairCommand.self]),
             CommandGroup(
                 name: "Hex",

@@ -10,8 +10,8 @@ struct Hexlistd: AsyncParsableCommand {
         commandName: "hexlistd",
         abstract: "Exchange bundles of links with people on the same network.",
         discussion: """
-            Runs in the foreground and logs to standard error. SIGTERM and SIGINT stop it cleanly, SIGHUP reads the configuration again.
-            Every key of the configuration has an environment variable, as HEXLIST_PORT or HEXLIST_LIMITS_CONNECTIONS; the command line
+            Runs in the foreground and logs to standard error. SIGTERM and SIGINT stop it cleanly, SIGHUP reads the configuration again. \
+            Every key of the configuration has an environment variable, as HEXLIST_PORT or HEXLIST_LIMITS_CONNECTIONS; the command line \
             goes before the environment, and that before the file.
             """,
         version: ProtocolLimits.appVersion)
@@ -37,11 +37,20 @@ struct Hexlistd: AsyncParsableCommand {
     @Option(help: ArgumentHelp("text or json.", valueName: "format"))
     var logFormat: String?
 
+    @Flag(help: "Check the configuration and start nothing; exit code 2 for a mistake.")
+    var check = false
+
     func run() async throws {
         let environment = Self.environment()
         let settings = ["port": port, "name": name, "log.level": logLevel, "log.format": logFormat].compactMapValues { $0 }
         let paths = HexlistPaths(environment: environment, stateFolder: stateDir, configurationFile: config, socket: socket)
-        try await Daemon(options: Daemon.Options(paths: paths, settings: settings, environment: environment)).run()
+        let daemon = Daemon(options: Daemon.Options(paths: paths, settings: settings, environment: environment))
+        guard check else { return try await daemon.run() }
+        for variable in try daemon.check() {
+            let hint = variable.nearest.map { " Did you mean \($0)?" } ?? ""
+            print("warning: nothing reads the variable \(TerminalText.clean(variable.name, columns: 80)).\(hint)")
+        }
+        print("\(TerminalText.clean(paths.configurationFile)) can be used.")
     }
 
     static func main() async {

@@ -1,3 +1,4 @@
+import ArgumentParser
 import HexlistModel
 import Testing
 
@@ -10,7 +11,7 @@ struct TerminalTests {
         "columns a text takes",
         arguments: [
             ("", 0), ("abc", 3), ("é", 1), ("e\u{301}", 1), ("日本", 4), ("ﾊ", 1), ("한", 2), ("👍", 2), ("👩‍👩‍👧", 2), ("☎\u{FE0F}", 2),
-            ("ا", 1), ("a\u{200D}b", 2),
+            ("ا", 1), ("a\u{200D}b", 2), ("👍🏽", 2), ("🇩🇪", 2), ("각", 2), ("が", 2), ("✅", 2), ("🌡", 1), ("→", 1),
         ])
     func width(text: String, columns: Int) { #expect(TextWidth.of(text) == columns) }
 
@@ -49,7 +50,75 @@ struct TerminalTests {
         let cell = Table.Cell("\u{1B}[2Ja\u{202E}b\nc\u{7}")
         #expect(!cell.text.unicodeScalars.contains { $0.value < 0x20 || $0.value == 0x202E })
         let marks = "a" + String(repeating: "\u{301}", count: 100_000)
-        #expect(Table.Cell(marks, columns: 10).text.utf8.count <= 160 + "…".utf8.count)
+        var table = Table()
+        table.add([Table.Cell(marks, columns: 10), Table.Cell("b")])
+        #expect((table.lines(Self.terminal(40)).first?.utf8.count ?? 0) < 200)
+    }
+
+    private static func terminal(_ width: Int?) -> Terminal { Terminal(isInteractive: width != nil, hasColor: false, width: width) }
+
+    private static let list: Table = {
+        var table = Table(["HEX", "FROM", "LINKS", "DESCRIPTION"])
+        table.add([
+            Table.Cell("7"), Table.Cell("Bob 0C6F1B22 (stranger)"), Table.Cell("2"), Table.Cell("the 日本 page on trains", minimum: 12),
+        ])
+        table.add([Table.Cell("12"), Table.Cell("ada"), Table.Cell("1"), Table.Cell("–")])
+        return table
+    }()
+
+    @Test("a pipe gets whole texts, however long", arguments: [1, 61, 300])
+    func pipe(length: Int) {
+        var table = Table(["A", "B"])
+        table.add([Table.Cell(String(repeating: "x", count: length)), Table.Cell(String(repeating: "y", count: 5_000))])
+        table.add([Table.Cell("1"), Table.Cell("2")])
+        let lines = table.lines(Self.terminal(nil))
+        #expect(lines[1] == String(repeating: "x", count: length) + "  " + String(repeating: "y", count: 5_000))
+        // One long cell sets nothing else apart by more than a screen.
+        #expect(lines[2].utf8.count == min(60, max(1, length)) + 3)
+    }
+
+    @Test("a narrow terminal cuts what may be cut first, then each row flows, and no line is longer than it is wide")
+    func narrow() {
+        #expect(Self.list.lines(Self.terminal(80))[1] == "7    Bob 0C6F1B22 (stranger)  2      the 日本 page on trains")
+        #expect(Self.list.lines(Self.terminal(51))[1] == "7    Bob 0C6F1B22 (stranger)  2      the 日本 page…")
+        #expect(
+            Self.list.lines(Self.terminal(40)) == [
+                "7  Bob 0C6F1B22 (stranger)  links 2", "  the 日本 page on trains", "12  ada  links 1",
+            ])
+        for width in 20...90 {
+            #expect(Self.list.lines(Self.terminal(width)).allSatisfy { TextWidth.of($0) <= width }, "\(width)")
+        }
+    }
+
+    @Test("values go on below themselves")
+    func values() {
+        var table = Table()
+        table.add("name", "ada")
+        table.add("daemon", "hexlistd 1.0.0, pid 12345, up 3 h 5 min")
+        #expect(table.lines(Self.terminal(32)) == ["name    ada", "daemon  hexlistd 1.0.0, pid", "        12345, up 3 h 5 min"])
+        for width in 20...60 { #expect(table.lines(Self.terminal(width)).allSatisfy { TextWidth.of($0) <= width }, "\(width)") }
+    }
+
+    @Test(
+        "words go on on the next line, a longer one is broken",
+        arguments: [
+            ("a b c", 3, ["a b", "c"]), ("", 5, [""]), ("abcdef", 4, ["abcd", "ef"]), ("a bcdefg h", 4, ["a", "bcde", "fg h"]),
+            ("日本語 x", 4, ["日本", "語 x"]),
+        ])
+    func words(text: String, columns: Int, lines: [String]) { #expect(TextWidth.lines(text, columns: columns) == lines) }
+
+    @Test("help is wrapped by the terminal: no paragraph of it has a line end of the source")
+    func help() {
+        var commands: [any ParsableCommand.Type] = [Hexlist.self]
+        var seen = 0
+        while let command = commands.popLast() {
+            commands += command.configuration.subcommands
+            seen += 1
+            for paragraph in command.configuration.discussion.split(separator: "\n\n") {
+                #expect(!paragraph.contains("\n"), "\(command.configuration.commandName ?? ""): \(paragraph)")
+            }
+        }
+        #expect(seen > 20)
     }
 
     @Test(

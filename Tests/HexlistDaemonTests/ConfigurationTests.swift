@@ -1,3 +1,4 @@
+import HexlistAPI
 import HexlistModel
 import HexlistNode
 import Testing
@@ -86,6 +87,32 @@ struct ConfigurationTests {
         #expect(error.message.contains(place))
         #expect(error.message.contains("`\(key)`"))
         #expect(error.hint == "Did you mean `\(nearest)`?")
+    }
+
+    @Test("a key that is like none gets no silly guess", arguments: ["x: 1", "banana: 2", "limits.zebra: 3"])
+    func sillyKeys(yaml: String) throws {
+        let error = try #require(throws: HexlistError.self) { try load(yaml) }
+        #expect(error.hint?.contains("Did you mean") == false)
+    }
+
+    @Test("every key shows its value as it takes it, and where it came from")
+    func inForce() throws {
+        let settings = try load(
+            "name: a\npeers: [bob.example, 'fd00::1']\n", environment: ["HEXLIST_TRANSPORT": "tls+plain"], commandLine: ["port": "0"])
+        let shape = ConfigurationInForce(path: "config.yaml", settings).shape(port: 31_000)
+        func item(_ key: String) -> SettingShape? { shape.items.first { $0.key == key } }
+        #expect(shape.items.map(\.key) == SettingKey.all.map(\.name))
+        #expect(item("name") == SettingShape(key: "name", value: "a", source: .file, line: 1, variable: "HEXLIST_NAME"))
+        #expect(item("peers")?.value == "bob.example:24391,[fd00::1]:24391" && item("peers")?.line == 2)
+        #expect(item("transport")?.value == "tls+plain" && item("transport")?.source == .environment)
+        #expect(item("port")?.value == "31000" && item("port")?.source == .commandLine)
+        #expect(item("limits.heldDays")?.value == "7" && item("limits.heldDays")?.source == .default)
+        #expect(item("limits.inboxHexes")?.value == "none")
+        // What is shown can be given back.
+        var environment: [String: String] = [:]
+        for item in shape.items { environment[item.variable] = item.value }
+        let again = try load(environment: environment)
+        for key in SettingKey.all where key.name != "port" { #expect(key.texts(again) == key.texts(settings), "\(key.name)") }
     }
 
     @Test(

@@ -185,15 +185,72 @@ struct DoctorStepTests {
         func facts(_ bytes: Int) -> SessionFacts {
             SessionFacts(address: "10.0.0.1", isDialledHere: true, boot: BootNonce(1), version: "1", maxFrameBytes: bytes, dialsBack: true)
         }
-        #expect(Doctor.trust(id, .trusted, facts(1 << 20)).state == .ok)
-        #expect(Doctor.trust(id, .trusted, facts(64 << 10)).state == .warning)
-        #expect(Doctor.trust(id, .stranger, facts(1 << 20)).state == .warning)
-        #expect(Doctor.trust(id, .blocked, facts(1 << 20)).advice.contains { $0.contains("unblock") })
+        #expect(Doctor.trust(id, .trusted, .trusted).state == .ok)
+        #expect(Doctor.trust(id, .trusted, .stranger).state == .warning)
+        #expect(Doctor.trust(id, .stranger, .trusted).state == .warning)
+        #expect(Doctor.trust(id, .blocked, .trusted).advice.contains { $0.contains("unblock") })
+        #expect(Doctor.trust(id, .trusted, .blocked).state == .failed)
+        // What the peer does counts more than the room it gave when the session began.
+        let answered = PingOutcome.answered(bytes: 9, after: .zero)
+        for (bytes, ping, dialBack, expected) in [
+            (1 << 20, answered, .cannotAsk, .trusted), (64 << 10, answered, .noReply, .stranger),
+            (1 << 20, answered, .result(.notTrusted), .stranger), (64 << 10, answered, .result(.refused), .trusted),
+            (1 << 20, .ended("blocked", isBlocked: true), .result(.reached), .blocked), (1 << 20, .ended("lost"), .cannotAsk, .trusted),
+        ] as [(Int, PingOutcome, DialBackOutcome, Trust)] {
+            #expect(Doctor.trustThere(facts(bytes), ping, dialBack) == expected, "\(bytes) \(ping) \(dialBack)")
+        }
         for result in DialBack.Result.allCases where result != .reached {
             #expect(Doctor.dialBack(.result(result))?.state == (result == .notTrusted ? .warning : .failed))
         }
         #expect(Doctor.dialBack(.result(.reached))?.state == .ok)
         #expect(Doctor.dialBack(.cannotAsk) == nil)
+    }
+
+    @Test("who blocks this machine is said to, and nothing else is said of its trust")
+    func blockedThere() async throws {
+        try await TestDaemon.with("one", "two") { daemons in
+            let (one, two) = (daemons[0], daemons[1])
+            try await one.awaitPeers(1)
+            try await two.awaitPeers(1)
+            _ = try await one.client.trust(two.uuid, fingerprint: nil)
+            _ = try await two.client.trust(one.uuid, fingerprint: nil)
+            _ = try await two.client.block(one.uuid)
+            let steps = try await one.client.doctor(peer: two.uuid).steps
+            let told = steps.filter { $0.step == "peer.trust" }
+            #expect(told == [Doctor.isBlockedThere], "\(steps)")
+            #expect(!steps.contains { $0.message.contains("trusted there") || $0.message.contains("does not prove") }, "\(steps)")
+        }
+    }
+
+    @Test("a configuration that was refused, one that waits for a restart, and hooks that fail are told by doctor and status")
+    func configurationAndHooks() async throws {
+        try await TestDaemon.with("one") { daemons in
+            let one = daemons[0]
+            func step(_ name: String) async throws -> DoctorStep? { try await one.client.doctor(peer: nil).steps.first { $0.step == name } }
+            #expect(try await step("configuration")?.state == .ok)
+            #expect(try await step("hooks") == nil)
+            one.configuration.refused(HexlistError(.configuration, "line 2: there is no key `x`.", hint: "Did you mean `y`?"))
+            one.hookFaults.read(folder: nil, barred: ["peer.up": "it is not executable"], running: ["hex.received"])
+            one.hookFaults.ran("hex.received", "it ended with status 3 (event 7)")
+            let refused = try #require(try await step("configuration"))
+            #expect(refused.state == .failed && refused.message.contains("line 2") && refused.advice.first == "Did you mean `y`?")
+            let hooks = try #require(try await step("hooks"))
+            #expect(hooks.state == .warning && hooks.message.contains("status 3") && hooks.message.contains("not executable"))
+            let status = try await one.client.status()
+            #expect(status.configurationFault?.contains("line 2") == true)
+            #expect(status.hookFaults.map(\.hook) == ["hex.received", "peer.up"])
+            one.hookFaults.ran("hex.received", nil)
+            one.hookFaults.read(folder: nil, barred: [:], running: ["hex.received"])
+            #expect(try await step("hooks")?.state == .ok)
+            var settings = Settings(name: "one")
+            settings.given["api.connections"] = Settings.Given(texts: ["9"], source: .file(line: 3))
+            settings.api.connections = 9
+            #expect(one.configuration.read(settings) == ["api.connections"])
+            #expect(try await step("configuration")?.state == .warning)
+            let item = try #require(try await one.client.configuration().items.first { $0.key == "api.connections" })
+            #expect(item.value == "64" && item.waiting == "9" && item.source == .default)
+            #expect(try await one.client.status().configurationFault == nil)
+        }
     }
 
     @Test("through the API: a healthy daemon, a peer by name, and no such peer")

@@ -82,6 +82,7 @@ struct HookTests {
                 let hooks = Hooks(
                     folder: HookFolder(path: "\(folder.path)/hooks"), keeper: daemons[0].keeper,
                     environment: HookEnvironment.make(from: own, socket: "/s", stateFolder: "/f") + ["OUT=\(folder.path)"],
+                    faults: daemons[0].hookFaults,
                     logger: logger, pause: pause)
                 let stage = Stage(daemon: daemons[0], hooks: hooks, folder: folder, log: log)
                 let result: Result<Void, any Error>
@@ -167,6 +168,8 @@ struct HookTests {
             #expect(numbers.filter { $0 == #"{"number":\#(second)"# }.count == 6)
             #expect(numbers.count == 12)
             let failed = try await stage.store.read { try $0.events(since: 0, limit: 9, of: .hookFailed) }
+            #expect(stage.daemon.hookFaults.all.map(\.hook) == ["peer.up"])
+            #expect(stage.daemon.hookFaults.all.first?.message.hasPrefix("it failed: it ended with status 3 (event ") == true)
             #expect(failed[0].data == #"{"hook":"peer.up","number":\#(first),"error":"it ended with status 3"}"#)
             #expect(stage.log.text.contains("bad \u{FFFD}[31m luck") || stage.log.text.contains("bad\u{FFFD}[31m luck"))
         }

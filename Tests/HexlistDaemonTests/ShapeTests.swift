@@ -124,6 +124,24 @@ struct ShapeTests {
                 + #""sending":0,"stored":0,"held":0,"rejected":0,"expired":0,"cancelled":0,"failed":0},"storeBytes":8,"stateFolder":"/s"}"#)
     }
 
+    @Test func configuration() throws {
+        try check(
+            ConfigurationShape(
+                file: "/c", fault: "f", hint: "h",
+                items: [
+                    SettingShape(key: "port", value: "1", source: .file, line: 2, variable: "HEXLIST_PORT", waiting: "3"),
+                    SettingShape(key: "name", value: "a", source: .default, variable: "HEXLIST_NAME"),
+                ]),
+            #"{"file":"/c","fault":"f","hint":"h","items":[{"key":"port","value":"1","source":"file","line":2,"variable":"HEXLIST_PORT","#
+                + #""waiting":"3"},{"key":"name","value":"a","source":"default","variable":"HEXLIST_NAME"}]}"#)
+        try check(
+            HookFault(hook: "peer.up", message: "m", at: Timestamp(milliseconds: 0)),
+            #"{"hook":"peer.up","message":"m","at":"1970-01-01T00:00:00.000Z"}"#)
+        try check(
+            PairingsShape(openUntil: Timestamp(milliseconds: 0), triesLeft: 2, items: []),
+            #"{"openUntil":"1970-01-01T00:00:00.000Z","triesLeft":2,"items":[]}"#)
+    }
+
     @Test func pagesAndErrors() throws {
         try check(Page(items: [HexIDs(ids: [1, 2])]), #"{"items":[{"ids":[1,2]}],"next":null}"#)
         try check(Page(items: [HexIDs](), next: "9"), #"{"items":[],"next":"9"}"#)

@@ -16,6 +16,8 @@ struct TestDaemon {
     let keeper: NodeKeeper
     let client: HexlistClient
     let socket: String
+    let configuration: ConfigurationInForce
+    let hookFaults: HookFaults
 
     /// Runs `body` with as many daemons as names, which find each other by an in-memory discovery.
     static func with(_ names: String..., settings: Settings.API = .init(), _ body: ([TestDaemon]) async throws -> Void) async throws {
@@ -46,9 +48,11 @@ struct TestDaemon {
             let keeper = NodeKeeper(
                 node: node, stateFolder: folder.path, machine: MachineMark(environment: [:]), isForeign: false, logger: logger, make: make)
             let socket = "\(folder.path)/control.sock"
+            let hookFaults = HookFaults()
+            let inForce = ConfigurationInForce(path: "\(folder.path)/config.yaml", Settings(name: name))
             let api = APIContext(
-                keeper: keeper, stateFolder: folder.path, startedAt: .now, openSchemes: Settings.Open().schemes, eventLoop: group.next(),
-                logger: logger)
+                keeper: keeper, stateFolder: folder.path, startedAt: .now, openSchemes: Settings.Open().schemes, configuration: inForce,
+                hooks: hookFaults, eventLoop: group.next(), logger: logger)
             let (running, isRunning) = AsyncStream.makeStream(of: Void.self)
             let server = LocalServer.service(api: api, settings: settings, socket: socket, group: group) { isRunning.finish() }
             let services = ServiceGroup(configuration: .init(services: [server], logger: logger))
@@ -56,7 +60,7 @@ struct TestDaemon {
             try await withThrowingTaskGroup(of: Void.self) { tasks in
                 tasks.addTask { try await services.run() }
                 for await _ in running {}
-                let daemon = TestDaemon(keeper: keeper, client: client, socket: socket)
+                let daemon = TestDaemon(keeper: keeper, client: client, socket: socket, configuration: inForce, hookFaults: hookFaults)
                 let result: Result<Void, any Error>
                 do {
                     try await start(names.dropFirst(), link, settings, started + [daemon], body)

@@ -85,6 +85,7 @@ struct NamesTests {
         for alias in ["BOB", "b\u{200D}ob", "cafe", "x \(bob.id.shortID)", "x (trusted)"] {
             let refused = await #expect(throws: HexlistError.self) { try await one.node.rename(other.id, alias: alias) }
             #expect(refused?.code == .badRequest)
+            #expect(refused?.hint?.contains("`hexlist peer rename ") == true, "\(refused?.hint ?? "")")
         }
         #expect(try await one.node.rename(bob.id, alias: "Bobby").alias == "Bobby")
         #expect(try await one.node.rename(other.id, alias: "bob").alias == "bob")

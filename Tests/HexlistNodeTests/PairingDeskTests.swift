@@ -213,6 +213,27 @@ struct PairingDeskTests {
             "the whole key of the session")
     }
 
+    @Test("how many tries are left is said with each that ends: of the key, and until pairing is off")
+    func triesLeft() throws {
+        var stage = Stage()
+        stage.open()
+        #expect(stage.desk.triesLeft == 3)
+        for left in [2, 1, 0] {
+            _ = try #require(stage.asked(on: stage.session()) as PairingStateMachine?)
+            let rejected = stage.desk.reject(Stage.peer.peerID, now: stage.now)
+            stage.did(try #require(rejected))
+            #expect(stage.took().outcomes.map(\.triesLeft) == [left])
+            #expect(stage.desk.triesLeft == left)
+        }
+        // A lost session counts for nobody.
+        stage.now += .seconds(601)
+        stage.open()
+        let session = stage.session()
+        _ = try #require(stage.asked(on: session) as PairingStateMachine?)
+        stage.did(stage.desk.sessionEnded(session, now: stage.now))
+        #expect(stage.took().outcomes.map(\.triesLeft) == [nil])
+    }
+
     @Test("an own request takes that peer only, whoever asks first")
     func ownRequest() throws {
         var stage = Stage()

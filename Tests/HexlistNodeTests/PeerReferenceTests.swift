@@ -48,6 +48,19 @@ struct PeerReferenceTests {
         #expect { try PeerReference(text).resolve(among: Self.views) } throws: { ($0 as? HexlistError)?.code == code }
     }
 
+    @Test(
+        "a slip of the keyboard is met with whom it meant, an alias before a name that anyone can take",
+        arguments: [
+            ("bbo", "Bob?"), ("Evaa", "Eva?"), ("pset", "Pest (blocked)?"), ("phon", "phone BBBB0000 (stranger)?"), ("nobody", nil),
+            ("x", nil), ("ld desk", nil),
+        ] as [(String, String?)])
+    func meant(text: String, hint: String?) {
+        let error = #expect(throws: HexlistError.self) { try PeerReference(text).resolve(among: Self.views) }
+        #expect(error?.code == .notFound)
+        if let hint { #expect(error?.hint?.hasPrefix("Did you mean \(hint) ") == true, "\(error?.hint ?? "")") }
+        #expect(error?.hint?.contains("Did you mean") == (hint != nil))
+    }
+
     @Test("every ambiguity names its candidates by the whole UUID, and says whom one trusts", arguments: ["phone", "EVA now", "AAAA"])
     func candidates(text: String) throws {
         let error = #expect(throws: HexlistError.self) { try PeerReference(text).resolve(among: Self.views) }

@@ -83,6 +83,42 @@ struct PairingWithPrograms {
         }
     }
 
+    @Test("the digits typed at the question are a yes, others are asked about again; a peer that is trusted already is said to be")
+    func digitsTyped() async throws {
+        try await Two.with { two in
+            for isFirst in [true, false] {
+                async let here = Self.pair(two.one, two.uuidOfOther, steps: [.init(wait: Self.question, type: "y\n")])
+                async let there = Self.pair(
+                    two.other,
+                    steps: [.init(wait: Self.question, type: "00 000\n"), .init(wait: Self.question, type: "{digits}\n")])
+                let (asked, took) = (try await here, try await there)
+                #expect(asked.status == 0 && took.status == 0, "\(asked)\(took)")
+                #expect(took.out.contains("Those are not the digits shown here."), "\(took)")
+                #expect(asked.out.contains("is trusted here already. Pairing again") == !isFirst, "\(asked)")
+            }
+            #expect(try await two.trusts() == ["trusted", "trusted"])
+        }
+    }
+
+    @Test("after a no one is told that requests are still taken, and before the last try that it is the last; a wait is said once")
+    func limits() async throws {
+        try await Two.with { two in
+            for round in 0..<3 {
+                async let asking = two.other.hexlist("pair", two.uuidOfOne)
+                var steps = [TerminalCommand.Step(wait: Self.question, type: "n\n")]
+                if round < 2 { steps.append(.init(wait: "Requests are still taken until", type: TerminalCommand.Step.interrupt)) }
+                if round == 2 { steps.append(.init(wait: "before the next one it has to wait", type: TerminalCommand.Step.interrupt)) }
+                let answered = try await Self.pair(two.one, steps: steps)
+                #expect(answered.status == 1, "\(round): \(answered)")
+                #expect(answered.out.contains("One more try with it is left") == (round == 1), "\(round): \(answered)")
+                let asked = try await asking
+                #expect(asked.status == 4, "\(asked)")
+                let lines = asked.err.split(separator: "\n").filter { $0.hasPrefix("Waiting: ") }
+                #expect(Set(lines).count == lines.count, "\(asked)")
+            }
+        }
+    }
+
     @Test("one side unattended: a script lists the digits and confirms with what the other screen shows")
     func unattended() async throws {
         try await Two.with { two in
@@ -128,7 +164,7 @@ struct PairingWithPrograms {
             }
             #expect(try await two.trusts() == ["stranger", "stranger"])
             let again = try await two.other.hexlist("pair", two.uuidOfOne)
-            #expect(again.status == 1 && again.err.contains("failed three times"), "\(again)")
+            #expect(again.status == 1 && again.err.contains("came to nothing within ten minutes"), "\(again)")
         }
     }
 

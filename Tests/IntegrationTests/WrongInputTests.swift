@@ -41,6 +41,66 @@ struct WrongInput {
         }
     }
 
+    @Test("a file is checked without a daemon, and said to be refused by one that runs; each value says where it comes from")
+    func checkedConfiguration() async throws {
+        try await LocalDaemon.with { local in
+            let path = "\(local.folder.path)/config.yaml"
+            let good = try await local.hexlist("config", "--check", path)
+            #expect(good.status == 0 && good.out.contains("\(path) can be used."), "\(good)")
+            try local.folder.write("name: local\nlimits.heldDay: 3\n", to: "wrong.yaml")
+            let wrong = try await local.hexlist("config", "--check", "\(local.folder.path)/wrong.yaml")
+            #expect(wrong.status == 2 && wrong.err.contains("wrong.yaml, line 2: there is no key `limits.heldDay`"), "\(wrong)")
+            #expect(wrong.err.contains("Did you mean `limits.heldDays`?") && isShort(wrong.err), "\(wrong)")
+            let json = try await local.hexlist("config", "--json", "--check", "\(local.folder.path)/none.yaml")
+            #expect(json.status == 2 && json.out.contains(#""ok":false"#), "\(json)")
+            try await local.running {
+                let shown = try await local.hexlist("config")
+                #expect(shown.status == 0 && shown.out.contains("the file, line 1") && shown.out.contains("the command line"), "\(shown)")
+                try local.folder.write("name: local\nlimits.heldDay: 3\n", to: "config.yaml")
+                let pid = try #require(JSONLines.member("pid", of: try await local.hexlist("status", "--json").out).flatMap(Int32.init))
+                kill(pid, SIGHUP)
+                try await Patience.until(or: "the status says nothing") {
+                    try await local.hexlist("status").out.contains("limits.heldDay")
+                }
+                let doctor = try await local.hexlist("doctor")
+                #expect(doctor.out.contains("What was read last was refused"), "\(doctor)")
+                try local.folder.write("name: other\nport: 4711\n", to: "config.yaml")
+                kill(pid, SIGHUP)
+                try await Patience.until(or: "the name stays") { try await local.hexlist("status").out.contains("other") }
+                #expect(try await !local.hexlist("status").out.contains("not changed"))
+            }
+        }
+    }
+
+    @Test("hexlist by itself: status 0, with what is new and what to try, or how a daemon is started")
+    func alone() async throws {
+        try await LocalDaemon.with { local in
+            let without = try await Command.run([Checkout.hexlist], environment: local.environment)
+            #expect(without.status == 0 && without.err.contains("hexlistd") && without.out.contains("USAGE"), "\(without)")
+            try await local.running {
+                let with = try await Command.run([Checkout.hexlist], environment: local.environment)
+                #expect(with.status == 0 && with.out.contains("something is wrong  hexlist doctor") && with.out.contains("hexlist --help"), "\(with)")
+            }
+        }
+    }
+
+    @Test("a slip in a command, an option or a peer's name says what was perhaps meant")
+    func slips() async throws {
+        try await LocalDaemon.with { local in
+            try await local.running {
+                for (arguments, status, words) in [
+                    (["inbx"], 2, "Did you mean `hexlist inbox`?"), (["inbox", "--unraed"], 2, "Did you mean `--unread`?"),
+                    (["nonsense"], 2, "`hexlist --help` says more."), (["doctor", "a", "--peer", "b"], 2, "Name one peer"),
+                ] as [([String], Int32, String)] {
+                    let output = try await Command.run([Checkout.hexlist] + arguments, environment: local.environment)
+                    #expect(output.status == status && output.err.contains(words) && isShort(output.err), "\(output)")
+                }
+                let doctor = try await local.hexlist("doctor", "nobody")
+                #expect(doctor.status == 6 && doctor.out.contains("There is no peer \"nobody\"."), "\(doctor)")
+            }
+        }
+    }
+
     @Test("a port in use: status 1, its number and what to do")
     func portInUse() async throws {
         try await LocalDaemon.with { first in

@@ -17,6 +17,8 @@ struct APIContext: Sendable {
     let startedAt: ContinuousClock.Instant
     /// Schemes of links that are offered for opening.
     let openSchemes: [String]
+    let configuration: ConfigurationInForce
+    let hooks: HookFaults
     /// Counts the seconds between the comments of event streams.
     let eventLoop: any EventLoop
     let logger: Logger
@@ -45,7 +47,8 @@ struct APIContext: Sendable {
             domains: node.domains.map { DomainShape(domain: $0.domain, state: $0.state.rawValue, message: $0.message) }, peers: node.peers,
             ghosts: node.ghosts,
             unread: Int(clamping: counts.unread), held: Int(clamping: counts.held), outbox: outbox, storeBytes: bytes,
-            storeFault: store.fault?.message, stateFolder: stateFolder)
+            storeFault: store.fault?.message, configurationFault: configuration.fault?.message, hookFaults: hooks.all,
+            stateFolder: stateFolder)
     }
 
     private func identity(conflict: String?) -> IdentityShape {

@@ -73,6 +73,10 @@ enum LocalServer {
             _ = try APIQuery(request)
             return APIReply.json(try await api.status())
         }
+        router.get("/v1/config") { request, _ in
+            _ = try APIQuery(request)
+            return APIReply.json(api.configuration.shape(port: await api.node.status().port))
+        }
         PeerRoutes(api: api).add(to: router)
         IdentityRoutes(api: api).add(to: router)
         RosterRoutes(api: api).add(to: router)

@@ -47,7 +47,9 @@ struct PairingRoutes: Sendable {
 
 extension PairingsShape {
     init(_ overview: PairingOverview) {
-        self.init(openUntil: overview.openUntil.map(Timestamp.init(milliseconds:)), items: overview.items.map(PairingShape.init))
+        self.init(
+            openUntil: overview.openUntil.map(Timestamp.init(milliseconds:)), triesLeft: overview.triesLeft,
+            items: overview.items.map(PairingShape.init))
     }
 }
 
@@ -64,6 +66,6 @@ extension PairingShape {
         self.init(
             id: view.number, peer: view.peer.description, name: view.name, alias: view.alias, trust: view.trust.rawValue,
             fingerprint: view.fingerprint?.description, isOwn: view.isOwn, state: state, digits: digits, reason: reason,
-            message: view.message, until: view.until.map(Timestamp.init(milliseconds:)))
+            message: view.message, until: view.until.map(Timestamp.init(milliseconds:)), triesLeft: view.triesLeft)
     }
 }

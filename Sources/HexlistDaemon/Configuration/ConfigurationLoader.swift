@@ -29,11 +29,11 @@ public struct ConfigurationLoader: Sendable {
         return try settings(file: ConfigurationFile(path: path, text: text ?? ""))
     }
 
-    /// - Returns: the `HEXLIST_…` variables nobody reads, each with the nearest one that is read.
-    public func unknownVariables() -> [(name: String, nearest: String)] {
+    /// - Returns: the `HEXLIST_…` variables nobody reads, each with the one that was perhaps meant.
+    public func unknownVariables() -> [(name: String, nearest: String?)] {
         let known = SettingKey.all.map(\.variable) + Self.pathVariables
         return environment.keys.filter { $0.hasPrefix("HEXLIST_") && !known.contains($0) }.sorted().map { name in
-            (name, NearestName.of(name, among: known) ?? "")
+            (name, NearestName.likely(name, among: known))
         }
     }
 
@@ -44,25 +44,28 @@ public struct ConfigurationLoader: Sendable {
             guard entry.isList == key.isList else {
                 throw Self.notAllowed(key, entry.isList ? "a list" : "`\(entry.texts.joined())`", file.place(entry.line))
             }
-            try Self.apply(key, entry.texts, from: file.place(entry.line), to: &settings)
+            try Self.apply(key, entry.texts, from: .file(line: entry.line), file.place(entry.line), to: &settings)
         }
         for key in SettingKey.all {
             if let text = environment[key.variable], !text.isEmpty {
-                try Self.apply(key, Self.texts(text, of: key), from: key.variable, to: &settings)
+                try Self.apply(key, Self.texts(text, of: key), from: .environment, key.variable, to: &settings)
             }
             if let text = commandLine[key.name] {
-                try Self.apply(key, Self.texts(text, of: key), from: "the command line", to: &settings)
+                try Self.apply(key, Self.texts(text, of: key), from: .commandLine, "the command line", to: &settings)
             }
         }
         try Self.check(settings)
         return settings
     }
 
-    private static func apply(_ key: SettingKey, _ texts: [String], from place: String, to settings: inout Settings) throws(HexlistError) {
+    /// - Parameter place: the source, as messages name it.
+    private static func apply(
+        _ key: SettingKey, _ texts: [String], from source: Settings.Source, _ place: String, to settings: inout Settings
+    ) throws(HexlistError) {
         guard key.apply(texts, &settings) else {
             throw notAllowed(key, "`\(texts.joined(separator: ", "))`", place)
         }
-        settings.given[key.name] = texts
+        settings.given[key.name] = Settings.Given(texts: texts, source: source)
     }
 
     /// What no single key can tell.
@@ -91,9 +94,10 @@ public struct ConfigurationLoader: Sendable {
     }
 
     private static func unknown(_ name: String, _ place: String) -> HexlistError {
-        let nearest = NearestName.of(name, among: SettingKey.all.map(\.name)) ?? ""
+        let nearest = NearestName.likely(name, among: SettingKey.all.map(\.name))
         return HexlistError(
-            .configuration, "\(place): there is no key `\(TerminalText.clean(name, columns: 80))`.", hint: "Did you mean `\(nearest)`?")
+            .configuration, "\(place): there is no key `\(TerminalText.clean(name, columns: 80))`.",
+            hint: nearest.map { "Did you mean `\($0)`?" } ?? "`hexlist config` lists the keys of a running daemon, Docs/Operations.md all.")
     }
 
     private static func notAllowed(_ key: SettingKey, _ value: String, _ place: String) -> HexlistError {

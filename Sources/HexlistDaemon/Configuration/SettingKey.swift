@@ -13,6 +13,8 @@ struct SettingKey: Sendable {
     let isList: Bool
     /// What is allowed, for the message about what is not.
     let allowed: String
+    /// The value as texts that `apply` takes; none where there is no value.
+    let texts: @Sendable (_ settings: Settings) -> [String]
     /// Puts the texts (one, but for a list) where they belong.
     /// - Returns: whether they are allowed.
     let apply: @Sendable (_ texts: [String], _ settings: inout Settings) -> Bool
@@ -37,7 +39,10 @@ extension SettingKey {
 
     /// A whole number within bounds.
     static func number(_ name: String, _ range: ClosedRange<Int>, _ path: Path<Int>, isLive: Bool = false) -> SettingKey {
-        SettingKey(name: name, isLive: isLive, isList: false, allowed: "a whole number from \(range.lowerBound) to \(range.upperBound)") {
+        SettingKey(
+            name: name, isLive: isLive, isList: false, allowed: "a whole number from \(range.lowerBound) to \(range.upperBound)",
+            texts: { ["\($0[keyPath: path])"] }
+        ) {
             guard let number = integer($0), range.contains(number) else { return false }
             $1[keyPath: path] = number
             return true
@@ -49,7 +54,9 @@ extension SettingKey {
         _ name: String, _ path: Path<Choice>, isLive: Bool = false
     ) -> SettingKey where Choice.RawValue == String {
         let words = Choice.allCases.map { "`\($0.rawValue)`" }.joined(separator: ", ")
-        return SettingKey(name: name, isLive: isLive, isList: false, allowed: "one of \(words)") {
+        return SettingKey(
+            name: name, isLive: isLive, isList: false, allowed: "one of \(words)", texts: { [$0[keyPath: path].rawValue] }
+        ) {
             guard let text = $0.first, let choice = Choice(rawValue: text) else { return false }
             $1[keyPath: path] = choice
             return true
@@ -70,22 +77,28 @@ extension SettingKey {
     static func named(_ name: String) -> SettingKey? { all.first { $0.name == name } }
 
     private static let general: [SettingKey] = [
-        SettingKey(name: "name", isLive: true, isList: false, allowed: "1 to 256 bytes of printable text") {
+        SettingKey(name: "name", isLive: true, isList: false, allowed: "1 to 256 bytes of printable text", texts: { [$0.node.name] }) {
             guard let name = $0.first, !name.isEmpty, name.utf8.count <= 256, TerminalText.clean(name) == name else { return false }
             $1.node.name = name
             return true
         },
-        SettingKey(name: "listen", isLive: false, isList: true, allowed: "a list of numeric addresses") {
+        SettingKey(name: "listen", isLive: false, isList: true, allowed: "a list of numeric addresses", texts: { $0.node.listen }) {
             guard $0.allSatisfy(isNumericAddress) else { return false }
             $1.node.listen = $0
             return true
         },
-        SettingKey(name: "port", isLive: false, isList: false, allowed: "0 (the system chooses) or a port from 1024 to 65535") {
+        SettingKey(
+            name: "port", isLive: false, isList: false, allowed: "0 (the system chooses) or a port from 1024 to 65535",
+            texts: { $0.node.port.map { ["\($0)"] } ?? [] }
+        ) {
             guard let port = integer($0), port == 0 || (1_024...65_535).contains(port) else { return false }
             $1.node.port = port
             return true
         },
-        SettingKey(name: "transport", isLive: false, isList: false, allowed: "`tls` or `tls+plain`") {
+        SettingKey(
+            name: "transport", isLive: false, isList: false, allowed: "`tls` or `tls+plain`",
+            texts: { [$0.node.acceptsPlain ? "tls+plain" : "tls"] }
+        ) {
             switch $0.first {
             case "tls": $1.node.acceptsPlain = false
             case "tls+plain": $1.node.acceptsPlain = true
@@ -93,18 +106,21 @@ extension SettingKey {
             }
             return true
         },
-        SettingKey(name: "announce", isLive: true, isList: false, allowed: "`true` or `false`") {
+        SettingKey(name: "announce", isLive: true, isList: false, allowed: "`true` or `false`", texts: { ["\($0.node.announce)"] }) {
             guard let text = $0.first, let announce = Bool(text) else { return false }
             $1.node.announce = announce
             return true
         },
         .choice("receiveFrom", \.node.receiveFrom, isLive: true),
-        SettingKey(name: "peers", isLive: true, isList: true, allowed: "a list of `host` or `host:port`") {
+        SettingKey(
+            name: "peers", isLive: true, isList: true, allowed: "a list of `host` or `host:port`",
+            texts: { $0.node.peers.map { HostPort.text($0.host, $0.port) } }
+        ) {
             let peers = $0.map(staticPeer)
             $1.node.peers = peers.compactMap { $0 }
             return peers.allSatisfy { $0 != nil }
         },
-        SettingKey(name: "domains", isLive: false, isList: true, allowed: "a list of DNS-SD domains") {
+        SettingKey(name: "domains", isLive: false, isList: true, allowed: "a list of DNS-SD domains", texts: { $0.domains }) {
             guard !$0.isEmpty, $0.allSatisfy(isDomain) else { return false }
             $1.domains = $0
             return true
@@ -119,7 +135,7 @@ extension SettingKey {
         .number("hooks.timeoutSeconds", 1...3_600, \.hooks.timeoutSeconds, isLive: true),
         SettingKey(
             name: "open.schemes", isLive: false, isList: true,
-            allowed: "a list of URL schemes, without \(LinkTarget.neverOpened.joined(separator: ", "))"
+            allowed: "a list of URL schemes, without \(LinkTarget.neverOpened.joined(separator: ", "))", texts: { $0.open.schemes }
         ) {
             $1.open.schemes = $0.map { $0.lowercased() }
             return $1.open.schemes.allSatisfy { LinkTarget.isScheme($0) && !LinkTarget.neverOpened.contains($0) }
@@ -148,7 +164,10 @@ extension SettingKey {
         .number("limits.heldHexes", 0...10_000_000, \.node.limits.heldHexes, isLive: true),
         .number("limits.heldBytes", 0...1 << 40, \.node.limits.heldBytes, isLive: true),
         .number("limits.heldDays", 1...3_650, \.node.limits.heldDays, isLive: true),
-        SettingKey(name: "limits.inboxHexes", isLive: true, isList: false, allowed: "a whole number from 1 up, or `none`") {
+        SettingKey(
+            name: "limits.inboxHexes", isLive: true, isList: false, allowed: "a whole number from 1 up, or `none`",
+            texts: { [$0.node.limits.inboxHexes.map { "\($0)" } ?? "none"] }
+        ) {
             if $0.first == "none" {
                 $1.node.limits.inboxHexes = nil
                 return true

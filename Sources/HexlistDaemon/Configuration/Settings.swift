@@ -11,8 +11,18 @@ public struct Settings: Sendable {
     public var api = API()
     public var hooks = Hooks()
     public var open = Open()
-    /// The texts each key was given, by name; a key that has its default is not here.
-    var given: [String: [String]] = [:]
+    /// What each key was given, by name; a key that has its default is not here.
+    var given: [String: Given] = [:]
+
+    struct Given: Sendable, Equatable {
+        var texts: [String]
+        var source: Source
+    }
+
+    /// Where a value comes from. A line is one of the file.
+    enum Source: Sendable, Equatable {
+        case file(line: Int?), environment, commandLine
+    }
 
     /// - Parameter name: the display name without a configured one.
     public init(name: String) { node = NodeConfiguration(name: name) }
@@ -49,6 +59,6 @@ public struct Settings: Sendable {
 
     /// The keys that differ and are read at the start only, in the order of the table.
     func needingRestart(comparedWith other: Settings) -> [String] {
-        SettingKey.all.filter { !$0.isLive && given[$0.name] != other.given[$0.name] }.map(\.name)
+        SettingKey.all.filter { !$0.isLive && given[$0.name]?.texts != other.given[$0.name]?.texts }.map(\.name)
     }
 }

@@ -39,9 +39,20 @@ extension Doctor {
         guard trust != .blocked else { return [] }
         let session = await greet(id, reaches)
         guard let facts = session.facts else { return [session.step] }
-        var steps = [session.step, Self.trust(id, trust, facts), Self.frame(await api.node.pingLong(id))]
-        if facts.dialsBack, let step = Self.dialBack(await dialBacks.ask(id, api.node)) { steps.append(step) }
-        return steps
+        let ping = await api.node.pingLong(id)
+        let dialBack = facts.dialsBack ? await dialBacks.ask(id, api.node) : .cannotAsk
+        // As it says now: it may have said Hello again meanwhile.
+        let there = Self.trustThere(await api.node.sessionFacts(of: id) ?? facts, ping, dialBack)
+        return [session.step, Self.trust(id, trust, there), Self.frame(ping)] + [Self.dialBack(dialBack)].compactMap { $0 }
+    }
+
+    /// Whether the peer trusts this machine. What it does counts more than the room it gave: it ends sessions with whom it blocks, and
+    /// dials back for whom it trusts.
+    static func trustThere(_ facts: SessionFacts, _ ping: PingOutcome, _ dialBack: DialBackOutcome) -> Trust {
+        if case .ended(_, isBlocked: true) = ping { return .blocked }
+        if case .result(let result) = dialBack { return result == .notTrusted ? .stranger : .trusted }
+        // A trusted peer is given room for 1 MiB at least (Docs/Protocol.md, "Framing").
+        return facts.maxFrameBytes >= ProtocolLimits.trustedFrameBytes ? .trusted : .stranger
     }
 
     /// The rows of one UUID: a peer's, and the ghosts that claim it.
@@ -208,22 +219,23 @@ extension Doctor {
     private func greet(
         _ id: PeerID, _ reaches: [(endpoint: EndpointView, reach: ReachFacts)]
     ) async -> (step: DoctorStep, facts: SessionFacts?) {
-        var failure: String?
+        var failure: ReachFailure?
         if await api.node.sessionFacts(of: id) == nil {
             for (endpoint, reach) in reaches {
                 guard case .success? = reach.tls else { continue }
                 switch await api.node.greet(id, at: endpoint.host, port: endpoint.port, interface: endpoint.interface) {
                 case .success: break
-                case .failure(let why): failure = why.text
+                case .failure(let why): failure = why
                 }
                 if await api.node.sessionFacts(of: id) != nil { break }
             }
         }
         guard let facts = await api.node.sessionFacts(of: id) else {
+            if failure?.isBlocked == true { return (Self.isBlockedThere, nil) }
             return (
                 DoctorStep(
                     "peer.hello", .failed,
-                    failure.map { "It does not prove who it is. \($0)" } ?? "There is no session, and no address to make one at.",
+                    failure.map { "It does not prove who it is. \($0.text)" } ?? "There is no session, and no address to make one at.",
                     advice: failure == nil ? [] : ["Both sides have to be Hexlist of one protocol; `hexlist --version` on both."]), nil
             )
         }
@@ -236,9 +248,13 @@ extension Doctor {
         )
     }
 
-    static func trust(_ id: PeerID, _ trust: Trust, _ facts: SessionFacts) -> DoctorStep {
-        // A trusted peer is given room for 1 MiB at least (Docs/Protocol.md, "Framing").
-        let isTrustedThere = facts.maxFrameBytes >= ProtocolLimits.trustedFrameBytes
+    static let isBlockedThere = DoctorStep(
+        "peer.trust", .failed, "This machine is blocked there: the peer ends every session with it, and takes nothing from it.",
+        advice: ["On the other machine: `hexlist peer unblock`."])
+
+    static func trust(_ id: PeerID, _ trust: Trust, _ trustThere: Trust) -> DoctorStep {
+        guard trustThere != .blocked else { return isBlockedThere }
+        let isTrustedThere = trustThere == .trusted
         let here =
             switch trust {
             case .trusted: "It is trusted here"
@@ -247,7 +263,7 @@ extension Doctor {
             }
         let there =
             isTrustedThere
-            ? "this machine is trusted there, as far as its room tells" : "this machine is a stranger there: what is sent is held"
+            ? "this machine is trusted there" : "this machine is a stranger there: what is sent is held"
         var advice: [String] = []
         if trust != .trusted {
             advice.append("hexlist peer \(trust == .blocked ? "unblock" : "trust") \(id)")
@@ -267,10 +283,10 @@ extension Doctor {
                     "A tunnel or router between drops packets over its MTU and does not say so. Lower the MTU here: `ip link set dev IFACE mtu 1280`.",
                     "Or let TCP find out by itself: `sysctl -w net.ipv4.tcp_mtu_probing=1` on both machines.",
                 ])
-        case .ended(let why):
+        case .ended(let why, let isBlocked):
             DoctorStep(
                 "peer.frame", .failed, "The session ended before a long frame was answered. \(why)",
-                advice: ["The log of hexlistd there says more: does it block this machine, or is it at its limits?"])
+                advice: isBlocked ? [] : ["The log of hexlistd there says more: is it at its limits?"])
         case .notNow:
             DoctorStep("peer.frame", .warning, "A long frame could not be tried: the session is just changing.", advice: ["Look again."])
         }

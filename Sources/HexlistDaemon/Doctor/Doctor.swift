@@ -27,7 +27,9 @@ struct Doctor: Sendable {
     /// - Parameter peer: a PEER, whose steps come last.
     func report(on peer: String?) async -> DoctorReport {
         let facts = await api.node.facts()
-        var steps = [await store(), room(facts), identity(facts)]
+        let inForce = api.configuration.shape(port: facts.status.port)
+        var steps = [await store(), room(facts), identity(facts), Self.configuration(inForce)]
+        if let step = Self.hooks(api.hooks.all, running: api.hooks.running) { steps.append(step) }
         steps += await network(facts)
         if let peer { steps += await self.peer(peer) }
         return DoctorReport(steps: steps)
@@ -99,6 +101,33 @@ struct Doctor: Sendable {
                 advice: ["Run `hexlist id rotate` on one of the two, or end one of them."])
         }
         return DoctorStep("identity", .ok, "\(own.peerID), by the key in \(path).")
+    }
+
+    static func configuration(_ inForce: ConfigurationShape) -> DoctorStep {
+        let reading = "systemctl --user reload hexlistd (or: kill -HUP of its pid), once it is right: `hexlist config --check`."
+        if let fault = inForce.fault {
+            return DoctorStep(
+                "configuration", .failed, "What was read last was refused, and what was read before counts on. \(fault)",
+                advice: [inForce.hint].compactMap { $0 } + [reading])
+        }
+        let waiting = inForce.items.filter { $0.waiting != nil }.map(\.key)
+        guard waiting.isEmpty else {
+            return DoctorStep(
+                "configuration", .warning, "\(inForce.file) was read; a restart is needed for \(waiting.joined(separator: ", ")).",
+                advice: ["systemctl --user restart hexlistd"])
+        }
+        return DoctorStep("configuration", .ok, "As it was read last; `hexlist config` shows it.")
+    }
+
+    /// `nil` where there are none.
+    static func hooks(_ faults: [HookFault], running: [String]) -> DoctorStep? {
+        guard faults.isEmpty else {
+            let parts = faults.map { fault in (fault.hook.map { "\($0): " } ?? "") + fault.message }
+            return DoctorStep(
+                "hooks", .warning, parts.joined(separator: "; ") + ".",
+                advice: ["hexlistd's log has what a failed hook wrote: `journalctl --user -u hexlistd`."])
+        }
+        return running.isEmpty ? nil : DoctorStep("hooks", .ok, "\(running.joined(separator: ", ")): run, and none failed last.")
     }
 
     static func milliseconds(_ duration: Duration) -> String {

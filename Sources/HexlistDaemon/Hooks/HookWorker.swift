@@ -13,6 +13,7 @@ struct HookWorker: Sendable {
     let folder: HookFolder
     let keeper: NodeKeeper
     let environment: [String]
+    let faults: HookFaults
     /// Milliseconds one run may take, as configured now.
     let timeLimit: @Sendable () -> Int64
     /// How long to wait really before it is tried again, of the time it should be.
@@ -109,6 +110,7 @@ struct HookWorker: Sendable {
         }
         if let fault, fault != last { logger.warning("hook is not run", metadata: ["hook": "\(name)", "reason": "\(fault)"]) }
         last = fault
+        faults.examined(name, fault == .gone ? nil : fault?.description)
         return fault
     }
 
@@ -133,11 +135,13 @@ struct HookWorker: Sendable {
                 // Stopped with the daemon: it is run again when that runs again.
                 if outcome.end == .stopped { throw Ended() }
                 cursor.pass(event.number)
+                faults.ran(name, nil)
                 await save(cursor)
                 logger.debug("hook ran", metadata: ["hook": "\(name)", "event.number": "\(event.number)"])
                 return
             }
             let verdict = cursor.fail(event.number)
+            faults.ran(name, "\(failure) (event \(event.number))")
             logger.warning(
                 "hook failed",
                 metadata: [

@@ -9,6 +9,7 @@ actor Hooks {
     private let folder: HookFolder
     private let keeper: NodeKeeper
     private let environment: [String]
+    private let faults: HookFaults
     private let pause: @Sendable (Duration) -> Duration
     private let logger: Logger
     private let timeLimit = Mutex<Int64>(0)
@@ -17,12 +18,13 @@ actor Hooks {
 
     /// - Parameter pause: how long to wait really before a hook is tried again, of the time it should be; for tests.
     init(
-        folder: HookFolder, keeper: NodeKeeper, environment: [String], logger: Logger,
+        folder: HookFolder, keeper: NodeKeeper, environment: [String], faults: HookFaults, logger: Logger,
         pause: @escaping @Sendable (Duration) -> Duration = { $0 }
     ) {
         self.folder = folder
         self.keeper = keeper
         self.environment = environment
+        self.faults = faults
         self.logger = logger
         self.pause = pause
     }
@@ -37,20 +39,24 @@ actor Hooks {
             logger.warning("hooks are not run", metadata: ["folder": "\(folder.path)", "reason": "\(folderFault)"])
         }
         var (wanted, runnable): ([EventType], [EventType]) = ([], [])
+        var barred: [String: String] = [:]
         for name in names {
             guard let event = EventType.all.first(where: { $0.rawValue == name }) else {
-                let nearest = NearestName.of(name, among: EventType.all.map(\.rawValue)) ?? ""
-                logger.warning("there is no event of a hook's name", metadata: ["hook": "\(name)", "nearest": "\(nearest)"])
+                let nearest = NearestName.likely(name, among: EventType.all.map(\.rawValue))
+                logger.warning("there is no event of a hook's name", metadata: ["hook": "\(name)", "nearest": "\(nearest ?? "")"])
+                barred[name] = "there is no event of that name" + (nearest.map { "; did you mean \($0)?" } ?? "")
                 continue
             }
             guard folderFault == nil else { continue }
             wanted.append(event)
             if let fault = folder.fault(of: name) {
                 logger.warning("hook is not run", metadata: ["hook": "\(name)", "reason": "\(fault)"])
+                barred[name] = fault.description
             } else {
                 runnable.append(event)
             }
         }
+        faults.read(folder: folderFault?.description, barred: barred, running: runnable.map(\.rawValue))
         await end(workers.keys.filter { !wanted.contains($0) })
         do {
             if folderFault == nil { try await forget(EventType.all.filter { !names.contains($0.rawValue) }) }
@@ -69,7 +75,7 @@ actor Hooks {
 
     private func start(_ event: EventType) {
         let worker = HookWorker(
-            event: event, folder: folder, keeper: keeper, environment: environment,
+            event: event, folder: folder, keeper: keeper, environment: environment, faults: faults,
             timeLimit: { self.timeLimit.withLock { $0 } }, pause: pause, logger: logger)
         workers[event] = Task {
             await worker.run()

@@ -34,7 +34,7 @@ public struct PairingStateMachine: Sendable {
         case notTaken
         /// The other side had the own nonce, by which it could know the digits, and went no further.
         case givenUp
-        /// The other side said no, or gave up, with the digits before it.
+        /// The other side said no, or broke off, with the digits before it.
         case refused
         /// The own person said no.
         case rejected
@@ -46,6 +46,7 @@ public struct PairingStateMachine: Sendable {
         case badReveal
         /// A step that is not due, or makes no sense.
         case outOfOrder
+        /// Nobody answered in time, here or there.
         case timedOut
         /// The session is gone.
         case lost
@@ -131,12 +132,13 @@ public struct PairingStateMachine: Sendable {
     public mutating func received(_ pairing: Pairing, freshNonce: @autoclosure () -> PairingNonce, now: Instant) -> [Action] {
         if case .ended = state { return [] }
         if pairing.step == "cancel" {
-            // Its message is for a log at most: next to a question it would be a stranger's advice.
+            // Its message is for a log at most: next to a question it would be a stranger's advice. One is known, which tells a person
+            // who said no from one who said nothing; it ends the exchange all the same.
             let end: End =
                 switch state {
                 case .committed, .ended: .notTaken
                 case .answered: .givenUp
-                case .comparing: .refused
+                case .comparing: pairing.message.utf8.elementsEqual(End.timedOut.message.utf8) ? .timedOut : .refused
                 }
             return self.end(end, tells: nil)
         }

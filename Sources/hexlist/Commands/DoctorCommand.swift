@@ -7,7 +7,7 @@ struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor", abstract: "Check each step from this machine to its peers, and say what to do.",
         discussion: """
-            Looks at the daemon, its store and identity, D-Bus, avahi-daemon, interfaces, multicast, the port and the firewall; with --peer at \
+            Looks at the daemon, its store and identity, D-Bus, avahi-daemon, interfaces, multicast, the port and the firewall; with a PEER at \
             that peer's announcement, addresses, TCP, TLS, Hello, trust, and whether a long frame gets through. Each step is ok, a warning or \
             failed. Exit code 0 when none failed, else 1; 5 when the daemon is not running, 6 when there is no such peer.
             """)
@@ -16,6 +16,13 @@ struct DoctorCommand: AsyncParsableCommand {
 
     @Option(help: ArgumentHelp("Look at this peer too.", valueName: "peer"))
     var peer: String?
+
+    @Argument(help: ArgumentHelp("The same, shorter.", valueName: "peer"))
+    var named: String?
+
+    func validate() throws {
+        if peer != nil, named != nil { throw ValidationError("Name one peer: `hexlist doctor PEER`.") }
+    }
 
     func run() async throws {
         let output = common.output
@@ -63,7 +70,7 @@ struct DoctorCommand: AsyncParsableCommand {
                 asked.usesMulticast = status.avahi.state != "off"
                 asked.daemon.message =
                     "hexlistd \(status.version) answers\(user), pid \(status.pid), up \(HumanText.span(seconds: status.uptimeSeconds))."
-                asked.steps = try await client.doctor(peer: peer).steps
+                asked.steps = try await client.doctor(peer: peer ?? named).steps
             }
         } catch let error as HexlistError {
             asked.daemon = DoctorStep(

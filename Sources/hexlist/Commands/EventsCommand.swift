@@ -52,6 +52,6 @@ struct EventsCommand: AsyncParsableCommand {
         if let hex = event.hex { parts.append("hex \(hex)") }
         if let row = event.outboxID { parts.append("outbox \(row)") }
         if let data = event.data, data != .emptyObject { parts.append(data.text) }
-        try output.line(TerminalText.clean(parts.joined(separator: "  "), columns: 200))
+        try output.wrapped(parts.joined(separator: "  "))
     }
 }

@@ -55,7 +55,7 @@ struct InboxCommand: AsyncParsableCommand {
         [
             Table.Cell(String(hex.id)), Table.Cell(hex.unread ? "*" : "", .good), Table.Cell(HumanText.time(hex.receivedAt), .faint),
             Table.Cell(HexText.sender(hex, columns: 44), columns: 72), Table.Cell(String(hex.linkCount)),
-            Table.Cell(hex.description, hex.unread ? .strong : .plain),
+            Table.Cell(hex.description, hex.unread ? .strong : .plain, minimum: 16),
         ]
     }
 }
@@ -74,8 +74,8 @@ enum HexText {
 }
 
 extension PeerLabel {
-    /// - Parameter columns: as a terminal counts them.
+    /// - Parameter columns: as a terminal counts them; whole where standard output is none.
     func shown(_ detail: Detail = .short, columns: Int = 44) -> String {
-        text(detail, columns: columns) { TextWidth.cut($0, columns: $1) }
+        text(detail, columns: Terminal.output.isInteractive ? columns : .max) { TextWidth.cut($0, columns: $1) }
     }
 }

@@ -198,7 +198,7 @@ enum OutboxText {
             Table.Cell(String(row.outboxID)), Table.Cell(row.state.rawValue, row.state.style),
             Table.Cell(PeerLabel(row.peer, row.tag).shown()),
             Table.Cell(HumanText.time(row.createdAt), .faint), Table.Cell(ByteCountText.of(Int64(row.bytes))),
-            Table.Cell(String(row.attempts)), Table.Cell(why(row), columns: 120),
+            Table.Cell(String(row.attempts)), Table.Cell(why(row), columns: 400),
         ]
     }
 

@@ -104,20 +104,49 @@ enum PairText {
 
     /// What the person at this side is to do, with the digits before them. Clean, of several lines.
     static func question(_ pairing: PairingShape, digits: String, _ terminal: Terminal) -> String {
-        """
+        let trusted = pairing.trust == Trust.trusted.rawValue ? " It is trusted here already." : ""
+        return """
 
-        \(name(pairing)) \(pairing.isOwn ? "takes the request." : "asks to pair.")
+            \(name(pairing)) \(pairing.isOwn ? "takes the request." : "asks to pair.")\(trusted)
 
-            \(terminal.styled(digits, .strong))
+                \(terminal.styled(digits, .strong))
 
-        Compare the six digits with those on the other screen. Only if they are the same, say yes on both.
-        """
+            Compare the six digits with those on the other screen. Only if they are the same, say yes on both.
+            """
     }
 
-    /// Why it came to nothing.
+    enum Answer { case yes, no, otherDigits }
+
+    /// What was typed at the question. The digits themselves, with or without a gap, are as good as a yes; others, a slip of the keyboard
+    /// perhaps, are no answer.
+    static func answer(_ line: String, digits: String) -> Answer {
+        guard !Terminal.isYes(line) else { return .yes }
+        let typed = line.utf8.filter { ![UInt8(ascii: " "), UInt8(ascii: "-"), UInt8(ascii: "\t"), UInt8(ascii: "\r")].contains($0) }
+        guard (4...8).contains(typed.count), typed.allSatisfy(ASCII.isDigit) else { return .no }
+        return typed.elementsEqual(digits.utf8) ? .yes : .otherDigits
+    }
+
+    static func isTrusted(_ pairing: PairingShape) -> String {
+        "\(pairing.label.shown(.named, columns: 64)) is trusted here already. Pairing again helps where it does not trust this machine."
+    }
+
+    /// Why it came to nothing, and how many tries are left where they are few.
     static func ended(_ pairing: PairingShape) -> String {
         let why = pairing.message.map { ": \(TerminalText.clean($0, columns: 300))" } ?? "."
-        return "Not paired with \(name(pairing))\(why)"
+        return (["Not paired with \(name(pairing))\(why)"] + [left(pairing)].compactMap(\.self)).joined(separator: " ")
+    }
+
+    static func left(_ pairing: PairingShape) -> String? {
+        switch pairing.triesLeft {
+        case 0?: "That was the last of three tries with it in ten minutes; before the next one it has to wait."
+        case 1?: "One more try with it is left in these ten minutes."
+        default: nil
+        }
+    }
+
+    static func stillOpen(_ until: Timestamp, triesLeft: Int?) -> String {
+        let last = triesLeft == 1 ? " One more that comes to nothing ends that." : ""
+        return "Requests are still taken until \(HumanText.clock(until)); Ctrl-C ends that.\(last)"
     }
 
     static func status(_ pairing: PairingShape) -> ExitStatus {

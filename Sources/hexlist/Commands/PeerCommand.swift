@@ -77,7 +77,7 @@ struct PeerTrustCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "trust", abstract: "Let a peer's hexes into the inbox.",
         discussion: """
-            Takes 8 digits of the UUID or more, shows the fingerprint and asks; compare it with what `hexlist id` shows on the other
+            Takes 8 digits of the UUID or more, shows the fingerprint and asks; compare it with what `hexlist id` shows on the other \
             machine. Where there is no terminal to ask on, it takes the whole UUID and does not ask.
             """)
 

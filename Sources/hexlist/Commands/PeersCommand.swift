@@ -120,11 +120,11 @@ struct PeersListCommand: AsyncParsableCommand {
         }
         let address = peer.endpoints.first.map { HostPort.text($0.host, $0.port) } ?? "–"
         var cells = [
-            Table.Cell(peer.label.head, columns: 32), Table.Cell(peer.uuid.map(HumanText.short) ?? "–"), state,
+            Table.Cell(peer.label.head, columns: 32, minimum: 12), Table.Cell(peer.uuid.map(HumanText.short) ?? "–"), state,
             Table.Cell(peer.trust, peer.trust == "blocked" ? .failure : .plain),
             Table.Cell(peer.unread == 0 ? "–" : String(peer.unread), peer.unread == 0 ? .faint : .strong), Table.Cell(address),
         ]
-        if why { cells.append(Table.Cell(peer.why ?? "", columns: 120)) }
+        if why { cells.append(Table.Cell(peer.why ?? "", columns: 400)) }
         return cells
     }
 }

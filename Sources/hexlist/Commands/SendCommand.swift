@@ -11,10 +11,10 @@ struct SendCommand: AsyncParsableCommand {
 
             hexlist send --to ada --bulk hexes.ndjson
 
-            --bulk reads one hex a line, as JSON, and sends while it reads; a `key` in a line makes a rerun send nothing twice. A bad
+            --bulk reads one hex a line, as JSON, and sends while it reads; a `key` in a line makes a rerun send nothing twice. A bad \
             line is told and costs no other. After Ctrl-C what was accepted stays in the outbox.
 
-            Exit code 0: each peer stored it (or it is durable in the outbox, with --wait queued). 2: some lines were not valid, the
+            Exit code 0: each peer stored it (or it is durable in the outbox, with --wait queued). 2: some lines were not valid, the \
             others were sent. 3: not all stored it yet; the daemon goes on trying. 4: a peer refused it.
             """)
 
@@ -145,7 +145,7 @@ struct SendCommand: AsyncParsableCommand {
             let why = [outcome.code, outcome.message].compactMap { $0 }.filter { !$0.isEmpty }.joined(separator: ": ")
             table.add([
                 Table.Cell(outcome.state.rawValue, outcome.state.style), Table.Cell(PeerLabel(outcome.peer, outcome.tag).shown()),
-                Table.Cell("outbox \(outcome.outboxID)", .faint), Table.Cell(why, columns: 120),
+                Table.Cell("outbox \(outcome.outboxID)", .faint), Table.Cell(why, columns: 400),
             ])
         }
         return table

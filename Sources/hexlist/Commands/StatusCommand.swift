@@ -36,6 +36,8 @@ struct StatusCommand: AsyncParsableCommand {
             table.add("domain", "\(domain.domain): \(domain.state)", domain.state == "running" ? .good : .doubtful)
             if let message = domain.message { table.add("", message) }
         }
+        if let fault = status.configurationFault { table.add("configuration", "not changed: \(fault)", .failure) }
+        for fault in status.hookFaults { table.add("hook", HookText.told(fault), .failure) }
         let ghosts = status.ghosts == 0 ? "" : ", \(HumanText.count(status.ghosts, "ghost", "ghosts")) hidden"
         table.add("peers", "\(status.peers) verified\(ghosts)")
         table.add("inbox", "\(status.unread) unread, \(status.held) held", status.unread > 0 ? .strong : .plain)
@@ -46,5 +48,13 @@ struct StatusCommand: AsyncParsableCommand {
         table.add("store", "\(status.stateFolder), \(ByteCountText.of(status.storeBytes))")
         if let fault = status.storeFault { table.add("", fault, .failure) }
         return table
+    }
+}
+
+/// What is wrong with hooks, in words.
+enum HookText {
+    static func told(_ fault: HookFault) -> String {
+        let name = fault.hook.map { "\($0): " } ?? ""
+        return name + fault.message + (fault.at.map { ", last at \(HumanText.time($0))" } ?? "")
     }
 }

@@ -3,7 +3,7 @@ import Glibc
 /// Another program's answer.
 struct ProgramOutput: Sendable {
     var status: Int32
-    /// What it wrote to standard output.
+    /// What it wrote to standard output, and to standard error where that was asked for.
     var out: [UInt8]
 
     /// Bytes of `out`, and how long a program may take.
@@ -16,7 +16,11 @@ struct ProgramOutput: Sendable {
 
     /// - Returns: `nil` where the program is not there, cannot be started, or takes too long.
     static func run(_ name: String, _ arguments: [String]) -> ProgramOutput? {
-        guard let path = path(of: name) else { return nil }
+        path(of: name).flatMap { run(at: $0, arguments) }
+    }
+
+    /// - Returns: as above.
+    static func run(at path: String, _ arguments: [String], errorsToo: Bool = false) -> ProgramOutput? {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { return nil }
         defer { close(ends[0]) }
@@ -26,7 +30,11 @@ struct ProgramOutput: Sendable {
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
         posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO)
-        posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0)
+        if errorsToo {
+            posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO)
+        } else {
+            posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0)
+        }
         var words = pointers([path] + arguments)
         // A bus elsewhere is where firewalld is.
         let bus = Environment.value("DBUS_SYSTEM_BUS_ADDRESS").map { ["DBUS_SYSTEM_BUS_ADDRESS=\($0)"] } ?? []

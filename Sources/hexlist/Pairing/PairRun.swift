@@ -25,6 +25,9 @@ final class PairRun {
     /// What was told last, so that nothing is told twice.
     private var told: (id: Int, state: PairingShape.State, message: String?)?
     private var reported: Set<Int> = []
+    /// Why it waits, as told: the daemon tries every 2 s, and the reasons come back.
+    private var waits: Set<String> = []
+    private var openUntil: Timestamp?
 
     init(client: HexlistClient, output: Output, isInteractive: Bool) {
         self.client = client
@@ -47,18 +50,28 @@ final class PairRun {
             """)
         try await run { pairings in
             let relevant = pairings.items.filter { $0.id >= first }
+            let before = self.reported.count
             if let end = try self.tell(relevant, leavesOpen: true) { return end }
-            guard pairings.openUntil == nil, relevant.allSatisfy(\.state.isFinal) else { return nil }
-            self.note("No more requests are taken.")
+            if let until = pairings.openUntil {
+                self.openUntil = until
+                if self.reported.count > before { self.note(PairText.stillOpen(until, triesLeft: pairings.triesLeft)) }
+                return nil
+            }
+            guard relevant.allSatisfy(\.state.isFinal) else { return nil }
+            let isOver = self.openUntil.map { $0.milliseconds <= Timestamp.now.milliseconds } ?? false
+            self.note(
+                isOver ? "Two minutes are over, and no more requests are taken. `hexlist pair` goes on." : "No more requests are taken.")
             return .failed
         } stop: {
-            _ = try await self.client.closePairing()
+            let closed = try await self.client.closePairing()
+            return closed.items.last { $0.id >= first && $0.state.isFinal && !self.reported.contains($0.id) }
         }
     }
 
     /// Asks a peer until it took the request and both people answered, the time is up, or the person stops it.
     func ask(_ peer: String) async throws {
         let asked = try await client.pair(with: peer)
+        if asked.trust == Trust.trusted.rawValue { note(PairText.isTrusted(asked)) }
         note("Asking \(PairText.name(asked)) for two minutes. There: `hexlist pair`.")
         try await follow(asked)
     }
@@ -73,7 +86,7 @@ final class PairRun {
             self.note("The pairing is over: this machine has another identity now. Try again.")
             return .failed
         } stop: {
-            _ = try await self.client.rejectPairing(with: pairing.peer)
+            try await self.client.rejectPairing(with: pairing.peer)
         }
     }
 
@@ -81,8 +94,8 @@ final class PairRun {
 
     /// - Parameters:
     ///   - look: at what there is now; an end, or `nil` to go on.
-    ///   - stop: what the person's Ctrl-C is to the daemon.
-    private func run(_ look: (PairingsShape) throws -> ExitStatus?, stop: () async throws -> Void) async throws {
+    ///   - stop: what the person's Ctrl-C is to the daemon, and the pairing it ended.
+    private func run(_ look: (PairingsShape) throws -> ExitStatus?, stop: () async throws -> PairingShape?) async throws {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
         let end = try await withThrowingTaskGroup(of: Void.self) { [client, incoming, events] group in
             group.addTask {
@@ -108,7 +121,16 @@ final class PairRun {
                     try await say(no: pairing)
                     return try await gaveUp(stop)
                 case .answer(let line?, let pairing):
-                    if Terminal.isYes(line) { try await say(yes: pairing) } else { try await say(no: pairing) }
+                    switch PairText.answer(line, digits: pairing.digits ?? "") {
+                    case .yes: try await say(yes: pairing)
+                    case .no: try await say(no: pairing)
+                    case .otherDigits where told?.id == pairing.id:
+                        note(
+                            "Those are not the digits shown here. Where the other screen does show them, somebody may be in between: say no."
+                        )
+                        askWhetherSame(pairing)
+                    case .otherDigits: break  // these digits are shown no longer
+                    }
                 case .stop: return try await gaveUp(stop)
                 }
             }
@@ -117,11 +139,13 @@ final class PairRun {
         try finish(end)
     }
 
-    private func gaveUp(_ stop: () async throws -> Void) async throws -> ExitStatus {
+    private func gaveUp(_ stop: () async throws -> PairingShape?) async throws -> ExitStatus {
+        var ended: PairingShape?
         do {
-            try await stop()
+            ended = try await stop()
         } catch let error as HexlistError where error.code == .notFound {}  // it ended by itself
-        note(told?.state == .confirmed ? "Given up. You had said yes: the other side may trust this one." : "Nothing was paired.")
+        let told = told?.state == .confirmed ? "Given up. You had said yes: the other side may trust this one." : "Nothing was paired."
+        note(([told] + [ended.flatMap(PairText.left)].compactMap(\.self)).joined(separator: " "))
         return .failed
     }
 
@@ -189,7 +213,9 @@ final class PairRun {
             note("Waiting for the answer on the other side …")
         case .waiting:
             reader.giveUp()
-            if let message = pairing.message { note("Waiting: \(TerminalText.clean(message, columns: 300))") }
+            if let message = pairing.message.map({ TerminalText.clean($0, columns: 300) }), waits.insert(message).inserted {
+                note("Waiting: \(message)")
+            }
         case .paired, .ended: break
         }
     }
@@ -201,6 +227,10 @@ final class PairRun {
             note("Say yes with `hexlist pair --confirm \(HumanText.short(pairing.peer)) CODE`, CODE being what the other screen shows.")
             return
         }
+        askWhetherSame(pairing)
+    }
+
+    private func askWhetherSame(_ pairing: PairingShape) {
         StandardError.write("Are they the same? [y/N] ")
         reader.ask { [incoming] in incoming.yield(.answer($0, pairing)) }
     }

@@ -5,13 +5,20 @@ import HexlistAPI
 enum HumanText {
     /// Local time, to the minute; with seconds where asked.
     static func time(_ moment: Timestamp, seconds: Bool = false) -> String {
+        text(moment).map { seconds ? "\($0.date) \($0.clock):\($0.seconds)" : "\($0.date) \($0.clock)" } ?? moment.description
+    }
+
+    /// Local time of today, to the second.
+    static func clock(_ moment: Timestamp) -> String { text(moment).map { "\($0.clock):\($0.seconds)" } ?? moment.description }
+
+    private static func text(_ moment: Timestamp) -> (date: String, clock: String, seconds: String)? {
         var whole = time_t(moment.milliseconds / 1_000)
         var parts = tm()
-        guard localtime_r(&whole, &parts) != nil else { return moment.description }
+        guard localtime_r(&whole, &parts) != nil else { return nil }
         func pad(_ value: CInt) -> String { value < 10 ? "0\(value)" : "\(value)" }
         let date = "\(Int(parts.tm_year) + 1900)-\(pad(parts.tm_mon + 1))-\(pad(parts.tm_mday))"
         let clock = "\(pad(parts.tm_hour)):\(pad(parts.tm_min))"
-        return seconds ? "\(date) \(clock):\(pad(parts.tm_sec))" : "\(date) \(clock)"
+        return (date, clock, pad(parts.tm_sec))
     }
 
     /// `3 h 5 min`: the two largest units.

@@ -5,7 +5,7 @@ import HexlistModel
 /// Standard output of one command: JSON for scripts or text for people, collected and written in large pieces.
 final class Output {
     let json: Bool
-    let terminal = Terminal(descriptor: STDOUT_FILENO)
+    let terminal = Terminal.output
     private var pending: [UInt8] = []
 
     init(json: Bool) { self.json = json }
@@ -20,6 +20,15 @@ final class Output {
     func line(_ text: String = "") throws {
         pending += Array(TerminalText.clean(text).utf8)
         try lineEnd()
+    }
+
+    /// One line of a list: on a terminal its words go on below, set in, where it is longer than the terminal is wide.
+    func wrapped(_ text: String) throws {
+        let text = TerminalText.clean(text)
+        guard let width = terminal.width else { return try line(text) }
+        for (number, part) in TextWidth.lines(text, columns: max(18, width - 2), first: max(20, width)).enumerated() {
+            try line(number == 0 ? part : "  " + part)
+        }
     }
 
     /// A line whose beginning stands out on a terminal.

@@ -1,18 +1,29 @@
 import HexlistModel
 
-/// Rows with aligned columns, for people.
+/// Rows with aligned columns, for people. In a pipe every cell is whole. On a terminal lines are as wide as it is: cells that may be are
+/// cut first; where that is not enough each row flows over several lines, and a list of names and values wraps its values.
 struct Table {
     struct Cell {
-        var text: String
-        var style: Terminal.Style
+        let text: String
+        let style: Terminal.Style
+        let columns: Int
+        let minimum: Int?
 
         /// - Parameters:
         ///   - text: of anyone; it is cleaned here.
-        ///   - columns: the most it may take.
-        init(_ text: String, _ style: Terminal.Style = .plain, columns: Int = 60) {
-            // Bounded before it is measured: hostile text may hold thousands of marks in one character.
-            self.text = TextWidth.cut(TerminalText.clean(PeerName.cut(text, bytes: columns * 16)), columns: columns)
+        ///   - columns: the most it takes on a terminal, and is padded to anywhere.
+        ///   - minimum: columns it may be cut to where the terminal is narrow; `nil` for a text that is of no use then.
+        init(_ text: String, _ style: Terminal.Style = .plain, columns: Int = 60, minimum: Int? = nil) {
+            self.text = TerminalText.clean(text)
             self.style = style
+            self.columns = columns
+            self.minimum = minimum
+        }
+
+        /// As a terminal shows it. Bytes are bounded too: hostile text may hold thousands of marks on one letter.
+        func shown(columns: Int) -> String {
+            let columns = min(columns, self.columns)
+            return TextWidth.cut(PeerName.cut(text, bytes: columns * 16), columns: columns)
         }
     }
 
@@ -32,23 +43,88 @@ struct Table {
     var isEmpty: Bool { rows.isEmpty }
 
     func lines(_ terminal: Terminal) -> [String] {
-        let head = header.isEmpty ? [] : [header.map { Cell($0, .faint) }]
-        let all = head + rows
+        let all = (header.isEmpty ? [] : [header.map { Cell($0, .faint) }]) + rows
+        let sizes = all.map { $0.map { min($0.columns, TextWidth.of($0.text)) } }
         var widths: [Int] = []
-        for row in all {
-            for (column, cell) in row.enumerated() {
-                let width = TextWidth.of(cell.text)
-                if column < widths.count { widths[column] = max(widths[column], width) } else { widths.append(width) }
+        for row in sizes { widths = Self.widest(widths, row) }
+        guard let width = terminal.width.map({ max(20, $0) }) else {
+            return all.map { Self.line($0.map(\.text), $0, widths, terminal) }
+        }
+        var least: [Int] = []
+        for (row, sizes) in zip(all, sizes) { least = Self.widest(least, zip(row, sizes).map { min($1, $0.minimum ?? $1) }) }
+        // The widest of the columns that may be cut gives way first.
+        while !Self.isFitting(widths, sizes, width),
+            let widest = widths.indices.filter({ widths[$0] > least[$0] }).max(by: { widths[$0] < widths[$1] })
+        {
+            widths[widest] -= 1
+        }
+        if Self.isFitting(widths, sizes, width) {
+            return all.map { row in Self.line(zip(row, widths).map { $0.shown(columns: $1) }, row, widths, terminal) }
+        }
+        let indent = widths.dropLast().reduce(0) { $0 + $1 + Self.gap }
+        guard header.isEmpty, width - indent >= Self.leastValue else { return rows.flatMap { flowed($0, width, terminal) } }
+        return rows.flatMap { Self.hanging($0, widths, indent, width, terminal) }
+    }
+
+    /// Columns between two cells.
+    private static let gap = 2
+    /// Columns in which a value can still be read.
+    private static let leastValue = 20
+
+    private static func widest(_ widths: [Int], _ row: [Int]) -> [Int] {
+        (0..<max(widths.count, row.count)).map { max($0 < widths.count ? widths[$0] : 0, $0 < row.count ? row[$0] : 0) }
+    }
+
+    /// - Parameter sizes: columns each cell of each row takes; nothing stands behind the last that takes any.
+    private static func isFitting(_ widths: [Int], _ sizes: [[Int]], _ width: Int) -> Bool {
+        sizes.allSatisfy { row in
+            guard let last = row.lastIndex(where: { $0 > 0 }) else { return true }
+            return widths[..<last].reduce(0) { $0 + $1 + gap } + min(widths[last], row[last]) <= width
+        }
+    }
+
+    /// - Parameter texts: of the cells. The last of a row is not padded.
+    private static func line(_ texts: [String], _ row: [Cell], _ widths: [Int], _ terminal: Terminal) -> String {
+        let count = (texts.lastIndex { !$0.isEmpty } ?? -1) + 1
+        var line = ""
+        for column in 0..<count {
+            line += terminal.styled(texts[column], row[column].style)
+            if column < count - 1 {
+                line += String(repeating: " ", count: max(0, widths[column] - TextWidth.of(texts[column])) + gap)
             }
         }
-        return all.map { row in
-            let shown = row.prefix((row.lastIndex { !$0.text.isEmpty } ?? -1) + 1)
-            var line = ""
-            for (column, cell) in shown.enumerated() {
-                line += terminal.styled(cell.text, cell.style)
-                if column < shown.count - 1 { line += String(repeating: " ", count: widths[column] - TextWidth.of(cell.text) + 2) }
+        return line
+    }
+
+    /// The last cell wrapped within its column.
+    private static func hanging(_ row: [Cell], _ widths: [Int], _ indent: Int, _ width: Int, _ terminal: Terminal) -> [String] {
+        let texts = row.map { $0.shown(columns: $0.columns) }
+        guard row.count == widths.count, let last = row.last, let text = texts.last else { return [line(texts, row, widths, terminal)] }
+        let parts = TextWidth.lines(text, columns: width - indent)
+        return [line(texts.dropLast() + [parts[0]], row, widths, terminal)]
+            + parts.dropFirst().map { String(repeating: " ", count: indent) + terminal.styled($0, last.style) }
+    }
+
+    /// The cells one after the other. A number has the name of its column before it, and a dash says nothing.
+    private func flowed(_ row: [Cell], _ width: Int, _ terminal: Terminal) -> [String] {
+        var lines: [String] = []
+        var (line, used) = ("", 0)
+        for (column, cell) in row.enumerated() where !cell.text.isEmpty && cell.text != "–" {
+            let isNumber = column > 0 && column < header.count && cell.text.utf8.allSatisfy(ASCII.isDigit)
+            let text = (isNumber ? header[column].lowercased() + " " : "") + cell.shown(columns: cell.columns)
+            if used > 0, used + Self.gap + TextWidth.of(text) <= width {
+                line += String(repeating: " ", count: Self.gap) + terminal.styled(text, cell.style)
+                used += Self.gap + TextWidth.of(text)
+                continue
             }
-            return line
+            if used > 0 { lines.append(line) }
+            for (number, part) in TextWidth.lines(text, columns: width - Self.gap, first: lines.isEmpty ? width : nil).enumerated() {
+                if number > 0 { lines.append(line) }
+                let indent = lines.isEmpty ? 0 : Self.gap
+                line = String(repeating: " ", count: indent) + terminal.styled(part, cell.style)
+                used = indent + TextWidth.of(part)
+            }
         }
+        return used > 0 ? lines + [line] : lines
     }
 }

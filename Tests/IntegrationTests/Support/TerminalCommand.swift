@@ -2,7 +2,7 @@ import Foundation
 
 /// A program on a terminal of its own, and somebody who types.
 struct TerminalCommand: Sendable {
-    /// What is waited for in what the program shows, and what is typed then.
+    /// What is waited for in what the program shows, and what is typed then; `{digits}` stands for the six digits shown last.
     struct Step: Sendable {
         var wait: String
         var type: String
@@ -24,7 +24,7 @@ struct TerminalCommand: Sendable {
     }
 
     private static let program = """
-        import os, pty, sys
+        import os, pty, re, sys
         typed, count = sys.argv[1], int(sys.argv[2])
         script, command = sys.argv[3:3 + count], sys.argv[3 + count:]
         pid, terminal = pty.fork()
@@ -43,7 +43,8 @@ struct TerminalCommand: Sendable {
             shown += piece
             while script and script[0].encode() in seen:
                 seen = seen.split(script[0].encode(), 1)[1]
-                os.write(terminal, script[1].encode())
+                digits = re.findall(rb"\\n    ([0-9]{6})\\r?\\n", shown)
+                os.write(terminal, script[1].encode().replace(b"{digits}", digits[-1] if digits else b""))
                 script = script[2:]
                 open(typed, "a").close()
         sys.stdout.buffer.write(shown.replace(b"\\r\\n", b"\\n"))

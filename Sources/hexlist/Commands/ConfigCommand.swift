@@ -1,0 +1,105 @@
+import ArgumentParser
+import Glibc
+import HexlistAPI
+import HexlistModel
+
+struct ConfigCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "config", abstract: "Show the configuration that counts and where each value comes from, or check a file.",
+        discussion: """
+            A value is a default, or it comes from the file, from a variable of hexlistd's environment or from its command line; the command \
+            line goes before the environment, and that before the file. What waits for a restart says what that will make of it.
+
+            --check reads FILE as hexlistd would and needs no running daemon. Exit code 2 for a mistake in it.
+            """)
+
+    @OptionGroup var common: CommonOptions
+
+    @Option(help: ArgumentHelp("Check this file, and change nothing.", valueName: "file"))
+    var check: String?
+
+    func run() async throws {
+        let output = common.output
+        if let check { return try examine(check, output) }
+        let inForce = try await common.withClient { try await $0.configuration() }
+        if output.json {
+            try output.object(inForce)
+        } else {
+            var table = Table(["KEY", "VALUE", "FROM"])
+            for item in inForce.items {
+                let isGiven = item.source != .default
+                table.add([
+                    Table.Cell(item.key), Table.Cell(item.value, isGiven ? .strong : .plain, columns: 200),
+                    Table.Cell(SettingText.source(item), isGiven ? .plain : .faint, columns: 200),
+                ])
+            }
+            try output.table(table)
+        }
+        try output.flush()
+        guard !output.json else { return }
+        StandardError.note("The file is \(inForce.file).")
+        if let fault = inForce.fault {
+            StandardError.note("What it says now does not count: \(fault)")
+            if let hint = inForce.hint { StandardError.note(hint) }
+        }
+    }
+
+    private func examine(_ file: String, _ output: Output) throws {
+        guard let program = Self.daemon(), let answer = ProgramOutput.run(at: program, ["--check", "--config", file], errorsToo: true)
+        else {
+            throw HexlistError(
+                .internal, "hexlistd, which reads the file, is neither beside hexlist nor where the system has its programs.",
+                hint: "Run `hexlistd --check --config \(ShellText.quoted(TerminalText.clean(file, columns: 200)))` where it is installed.")
+        }
+        let lines = String(decoding: answer.out, as: UTF8.self).split(separator: "\n").map(String.init)
+        let told = lines.map { $0.hasPrefix("hexlistd: ") ? String($0.dropFirst("hexlistd: ".count)) : $0 }
+        if output.json {
+            try output.object(Checked(file: file, isFine: answer.status == 0, message: told.joined(separator: " ")))
+        } else if answer.status == 0 {
+            for line in told { try output.line(line) }
+        }
+        try output.flush()
+        guard answer.status != 0 else { return }
+        if !output.json {
+            StandardError.complain(HexlistError(.configuration, told.first ?? "It cannot be used.", hint: told.dropFirst().first))
+        }
+        throw Ending(status: answer.status == ExitStatus.usage.rawValue ? .usage : .failed)
+    }
+
+    /// hexlistd as it was installed with this program.
+    private static func daemon() -> String? {
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let count = readlink("/proc/self/exe", &buffer, buffer.count)
+        let own = String(decoding: buffer.prefix(max(0, count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        let beside = HexlistPaths.join(HexlistPaths.folder(of: own), "hexlistd")
+        return access(beside, X_OK) == 0 ? beside : ProgramOutput.path(of: "hexlistd")
+    }
+
+    private struct Checked: JSONEncodable {
+        var file: String
+        var isFine: Bool
+        var message: String
+
+        func write(to json: inout JSONWriter) {
+            json.object {
+                $0.member("file", file)
+                $0.member("ok", isFine)
+                $0.member("message", message)
+            }
+        }
+    }
+}
+
+enum SettingText {
+    /// Where the value comes from, and what a restart will make of it.
+    static func source(_ item: SettingShape) -> String {
+        let source =
+            switch item.source {
+            case .default: "default"
+            case .file: item.line.map { "the file, line \($0)" } ?? "the file"
+            case .environment: item.variable
+            case .commandLine: "the command line"
+            }
+        return item.waiting.map { "\(source); after a restart: \($0.isEmpty ? "none" : $0)" } ?? source
+    }
+}

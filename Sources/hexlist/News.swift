@@ -1,0 +1,90 @@
+import ArgumentParser
+import HexlistAPI
+import HexlistModel
+
+/// What `hexlist` by itself tells: what is new, and what to try next, each with the line to type.
+struct News: Equatable {
+    struct Line: Equatable {
+        var text: String
+        var command: String
+    }
+
+    var heading: String
+    var new: [Line] = []
+    var next: [Line] = []
+
+    init(_ status: StatusShape, _ pairings: PairingsShape, _ peers: [PeerShape]) {
+        let here = peers.filter { $0.state == .verified && $0.trust != Trust.blocked.rawValue }
+        let trusted = here.filter { $0.trust == Trust.trusted.rawValue }
+        let strangers = here.filter { $0.trust == Trust.stranger.rawValue }
+        heading = "\(status.name) sees \(HumanText.count(here.count, "peer", "peers")), \(trusted.count) trusted."
+
+        for pairing in pairings.items where !pairing.state.isFinal {
+            let name = pairing.label.shown(.named)
+            if pairing.state == .comparing, !pairing.isOwn {
+                add("\(name) asks to pair", "hexlist pair --confirm \(HumanText.short(pairing.peer)) CODE")
+            } else {
+                add("a pairing with \(name) runs", "hexlist pair --list")
+            }
+        }
+        if status.unread > 0 { add("\(status.unread) unread", "hexlist inbox --unread") }
+        if status.held > 0 { add("\(status.held) held from strangers", "hexlist inbox --held") }
+        func rows(_ states: OutboxState...) -> Int { states.reduce(0) { $0 + (status.outbox[$1] ?? 0) } }
+        let (waiting, failed) = (rows(.queued, .sending, .held), rows(.rejected, .expired, .failed))
+        if waiting > 0 { add("\(waiting) waiting to be sent", "hexlist outbox") }
+        if failed > 0 { add("\(failed) not delivered", "hexlist outbox") }
+        let isAlone = status.avahi.state == "unavailable" || status.avahi.state == "degraded"
+        if isAlone || status.identity.message != nil || status.storeFault != nil || status.configurationFault != nil
+            || !status.hookFaults.isEmpty
+        {
+            add("something is wrong", "hexlist doctor")
+        }
+
+        if let peer = trusted.first {
+            let name = peer.alias ?? peer.uuid ?? peer.name
+            next.append(
+                Line(text: "send \(peer.label.shown(.named)) a link", command: "hexlist send --to \(Self.word(name)) https://example.org"))
+        }
+        if let peer = strangers.first, let uuid = peer.uuid {
+            next.append(Line(text: "trust \(peer.label.shown(.named))", command: "hexlist pair \(HumanText.short(uuid))"))
+        } else if here.isEmpty {
+            next.append(Line(text: "see why nobody is seen", command: "hexlist doctor"))
+        }
+        next.append(Line(text: "see all commands", command: "hexlist --help"))
+    }
+
+    private mutating func add(_ text: String, _ command: String) { new.append(Line(text: text, command: command)) }
+
+    private static func word(_ name: String) -> String { ShellText.quoted(TerminalText.clean(name)) }
+
+    func tell(_ output: Output) throws {
+        try output.line(heading)
+        try output.line()
+        if new.isEmpty { try output.line("Nothing is new.") } else { try output.table(Self.table(new)) }
+        try output.line()
+        try output.line("To try:")
+        try output.table(Self.table(next))
+        try output.flush()
+    }
+
+    private static func table(_ lines: [Line]) -> Table {
+        var table = Table()
+        for line in lines { table.add([Table.Cell(line.text, .strong), Table.Cell(line.command, columns: 200)]) }
+        return table
+    }
+}
+
+extension Hexlist {
+    /// Without a daemon: how it is started, and the help. The exit code is 0 in any case: nothing was asked for that could fail.
+    func run() async throws {
+        do {
+            let news = try await CommonOptions.parse([]).withClient { client in
+                News(try await client.status(), try await client.pairings(), try await client.peers(all: false))
+            }
+            try news.tell(Output(json: false))
+        } catch let error as HexlistError {
+            StandardError.complain(error)
+            print(Usage.wrapped(Hexlist.helpMessage(), Terminal.output.width))
+        }
+    }
+}

@@ -1,0 +1,108 @@
+/// How many columns a text takes on a terminal. Every look is linear in the scalars, however hostile they are put together.
+enum TextWidth {
+    /// - Parameter text: clean, so without control characters.
+    static func of(_ text: String) -> Int {
+        var counter = Counter()
+        return text.unicodeScalars.reduce(0) { $0 + counter.added(by: $1) }
+    }
+
+    /// The longest beginning that fits, with `…` where something is missing; no mark is cut off its letter.
+    static func cut(_ text: String, columns: Int) -> String {
+        let scalars = text.unicodeScalars
+        var counter = Counter()
+        var (width, end) = (0, scalars.startIndex)
+        for index in scalars.indices {
+            let added = counter.added(by: scalars[index])
+            if added > 0, width < columns { end = index }
+            width += added
+            if width > columns { return String(scalars[..<end]) + "…" }
+        }
+        return text
+    }
+
+    /// Lines of whole words; a word longer than a line is broken.
+    /// - Parameters:
+    ///   - columns: of a line, from 2 up.
+    ///   - first: of the first line, where it is another.
+    static func lines(_ text: String, columns: Int, first: Int? = nil) -> [String] {
+        var lines: [String] = []
+        var (line, used) = ("", 0)
+        func room() -> Int { lines.isEmpty ? first ?? columns : columns }
+        func end() {
+            lines.append(line)
+            (line, used) = ("", 0)
+        }
+        for word in text.split(separator: " ") {
+            let width = of(String(word))
+            if used > 0, used + 1 + width > room() { end() }
+            if used > 0 {
+                line += " "
+                used += 1
+            }
+            guard used + width > room() else {
+                line += word
+                used += width
+                continue
+            }
+            var counter = Counter()
+            for scalar in word.unicodeScalars {
+                let added = counter.added(by: scalar)
+                if used > 0, used + added > room() { end() }
+                line.unicodeScalars.append(scalar)
+                used += added
+            }
+        }
+        if used > 0 || lines.isEmpty { end() }
+        return lines
+    }
+
+    /// The columns a scalar adds to those before it: a wide one two, a combining one none, and of an emoji made of several the first alone.
+    private struct Counter {
+        /// Of the last scalar that had columns.
+        private var base = 0
+        private var (isEmoji, isJoined) = (false, false)
+
+        mutating func added(by scalar: Unicode.Scalar) -> Int {
+            guard !scalar.isASCII else {
+                (base, isEmoji, isJoined) = (1, false, false)
+                return 1
+            }
+            let properties = scalar.properties
+            switch scalar.value {
+            case 0x200D:
+                isJoined = isEmoji
+                return 0
+            case 0xFE0F where base == 1 && isEmoji:  // shown as a picture
+                base = 2
+                return 1
+            case 0x1F3FB...0x1F3FF where isEmoji: return 0  // the colour of a skin
+            case 0x1160...0x11FF, 0xD7B0...0xD7FF: return 0  // goes into the syllable before
+            default: break
+            }
+            switch properties.generalCategory {
+            case .nonspacingMark, .enclosingMark, .format: return 0
+            default: break
+            }
+            if isJoined, properties.isEmoji {
+                isJoined = false
+                return 0
+            }
+            (isEmoji, isJoined) = (properties.isEmoji, false)
+            base = isWide(scalar) ? 2 : 1
+            return base
+        }
+
+        /// East Asian Wide and Fullwidth (Unicode Annex 11), by blocks, and what is shown as a picture; of two letters that make a flag
+        /// each has one column.
+        private func isWide(_ scalar: Unicode.Scalar) -> Bool {
+            switch scalar.value {
+            case 0x1100...0x115F, 0x2329...0x232A, 0x2E80...0x303E, 0x3041...0xA4CF, 0xA960...0xA97F, 0xAC00...0xD7A3, 0xF900...0xFAFF,
+                0xFE10...0xFE19, 0xFE30...0xFE6F, 0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x16FE0...0x18CFF, 0x1AFF0...0x1B2FF,
+                0x1F200...0x1F265, 0x20000...0x3FFFD:
+                true
+            case 0x1F1E6...0x1F1FF: false
+            default: scalar.properties.isEmojiPresentation
+            }
+        }
+    }
+}

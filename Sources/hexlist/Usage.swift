@@ -1,0 +1,80 @@
+import ArgumentParser
+import HexlistAPI
+import HexlistModel
+
+/// What a command line that is none says: what is wrong with it, and what was perhaps meant.
+struct Usage {
+    /// The commands that were named, from `hexlist` itself on.
+    private let commands: [any ParsableCommand.Type]
+    /// The first word where a command is expected and is none; `nil` where there is no such word.
+    private let unknown: String?
+
+    /// - Parameter arguments: without the program's name.
+    init(_ arguments: [String]) {
+        var commands: [any ParsableCommand.Type] = [Hexlist.self]
+        var unknown: String?
+        for argument in arguments where !argument.hasPrefix("-") {
+            let next = commands[commands.count - 1].configuration.subcommands
+            guard let command = next.first(where: { Self.name($0) == argument }) else {
+                unknown = next.isEmpty ? nil : argument
+                break
+            }
+            commands.append(command)
+        }
+        self.commands = commands
+        self.unknown = unknown
+    }
+
+    /// - Parameter message: swift-argument-parser's.
+    func error(_ message: String) -> HexlistError {
+        let help = "`\(line) --help` says more."
+        if let unknown, message.contains("'\(unknown)'"), message.contains("nexpected argument") {
+            let hint = nearestCommand(to: unknown).map { "Did you mean `\($0)`? " } ?? ""
+            let shown = TerminalText.clean(unknown, columns: 60)
+            return HexlistError(.badRequest, "There is no command `\(line) \(shown)`.", hint: hint + help)
+        }
+        let parts = message.split(separator: "'", omittingEmptySubsequences: false)
+        guard message.hasPrefix("Unknown option '"), parts.count >= 3 else { return HexlistError(.badRequest, message, hint: help) }
+        // Its own guesses are any option three letters away: `--foo` would be `--to`.
+        let option = String(parts[1])
+        let hint = nearestOption(to: option).map { "Did you mean `\($0)`? " } ?? ""
+        return HexlistError(.badRequest, "There is no option `\(option)` of `\(line)`.", hint: hint + help)
+    }
+
+    /// Help with its usage as wide as the terminal, as swift-argument-parser makes the rest of it.
+    static func wrapped(_ help: String, _ width: Int?) -> String {
+        guard let width else { return help }
+        let indent = "USAGE: ".count
+        return help.split(separator: "\n", omittingEmptySubsequences: false).map { line in
+            guard line.hasPrefix("USAGE: ") else { return String(line) }
+            return TextWidth.lines(String(line), columns: max(20, width - indent), first: max(20, width))
+                .joined(separator: "\n" + String(repeating: " ", count: indent))
+        }.joined(separator: "\n")
+    }
+
+    private var line: String { commands.map(Self.name).joined(separator: " ") }
+
+    private static func name(_ command: any ParsableCommand.Type) -> String { command.configuration.commandName ?? "" }
+
+    /// One of those there are at this place, else one of that name elsewhere; what cannot be a command is perhaps whom or what to show.
+    private func nearestCommand(to word: String) -> String? {
+        let last = commands[commands.count - 1]
+        let names = last.configuration.subcommands.map(Self.name)
+        if let near = NearestName.likely(word, among: names) { return "\(line) \(near)" }
+        let elsewhere = Self.leaves(Hexlist.self, "hexlist").first { $0.split(separator: " ").last.map(String.init) == word.lowercased() }
+        if let elsewhere { return elsewhere }
+        guard last == PeerCommand.self || last == OutboxCommand.self else { return nil }
+        return "\(line) show \(ShellText.quoted(TerminalText.clean(word, columns: 60)))"
+    }
+
+    private static func leaves(_ command: any ParsableCommand.Type, _ line: String) -> [String] {
+        let inner = command.configuration.subcommands
+        return inner.isEmpty ? [line] : inner.flatMap { leaves($0, "\(line) \(name($0))") }
+    }
+
+    private func nearestOption(to option: String) -> String? {
+        let help = Hexlist.helpMessage(for: commands[commands.count - 1], columns: 1_000)
+        let names = help.split(whereSeparator: { " \n[],/.".contains($0) }).filter { $0.hasPrefix("--") }.map { String($0.dropFirst(2)) }
+        return NearestName.likely(String(option.drop { $0 == "-" }), among: names).map { "--\($0)" }
+    }
+}

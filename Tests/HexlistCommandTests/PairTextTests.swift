@@ -1,0 +1,34 @@
+import HexlistAPI
+import HexlistModel
+import Testing
+
+@testable import hexlist
+
+@Suite("Pairing in words")
+struct PairTextTests {
+    @Test(
+        "what is typed at the question",
+        arguments: [
+            ("y", .yes), (" Yes ", .yes), ("040660", .yes), ("040 660", .yes), ("040-660\r", .yes), ("040661", .otherDigits),
+            ("04066", .otherDigits), ("0406600", .otherDigits), ("1", .no), ("", .no), ("n", .no), ("maybe", .no), ("yess", .no),
+            ("040660 yes", .no), ("123456789", .no), ("٠٤٠٦٦٠", .no),
+        ] as [(String, PairText.Answer)])
+    func answer(line: String, expected: PairText.Answer) { #expect(PairText.answer(line, digits: "040660") == expected) }
+
+    private static func ended(_ triesLeft: Int?) -> PairingShape {
+        PairingShape(
+            id: 1, peer: "1A2B3C4D-0000-8000-8000-000000000002", name: "cyd", isOwn: false, state: .ended, reason: "rejected",
+            message: "You said no.", triesLeft: triesLeft)
+    }
+
+    @Test("the limit is said before it bites")
+    func limit() {
+        #expect(PairText.ended(Self.ended(2)) == "Not paired with cyd 1A2B3C4D (stranger): You said no.")
+        #expect(PairText.ended(Self.ended(nil)) == PairText.ended(Self.ended(2)))
+        #expect(PairText.ended(Self.ended(1)).hasSuffix("You said no. One more try with it is left in these ten minutes."))
+        #expect(PairText.ended(Self.ended(0)).contains("the last of three tries"))
+        let until = Timestamp(milliseconds: 1_800_000_000_000)
+        #expect(!PairText.stillOpen(until, triesLeft: 2).contains("One more"))
+        #expect(PairText.stillOpen(until, triesLeft: 1).hasSuffix("Ctrl-C ends that. One more that comes to nothing ends that."))
+    }
+}

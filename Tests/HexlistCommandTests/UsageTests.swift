@@ -1,0 +1,62 @@
+import Testing
+
+@testable import hexlist
+
+/// A slip of the keyboard is met with what was meant, or with no guess at all.
+@Suite("What was meant")
+struct UsageTests {
+    @Test(
+        "a command",
+        arguments: [
+            (["sned", "x"], "sned", "`hexlist send`"), (["inbx"], "inbx", "`hexlist inbox`"), (["stauts"], "stauts", "`hexlist status`"),
+            (["peer", "trsut", "bob"], "trsut", "`hexlist peer trust`"), (["peer", "Bob's"], "Bob's", "`hexlist peer show 'Bob'\\''s'`"),
+            (["trust", "bob"], "trust", "`hexlist peer trust`"), (["outbox", "12"], "12", "`hexlist outbox show 12`"),
+            (["peers", "exprot"], "exprot", "`hexlist peers export`"), (["rename"], "rename", "`hexlist peer rename`"),
+        ])
+    func command(arguments: [String], unknown: String, meant: String) {
+        let error = Usage(arguments).error("Unexpected argument '\(unknown)'")
+        #expect(error.message.hasPrefix("There is no command `hexlist"))
+        #expect(error.hint?.contains("Did you mean \(meant)?") == true, "\(error)")
+    }
+
+    @Test("no silly guess", arguments: [["nonsense"], ["x"], ["zz"], ["ls"], ["peers", "bob"]])
+    func noCommand(arguments: [String]) {
+        let error = Usage(arguments).error("Unexpected argument '\(arguments.last ?? "")'")
+        #expect(error.hint?.contains("Did you mean") == false, "\(error)")
+        #expect(error.hint?.contains("--help`") == true)
+    }
+
+    @Test(
+        "an option",
+        arguments: [
+            (["inbox", "--unraed"], "--unraed", "--unread"), (["send", "--descripton", "x"], "--descripton", "--description"),
+            (["status", "--jsno"], "--jsno", "--json"), (["peers", "--wyh"], "--wyh", "--why"),
+            (["send", "--desc"], "--desc", "--description"),
+            (["status", "-json"], "-json", "--json"),
+        ])
+    func option(arguments: [String], unknown: String, meant: String) {
+        // What swift-argument-parser guesses is left out.
+        let error = Usage(arguments).error("Unknown option '\(unknown)'. Did you mean '--socket'?")
+        #expect(error.hint?.hasPrefix("Did you mean `\(meant)`?") == true, "\(error)")
+        #expect(!error.message.contains("Did you mean"))
+    }
+
+    @Test("no silly option", arguments: [["send", "--foo"], ["inbox", "--x"], ["status", "--verbose"]])
+    func noOption(arguments: [String]) {
+        #expect(Usage(arguments).error("Unknown option '\(arguments[1])'. Did you mean '--to'?").hint?.contains("Did you mean") == false)
+    }
+
+    @Test("the usage is as wide as the terminal")
+    func usage() {
+        let help = "USAGE: hexlist x [--json] [--socket <path>] <peer>\n\nOPTIONS:"
+        #expect(Usage.wrapped(help, 30) == "USAGE: hexlist x [--json]\n       [--socket <path>]\n       <peer>\n\nOPTIONS:")
+        #expect(Usage.wrapped(help, nil) == help)
+    }
+
+    @Test("what else is wrong is told as it is, with the command whose help says more")
+    func other() {
+        let error = Usage(["outbox", "--to", "bob", "5"]).error("Missing value for '--limit <n>'")
+        #expect(error.message == "Missing value for '--limit <n>'")
+        #expect(Usage(["peer", "trust"]).error("x").hint == "`hexlist peer trust --help` says more.")
+    }
+}
