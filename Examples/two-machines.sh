@@ -42,6 +42,6 @@ count=0
 while read -r line; do
     case $line in *'"hex.received"'*) count=$((count + 1)) ;; esac
     [ "$count" -lt 5 ] || break
-done < <(timeout 120 $lab hexlist bob events --follow --json)
+done < <(timeout 120 $lab hexlist bob events --since 0 --follow --json)
 [ "$count" = 5 ]
 $lab hexlist bob inbox

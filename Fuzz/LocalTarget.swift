@@ -32,7 +32,7 @@ private func readJSON(_ bytes: [UInt8]) {
     read(TrustRequest.self)
     read(PeerPatch.self)
     read(HexPatch.self)
-    read(HexIDs.self)
+    read(HexSelection.self)
     read(HexShape.self)
     read(LinkShape.self)
     read(PeerShape.self)

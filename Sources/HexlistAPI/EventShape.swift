@@ -11,12 +11,14 @@ public struct EventShape: JSONShape, Sendable, Equatable {
     public var tag: PeerTag?
     /// The local id of a hex.
     public var hex: Int64?
+    /// What that hex is about, as lists show it; `nil` where it is gone. Text of a peer.
+    public var subject: String?
     public var outboxID: Int64?
     public var data: JSONValue?
 
     public init(
         number: Int64, at: Timestamp, type: String, peer: String? = nil, tag: PeerTag? = nil, hex: Int64? = nil,
-        outboxID: Int64? = nil, data: JSONValue? = nil
+        subject: String? = nil, outboxID: Int64? = nil, data: JSONValue? = nil
     ) {
         self.number = number
         self.at = at
@@ -24,6 +26,7 @@ public struct EventShape: JSONShape, Sendable, Equatable {
         self.peer = peer
         self.tag = tag
         self.hex = hex
+        self.subject = subject
         self.outboxID = outboxID
         self.data = data
     }
@@ -36,6 +39,7 @@ public struct EventShape: JSONShape, Sendable, Equatable {
             $0.member("peer", peer)
             tag?.writeMembers(to: &$0)
             $0.member("hex", hex)
+            $0.member("subject", subject)
             $0.member("outboxID", outboxID)
             $0.member("data", data)
         }
@@ -49,6 +53,7 @@ public struct EventShape: JSONShape, Sendable, Equatable {
         peer = try object.optional("peer")
         tag = try PeerTag(object)
         hex = try object.optional("hex")
+        subject = try object.optional("subject")
         outboxID = try object.optional("outboxID")
         data = try object.optional("data")
     }

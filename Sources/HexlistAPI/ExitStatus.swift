@@ -21,7 +21,8 @@ public enum ExitStatus: Int32, Sendable, CaseIterable {
         case .notFound, .ambiguous: self = .notFound
         case .daemonUnreachable: self = .noDaemon
         case .refused: self = .refused
-        case .versionMismatch, .forbidden, .alreadyRunning, .identity, .storeUnusable, .portInUse, .stateFolder, .keyConflict, .outboxFull,
+        case .versionMismatch, .forbidden, .methodNotAllowed, .alreadyRunning, .identity, .storeUnusable, .portInUse, .stateFolder,
+            .keyConflict, .outboxFull,
             .storageFull, .gone, .recentlyFailed, .notSupported, .internal:
             self = .failed
         }

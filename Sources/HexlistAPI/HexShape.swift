@@ -12,6 +12,8 @@ public struct HexShape: JSONShape, Sendable, Equatable {
     /// Of the proven sender.
     public var tag: PeerTag?
     public var description: String
+    /// What lists show of it: the description, or what stands for one; `nil` from an older daemon.
+    public var subject: String?
     public var color: String
     public var linkCount: Int
     public var unread: Bool
@@ -24,7 +26,8 @@ public struct HexShape: JSONShape, Sendable, Equatable {
 
     public init(
         id: Int64, location: String, senderUUID: String, senderName: String, peerUUID: String? = nil, tag: PeerTag? = nil,
-        description: String, color: String, linkCount: Int, unread: Bool, receivedAt: Timestamp, messageID: String? = nil,
+        description: String, subject: String? = nil, color: String, linkCount: Int, unread: Bool, receivedAt: Timestamp,
+        messageID: String? = nil,
         links: [LinkShape]? = nil, extra: JSONValue? = nil
     ) {
         self.id = id
@@ -34,6 +37,7 @@ public struct HexShape: JSONShape, Sendable, Equatable {
         self.peerUUID = peerUUID
         self.tag = tag
         self.description = description
+        self.subject = subject
         self.color = color
         self.linkCount = linkCount
         self.unread = unread
@@ -52,6 +56,7 @@ public struct HexShape: JSONShape, Sendable, Equatable {
             $0.member("peerUUID", peerUUID)
             tag?.writeMembers(to: &$0, .ofSender)
             $0.member("description", description)
+            $0.member("subject", subject)
             $0.member("color", color)
             $0.member("linkCount", linkCount)
             $0.member("unread", unread)
@@ -71,6 +76,7 @@ public struct HexShape: JSONShape, Sendable, Equatable {
         peerUUID = try object.optional("peerUUID")
         tag = try PeerTag(object, .ofSender)
         description = try object.value("description")
+        subject = try object.optional("subject")
         color = try object.value("color")
         linkCount = try object.value("linkCount")
         unread = try object.value("unread")

@@ -36,6 +36,12 @@ public struct JSONObject: Sendable {
         return try read(json, of: name)
     }
 
+    /// `nil` where the member is missing; `null` is no value of it.
+    public func given<Value: JSONDecodable>(_ name: String) throws(JSONFault) -> Value? {
+        guard let json = self[name] else { return nil }
+        return try read(json, of: name)
+    }
+
     private func read<Value: JSONDecodable>(_ json: JSONValue, of name: String) throws(JSONFault) -> Value {
         do {
             return try Value(json: json)
@@ -66,7 +72,9 @@ extension Bool: JSONDecodable {
 
 extension Int64: JSONDecodable {
     public init(json: JSONValue) throws(JSONFault) {
-        guard let number = json.integer else { throw JSONFault("an integer is expected") }
+        // `3.0` is an integer to JSON Schema; one that a Double may have rounded is none.
+        let written = json.integer ?? json.number.flatMap { abs($0) <= 0x1p53 ? Int64(exactly: $0) : nil }
+        guard let number = written else { throw JSONFault("an integer is expected") }
         self = number
     }
 }

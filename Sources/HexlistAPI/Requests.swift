@@ -62,16 +62,31 @@ public struct HexPatch: JSONShape, Sendable, Equatable {
     }
 
     public init(json: JSONValue) throws(JSONFault) {
-        let object = try JSONObject(json, allowing: ["ids", "all", "unread"])
+        let object = try JSONObject(json, allowing: HexSelection.members + ["unread"])
         hexes = try HexSelection(object)
         unread = try object.value("unread")
     }
 }
 
-/// Some hexes by id, `{"ids":[1,2]}`, or all of the inbox, `{"all":true}`.
-public enum HexSelection: JSONEncodable, Sendable, Equatable {
-    case ids([Int64])
-    case all
+/// Which hexes a change is for; the body of `POST /v1/hexes/delete` and of `POST /v1/hexes/accept`.
+///
+///     {"ids":[1,2],"ranges":[[3,40]]}         either or both
+///     {"from":PEER,"location"?:"held"}        what a list of that peer shows
+///     {"all":true,"location"?:"held"}         all of a list
+///     … "newest"?:ID                          of what the list showed when that hex was its first
+public enum HexSelection: JSONShape, Sendable, Equatable {
+    /// Named ones, which have to be there, and those there are in ranges of ids.
+    case ids([Int64], ranges: [ClosedRange<Int64>] = [])
+    /// - Parameters:
+    ///   - from: a PEER; `nil` for everybody.
+    ///   - location: `inbox` where it is `nil`, but where only held ones are meant.
+    ///   - newest: the id of the first hex of that list as it was shown: what came later is left out.
+    case list(from: String? = nil, location: String? = nil, newest: Int64? = nil)
+
+    /// All of the inbox.
+    public static let all = HexSelection.list()
+
+    static let members = ["ids", "ranges", "from", "all", "location", "newest"]
 
     public func write(to json: inout JSONWriter) {
         json.object { writeMembers(to: &$0) }
@@ -79,33 +94,53 @@ public enum HexSelection: JSONEncodable, Sendable, Equatable {
 
     func writeMembers(to json: inout JSONWriter) {
         switch self {
-        case .ids(let ids): json.member("ids", ids)
-        case .all: json.member("all", true)
+        case .ids(let ids, let ranges):
+            if !ids.isEmpty || ranges.isEmpty { json.member("ids", ids) }
+            if !ranges.isEmpty { json.member("ranges", ranges.map { [$0.lowerBound, $0.upperBound] }) }
+        case .list(let from, let location, let newest):
+            if let from { json.member("from", from) } else { json.member("all", true) }
+            json.member("location", location)
+            json.member("newest", newest)
         }
+    }
+
+    public init(json: JSONValue) throws(JSONFault) {
+        guard let selection = try HexSelection(JSONObject(json, allowing: Self.members)) else {
+            throw JSONFault("one of `ids`, `ranges`, `from` and `all` is missing")
+        }
+        self = selection
     }
 
     /// `nil` where the object names none.
     init?(_ object: JSONObject) throws(JSONFault) {
-        let all: Bool? = try object.optional("all")
-        let ids: [Int64]? = try object.optional("ids")
-        switch (all ?? false, ids) {
-        case (true, nil): self = .all
-        case (false, let ids?): self = .ids(ids)
-        case (false, nil): return nil
-        case (true, _?): throw JSONFault("`ids` and `all` do not go together")
+        let ids: [Int64]? = try object.given("ids")
+        let ranges: [[Int64]]? = try object.given("ranges")
+        let from: String? = try object.given("from")
+        let all = try object.given("all") ?? false
+        let location: String? = try object.given("location")
+        let newest: Int64? = try object.given("newest")
+        let isNamed = ids != nil || ranges != nil
+        switch (isNamed, from, all) {
+        case (true, nil, false):
+            guard location == nil, newest == nil else { throw JSONFault("`location` and `newest` go with `from` and `all`") }
+            self = .ids(ids ?? [], ranges: try Self.ranges(ranges ?? []))
+        case (false, _?, false), (false, nil, true): self = .list(from: from, location: location, newest: newest)
+        case (false, nil, false): return nil
+        case (true, nil, true): throw JSONFault("`ids` and `all` do not go together")
+        case (true, _?, _): throw JSONFault("`ids` and `from` do not go together")
+        case (false, _?, true): throw JSONFault("`from` and `all` do not go together")
         }
     }
-}
 
-/// The body of `POST /v1/hexes/accept`: `{"ids":[1,2]}`.
-public struct HexIDs: JSONShape, Sendable, Equatable {
-    public var ids: [Int64]
-
-    public init(ids: [Int64]) { self.ids = ids }
-
-    public func write(to json: inout JSONWriter) {
-        json.object { $0.member("ids", ids) }
+    /// Nothing is in a range whose last id is the lower one.
+    private static func ranges(_ pairs: [[Int64]]) throws(JSONFault) -> [ClosedRange<Int64>] {
+        var ranges: [ClosedRange<Int64>] = []
+        for ends in pairs {
+            guard ends.count == 2, ends[0] > 0, ends[1] > 0 else {
+                throw JSONFault("`ranges`: a range has its first and its last id, as [3,40]")
+            }
+            if ends[0] <= ends[1] { ranges.append(ends[0]...ends[1]) }
+        }
+        return ranges
     }
-
-    public init(json: JSONValue) throws(JSONFault) { ids = try JSONObject(json, allowing: ["ids"]).value("ids") }
 }

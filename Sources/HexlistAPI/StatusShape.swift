@@ -19,6 +19,8 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
     /// Verified ones.
     public var peers: Int
     public var ghosts: Int
+    /// Hexes in the inbox; `nil` from an older daemon.
+    public var inbox: Int?
     public var unread: Int
     public var held: Int
     /// How many rows stand where; every state is there.
@@ -35,7 +37,7 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
     public init(
         version: String, uuid: String, name: String, announce: Bool = true, fingerprint: String, pid: Int, port: Int, uptimeSeconds: Int,
         avahi: AvahiShape, identity: IdentityShape = IdentityShape(state: .own), domains: [DomainShape] = [], peers: Int, ghosts: Int,
-        unread: Int, held: Int, outbox: [OutboxState: Int], storeBytes: Int64,
+        inbox: Int? = nil, unread: Int, held: Int, outbox: [OutboxState: Int], storeBytes: Int64,
         storeFault: String? = nil, configurationFault: String? = nil, hookFaults: [HookFault] = [], stateFolder: String
     ) {
         self.version = version
@@ -51,6 +53,7 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
         self.domains = domains
         self.peers = peers
         self.ghosts = ghosts
+        self.inbox = inbox
         self.unread = unread
         self.held = held
         self.outbox = outbox
@@ -76,6 +79,7 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
             if !domains.isEmpty { $0.member("domains", domains) }
             $0.member("peers", peers)
             $0.member("ghosts", ghosts)
+            $0.member("inbox", inbox)
             $0.member("unread", unread)
             $0.member("held", held)
             $0.member("outbox", OutboxCounts(counts: outbox))
@@ -102,6 +106,7 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
         domains = try object.optional("domains") ?? []
         peers = try object.value("peers")
         ghosts = try object.value("ghosts")
+        inbox = try object.optional("inbox")
         unread = try object.value("unread")
         held = try object.value("held")
         let counts: OutboxCounts = try object.value("outbox")

@@ -172,20 +172,22 @@ extension HexlistClient {
 
     /// - Returns: how many changed.
     public func setUnread(_ unread: Bool, _ selection: HexSelection) async throws -> ChangedShape {
-        try await connection.call(.PATCH, "/v1/hexes", body: HexPatch(hexes: selection, unread: unread).jsonBytes)
+        try await connection.call(
+            .PATCH, "/v1/hexes", body: HexPatch(hexes: selection, unread: unread).jsonBytes, seconds: Self.changeSeconds)
     }
 
-    /// All or none of them.
-    public func delete(_ ids: [Int64]) async throws -> ChangedShape {
-        var query = URLQuery()
-        for id in ids { query.add("id", String(id)) }
-        return try await connection.call(.DELETE, "/v1/hexes", query: query)
+    /// Of named ones all or none.
+    public func delete(_ selection: HexSelection) async throws -> ChangedShape {
+        try await connection.call(.POST, "/v1/hexes/delete", body: selection.jsonBytes, seconds: Self.changeSeconds)
     }
 
-    /// Takes held ones into the inbox.
-    public func accept(_ ids: [Int64]) async throws -> ChangedShape {
-        try await connection.call(.POST, "/v1/hexes/accept", body: HexIDs(ids: ids).jsonBytes)
+    /// Takes held ones into the inbox; of named ones all or none.
+    public func accept(_ selection: HexSelection) async throws -> ChangedShape {
+        try await connection.call(.POST, "/v1/hexes/accept", body: selection.jsonBytes, seconds: Self.changeSeconds)
     }
+
+    /// A million hexes take a minute or two.
+    private static let changeSeconds = 3_600.0
 }
 
 /// Sending.
@@ -281,25 +283,47 @@ extension HexlistClient {
 
 /// Events.
 extension HexlistClient {
+    /// Where a list of events begins.
+    public enum EventStart: Sendable {
+        case oldest
+        /// Behind this number.
+        case after(Int64)
+        /// With as many of the newest.
+        case last(Int)
+
+        fileprivate func query(_ types: [String]) -> URLQuery {
+            var query = URLQuery()
+            switch self {
+            case .oldest: break
+            case .after(let number): query.add("since", String(number))
+            case .last(let count): query.add("last", String(count))
+            }
+            for type in types { query.add("type", type) }
+            return query
+        }
+    }
+
     /// - Parameter number: those after it; `nil` means from the oldest kept.
     public func events(since number: Int64?, limit: Int) async throws -> Page<EventShape> {
-        try await Self.collected { try await events(since: number, limit: limit, $0) }
+        try await Self.collected { try await events(number.map { .after($0) } ?? .oldest, limit: limit, $0) }
     }
 
     /// Calls `body` with each as it arrives.
-    /// - Returns: what `since` takes to go on; `nil` at the end. A page may have fewer than `limit`.
-    public func events(since number: Int64?, limit: Int, _ body: (EventShape) throws -> Void) async throws -> String? {
-        var query = URLQuery()
-        query.add("since", number.map { String($0) })
+    /// - Parameter types: only of these; empty for all.
+    /// - Returns: what to go on after; `nil` at the end. A page may have fewer than `limit`.
+    public func events(
+        _ start: EventStart, types: [String] = [], limit: Int, _ body: (EventShape) throws -> Void
+    ) async throws -> String? {
+        var query = start.query(types)
         query.add("limit", String(limit))
         return try await connection.page("/v1/events", query: query, body)
     }
 
     /// Calls `body` with each event kept and each one to come, until it answers `false`.
-    public func followEvents(since number: Int64?, _ body: (EventShape) async throws -> Bool) async throws {
-        var query = URLQuery()
-        query.add("since", number.map { String($0) })
-        try await connection.stream("/v1/events", query: query) { message in
+    public func followEvents(
+        _ start: EventStart = .oldest, types: [String] = [], _ body: (EventShape) async throws -> Bool
+    ) async throws {
+        try await connection.stream("/v1/events", query: start.query(types)) { message in
             try await body(APIConnection.decode(Array(message.data.utf8)))
         }
     }

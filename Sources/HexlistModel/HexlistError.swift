@@ -2,7 +2,8 @@
 public struct HexlistError: Error, Sendable, Equatable, CustomStringConvertible {
     /// Stable: clients branch on it. The command line's exit codes and the API's statuses follow from it.
     public enum Code: String, Sendable, CaseIterable {
-        case badRequest, tooLarge, headTooLarge, forbidden, notFound, ambiguous, daemonUnreachable, versionMismatch, alreadyRunning
+        case badRequest, tooLarge, headTooLarge, forbidden, notFound, methodNotAllowed, ambiguous, daemonUnreachable, versionMismatch,
+            alreadyRunning
         case configuration, identity, storeUnusable, portInUse, stateFolder
         case keyConflict, outboxFull, storageFull, gone, recentlyFailed, refused, notSupported, `internal`
     }

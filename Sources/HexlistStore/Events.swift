@@ -4,7 +4,7 @@ public import HexlistModel
 extension StoreReader {
     /// The items of `eventPage`.
     public func events(since number: Int64, limit: Int, of type: EventType? = nil) throws -> [EventRow] {
-        try eventPage(since: number, limit: limit, of: type).items
+        try eventPage(since: number, limit: limit, of: type.map { [$0] } ?? []).items
     }
 
     /// Events after a number, oldest first, runs taken apart. `next` is the number to go on from.
@@ -12,18 +12,19 @@ extension StoreReader {
     /// - Parameters:
     ///   - number: the last one seen; 0 for all there are.
     ///   - limit: at most that many; fewer where their data have more than 4 MiB, but one always.
-    ///   - type: only these.
-    public func eventPage(since number: Int64, limit: Int, of type: EventType? = nil) throws -> Page<EventRow> {
+    ///   - types: only these; empty for all.
+    public func eventPage(since number: Int64, limit: Int, of types: [EventType] = []) throws -> Page<EventRow> {
         guard limit > 0 else { return Page(items: [], next: nil) }
         let statement = try SQLStatement(
             """
             SELECT number, count, at, type, peer, hex, outbox, data FROM event
-            WHERE number >= coalesce((SELECT max(number) FROM event WHERE number <= ?1), 0) AND (?2 IS NULL OR type = ?2)
+            WHERE number >= coalesce((SELECT max(number) FROM event WHERE number <= ?1), 0)
+                AND (?2 IS NULL OR type IN (SELECT value FROM json_each(?2)))
             ORDER BY number
             """, on: db)
         defer { statement.reset() }
         let wanted = Swift.max(0, number) &+ 1
-        try statement.bind([wanted, type?.rawValue])
+        try statement.bind([wanted, Self.list(types)])
         var events: [EventRow] = []
         var room = PageRoom(items: limit)
         defer { passedBytes += room.taken }
@@ -48,6 +49,33 @@ extension StoreReader {
             }
         }
         return Page(items: events, next: nil)
+    }
+
+    /// The number behind which the newest events begin.
+    ///
+    /// - Parameters:
+    ///   - count: so many, or as many as there are.
+    ///   - types: of these alone; empty for all.
+    public func eventNumber(beforeLast count: Int, of types: [EventType] = []) throws -> Int64 {
+        var number = try counts().lastEvent
+        var left = Int64(count)
+        guard left > 0 else { return number }
+        let statement = try SQLStatement(
+            "SELECT number, count FROM event WHERE ?1 IS NULL OR type IN (SELECT value FROM json_each(?1)) ORDER BY number DESC", on: db)
+        defer { statement.reset() }
+        try statement.bind([Self.list(types)])
+        while try statement.step() {
+            let (first, count) = (statement.int64(0), Swift.max(1, statement.int64(1)))
+            number = first &- 1 &+ Swift.max(0, count &- left)
+            left &-= count
+            guard left > 0 else { break }
+        }
+        return number
+    }
+
+    /// As `json_each` takes it; `nil` for all.
+    private static func list(_ types: [EventType]) -> String? {
+        types.isEmpty ? nil : "[" + types.map { "\"\($0.rawValue)\"" }.joined(separator: ",") + "]"
     }
 
     /// The smallest number that can still be read; the next one to come where there is none. Who asks for less is told

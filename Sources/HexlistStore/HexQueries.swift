@@ -47,9 +47,41 @@ extension StoreReader {
         return Dictionary(found) { first, _ in first }
     }
 
-    /// The number of the newest hex of the inbox; `nil` where it is empty.
-    public func newestInboxNumber() throws -> Int64? {
-        try first("SELECT inboxNumber FROM hex WHERE inboxNumber IS NOT NULL ORDER BY inboxNumber DESC LIMIT 1") { $0.int64(0) }
+    /// What lists show of hexes (`HexSubject`), of those that are there.
+    public func subjects(of ids: [Int64]) throws -> [Int64: String] {
+        let found = try all(
+            "SELECT id, \(HexSummary.subjectColumns) FROM hex WHERE id IN (SELECT value FROM json_each(?))", jsonArray(Set(ids))
+        ) { ($0.int64(0), HexSubject.of(description: $0.text(1), linkDescription: $0.text(2), url: $0.text(3))) }
+        return Dictionary(found) { first, _ in first }
+    }
+
+    /// Ids of a group, as many as one transaction should change: 1 000 hexes and 4 MiB of them, a link counted as 256 bytes at least, but
+    /// one hex always. What joins a list meanwhile is on no later page.
+    ///
+    /// - Parameter after: `next` of the page before.
+    public func hexIDs(_ group: HexGroup, after: Int64? = nil) throws -> Page<Int64> {
+        let limit = 1_000
+        let columns = "hex.id, coalesce(hex.inboxNumber, hex.id), hex.linkCount, hex.byteCount"
+        let size = { (row: SQLStatement) in Swift.max(row.int(3), row.int(2).multipliedReportingOverflow(by: 256).partialValue) }
+        let read = { (row: SQLStatement) in (id: row.int64(0), place: row.int64(1)) }
+        switch group {
+        case .list(let filter):
+            let (rows, hasMore) = try listed(columns, filter, limit: limit, after: after, size: size, read: read)
+            return Page(items: rows.map(\.id), next: hasMore ? rows.last?.place : nil)
+        case .ids(let range, let location):
+            let place =
+                switch location {
+                case nil: ""
+                case .inbox: "hex.location = 'inbox' AND "
+                case .held: "hex.location = 'held' AND hex.location <> 'inbox' AND "
+                case .mine: "hex.location = 'mine' AND hex.location <> 'inbox' AND "
+                }
+            let (rows, hasMore) = try page(
+                "SELECT \(columns) FROM hex WHERE \(place)hex.id BETWEEN ? AND ? ORDER BY hex.id LIMIT ?",
+                Swift.max(range.lowerBound, after.map { $0 &+ 1 } ?? .min), range.upperBound, limit + 1, limit: limit, size: size,
+                read: read)
+            return Page(items: rows.map(\.id), next: hasMore ? rows.last?.id : nil)
+        }
     }
 
     /// A page of summaries, newest first. Every page costs the same, and arrivals do not shift later ones.
@@ -58,43 +90,50 @@ extension StoreReader {
     ///   - limit: items at most; 10 000 is the most. Fewer come where their texts have more than 4 MiB, but one always.
     ///   - after: `next` of the page before.
     public func hexPage(_ filter: HexFilter = HexFilter(), limit: Int = 20, after: Int64? = nil) throws -> Page<HexSummary> {
-        let limit = pageLimit(limit)
+        let (items, hasMore) = try listed(
+            HexSummary.columns, filter, limit: pageLimit(limit), after: after, size: HexSummary.size, read: HexSummary.init)
+        return Page(items: items, next: hasMore ? items.last.map { $0.inboxNumber ?? $0.id } : nil)
+    }
+
+    /// Rows of a list, newest first, as long as there is room, and whether there are more.
+    private func listed<Row>(
+        _ columns: String, _ filter: HexFilter, limit: Int, after: Int64?, size: (SQLStatement) -> Int, read: (SQLStatement) -> Row
+    ) throws -> ([Row], Bool) {
         let before = after ?? .max
         let peer = try filter.peer.map { try peerRow($0)?.id ?? -1 }
         // Each list has an index in its order, so that no page is ever sorted or looked for among what it does not show.
-        let select = "SELECT \(HexSummary.columns) FROM \(HexSummary.tables)"
-        let selectUnread = "SELECT \(HexSummary.columns) FROM hex INDEXED BY hexUnread LEFT JOIN peer ON peer.id = hex.peer"
-        let (items, hasMore): ([HexSummary], Bool) =
-            switch (filter.location, peer, filter.unread) {
-            case (.inbox, nil, false):
-                try page(
-                    "\(select) WHERE hex.inboxNumber < ? ORDER BY hex.inboxNumber DESC LIMIT ?",
-                    before, limit + 1, limit: limit, size: HexSummary.size, read: HexSummary.init)
-            case (.inbox, nil, true):
-                try page(
-                    """
-                    \(selectUnread) WHERE hex.unread = 1 AND hex.inboxNumber IS NOT NULL AND hex.inboxNumber < ?
-                    ORDER BY hex.inboxNumber DESC LIMIT ?
-                    """, before, limit + 1, limit: limit, size: HexSummary.size, read: HexSummary.init)
-            case (.inbox, let peer?, false):
-                try page(
-                    "\(select) WHERE hex.peer = ? AND hex.inboxNumber < ? ORDER BY hex.inboxNumber DESC LIMIT ?",
-                    peer, before, limit + 1, limit: limit, size: HexSummary.size, read: HexSummary.init)
-            case (.inbox, let peer?, true):
-                try page(
-                    """
-                    \(selectUnread) WHERE hex.unread = 1 AND hex.inboxNumber IS NOT NULL AND hex.peer = ? AND hex.inboxNumber < ?
-                    ORDER BY hex.inboxNumber DESC LIMIT ?
-                    """, peer, before, limit + 1, limit: limit, size: HexSummary.size, read: HexSummary.init)
-            case (.held, _, _), (.mine, _, _):
-                try page(
-                    """
-                    \(select) WHERE hex.location = ? AND hex.location <> 'inbox' AND hex.id < ? AND hex.peer IS coalesce(?, hex.peer)
-                        AND hex.unread >= ? ORDER BY hex.id DESC LIMIT ?
-                    """, filter.location.rawValue, before, peer, filter.unread, limit + 1, limit: limit, size: HexSummary.size,
-                    read: HexSummary.init)
-            }
-        return Page(items: items, next: hasMore ? items.last.map { $0.inboxNumber ?? $0.id } : nil)
+        let select = "SELECT \(columns) FROM \(HexSummary.tables)"
+        let selectUnread = "SELECT \(columns) FROM hex INDEXED BY hexUnread LEFT JOIN peer ON peer.id = hex.peer"
+        return
+            switch (filter.location, peer, filter.unread)
+        {
+        case (.inbox, nil, false):
+            try page(
+                "\(select) WHERE hex.inboxNumber < ? ORDER BY hex.inboxNumber DESC LIMIT ?",
+                before, limit + 1, limit: limit, size: size, read: read)
+        case (.inbox, nil, true):
+            try page(
+                """
+                \(selectUnread) WHERE hex.unread = 1 AND hex.inboxNumber IS NOT NULL AND hex.inboxNumber < ?
+                ORDER BY hex.inboxNumber DESC LIMIT ?
+                """, before, limit + 1, limit: limit, size: size, read: read)
+        case (.inbox, let peer?, false):
+            try page(
+                "\(select) WHERE hex.peer = ? AND hex.inboxNumber < ? ORDER BY hex.inboxNumber DESC LIMIT ?",
+                peer, before, limit + 1, limit: limit, size: size, read: read)
+        case (.inbox, let peer?, true):
+            try page(
+                """
+                \(selectUnread) WHERE hex.unread = 1 AND hex.inboxNumber IS NOT NULL AND hex.peer = ? AND hex.inboxNumber < ?
+                ORDER BY hex.inboxNumber DESC LIMIT ?
+                """, peer, before, limit + 1, limit: limit, size: size, read: read)
+        case (.held, _, _), (.mine, _, _):
+            try page(
+                """
+                \(select) WHERE hex.location = ? AND hex.location <> 'inbox' AND hex.id < ? AND hex.peer IS coalesce(?, hex.peer)
+                    AND hex.unread >= ? ORDER BY hex.id DESC LIMIT ?
+                """, filter.location.rawValue, before, peer, filter.unread, limit + 1, limit: limit, size: size, read: read)
+        }
     }
 }
 
@@ -102,9 +141,15 @@ extension HexSummary {
     fileprivate static let tables = "hex LEFT JOIN peer ON peer.id = hex.peer"
     fileprivate static let columns = """
         hex.id, hex.location, hex.inboxNumber, peer.uuid, coalesce(peer.name, ''), hex.senderUUID, hex.senderName,
-        hex.description, hex.color, hex.linkCount, hex.unread, hex.receivedAt, hex.messageID, hex.byteCount, peer.alias, peer.trust
+        \(subjectColumns), hex.color, hex.linkCount, hex.unread, hex.receivedAt, hex.messageID, hex.byteCount, peer.alias, peer.trust
         """
-    fileprivate static let columnCount: Int32 = 16
+    fileprivate static let columnCount: Int32 = 18
+    /// The description, and where there is none the first link's description and its URL, in lengths that a subject can use.
+    fileprivate static let subjectColumns = """
+        hex.description,
+        CASE WHEN trim(hex.description) = '' THEN (SELECT substr(description, 1, 1024) FROM link WHERE link.id = hex.id << 13) END,
+        CASE WHEN trim(hex.description) = '' THEN (SELECT substr(url, 1, 8192) FROM link WHERE link.id = hex.id << 13) END
+        """
 
     /// Bytes of the texts of a row.
     fileprivate static func size(_ row: SQLStatement) -> Int { row.size(of: 0...columnCount - 1) }
@@ -118,14 +163,15 @@ extension HexSummary {
         senderUUID = row.text(5)
         senderName = row.text(6)
         description = row.text(7)
-        color = row.text(8)
-        linkCount = row.int(9)
-        unread = row.bool(10)
-        receivedAt = row.int64(11)
-        messageID = row.uuid(12).map(MessageID.init)
-        byteCount = row.int(13)
-        peerAlias = row.optionalText(14)
-        peerTrust = Trust(rawValue: row.text(15)) ?? .stranger
+        subject = HexSubject.of(description: description, linkDescription: row.text(8), url: row.text(9))
+        color = row.text(10)
+        linkCount = row.int(11)
+        unread = row.bool(12)
+        receivedAt = row.int64(13)
+        messageID = row.uuid(14).map(MessageID.init)
+        byteCount = row.int(15)
+        peerAlias = row.optionalText(16)
+        peerTrust = Trust(rawValue: row.text(17)) ?? .stranger
     }
 }
 

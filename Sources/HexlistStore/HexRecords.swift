@@ -17,6 +17,8 @@ public struct HexSummary: Sendable, Equatable {
     public var senderUUID: String
     public var senderName: String
     public var description: String
+    /// What a list shows of it (`HexSubject`).
+    public var subject: String
     public var color: String
     public var linkCount: Int
     public var unread: Bool
@@ -50,6 +52,14 @@ public struct HexFilter: Sendable, Equatable {
         self.unread = unread
         self.peer = peer
     }
+}
+
+/// Hexes a change is for that it does not name one by one.
+public enum HexGroup: Sendable, Equatable {
+    /// Those there are with an id in a range, in one place or wherever they are; the lowest first.
+    case ids(ClosedRange<Int64>, in: HexLocation?)
+    /// Those of a list, newest first.
+    case list(HexFilter)
 }
 
 /// Some items of a list, and where it goes on.

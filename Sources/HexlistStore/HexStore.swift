@@ -71,9 +71,9 @@ public final class HexStore: Sendable {
     }
 
     /// `submit`, awaited. Cancelling the task does not stop what was submitted.
-    public func write<Value: Sendable>(_ work: @escaping @Sendable (StoreWriter) throws -> Value) async throws -> Value {
+    public func write<Value: Sendable>(rows: Int = 1, _ work: @escaping @Sendable (StoreWriter) throws -> Value) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
-            submit(work) { continuation.resume(with: $0) }
+            submit(rows: rows, work) { continuation.resume(with: $0) }
         }
     }
 

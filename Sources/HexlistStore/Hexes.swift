@@ -9,24 +9,6 @@ extension StoreWriter {
         try change { try mark(ids, unread: !read) }
     }
 
-    /// Marks the oldest unread hexes of the inbox read.
-    ///
-    /// - Parameters:
-    ///   - inboxNumber: only up to this one, so that what arrives meanwhile stays unread.
-    ///   - limit: hexes at most, so that one piece of work does not hold up the others; again while it returns as many.
-    /// - Returns: hexes that changed.
-    public func markRead(upTo inboxNumber: Int64, limit: Int) throws -> Int {
-        try change {
-            let ids = try all(
-                """
-                SELECT id FROM hex INDEXED BY hexUnread WHERE unread = 1 AND inboxNumber IS NOT NULL AND inboxNumber <= ?
-                ORDER BY inboxNumber LIMIT ?
-                """, inboxNumber, limit
-            ) { $0.int64(0) }
-            return try mark(ids, unread: false)
-        }
-    }
-
     /// Deletes hexes wherever they are. The message id of one that was in the inbox is remembered until 60 days after it
     /// came there, so that a late repeat is still a duplicate; that of a held one is forgotten.
     ///
@@ -64,38 +46,36 @@ extension StoreWriter {
 
 extension StoreWriter {
     private func mark(_ ids: [Int64], unread: Bool) throws -> Int {
-        var changed = 0
-        for id in ids {
-            let row = try first("SELECT peer, location FROM hex WHERE id = ? AND unread <> ?", id, unread) {
-                (peer: $0.optionalInt64(0), isInInbox: $0.text(1) == HexLocation.inbox.rawValue)
-            }
-            guard let row else { continue }
-            try run("UPDATE hex SET unread = ? WHERE id = ?", unread, id)
-            changed += 1
-            guard row.isInInbox else { continue }
+        let list = jsonArray(ids)
+        let rows = try all(
+            "SELECT peer, location FROM hex WHERE id IN (SELECT value FROM json_each(?)) AND unread <> ?", list, unread
+        ) { (peer: $0.optionalInt64(0), isInInbox: $0.text(1) == HexLocation.inbox.rawValue) }
+        try run("UPDATE hex SET unread = ?1 WHERE id IN (SELECT value FROM json_each(?2)) AND unread <> ?1", unread, list)
+        for row in rows where row.isInInbox {
             tally.unread &+= unread ? 1 : -1
             if let peer = row.peer { count(peer: peer) { $0.unread &+= unread ? 1 : -1 } }
         }
-        return changed
+        return rows.count
     }
 
     /// - Parameter now: message ids that reached the inbox are remembered from here on; `nil`: none is.
     @discardableResult
     func remove(_ ids: [Int64], remembering now: Int64?) throws -> Int {
-        var removed = 0
-        for id in ids {
-            guard let gone = try first("SELECT \(StoredHex.columns) FROM hex WHERE id = ?", id, read: StoredHex.init) else { continue }
-            try run("DELETE FROM hex WHERE id = ?", id)
-            removed += 1
-            uncount(gone)
-            guard let now, gone.isProven, let peer = gone.peer, let messageID = gone.messageID, let inboxAt = gone.inboxAt else {
-                continue
-            }
-            let forgetAt = inboxAt &+ Self.rememberedFor
-            guard forgetAt > now else { continue }
-            try run("INSERT OR REPLACE INTO tombstone (peer, messageID, forgetAt) VALUES (?, ?, ?)", peer, messageID, forgetAt)
+        let list = jsonArray(ids)
+        let gone = try all(
+            "SELECT \(StoredHex.columns) FROM hex WHERE id IN (SELECT value FROM json_each(?))", list, read: StoredHex.init)
+        guard !gone.isEmpty else { return 0 }
+        if let now {
+            try run(
+                """
+                INSERT OR REPLACE INTO tombstone (peer, messageID, forgetAt)
+                SELECT peer, messageID, inboxAt + ?1 FROM hex WHERE id IN (SELECT value FROM json_each(?2))
+                    AND isProven = 1 AND peer IS NOT NULL AND messageID IS NOT NULL AND inboxAt > ?3 - ?1
+                """, Self.rememberedFor, list, now)
         }
-        return removed
+        try run("DELETE FROM hex WHERE id IN (SELECT value FROM json_each(?))", list)
+        gone.forEach(uncount)
+        return gone.count
     }
 
     /// 60 days: longer than any sender keeps an undelivered hex, and half of that again.
@@ -126,36 +106,36 @@ extension StoreWriter {
 
     /// Held hexes into the inbox, each with a new inbox number and a `hex.received`.
     func takeIn(_ ids: [Int64], at now: Int64) throws -> [Int64] {
-        var taken: [(id: Int64, peer: PeerID?)] = []
-        for id in ids {
-            let held = try first(
-                """
-                SELECT \(StoredHex.columns), (SELECT uuid FROM peer WHERE peer.id = hex.peer) FROM hex
-                WHERE id = ? AND location = 'held'
-                """, id
-            ) { (hex: StoredHex($0), uuid: $0.uuid(StoredHex.columnCount)) }
-            guard let held else { continue }
-            try run(
-                """
-                UPDATE hex SET location = 'inbox', inboxNumber = ?, inboxAt = ?, heldSince = NULL, heldFrom = NULL WHERE id = ?
-                """, tally.nextInbox, now, id)
-            uncount(held.hex)
-            tally.nextInbox &+= 1
+        let held = try all(
+            """
+            SELECT \(StoredHex.columns), id, (SELECT uuid FROM peer WHERE peer.id = hex.peer) FROM hex
+            WHERE id IN (SELECT value FROM json_each(?)) AND location = 'held'
+            """, jsonArray(ids)
+        ) { (id: $0.int64(StoredHex.columnCount), hex: StoredHex($0), uuid: $0.uuid(StoredHex.columnCount + 1)) }
+        var waiting = Dictionary(held.map { ($0.id, $0) }) { first, _ in first }
+        let taken = ids.compactMap { waiting.removeValue(forKey: $0) }
+        try run(
+            """
+            UPDATE hex SET location = 'inbox', inboxNumber = ?1 + json_each.key, inboxAt = ?2, heldSince = NULL, heldFrom = NULL
+            FROM json_each(?3) WHERE hex.id = json_each.value
+            """, tally.nextInbox, now, jsonArray(taken.map(\.id)))
+        tally.nextInbox &+= Int64(taken.count)
+        for (_, hex, _) in taken {
+            uncount(hex)
             tally.inbox &+= 1
-            if held.hex.unread { tally.unread &+= 1 }
-            if let peer = held.hex.peer {
+            if hex.unread { tally.unread &+= 1 }
+            if let peer = hex.peer {
                 count(peer: peer) { delta in
                     delta.hexes &+= 1
-                    if held.hex.unread { delta.unread &+= 1 }
+                    if hex.unread { delta.unread &+= 1 }
                 }
             }
-            taken.append((id, held.uuid.map(PeerID.init)))
         }
         // Runs of one peer each, in order.
         var rest = taken[...]
         while let first = rest.first {
-            let run = rest.prefix { $0.peer == first.peer }
-            try record(.hexReceived, at: now, peer: first.peer, hexes: run.map(\.id))
+            let run = rest.prefix { $0.uuid == first.uuid }
+            try record(.hexReceived, at: now, peer: first.uuid.map(PeerID.init), hexes: run.map(\.id))
             rest = rest.dropFirst(run.count)
         }
         return taken.map(\.id)
@@ -164,24 +144,18 @@ extension StoreWriter {
 
 /// What counting needs to know of a stored hex.
 private struct StoredHex {
-    static let columns = "location, peer, unread, byteCount, messageID, isProven, inboxAt"
-    static let columnCount: Int32 = 7
+    static let columns = "location, peer, unread, byteCount"
+    static let columnCount: Int32 = 4
 
     var location: HexLocation
     var peer: Int64?
     var unread: Bool
     var byteCount: Int64
-    var messageID: UUIDBytes?
-    var isProven: Bool
-    var inboxAt: Int64?
 
     init(_ row: SQLStatement) {
         location = HexLocation(rawValue: row.text(0)) ?? .inbox
         peer = row.optionalInt64(1)
         unread = row.bool(2)
         byteCount = row.int64(3)
-        messageID = row.uuid(4)
-        isProven = row.bool(5)
-        inboxAt = row.optionalInt64(6)
     }
 }

@@ -3,6 +3,7 @@ import HexlistAPI
 import HexlistClient
 import HexlistModel
 import HexlistNode
+import HexlistStore
 import Testing
 
 @testable import HexlistDaemon
@@ -58,11 +59,11 @@ struct APITests {
             #expect(try await bob.client.setUnread(false, .all).changed == 1)
             #expect(try await bob.client.hex(ids[0]).links?.map(\.url) == ["https://example.org/2"])
 
-            let missing = try await #require(throws: HexlistError.self) { try await bob.client.delete([ids[0], 4_711]) }
+            let missing = try await #require(throws: HexlistError.self) { try await bob.client.delete(.ids([ids[0], 4_711])) }
             #expect(missing.code == .notFound)
             #expect(missing.message.contains("4711"))
             #expect(try await bob.client.hexes(.init(), limit: 10).items.count == 2)
-            #expect(try await bob.client.delete(ids).changed == 2)
+            #expect(try await bob.client.delete(.ids(ids)).changed == 2)
             #expect(try await bob.client.hexes(.init(), limit: 10).items.isEmpty)
         }
     }
@@ -167,7 +168,7 @@ struct APITests {
             _ = try await bob.client.trust(ada.uuid, fingerprint: nil)
             async let followed: [EventShape] = {
                 var seen: [EventShape] = []
-                try await bob.client.followEvents(since: nil) { event in
+                try await bob.client.followEvents { event in
                     seen.append(event)
                     return seen.count(where: { $0.type == "hex.received" }) < 2
                 }
@@ -184,6 +185,91 @@ struct APITests {
             #expect(page.next == "2")
             let newest = try #require(seen.last?.number)
             #expect(try await bob.client.events(since: newest + 100, limit: 5).items.isEmpty)
+        }
+    }
+
+    @Test("1 700 ids in one request, ranges, what a peer sent, all of a list")
+    func manyHexes() async throws {
+        try await TestDaemon.with("ada", "bob") { daemons in
+            let (ada, bob) = (daemons[0], daemons[1])
+            try await ada.awaitPeers(1)
+            try await bob.awaitPeers(1)
+            let mine = HexContent()
+            let last = try await bob.node.store.write { writer in
+                for _ in 1..<3_300 { _ = try writer.insertMine(mine, at: 0) }
+                return try writer.insertMine(mine, at: 0)
+            }
+            #expect(last == 3_300)
+            #expect(try await bob.client.delete(.ids(Array(1...1_700))).changed == 1_700)
+            // What exists in them: in two transactions.
+            #expect(try await bob.client.delete(.ids([1_701], ranges: [1...1_000, 1_702...3_200])).changed == 1_500)
+            #expect(try await bob.client.delete(.list(location: "mine")).changed == 100)
+            #expect(try await bob.client.delete(.list(location: "mine")).changed == 0)
+
+            for number in 1...4 { _ = try await ada.send(["u"], description: "\(number)", to: ["bob"]) }
+            let held = try await bob.client.hexes(.init(location: "held"), limit: 10).items.map(\.id)
+            #expect(try await bob.client.delete(.list(from: "ada")).changed == 0, "only the inbox, where nothing is said")
+            #expect(try await bob.client.accept(.ids([], ranges: [held[3]...held[3]])).changed == 1)
+            #expect(try await bob.client.accept(.list(from: "ada", newest: held[2])).changed == 1, "what came later is left out")
+            #expect(try await bob.client.accept(.list(from: "ada")).changed == 2)
+            #expect(try await bob.client.status().inbox == 4)
+            #expect(try await bob.client.hexes(.init(), limit: 10).items.map(\.description) == ["4", "3", "2", "1"])
+            #expect(try await bob.client.setUnread(false, .ids([], ranges: [held[2]...held[1]])).changed == 2)
+            #expect(try await bob.client.setUnread(false, .list(from: ada.uuid)).changed == 2)
+            #expect(try await bob.client.status().unread == 0)
+            #expect(try await bob.client.delete(.list(newest: held[1])).changed == 3)
+            #expect(try await bob.client.delete(.list(from: "ada")).changed == 1)
+
+            let tooMany = try await #require(throws: HexlistError.self) { try await bob.client.delete(.ids(Array(1...10_001))) }
+            #expect(tooMany.code == .badRequest && tooMany.message.contains("10000 fit"))
+        }
+    }
+
+    @Test("the newest events, those of some types, and those to come; a hex is told by its subject")
+    func newestEvents() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            let ada = daemons[0]
+            let peer = PeerID(UUIDBytes(high: 1, low: 2))
+            let hex = try await ada.node.store.write { writer in
+                var content = HexContent()
+                content.links = [LinkContent(url: content.add("https://example.org/a?b"), linkDescription: .empty, service: .empty)]
+                return try writer.insertMine(content, at: 0)
+            }
+            try await ada.node.store.write { writer in
+                for type in [EventType.peerUp, .hexHeld, .hexReceived, .peerDown, .hexHeld] {
+                    try writer.appendEvent(type, at: 0, peer: peer, hex: type == .hexHeld ? hex : nil)
+                }
+            }
+            func list(_ start: HexlistClient.EventStart, _ types: [String], limit: Int = 100) async throws -> [EventShape] {
+                var events: [EventShape] = []
+                _ = try await ada.client.events(start, types: types, limit: limit) { events.append($0) }
+                return events
+            }
+            #expect(try await list(.oldest, []).map(\.number) == [1, 2, 3, 4, 5])
+            #expect(try await list(.last(2), []).map(\.number) == [4, 5])
+            #expect(try await list(.last(1_000), []).map(\.number) == [1, 2, 3, 4, 5])
+            #expect(try await list(.last(0), []).isEmpty)
+            #expect(try await list(.after(3), ["peer"]).map(\.number) == [4])
+            let held = try await list(.last(2), ["hex"])
+            #expect(held.map(\.number) == [3, 5] && held.map(\.subject) == [nil, "example.org"])
+            #expect(try await list(.oldest, ["hex.held", "peer.up"]).map(\.number) == [1, 2, 5])
+            #expect(try await list(.after(2), ["peer"]).map(\.number) == [4])
+            let typo = try await #require(throws: HexlistError.self) { try await list(.oldest, ["hex.recieved"]) }
+            #expect(typo.code == .badRequest && typo.hint == "Did you mean `hex.received`?")
+
+            // What comes while one follows; the first one tells that it is followed.
+            var numbers: [Int64] = []
+            try await ada.client.followEvents(.last(1), types: ["hex.held"]) { event in
+                numbers.append(event.number)
+                if numbers.count == 1 {
+                    try await ada.node.store.write { writer in
+                        for type in [EventType.peerDown, .hexHeld] { try writer.appendEvent(type, at: 0, peer: peer) }
+                    }
+                    await ada.node.storeChanged()
+                }
+                return numbers.count < 2
+            }
+            #expect(numbers == [5, 7])
         }
     }
 

@@ -61,7 +61,7 @@ struct IdentityTests {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask { try await ada.client.watchPeers(all: false) { _ in hear("peers") } }
                 group.addTask { try await ada.client.watchPairings { _ in hear("pairings") } }
-                group.addTask { try await ada.client.followEvents(since: 0) { _ in hear("events") } }
+                group.addTask { try await ada.client.followEvents(.after(0)) { _ in hear("events") } }
                 var missing: Set = ["peers", "pairings", "events"]
                 for await stream in told {
                     missing.remove(stream)

@@ -1,5 +1,6 @@
 import HexlistAPI
 import HexlistModel
+import HexlistStore
 import NIOCore
 import NIOPosix
 import Testing
@@ -57,7 +58,9 @@ struct RawAPITests {
         let table: [(line: String, headers: String, body: String, status: Int, code: String, word: String)] = [
             ("GET /v1/nothing", "", "", 404, "notFound", "GET /v1/nothing"),
             ("GET /", "", "", 404, "notFound", "GET /"),
-            ("POST /v1/status", "", "", 404, "notFound", "POST"),
+            ("POST /v1/status", "", "", 405, "methodNotAllowed", "POST"),
+            ("PUT /v1/hexes/7", "", "", 405, "methodNotAllowed", "PUT"),
+            ("GET /v1/hexes/accept", "", "", 405, "methodNotAllowed", "GET"),
             ("GET /v1/status?verbose=1", "", "", 400, "badRequest", "verbose"),
             ("GET /v1/hexes?limt=3", "", "", 400, "badRequest", "limt"),
             ("GET /v1/hexes?limit=0", "", "", 400, "badRequest", "limit"),
@@ -76,6 +79,20 @@ struct RawAPITests {
             ("POST /v1/hexes/accept", "", "", 400, "badRequest", "no body"),
             ("POST /v1/hexes/accept", "", "{", 400, "badRequest", "byte"),
             ("POST /v1/hexes/accept", "", #"{"ids":[7]}"#, 404, "notFound", "7"),
+            ("POST /v1/hexes/accept", "", #"{"all":true,"location":"inbox"}"#, 400, "badRequest", "held"),
+            ("POST /v1/hexes/delete", "", #"{}"#, 400, "badRequest", "`from`"),
+            ("POST /v1/hexes/delete", "", #"{"ranges":[[4]]}"#, 400, "badRequest", "[3,40]"),
+            ("POST /v1/hexes/delete", "", #"{"ranges":[[0,3]]}"#, 400, "badRequest", "[3,40]"),
+            ("POST /v1/hexes/delete", "", #"{"ids":[1],"from":"x"}"#, 400, "badRequest", "together"),
+            ("POST /v1/hexes/delete", "", #"{"from":"x","all":true}"#, 400, "badRequest", "together"),
+            ("POST /v1/hexes/delete", "", #"{"ids":[1],"location":"held"}"#, 400, "badRequest", "location"),
+            ("POST /v1/hexes/delete", "", #"{"from":"nobody"}"#, 404, "notFound", "nobody"),
+            ("POST /v1/hexes/delete", "", #"{"all":true,"location":"attic"}"#, 400, "badRequest", "attic"),
+            ("PATCH /v1/hexes", "", #"{"from":"x","unread":true}"#, 400, "badRequest", "not unread"),
+            ("POST /v1/hexes/delete", "", #"{"all":true,"location":null}"#, 400, "badRequest", "location"),
+            ("POST /v1/peers/nobody/trust", "", "{}", 404, "notFound", "nobody"),
+            ("GET /v1/events?last=1000001", "", "", 400, "badRequest", "last"),
+            ("GET /v1/events?type=hex.recieved", "", "", 400, "badRequest", "hex.recieved"),
             ("GET /v1/peers/%ff", "", "", 400, "badRequest", "UTF-8"),
             ("GET /v1/peers/nobody", "", "", 404, "notFound", "nobody"),
             ("POST /v1/peers/nobody/befriend", "", "", 404, "notFound", "befriend"),
@@ -100,6 +117,30 @@ struct RawAPITests {
                 let error = try ErrorShape(jsonBytes: Array(reply.body.utf8))
                 #expect(error.code == row.code, "\(row.line): \(error)")
                 #expect(error.message.contains(row.word), "\(row.line): \(error)")
+            }
+        }
+    }
+
+    @Test("a method that a path does not take is answered with those it takes")
+    func allow() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            for (line, allowed) in [
+                ("PUT /v1/hexes", "DELETE, GET, PATCH"), ("GET /v1/hexes/delete", "POST"), ("PUT /v1/hexes/7", "DELETE, GET, PATCH"),
+                ("GET /v1/peers/x/trust", "POST"), ("PUT /healthz", "GET"),
+            ] {
+                let reply = try await ask(daemons[0], request(line))
+                #expect(reply.status == 405 && reply.head.lowercased().contains("\r\nallow: \(allowed.lowercased())\r\n"), "\(reply)")
+            }
+        }
+    }
+
+    @Test("a reader that connects again goes on behind the event it had; what is no number, or no event's, is passed over")
+    func lastEventID() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            try await daemons[0].node.store.write { for _ in 1...3 { try $0.appendEvent(.peerUp, at: 0) } }
+            for (id, first) in [("2", 3), ("x", 1), ("-1", 1), ("9223372036854775807", 1)] {
+                let reply = try await ask(daemons[0], request("GET /v1/events?last=3", headers: "Last-Event-ID: \(id)\r\n"))
+                #expect(reply.status == 200 && reply.body.hasPrefix(#"{"items":[{"number":\#(first),"#), "\(id): \(reply)")
             }
         }
     }

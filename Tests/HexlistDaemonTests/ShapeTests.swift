@@ -143,8 +143,8 @@ struct ShapeTests {
     }
 
     @Test func pagesAndErrors() throws {
-        try check(Page(items: [HexIDs(ids: [1, 2])]), #"{"items":[{"ids":[1,2]}],"next":null}"#)
-        try check(Page(items: [HexIDs](), next: "9"), #"{"items":[],"next":"9"}"#)
+        try check(Page(items: [HexSelection.ids([1, 2])]), #"{"items":[{"ids":[1,2]}],"next":null}"#)
+        try check(Page(items: [HexSelection](), next: "9"), #"{"items":[],"next":"9"}"#)
         try check(ErrorShape(code: "notFound", message: "m", hint: "h"), #"{"error":{"code":"notFound","message":"m","hint":"h"}}"#)
         try check(ErrorShape(code: "internal", message: "m"), #"{"error":{"code":"internal","message":"m"}}"#)
         #expect(ErrorShape(code: "ofTheFuture", message: "m").hexlistError == HexlistError(.internal, "m"))
@@ -159,6 +159,11 @@ struct ShapeTests {
         try check(TrustRequest(fingerprint: "AB", name: "Bob"), #"{"fingerprint":"AB","name":"Bob"}"#)
         try check(HexPatch(hexes: .ids([3]), unread: false), #"{"ids":[3],"unread":false}"#)
         try check(HexPatch(hexes: .all, unread: false), #"{"all":true,"unread":false}"#)
+        try check(HexPatch(hexes: .list(from: "bob"), unread: false), #"{"from":"bob","unread":false}"#)
+        try check(HexSelection.ids([1], ranges: [3...40, 50...50]), #"{"ids":[1],"ranges":[[3,40],[50,50]]}"#)
+        try check(HexSelection.ids([], ranges: [3...40]), #"{"ranges":[[3,40]]}"#)
+        try check(HexSelection.ids([]), #"{"ids":[]}"#)
+        try check(HexSelection.list(location: "held"), #"{"all":true,"location":"held"}"#)
         try check(HexPatch(unread: true), #"{"unread":true}"#)
     }
 

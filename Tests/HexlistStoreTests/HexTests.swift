@@ -65,14 +65,56 @@ import Testing
 
     @Test func everythingCanBeMarkedRead() throws {
         let (test, _, _, _) = try filled()
-        #expect(try test.write { try $0.markRead(upTo: 10, limit: 4) } == 4)
+        #expect(try test.write { try $0.setRead(Array(1...4)) } == 4)
         #expect(try test.read { try $0.counts() }.unread == 46)
-        #expect(try test.write { try $0.markRead(upTo: .max, limit: 1_000) } == 46)
-        #expect(try test.write { try $0.markRead(upTo: .max, limit: 1_000) } == 0)
+        func markAll() throws -> Int { try test.write { try $0.setRead(try $0.hexIDs(.list(HexFilter(unread: true))).items) } }
+        #expect(try markAll() == 46)
+        #expect(try markAll() == 0)
         #expect(try test.read { try $0.counts() }.unread == 0)
         #expect(try test.write { try $0.setRead([3], false) } == 1)
         #expect(try test.read { try $0.counts() }.unread == 1)
         #expect(try test.countersAreRight())
+    }
+
+    @Test func aRangeHasWhatExistsInIt() throws {
+        let (test, _, _, three) = try filled()
+        try test.write { _ = try $0.delete([48, 52], at: start) }
+        func ids(_ range: ClosedRange<Int64>, _ location: HexLocation?) throws -> [Int64] {
+            try test.read { try $0.hexIDs(.ids(range, in: location)) }.items
+        }
+        #expect(try ids(47...57, nil) == [47, 49, 50, 51, 53, 54, 55, 56, 57])
+        #expect(try ids(47...57, .inbox) == [47, 49, 50])
+        #expect(try ids(47...54, .held) == [51, 53, 54])
+        #expect(try ids(1...Int64.max, .mine) == [56, 57, 58])
+        #expect(try ids(400...500, nil).isEmpty)
+        #expect(try test.read { try $0.hexIDs(.list(HexFilter(location: .held, peer: three.id))) }.items == [55, 54, 53, 51])
+    }
+
+    @Test func aRangeAndAListGoOnWhereOneTransactionEnds() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        _ = try test.trust(peer)
+        for batch in 0..<5 { try test.receive((1...500).map { hex(UInt64(batch * 500 + $0)) }, from: peer) }
+        for group in [HexGroup.ids(1...2_400, in: nil), .list(HexFilter())] {
+            var (after, counts): (Int64?, [Int]) = (nil, [])
+            repeat {
+                let page = try test.read { [after] in try $0.hexIDs(group, after: after) }
+                counts.append(page.items.count)
+                after = page.next
+            } while after != nil
+            #expect(counts == (group == .list(HexFilter()) ? [1_000, 1_000, 500] : [1_000, 1_000, 400]))
+        }
+        #expect(try test.write { try $0.delete(try $0.hexIDs(.list(HexFilter())).items, at: start) } == 1_000)
+        #expect(try test.countersAreRight())
+    }
+
+    @Test func whatHasNoDescriptionIsToldByItsFirstLink() throws {
+        let test = try TestStore()
+        for description in ["A", "", "  "] { _ = try test.write { try $0.insertMine(content(description), at: start) } }
+        #expect(try test.read { try $0.hexPage(HexFilter(location: .mine)) }.items.map(\.subject) == ["Link 0", "Link 0", "A"])
+        #expect(try test.read { try $0.subjects(of: [1, 2, 9]) } == [1: "A", 2: "Link 0"])
+        _ = try test.write { try $0.insertMine(content("", links: 0), at: start) }
+        #expect(try test.read { try $0.subjects(of: [4]) } == [4: ""])
     }
 
     @Test func manyAreReadInTwoQueriesInTheOrderAsked() throws {

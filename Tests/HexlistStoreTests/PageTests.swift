@@ -36,8 +36,16 @@ import Testing
         _ = try test.receive([hex(1)], from: friend)
         _ = try test.receive([hex(2)], from: stranger)
         #expect(try test.read { try $0.locations(of: [1, 2, 2, 99]) } == [1: .inbox, 2: .held])
-        #expect(try test.read { try $0.newestInboxNumber() } == 1)
-        #expect(try TestStore().read { try $0.newestInboxNumber() } == nil)
+    }
+
+    @Test func oneTransactionChangesFourMebibytesAtMostButOneHexAlways() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        _ = try test.trust(peer)
+        for number in 1...30 { _ = try test.receive([fatHex(UInt64(number))], from: peer) }
+        let page = try test.read { try $0.hexIDs(.list(HexFilter())) }
+        #expect(page.items == (18...30).reversed() && page.next == 18)
+        #expect(try test.read { try $0.hexIDs(.ids(2...25, in: nil)) }.next == 14)
     }
 
     @Test func aPageOfEventsHasFourMebibytesAtMostButOneEventAlways() throws {

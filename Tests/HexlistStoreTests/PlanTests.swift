@@ -25,7 +25,12 @@ import Testing
             HexFilter(location: .held), HexFilter(location: .mine, unread: true), HexFilter(location: .held, peer: trusted.id),
         ]
         for filter in filters {
-            let plan = try test.read { reader in try plans(reader) { _ = try reader.hexPage(filter) } }
+            let plan = try test.read { reader in
+                try plans(reader) {
+                    _ = try reader.hexPage(filter)
+                    _ = try reader.hexIDs(.list(filter))
+                }
+            }
             #expect(!plan.isEmpty && plan.allSatisfy { !$0.contains("TEMP B-TREE") && !$0.contains("SCAN") }, "\(filter): \(plan)")
             if filter.location == .inbox, filter.unread { #expect(plan.contains { $0.contains("hexUnread") }, "\(plan)") }
         }
@@ -42,6 +47,8 @@ import Testing
                 _ = try reader.recentlyFailed(trusted.id, digest: [1], since: 0)
                 _ = try reader.events(since: 5, limit: 10)
                 _ = try reader.hexes([1, 2])
+                _ = try reader.subjects(of: [1, 2])
+                for location in [nil, HexLocation.inbox, .held, .mine] { _ = try reader.hexIDs(.ids(3...40, in: location)) }
                 _ = try reader.counts()
             }
         }
@@ -56,7 +63,6 @@ import Testing
             try plans(writer) {
                 _ = try writer.receive(
                     [hex(77), hex(1)], from: sender, at: start, policy: .held, quotas: HeldQuotas(hexes: 5), diskReserve: 0)
-                _ = try writer.markRead(upTo: 10, limit: 5)
                 _ = try writer.setRead([11, 12])
                 _ = try writer.accept([52], at: start)
                 _ = try writer.delete([1, 53], at: start)

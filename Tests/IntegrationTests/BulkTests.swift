@@ -58,7 +58,8 @@ struct BulkTests {
     @Test("the first hexes are delivered while the input is still open")
     func openPipe() async throws {
         try await TwoDaemons.with { two in
-            let events = try RunningCommand([Checkout.hexlist, "events", "--follow", "--json"], environment: two.bob.environment)
+            let events = try RunningCommand(
+                [Checkout.hexlist, "events", "--since", "0", "--follow", "--json"], environment: two.bob.environment)
             let (send, pipe) = try two.sendFromPipe()
             try pipe.write(contentsOf: Data("\(Line.hex(1))\n\(Line.hex(2))\n\(Line.hex(3))".utf8))
             var received = 0
@@ -78,7 +79,8 @@ struct BulkTests {
     @Test("a stopped send has sent whole lines only, and says what it did", arguments: [SIGINT, SIGTERM])
     func interrupted(signal: Int32) async throws {
         try await TwoDaemons.with { two in
-            let events = try RunningCommand([Checkout.hexlist, "events", "--follow", "--json"], environment: two.bob.environment)
+            let events = try RunningCommand(
+                [Checkout.hexlist, "events", "--since", "0", "--follow", "--json"], environment: two.bob.environment)
             let (send, pipe) = try two.sendFromPipe()
             try pipe.write(contentsOf: Data("\(Line.hex(1))\n\(Line.hex(2))\n\(Line.hex(3))".utf8))
             var received = 0
@@ -135,7 +137,8 @@ struct BulkTests {
             #expect(try await two.ada.hexlist("outbox", "cancel", "--to", two.uuid).out.contains("0 rows"))
 
             #expect(try await two.send("--bulk", "-", input: Line.hex(7)).status == 3)
-            let events = try RunningCommand([Checkout.hexlist, "events", "--follow", "--json"], environment: two.ada.environment)
+            let events = try RunningCommand(
+                [Checkout.hexlist, "events", "--since", "0", "--follow", "--json"], environment: two.ada.environment)
             try await two.bob.running("--port", "\(two.port)") {
                 _ = try await events.first { $0.contains("hex.delivered") ? true : nil }
                 #expect(try await two.inbox() == ["hex 7"])
@@ -284,7 +287,7 @@ extension Command.Output {
 }
 
 /// Two daemons that know and trust each other; ada sends to bob.
-private struct TwoDaemons {
+struct TwoDaemons {
     let ada: LocalDaemon
     let bob: LocalDaemon
     /// bob's.

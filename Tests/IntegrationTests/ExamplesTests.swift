@@ -28,12 +28,12 @@ extension TwoMachines {
             let block = try #require(page.components(separatedBy: "```sh\n").dropFirst().first { $0.contains("notify-send") })
             let script = try #require(block.components(separatedBy: "```").first)
             let functions = """
-                hexlist() { printf '%s' '{"description":"<b>hi\\u202e\\u0085"}'; }
                 notify-send() { printf '[%s][%s]' "$2" "$3"; }
 
                 """
             func told(_ peer: String) async throws -> String {
-                let event = #"{"number":1,"hex":7,"peer":"0C6F1B22-0000-8000-8000-000000000001",\#(peer)}"#
+                let subject = #""hex":7,"subject":"<b>hi\u202e\u0085""#
+                let event = #"{"number":1,\#(subject),"peer":"0C6F1B22-0000-8000-8000-000000000001",\#(peer)}"#
                 let output = try await Command.run(["/bin/bash", "-c", functions + script], input: Array(event.utf8))
                 #expect(output.status == 0, "\(output)")
                 return output.out

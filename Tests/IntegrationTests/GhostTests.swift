@@ -102,7 +102,7 @@ extension TwoMachines {
                 #expect(now.name == peer.name && now.boot == boot && now.endpoints.first?.place == peer.endpoints.first?.place)
                 try await lab.hexlist("h1", "send", "--to", uuid.other, "https://example.org/still-there")
                 // What was hidden is told of once each, not at every look.
-                let events: [GhostEventRow] = try await lab.rows("h1", "events")
+                let events: [GhostEventRow] = try await lab.rows("h1", "events", "--limit", "0")
                 let told = events.filter { $0.type == "peer.ghost" }.map { "\($0.data?.name ?? "") \($0.data?.reason ?? "")" }
                 #expect(told.count == Set(told).count && !told.isEmpty, "\(told)")
                 // What is gone is gone.

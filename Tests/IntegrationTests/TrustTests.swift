@@ -28,7 +28,7 @@ extension TwoMachines {
                 #expect(inbox.allSatisfy { $0.location == "inbox" && $0.unread })
                 let status = try await lab.status("h2")
                 #expect((status.held, status.unread) == (0, 3))
-                let events: [EventRow] = try await lab.rows("h2", "events")
+                let events: [EventRow] = try await lab.rows("h2", "events", "--limit", "0")
                 #expect(events.filter { $0.type == "hex.held" }.count == 3)
                 #expect(events.filter { $0.type == "hex.received" }.count == 3)
                 #expect(events.map(\.number) == (0..<Int64(events.count)).map { $0 + (events.first?.number ?? 0) })

@@ -46,7 +46,8 @@ struct APIContext: Sendable {
             identity: identity(conflict: node.conflict),
             domains: node.domains.map { DomainShape(domain: $0.domain, state: $0.state.rawValue, message: $0.message) }, peers: node.peers,
             ghosts: node.ghosts,
-            unread: Int(clamping: counts.unread), held: Int(clamping: counts.held), outbox: outbox, storeBytes: bytes,
+            inbox: Int(clamping: counts.inbox), unread: Int(clamping: counts.unread), held: Int(clamping: counts.held), outbox: outbox,
+            storeBytes: bytes,
             storeFault: store.fault?.message, configurationFault: configuration.fault?.message, hookFaults: hooks.all,
             stateFolder: stateFolder)
     }

@@ -44,6 +44,7 @@ enum APIReply {
         case .tooLarge: .contentTooLarge
         case .headTooLarge: .requestHeaderFieldsTooLarge
         case .notFound: .notFound
+        case .methodNotAllowed: .methodNotAllowed
         case .ambiguous, .keyConflict, .recentlyFailed, .alreadyRunning, .refused, .portInUse: .conflict
         case .gone: .gone
         case .outboxFull, .storageFull: .init(code: 507, reasonPhrase: "Insufficient Storage")
@@ -60,6 +61,7 @@ struct ReplyMiddleware: RouterMiddleware {
     typealias Context = BasicRequestContext
 
     let logger: Logger
+    let methods: PathMethods
 
     func handle(
         _ request: Request, context: BasicRequestContext, next: (Request, BasicRequestContext) async throws -> Response
@@ -73,7 +75,7 @@ struct ReplyMiddleware: RouterMiddleware {
         } catch let error as HexlistError {
             response = APIReply.failure(error)
         } catch let error as HTTPError where error.status == .notFound {
-            response = APIReply.failure(unknown(request))
+            response = unknown(request)
         } catch {
             logger.error("request failed", metadata: ["request.path": "\(request.uri.path)", "error": "\(error)"])
             response = APIReply.failure(
@@ -85,9 +87,18 @@ struct ReplyMiddleware: RouterMiddleware {
         return response
     }
 
-    private func unknown(_ request: Request) -> HexlistError {
-        HexlistError(
-            .notFound, "There is no \(request.method.rawValue) \(TerminalText.clean(request.uri.path, columns: 80)) in this version.",
-            hint: "Docs/API.md lists what there is.")
+    private func unknown(_ request: Request) -> Response {
+        let allowed = methods.allowed(at: request.uri.path)
+        let path = TerminalText.clean(request.uri.path, columns: 80)
+        guard !allowed.isEmpty else {
+            return APIReply.failure(
+                HexlistError(
+                    .notFound, "There is no \(request.method.rawValue) \(path) in this version.", hint: "Docs/API.md lists what there is."))
+        }
+        let names = allowed.map(\.rawValue).joined(separator: ", ")
+        var response = APIReply.failure(
+            HexlistError(.methodNotAllowed, "\(path) takes no \(request.method.rawValue).", hint: "It takes \(names)."))
+        response.headers[.allow] = names
+        return response
     }
 }

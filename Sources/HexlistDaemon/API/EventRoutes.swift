@@ -10,54 +10,84 @@ struct EventRoutes: Sendable {
 
     func add(to router: Router<BasicRequestContext>) {
         router.get("/v1/events") { request, _ in
-            let query = try APIQuery(request, allowing: ["since", "limit"])
-            let last = try await start(request, query)
+            let query = try APIQuery(request, allowing: ["since", "last", "type", "limit"])
+            let types = try Self.types(query.texts("type"))
+            let (start, count) = try await start(request, query, types)
             if EventStreamReply.isWanted(request) {
-                return EventStreamReply.response(EventSource(keeper: api.keeper, last: last), api: api)
+                return EventStreamReply.response(EventSource(keeper: api.keeper, types: types, last: start), api: api)
             }
-            let limit = try query.limit()
+            let limit = try query.text("limit") == nil ? count ?? query.limit() : query.limit()
             let node = api.node
-            let page = try await node.store.read { try $0.eventPage(since: last, limit: limit) }
-            let labels = await node.labels(of: page.items.compactMap(\.peer))
-            return APIReply.page(page.items, next: page.next, cursor: \.number) { EventShape($0, labels) }
+            let page = try await node.store.read { try $0.eventPage(since: start, limit: limit, of: types) }
+            let shapes = try await EventShape.of(page.items, node)
+            return APIReply.page(shapes, next: page.next, cursor: \.number) { $0 }
         }
     }
 
-    /// The number behind which to begin: that of the caller, or the one before the oldest kept.
-    private func start(_ request: Request, _ query: APIQuery) async throws -> Int64 {
-        let oldest = try await api.store.read { try $0.oldestEvent() }
+    /// The most that `last` takes.
+    private static let lastEvents: Int64 = 1_000_000
+
+    /// The number behind which to begin: that of the caller, or the one before the oldest kept; nearer where only the newest are wanted. And
+    /// how many those are, as far as a page holds them.
+    private func start(_ request: Request, _ query: APIQuery, _ types: [EventType]) async throws -> (Int64, count: Int?) {
         var since = try query.number("since", 0...Int64.max - 1)
-        // A browser's EventSource says so when it connects again.
-        if let text = HTTPField.Name("last-event-id").flatMap({ request.headers[$0] }) { since = Int64(text) ?? since }
-        guard let since else { return oldest - 1 }
-        guard since >= oldest - 1 else {
+        var last = try query.number("last", 0...Self.lastEvents).map { Int($0) }
+        // A browser's EventSource says so when it connects again: it misses nothing.
+        if let seen = HTTPField.Name("last-event-id").flatMap({ request.headers[$0] }).flatMap({ Int64($0) }),
+            (0..<Int64.max).contains(seen)
+        {
+            (since, last) = (seen, nil)
+        }
+        let (oldest, newest) = try await api.store.read { [last] reader in
+            (try reader.oldestEvent(), try last.map { try reader.eventNumber(beforeLast: $0, of: types) })
+        }
+        guard since ?? oldest >= oldest - 1 else {
             throw HexlistError(
-                .gone, "Events up to \(oldest - 1) are kept no longer; \(since + 1) to \(oldest - 1) are lost.",
+                .gone, "Events up to \(oldest - 1) are kept no longer; \((since ?? 0) + 1) to \(oldest - 1) are lost.",
                 hint: "Go on with --since \(oldest - 1).")
         }
-        return since
+        return (max(since ?? oldest - 1, newest ?? 0), last.map { min(max(1, $0), LocalAPI.pageLimit) })
+    }
+
+    /// Those named, each by itself (`hex.held`) or with all before a dot (`hex`).
+    private static func types(_ names: [String]) throws(HexlistError) -> [EventType] {
+        var types: [EventType] = []
+        for name in names {
+            let found = EventType.all.filter { $0.rawValue == name || $0.rawValue.hasPrefix(name + ".") }
+            guard !found.isEmpty else {
+                let known = EventType.all.map(\.rawValue)
+                let nearest = NearestName.likely(name, among: known).map { "Did you mean `\($0)`?" }
+                throw HexlistError(
+                    .badRequest, "There is no event `\(TerminalText.clean(name, columns: 40))`.",
+                    hint: nearest ?? "There are \(known.joined(separator: ", ")).")
+            }
+            types += found
+        }
+        return types
     }
 }
 
 /// Events behind one number, as they come.
 private struct EventSource: StreamSource {
     let keeper: NodeKeeper
+    /// Only these; empty for all.
+    let types: [EventType]
     var last: Int64
 
     /// Events of one piece.
     private static let batch = 500
 
     mutating func next() async throws -> (messages: [StreamMessage], hasMore: Bool) {
-        let since = last
+        let (since, types) = (last, types)
         let node = keeper.node
-        let page = try await node.store.read { try $0.eventPage(since: since, limit: Self.batch) }
-        guard let newest = page.items.last else { return ([], false) }
+        let (page, oldest, newest) = try await node.store.read {
+            (try $0.eventPage(since: since, limit: Self.batch, of: types), try $0.oldestEvent(), try $0.counts().lastEvent)
+        }
         // Who reads slower than events are kept begins anew and is told what is gone.
-        guard page.items.first?.number == since + 1 else { throw HexlistError(.gone, "Events behind \(since) are kept no longer.") }
-        last = newest.number
-        let labels = await node.labels(of: page.items.compactMap(\.peer))
-        let messages = page.items.map { row in
-            StreamMessage(id: "\(row.number)", event: row.type.rawValue, data: EventShape(row, labels).jsonText)
+        guard oldest <= since + 1 else { throw HexlistError(.gone, "Events behind \(since) are kept no longer.") }
+        last = page.next ?? max(since, newest)
+        let messages = try await EventShape.of(page.items, node).map {
+            StreamMessage(id: "\($0.number)", event: $0.type, data: $0.jsonText)
         }
         return (messages, page.next != nil)
     }

@@ -8,10 +8,9 @@ import Hummingbird
 struct HexRoutes: Sendable {
     let api: APIContext
 
-    /// Hexes one request may name.
+    /// Hexes one request may name, and ranges of them.
     private static let idsOfRequest = 10_000
-    /// Hexes marked by one piece of work, so that others get their turn.
-    private static let markedAtOnce = 1_000
+    private static let rangesOfRequest = 1_000
 
     func add(to router: Router<BasicRequestContext>) {
         router.get("/v1/hexes", use: list)
@@ -22,12 +21,15 @@ struct HexRoutes: Sendable {
             guard !ids.isEmpty, ids.count == texts.count else {
                 throw HexlistError(.badRequest, "`id` takes ids, as the lists print them.")
             }
-            return try await delete(ids)
+            return try await delete(.ids(ids))
+        }
+        router.post("/v1/hexes/delete") { request, _ in
+            _ = try APIQuery(request)
+            return try await delete(try await APIInput.requiredShape(request))
         }
         router.post("/v1/hexes/accept") { request, _ in
             _ = try APIQuery(request)
-            let wanted: HexIDs = try await APIInput.requiredShape(request)
-            return try await accept(wanted.ids)
+            return try await accept(try await APIInput.requiredShape(request))
         }
         router.get("/v1/hexes/:id") { request, context in
             _ = try APIQuery(request)
@@ -38,12 +40,12 @@ struct HexRoutes: Sendable {
             let id = try APIInput.id(context)
             let wanted: HexPatch = try await APIInput.requiredShape(request)
             guard wanted.hexes == nil else { throw HexlistError(.badRequest, "The path names the hex: give no `ids` and no `all`.") }
-            _ = try await mark([id], unread: wanted.unread)
+            _ = try await mark(.ids([id]), unread: wanted.unread)
             return APIReply.json(try await shape(of: id))
         }
         router.delete("/v1/hexes/:id") { request, context in
             _ = try APIQuery(request)
-            return try await delete([try APIInput.id(context)])
+            return try await delete(.ids([try APIInput.id(context)]))
         }
     }
 
@@ -65,63 +67,84 @@ struct HexRoutes: Sendable {
     private func patch(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         _ = try APIQuery(request)
         let wanted: HexPatch = try await APIInput.requiredShape(request)
-        switch wanted.hexes {
-        case .ids(let ids): return APIReply.json(ChangedShape(changed: try await mark(ids, unread: wanted.unread)))
-        case .all where wanted.unread: throw HexlistError(.badRequest, "All of the inbox can be marked read, not unread.")
-        case .all: return APIReply.json(ChangedShape(changed: try await markAllRead()))
-        case nil: throw HexlistError(.badRequest, "Name some hexes with `ids`, or all of the inbox with `all`.")
+        guard let hexes = wanted.hexes else {
+            throw HexlistError(.badRequest, "Name some hexes with `ids`, `ranges` or `from`, or all of the inbox with `all`.")
         }
-    }
-
-    private func mark(_ ids: [Int64], unread: Bool) async throws -> Int {
-        try Self.checkCount(ids)
-        let changed = try await api.store.write { writer in
-            try Self.checkAll(ids, among: writer.locations(of: ids))
-            return try writer.setRead(ids, !unread)
-        }
-        await api.node.storeChanged()
-        return changed
+        if case .list = hexes, wanted.unread { throw HexlistError(.badRequest, "All of a list can be marked read, not unread.") }
+        return try await mark(hexes, unread: wanted.unread)
     }
 
     /// What arrives meanwhile stays unread.
-    private func markAllRead() async throws -> Int {
-        guard let newest = try await api.store.read({ try $0.newestInboxNumber() }) else { return 0 }
+    private func mark(_ hexes: HexSelection, unread: Bool) async throws -> Response {
+        try await change(hexes, onlyUnread: true) { try $0.setRead($1, !unread) }
+    }
+
+    private func delete(_ hexes: HexSelection) async throws -> Response {
+        try await change(hexes, makesRoom: true) { try $0.delete($1, at: Timestamp.now.milliseconds) }
+    }
+
+    /// Named ones in the order given, others in that of their arrival.
+    private func accept(_ hexes: HexSelection) async throws -> Response {
+        let isNamed = if case .ids = hexes { true } else { false }
+        return try await change(hexes, in: .held, makesRoom: true) { writer, ids in
+            try writer.accept(isNamed ? ids : ids.sorted(), at: Timestamp.now.milliseconds).count
+        }
+    }
+
+    // MARK: Changes of many
+
+    private typealias Work = @Sendable (StoreWriter, [Int64]) throws -> Int
+
+    /// Named hexes are changed in one transaction, all or none; ranges and lists in as many as it takes, each of a bounded size, so that
+    /// what arrives meanwhile is not held up.
+    /// - Parameters:
+    ///   - place: where all of them have to be; `nil` for anywhere.
+    ///   - onlyUnread: of lists.
+    private func change(
+        _ hexes: HexSelection, in place: HexLocation? = nil, onlyUnread: Bool = false, makesRoom: Bool = false, _ work: @escaping Work
+    ) async throws -> Response {
         var changed = 0
-        while true {
-            let marked = try await api.store.write { try $0.markRead(upTo: newest, limit: Self.markedAtOnce) }
-            changed += marked
-            if marked < Self.markedAtOnce { break }
-        }
-        await api.node.storeChanged()
-        return changed
-    }
-
-    /// All or none.
-    private func delete(_ ids: [Int64]) async throws -> Response {
-        try Self.checkCount(ids)
-        let unique = Array(Set(ids))
-        let deleted = try await api.store.write { writer in
-            try Self.checkAll(ids, among: writer.locations(of: unique))
-            return try writer.delete(unique, at: Timestamp.now.milliseconds)
-        }
-        await api.node.storeChanged(makesRoom: true)
-        return APIReply.json(ChangedShape(changed: deleted))
-    }
-
-    /// All or none, in the order given.
-    private func accept(_ ids: [Int64]) async throws -> Response {
-        try Self.checkCount(ids)
-        let accepted = try await api.store.write { writer in
-            let locations = try writer.locations(of: ids)
-            try Self.checkAll(ids, among: locations)
-            if let other = ids.first(where: { locations[$0] != .held }) {
-                throw HexlistError(
-                    .badRequest, "Hex \(other) is not held.", hint: "`hexlist inbox --held` lists those that are.")
+        switch hexes {
+        case .ids(let ids, let ranges):
+            try Self.check(ids, ranges)
+            if !ids.isEmpty {
+                changed = try await api.store.write(rows: ids.count) { writer in
+                    try Self.checkAll(ids, in: place, among: writer.locations(of: ids))
+                    return try work(writer, ids)
+                }
+                await api.node.storeChanged(makesRoom: makesRoom)
             }
-            return try writer.accept(ids, at: Timestamp.now.milliseconds)
+            for range in ranges { changed += try await change(.ids(range, in: place), makesRoom, work) }
+        case .list(let from, let location, let newest):
+            let location: HexLocation = try location.map { try APIQuery.choice($0, of: "location") } ?? place ?? .inbox
+            guard place == nil || place == location else { throw HexlistError(.badRequest, "What is accepted is `held`.") }
+            var filter = HexFilter(location: location, unread: onlyUnread)
+            if let from { filter.peer = try await sender(from) }
+            var start: Int64?
+            if let newest {
+                guard let hex = try await api.store.read({ try $0.hex(newest) })?.summary else { throw Self.noHex(newest) }
+                start = (hex.inboxNumber ?? hex.id) + 1
+            }
+            changed = try await change(.list(filter), from: start, makesRoom, work)
         }
-        await api.node.storeChanged(makesRoom: true)
-        return APIReply.json(ChangedShape(changed: accepted.count))
+        return APIReply.json(ChangedShape(changed: changed))
+    }
+
+    private func change(_ group: HexGroup, from start: Int64? = nil, _ makesRoom: Bool, _ work: @escaping Work) async throws -> Int {
+        var changed = 0
+        var cursor = start
+        repeat {
+            let after = cursor
+            // As many rows as the most a page has, so that few others go with it.
+            let (count, next) = try await api.store.write(rows: 1_000) { writer in
+                let page = try writer.hexIDs(group, after: after)
+                return (try work(writer, page.items), page.next)
+            }
+            changed += count
+            cursor = next
+            await api.node.storeChanged(makesRoom: makesRoom)
+        } while cursor != nil
+        return changed
     }
 
     private func shape(of id: Int64) async throws -> HexShape {
@@ -129,14 +152,22 @@ struct HexRoutes: Sendable {
         return HexShape(detail, openSchemes: api.openSchemes)
     }
 
-    private static func checkCount(_ ids: [Int64]) throws(HexlistError) {
+    private static func check(_ ids: [Int64], _ ranges: [ClosedRange<Int64>]) throws(HexlistError) {
         guard ids.count <= idsOfRequest else {
-            throw HexlistError(.badRequest, "\(ids.count) ids are too many for one request; \(idsOfRequest) fit.", hint: "Split them.")
+            throw HexlistError(
+                .badRequest, "\(ids.count) ids are too many for one request; \(idsOfRequest) fit.", hint: "Split them, or name a range.")
+        }
+        guard ranges.count <= rangesOfRequest else {
+            throw HexlistError(
+                .badRequest, "\(ranges.count) ranges are too many for one request; \(rangesOfRequest) fit.", hint: "Split them.")
         }
     }
 
-    private static func checkAll(_ ids: [Int64], among present: [Int64: HexLocation]) throws(HexlistError) {
+    private static func checkAll(_ ids: [Int64], in place: HexLocation?, among present: [Int64: HexLocation]) throws(HexlistError) {
         if let missing = ids.first(where: { present[$0] == nil }) { throw noHex(missing) }
+        if let place, let other = ids.first(where: { present[$0] != place }) {
+            throw HexlistError(.badRequest, "Hex \(other) is not \(place.rawValue).", hint: "`hexlist inbox --held` lists those that are.")
+        }
     }
 
     private static func noHex(_ id: Int64) -> HexlistError {

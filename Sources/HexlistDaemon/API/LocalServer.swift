@@ -59,8 +59,15 @@ enum LocalServer {
     private struct BrokenRequest: Error {}
 
     static func router(_ api: APIContext) -> Router<BasicRequestContext> {
+        let routes = Router()
+        add(api, to: routes)
         let router = Router()
-        router.add(middleware: ReplyMiddleware(logger: api.logger))
+        router.add(middleware: ReplyMiddleware(logger: api.logger, methods: PathMethods(routes.routes.map { ("\($0.path)", $0.method) })))
+        add(api, to: router)
+        return router
+    }
+
+    private static func add(_ api: APIContext, to router: Router<BasicRequestContext>) {
         router.get("/healthz") { request, _ in
             _ = try APIQuery(request)
             // What cannot be read is not healthy.
@@ -85,7 +92,6 @@ enum LocalServer {
         SendRoutes(api: api).add(to: router)
         DoctorRoutes(api: api).add(to: router)
         EventRoutes(api: api).add(to: router)
-        return router
     }
 }
 

@@ -52,12 +52,11 @@ struct PeerRoutes: Sendable {
     private func trust(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         _ = try APIQuery(request)
         let wanted: TrustRequest? = try await APIInput.shape(request)
-        let text = try APIInput.text(context, "peer")
-        guard PeerID(text) != nil || wanted?.fingerprint != nil else {
+        let peer = try await peer(context)
+        guard try PeerID(APIInput.text(context, "peer")) != nil || wanted?.fingerprint != nil else {
             throw HexlistError(
                 .badRequest, "To trust a peer, name its whole UUID, or its fingerprint in the body.", hint: "`hexlist peers` lists them.")
         }
-        let peer = try await peer(context)
         if let expected = wanted?.fingerprint, Fingerprint(expected) != peer.fingerprint {
             throw HexlistError(
                 .badRequest, "The fingerprint of \(peer.uuid?.description ?? "this peer") is not the one named.",

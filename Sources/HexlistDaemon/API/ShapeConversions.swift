@@ -34,7 +34,7 @@ extension HexShape {
         self.init(
             id: summary.id, location: summary.location.rawValue, senderUUID: summary.senderUUID, senderName: summary.senderName,
             peerUUID: summary.peer?.description, tag: summary.peerLabel.map(PeerTag.init), description: summary.description,
-            color: summary.color, linkCount: summary.linkCount, unread: summary.unread,
+            subject: summary.subject, color: summary.color, linkCount: summary.linkCount, unread: summary.unread,
             receivedAt: Timestamp(milliseconds: summary.receivedAt), messageID: summary.messageID?.description)
     }
 
@@ -131,14 +131,25 @@ extension OutboxChange {
 }
 
 extension EventShape {
-    /// - Parameter labels: of the peers of the events.
-    init(_ row: EventRow, _ labels: [PeerID: PeerLabel]) {
+    /// Rows with who their peers and what their hexes are now.
+    static func of(_ rows: [EventRow], _ node: Node) async throws -> [EventShape] {
+        let labels = await node.labels(of: rows.compactMap(\.peer))
+        let hexes = rows.compactMap(\.hex)
+        let subjects = hexes.isEmpty ? [:] : try await node.store.read { try $0.subjects(of: hexes) }
+        return rows.map { EventShape($0, labels, subjects) }
+    }
+
+    /// - Parameters:
+    ///   - labels: of the peers of the events.
+    ///   - subjects: of their hexes.
+    init(_ row: EventRow, _ labels: [PeerID: PeerLabel], _ subjects: [Int64: String] = [:]) {
         // The UUID of a ghost is what an announcement claims: whoever has it, and is trusted perhaps, may have nothing to do with it.
         let tag =
             row.type == .peerGhost
             ? row.peer.map { _ in PeerTag(trust: Trust.stranger.rawValue) } : row.peer.flatMap { labels[$0] }.map(PeerTag.init)
         self.init(
             number: row.number, at: Timestamp(milliseconds: row.at), type: row.type.rawValue, peer: row.peer?.description, tag: tag,
-            hex: row.hex, outboxID: row.outboxID, data: row.data.flatMap { try? JSONValue(parsing: $0) })
+            hex: row.hex, subject: row.hex.flatMap { subjects[$0] }, outboxID: row.outboxID,
+            data: row.data.flatMap { try? JSONValue(parsing: $0) })
     }
 }

@@ -89,7 +89,7 @@ struct HookWorker: Sendable {
         while hasMore {
             let since = cursor.number
             let (events, last) = try await store.read {
-                (try $0.eventPage(since: since, limit: Self.batch, of: event), try $0.counts().lastEvent)
+                (try $0.eventPage(since: since, limit: Self.batch, of: [event]), try $0.counts().lastEvent)
             }
             for event in events.items { try await deliver(event, &cursor, &fault) }
             hasMore = events.next != nil
@@ -127,9 +127,9 @@ struct HookWorker: Sendable {
                 return await save(cursor)
             case .refused: throw Barred()
             }
-            let labels = await keeper.node.labels(of: [event.peer].compactMap(\.self))
+            let shape = try await EventShape.of([event], keeper.node)[0]
             let outcome = await HookProcess.run(
-                folder.path(of: name), input: EventShape(event, labels).lineBytes,
+                folder.path(of: name), input: shape.lineBytes,
                 environment: environment + ["HEXLIST_EVENT=\(name)"], milliseconds: timeLimit())
             guard let failure = Self.failure(outcome.end, milliseconds: timeLimit()) else {
                 // Stopped with the daemon: it is run again when that runs again.

@@ -217,7 +217,7 @@ enum BulkText {
 enum ShellText {
     /// As it is where no shell makes anything else of it.
     static func quoted(_ word: String) -> String {
-        let isPlain = !word.isEmpty && word.utf8.allSatisfy { ASCII.isAlphanumeric($0) || "-_.:".utf8.contains($0) }
+        let isPlain = !word.isEmpty && word.utf8.allSatisfy { ASCII.isAlphanumeric($0) || "-_.:/@%+=,".utf8.contains($0) }
         return isPlain ? word : "'" + word.split(separator: "'", omittingEmptySubsequences: false).joined(separator: #"'\''"#) + "'"
     }
 }

@@ -5,26 +5,48 @@ import HexlistModel
 
 struct EventsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "events", abstract: "Show the event log.",
-        discussion: "Numbers have no gaps: a reader that remembers the last one it handled goes on with --since and misses nothing.")
+        commandName: "events", abstract: "Show what happened: the newest events, or those to come.",
+        discussion: """
+            Numbers have no gaps: a reader that remembers the last one it handled goes on with --since and misses nothing. Names are those \
+            of now.
+            """)
 
     @OptionGroup var common: CommonOptions
 
-    @Option(help: ArgumentHelp("Only events after this number; without it, from the oldest kept.", valueName: "n"))
+    @Option(help: ArgumentHelp("All events after this number.", valueName: "n"))
     var since: Int64?
 
-    @Flag(help: "Go on with events as they happen.")
+    @Flag(help: "Go on with events as they happen: from now on, or after --since.")
     var follow = false
+
+    @Option(
+        name: .long,
+        help: ArgumentHelp("Only these: `hex.held`, or `hex` for all whose name begins so; may be repeated.", valueName: "event"))
+    var type: [String] = []
+
+    @Option(help: ArgumentHelp("How many of the newest (20; with --follow none), or after --since (all); 0 lists all.", valueName: "n"))
+    var limit: Int?
 
     func validate() throws {
         if let since, since < 0 { throw ValidationError("--since takes a number from 0 up.") }
+        if let limit, !(0...Self.mostEvents).contains(limit) { throw ValidationError("--limit takes a number up to \(Self.mostEvents).") }
+        if follow, since != nil, limit != nil { throw ValidationError("--limit goes with --since or --follow, not with both.") }
+    }
+
+    /// As the daemon has it.
+    private static let mostEvents = 1_000_000
+
+    /// - Parameter newest: how many of the newest, where nothing else is said.
+    private func start(newest: Int) -> HexlistClient.EventStart {
+        if let since { return .after(since) }
+        return limit == 0 ? .oldest : .last(limit ?? newest)
     }
 
     func run() async throws {
         let output = common.output
         try await common.withClient { client in
             if follow {
-                try await client.followEvents(since: since) { event in
+                try await client.followEvents(start(newest: 0), types: type) { event in
                     try show(event, output)
                     try output.flush()
                     return true
@@ -37,21 +59,49 @@ struct EventsCommand: AsyncParsableCommand {
     }
 
     private func list(_ client: HexlistClient, _ output: Output) async throws {
-        var since = since
-        while true {
-            let next = try await client.events(since: since, limit: LocalAPI.pageLimit) { try show($0, output) }
-            guard let next = next.flatMap(Int64.init) else { return }
-            since = next
+        let newest = LocalAPI.defaultPageLimit
+        var start = start(newest: newest)
+        var left = since == nil ? limit ?? newest : limit ?? 0
+        if left == 0 { left = .max }
+        var listed = 0
+        while left > 0 {
+            let next = try await client.events(start, types: type, limit: min(left, LocalAPI.pageLimit)) {
+                listed += 1
+                left -= 1
+                try show($0, output)
+            }
+            guard let next = next.flatMap(Int64.init) else { break }
+            start = .after(next)
         }
+        try output.flush()
+        if output.json { return }
+        if listed == 0 { StandardError.note("No such event is kept.") }
+        if since == nil, limit == nil, listed == newest { StandardError.note("These are the last \(newest): --limit 0 lists all.") }
     }
 
     private func show(_ event: EventShape, _ output: Output) throws {
-        if output.json { return try output.object(event) }
+        if output.json { try output.object(event) } else { try output.wrapped(EventText.line(event)) }
+    }
+}
+
+/// Events in words.
+enum EventText {
+    /// `12  2026-11-22 10:47:47  hex.received  peer bob  hex 3  To read`
+    static func line(_ event: EventShape) -> String {
         var parts = ["\(event.number)", HumanText.time(event.at, seconds: true), event.type]
         if let peer = event.peer { parts.append("peer \(PeerLabel(peer, event.tag).shown())") }
         if let hex = event.hex { parts.append("hex \(hex)") }
         if let row = event.outboxID { parts.append("outbox \(row)") }
-        if let data = event.data, data != .emptyObject { parts.append(data.text) }
-        try output.wrapped(parts.joined(separator: "  "))
+        for member in event.data?.members ?? [] { parts.append("\(member.name) \(value(member.value))") }
+        if let subject = event.subject, !subject.isEmpty { parts.append(subject) }
+        return parts.joined(separator: "  ")
+    }
+
+    /// A word as it is, anything else as JSON, so that text of a peer does not look like more members.
+    private static func value(_ json: JSONValue) -> String {
+        guard let text = json.string, !text.isEmpty, text.utf8.allSatisfy({ ASCII.isAlphanumeric($0) || "-_.".utf8.contains($0) }) else {
+            return json.text
+        }
+        return text
     }
 }

@@ -1,27 +1,46 @@
 import ArgumentParser
+import Glibc
 import HexlistAPI
 import HexlistClient
 import HexlistModel
 
 struct ShowCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "show", abstract: "Show a hex with its links.")
+    static let configuration = CommandConfiguration(
+        commandName: "show", abstract: "Show hexes with their links, and mark them as read.",
+        discussion: "The number before a link is what `hexlist open` takes. With --json a hex is only looked at, not marked.")
 
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: ArgumentHelp("The local id that `hexlist inbox` prints.", valueName: "hex"))
-    var hex: HexID
+    @Flag(help: "Do not mark them as read.")
+    var peek = false
+
+    @Argument(help: ArgumentHelp("Local ids that `hexlist inbox` prints.", valueName: "hex"))
+    var hexes: [HexID]
 
     func run() async throws {
         let output = common.output
         try await common.withClient { client in
-            let hex = try await client.hex(hex.value)
-            if output.json {
-                try output.object(hex)
-            } else {
-                try show(hex, output)
+            var unread: [Int64] = []
+            var first: (any Error)?
+            for (position, id) in hexes.enumerated() {
+                do {
+                    let hex = try await client.hex(id.value)
+                    if output.json {
+                        try output.object(hex)
+                    } else {
+                        if position > 0 { try output.line() }
+                        try show(hex, output)
+                    }
+                    if hex.unread { unread.append(hex.id) }
+                } catch let error as HexlistError {
+                    // One that is not there does not hide the others.
+                    if first == nil { first = error }
+                }
             }
+            try output.flush()
+            if !peek && !output.json { await client.markAsRead(unread) }
+            if let first { throw first }
         }
-        try output.flush()
     }
 
     private func show(_ hex: HexShape, _ output: Output) throws {
@@ -33,75 +52,179 @@ struct ShowCommand: AsyncParsableCommand {
         if !hex.color.isEmpty { table.add("colour", hex.color) }
         if let extra = hex.extra, extra != .emptyObject { table.add("extra", extra.text) }
         try output.table(table)
-        for link in hex.links ?? [] {
+        let links = hex.links ?? []
+        let width = String(links.count).count
+        for (position, link) in links.enumerated() {
+            let number = String(position + 1)
+            let indent = String(repeating: " ", count: width + 4)
             try output.line()
-            try output.line("  \(link.url)")
+            try output.line("  \(String(repeating: " ", count: width - number.count))\(number)  \(link.url)")
             let service = link.service == Service.unknown.rawValue ? "" : link.service
             let about = [link.linkDescription, service].filter { !$0.isEmpty }.joined(separator: " · ")
-            if !about.isEmpty { try output.line("  \(about)") }
-            if let reason = link.notOpened { try output.line("  not opened: \(reason)") }
+            if !about.isEmpty { try output.line("\(indent)\(about)") }
+            if let reason = link.notOpened { try output.line("\(indent)not opened: \(reason)") }
         }
     }
 }
 
-struct ReadCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "read", abstract: "Mark hexes as read.")
+extension HexlistClient {
+    /// After a person saw them. That it could not be noted down is told; it is no failure of what was wanted.
+    func markAsRead(_ ids: [Int64]) async {
+        guard !ids.isEmpty else { return }
+        do {
+            _ = try await setUnread(false, .ids(ids))
+        } catch {
+            StandardError.note("Not marked as read: \((error as? HexlistError)?.message ?? "\(error)")")
+        }
+    }
+}
 
-    @OptionGroup var common: CommonOptions
+/// The hexes a change is for.
+struct HexArguments: ParsableArguments {
+    @Option(help: ArgumentHelp("All that this peer sent.", valueName: "peer"))
+    var from: String?
 
-    @Flag(help: "All of the inbox.")
+    @Flag(help: "All of them.")
     var all = false
 
-    @Argument(help: ArgumentHelp("Local ids.", valueName: "hex"))
-    var hexes: [HexID] = []
+    @Argument(help: ArgumentHelp("Local ids, or ranges of them as 3-40.", valueName: "hex"), transform: HexRange.init(parsing:))
+    var hexes: [HexRange] = []
 
     func validate() throws {
-        if hexes.isEmpty != all { throw ValidationError("Name some hexes, or give --all.") }
+        guard [!hexes.isEmpty, from != nil, all].count(where: \.self) == 1 else {
+            throw ValidationError("Name some hexes, as 7 or 3-40, or give --from PEER or --all.")
+        }
     }
 
+    /// - Parameters:
+    ///   - location: of the list that --from and --all are of; `nil` for the usual one.
+    ///   - newest: the first hex of that list when it was asked about.
+    func selection(_ location: String? = nil, newest: Int64? = nil) -> HexSelection {
+        guard !hexes.isEmpty else { return .list(from: from, location: location, newest: newest) }
+        let ranges = hexes.map(\.ids)
+        return .ids(ranges.filter { $0.count == 1 }.map(\.lowerBound), ranges: ranges.filter { $0.count > 1 })
+    }
+}
+
+/// A local id, or a range of them as `3-40`.
+struct HexRange {
+    var ids: ClosedRange<Int64>
+
+    init(parsing text: String) throws {
+        let ends = text.split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false).map { HexID(argument: String($0))?.value }
+        guard let first = ends.first ?? nil, let last = ends.last ?? nil else {
+            throw ValidationError("An id is a number that `hexlist inbox` prints, a range two of them, as 3-40.")
+        }
+        guard first <= last else { throw ValidationError("A range begins with its lower id: \(last)-\(first).") }
+        ids = first...last
+    }
+}
+
+struct ReadCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "read", abstract: "Mark hexes as read.", discussion: "--all and --from are of the inbox.")
+
+    @OptionGroup var common: CommonOptions
+    @OptionGroup var chosen: HexArguments
+
     func run() async throws {
-        let selection = all ? HexSelection.all : .ids(hexes.map(\.value))
         try await common.tell {
-            try await $0.setUnread(false, selection)
+            try await $0.setUnread(false, chosen.selection())
         } as: {
-            "\(HumanText.count($0, "hex", "hexes")) marked as read."
+            $0 == 0 ? "Nothing was marked: no hex there is unread." : "\(HumanText.count($0, "hex", "hexes")) marked as read."
         }
     }
 }
 
 struct DeleteCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "delete", abstract: "Delete hexes. One that was received is not taken again from its sender.")
+        commandName: "delete", abstract: "Delete hexes. One that was received is not taken again from its sender.",
+        discussion: "A range takes what exists in it. --all and --from are of the inbox, or with --held of what is held.")
 
     @OptionGroup var common: CommonOptions
+    @OptionGroup var chosen: HexArguments
 
-    @Argument(help: ArgumentHelp("Local ids.", valueName: "hex"))
-    var hexes: [HexID]
+    @Flag(help: "With --all or --from: what is held.")
+    var held = false
+
+    @Flag(help: "Delete --all without asking.")
+    var yes = false
+
+    func validate() throws {
+        if held, !chosen.hexes.isEmpty { throw ValidationError("--held goes with --all or --from.") }
+    }
 
     func run() async throws {
-        try await common.tell {
-            try await $0.delete(hexes.map(\.value))
+        let location = held ? "held" : nil
+        try await common.tell { client in
+            guard chosen.all, !yes else { return try await client.delete(chosen.selection(location)) }
+            guard let newest = try await client.newest(location) else { return ChangedShape(changed: 0) }
+            let status = try await client.status()
+            let count = held ? status.held : status.inbox ?? 1
+            let what = HumanText.count(count, "hex", "hexes") + (held ? " that \(count == 1 ? "is" : "are") held" : " of the inbox")
+            try AllQuestion(
+                deed: "deletes \(what)", question: "Delete \(what)? Nothing brings them back.",
+                line: "hexlist delete --all\(held ? " --held" : "") --yes"
+            ).ask()
+            return try await client.delete(chosen.selection(location, newest: newest))
         } as: {
-            "\(HumanText.count($0, "hex", "hexes")) deleted."
+            guard $0 == 0 else { return "\(HumanText.count($0, "hex", "hexes")) deleted." }
+            let isInbox = chosen.hexes.isEmpty && !held
+            return "Nothing was deleted: \(isInbox ? "none is in the inbox. --held is for what is held." : "no hex is there.")"
         }
     }
 }
 
 struct AcceptCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "accept", abstract: "Take held hexes into the inbox without trusting their sender.")
+        commandName: "accept", abstract: "Take held hexes into the inbox without trusting their sender.",
+        discussion: "A range takes what is held in it; `hexlist inbox --held` lists that.")
 
     @OptionGroup var common: CommonOptions
+    @OptionGroup var chosen: HexArguments
 
-    @Argument(help: ArgumentHelp("Local ids that `hexlist inbox --held` prints.", valueName: "hex"))
-    var hexes: [HexID]
+    @Flag(help: "Accept --all without asking.")
+    var yes = false
 
     func run() async throws {
-        try await common.tell {
-            try await $0.accept(hexes.map(\.value))
+        try await common.tell { client in
+            guard chosen.all, !yes else { return try await client.accept(chosen.selection()) }
+            guard let newest = try await client.newest("held") else { return ChangedShape(changed: 0) }
+            let count = try await client.status().held
+            let what = HumanText.count(count, "held hex", "held hexes")
+            try AllQuestion(
+                deed: "accepts \(what)", question: "Take \(what) of strangers into the inbox?", line: "hexlist accept --all --yes"
+            ).ask()
+            return try await client.accept(chosen.selection(newest: newest))
         } as: {
-            "\(HumanText.count($0, "hex", "hexes")) accepted."
+            $0 == 0 ? "Nothing was accepted: no hex there is held." : "\(HumanText.count($0, "hex", "hexes")) accepted."
         }
+    }
+}
+
+extension HexlistClient {
+    /// The first hex of a list before one is asked about it: what comes while one thinks is not meant.
+    fileprivate func newest(_ location: String?) async throws -> Int64? {
+        try await hexes(.init(location: location ?? "inbox"), limit: 1).items.first?.id
+    }
+}
+
+/// Asked before --all: a slip of it costs more than a word.
+struct AllQuestion {
+    /// What --all does, as in `deletes 7 hexes`.
+    var deed: String
+    var question: String
+    /// What does it without asking.
+    var line: String
+
+    /// - Throws: the end of the command without a yes; `HexlistError` where there is nobody to ask.
+    func ask() throws {
+        guard isatty(STDIN_FILENO) == 1 else { throw refusal }
+        try Terminal.confirm("\(question) [y/N]")
+    }
+
+    var refusal: HexlistError {
+        HexlistError(.badRequest, "This \(deed), and there is no terminal to ask on.", hint: "`\(line)` does not ask.")
     }
 }
 

@@ -46,22 +46,55 @@ struct InboxCommand: AsyncParsableCommand {
                 if !table.isEmpty { try output.table(table) }
             } while cursor != nil && left > 0
             try output.flush()
-            if listed == 0, !output.json { StandardError.note(held ? "Nothing is held." : "Nothing here.") }
+            if listed == 0, !output.json { StandardError.note(try await nothing(client)) }
             if let cursor { StandardError.note("There is more: --after \(TerminalText.clean(cursor, columns: 80))") }
         }
+    }
+
+    /// What an empty list says, with what waits elsewhere: who does not know that strangers' hexes are held does not look there.
+    private func nothing(_ client: HexlistClient) async throws -> String {
+        var count = 0
+        if !held, let from {
+            count = try await client.hexes(.init(location: "held", from: from), limit: LocalAPI.pageLimit).items.count
+        } else if !held {
+            count = try await client.status().held
+        }
+        return InboxText.nothing(from: from, isHeld: held, unread: unread, isEnd: after != nil, held: count)
     }
 
     private func cells(_ hex: HexShape) -> [Table.Cell] {
         [
             Table.Cell(String(hex.id)), Table.Cell(hex.unread ? "*" : "", .good), Table.Cell(HumanText.time(hex.receivedAt), .faint),
             Table.Cell(HexText.sender(hex, columns: 44), columns: 72), Table.Cell(String(hex.linkCount)),
-            Table.Cell(hex.description, hex.unread ? .strong : .plain, minimum: 16),
+            Table.Cell(HexText.subject(hex), hex.unread ? .strong : .plain, minimum: 16),
         ]
+    }
+}
+
+enum InboxText {
+    /// - Parameters:
+    ///   - from: only of this peer, as typed.
+    ///   - isHeld: this is the list of what is held.
+    ///   - isEnd: this is the rest of a list.
+    ///   - held: what is held, of that peer where there is one.
+    static func nothing(from: String?, isHeld: Bool, unread: Bool, isEnd: Bool, held: Int) -> String {
+        let what = "Nothing \(isEnd ? "more " : "")\(unread ? "unread " : "")"
+        let sender = from.map { "of \(TerminalText.clean($0, columns: 40)) " } ?? ""
+        guard !isHeld else { return "\(what)\(sender)is held." }
+        guard held > 0 else { return "\(what)\(sender)is in the inbox." }
+        let hexes = "\(HumanText.count(held, "hex", "hexes"))\(from == nil ? " of strangers" : "") \(held == 1 ? "is" : "are") held"
+        let option = from.map { " --from \(ShellText.quoted(TerminalText.clean($0, columns: 60)))" } ?? ""
+        return "\(what)\(sender)is in the inbox. \(hexes): `hexlist inbox --held\(option)`"
     }
 }
 
 /// Hexes in words.
 enum HexText {
+    /// The description, or what stands for one that is blank.
+    static func subject(_ hex: HexShape) -> String {
+        hex.description.unicodeScalars.allSatisfy(\.properties.isWhitespace) ? hex.subject ?? "" : hex.description
+    }
+
     /// The proven sender, and the claim where it is another, with the short UUID that it names: anybody can claim any.
     /// - Parameter columns: what the proven sender takes at most.
     static func sender(_ hex: HexShape, columns: Int) -> String {

@@ -5,7 +5,7 @@ import HexlistModel
 
 struct OpenCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "open", abstract: "Open a link of a hex in the browser.",
+        commandName: "open", abstract: "Open a link of a hex in the browser, and mark the hex as read.",
         discussion: """
             Nothing is opened but by this command. It says which host the link leads to, in ASCII, and refuses links of other schemes \
             than `open.schemes` (http and https) and those that programs read in different ways. The link is handed to --with, or to \
@@ -17,6 +17,9 @@ struct OpenCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The program to open it with; it gets the link as its only argument.", valueName: "program"))
     var with: String?
 
+    @Flag(help: "Do not mark the hex as read.")
+    var peek = false
+
     @Argument(help: ArgumentHelp("The local id that `hexlist inbox` prints.", valueName: "hex"))
     var hex: HexID
 
@@ -24,8 +27,14 @@ struct OpenCommand: AsyncParsableCommand {
     var number: Int?
 
     func run() async throws {
-        let id = hex.value
-        let hex = try await common.withClient { try await $0.hex(id) }
+        try await common.withClient { client in
+            let hex = try await client.hex(hex.value)
+            try open(hex)
+            if hex.unread, !peek { await client.markAsRead([hex.id]) }
+        }
+    }
+
+    private func open(_ hex: HexShape) throws {
         let link = try Self.choose(number, of: hex)
         guard let leadsTo = link.opens else {
             throw HexlistError(

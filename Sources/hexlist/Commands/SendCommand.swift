@@ -1,4 +1,5 @@
 import ArgumentParser
+import Glibc
 import HexlistAPI
 import HexlistClient
 import HexlistModel
@@ -72,7 +73,11 @@ struct SendCommand: AsyncParsableCommand {
     var links: [String] = []
 
     func validate() throws {
-        if to.isEmpty && !toAll { throw ValidationError("Say to whom: --to PEER, or --to-all.") }
+        // The last word may be whom it is for, which only the daemon knows.
+        if to.isEmpty && !toAll {
+            guard lastWord != nil else { throw Self.nobody }
+            return
+        }
         if !to.isEmpty && toAll { throw ValidationError("--to and --to-all do not go together.") }
         if guess && raw { throw ValidationError("--guess and --raw do not go together.") }
         if bulk != nil { return try validateBulk() }
@@ -99,7 +104,26 @@ struct SendCommand: AsyncParsableCommand {
         if key != nil { throw ValidationError("--bulk and --key do not go together: a line has its own `key`.") }
     }
 
-    func run() async throws {
+    private static let nobody = ValidationError("Say to whom: --to PEER, or --to-all.")
+
+    /// The last word, where it is none of the links and something is left to send without it.
+    private var lastWord: String? {
+        guard let word = links.last, links.count > 1 || from != nil || hex != nil || bulk != nil, word != "-" else { return nil }
+        return LinkForm(word) == .link ? nil : word
+    }
+
+    /// Takes the last word as the peer, `send LINK bob`, if it is one and the person says so.
+    private mutating func takeLastWordAsPeer() async throws {
+        guard let word = lastWord, let peer = try? await common.withClient({ try await $0.peer(word) }) else { throw Self.nobody }
+        guard isatty(STDIN_FILENO) == 1 else { throw MissingTo.refusal(word, arguments: CommandLine.arguments) }
+        try Terminal.confirm("There is no --to. Send it to \(peer.label.shown())? [y/N]")
+        to = [word]
+        links.removeLast()
+        try validate()
+    }
+
+    mutating func run() async throws {
+        if to.isEmpty && !toAll { try await takeLastWordAsPeer() }
         if let bulk { return try await run(bulk: bulk) }
         let output = common.output
         let send = HexlistClient.Send(
@@ -149,6 +173,32 @@ struct SendCommand: AsyncParsableCommand {
             ])
         }
         return table
+    }
+}
+
+/// `send LINK bob`, where nobody can be asked whether bob is meant as the peer.
+enum MissingTo {
+    /// Flags of `send` that take no value: what follows one is a word of its own.
+    private static let flags = ["--to-all", "--guess", "--raw", "--strict", "--allow-empty", "--force", "--json"]
+
+    static func refusal(_ word: String, arguments: [String]) -> HexlistError {
+        HexlistError(
+            .badRequest, "There is no --to, and `\(TerminalText.clean(word, columns: 60))` is a peer.",
+            hint: "To send to that peer: \(TerminalText.clean(line(word, arguments), columns: 1_000))")
+    }
+
+    /// The command line with the word as the peer.
+    static func line(_ word: String, _ arguments: [String]) -> String {
+        var words = Array(arguments.dropFirst())
+        let place = words.indices.last { index in
+            guard words[index] == word else { return false }
+            let before = index > 0 ? words[index - 1] : ""
+            return !before.hasPrefix("--") || before.contains("=") || before == "--" || flags.contains(before)
+        }
+        if let place { words.remove(at: place) }
+        let verb = words.firstIndex(of: "send").map { $0 + 1 } ?? 0
+        words.insert(contentsOf: ["--to", word], at: verb)
+        return (["hexlist"] + words.map(ShellText.quoted)).joined(separator: " ")
     }
 }
 

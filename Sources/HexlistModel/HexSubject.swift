@@ -1,0 +1,17 @@
+/// What a hex is about, as one line of a list says it.
+public enum HexSubject {
+    /// Bytes of one; lists show less.
+    public static let bytes = 120
+
+    /// The description; where it is blank that of the first link; where that is too, the host the link leads to, or the link itself where
+    /// programs may read it in different ways (`LinkTarget`). Empty for a hex that has none of them.
+    ///
+    /// - Returns: text of a peer, cut: it is to be cleaned where it is shown.
+    public static func of(description: String, linkDescription: String, url: String) -> String {
+        if let text = [description, linkDescription].first(where: hasText) { return PeerName.cut(text, bytes: bytes) }
+        let host = try? LinkTarget(url, schemes: ["http", "https"]).summary
+        return PeerName.cut(host ?? url, bytes: bytes)
+    }
+
+    private static func hasText(_ text: String) -> Bool { text.unicodeScalars.contains { !$0.properties.isWhitespace } }
+}

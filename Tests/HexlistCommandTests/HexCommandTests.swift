@@ -1,0 +1,90 @@
+import ArgumentParser
+import HexlistAPI
+import HexlistModel
+import Testing
+
+@testable import hexlist
+
+/// What commands for hexes take, ask and say.
+@Suite("Hexes on the command line")
+struct HexCommandTests {
+    @Test("ids and ranges are told apart; a peer or all of a list stands alone")
+    func selection() throws {
+        #expect(try DeleteCommand.parse(["7", "3-40", "9-9"]).chosen.selection() == .ids([7, 9], ranges: [3...40]))
+        #expect(try ReadCommand.parse(["--from", "bob"]).chosen.selection() == .list(from: "bob"))
+        #expect(try ReadCommand.parse(["--all"]).chosen.selection() == .all)
+        #expect(try DeleteCommand.parse(["--all", "--held"]).chosen.selection("held") == .list(location: "held"))
+    }
+
+    @Test(
+        "what is no id, no range, or too much is refused with what to type",
+        arguments: [
+            (["40-3"], "3-40"), (["x"], "3-40"), (["3-"], "3-40"), (["0"], "3-40"), (["3-4-5"], "3-40"), ([], "--all"),
+            (["3", "--all"], "--all"), (["--all", "--from", "bob"], "--all"), (["--held", "3"], "--held"),
+        ])
+    func refusedSelection(arguments: [String], hint: String) {
+        let error = #expect(throws: (any Error).self) { try DeleteCommand.parse(arguments) }
+        #expect(
+            error.map { DeleteCommand.message(for: $0) }?.contains(hint) == true, "\(error.map { DeleteCommand.message(for: $0) } ?? "")")
+    }
+
+    @Test("--all without anybody to ask names the count and the line that does not ask")
+    func refusal() {
+        let error = AllQuestion(deed: "deletes 7 hexes of the inbox", question: "", line: "hexlist delete --all --yes").refusal
+        #expect(error.message == "This deletes 7 hexes of the inbox, and there is no terminal to ask on.")
+        #expect(error.hint == "`hexlist delete --all --yes` does not ask." && ExitStatus(error.code) == .usage)
+    }
+
+    @Test(
+        "the line to type for a peer at the end",
+        arguments: [
+            (["hexlist", "send", "https://a.example", "bob"], "hexlist send --to bob https://a.example"),
+            (
+                ["/usr/bin/hexlist", "send", "https://a.example", "bob", "--description", "bob"],
+                "hexlist send --to bob https://a.example --description bob"
+            ),
+            (["hexlist", "send", "--json", "https://a.example x", "Ada's"], #"hexlist send --to 'Ada'\''s' --json 'https://a.example x'"#),
+            (["hexlist", "send", "--hex", "5", "--force", "bob"], "hexlist send --to bob --hex 5 --force"),
+        ])
+    func missingTo(arguments: [String], line: String) throws {
+        let word = arguments.contains("Ada's") ? "Ada's" : "bob"
+        #expect(MissingTo.line(word, arguments) == line)
+        let error = MissingTo.refusal(word, arguments: arguments)
+        #expect(error.message == "There is no --to, and `\(word)` is a peer." && error.hint?.hasSuffix(line) == true)
+    }
+
+    @Test("a missing --to is left to the daemon only where the last word can be a peer")
+    func lastWord() {
+        #expect(throws: Never.self) { try SendCommand.parse(["https://a.example", "bob"]) }
+        #expect(throws: Never.self) { try SendCommand.parse(["--hex", "5", "bob"]) }
+        for arguments in [["https://a.example"], ["https://a.example", "https://b.example"], ["https://a.example", "-"], ["bob"]] {
+            #expect(throws: (any Error).self) { try SendCommand.parse(arguments) }
+        }
+    }
+
+    @Test("an empty inbox says what is held, and how to see it")
+    func emptyInbox() {
+        func nothing(from: String? = nil, isHeld: Bool = false, unread: Bool = false, isEnd: Bool = false, _ held: Int) -> String {
+            InboxText.nothing(from: from, isHeld: isHeld, unread: unread, isEnd: isEnd, held: held)
+        }
+        #expect(nothing(0) == "Nothing is in the inbox.")
+        #expect(nothing(3) == "Nothing is in the inbox. 3 hexes of strangers are held: `hexlist inbox --held`")
+        #expect(nothing(unread: true, 1) == "Nothing unread is in the inbox. 1 hex of strangers is held: `hexlist inbox --held`")
+        #expect(nothing(from: "bob", 2) == "Nothing of bob is in the inbox. 2 hexes are held: `hexlist inbox --held --from bob`")
+        #expect(nothing(isHeld: true, 0) == "Nothing is held.")
+        #expect(nothing(isEnd: true, 0) == "Nothing more is in the inbox.")
+    }
+
+    @Test("an event names its peer and its hex, and text of a peer is no member of its own")
+    func event() throws {
+        let uuid = "0C6F1B22-0000-4000-8000-000000000000"
+        let time = Timestamp(milliseconds: 0)
+        let known = PeerTag(name: "Robert", alias: "bob", trust: "trusted")
+        let held = EventShape(number: 12, at: time, type: "hex.held", peer: uuid, tag: known, hex: 3, subject: "To read")
+        #expect(EventText.line(held).hasSuffix("  hex.held  peer bob  hex 3  To read"))
+        let alert = EventShape(
+            number: 13, at: time, type: "alert.received", peer: uuid, tag: PeerTag(name: "Eve", trust: "stranger"),
+            data: try JSONValue(parsing: #"{"message":"a  reason x","versionID":"1.0"}"#))
+        #expect(EventText.line(alert).hasSuffix(#"  peer Eve 0C6F1B22 (stranger)  message "a  reason x"  versionID 1.0"#))
+    }
+}
