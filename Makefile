@@ -29,7 +29,7 @@ demo: setup  ## Two machines find each other and one sends a hex
 	$(SWIFT) build --product hexlist
 	@Scripts/demo
 
-test: setup  ## All tests; what this machine cannot run is skipped by name, with the reason
+test: setup  ## All tests; what this machine cannot run is skipped by name, with the reason (in CI a missing lab fails)
 	$(SWIFT) build
 	@SWIFT="$(SWIFT)" Scripts/test
 

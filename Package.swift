@@ -66,6 +66,7 @@ let package = Package(
                 "HexlistModel", "HexlistWire",
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOTLS", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "X509", package: "swift-certificates"),
                 .product(name: "SwiftASN1", package: "swift-asn1"),
@@ -77,7 +78,6 @@ let package = Package(
             dependencies: [
                 "HexlistModel", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistTransport",
                 .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: settings),
@@ -92,6 +92,7 @@ let package = Package(
                 "HexlistTransport",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -109,7 +110,9 @@ let package = Package(
             ], swiftSettings: settings),
         .executableTarget(
             name: "hexlistd",
-            dependencies: ["HexlistDaemon", "HexlistModel", .product(name: "ArgumentParser", package: "swift-argument-parser")],
+            dependencies: [
+                "HexlistDaemon", "HexlistModel", "HexlistAPI", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
             swiftSettings: settings),
         .executableTarget(
             name: "hexlist",
@@ -121,7 +124,8 @@ let package = Package(
             ], swiftSettings: settings),
         .target(name: "HostileTexts", path: "Tests/HostileTexts", resources: [.copy("texts.json")], swiftSettings: settings),
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
-        .testTarget(name: "HexlistModelTests", dependencies: ["HexlistModel", "HexlistAPI", "HostileTexts"], swiftSettings: settings),
+        .testTarget(
+            name: "HexlistModelTests", dependencies: ["HexlistModel", "HexlistAPI", "HostileTexts", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "HexlistWireTests",
             dependencies: ["HexlistWire", "HexlistModel", "HostileTexts", "TestSupport", .product(name: "NIOCore", package: "swift-nio")],

@@ -54,7 +54,8 @@ private struct DirectoryStage {
 
     init() {
         directory = PeerDirectory(own: Self.peer(0), boot: BootNonce(1), limits: Self.limits, now: now)
-        handle(.discovery(.interfaces([InterfaceAddress(interface: "eth0", index: 2, address: "192.168.1.5", prefixLength: 24)])))
+        let interfaces = IPAddress("192.168.1.5").map { InterfaceAddress(interface: "eth0", index: 2, address: $0, prefixLength: 24) }
+        handle(.discovery(.interfaces([interfaces].compactMap { $0 })))
     }
 
     static func peer(_ number: UInt8) -> PeerID { PeerID(UUIDBytes(high: UInt64(number % 8) << 40 | 0x8000, low: 1 << 63)) }

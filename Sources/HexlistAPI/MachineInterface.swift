@@ -1,24 +1,26 @@
+public import HexlistModel
+
 #if canImport(Glibc)
     import Glibc
 #else
     import Darwin
 #endif
 
-/// One network interface of this machine, as `hexlist doctor` looks at it: the daemon at what it does there, the command line at what a
-/// firewall keeps out of it.
+/// One network interface of this machine, as the daemon looks at it for what may be dialled, `hexlist doctor` for what Avahi does there and
+/// what a firewall keeps out of it.
 public struct MachineInterface: Sendable, Equatable {
     public var name: String
-    public var index: UInt32
+    public var index: Int32
     public var isUp: Bool
     /// Has a carrier: a cable, an access point.
     public var isRunning: Bool
     public var isLoopback: Bool
     public var hasMulticast: Bool
-    /// Numeric; those of IPv4 first.
-    public var addresses: [String]
+    /// Those of IPv4 first.
+    public var addresses: [InterfaceAddress]
 
     public init(
-        name: String, index: UInt32, isUp: Bool, isRunning: Bool, isLoopback: Bool, hasMulticast: Bool, addresses: [String] = []
+        name: String, index: Int32, isUp: Bool, isRunning: Bool, isLoopback: Bool, hasMulticast: Bool, addresses: [InterfaceAddress] = []
     ) {
         self.name = name
         self.index = index
@@ -48,6 +50,7 @@ public struct MachineInterface: Sendable, Equatable {
         }
     }
 
+    /// Those there are, by index.
     public static func all() -> [MachineInterface] {
         var list: UnsafeMutablePointer<ifaddrs>?
         guard getifaddrs(&list) == 0 else { return [] }
@@ -58,26 +61,31 @@ public struct MachineInterface: Sendable, Equatable {
             next = entry.ifa_next
             let name = String(cString: entry.ifa_name)
             let has = { (flag: Int) in entry.ifa_flags & UInt32(flag) != 0 }
+            guard let index = Int32(exactly: if_nametoindex(entry.ifa_name)), index > 0 else { continue }  // it has just gone
             var interface =
                 found[name]
                 ?? MachineInterface(
-                    name: name, index: if_nametoindex(entry.ifa_name), isUp: has(Int(IFF_UP)), isRunning: has(Int(IFF_RUNNING)),
+                    name: name, index: index, isUp: has(Int(IFF_UP)), isRunning: has(Int(IFF_RUNNING)),
                     isLoopback: has(Int(IFF_LOOPBACK)), hasMulticast: has(Int(IFF_MULTICAST)))
-            if let address = entry.ifa_addr.flatMap(text) { interface.addresses.append(address) }
+            if let raw = entry.ifa_addr, let mask = entry.ifa_netmask {
+                let family = Int32(raw.pointee.sa_family)
+                if let address = bytes(raw, family).flatMap({ IPAddress(bytes: $0) }), let mask = bytes(mask, family) {
+                    let prefixLength = mask.reduce(0) { $0 + $1.nonzeroBitCount }
+                    interface.addresses.append(
+                        InterfaceAddress(interface: name, index: index, address: address, prefixLength: prefixLength))
+                }
+            }
             found[name] = interface
         }
         return found.values.sorted { $0.index < $1.index }
     }
 
-    private static func text(_ address: UnsafeMutablePointer<sockaddr>) -> String? {
-        var text = [CChar](repeating: 0, count: Int(NI_MAXHOST))
-        let length: socklen_t
-        switch Int32(address.pointee.sa_family) {
-        case AF_INET: length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        case AF_INET6: length = socklen_t(MemoryLayout<sockaddr_in6>.size)
-        default: return nil
+    private static func bytes(_ address: UnsafeMutablePointer<sockaddr>, _ family: Int32) -> [UInt8]? {
+        let raw = UnsafeRawPointer(address)
+        return switch family {
+        case AF_INET: withUnsafeBytes(of: raw.loadUnaligned(as: sockaddr_in.self).sin_addr) { Array($0) }
+        case AF_INET6: withUnsafeBytes(of: raw.loadUnaligned(as: sockaddr_in6.self).sin6_addr) { Array($0) }
+        default: nil
         }
-        guard getnameinfo(address, length, &text, socklen_t(text.count), nil, 0, NI_NUMERICHOST) == 0 else { return nil }
-        return String(decoding: text.prefix { $0 != 0 && $0 != 0x25 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 }

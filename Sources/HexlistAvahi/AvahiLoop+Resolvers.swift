@@ -1,5 +1,6 @@
 import CAvahi
 import HexlistDiscovery
+import HexlistModel
 
 // Standing resolvers.
 extension AvahiLoop {
@@ -50,12 +51,12 @@ extension AvahiLoop {
 
     /// A resolver says within 5 s that it found nothing.
     private static let resolverPatience: Duration = .seconds(60)
+    /// 5, 10, 20, 40, 60 s: each try costs the network a few queries.
+    private static let resolverBackoff = Backoff(from: .seconds(5), to: .seconds(60))
 
     private func resolverFailed(_ record: Record, _ text: String, failures: Int? = nil) {
         let failures = (failures ?? resolverRetries[record]?.failures ?? 0) + 1
-        // 5, 10, 20, 40, 60 s: each costs the network a few queries.
-        let delay: Duration = min(.seconds(60), .seconds(5 << min(failures - 1, 4)))
-        resolverRetries[record] = (.now + delay, failures)
+        resolverRetries[record] = (.now + Self.resolverBackoff.pause(after: failures), failures)
         tell(.resolveFailed(record, text))
     }
 

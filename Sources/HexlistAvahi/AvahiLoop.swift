@@ -25,7 +25,10 @@ final class AvahiLoop {
     var isServerRunning = false
     private var reported: BackendState?
     private var reconnectAt: ContinuousClock.Instant?
+    /// Clients in a row that could not be made.
     private var reconnects = 0
+    /// After each of them: 1, 2, 4 … 30 s.
+    private static let reconnectBackoff = Backoff(from: .seconds(1), to: .seconds(30))
     /// This client has browsed a running daemon.
     private var hasWorked = false
 
@@ -158,9 +161,9 @@ final class AvahiLoop {
 
     /// Everything of the client is gone. Tells so, and says when to try again.
     func failed(_ message: String) {
-        // A client that worked is followed soon by the next: the daemon was restarted. One that cannot be made, after 1, 2, 4 … 30 s.
-        let delay: Duration = hasWorked ? .milliseconds(500) : min(.seconds(30), .seconds(1 << min(reconnects, 5)))
+        // A client that worked is followed soon by the next: the daemon was restarted. One that cannot be made waits longer each time.
         reconnects = hasWorked ? 0 : reconnects + 1
+        let delay = hasWorked ? .milliseconds(500) : Self.reconnectBackoff.pause(after: reconnects)
         dropClient()
         reconnectAt = .now + delay
         reported = nil  // every failure ends all records: the one before may have been followed by none

@@ -20,6 +20,8 @@ struct DomainBrowser: Sendable {
     /// After a change of the network everything is asked at once, and the domain once more so much later: routes and resolv.conf are often
     /// written a moment after the interface is there.
     static let settling: Duration = .seconds(5)
+    /// After questions in a row that failed: 5, 10, 20, 40, 60 s.
+    fileprivate static let backoff = Backoff(from: .seconds(5), to: .seconds(60))
 
     let domain: String
     /// `_hexlist._tcp` in the domain.
@@ -47,7 +49,7 @@ struct DomainBrowser: Sendable {
 
         mutating func failed(_ record: Record, _ text: String, now: Instant) -> [DiscoveryEvent] {
             failures += 1
-            retryAt = now + DomainBrowser.backoff(failures)
+            retryAt = now + DomainBrowser.backoff.pause(after: failures)
             return [.resolveFailed(record, text)]
         }
     }
@@ -102,7 +104,7 @@ struct DomainBrowser: Sendable {
         switch outcome {
         case .failed(let text):
             failures += 1
-            browseAt = now + Self.backoff(failures)
+            browseAt = now + Self.backoff.pause(after: failures)
             return become(.unavailable("DNS does not answer for \(domain): \(text). What it said before is kept."))
         case .none:
             failures = 0
@@ -182,7 +184,4 @@ struct DomainBrowser: Sendable {
     private static func lifetime(_ seconds: Int) -> Duration {
         .seconds(min(max(seconds, refresh.lowerBound), refresh.upperBound))
     }
-
-    /// 5, 10, 20, 40, 60 s.
-    fileprivate static func backoff(_ failures: Int) -> Duration { min(.seconds(60), .seconds(5 << min(max(failures, 1) - 1, 4))) }
 }

@@ -1,8 +1,5 @@
 import HexlistDiscovery
-
-#if canImport(Glibc)
-    import Glibc
-#endif
+import HexlistModel
 
 /// What became of a question.
 public enum DNSOutcome<Value: Sendable>: Sendable {
@@ -108,9 +105,7 @@ struct ServiceLookup {
         let owners = owners(host, message)
         return message.answers.compactMap { answer in
             guard case .address(let bytes) = answer.data, owners.contains(answer.name) else { return nil }
-            var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
-            guard inet_ntop(bytes.count == 4 ? AF_INET : AF_INET6, bytes, &text, socklen_t(text.count)) != nil else { return nil }
-            return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+            return IPAddress(bytes: bytes)?.description
         }
     }
 

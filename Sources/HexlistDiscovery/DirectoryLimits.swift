@@ -42,8 +42,8 @@ enum DirectoryTimes {
     static let reverifyPerPeer: Duration = .milliseconds(500)
     /// A verified peer's first failure is repeated after this.
     static let recheck: Duration = .seconds(5)
-    static let firstBackoff: Duration = .seconds(5)
-    static let longestBackoff: Duration = .seconds(300)
+    /// Between an endpoint's failures in a row: 5, 10, 20 … 300 s.
+    static let backoff = Backoff(from: .seconds(5), to: .seconds(300))
     /// Between two probes of trusted peers that fell silent, out of their turn, whoever they are: a random time. One that was silent for
     /// long is asked after a part of that time at the soonest.
     static let lookout: ClosedRange<Duration> = .seconds(5) ... .seconds(15)
@@ -59,11 +59,6 @@ enum DirectoryTimes {
     /// What announcements may cost one peer in probes beyond the schedule: 3 at once, then one in this time.
     static let announcedProbe: Duration = .seconds(5)
     static let announcedProbes = 3.0
-
-    /// 5, 10, 20 … 300 s after the 1st, 2nd, 3rd … failure in a row.
-    static func backoff(failures: Int) -> Duration {
-        min(longestBackoff, firstBackoff * (1 << min(max(failures, 1) - 1, 16)))
-    }
 
     /// After this many failures in a row (about 10 minutes) a stranger that is no longer announced is left alone.
     static let strangerPatience = 7

@@ -1,3 +1,4 @@
+public import HexlistModel
 import Synchronization
 
 /// A link inside one process: what is announced on it is seen by every node that joined, as on a network with one interface.
@@ -49,10 +50,9 @@ public final class InMemoryLink: Sendable {
         index = interfaces.first?.index ?? 1
     }
 
-    public static let loopback = [
-        InterfaceAddress(interface: "lo", index: 1, address: "127.0.0.1", prefixLength: 8),
-        InterfaceAddress(interface: "lo", index: 1, address: "::1", prefixLength: 128),
-    ]
+    public static let loopback = [("127.0.0.1", 8), ("::1", 128)].compactMap { address, prefixLength in
+        IPAddress(address).map { InterfaceAddress(interface: "lo", index: 1, address: $0, prefixLength: prefixLength) }
+    }
 
     // MARK: - For tests
 

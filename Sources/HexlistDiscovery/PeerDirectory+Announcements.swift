@@ -189,7 +189,7 @@ extension PeerDirectory {
             // The user chose the domain, so any address and port may be dialled.
             endpoint = Endpoint(host: resolution.address, port: resolution.port, via: .dns)
             refusal = address.isNoHost ? .noHost : nil
-        } else if address.isLinkLocal, resolution.address.utf8.contains(UInt8(ascii: ":")) {
+        } else if address.isLinkLocal, address.isIPv6 {
             endpoint.host += "%" + (interfaceName ?? "\(record.interface)")
         }
         return .claim(.init(endpoint: endpoint, refusal: refusal, peer: peer, version: txt.version, boot: txt.boot))

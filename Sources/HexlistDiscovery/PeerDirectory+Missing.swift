@@ -10,7 +10,7 @@ extension PeerDirectory {
             schedule.nextAt != nil || schedule.running != nil || queue.holds(.peer(id))
         else { return nil }
         let pause = max(DirectoryTimes.lookout.lowerBound, (askedAt - lastSeen) / DirectoryTimes.lookoutShare)
-        return pause < DirectoryTimes.longestBackoff ? askedAt + pause : nil
+        return pause < DirectoryTimes.backoff.longest ? askedAt + pause : nil
     }
 
     private func nextLookout(among isMeant: (PeerID) -> Bool = { _ in true }) -> (at: Instant, peer: PeerID)? {

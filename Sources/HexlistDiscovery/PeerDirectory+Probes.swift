@@ -269,7 +269,7 @@ extension PeerDirectory {
         case .address(let address):
             guard addresses[address] != nil else { return }
             addresses[address]?.failure = failure
-            reschedule(target, at: again ? now : now + DirectoryTimes.backoff(failures: failures), as: .routine)
+            reschedule(target, at: again ? now : now + DirectoryTimes.backoff.pause(after: failures), as: .routine)
         }
     }
 
@@ -292,7 +292,7 @@ extension PeerDirectory {
             if peer.isAway, peer.presence != .away(.saidShutdown) { peers[id]?.presence = .away(failure.absence) }
             if failure != .noAnswer { heardAgain(id) }
             if nextAt != nil || isWorthRetrying(peer, failures: failures) {
-                reschedule(.peer(id), at: nextAt ?? now + DirectoryTimes.backoff(failures: failures), as: retryUrgency(peer))
+                reschedule(.peer(id), at: nextAt ?? now + DirectoryTimes.backoff.pause(after: failures), as: retryUrgency(peer))
             }
         }
     }

@@ -88,7 +88,7 @@ extension PeerDirectory {
         // Not a failure of the peer's yet: the first of the row of probes that look for it.
         schedules[.peer(id), default: ProbeSchedule()].failures = 1
         if isWorthRetrying(peer, failures: 1) {
-            reschedule(.peer(id), at: now + DirectoryTimes.backoff(failures: 1), as: retryUrgency(peer))
+            reschedule(.peer(id), at: now + DirectoryTimes.backoff.pause(after: 1), as: retryUrgency(peer))
         } else {
             cancel(.peer(id))
         }

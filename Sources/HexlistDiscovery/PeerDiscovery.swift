@@ -1,3 +1,5 @@
+public import HexlistModel
+
 /// What discovery reports. Everything in it is a hint: nothing is proved before a Hello.
 public enum DiscoveryEvent: Sendable, Equatable {
     case appeared(Record, interfaceName: String?)
@@ -25,23 +27,6 @@ public enum BackendState: Sendable, Equatable {
     case unavailable(String)
     /// Not used, as configured.
     case off
-}
-
-/// One address of an interface of this machine that is up.
-public struct InterfaceAddress: Hashable, Sendable {
-    public var interface: String
-    public var index: Int32
-    /// Numeric, without a scope.
-    public var address: String
-    /// Bits: 0 … 32 for IPv4, 0 … 128 for IPv6.
-    public var prefixLength: Int
-
-    public init(interface: String, index: Int32, address: String, prefixLength: Int) {
-        self.interface = interface
-        self.index = index
-        self.address = address
-        self.prefixLength = prefixLength
-    }
 }
 
 /// Announces this node and finds others. `AvahiDiscovery` does it on the network, `InMemoryDiscovery` inside one process.

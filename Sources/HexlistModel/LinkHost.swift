@@ -21,8 +21,8 @@ enum LinkHost {
         // Before anything is made of it: Punycode takes the square of a label's length.
         guard host.count <= nameBytes + 1 else { throw .host }
         if host.first == UInt8(ascii: "[") {
-            guard host.last == UInt8(ascii: "]"), let address = IPv6Text(host.dropFirst().dropLast()) else { throw .host }
-            return "[\(address.text)]"
+            guard host.last == UInt8(ascii: "]"), let address = IPAddress.six(host.dropFirst().dropLast()) else { throw .host }
+            return "[\(IPAddress.text(ofSix: address))]"
         }
         return try name(host)
     }
@@ -41,7 +41,7 @@ enum LinkHost {
         guard name.utf8.count - (isAbsolute ? 1 : 0) <= nameBytes, name != "." else { throw .host }
         // A host that ends in a number is an IPv4 address to browsers, whichever way it is written.
         if let last = labels.last(where: { !$0.isEmpty }), isNumber(last) {
-            guard !isAbsolute, IPv4Text.octets(labels) != nil else { throw .host }
+            guard IPAddress.four(name.utf8) != nil else { throw .host }
         }
         return name
     }

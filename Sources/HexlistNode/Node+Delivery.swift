@@ -124,7 +124,7 @@ extension Node {
         let link = link(to: peer)
         let now = ContinuousClock.Instant.now
         let verdicts = link.delivery.settled(rows, isCurrent: link.sending === session, now: now)
-        if verdicts.contains(where: { $0.state == .stored || $0.state == .held }) { link.backoff.succeeded() }
+        if verdicts.contains(where: { $0.state == .stored || $0.state == .held }) { link.transferFailures = 0 }
         lookWhetherDrained()
         guard !verdicts.isEmpty else { return }
         turns.progressed(peer, now: now)
@@ -194,7 +194,9 @@ extension Node {
     /// - Parameter blamed: the first row that was sent and not answered; `nil` where none was.
     func transferFailed(_ link: PeerLink, end: Session.End?, closedByPeer: Bool, blamed: Int64? = nil) {
         var random = SystemRandomNumberGenerator()
-        let pause = link.backoff.failed(using: &random)
+        link.transferFailures += 1
+        let pause = PeerLink.backoff.jitteredPause(
+            after: link.transferFailures, shortest: PeerLink.shortestPause, using: &random)
         let until = ContinuousClock.Instant.now + pause
         link.delivery.pause(until: until)
         resume(link, at: link.delivery.pausedUntil ?? until)

@@ -18,7 +18,7 @@ extension Node {
             logger.notice("discovery changed", metadata: ["discovery.domain": "\(domain)", "discovery.state": "\(state.logText)"])
             domainStates[domain] = state
         case .interfaces(let addresses):
-            transport.setOwnNetworks(addresses.map { (address: $0.address, prefixLength: $0.prefixLength) })
+            transport.setOwnNetworks(addresses.map { (prefix: $0.address, length: $0.prefixLength) })
         case .appeared, .withdrawn, .resolved, .resolveFailed: break
         }
         apply(.discovery(event))

@@ -8,7 +8,11 @@ final class PeerLink {
     /// Open sessions, oldest first; the last one is sent on. More than one only while duplicates are being settled.
     var sessions: [PeerSession] = []
     var delivery = PeerDelivery()
-    var backoff = Backoff()
+    /// Transfers in a row that failed; what is stored or held ends the row.
+    var transferFailures = 0
+    /// After such a failure, with full jitter from `shortestPause` up: at most 2, 4, 8 … 300 s.
+    static let backoff = Backoff(from: .seconds(2), to: .seconds(300))
+    static let shortestPause = Duration.seconds(1)
     /// A dial of this node's own, for rows that wait; the directory's probes are apart.
     var isDialling = false
     /// Whether rows may have waited when the last session ended.

@@ -35,7 +35,7 @@ final class AcceptedChannel: ChannelGateOwner {
             place = try state.admission.admit(address)
         } catch {
             state.logger.debug(
-                "connection refused", metadata: ["remote.address": "\(address)", "limit": "\(error.rawValue)"])
+                "connection refused", metadata: ["remote.address": "\(address.host)", "limit": "\(error.rawValue)"])
             return false
         }
         self.channel = channel
@@ -121,7 +121,7 @@ final class AcceptedChannel: ChannelGateOwner {
         state.logger.debug(
             "connection dropped",
             metadata: [
-                "remote.address": "\(channel?.remoteAddress.flatMap(IPAddress.init)?.description ?? "?")", "reason": "\(reason)",
+                "remote.address": "\(channel?.remoteAddress.flatMap(IPAddress.init)?.host ?? "?")", "reason": "\(reason)",
             ])
         gate?.abort()
     }

@@ -1,3 +1,5 @@
+import HexlistModel
+
 /// Decides which accepted TCP connections are let in, before a byte of them is read. Performs no IO.
 struct Admission {
     /// The place of one connection that was let in; given back by `release`.

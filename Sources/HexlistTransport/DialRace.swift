@@ -56,7 +56,7 @@ final class DialRace {
             if running.isEmpty { end(nil) }
             return
         }
-        if let address = IPAddress(target.host, interface: target.interface) {
+        if let address = IPAddress(scoped: target.host, interface: target.interface) {
             start(Candidate(target: target, address: address))
         } else if target.isName {
             resolve(target)

@@ -26,7 +26,7 @@ public struct DialTarget: Hashable, Sendable, CustomStringConvertible {
     /// (`010.0.0.1`) the system would take for another address than the one that is meant (1.2.0.3, 8.0.0.1).
     public var isName: Bool {
         var other = in_addr()
-        return IPAddress(host, interface: interface) == nil && !host.utf8.contains { ":%".utf8.contains($0) }
+        return IPAddress(scoped: host, interface: interface) == nil && !host.utf8.contains { ":%".utf8.contains($0) }
             && inet_aton(host, &other) == 0
     }
 

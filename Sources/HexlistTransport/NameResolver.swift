@@ -1,3 +1,4 @@
+import HexlistModel
 import NIOCore
 import NIOPosix
 

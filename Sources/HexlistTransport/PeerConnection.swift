@@ -107,10 +107,10 @@ public final class PeerConnection: @unchecked Sendable {
         isTLS = origin.fingerprint != nil
         openedAt = origin.openedAt
         let address = channel.remoteAddress.flatMap(IPAddress.init)
-        remoteAddress = address?.description ?? ""
-        remoteNetwork = (origin.network ?? address?.subscriber)?.description ?? ""
+        remoteAddress = address?.host ?? ""
+        remoteNetwork = (origin.network ?? address?.subscriber)?.host ?? ""
         remotePort = channel.remoteAddress?.port.flatMap(UInt16.init(exactly:)) ?? 0
-        localAddress = channel.localAddress.flatMap(IPAddress.init)?.description ?? ""
+        localAddress = channel.localAddress.flatMap(IPAddress.init)?.host ?? ""
         decoder = FrameDecoder(limit: isTLS ? ProtocolLimits.firstFrameBytes : ProtocolLimits.strangerFrameBytes)
     }
 

@@ -47,7 +47,7 @@ extension PeerTransport {
     private static var everyAddress: [IPAddress] { ["0.0.0.0", "::"].compactMap { IPAddress($0) } }
 
     private static func listenAddress(_ text: String) throws -> IPAddress {
-        guard let address = IPAddress(text) else {
+        guard let address = IPAddress(scoped: text) else {
             throw HexlistError(
                 .configuration, "`listen`: \(TerminalText.clean(text, columns: 60)) is no address.",
                 hint: "Give addresses of this machine such as 192.168.1.5 or fe80::1%eth0, or none to listen on all.")
@@ -97,11 +97,11 @@ extension PeerTransport {
     }
 
     private static func describe(_ error: any Error, _ address: IPAddress, _ port: UInt16) -> HexlistError {
-        let name = HostPort.text(address.description, port)
+        let name = HostPort.text(address.host, port)
         switch (error as? IOError)?.errnoCode {
         case EADDRINUSE:
             return HexlistError(
-                .portInUse, "Port \(port) is in use on \(address).",
+                .portInUse, "Port \(port) is in use on \(address.host).",
                 hint: "Another program, or another hexlistd, listens there. Stop it, or set another `port`.")
         case EADDRNOTAVAIL, EINVAL, ENODEV:
             return HexlistError(

@@ -16,7 +16,8 @@ extension PeerTransport {
     /// Opens a TCP connection and closes it: whether anything answers there, and how soon.
     /// - Parameter target: a numeric one.
     public func connectTime(_ target: DialTarget) -> EventLoopFuture<Result<Duration, DialError>> {
-        guard let address = IPAddress(target.host, interface: target.interface)?.socketAddress(port: target.port), target.port > 0 else {
+        guard let address = IPAddress(scoped: target.host, interface: target.interface)?.socketAddress(port: target.port), target.port > 0
+        else {
             return eventLoop.makeSucceededFuture(.failure(target.isNowhere))
         }
         let begun = ContinuousClock.now

@@ -46,18 +46,16 @@ public final class PeerTransport: Sendable {
     /// Keeps places free for the last addresses of trusted peers (`TransportLimits.reserved`). From any thread.
     /// - Parameter addresses: numeric; they replace those given before. What is no address is left out.
     public func setReservedAddresses(_ addresses: [String]) {
-        let addresses = addresses.compactMap { IPAddress($0) }
+        let addresses = addresses.compactMap { IPAddress(scoped: $0) }
         let state = state
         eventLoop.execute { state.value.admission.reserve(addresses) }
     }
 
     /// Tells which IPv6 addresses are on an own link, for connections to come. From any thread.
-    /// - Parameter networks: the addresses of own interfaces, numeric and without a scope, each with the bits of its prefix. What is none
-    ///   is left out.
-    public func setOwnNetworks(_ networks: [(address: String, prefixLength: Int)]) {
-        let links = networks.compactMap { network in IPAddress(network.address).map { (prefix: $0, length: network.prefixLength) } }
+    /// - Parameter networks: the addresses of own interfaces, each with the bits of its prefix.
+    public func setOwnNetworks(_ networks: [(prefix: IPAddress, length: Int)]) {
         let state = state
-        eventLoop.execute { state.value.admission.setLinks(links) }
+        eventLoop.execute { state.value.admission.setLinks(networks) }
     }
 
     /// For connections to come; those there are stay. From any thread.

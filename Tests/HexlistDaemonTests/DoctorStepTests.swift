@@ -14,7 +14,10 @@ struct DoctorStepTests {
         _ addresses: [String] = ["10.0.0.1"]
     ) -> MachineInterface {
         MachineInterface(
-            name: name, index: 2, isUp: up, isRunning: running, isLoopback: loopback, hasMulticast: multicast, addresses: addresses)
+            name: name, index: 2, isUp: up, isRunning: running, isLoopback: loopback, hasMulticast: multicast,
+            addresses: addresses.compactMap { IPAddress($0) }.map {
+                InterfaceAddress(interface: name, index: 2, address: $0, prefixLength: 24)
+            })
     }
 
     @Test(

@@ -64,7 +64,7 @@ struct HookTests {
     }
 
     private func stage(
-        pause: @escaping @Sendable (Int) -> Duration = { _ in .zero }, _ body: (Stage) async throws -> Void
+        pause: @escaping @Sendable (Duration) -> Duration = { _ in .zero }, _ body: (Stage) async throws -> Void
     ) async throws {
         try await TemporaryFolder.with { folder in
             mkdir("\(folder.path)/hooks", 0o700)
@@ -462,13 +462,13 @@ struct HookCursorTests {
     func tries() {
         var cursor = HookCursor(number: 7)
         for seconds in [1, 2, 4, 8, 16] {
-            #expect(cursor.fail(8) == .again(seconds: seconds))
+            #expect(cursor.fail(8) == .again(after: .seconds(seconds)))
             #expect(cursor.number == 7)
         }
         #expect(HookCursor(text: cursor.text) == cursor)
         #expect(cursor.fail(8) == .givenUp)
         #expect(cursor == HookCursor(number: 8))
-        #expect(cursor.fail(9) == .again(seconds: 1))
+        #expect(cursor.fail(9) == .again(after: .seconds(1)))
         cursor.pass(9)
         #expect(cursor == HookCursor(number: 9))
         cursor.pass(3)

@@ -1,4 +1,5 @@
 import HexlistDiscovery
+import HexlistModel
 import Synchronization
 import Testing
 
@@ -29,7 +30,7 @@ struct MachineDiscoveryTests {
             Issue.record("\(told)")
             return
         }
-        #expect(addresses.contains { $0.address == "127.0.0.1" && $0.prefixLength == 8 && $0.index > 0 })
+        #expect(addresses.contains { $0.address == IPAddress("127.0.0.1") && $0.prefixLength == 8 && $0.index > 0 })
         #expect(told.dropFirst().first == .backend(.off))
         await discovery.stop()
         let count = events.withLock { $0.count }

@@ -1,3 +1,4 @@
+import HexlistModel
 import Testing
 
 @testable import HexlistDiscovery
@@ -8,7 +9,6 @@ import Testing
         InterfaceAddress(interface: "eth0", index: 2, address: "203.0.113.7", prefixLength: 26),
         InterfaceAddress(interface: "eth0", index: 2, address: "2001:db8:1:2::7", prefixLength: 64),
         InterfaceAddress(interface: "wg0", index: 4, address: "198.51.100.1", prefixLength: 32),
-        InterfaceAddress(interface: "odd", index: 5, address: "nonsense", prefixLength: 8),
         InterfaceAddress(interface: "odd", index: 5, address: "9.9.9.9", prefixLength: 99),
     ])
 
@@ -28,32 +28,15 @@ import Testing
         #expect((Self.policy.refusal(address: address, port: 24391, interface: 2) == nil) == isAllowed)
     }
 
-    @Test(
-        "addresses that are routed inside an organization only",
-        arguments: [
-            ("10.0.0.0", true), ("10.255.255.255", true), ("11.0.0.0", false), ("9.255.255.255", false),
-            ("172.15.255.255", false), ("172.16.0.0", true), ("172.31.255.255", true), ("172.32.0.0", false),
-            ("192.167.255.255", false), ("192.168.0.0", true), ("192.168.255.255", true), ("192.169.0.0", false),
-            ("100.63.255.255", false), ("100.64.0.0", true), ("100.127.255.255", true), ("100.128.0.0", false),
-            ("fbff::1", false), ("fc00::1", true), ("fdff::1", true), ("fe00::1", false), ("2001:db8::1", false), ("::1", false),
-            ("8.8.8.8", false), ("::ffff:10.0.0.1", true), ("::ffff:8.8.8.8", false),
-        ]) func privateAddresses(_ text: String, isPrivate: Bool) throws
-    {
-        #expect(try #require(IPAddress(text)).isPrivate == isPrivate)
-    }
-
     @Test(arguments: [(UInt16(1), false), (22, false), (1_023, false), (1_024, true), (65_535, true)])
-    func ports(_ port: UInt16, isAllowed: Bool) throws {
-        let address = try #require(IPAddress("203.0.113.9"))
+    func ports(_ port: UInt16, isAllowed: Bool) {
+        let address: IPAddress = "203.0.113.9"
         #expect((Self.policy.refusal(address: address, port: port, interface: 2) == nil) == isAllowed)
     }
 
     @Test("a loopback address is meant only where the announcement was heard on the loopback", arguments: [(Int32(1), true), (2, false)])
-    func loopback(_ interface: Int32, isAllowed: Bool) throws {
-        let address = try #require(IPAddress("127.0.0.1"))
+    func loopback(_ interface: Int32, isAllowed: Bool) {
+        let address: IPAddress = "127.0.0.1"
         #expect((Self.policy.refusal(address: address, port: 24391, interface: interface) == nil) == isAllowed)
     }
-
-    @Test(arguments: ["", "1.2.3", "1.2.3.4.5", "fe80::1%eth0", "1.2.3.4 ", "::g", "example.org", "0x7f.1"])
-    func noAddresses(_ text: String) { #expect(IPAddress(text) == nil) }
 }

@@ -1,6 +1,14 @@
-import HexlistModel
+public import HexlistModel
 
 @testable import HexlistDiscovery
+
+// Addresses as texts, in tests alone: what is no address ends them.
+extension IPAddress: ExpressibleByStringLiteral {
+    public init(stringLiteral text: String) {
+        guard let address = IPAddress(text) else { fatalError("\(text) is no address") }
+        self = address
+    }
+}
 
 /// A directory on a stage: a clock that stands still until it is moved, and what the directory asked for.
 struct Stage {

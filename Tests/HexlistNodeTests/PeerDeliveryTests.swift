@@ -407,7 +407,7 @@ struct PeerDeliveryTests {
     }
 }
 
-@Suite("Turns, backoff, duplicates")
+@Suite("Turns, duplicates")
 struct SmallMachinesTests {
     static let peers = (1...6).map { PeerID(UUIDBytes(high: $0, low: 0)) }
 
@@ -425,20 +425,6 @@ struct SmallMachinesTests {
         #expect(front && !again)
         let after = turns.release(Self.peers[0])
         #expect(after == Self.peers[5])
-    }
-
-    @Test("backoff stays within 1 s and 5 min, and grows")
-    func backoff() {
-        var random = SystemRandomNumberGenerator()
-        var backoff = Backoff()
-        for failure in 1...50 {
-            let pause = backoff.failed(using: &random)
-            #expect(pause >= .seconds(1))
-            #expect(pause <= min(.seconds(300), .seconds(1 << min(failure, 9))))
-        }
-        backoff.succeeded()
-        let first = backoff.failed(using: &random)
-        #expect(first <= .seconds(2))
     }
 
     @Test("both sides of a duplicate come to the same end")

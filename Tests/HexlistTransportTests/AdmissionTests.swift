@@ -14,7 +14,7 @@ import Testing
         return limits
     }
 
-    private func address(_ text: String) throws -> IPAddress { try #require(IPAddress(text)) }
+    private func address(_ text: String) throws -> IPAddress { try #require(IPAddress(scoped: text)) }
 
     struct Case: Sendable {
         var limits: [Int]
@@ -117,7 +117,7 @@ import Testing
     }
 }
 
-@Suite struct IPAddressTests {
+@Suite struct ScopedAddressTests {
     static let texts: [(String, String?)] = [
         ("192.168.1.5", "192.168.1.5"), ("::1", "::1"), ("2001:DB8::0:1", "2001:db8::1"), ("::ffff:10.1.2.3", "10.1.2.3"),
         ("fe80::1", "fe80::1"), ("fe80::1%lo", "fe80::1%lo"), ("fe80::1%1", "fe80::1%lo"), ("::1%lo", "::1"),
@@ -128,12 +128,12 @@ import Testing
 
     @Test("text is read as one address or as none", arguments: texts)
     func text(_ text: String, description: String?) {
-        #expect(IPAddress(text)?.description == description)
+        #expect(IPAddress(scoped: text)?.host == description)
     }
 
     @Test("a socket's address comes back as it went, interface and all", arguments: ["10.1.2.3", "2001:db8::1", "fe80::1%lo"])
     func socketAddress(text: String) throws {
-        let address = try #require(IPAddress(text))
+        let address = try #require(IPAddress(scoped: text))
         let socket = try #require(address.socketAddress(port: 24_391))
         #expect(socket.port == 24_391)
         #expect(IPAddress(socket) == address)
@@ -141,8 +141,8 @@ import Testing
 
     @Test("an interface given beside it counts for a link-local address only")
     func interface() {
-        #expect(IPAddress("fe80::1", interface: "lo")?.description == "fe80::1%lo")
-        #expect(IPAddress("fe80::1%lo", interface: "nosuch0")?.description == "fe80::1%lo")
-        #expect(IPAddress("2001:db8::1", interface: "nosuch0")?.description == "2001:db8::1")
+        #expect(IPAddress(scoped: "fe80::1", interface: "lo")?.host == "fe80::1%lo")
+        #expect(IPAddress(scoped: "fe80::1%lo", interface: "nosuch0")?.host == "fe80::1%lo")
+        #expect(IPAddress(scoped: "2001:db8::1", interface: "nosuch0")?.host == "2001:db8::1")
     }
 }

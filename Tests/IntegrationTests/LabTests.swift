@@ -1,6 +1,19 @@
 import Foundation
 import Testing
 
+/// Elsewhere a machine without network namespaces skips the suites that need them, by name. In CI nobody reads what was skipped.
+@Suite("CI") struct LabInCI {
+    @Test("CI has a lab, unless HEXLIST_SKIP_LAB=1 says that it is not wanted", .enabled(if: Lab.isCI, "CI is not set"))
+    func isThere() {
+        #expect(
+            Lab.isAvailable || Lab.isUnwanted,
+            """
+            This machine runs no lab, so the tests of the programs on a network were skipped. \(Lab.availability.reason)
+            Give it network namespaces (root, or user namespaces), or set HEXLIST_SKIP_LAB=1 to do without those tests.
+            """)
+    }
+}
+
 extension TwoMachines {
     /// What the other suites stand on: real hosts, apart from each other and from this machine.
     @Suite("The lab")

@@ -87,10 +87,12 @@ struct SimulatedLink {
         isAbsent = Array(repeating: false, count: count + 1)
         tell(
             .discovery(
-                .interfaces([
-                    InterfaceAddress(interface: "eth0", index: 2, address: "10.0.0.1", prefixLength: 8),
-                    InterfaceAddress(interface: "eth0", index: 2, address: "fe80::1", prefixLength: 64),
-                ])))
+                .interfaces(
+                    [("10.0.0.1", 8), ("fe80::1", 64)].compactMap { address, prefixLength in
+                        IPAddress(address).map {
+                            InterfaceAddress(interface: "eth0", index: 2, address: $0, prefixLength: prefixLength)
+                        }
+                    })))
     }
 
     static func peer(_ number: Int) -> PeerID {

@@ -4,10 +4,6 @@ import HexlistNode
 import HexlistTransport
 import Logging
 
-#if canImport(Glibc)
-    import Glibc
-#endif
-
 /// One key of the configuration: its name, what it takes, and where it goes.
 struct SettingKey: Sendable {
     /// `limits.frameBytes`
@@ -213,12 +209,7 @@ extension SettingKey {
     }
 
     /// IPv4, or IPv6 with a scope where it has one (`fe80::1%eth0`).
-    static func isNumericAddress(_ text: String) -> Bool {
-        let address = text.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false).first.map(String.init) ?? ""
-        var four = in_addr()
-        var six = in6_addr()
-        return inet_pton(AF_INET, text, &four) == 1 || inet_pton(AF_INET6, address, &six) == 1
-    }
+    static func isNumericAddress(_ text: String) -> Bool { IPAddress.withZone(text) != nil }
 
     private static func isHostName(_ text: Substring) -> Bool {
         !text.isEmpty && text.utf8.count <= 253

@@ -1,7 +1,9 @@
 import CGlibc
 @preconcurrency import Dispatch
 import Glibc
+import HexlistAPI
 import HexlistDiscovery
+import HexlistModel
 import Synchronization
 
 /// Tells of the machine's addresses whenever they change, and that it woke from sleep. The kernel says when to look: nothing is polled.
@@ -46,7 +48,10 @@ final class MachineWatch: Sendable {
     }
 
     private func lookAtAddresses(_ tell: (DiscoveryEvent) -> Void) {
-        let present = NetworkInterfaces.addresses()
+        // In an order that does not change by itself.
+        let present = MachineInterface.all().filter(\.isUp).flatMap(\.addresses).sorted {
+            ($0.index, $0.address, $0.prefixLength) < ($1.index, $1.address, $1.prefixLength)
+        }
         let isNew = state.withLock { state in
             defer { state.addresses = present }
             return state.addresses != present

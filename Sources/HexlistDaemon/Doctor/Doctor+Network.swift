@@ -79,7 +79,8 @@ extension Doctor {
     static func interfaces(_ interfaces: [MachineInterface], usesMulticast: Bool) -> DoctorStep {
         let used = interfaces.filter(\.isUsed)
         let parts = interfaces.filter { !$0.isLoopback }.map { interface in
-            let addresses = interface.addresses.isEmpty ? "" : " (\(interface.addresses.joined(separator: ", ")))"
+            let addresses =
+                interface.addresses.isEmpty ? "" : " (\(interface.addresses.map(\.address.description).joined(separator: ", ")))"
             let note = interface.why ?? (interface.isVirtual ? "used, but made for containers or virtual machines" : "used")
             return "\(interface.name)\(addresses): \(note)\(interface.isUp && !interface.isRunning ? ", no carrier" : "")"
         }
@@ -107,7 +108,7 @@ extension Doctor {
         // What avahi-daemon is told to leave alone says nothing of multicast; where nothing is seen at all, every interface is asked.
         let seen = Set(facts.announcements.map(\.interface))
         let asked = interfaces.filter {
-            $0.isUsed && (seen.isEmpty || seen.contains($0.name)) && $0.addresses.contains { !$0.contains(":") }
+            $0.isUsed && (seen.isEmpty || seen.contains($0.name)) && $0.addresses.contains { !$0.address.isIPv6 }
         }
         var outcomes: [(name: String, outcome: MulticastQuery.Outcome)] = []
         for interface in asked.prefix(8) {

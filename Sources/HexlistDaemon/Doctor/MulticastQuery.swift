@@ -16,19 +16,18 @@ enum MulticastQuery {
         case failed(String)
     }
 
-    private static let group = "224.0.0.251"
     private static let port: UInt16 = 5_353
     /// Three questions, this long apart.
     private static let milliseconds: Int32 = 400
 
     /// Blocks, for 1.2 s where nobody answers.
     /// - Parameter index: of the interface.
-    static func ask(on index: UInt32, until isEnough: ([String]) -> Bool) -> Outcome {
+    static func ask(on index: Int32, until isEnough: ([String]) -> Bool) -> Outcome {
         let descriptor = socket(AF_INET, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return .failed(String(cString: strerror(errno))) }
         defer { close(descriptor) }
         var interface = ip_mreqn()
-        interface.imr_ifindex = Int32(bitPattern: index)
+        interface.imr_ifindex = index
         var (on, hops): (Int32, Int32) = (1, 255)
         guard setsockopt(descriptor, Int32(IPPROTO_IP), IP_MULTICAST_IF, &interface, socklen_t(MemoryLayout<ip_mreqn>.size)) == 0,
             setsockopt(descriptor, Int32(IPPROTO_IP), IP_MULTICAST_LOOP, &on, 4) == 0,
@@ -37,7 +36,7 @@ enum MulticastQuery {
         var target = sockaddr_in()
         target.sin_family = sa_family_t(AF_INET)
         target.sin_port = port.bigEndian
-        inet_pton(AF_INET, group, &target.sin_addr)
+        target.sin_addr.s_addr = in_addr_t(0xE000_00FB).bigEndian  // 224.0.0.251
 
         var names: [String] = []
         var failure: Int32?

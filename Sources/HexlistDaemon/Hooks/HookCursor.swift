@@ -1,3 +1,5 @@
+import HexlistModel
+
 /// How far a hook is in the event log, and how often it failed on the event after that.
 struct HookCursor: Equatable, Sendable {
     /// Number of the last event that is dealt with.
@@ -6,11 +8,12 @@ struct HookCursor: Equatable, Sendable {
 
     /// Times a hook is tried again on one event.
     static let retries = 5
+    private static let backoff = Backoff(from: .seconds(1), to: .seconds(16))
 
     /// What follows a failure.
     enum Verdict: Equatable, Sendable {
-        /// - Parameter seconds: to wait before it.
-        case again(seconds: Int)
+        /// - Parameter after: the pause before it.
+        case again(after: Duration)
         case givenUp
     }
 
@@ -41,6 +44,6 @@ struct HookCursor: Equatable, Sendable {
             return .givenUp
         }
         failures += 1
-        return .again(seconds: 1 << (failures - 1))
+        return .again(after: Self.backoff.pause(after: failures))
     }
 }

@@ -16,8 +16,8 @@ struct HookWorker: Sendable {
     let faults: HookFaults
     /// Milliseconds one run may take, as configured now.
     let timeLimit: @Sendable () -> Int64
-    /// How long to wait before it is tried again, of so many seconds.
-    let pause: @Sendable (Int) -> Duration
+    /// How long to wait really before it is tried again, of the time it should be.
+    let pause: @Sendable (Duration) -> Duration
     let logger: Logger
 
     /// Events read at once.
@@ -105,7 +105,7 @@ struct HookWorker: Sendable {
         var fault = look()
         // Editors put a new file in the place of the old one: a moment later it is there.
         if fault == .gone, last != .gone {
-            try? await Task.sleep(for: pause(1))
+            try? await Task.sleep(for: pause(.seconds(1)))
             fault = look()
         }
         if let fault, fault != last { logger.warning("hook is not run", metadata: ["hook": "\(name)", "reason": "\(fault)"]) }
@@ -150,9 +150,9 @@ struct HookWorker: Sendable {
                     "output": "\(String(decoding: outcome.output.prefix(Self.shownOutput), as: UTF8.self))",
                 ])
             switch verdict {
-            case .again(let seconds):
+            case .again(let time):
                 await save(cursor)
-                try? await Task.sleep(for: pause(seconds))
+                try? await Task.sleep(for: pause(time))
             case .givenUp:
                 await giveUp(event, failure, cursor)
                 return

@@ -10,16 +10,16 @@ actor Hooks {
     private let keeper: NodeKeeper
     private let environment: [String]
     private let faults: HookFaults
-    private let pause: @Sendable (Int) -> Duration
+    private let pause: @Sendable (Duration) -> Duration
     private let logger: Logger
     private let timeLimit = Mutex<Int64>(0)
     /// Those that run.
     private var workers: [EventType: Task<Void, Never>] = [:]
 
-    /// - Parameter pause: how long to wait before a hook is tried again, of so many seconds.
+    /// - Parameter pause: how long to wait really before a hook is tried again, of the time it should be; for tests.
     init(
         folder: HookFolder, keeper: NodeKeeper, environment: [String], faults: HookFaults, logger: Logger,
-        pause: @escaping @Sendable (Int) -> Duration = { .seconds($0) }
+        pause: @escaping @Sendable (Duration) -> Duration = { $0 }
     ) {
         self.folder = folder
         self.keeper = keeper

@@ -1,4 +1,4 @@
-import Glibc
+import HexlistModel
 
 /// A packet that comes in from outside, as a firewall's rules see it: the first of a connection to this machine, or a question of multicast
 /// DNS to its group. Never on the loopback.
@@ -58,24 +58,12 @@ struct IncomingPacket: Sendable, Equatable {
     ///   - address: numeric.
     ///   - length: bits of it that count; `nil` for all.
     func goes(to address: String, length: Int?) -> RuleMatch {
-        guard let wanted = Self.bytes(address, isIPv6: isIPv6) else { return .no }
+        guard let wanted = IPAddress(address), wanted.isIPv6 == isIPv6 else { return .no }
         if length == 0 { return .yes }
         // Of this machine's own addresses any may be meant.
-        guard isMulticast, let own = Self.bytes(group, isIPv6: isIPv6) else {
-            return isIPv6 && wanted[0] == 0xFF || !isIPv6 && wanted[0] & 0xF0 == 0xE0 ? .no : .maybe
-        }
-        let bits = length ?? own.count * 8
-        guard (0...own.count * 8).contains(bits) else { return .maybe }
-        return RuleMatch(
-            own.indices.allSatisfy { index in
-                let left = bits - index * 8
-                let mask: UInt8 = left >= 8 ? 0xFF : left <= 0 ? 0 : ~(0xFF >> UInt8(left))
-                return own[index] & mask == wanted[index] & mask
-            })
-    }
-
-    private static func bytes(_ text: String, isIPv6: Bool) -> [UInt8]? {
-        var bytes = [UInt8](repeating: 0, count: isIPv6 ? 16 : 4)
-        return inet_pton(isIPv6 ? AF_INET6 : AF_INET, text, &bytes) == 1 ? bytes : nil
+        guard isMulticast, let own = IPAddress(group) else { return wanted.isMulticast ? .no : .maybe }
+        let width = isIPv6 ? 128 : 32
+        let bits = length ?? width
+        return (0...width).contains(bits) ? RuleMatch(own.isInside(wanted, length: bits)) : .maybe
     }
 }

@@ -8,6 +8,7 @@ struct Lab: Sendable {
 
     /// Whether this machine can run one, and why not.
     static let availability: (isAvailable: Bool, reason: String) = {
+        guard !isUnwanted else { return (false, "HEXLIST_SKIP_LAB=1 is set.") }
         guard Checkout.hasPrograms else { return (false, "And \(Checkout.programs) has no hexlistd and hexlist: build first.") }
         let process = Process()
         process.executableURL = URL(fileURLWithPath: script)
@@ -26,6 +27,11 @@ struct Lab: Sendable {
     }()
 
     static var isAvailable: Bool { availability.isAvailable }
+
+    /// Whether someone said that the suites that need one are to be skipped.
+    static let isUnwanted = ProcessInfo.processInfo.environment["HEXLIST_SKIP_LAB"] == "1"
+    /// Whether these tests decide what lands: GitHub, GitLab and others set CI, and so does .ci/run.
+    static let isCI = !["", "0", "false"].contains(ProcessInfo.processInfo.environment["CI"] ?? "")
 
     /// IPv4, and IPv6 where this kernel has it: in so many families each service is announced.
     static let families = FileManager.default.fileExists(atPath: "/proc/sys/net/ipv6") ? 2 : 1
