@@ -28,7 +28,8 @@ public struct HexShape: JSONShape, Sendable, Equatable {
 
     public init(
         id: Int64, location: String, senderUUID: String, senderName: String, senderAlias: String? = nil, peerUUID: String? = nil,
-        tag: PeerTag? = nil, description: String, subject: String? = nil, color: String, linkCount: Int, unread: Bool, receivedAt: Timestamp,
+        tag: PeerTag? = nil, description: String, subject: String? = nil, color: String, linkCount: Int, unread: Bool,
+        receivedAt: Timestamp,
         messageID: String? = nil,
         links: [LinkShape]? = nil, extra: JSONValue? = nil
     ) {

@@ -77,7 +77,8 @@ struct SendReasonTests {
             let sent = try await two.send(["--to", "local", "--description", "held one", "https://example.org/"])
             #expect(sent.status == 3 && sent.out.contains("delivered, and kept out of the inbox there"), "\(sent)")
             #expect(sent.err.contains("`hexlist pair` there, `hexlist pair local` here"), "\(sent)")
-            #expect(try await two.ada.hexlist("outbox").out.isEmpty)
+            // The sender is told of the receipt before it is written down.
+            try await Patience.until(or: "it is listed") { try await two.ada.hexlist("outbox").out.isEmpty }
             #expect(try await two.ada.hexlist("outbox", "--all").out.contains("held one"))
             #expect(try await two.ada.hexlist("outbox", "--json").out.contains(#""state":"held""#))
             #expect(try await two.ada.hexlist("status").out.contains("1 delivered (1 of them held there)"))
