@@ -171,11 +171,10 @@ extension Node {
     func sessionUpdated(_ session: PeerSession, hello: Hello) {
         guard let peer = session.peer, let link = links[peer] else { return }
         let now = ContinuousClock.Instant.now
-        if link.sending === session {
-            link.delivery.greetedAgain(frameLimit: hello.maxFrameBytes, now: now)
-            if let until = link.delivery.pausedUntil, until > now { resume(link, at: until) }
-            pump(link)
-        }
+        // Where both sides dialled at the same moment, it is said on one of two sessions.
+        link.delivery.greetedAgain(frameLimit: link.sending === session ? hello.maxFrameBytes : nil, now: now)
+        if let until = link.delivery.pausedUntil, until > now { resume(link, at: until) }
+        pump(link)
         let before = directory.provenName(of: peer)
         apply(.renamed(peer, name: hello.name))
         guard directory.provenName(of: peer).map({ !$0.utf8.elementsEqual((before ?? "").utf8) }) ?? false else { return }

@@ -174,10 +174,13 @@ struct PeerDelivery: Sendable {
         greeting = (boot, frameLimit)
     }
 
-    /// The peer's later Hello: it may take what it refused.
-    mutating func greetedAgain(frameLimit: Int, now: Instant) {
-        greeting?.frameLimit = frameLimit
-        limitRaised(to: frameLimit)
+    /// The peer's later Hello: it may take what it refused, whichever of its sessions it says so on.
+    /// - Parameter frameLimit: `nil` where that is not the session one sends on.
+    mutating func greetedAgain(frameLimit: Int?, now: Instant) {
+        if let frameLimit {
+            greeting?.frameLimit = frameLimit
+            limitRaised(to: frameLimit)
+        }
         invited(now: now)
     }
 

@@ -221,6 +221,15 @@ struct PeerDeliveryTests {
         #expect(delivery.pausedUntil == start + .seconds(70))
     }
 
+    @Test("a later Hello counts on whichever session it comes; the room it tells is that of its own")
+    func laterHelloElsewhere() {
+        var delivery = refusedForAnHour()
+        let limit = delivery.frameLimit
+        delivery.greetedAgain(frameLimit: nil, now: start + .seconds(1))
+        #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start + .seconds(1)) == [.send(Self.row(1))])
+        #expect(delivery.frameLimit == limit)
+    }
+
     @Test(
         "a refusal outlives the session, unless the peer started anew or takes longer frames than before",
         arguments: [(1, 64 << 10, false), (1, 32 << 10, false), (1, 1 << 20, true), (2, 64 << 10, true)])
