@@ -73,7 +73,7 @@ extension Bool: JSONDecodable {
 extension Int64: JSONDecodable {
     public init(json: JSONValue) throws(JSONFault) {
         // `3.0` is an integer to JSON Schema; one that a Double may have rounded is none.
-        let written = json.integer ?? json.number.flatMap { abs($0) <= 0x1p53 ? Int64(exactly: $0) : nil }
+        let written = json.integer ?? json.number.flatMap { abs($0) < 0x1p53 ? Int64(exactly: $0) : nil }
         guard let number = written else { throw JSONFault("an integer is expected") }
         self = number
     }
@@ -81,7 +81,7 @@ extension Int64: JSONDecodable {
 
 extension Int: JSONDecodable {
     public init(json: JSONValue) throws(JSONFault) {
-        guard let number = json.integer.flatMap(Int.init(exactly:)) else { throw JSONFault("an integer is expected") }
+        guard let number = Int(exactly: try Int64(json: json)) else { throw JSONFault("an integer is expected") }
         self = number
     }
 }

@@ -33,7 +33,9 @@ enum LinkCheck {
             let more = following.prefix { argument in LinkInput(argument).map { LinkForm($0.url) == .other } ?? false }
             let words = ([previous.url, previous.description, link.url, link.description] + more).filter { !$0.isEmpty }
             throw refused(
-                link, place, "A link and its description stand in one pair of quotes: \"\(shown(words.joined(separator: " ")))\". --raw sends it as it is.")
+                link, place,
+                "A link and its description stand in one pair of quotes: \"\(shown(words.joined(separator: " ")))\". --raw sends it as it is."
+            )
         }
     }
 
