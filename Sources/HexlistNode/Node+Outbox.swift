@@ -178,6 +178,7 @@ extension Node {
     /// What the rows of a send wait for that have no end yet.
     /// - Parameter bytes: of the hex they are all of.
     func addWaits(to outcomes: inout [SendOutcome], bytes: Int) {
+        guard outcomes.contains(where: { $0.state == .queued }) else { return }  // most sends: `liveRows` looks at every session
         let live = liveRows()
         for index in outcomes.indices where outcomes[index].state == .queued && !live.contains(outcomes[index].outboxID) {
             let wait = wait(of: outcomes[index].peer, bytes: bytes)
