@@ -33,8 +33,8 @@ struct News: Equatable {
         let (waiting, failed) = (rows(.queued, .sending, .held), rows(.rejected, .expired, .failed))
         if waiting > 0 { add("\(waiting) waiting to be sent", "hexlist outbox") }
         if failed > 0 { add("\(failed) not delivered", "hexlist outbox") }
-        let isAlone = status.avahi.state == "unavailable" || status.avahi.state == "degraded"
-        if isAlone || status.identity.message != nil || status.storeFault != nil || status.configurationFault != nil
+        let hasNoDiscovery = status.avahi.state == "unavailable" || status.avahi.state == "degraded"
+        if hasNoDiscovery || status.identity.message != nil || status.storeFault != nil || status.configurationFault != nil
             || !status.hookFaults.isEmpty
         {
             add("something is wrong", "hexlist doctor")
