@@ -45,7 +45,7 @@ public struct SettingShape: JSONShape, Sendable, Equatable {
     /// As its variable takes it: a list is separated by commas.
     public var value: String
     public var source: Source
-    /// Of the file.
+    /// Of the file, from 1 up; `nil` where the value is not from there.
     public var line: Int?
     /// The environment variable that sets it.
     public var variable: String

@@ -72,8 +72,8 @@ public struct OutboxShape: JSONShape, Sendable, Equatable {
     /// UUID.
     public var peer: String
     public var tag: PeerTag?
-    /// What the hex is about: its description, else its first link's text or URL, cut; `nil` in a row of an earlier version. Text of whoever
-    /// made it: clean it where it is shown.
+    /// What the hex is about (`HexSubject`): its description, else its first link's description or host, cut; `nil` in a row of an earlier
+    /// version. Text of whoever made it: clean it where it is shown.
     public var subject: String?
     public var state: OutboxState
     public var attempts: Int

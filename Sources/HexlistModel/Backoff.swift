@@ -24,8 +24,9 @@ public struct Backoff: Sendable {
         return pause
     }
 
-    /// The same with full jitter, so that many who failed together do not come back together: a random time up to the pause, in whole
+    /// `pause(after:)` with full jitter, so that many who failed together do not come back together: a random time up to that pause, in whole
     /// milliseconds.
+    /// - Parameter shortest: what a shorter time is raised to, also where it is longer than the pause.
     public func jitteredPause(after failures: Int, shortest: Duration, using random: inout some RandomNumberGenerator) -> Duration {
         let milliseconds = Int64(pause(after: failures) / .milliseconds(1))
         return max(shortest, .milliseconds(Int64.random(in: 0...milliseconds, using: &random)))

@@ -59,7 +59,8 @@ extension Node {
         dialInvited()
     }
 
-    /// Whoever is away is told when it is back. Of strangers so many are remembered; one more takes the place of another.
+    /// Remembers a peer that is away, so that it is told with its next Hello. Of strangers `refusedStrangersBound` at most: one more takes the
+    /// place of another.
     func inviteLater(_ peer: PeerID) {
         invitations.remove(peer)
         if !isTrusted(peer), invitedLater.count { !isTrusted($0) } >= Node.refusedStrangersBound,
@@ -70,7 +71,8 @@ extension Node {
         invitedLater.insert(peer)
     }
 
-    /// Whether a peer that says Hello is owed another one.
+    /// Takes a peer that says Hello off both lists.
+    /// - Returns: whether it is to be told with another Hello.
     func takeInvitation(_ peer: PeerID) -> Bool {
         let isInvited = invitations.remove(peer) != nil
         return invitedLater.remove(peer) != nil || isInvited

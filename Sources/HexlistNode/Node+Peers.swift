@@ -212,7 +212,7 @@ extension Node {
                 boot: hello.boot, seenAt: at, endpoints: endpoints))
     }
 
-    /// A session of a trusted peer ended: until now it was seen.
+    /// Records that a peer was seen until now, when a session with it ended; trusted peers alone, and none while this node stops.
     func rememberSeen(_ peer: PeerID) {
         guard !isStopping, let record = known[peer], record.trust == .trusted else { return }
         let name = PeerName.cut(directory.provenName(of: peer) ?? record.name, bytes: NameKey.bytes)

@@ -59,9 +59,9 @@ public actor Node {
     var refusedStrangers: Set<PeerID> = []
     /// The same, of trusted peers.
     var refusedTrusted: Set<PeerID> = []
-    /// Peers that are here, to be told so on the next session with them.
+    /// Peers that are here and are to be told, on the next session with them, that more may be taken.
     var invitations: Set<PeerID> = []
-    /// Those that were away when there was something to tell.
+    /// Peers that were away when more could be taken, to be told with their next Hello. Bounded in `inviteLater`.
     var invitedLater: Set<PeerID> = []
     var invitationTurns = InvitationTurns()
     /// Rises whenever more may be taken than before.

@@ -69,6 +69,7 @@ extension StoreReader {
             let (rows, hasMore) = try listed(columns, filter, limit: limit, after: after, size: size, read: read)
             return Page(items: rows.map(\.id), next: hasMore ? rows.last?.place : nil)
         case .ids(let range, let location):
+            // `location <> 'inbox'` is said as well where it follows, so that SQLite takes `hexBeside`, an index of those rows alone.
             let place =
                 switch location {
                 case nil: ""

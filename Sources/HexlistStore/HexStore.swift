@@ -71,6 +71,7 @@ public final class HexStore: Sendable {
     }
 
     /// `submit`, awaited. Cancelling the task does not stop what was submitted.
+    /// - Parameter rows: as `submit` takes it.
     public func write<Value: Sendable>(rows: Int = 1, _ work: @escaping @Sendable (StoreWriter) throws -> Value) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
             submit(rows: rows, work) { continuation.resume(with: $0) }

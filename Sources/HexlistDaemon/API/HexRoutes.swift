@@ -100,7 +100,8 @@ struct HexRoutes: Sendable {
     /// what arrives meanwhile is not held up.
     /// - Parameters:
     ///   - place: where all of them have to be; `nil` for anywhere.
-    ///   - onlyUnread: of lists.
+    ///   - onlyUnread: whether of a list only what is unread is changed; named hexes and ranges are changed as they are.
+    ///   - makesRoom: whether it frees room for hexes that were refused.
     private func change(
         _ hexes: HexSelection, in place: HexLocation? = nil, onlyUnread: Bool = false, makesRoom: Bool = false, _ work: @escaping Work
     ) async throws -> Response {

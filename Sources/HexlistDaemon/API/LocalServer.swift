@@ -59,6 +59,7 @@ enum LocalServer {
     private struct BrokenRequest: Error {}
 
     static func router(_ api: APIContext) -> Router<BasicRequestContext> {
+        // Twice: a router gives a middleware to the routes that are added behind it only, and this one needs to know them all.
         let routes = Router()
         add(api, to: routes)
         let router = Router()

@@ -135,7 +135,7 @@ extension OutboxChange {
 }
 
 extension EventShape {
-    /// Rows with who their peers and what their hexes are now.
+    /// Rows with the labels of their peers and the subjects of their hexes, as they are now: one look at each for all rows.
     static func of(_ rows: [EventRow], _ node: Node) async throws -> [EventShape] {
         let labels = await node.labels(of: rows.compactMap(\.peer))
         let hexes = rows.compactMap(\.hex)

@@ -22,12 +22,14 @@ final class ConfigurationInForce: Sendable {
         state = Mutex(State(settings: started))
     }
 
+    /// Takes a configuration that was read without a mistake; an earlier fault is over.
     /// - Returns: the keys that wait for a restart.
     func read(_ settings: Settings) -> [String] {
         state.withLock { $0 = State(settings: settings) }
         return started.needingRestart(comparedWith: settings)
     }
 
+    /// Takes why a reading changed nothing.
     func refused(_ fault: HexlistError) { state.withLock { $0.fault = fault } }
 
     var fault: HexlistError? { state.withLock { $0.fault } }

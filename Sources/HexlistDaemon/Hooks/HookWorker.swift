@@ -16,7 +16,7 @@ struct HookWorker: Sendable {
     let faults: HookFaults
     /// Milliseconds one run may take, as configured now.
     let timeLimit: @Sendable () -> Int64
-    /// How long to wait really before it is tried again, of the time it should be.
+    /// The pause that is made, given the one that is due before the hook is tried again; they differ in tests alone.
     let pause: @Sendable (Duration) -> Duration
     let logger: Logger
 

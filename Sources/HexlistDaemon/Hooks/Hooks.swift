@@ -16,7 +16,7 @@ actor Hooks {
     /// Those that run.
     private var workers: [EventType: Task<Void, Never>] = [:]
 
-    /// - Parameter pause: how long to wait really before a hook is tried again, of the time it should be; for tests.
+    /// - Parameter pause: the pause that is made, given the one that is due before a hook is tried again; they differ in tests alone.
     init(
         folder: HookFolder, keeper: NodeKeeper, environment: [String], faults: HookFaults, logger: Logger,
         pause: @escaping @Sendable (Duration) -> Duration = { $0 }

@@ -19,7 +19,8 @@ struct ProgramOutput: Sendable {
         path(of: name).flatMap { run(at: $0, arguments) }
     }
 
-    /// - Returns: as above.
+    /// - Parameter errorsToo: whether `out` has what the program wrote to standard error as well, in the order it wrote.
+    /// - Returns: `nil` where the program cannot be started, takes too long, or writes too much.
     static func run(at path: String, _ arguments: [String], errorsToo: Bool = false) -> ProgramOutput? {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { return nil }
