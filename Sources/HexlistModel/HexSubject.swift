@@ -14,9 +14,11 @@ public enum HexSubject {
     }
 
     public static func of(_ hex: HexContent) -> String {
+        let description = hex.string(hex.hexDescription)
+        if hasText(description) { return PeerName.cut(description, bytes: bytes) }
         let link = hex.links.first
         return of(
-            description: hex.string(hex.hexDescription), linkDescription: link.map { hex.string($0.linkDescription) } ?? "",
+            description: "", linkDescription: link.map { hex.string($0.linkDescription) } ?? "",
             url: link.map { hex.string($0.url) } ?? "")
     }
 

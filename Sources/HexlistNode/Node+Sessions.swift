@@ -343,13 +343,13 @@ extension Node {
             metadata: ["peer.id": "\(peer)", "reason": "\(Node.describe(end))"])
         conflictTold(by: peer, end)
         if let info = session.info { apply(.sessionDown(info, Node.sessionEnd(end))) }
-        rememberSeen(peer)
         if !directory.holds(peer) {
             fingerprints[peer] = nil
             invitations.remove(peer)
         }
         let wasSending = link.sending === session
         link.sessions.remove(at: index)
+        if link.sessions.isEmpty { rememberSeen(peer) }
         challengeAgain(link)
         pairingSessionEnded(session, peer)
         guard wasSending else { return }

@@ -145,11 +145,16 @@ extension HexSummary {
         \(subjectColumns), hex.color, hex.linkCount, hex.unread, hex.receivedAt, hex.messageID, hex.byteCount, peer.alias, peer.trust
         """
     fileprivate static let columnCount: Int32 = 18
+    /// Whether the description has nothing but white space, as `HexSubject` has it: of Unicode, where SQLite's `trim` alone knows spaces.
+    private static let isBlank = """
+        trim(hex.description, char(9, 10, 11, 12, 13, 32, 133, 160, 5760, 8192, 8193, 8194, 8195, 8196, 8197, 8198, 8199, 8200, 8201, 8202,
+            8232, 8233, 8239, 8287, 12288)) = ''
+        """
     /// The description, and where there is none the first link's description and its URL, in lengths that a subject can use.
     fileprivate static let subjectColumns = """
         hex.description,
-        CASE WHEN trim(hex.description) = '' THEN (SELECT substr(description, 1, 1024) FROM link WHERE link.id = hex.id << 13) END,
-        CASE WHEN trim(hex.description) = '' THEN (SELECT substr(url, 1, 8192) FROM link WHERE link.id = hex.id << 13) END
+        CASE WHEN \(isBlank) THEN (SELECT substr(description, 1, 1024) FROM link WHERE link.id = hex.id << 13) END,
+        CASE WHEN \(isBlank) THEN (SELECT substr(url, 1, 8192) FROM link WHERE link.id = hex.id << 13) END
         """
 
     /// Bytes of the texts of a row.

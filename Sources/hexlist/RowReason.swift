@@ -95,7 +95,8 @@ struct RowReason {
         "It is tried again by itself, and at once when you pair: `hexlist pair` there, `hexlist pair \(argument)` here."
     }
 
-    private func isRefused(_ code: String) -> Bool { told.utf8.starts(with: code.utf8) }
+    /// Whether what was told begins with a refusal's code, as in `quotaExceeded: The tray is full.`
+    private func isRefused(_ code: String) -> Bool { told.utf8.prefix { $0 != UInt8(ascii: ":") }.elementsEqual(code.utf8) }
 }
 
 /// A key that is gone, and another one that is here under the same name: perhaps one machine, installed anew.

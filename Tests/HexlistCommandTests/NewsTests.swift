@@ -32,7 +32,7 @@ struct NewsTests {
                 .init(text: "cyd 1A2B3C4D asks to pair", command: "hexlist pair --confirm 1A2B3C4D CODE"),
                 .init(text: "2 unread", command: "hexlist inbox --unread"),
                 .init(text: "1 held from strangers", command: "hexlist inbox --held"),
-                .init(text: "4 waiting to be sent", command: "hexlist outbox"), .init(text: "1 not delivered", command: "hexlist outbox"),
+                .init(text: "3 waiting to be sent", command: "hexlist outbox"), .init(text: "1 not delivered", command: "hexlist outbox"),
                 .init(text: "something is wrong", command: "hexlist doctor"),
             ])
     }

@@ -39,7 +39,7 @@ struct HexRoutes: Sendable {
             _ = try APIQuery(request)
             let id = try APIInput.id(context)
             let wanted: HexPatch = try await APIInput.requiredShape(request)
-            guard wanted.hexes == nil else { throw HexlistError(.badRequest, "The path names the hex: give no `ids` and no `all`.") }
+            guard wanted.hexes == nil else { throw HexlistError(.badRequest, "The path names the hex: name no hexes in the body.") }
             _ = try await mark(.ids([id]), unread: wanted.unread)
             return APIReply.json(try await shape(of: id))
         }
@@ -84,7 +84,7 @@ struct HexRoutes: Sendable {
         try await change(hexes, makesRoom: true) { try $0.delete($1, at: Timestamp.now.milliseconds) }
     }
 
-    /// Named ones in the order given, others in that of their arrival.
+    /// Named ones in the order given, others in that of their arrival (of one peer: of each 1 000 the first).
     private func accept(_ hexes: HexSelection) async throws -> Response {
         let isNamed = if case .ids = hexes { true } else { false }
         return try await change(hexes, in: .held, makesRoom: true) { writer, ids in
@@ -122,6 +122,11 @@ struct HexRoutes: Sendable {
             guard place == nil || place == location else { throw HexlistError(.badRequest, "What is accepted is `held`.") }
             var filter = HexFilter(location: location, unread: onlyUnread)
             if let from { filter.peer = try await sender(from) }
+            if place == .held, filter.peer == nil {
+                // The lowest id first: the order of arrival, which a list has the other way round.
+                changed = try await change(.ids(1...max(1, newest ?? .max), in: .held), makesRoom, work)
+                break
+            }
             var start: Int64?
             if let newest {
                 guard let hex = try await api.store.read({ try $0.hex(newest) })?.summary else { throw Self.noHex(newest) }

@@ -251,7 +251,7 @@ extension Doctor {
 
     static let isBlockedThere = DoctorStep(
         "peer.trust", .failed, "This machine is blocked there: the peer ends every session with it, and takes nothing from it.",
-        advice: ["On the other machine: `hexlist peer unblock`."])
+        advice: ["On the other machine: `hexlist peer unblock PEER`, PEER being this one."])
 
     static func trust(_ id: PeerID, _ trust: Trust, _ trustThere: Trust) -> DoctorStep {
         guard trustThere != .blocked else { return isBlockedThere }

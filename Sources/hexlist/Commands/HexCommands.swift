@@ -160,8 +160,10 @@ struct DeleteCommand: AsyncParsableCommand {
             guard chosen.all, !yes else { return try await client.delete(chosen.selection(location)) }
             guard let newest = try await client.newest(location) else { return ChangedShape(changed: 0) }
             let status = try await client.status()
-            let count = held ? status.held : status.inbox ?? 1
-            let what = HumanText.count(count, "hex", "hexes") + (held ? " that \(count == 1 ? "is" : "are") held" : " of the inbox")
+            let count = held ? status.held : status.inbox
+            // A daemon from before does not say how many there are.
+            let hexes = count.map { HumanText.count($0, "hex", "hexes") } ?? "all hexes"
+            let what = hexes + (held ? " that \(count == 1 ? "is" : "are") held" : " of the inbox")
             try AllQuestion(
                 deed: "deletes \(what)", question: "Delete \(what)? Nothing brings them back.",
                 line: "hexlist delete --all\(held ? " --held" : "") --yes"
