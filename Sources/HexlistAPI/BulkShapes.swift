@@ -146,6 +146,8 @@ public struct BulkSummary: JSONShape, Sendable, Equatable {
     public var failed: Int
     /// Not answered yet.
     public var queued: Int
+    /// Of `accepted`: rows that were there already, made by an earlier send with the same key.
+    public var earlier: Int
     /// Since the request came.
     public var seconds: Double
     /// In a progress: the input has ended and all of it is accepted.
@@ -155,7 +157,7 @@ public struct BulkSummary: JSONShape, Sendable, Equatable {
 
     public init(
         lines: Int = 0, invalid: Int = 0, accepted: Int = 0, stored: Int = 0, held: Int = 0, rejected: Int = 0, failed: Int = 0,
-        queued: Int = 0, seconds: Double = 0, ended: Bool = false, untold: Int = 0
+        queued: Int = 0, earlier: Int = 0, seconds: Double = 0, ended: Bool = false, untold: Int = 0
     ) {
         self.lines = lines
         self.invalid = invalid
@@ -165,6 +167,7 @@ public struct BulkSummary: JSONShape, Sendable, Equatable {
         self.rejected = rejected
         self.failed = failed
         self.queued = queued
+        self.earlier = earlier
         self.seconds = seconds
         self.ended = ended
         self.untold = untold
@@ -180,6 +183,7 @@ public struct BulkSummary: JSONShape, Sendable, Equatable {
             $0.member("rejected", rejected)
             $0.member("failed", failed)
             $0.member("queued", queued)
+            if earlier > 0 { $0.member("earlier", earlier) }
             $0.member("seconds", seconds)
             if ended { $0.member("ended", true) }
             if untold > 0 { $0.member("untold", untold) }
@@ -196,6 +200,7 @@ public struct BulkSummary: JSONShape, Sendable, Equatable {
         rejected = try object.value("rejected")
         failed = try object.value("failed")
         queued = try object.value("queued")
+        earlier = try object.optional("earlier") ?? 0
         seconds = try object.value("seconds")
         ended = try object.optional("ended") ?? false
         untold = try object.optional("untold") ?? 0

@@ -7,6 +7,8 @@ public struct HexShape: JSONShape, Sendable, Equatable {
     /// The sender's claim. Texts of a peer: clean them where they are shown.
     public var senderUUID: String
     public var senderName: String
+    /// The alias here of the peer with `senderUUID`, where that is another than the proven sender. Who wrote the hex stays a claim.
+    public var senderAlias: String?
     /// The proven sender; on every received hex.
     public var peerUUID: String?
     /// Of the proven sender.
@@ -25,8 +27,9 @@ public struct HexShape: JSONShape, Sendable, Equatable {
     public var extra: JSONValue?
 
     public init(
-        id: Int64, location: String, senderUUID: String, senderName: String, peerUUID: String? = nil, tag: PeerTag? = nil,
-        description: String, subject: String? = nil, color: String, linkCount: Int, unread: Bool, receivedAt: Timestamp,
+        id: Int64, location: String, senderUUID: String, senderName: String, senderAlias: String? = nil, peerUUID: String? = nil,
+        tag: PeerTag? = nil, description: String, subject: String? = nil, color: String, linkCount: Int, unread: Bool,
+        receivedAt: Timestamp,
         messageID: String? = nil,
         links: [LinkShape]? = nil, extra: JSONValue? = nil
     ) {
@@ -34,6 +37,7 @@ public struct HexShape: JSONShape, Sendable, Equatable {
         self.location = location
         self.senderUUID = senderUUID
         self.senderName = senderName
+        self.senderAlias = senderAlias
         self.peerUUID = peerUUID
         self.tag = tag
         self.description = description
@@ -53,6 +57,7 @@ public struct HexShape: JSONShape, Sendable, Equatable {
             $0.member("location", location)
             $0.member("senderUUID", senderUUID)
             $0.member("senderName", senderName)
+            $0.member("senderAlias", senderAlias)
             $0.member("peerUUID", peerUUID)
             tag?.writeMembers(to: &$0, .ofSender)
             $0.member("description", description)
@@ -73,6 +78,7 @@ public struct HexShape: JSONShape, Sendable, Equatable {
         location = try object.value("location")
         senderUUID = try object.value("senderUUID")
         senderName = try object.value("senderName")
+        senderAlias = try object.optional("senderAlias")
         peerUUID = try object.optional("peerUUID")
         tag = try PeerTag(object, .ofSender)
         description = try object.value("description")

@@ -8,19 +8,27 @@ public struct SendShape: JSONShape, Sendable, Equatable {
     public var peer: String
     public var tag: PeerTag?
     public var state: OutboxState
+    /// An earlier send with the same key had made the row, and this one did nothing.
+    public var earlier: Bool
+    /// As those of `OutboxShape`; where it was waited for and has no end yet.
+    public var waitingFor: String?
+    public var nextAttemptAt: Timestamp?
     /// Why the peer refused.
     public var code: String?
     public var message: String?
 
     public init(
-        outboxID: Int64, messageID: String, peer: String, tag: PeerTag? = nil, state: OutboxState, code: String? = nil,
-        message: String? = nil
+        outboxID: Int64, messageID: String, peer: String, tag: PeerTag? = nil, state: OutboxState, earlier: Bool = false,
+        waitingFor: String? = nil, nextAttemptAt: Timestamp? = nil, code: String? = nil, message: String? = nil
     ) {
         self.outboxID = outboxID
         self.messageID = messageID
         self.peer = peer
         self.tag = tag
         self.state = state
+        self.earlier = earlier
+        self.waitingFor = waitingFor
+        self.nextAttemptAt = nextAttemptAt
         self.code = code
         self.message = message
     }
@@ -35,6 +43,9 @@ public struct SendShape: JSONShape, Sendable, Equatable {
         json.member("peer", peer)
         tag?.writeMembers(to: &json)
         json.member("state", state.rawValue)
+        if earlier { json.member("earlier", true) }
+        json.member("waitingFor", waitingFor)
+        json.member("nextAttemptAt", nextAttemptAt)
         json.member("code", code)
         json.member("message", message)
     }
@@ -46,6 +57,9 @@ public struct SendShape: JSONShape, Sendable, Equatable {
         peer = try object.value("peer")
         tag = try PeerTag(object)
         state = try object.choice("state")
+        earlier = try object.optional("earlier") ?? false
+        waitingFor = try object.optional("waitingFor")
+        nextAttemptAt = try object.optional("nextAttemptAt")
         code = try object.optional("code")
         message = try object.optional("message")
     }
@@ -58,30 +72,40 @@ public struct OutboxShape: JSONShape, Sendable, Equatable {
     /// UUID.
     public var peer: String
     public var tag: PeerTag?
+    /// What the hex is about: its description, else its first link's text or URL, cut; `nil` in a row of an earlier version. Text of whoever
+    /// made it: clean it where it is shown.
+    public var subject: String?
     public var state: OutboxState
     public var attempts: Int
-    /// `peer`, `turn`, `window`, `retry` or `trust`; `nil` where nothing is waited for.
+    /// `peer`, `turn`, `window`, `retry`, `trust`, `session` or `conflict`; `nil` where nothing is waited for.
     public var waitingFor: String?
     public var nextAttemptAt: Timestamp?
     public var lastError: String?
+    /// Why it was rejected or failed, as `send` told it.
+    public var code: String?
+    public var message: String?
     public var createdAt: Timestamp
     public var bytes: Int
     /// Only in the answer to a cancellation: it was on its way, so the peer may have it.
     public var mayHaveArrived: Bool?
 
     public init(
-        outboxID: Int64, messageID: String, peer: String, tag: PeerTag? = nil, state: OutboxState, attempts: Int, waitingFor: String? = nil,
-        nextAttemptAt: Timestamp? = nil, lastError: String? = nil, createdAt: Timestamp, bytes: Int, mayHaveArrived: Bool? = nil
+        outboxID: Int64, messageID: String, peer: String, tag: PeerTag? = nil, subject: String? = nil, state: OutboxState, attempts: Int,
+        waitingFor: String? = nil, nextAttemptAt: Timestamp? = nil, lastError: String? = nil, code: String? = nil, message: String? = nil,
+        createdAt: Timestamp, bytes: Int, mayHaveArrived: Bool? = nil
     ) {
         self.outboxID = outboxID
         self.messageID = messageID
         self.peer = peer
         self.tag = tag
+        self.subject = subject
         self.state = state
         self.attempts = attempts
         self.waitingFor = waitingFor
         self.nextAttemptAt = nextAttemptAt
         self.lastError = lastError
+        self.code = code
+        self.message = message
         self.createdAt = createdAt
         self.bytes = bytes
         self.mayHaveArrived = mayHaveArrived
@@ -93,11 +117,14 @@ public struct OutboxShape: JSONShape, Sendable, Equatable {
             $0.member("messageID", messageID)
             $0.member("peer", peer)
             tag?.writeMembers(to: &$0)
+            $0.member("subject", subject)
             $0.member("state", state.rawValue)
             $0.member("attempts", attempts)
             $0.member("waitingFor", waitingFor)
             $0.member("nextAttemptAt", nextAttemptAt)
             $0.member("lastError", lastError)
+            $0.member("code", code)
+            $0.member("message", message)
             $0.member("createdAt", createdAt)
             $0.member("bytes", bytes)
             $0.member("mayHaveArrived", mayHaveArrived)
@@ -110,11 +137,14 @@ public struct OutboxShape: JSONShape, Sendable, Equatable {
         messageID = try object.value("messageID")
         peer = try object.value("peer")
         tag = try PeerTag(object)
+        subject = try object.optional("subject")
         state = try object.choice("state")
         attempts = try object.value("attempts")
         waitingFor = try object.optional("waitingFor")
         nextAttemptAt = try object.optional("nextAttemptAt")
         lastError = try object.optional("lastError")
+        code = try object.optional("code")
+        message = try object.optional("message")
         createdAt = try object.value("createdAt")
         bytes = try object.value("bytes")
         mayHaveArrived = try object.optional("mayHaveArrived")

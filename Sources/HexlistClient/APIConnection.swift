@@ -20,13 +20,15 @@ struct APIConnection: Sendable {
 
     private let http: HTTPClient
     private let socketPath: String
+    private let startCommand: String
 
-    init(socketPath: String) {
+    init(socketPath: String, startCommand: String) {
         var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
         // The socket answers or it does not; trying again would only delay the message.
         configuration.connectionPool.retryConnectionEstablishment = false
         http = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
         self.socketPath = socketPath
+        self.startCommand = startCommand
     }
 
     /// Fails only where it was closed before, which changes nothing.
@@ -96,7 +98,8 @@ struct APIConnection: Sendable {
             throw explain(error)
         }
         throw HexlistError(
-            .daemonUnreachable, "hexlistd closed \(TerminalText.clean(socketPath)).", hint: "Start the daemon again with `hexlistd`.")
+            .daemonUnreachable, "hexlistd closed \(TerminalText.clean(socketPath)).",
+            hint: "Start the daemon again with `\(startCommand)`.")
     }
 
     /// Posts a stream and calls `body` with each line of the reply as it comes, also while the stream still goes out, until it
@@ -129,7 +132,7 @@ struct APIConnection: Sendable {
         try Task.checkCancellation()
         throw HexlistError(
             .daemonUnreachable, "hexlistd closed \(TerminalText.clean(socketPath)) in the middle.",
-            hint: "Start it again with `hexlistd`; what it accepted is in its outbox.")
+            hint: "Start it again with `\(startCommand)`; what it accepted is in its outbox.")
     }
 
     static func decode<Reply: JSONDecodable>(_ bytes: [UInt8]) throws(HexlistError) -> Reply {
@@ -232,7 +235,7 @@ struct APIConnection: Sendable {
     private func explain(errno code: CInt, path: String) -> HexlistError {
         switch code {
         case ENOENT, ECONNREFUSED, ENOTDIR:
-            HexlistError(.daemonUnreachable, "Nothing is listening on \(path).", hint: "Start the daemon with `hexlistd`.")
+            HexlistError(.daemonUnreachable, "Nothing is listening on \(path).", hint: "Start the daemon with `\(startCommand)`.")
         case EACCES, EPERM: Self.ofAnotherUser(path)
         case ENAMETOOLONG: Self.tooLong(path)
         case ECONNRESET, EPIPE:

@@ -6,7 +6,10 @@ public struct HexlistClient: Sendable {
     let connection: APIConnection
 
     /// Connects nowhere before the first call, and says nothing on a socket of another user. `close()` must be called.
-    public init(socketPath: String) { connection = APIConnection(socketPath: socketPath) }
+    /// - Parameter startCommand: what errors name to start the daemon with.
+    public init(socketPath: String, startCommand: String = "hexlistd") {
+        connection = APIConnection(socketPath: socketPath, startCommand: startCommand)
+    }
 
     public func close() async { await connection.close() }
 

@@ -13,5 +13,12 @@ public enum HexSubject {
         return PeerName.cut(host ?? url, bytes: bytes)
     }
 
+    public static func of(_ hex: HexContent) -> String {
+        let link = hex.links.first
+        return of(
+            description: hex.string(hex.hexDescription), linkDescription: link.map { hex.string($0.linkDescription) } ?? "",
+            url: link.map { hex.string($0.url) } ?? "")
+    }
+
     private static func hasText(_ text: String) -> Bool { text.unicodeScalars.contains { !$0.properties.isWhitespace } }
 }

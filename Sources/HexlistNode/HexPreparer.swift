@@ -13,6 +13,7 @@ public struct PreparedHex: Sendable {
     public var body: [UInt8]
     /// SHA-256 of the hex as it was given: the own name in the body may change, what was given does not.
     public var digest: [UInt8]
+    public var subject: String
 }
 
 /// Makes of hexes what travels: fills in the sender where there is none, and gives each a message id. Any thread.
@@ -68,14 +69,16 @@ public struct HexPreparer: Sendable {
                 hint: "Send its links in several hexes.")
         }
         return PreparedHex(
-            line: line, messageID: messageID(key: key, at: now), hasKey: key != nil, body: body, digest: digest)
+            line: line, messageID: messageID(key: key, at: now), hasKey: key != nil, body: body, digest: digest,
+            subject: HexSubject.of(hex))
     }
 
     /// A stored hex on its way on: its claim of a sender and its unknown members go on as they came.
     mutating func forward(_ hex: HexContent, key: String?, at now: Int64) -> PreparedHex {
         let body = HexEncoder.encode(hex)
         return PreparedHex(
-            line: 0, messageID: messageID(key: key, at: now), hasKey: key != nil, body: body, digest: Self.digest(body))
+            line: 0, messageID: messageID(key: key, at: now), hasKey: key != nil, body: body, digest: Self.digest(body),
+            subject: HexSubject.of(hex))
     }
 
     private func withSender(_ hex: HexContent) -> HexContent {

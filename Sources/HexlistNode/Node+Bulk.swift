@@ -126,8 +126,8 @@ extension Node {
             for peer in peers {
                 inserts.append(
                     OutboxInsert(
-                        peer: peer, messageID: hex.messageID, body: hex.body, digest: hex.digest, isFresh: !hex.hasKey,
-                        createdAt: terms.now, expiresAt: terms.expiresAt))
+                        peer: peer, messageID: hex.messageID, body: hex.body, digest: hex.digest, subject: hex.subject,
+                        isFresh: !hex.hasKey, createdAt: terms.now, expiresAt: terms.expiresAt))
             }
         }
         var taken = Taken()
@@ -164,7 +164,11 @@ extension Node {
         case .refused(let error): throw error
         case .existing(let earlier):
             // The same key again: what failed, expired or was taken back is given another chance.
-            guard try writer.requeue(earlier.id, insert, bounds: terms.bounds, at: terms.now) else { return SendOutcome(earlier) }
+            guard try writer.requeue(earlier.id, insert, bounds: terms.bounds, at: terms.now) else {
+                var outcome = SendOutcome(earlier)
+                outcome.isEarlier = true
+                return outcome
+            }
             requeued.append(RowMove(id: earlier.id, peer: insert.peer, from: earlier.state, to: .queued))
             return SendOutcome(outboxID: earlier.id, messageID: insert.messageID, peer: insert.peer, state: .queued)
         }
@@ -222,6 +226,7 @@ extension Node {
         let stored = try await store.read { try $0.outboxCounts(of: ranges) }
         var counts = BulkCounts()
         for state in OutboxState.allCases { counts.add(Int(clamping: stored[state]), in: state) }
+        counts.earlier = bulk.counts.earlier
         return counts
     }
 

@@ -131,7 +131,7 @@ extension Node {
             links[peer]?.delivery.peerIsBack()
             record(.peerUp, peer: peer, data: [:], from: comings(of: peer))
         case .down(let peer):
-            invitations.remove(peer)
+            if invitations.contains(peer) { inviteLater(peer) }
             record(.peerDown, peer: peer, data: [:], from: comings(of: peer))
         case .conflict(let peer): conflictBegan(peer)
         case .conflictEnded(let peer): conflictEnded(peer)
@@ -213,7 +213,7 @@ extension Node {
             boot: boot,
             discoveryState: backend?.state ?? .starting, discoveryMessage: backend?.message, conflict: conflictText,
             domains: domainStates.sorted { $0.key < $1.key }.map(DomainStatus.init),
-            peers: rows.count { $0.state == .verified }, ghosts: rows.count { $0.state == .ghost })
+            peers: rows.count { $0.state == .verified }, ghosts: rows.count(where: \.isOddGhost))
     }
 }
 

@@ -34,6 +34,7 @@ extension Node {
     func trustTold(of peer: PeerID, _ trust: Trust) {
         refusedTrusted.remove(peer)
         refusedStrangers.remove(peer)
+        invitedLater.remove(peer)
         if trust == .trusted {
             invite(peer)
             if let link = links[peer] {
@@ -44,17 +45,35 @@ extension Node {
         mayTakeMore()
     }
 
-    /// Says Hello again, on a new session where there is none.
+    /// Says Hello again: on the sessions there are, on a new one where the peer is here, else on the next one there will be.
     private func invite(_ peer: PeerID) {
         let open = links[peer]?.sessions.filter(\.machine.isOpen) ?? []
         guard open.isEmpty else {
             for session in open { tellHello(session, always: true) }
             return
         }
-        guard directory.isVerified(peer), !isQuarantined(peer), trust(of: peer, fingerprint: nil) != .blocked else { return }
+        guard !isQuarantined(peer), trust(of: peer, fingerprint: nil) != .blocked else { return }
+        guard directory.isVerified(peer) else { return inviteLater(peer) }
         invitations.insert(peer)
         invitationTurns.ask(peer, isTrusted: isTrusted(peer))
         dialInvited()
+    }
+
+    /// Whoever is away is told when it is back. Of strangers so many are remembered; one more takes the place of another.
+    func inviteLater(_ peer: PeerID) {
+        invitations.remove(peer)
+        if !isTrusted(peer), invitedLater.count { !isTrusted($0) } >= Node.refusedStrangersBound,
+            let other = invitedLater.first(where: { !isTrusted($0) })
+        {
+            invitedLater.remove(other)
+        }
+        invitedLater.insert(peer)
+    }
+
+    /// Whether a peer that says Hello is owed another one.
+    func takeInvitation(_ peer: PeerID) -> Bool {
+        let isInvited = invitations.remove(peer) != nil
+        return invitedLater.remove(peer) != nil || isInvited
     }
 
     private func isTrusted(_ peer: PeerID) -> Bool { trust(of: peer, fingerprint: fingerprints[peer]) == .trusted }
@@ -70,7 +89,7 @@ extension Node {
             }
             dial(peer, endpoints) { node, connected in
                 node.invitationTurns.ended()
-                if !connected { node.invitations.remove(peer) }
+                if !connected, node.invitations.contains(peer) { node.inviteLater(peer) }
                 node.dialInvited()
             }
         }

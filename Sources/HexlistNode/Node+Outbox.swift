@@ -154,27 +154,34 @@ extension Node {
         let isSending = row.state == .queued && isSending
         var view = OutboxView(
             outboxID: row.id, messageID: row.messageID, peer: row.peer, state: isSending ? .sending : row.state,
-            attempts: row.attempts, waitingFor: nil, nextAttemptAt: nil, lastError: row.lastError, createdAt: row.createdAt,
-            bytes: row.bytes)
+            attempts: row.attempts, waitingFor: nil, nextAttemptAt: nil, lastError: row.lastError, code: row.code, message: row.message,
+            subject: row.subject, createdAt: row.createdAt, bytes: row.bytes)
         guard row.state == .queued, !isSending else { return view }
-        let link = links[row.peer]
-        if isQuarantined(row.peer) {
-            view.waitingFor = "conflict"
-        } else if link?.sending == nil, !directory.isVerified(row.peer) {
-            // Whatever pause there is ends when it is back.
-            view.waitingFor = "peer"
-        } else if let link, let until = link.delivery.pausedUntil, link.delivery.isPaused(now: .now) {
-            view.waitingFor = "retry"
-            view.nextAttemptAt = times().milliseconds(of: until)
-        } else if let link, link.sending != nil {
-            if link.delivery.waitsForTrust(bytes: row.bytes) {
-                view.waitingFor = "trust"
-            } else {
-                view.waitingFor = turns.isWaiting(row.peer) ? "turn" : "window"
-            }
-        } else {
-            view.waitingFor = "session"
-        }
+        (view.waitingFor, view.nextAttemptAt) = wait(of: row.peer, bytes: row.bytes)
         return view
+    }
+
+    /// What a row that is queued for a peer and not on its way waits for, and when it is tried again where that is known.
+    private func wait(of peer: PeerID, bytes: Int) -> (reason: String, nextAttemptAt: Int64?) {
+        guard !isQuarantined(peer) else { return ("conflict", nil) }
+        let link = links[peer]
+        // Whatever pause there is ends when it is back.
+        guard link?.sending != nil || directory.isVerified(peer) else { return ("peer", nil) }
+        if let link, let until = link.delivery.pausedUntil, link.delivery.isPaused(now: .now) {
+            return ("retry", times().milliseconds(of: until))
+        }
+        guard let link, link.sending != nil else { return ("session", nil) }
+        guard !link.delivery.waitsForTrust(bytes: bytes) else { return ("trust", nil) }
+        return (turns.isWaiting(peer) ? "turn" : "window", nil)
+    }
+
+    /// What the rows of a send wait for that have no end yet.
+    /// - Parameter bytes: of the hex they are all of.
+    func addWaits(to outcomes: inout [SendOutcome], bytes: Int) {
+        let live = liveRows()
+        for index in outcomes.indices where outcomes[index].state == .queued && !live.contains(outcomes[index].outboxID) {
+            let wait = wait(of: outcomes[index].peer, bytes: bytes)
+            (outcomes[index].waitingFor, outcomes[index].nextAttemptAt) = (wait.reason, wait.nextAttemptAt)
+        }
     }
 }

@@ -212,6 +212,16 @@ extension Node {
                 boot: hello.boot, seenAt: at, endpoints: endpoints))
     }
 
+    /// A session of a trusted peer ended: until now it was seen.
+    func rememberSeen(_ peer: PeerID) {
+        guard !isStopping, let record = known[peer], record.trust == .trusted else { return }
+        let name = PeerName.cut(directory.provenName(of: peer) ?? record.name, bytes: NameKey.bytes)
+        keep(
+            PeerSighting(
+                peer: peer, fingerprint: record.fingerprint, name: name, version: record.version, boot: record.boot,
+                seenAt: Node.wallClock()))
+    }
+
     /// Where a trusted peer answered, for the next start.
     func rememberPlaces(of peer: PeerID) {
         guard let record = known[peer], record.trust == .trusted else { return }

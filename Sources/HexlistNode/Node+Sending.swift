@@ -118,12 +118,15 @@ extension Node {
         // Whoever was not delivered has a reason, which the store knows.
         let isDelivered = rows.allSatisfy { (waiter.ended[$0.outboxID] ?? $0.state).isDelivered }
         let ids = rows.map(\.outboxID)
-        let latest = isDelivered ? rows : try await store.read { try $0.outboxRows(ids) }.map { SendOutcome($0) }
-        return latest.map { outcome in
-            var outcome = outcome
-            if let end = waiter.ended[outcome.outboxID], end.isDelivered { outcome.state = end }
-            return outcome
+        var latest = isDelivered ? rows : try await store.read { try $0.outboxRows(ids) }.map { SendOutcome($0) }
+        let earlier = Set(rows.filter(\.isEarlier).map(\.outboxID))
+        for index in latest.indices {
+            let id = latest[index].outboxID
+            if let end = waiter.ended[id], end.isDelivered { latest[index].state = end }
+            latest[index].isEarlier = earlier.contains(id)
         }
+        addWaits(to: &latest, bytes: bytes)
+        return latest
     }
 
     func wait(_ waiter: OutcomeWaiter, until deadline: ContinuousClock.Instant) async {

@@ -152,7 +152,7 @@ extension Node {
         for other in older where !other.machine.isClosed { challenge(other, against: session) }
         pump(link)
         pairingSessionsChanged(of: peer)
-        if invitations.remove(peer) != nil { tellHello(session, always: true) }
+        if takeInvitation(peer) { tellHello(session, always: true) }
     }
 
     /// Strangers do not fill the log.
@@ -344,6 +344,7 @@ extension Node {
             metadata: ["peer.id": "\(peer)", "reason": "\(Node.describe(end))"])
         conflictTold(by: peer, end)
         if let info = session.info { apply(.sessionDown(info, Node.sessionEnd(end))) }
+        rememberSeen(peer)
         if !directory.holds(peer) {
             fingerprints[peer] = nil
             invitations.remove(peer)

@@ -59,8 +59,10 @@ public actor Node {
     var refusedStrangers: Set<PeerID> = []
     /// The same, of trusted peers.
     var refusedTrusted: Set<PeerID> = []
-    /// Peers to be told so on the next session with them.
+    /// Peers that are here, to be told so on the next session with them.
     var invitations: Set<PeerID> = []
+    /// Those that were away when there was something to tell.
+    var invitedLater: Set<PeerID> = []
     var invitationTurns = InvitationTurns()
     /// Rises whenever more may be taken than before.
     var takings = 0

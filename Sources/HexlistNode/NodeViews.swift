@@ -29,7 +29,7 @@ public struct NodeStatus: Sendable, Equatable {
     public var conflict: String?
     /// Those browsed by unicast DNS, by name.
     public var domains: [DomainStatus]
-    /// Rows `verified`, and ghosts.
+    /// Rows `verified`, and ghosts but for this machine itself and more announcements of a listed peer (`self`, `duplicate`).
     public var peers: Int
     public var ghosts: Int
 }
@@ -132,6 +132,11 @@ public struct SendOutcome: Sendable, Equatable {
     /// A refusal code of the peer, where it refused.
     public var code: String?
     public var message: String?
+    /// An earlier send with the same key had queued it, and this one did nothing.
+    public var isEarlier = false
+    /// As `OutboxView` has them; of a send that waited for an end that did not come.
+    public var waitingFor: String?
+    public var nextAttemptAt: Int64?
 
     public init(outboxID: Int64, messageID: MessageID, peer: PeerID, state: OutboxState, code: String? = nil, message: String? = nil) {
         self.outboxID = outboxID
@@ -156,6 +161,11 @@ public struct OutboxView: Sendable, Equatable {
     /// Milliseconds since 1970.
     public var nextAttemptAt: Int64?
     public var lastError: String?
+    /// Why it was rejected or failed.
+    public var code: String?
+    public var message: String?
+    /// What it is about; `nil` in a row of an earlier version.
+    public var subject: String?
     public var createdAt: Int64
     public var bytes: Int
 }

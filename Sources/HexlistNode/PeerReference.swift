@@ -5,7 +5,8 @@ import HexlistModel
 /// 1. a whole UUID, which is never taken for anything else;
 /// 2. an alias (`NameKey`);
 /// 3. the beginning of a UUID, or the own name of a peer that is neither trusted nor has an alias, where no other peer is meant by either.
-///    The latest own names of all other peers count there too: they find nobody, and keep others from being found.
+///    The latest own names of all other peers count there too: they find nobody, and keep others from being found. Only those of strangers
+///    that are away and left no alias count for nothing where one peer of that name is here: they may be former installations of it.
 public struct PeerReference: Sendable {
     let text: String
     /// Made once: there are as many names to compare it with as peers.
@@ -28,7 +29,7 @@ public struct PeerReference: Sendable {
         if let owner = owners.first { return owner }
 
         let begun = peers.filter { $0.uuid?.begins(with: text) ?? false }
-        let named = peers.filter { names($0.name) }
+        let named = livePeer(of: peers.filter { names($0.name) })
         let found = begun + named.filter { peer in !begun.contains { $0.uuid == peer.uuid } }
         guard found.count < 2 else { throw ambiguous(found) }
         guard let only = found.first else { throw notFound(views) }
@@ -38,6 +39,12 @@ public struct PeerReference: Sendable {
                 hint: "Name it by its alias or its UUID, or give it another alias with `hexlist peer rename`.")
         }
         return only
+    }
+
+    /// Without the strangers that are away, where exactly one peer is here.
+    private func livePeer(of named: [PeerView]) -> [PeerView] {
+        guard named.count(where: { $0.state == .verified }) == 1 else { return named }
+        return named.filter { $0.state != .away || $0.trust != .stranger || $0.alias != nil }
     }
 
     /// Announcements that are hidden and read as a person named them: by their name, or by 4 digits of their UUID or more.
@@ -59,7 +66,8 @@ public struct PeerReference: Sendable {
     private func notFound(_ views: [PeerView]) -> HexlistError {
         if let ghost = ghosts(among: views).first {
             return HexlistError(
-                .notFound, "\"\(shown)\" is announced but is no peer one can reach: \(ghost.reason ?? "unverified").",
+                .notFound,
+                "\"\(shown)\" is announced but is no peer one can reach: \(ghost.label.text(.whole)), \(ghost.reason ?? "unverified").",
                 hint: ghost.why ?? "`hexlist peers --all --why` says more.")
         }
         let meant = likely(views).map { "Did you mean \($0.label.text())? " } ?? ""

@@ -47,6 +47,11 @@ extension PeerView {
     var shownName: String { alias ?? name }
 }
 
+extension DirectoryRow {
+    /// A ghost that is neither this machine nor one more announcement of a peer that has a row: those are as things should be.
+    var isOddGhost: Bool { state == .ghost && reason != .self && reason != .duplicate }
+}
+
 extension PeerEndpoint {
     /// - Parameter lastOKAt: milliseconds since 1970.
     init(_ endpoint: Endpoint, _ lastOKAt: Int64) {

@@ -150,7 +150,8 @@ private struct OutboxInserter {
             "SELECT outbox.id, outbox.digest, peer.uuid FROM outbox JOIN peer ON peer.id = outbox.peer WHERE messageID = ?", on: store.db)
         row = try SQLStatement(
             """
-            INSERT INTO outbox (id, messageID, peer, digest, state, bytes, createdAt, dueAt) VALUES (?, ?, ?, ?, 'queued', ?, ?, ?)
+            INSERT INTO outbox (id, messageID, peer, digest, state, bytes, createdAt, dueAt, subject)
+            VALUES (?, ?, ?, ?, 'queued', ?, ?, ?, ?)
             """, on: store.db)
         body = try SQLStatement("INSERT INTO outboxBody (id, body) VALUES (?, ?)", on: store.db)
     }
@@ -182,6 +183,7 @@ private struct OutboxInserter {
         try row.check(insert.body.count.bindValue(to: row.handle, at: 5))
         try row.check(insert.createdAt.bindValue(to: row.handle, at: 6))
         try row.check(insert.expiresAt.bindValue(to: row.handle, at: 7))
+        try row.check(insert.subject.bindValue(to: row.handle, at: 8))
         try row.run()
         try body.check(id.bindValue(to: body.handle, at: 1))
         try body.check(insert.body.bindValue(to: body.handle, at: 2))

@@ -122,11 +122,11 @@ extension OutboxRow {
     static let columns = """
         outbox.id, outbox.messageID, peer.uuid, outbox.digest, outbox.state, outbox.bytes, outbox.createdAt, outbox.dueAt,
         outbox.settledAt, outbox.attempts, outbox.failures, outbox.nextAttemptAt, outbox.waitingFor, outbox.lastError,
-        outbox.code, outbox.message
+        outbox.code, outbox.message, outbox.subject
         """
 
     /// Bytes of the texts of a row.
-    static func size(_ row: SQLStatement) -> Int { row.size(of: 0...15) }
+    static func size(_ row: SQLStatement) -> Int { row.size(of: 0...16) }
 
     /// `nil` where a UUID or the state is none: a damaged file.
     init?(_ row: SQLStatement) {
@@ -135,6 +135,7 @@ extension OutboxRow {
             id: row.int64(0), messageID: MessageID(messageID), peer: PeerID(peer), digest: row.bytes(3), state: state,
             bytes: row.int(5), createdAt: row.int64(6), dueAt: row.int64(7), settledAt: row.optionalInt64(8),
             attempts: row.int(9), failures: row.int(10), nextAttemptAt: row.optionalInt64(11), waitingFor: row.optionalText(12),
-            lastError: row.optionalText(13), code: row.optionalText(14), message: row.optionalText(15))
+            lastError: row.optionalText(13), code: row.optionalText(14), message: row.optionalText(15),
+            subject: row.optionalText(16))
     }
 }

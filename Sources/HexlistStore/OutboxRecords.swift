@@ -8,6 +8,8 @@ public struct OutboxInsert: Sendable {
     public var body: [UInt8]
     /// SHA-256 of the body as its sender gave it: tells the same key with other content.
     public var digest: [UInt8]
+    /// What it is about (`HexSubject`); kept when the body is gone.
+    public var subject: String
     /// The message id was minted just now, so no row has it: none is looked for.
     public var isFresh: Bool
     /// Milliseconds since 1970.
@@ -15,12 +17,14 @@ public struct OutboxInsert: Sendable {
     public var expiresAt: Int64
 
     public init(
-        peer: PeerID, messageID: MessageID, body: [UInt8], digest: [UInt8], isFresh: Bool = false, createdAt: Int64, expiresAt: Int64
+        peer: PeerID, messageID: MessageID, body: [UInt8], digest: [UInt8], subject: String = "", isFresh: Bool = false, createdAt: Int64,
+        expiresAt: Int64
     ) {
         self.peer = peer
         self.messageID = messageID
         self.body = body
         self.digest = digest
+        self.subject = subject
         self.isFresh = isFresh
         self.createdAt = createdAt
         self.expiresAt = expiresAt
@@ -44,8 +48,8 @@ public struct OutboxBounds: Sendable, Equatable {
     public var bytes: Int
 
     /// Bytes a row may come to hold besides its body: what the peer and this side said of it last (`message`, `lastError`: 512 and a few
-    /// words each), its numbers, and its place in six indexes.
-    public static let rowBytes: Int64 = 1_536
+    /// words each), its subject, its numbers, and its place in six indexes.
+    public static let rowBytes: Int64 = 1_664
 
     public init(rows: Int = 1_000_000, bytes: Int = 2 << 30) {
         self.rows = rows
@@ -77,6 +81,8 @@ public struct OutboxRow: Sendable, Equatable {
     /// Why it was rejected or failed.
     public var code: String?
     public var message: String?
+    /// `nil` in a row of a version that kept none.
+    public var subject: String?
 }
 
 /// A row of the outbox on its way out.

@@ -6,7 +6,7 @@ internal import HexlistModel
 /// Times are milliseconds since 1970, UTC. UUIDs, fingerprints and digests are blobs of 16 and 32 bytes.
 enum StoreSchema {
     /// `user_version` of a store with every migration applied. A greater one is of a newer Hexlist and left alone.
-    static let version = 3
+    static let version = 4
 
     static func newer(_ path: String, version: Int) -> HexlistError {
         HexlistError(
@@ -30,6 +30,11 @@ enum StoreSchema {
         migrator.registerMigration("3 size of the event log") { db in
             try db.execute(sql: eventBytes)
             try db.execute(sql: "PRAGMA user_version = 3")
+        }
+        migrator.registerMigration("4 what a row of the outbox is about") { db in
+            // Rows of an earlier version have none.
+            try db.execute(sql: "ALTER TABLE outbox ADD COLUMN subject TEXT")
+            try db.execute(sql: "PRAGMA user_version = 4")
         }
         return migrator
     }()

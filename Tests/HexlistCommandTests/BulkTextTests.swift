@@ -64,6 +64,10 @@ struct BulkTextTests {
             (BulkSummary(), SendWait.stored, "There was no hex in the input."),
             (BulkSummary(lines: 1, accepted: 1, stored: 1, seconds: 0.25), .stored, "1 hex: 1 stored; 0.3 s, 4/s"),
             (
+                BulkSummary(lines: 9, accepted: 9, stored: 9, earlier: 7), .stored,
+                "9 hexes: 9 stored; 7 of them were there already, by their keys"
+            ),
+            (
                 BulkSummary(lines: 9, invalid: 1, accepted: 8, stored: 5, held: 0, rejected: 1, failed: 1, queued: 1, seconds: 2), .stored,
                 "9 hexes: 5 stored, 1 refused, 1 failed, 1 waiting, 1 not valid; 2.0 s, 4/s"
             ),

@@ -87,7 +87,11 @@ struct APITests {
             #expect(try await bob.client.send(.init(content: .forward(id), peers: ["eve"], timeout: 20)).map(\.state) == [.stored])
             let there = try #require(try await eve.client.hexes(.init(), limit: 1).items.first)
             #expect(there.peerUUID == bob.uuid)
-            #expect(there.senderUUID == ada.uuid)
+            #expect(there.senderUUID == ada.uuid && there.senderAlias == nil)
+            _ = try await eve.client.trust(ada.uuid, fingerprint: nil)
+            #expect(try await eve.client.hexes(.init(), limit: 1).items.first?.senderAlias == "ada")
+            #expect(try await eve.client.hex(there.id).senderAlias == "ada")
+            #expect(try await bob.client.hex(id).senderAlias == nil)
             #expect(try await eve.client.hex(there.id).extra?.text == extra)
         }
     }
@@ -103,6 +107,7 @@ struct APITests {
             let again = try await ada.send(["u"], to: ["bob"], key: "k")
             #expect(first.map(\.messageID) == again.map(\.messageID))
             #expect(again.map(\.state) == [.stored])
+            #expect(first.map(\.earlier) == [false] && again.map(\.earlier) == [true])
             let error = try await #require(throws: HexlistError.self) { try await ada.send(["other"], to: ["bob"], key: "k") }
             #expect(error.code == .keyConflict)
             #expect(try await bob.client.hexes(.init(), limit: 10).items.count == 1)

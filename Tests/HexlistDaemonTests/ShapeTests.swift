@@ -77,6 +77,31 @@ struct ShapeTests {
                 + #""nextAttemptAt":"2031-04-05T06:07:08.009Z","lastError":"gone","createdAt":"2031-04-05T06:07:08.009Z","bytes":99}"#)
     }
 
+    @Test("what a row waits for, what it is about and why it was refused") func reasons() throws {
+        try check(
+            SendShape(
+                outboxID: 4, messageID: Self.uuid, peer: Self.uuid, state: .queued, earlier: true, waitingFor: "retry",
+                nextAttemptAt: Self.moment, message: "full"),
+            #"{"outboxID":4,"messageID":"\#(Self.uuid)","peer":"\#(Self.uuid)","state":"queued","earlier":true,"waitingFor":"retry","#
+                + #""nextAttemptAt":"2031-04-05T06:07:08.009Z","message":"full"}"#)
+        try check(
+            OutboxShape(
+                outboxID: 4, messageID: Self.uuid, peer: Self.uuid, subject: "to read", state: .rejected, attempts: 2, code: "blocked",
+                message: "no", createdAt: Self.moment, bytes: 9),
+            #"{"outboxID":4,"messageID":"\#(Self.uuid)","peer":"\#(Self.uuid)","subject":"to read","state":"rejected","attempts":2,"#
+                + #""code":"blocked","message":"no","createdAt":"2031-04-05T06:07:08.009Z","bytes":9}"#)
+        try check(
+            BulkSummary(lines: 2, accepted: 2, stored: 2, earlier: 1),
+            #"{"lines":2,"invalid":0,"accepted":2,"stored":2,"held":0,"rejected":0,"failed":0,"queued":0,"earlier":1,"seconds":0.0}"#)
+        try check(
+            HexShape(
+                id: 7, location: "inbox", senderUUID: Self.uuid, senderName: "Ada", senderAlias: "ada", peerUUID: Self.uuid,
+                description: "",
+                color: "", linkCount: 0, unread: true, receivedAt: Self.moment),
+            #"{"id":7,"location":"inbox","senderUUID":"\#(Self.uuid)","senderName":"Ada","senderAlias":"ada","peerUUID":"\#(Self.uuid)","#
+                + #""description":"","color":"","linkCount":0,"unread":true,"receivedAt":"2031-04-05T06:07:08.009Z"}"#)
+    }
+
     @Test func event() throws {
         try check(
             EventShape(

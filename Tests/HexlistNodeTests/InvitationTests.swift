@@ -18,6 +18,8 @@ extension Node {
         for session in sessions.values { session.act { $0.end(.idle, &$1) } }
     }
 
+    fileprivate func inviteLater(_ peers: [PeerID]) { for peer in peers { inviteLater(peer) } }
+
     fileprivate func change(_ change: (inout NodeConfiguration) -> Void) async {
         var changed = configuration
         change(&changed)
@@ -106,6 +108,33 @@ struct InvitationTests {
         #expect(try await one.node.store.read { try $0.outboxRows(rows) }.last?.state == .queued)
         try await one.stop()
         try await two.stop()
+    }
+
+    @Test("who is away meanwhile is told when it is back", arguments: [Change.policy, .room])
+    func toldLater(change: Change) async throws {
+        let link = InMemoryLink()
+        let (one, two) = try await nodes(change, on: link)
+        let rows = try await refused(one, two, by: change)
+        // It hides: a stranger's sessions with it end, and it answers none.
+        await one.node.change { $0.announce = false }
+        try await until { try await !two.verified().contains(one.id) }
+        try await make(change, at: two, of: one)
+        #expect(await two.node.invitedLater == [one.id])
+        await one.node.change { $0.announce = true }
+        #expect(try await one.ends(of: rows) == [.held, .held])
+        #expect(await two.node.invitedLater.isEmpty)
+        try await one.stop()
+        try await two.stop()
+    }
+
+    @Test("of strangers that are away as many are remembered as of those that were refused, and every trusted one")
+    func laterBound() async throws {
+        let one = try await TestNode("one", on: nil)
+        let peers = (1...100).map { PeerID(UUIDBytes(high: 0x8000, low: 0x8000_0000_0000_0000 | $0)) }
+        await one.node.inviteLater(peers)
+        #expect(await one.node.invitedLater.count == 64)
+        #expect(await one.node.invitedLater.contains(peers[99]))
+        try await one.stop()
     }
 
     @Test("a trusted peer is remembered however many strangers are")

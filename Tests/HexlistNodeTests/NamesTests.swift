@@ -1,3 +1,4 @@
+import Foundation
 import HexlistDiscovery
 import HexlistModel
 import HexlistStore
@@ -120,6 +121,23 @@ struct NamesTests {
         let events = try await one.node.store.read { try $0.events(since: 0, limit: 100) }
         #expect(events.first { $0.type == .pairingRequested }?.data?.contains("\"name\":\"\(name)\"") == true)
         for node in [one, bob] { try await node.stop() }
+    }
+
+    @Test("a trusted peer was seen until its last session ended, also as a restart knows it")
+    func seen() async throws {
+        let link = InMemoryLink()
+        let (one, two) = try await nodesApart(on: link)
+        let peer = try await one.node.resolve(two.id.description)
+        let seen = try #require(peer.lastSeen)
+        // The Hello came before the trust, which came before the end.
+        let trusted = try await one.node.store.read { try $0.events(since: 0, limit: 100) }.first { $0.type == .peerUp }
+        try await one.until { node in try await node.store.read { try $0.peer(two.id)?.lastSeenAt ?? 0 } > trusted?.at ?? 0 }
+        try await one.stop(removing: false)
+        let again = try await TestNode("one", on: link, folder: one.folder)
+        let kept = try #require(try await again.node.resolve(two.id.description).lastSeen)
+        #expect(abs(kept - seen) < 10_000)
+        try await again.stop()
+        try FileManager.default.removeItem(at: two.folder)
     }
 
     @Test("who is trusted by pairing, or by a roster, has an alias as well")

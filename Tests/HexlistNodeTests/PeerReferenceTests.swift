@@ -101,8 +101,34 @@ struct PeerReferenceTests {
         #expect(try PeerReference("F4F40000-0000-8000-8000-00000000000C").resolve(among: views).name == "bare")
     }
 
-    @Test("a ghost is named with its reason")
+    @Test("a ghost is named with its reason, and by its UUID")
     func ghost() {
-        #expect { try PeerReference("old desk").resolve(among: Self.views) } throws: { "\($0)".contains("stale") }
+        #expect { try PeerReference("old desk").resolve(among: Self.views) } throws: {
+            "\($0)".contains("old desk EEEE0000-0000-8000-8000-000000000006 (stranger), stale")
+        }
+    }
+
+    /// What a stranger that is gone has left: its name.
+    @Test("a former installation keeps nobody from the one that is here")
+    func installedAnew() throws {
+        let live = Self.view("11110000-0000-8000-8000-000000000001", "laptop")
+        let dead = Self.view("11110000-0000-8000-8000-000000000002", "Laptop", state: .away)
+        #expect(try PeerReference("laptop").resolve(among: [dead, live]).uuid == live.uuid)
+        #expect(try PeerReference("laptop").resolve(among: [dead]).uuid == dead.uuid)
+        // Both begin so: that is not a name.
+        #expect { try PeerReference("1111").resolve(among: [dead, live]) } throws: { ($0 as? HexlistError)?.code == .ambiguous }
+        // Who was trusted, has an alias or is blocked goes on keeping the name, and so does a second one that is here.
+        for other in [
+            Self.view("22220000-0000-8000-8000-000000000002", "laptop", alias: "desk", state: .away),
+            Self.view("22220000-0000-8000-8000-000000000002", "laptop", state: .away, trust: .trusted),
+            Self.view("22220000-0000-8000-8000-000000000002", "laptop", state: .away, trust: .blocked),
+            Self.view("22220000-0000-8000-8000-000000000002", "laptop"),
+        ] {
+            #expect { try PeerReference("laptop").resolve(among: [dead, live, other]) } throws: {
+                ($0 as? HexlistError)?.code == .ambiguous
+            }
+        }
+        let gone = [dead, Self.view("22220000-0000-8000-8000-000000000003", "laptop", state: .away)]
+        #expect { try PeerReference("laptop").resolve(among: gone) } throws: { ($0 as? HexlistError)?.code == .ambiguous }
     }
 }

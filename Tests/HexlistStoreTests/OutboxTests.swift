@@ -32,6 +32,21 @@ import Testing
         #expect(try test.countersAreRight())
     }
 
+    @Test func aRowKeepsWhatItIsAboutAndWhyItWasRefused() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        var insert = outgoing(1, to: peer)
+        insert.subject = "to read"
+        _ = try test.write { [insert] in try $0.enqueue(insert) }
+        let refusal = Settlement(id: 1, state: .rejected, code: "blocked", message: "This peer blocked you.")
+        try test.write { _ = try $0.settle([refusal], of: peer.id, at: start) }
+        let refused = try #require(try test.read { try $0.outboxPage() }.items.first)
+        #expect((refused.subject, refused.code, refused.message) == ("to read", "blocked", "This peer blocked you."))
+        // And when the body is gone.
+        try test.write { _ = try $0.cancel([1], at: start) }
+        #expect(try test.read { try $0.outboxRow(1) }?.subject == "to read")
+    }
+
     @Test func aRowTooLongForNowIsPassedOver() throws {
         let test = try TestStore()
         let peer = try TestPeer(1)
@@ -69,7 +84,7 @@ import Testing
         #expect(try test.countersAreRight())
     }
 
-    @Test(arguments: [OutboxBounds(rows: 3, bytes: 100_000), OutboxBounds(rows: 100, bytes: 3 * (10 + 1_536))])
+    @Test(arguments: [OutboxBounds(rows: 3, bytes: 100_000), OutboxBounds(rows: 100, bytes: 3 * (10 + 1_664))])
     func theOutboxIsBounded(_ bounds: OutboxBounds) throws {
         let test = try TestStore()
         let peer = try TestPeer(1)

@@ -10,6 +10,11 @@ struct LocalSideTests {
         try await Rig.run("local-api", long: ["--long"])
     }
 
+    @Test("hexlistd is what Docs/openapi.yaml says of it", .ifRuns("schema"))
+    func schema() async throws {
+        try await Rig.run("schema", long: ["--long"])
+    }
+
     @Test("hooks are told each hex, and hurt nobody", .ifRuns("hooks"))
     func hooks() async throws {
         try await Rig.run("hooks", long: ["--hexes", "200"])

@@ -232,7 +232,7 @@ struct BulkReply: Sendable {
         let milliseconds = (ContinuousClock.now - startedAt) / .milliseconds(1)
         return BulkSummary(
             lines: lines, invalid: invalid, accepted: counts.accepted, stored: counts.stored, held: counts.held,
-            rejected: counts.rejected, failed: counts.failed, queued: counts.queued, seconds: milliseconds.rounded() / 1_000, ended: ended,
-            untold: untold)
+            rejected: counts.rejected, failed: counts.failed, queued: counts.queued, earlier: counts.earlier,
+            seconds: milliseconds.rounded() / 1_000, ended: ended, untold: untold)
     }
 }

@@ -55,7 +55,8 @@ struct HexRoutes: Sendable {
         if let from = try query.text("from") { filter.peer = try await sender(from) }
         let (limit, cursor, wanted) = (try query.limit(), try query.cursor(), filter)
         let page = try await api.store.read { try $0.hexPage(wanted, limit: limit, after: cursor) }
-        return APIReply.page(page.items, next: page.next, cursor: { $0.inboxNumber ?? $0.id }) { HexShape($0) }
+        let labels = await labels(page.items)
+        return APIReply.page(page.items, next: page.next, cursor: { $0.inboxNumber ?? $0.id }) { HexShape($0, labels) }
     }
 
     /// Who sent something may have left and be known by nothing but its hexes: its UUID is enough then.
@@ -149,7 +150,12 @@ struct HexRoutes: Sendable {
 
     private func shape(of id: Int64) async throws -> HexShape {
         guard let detail = try await api.store.read({ try $0.hex(id) }) else { throw Self.noHex(id) }
-        return HexShape(detail, openSchemes: api.openSchemes)
+        return HexShape(detail, await labels([detail.summary]), openSchemes: api.openSchemes)
+    }
+
+    /// Of the peers that hexes say they are from.
+    private func labels(_ hexes: [HexSummary]) async -> [PeerID: PeerLabel] {
+        await api.node.labels(of: hexes.compactMap { PeerID($0.senderUUID) })
     }
 
     private static func check(_ ids: [Int64], _ ranges: [ClosedRange<Int64>]) throws(HexlistError) {

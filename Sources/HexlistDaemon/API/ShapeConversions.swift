@@ -30,18 +30,21 @@ extension EndpointShape {
 }
 
 extension HexShape {
-    init(_ summary: HexSummary) {
+    /// - Parameter labels: of the peers that hexes say they are from.
+    init(_ summary: HexSummary, _ labels: [PeerID: PeerLabel]) {
+        let claimed = PeerID(summary.senderUUID).flatMap { $0 == summary.peer ? nil : labels[$0] }
         self.init(
             id: summary.id, location: summary.location.rawValue, senderUUID: summary.senderUUID, senderName: summary.senderName,
-            peerUUID: summary.peer?.description, tag: summary.peerLabel.map(PeerTag.init), description: summary.description,
-            subject: summary.subject, color: summary.color, linkCount: summary.linkCount, unread: summary.unread,
+            senderAlias: claimed?.alias, peerUUID: summary.peer?.description, tag: summary.peerLabel.map(PeerTag.init),
+            description: summary.description, subject: summary.subject,
+            color: summary.color, linkCount: summary.linkCount, unread: summary.unread,
             receivedAt: Timestamp(milliseconds: summary.receivedAt), messageID: summary.messageID?.description)
     }
 
     /// With links and unknown members.
     /// - Parameter schemes: of links that are offered for opening.
-    init(_ detail: HexDetail, openSchemes schemes: [String]) {
-        self.init(detail.summary)
+    init(_ detail: HexDetail, _ labels: [PeerID: PeerLabel], openSchemes schemes: [String]) {
+        self.init(detail.summary, labels)
         let content = detail.content
         links = content.links.map {
             var link = LinkShape(
@@ -107,7 +110,8 @@ extension SendShape {
     init(_ outcome: SendOutcome, _ labels: [PeerID: PeerLabel]) {
         self.init(
             outboxID: outcome.outboxID, messageID: outcome.messageID.description, peer: outcome.peer.description,
-            tag: labels[outcome.peer].map(PeerTag.init), state: outcome.state, code: outcome.code, message: outcome.message)
+            tag: labels[outcome.peer].map(PeerTag.init), state: outcome.state, earlier: outcome.isEarlier, waitingFor: outcome.waitingFor,
+            nextAttemptAt: outcome.nextAttemptAt.map(Timestamp.init(milliseconds:)), code: outcome.code, message: outcome.message)
     }
 }
 
@@ -115,9 +119,9 @@ extension OutboxShape {
     init(_ view: OutboxView, mayHaveArrived: Bool? = nil) {
         self.init(
             outboxID: view.outboxID, messageID: view.messageID.description, peer: view.peer.description,
-            tag: view.label.map(PeerTag.init), state: view.state, attempts: view.attempts, waitingFor: view.waitingFor,
-            nextAttemptAt: view.nextAttemptAt.map(Timestamp.init(milliseconds:)), lastError: view.lastError,
-            createdAt: Timestamp(milliseconds: view.createdAt), bytes: view.bytes,
+            tag: view.label.map(PeerTag.init), subject: view.subject, state: view.state, attempts: view.attempts,
+            waitingFor: view.waitingFor, nextAttemptAt: view.nextAttemptAt.map(Timestamp.init(milliseconds:)), lastError: view.lastError,
+            code: view.code, message: view.message, createdAt: Timestamp(milliseconds: view.createdAt), bytes: view.bytes,
             mayHaveArrived: mayHaveArrived)
     }
 }

@@ -188,6 +188,7 @@ enum BulkText {
     static func summary(_ summary: BulkSummary, wait: SendWait) -> String {
         guard summary.lines > 0 else { return "There was no hex in the input." }
         var text = "\(HumanText.count(summary.lines, "hex", "hexes")): \(parts(summary, wait: wait))"
+        if summary.earlier > 0 { text += "; \(summary.earlier) of them were there already, by their keys" }
         if summary.seconds > 0 {
             let rate = Int((Double(summary.accepted) / summary.seconds).rounded())
             text += "; \((summary.seconds * 10).rounded() / 10) s, \(rate)/s"

@@ -69,7 +69,7 @@ private func show(_ status: StatusShape, _ output: Output) throws {
         var table = Table()
         table.add("name", status.name, .strong)
         table.add("uuid", status.uuid)
-        table.add("fingerprint", HumanText.fingerprint(status.fingerprint))
+        table.add("fingerprint", lines: HumanText.fingerprint(status.fingerprint))
         try output.table(table)
     }
     try output.flush()

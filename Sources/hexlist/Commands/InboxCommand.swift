@@ -95,14 +95,16 @@ enum HexText {
         hex.description.unicodeScalars.allSatisfy(\.properties.isWhitespace) ? hex.subject ?? "" : hex.description
     }
 
-    /// The proven sender, and the claim where it is another, with the short UUID that it names: anybody can claim any.
+    /// The proven sender, and whom it says the hex is from where that is another: of a trusted peer that forwarded it, of others a claim. Who
+    /// has no alias here is told with the short UUID, for anybody can claim any name.
     /// - Parameter columns: what the proven sender takes at most.
     static func sender(_ hex: HexShape, columns: Int) -> String {
         guard let peer = hex.peerUUID else { return hex.senderName.isEmpty ? "unknown" : "says \(hex.senderName)" }
         let proven = PeerLabel(peer, hex.tag).shown(columns: columns)
         guard let claimed = PeerID(hex.senderUUID), claimed != PeerID(peer) else { return proven }
-        let claim = PeerLabel(uuid: claimed.description, name: hex.senderName, alias: nil, trust: "")
-        return "\(proven), says it is from \(claim.shown(.named, columns: 40))"
+        let claim = PeerLabel(uuid: claimed.description, name: hex.senderName, alias: hex.senderAlias, trust: "")
+        let isTrusted = hex.tag?.trust.utf8.elementsEqual(Trust.trusted.rawValue.utf8) ?? false
+        return "\(proven), \(isTrusted ? "forwarded" : "says it is") from \(claim.shown(.named, columns: 40))"
     }
 }
 

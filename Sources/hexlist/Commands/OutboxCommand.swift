@@ -12,14 +12,18 @@ struct OutboxCommand: AsyncParsableCommand {
 
 struct OutboxListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "List what waits, for whom, why, and what failed.")
+        commandName: "list", abstract: "List what waits, for whom, why, and what was refused or failed.",
+        discussion: """
+            What is done is listed with --all: delivered hexes, those that their receiver holds out of the inbox, and those taken back. \
+            --json lists the held ones without it, too.
+            """)
 
     @OptionGroup var common: CommonOptions
 
     @Option(help: ArgumentHelp("Only what is for this peer.", valueName: "peer"))
     var to: String?
 
-    @Flag(help: "List what was delivered or cancelled too.")
+    @Flag(help: "List what is done too: delivered, held there, or taken back.")
     var all = false
 
     @Option(help: ArgumentHelp("How many; 0 lists all. On a terminal 50 where you do not say, else all.", valueName: "n"))
@@ -31,7 +35,7 @@ struct OutboxListCommand: AsyncParsableCommand {
 
     func run() async throws {
         let output = common.output
-        let states: [OutboxState] = all ? [] : [.queued, .sending, .held, .rejected, .expired, .failed]
+        let states: [OutboxState] = all ? [] : [.queued, .sending, .rejected, .expired, .failed] + (output.json ? [.held] : [])
         var left = limit ?? (output.terminal.isInteractive && !output.json ? 50 : 0)
         if left == 0 { left = .max }
         try await common.withClient { client in
@@ -47,7 +51,7 @@ struct OutboxListCommand: AsyncParsableCommand {
                 if !table.isEmpty { try output.table(table) }
                 try output.flush()
             } while cursor != nil && left > 0
-            if listed == 0, !output.json { StandardError.note("Nothing waits.") }
+            if listed == 0, !output.json { StandardError.note(all ? "The outbox is empty." : "Nothing waits; --all lists what is done.") }
             if cursor != nil { StandardError.note(try await more(than: listed, states, client)) }
         }
     }
@@ -62,7 +66,8 @@ struct OutboxListCommand: AsyncParsableCommand {
 }
 
 struct OutboxShowCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "show", abstract: "Show rows of the outbox.")
+    static let configuration = CommandConfiguration(
+        commandName: "show", abstract: "Show rows of the outbox: what each is, why it is where it is, and what to do.")
 
     @OptionGroup var common: CommonOptions
 
@@ -72,9 +77,15 @@ struct OutboxShowCommand: AsyncParsableCommand {
     func run() async throws {
         let output = common.output
         try await common.withClient { client in
-            var rows: [OutboxShape] = []
-            for id in ids { rows.append(try await client.outboxRow(id.value)) }
-            try OutboxText.show(rows, output, hasHeader: true)
+            for (position, id) in ids.enumerated() {
+                let row = try await client.outboxRow(id.value)
+                if output.json {
+                    try output.object(row)
+                } else {
+                    if position > 0 { try output.line() }
+                    try output.table(OutboxText.details(row))
+                }
+            }
         }
         try output.flush()
     }
@@ -191,33 +202,43 @@ enum OutboxText {
         try output.table(table)
     }
 
-    static func table(hasHeader: Bool) -> Table { Table(hasHeader ? ["ID", "STATE", "TO", "SINCE", "SIZE", "TRIES", "WHY"] : []) }
+    static func table(hasHeader: Bool) -> Table { Table(hasHeader ? ["ID", "STATE", "TO", "SINCE", "HEX", "WHY"] : []) }
 
     static func cells(_ row: OutboxShape) -> [Table.Cell] {
         [
             Table.Cell(String(row.outboxID)), Table.Cell(row.state.rawValue, row.state.style),
             Table.Cell(PeerLabel(row.peer, row.tag).shown()),
-            Table.Cell(HumanText.time(row.createdAt), .faint), Table.Cell(ByteCountText.of(Int64(row.bytes))),
-            Table.Cell(String(row.attempts)), Table.Cell(why(row), columns: 400),
+            Table.Cell(HumanText.time(row.createdAt), .faint), Table.Cell(row.subject ?? "–", columns: 40, minimum: 12),
+            Table.Cell(RowReason(row).why, columns: 400),
         ]
     }
 
-    private static func why(_ row: OutboxShape) -> String {
-        var parts: [String] = []
-        switch row.waitingFor {
-        case "peer"?: parts.append("the peer is away")
-        case "conflict"?:
-            parts.append("held back: two machines have one identity, `hexlist status` and `hexlist peers --all --why` say whose")
-        case "session"?: parts.append("the peer is being dialled")
-        case "turn"?: parts.append("other transfers go first")
-        case "window"?: parts.append("the peer takes no more for now")
-        case "retry"?: parts.append("waits to be tried again")
-        case "trust"?: parts.append("too long until the peer trusts this one")
-        case let other?: parts.append("waits for \(other)")
-        case nil: break
-        }
-        if let next = row.nextAttemptAt { parts.append("next at \(HumanText.time(next, seconds: true))") }
-        if let error = row.lastError { parts.append(error) }
-        return parts.joined(separator: "; ")
+    /// All that is known of one row.
+    static func details(_ row: OutboxShape) -> Table {
+        let reason = RowReason(row)
+        var table = Table()
+        table.add("row", String(row.outboxID))
+        table.add("hex", row.subject ?? "not kept by the version that took it", .strong)
+        table.add("to", PeerLabel(row.peer, row.tag).shown())
+        table.add("state", row.state.rawValue, row.state.style)
+        if !reason.why.isEmpty { table.add("why", reason.why) }
+        table.add("since", HumanText.time(row.createdAt, seconds: true))
+        table.add("size", ByteCountText.of(Int64(row.bytes)))
+        table.add("tries", String(row.attempts))
+        if let advice = reason.advice { table.add("next", advice) }
+        return table
+    }
+
+    /// `2 wait, 1 refused, 412 delivered (3 of them held there)`
+    static func summary(_ counts: [OutboxState: Int]) -> String {
+        func count(_ states: OutboxState...) -> Int { states.reduce(0) { $0 + (counts[$1] ?? 0) } }
+        let (waiting, held) = (count(.queued, .sending), count(.held))
+        let parts = [
+            (waiting, waiting == 1 ? "waits" : "wait"), (count(.rejected), "refused"), (count(.failed), "failed"),
+            (count(.expired), "expired"),
+            (count(.stored, .held), "delivered\(held > 0 ? " (\(held) of them held there)" : "")"), (count(.cancelled), "taken back"),
+        ]
+        let told = parts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
+        return told.isEmpty ? "empty" : told.joined(separator: ", ")
     }
 }

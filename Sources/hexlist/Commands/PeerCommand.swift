@@ -60,7 +60,7 @@ struct PeerShowCommand: AsyncParsableCommand {
         table.add("state", peer.reason.map { "\(peer.state.rawValue): \($0)" } ?? peer.state.rawValue)
         if let why = peer.why { table.add("why", why) }
         table.add("trust", peer.trust)
-        if let fingerprint = peer.fingerprint { table.add("fingerprint", HumanText.fingerprint(fingerprint)) }
+        if let fingerprint = peer.fingerprint { table.add("fingerprint", lines: HumanText.fingerprint(fingerprint)) }
         if let version = peer.version { table.add("version", version) }
         for endpoint in peer.endpoints {
             let interface = endpoint.interface.map { " on \($0)" } ?? ""
@@ -90,7 +90,7 @@ struct PeerTrustCommand: AsyncParsableCommand {
             let peer = try await client.peer(argument.peer)
             try checkArgument(isInteractive: isInteractive)
             guard let id = peer.uuid else { throw HexlistError(.badRequest, "\(peer.label.shown()) announces no UUID.") }
-            if isInteractive { try confirm(peer, id) }
+            if isInteractive { try confirm(peer) }
             return try await client.trust(id, fingerprint: peer.fingerprint, name: isInteractive ? peer.name : nil)
         } told: {
             "\($0.label.shown(.named)) is trusted now."
@@ -112,14 +112,15 @@ struct PeerTrustCommand: AsyncParsableCommand {
         }
     }
 
-    private func confirm(_ peer: PeerShape, _ id: String) throws {
+    private func confirm(_ peer: PeerShape) throws {
         guard let fingerprint = peer.fingerprint else {
             throw HexlistError(
                 .badRequest, "\(peer.label.shown()) has not proved its key yet.", hint: "Wait until `hexlist peers` lists it.")
         }
         StandardError.note("peer         \(peer.label.shown(.full, columns: 80))")
-        StandardError.note("uuid         \(TerminalText.clean(id, columns: 40))")
-        StandardError.note("fingerprint  \(HumanText.fingerprint(TerminalText.clean(fingerprint, columns: 64)))")
+        for (number, line) in HumanText.fingerprint(fingerprint).enumerated() {
+            StandardError.note("\(number == 0 ? "fingerprint" : "           ")  \(line)")
+        }
         try Terminal.confirm("Is this what `hexlist id` shows on the other machine? Trust it? [y/N]")
     }
 }

@@ -5,19 +5,23 @@ import HexlistModel
 
 struct PeersCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "peers", abstract: "List the peers on the network that proved who they are, or take a roster of them elsewhere.",
+        commandName: "peers",
+        abstract: "List the peers on the network and the trusted ones that are away, or take a roster of them elsewhere.",
         discussion: "By itself it lists; it takes --all, --why, --watch and --wait then: `hexlist help peers list`.",
         subcommands: [PeersListCommand.self, PeersExportCommand.self, PeersImportCommand.self], defaultSubcommand: PeersListCommand.self)
 }
 
 struct PeersListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "List the peers on the network that proved who they are.",
-        discussion: "--all adds those that are away and the ghosts: announcements that are no distinct, live, other peer.")
+        commandName: "list", abstract: "List the peers on the network that proved who they are, and the trusted ones that are away.",
+        discussion: """
+            Trusted peers come first. --all adds strangers that are away and the ghosts: announcements that are no distinct, live, other \
+            peer. --json lists who is away with --all only.
+            """)
 
     @OptionGroup var common: CommonOptions
 
-    @Flag(help: "List away peers and ghosts too.")
+    @Flag(help: "List strangers that are away and ghosts too.")
     var all = false
 
     @Flag(help: "Say why each one is where it is.")
@@ -40,25 +44,26 @@ struct PeersListCommand: AsyncParsableCommand {
 
     func run() async throws {
         let output = common.output
+        // People see who is away among those they trust; what --json lists is released.
+        let asksAll = all || !output.json
         try await common.withClient { client in
             if watch {
-                try await client.watchPeers(all: all) { peers in
+                try await client.watchPeers(all: asksAll) { peers in
                     try redraw(peers, output)
                     return true
                 }
             } else if let wait {
-                try show(try await waitFor(wait, client), output)
+                try show(try await waitFor(wait, client, asksAll), output)
             } else {
-                try show(try await client.peers(all: all), output)
+                try show(try await client.peers(all: asksAll), output)
             }
         }
         try output.flush()
     }
 
     /// The list as it is when `count` peers are verified.
-    private func waitFor(_ count: Int, _ client: HexlistClient) async throws -> [PeerShape] {
+    private func waitFor(_ count: Int, _ client: HexlistClient, _ all: Bool) async throws -> [PeerShape] {
         guard let timeout else { return try await Self.watch(client, all: all, until: count) }
-        let all = all
         let list = try await withThrowingTaskGroup(of: [PeerShape]?.self) { group in
             group.addTask { try await Self.watch(client, all: all, until: count) }
             group.addTask {
@@ -101,13 +106,14 @@ struct PeersListCommand: AsyncParsableCommand {
             for peer in peers { try output.object(peer) }
             return
         }
-        guard !peers.isEmpty else {
+        let listed = PeersText.listed(peers, all: all)
+        guard !listed.isEmpty else {
             StandardError.note(
-                all ? "Nothing is announced, and nobody is known." : "No peer is verified. `hexlist peers --all --why` shows more.")
+                all ? "Nothing is announced, and nobody is known." : "No peer is here. `hexlist peers --all --why` shows what was seen.")
             return
         }
         var table = Table(["NAME", "UUID", "STATE", "TRUST", "UNREAD", "ADDRESS"] + (why ? ["WHY"] : []))
-        for peer in peers { table.add(row(peer)) }
+        for peer in listed { table.add(row(peer)) }
         try output.table(table)
     }
 
@@ -118,7 +124,7 @@ struct PeersListCommand: AsyncParsableCommand {
         case .away: state = Table.Cell("away", .faint)
         case .ghost: state = Table.Cell(peer.reason.map { "ghost: \($0)" } ?? "ghost", .doubtful)
         }
-        let address = peer.endpoints.first.map { HostPort.text($0.host, $0.port) } ?? "–"
+        let address = PeersText.place(peer)
         var cells = [
             Table.Cell(peer.label.head, columns: 32, minimum: 12), Table.Cell(peer.uuid.map(HumanText.short) ?? "–"), state,
             Table.Cell(peer.trust, peer.trust == "blocked" ? .failure : .plain),
@@ -127,4 +133,33 @@ struct PeersListCommand: AsyncParsableCommand {
         if why { cells.append(Table.Cell(peer.why ?? "", columns: 400)) }
         return cells
     }
+}
+
+/// The list of peers in words.
+enum PeersText {
+    /// Those that are shown, in their order: trusted peers, here or away, then who else is here, then with `all` who else is away, and ghosts.
+    static func listed(_ peers: [PeerShape], all: Bool) -> [PeerShape] {
+        let ranked = peers.map { (rank: rank($0), peer: $0) }.filter { all || $0.rank <= 2 }
+        return (0...4).flatMap { rank in ranked.filter { $0.rank == rank }.map(\.peer) }
+    }
+
+    private static func rank(_ peer: PeerShape) -> Int {
+        switch peer.state {
+        case .verified where peer.isTrusted: 0
+        case .away where peer.isTrusted: 1
+        case .verified: 2
+        case .away: 3
+        case .ghost: 4
+        }
+    }
+
+    /// Where a peer is; of one that is away when it was last seen.
+    static func place(_ peer: PeerShape) -> String {
+        if peer.state == .away, let seen = peer.lastSeen { return "last seen \(HumanText.time(seen))" }
+        return peer.endpoints.first.map { HostPort.text($0.host, $0.port) } ?? "–"
+    }
+}
+
+extension PeerShape {
+    fileprivate var isTrusted: Bool { trust.utf8.elementsEqual(Trust.trusted.rawValue.utf8) }
 }

@@ -128,14 +128,17 @@ struct SendCommand: AsyncParsableCommand {
         let output = common.output
         let send = HexlistClient.Send(
             content: try content(), peers: to, toAll: toAll, wait: wait.wait, timeout: timeout.value, key: key, force: force)
+        let waiting = SendWaiting(peers: to)
+        let isPatient = wait == .stored && !output.json
         try await common.withClient { client in
-            let outcomes = try await client.send(send)
+            let outcomes = try await waiting.during(client, isTold: isPatient) { try await client.send(send) }
             if output.json {
                 for outcome in outcomes { try output.object(outcome) }
             } else {
                 try output.table(table(outcomes))
             }
             try output.flush()
+            if isPatient { await waiting.tellRest(outcomes, client) }
             let status = ExitStatus.combined(outcomes.map { ExitStatus(outcome: $0.state, wait: wait.wait) })
             if status != .done { throw Ending(status: status) }
         }
@@ -166,7 +169,9 @@ struct SendCommand: AsyncParsableCommand {
     private func table(_ outcomes: [SendShape]) -> Table {
         var table = Table()
         for outcome in outcomes {
-            let why = [outcome.code, outcome.message].compactMap { $0 }.filter { !$0.isEmpty }.joined(separator: ": ")
+            // Who asked for no more than that it is queued is not told what it waits for.
+            let reason = wait == .queued && outcome.state == .queued ? "" : RowReason(outcome).why
+            let why = [outcome.earlier ? "was there already, by its key" : "", reason].filter { !$0.isEmpty }.joined(separator: "; ")
             table.add([
                 Table.Cell(outcome.state.rawValue, outcome.state.style), Table.Cell(PeerLabel(outcome.peer, outcome.tag).shown()),
                 Table.Cell("outbox \(outcome.outboxID)", .faint), Table.Cell(why, columns: 400),

@@ -41,10 +41,7 @@ struct StatusCommand: AsyncParsableCommand {
         let ghosts = status.ghosts == 0 ? "" : ", \(HumanText.count(status.ghosts, "ghost", "ghosts")) hidden"
         table.add("peers", "\(status.peers) verified\(ghosts)")
         table.add("inbox", "\(status.unread) unread, \(status.held) held", status.unread > 0 ? .strong : .plain)
-        let counts = OutboxState.allCases.compactMap { state in
-            status.outbox[state].flatMap { $0 > 0 ? "\($0) \(state.rawValue)" : nil }
-        }
-        table.add("outbox", counts.isEmpty ? "empty" : counts.joined(separator: ", "))
+        table.add("outbox", OutboxText.summary(status.outbox))
         table.add("store", "\(status.stateFolder), \(ByteCountText.of(status.storeBytes))")
         if let fault = status.storeFault { table.add("", fault, .failure) }
         return table

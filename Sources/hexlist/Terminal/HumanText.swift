@@ -1,5 +1,6 @@
 import Glibc
 import HexlistAPI
+import HexlistModel
 
 /// Figures as people read them.
 enum HumanText {
@@ -35,15 +36,15 @@ enum HumanText {
         "\(number) \(number == 1 ? singular : plural)"
     }
 
-    /// `5E3C 1234 …`: groups of four, to be read aloud.
-    static func fingerprint(_ digits: String) -> String {
-        var groups: [Substring] = []
-        var rest = digits[...]
-        while !rest.isEmpty {
-            groups.append(rest.prefix(4))
-            rest = rest.dropFirst(4)
+    /// `5e:3c:12:34:…`, eight pairs a line, to be read aloud. A UUID begins with the same digits, and nobody shall take one for the other: a
+    /// peer can be made to have 8 digits of another's.
+    static func fingerprint(_ digits: String) -> [String] {
+        let digits = Array(TerminalText.clean(digits.lowercased(), columns: 64))
+        return stride(from: 0, to: digits.count, by: 16).map { start in
+            let line = digits[start..<min(start + 16, digits.count)]
+            return stride(from: line.startIndex, to: line.endIndex, by: 2).map { String(line[$0..<min($0 + 2, line.endIndex)]) }
+                .joined(separator: ":")
         }
-        return groups.joined(separator: " ")
     }
 
     /// The first 8 digits of a UUID.

@@ -40,6 +40,11 @@ struct Table {
         rows.append([Cell(name, .faint), Cell(value, style, columns: 400)])
     }
 
+    /// A name and the lines of its value.
+    mutating func add(_ name: String, lines: [String]) {
+        for (number, line) in lines.enumerated() { add(number == 0 ? name : "", line) }
+    }
+
     var isEmpty: Bool { rows.isEmpty }
 
     func lines(_ terminal: Terminal) -> [String] {

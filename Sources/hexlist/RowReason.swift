@@ -1,0 +1,119 @@
+import HexlistAPI
+import HexlistModel
+
+/// Why a row of the outbox is where it is and what to do about it, in words: the same at the end of `send` as later in `outbox`.
+struct RowReason {
+    let row: Int64
+    let state: OutboxState
+    /// How sentences name the peer.
+    let peer: String
+    /// What finds the peer in a command: its alias, or the beginning of its UUID.
+    let argument: String
+    let waitingFor: String?
+    let next: Timestamp?
+    /// What the peer, or this side, said last: `code: message`.
+    let told: String
+
+    init(_ send: SendShape) {
+        self.init(
+            send.outboxID, send.state, PeerLabel(send.peer, send.tag), send.waitingFor, send.nextAttemptAt, [send.code, send.message])
+    }
+
+    init(_ row: OutboxShape) {
+        let told = row.code == nil && row.message == nil ? [row.lastError] : [row.code, row.message]
+        self.init(row.outboxID, row.state, PeerLabel(row.peer, row.tag), row.waitingFor, row.nextAttemptAt, told)
+    }
+
+    private init(
+        _ row: Int64, _ state: OutboxState, _ label: PeerLabel, _ waitingFor: String?, _ next: Timestamp?, _ told: [String?]
+    ) {
+        self.row = row
+        self.state = state
+        peer = label.shown(.named)
+        argument = label.alias.map(ShellText.quoted) ?? String((label.uuid ?? "").prefix(8))
+        self.waitingFor = waitingFor
+        self.next = next
+        self.told = told.compactMap(\.self).filter { !$0.isEmpty }.joined(separator: ": ")
+    }
+
+    /// One line; empty where there is nothing to say. It holds text of the peer.
+    var why: String {
+        switch state {
+        case .queued, .sending:
+            return [waiting, next.map { "next at \(HumanText.time($0, seconds: true))" }, told.isEmpty ? nil : told].compactMap(\.self)
+                .joined(separator: "; ")
+        case .held: return "delivered, and kept out of the inbox there"
+        case .expired: return "given up: it was not delivered in time"
+        case .rejected, .failed, .stored, .cancelled: return told
+        }
+    }
+
+    /// What it waits for, where that is known.
+    private var waiting: String? {
+        switch waitingFor {
+        case "peer"?: "the peer is away"
+        case "conflict"?:
+            "held back: two machines have one identity, `hexlist status` and `hexlist peers --all --why` say whose"
+        case "session"?: "the peer is being dialled"
+        case "turn"?: "other transfers go first"
+        case "window"?: "the peer takes no more for now"
+        case "retry"?: "waits to be tried again"
+        case "trust"?: "too long until the peer trusts this one"
+        case let other?: "waits for \(other)"
+        case nil: "on its way, not confirmed yet"
+        }
+    }
+
+    /// What happens next, and what to type; `nil` where all is said.
+    var advice: String? {
+        switch state {
+        case .queued, .sending: "\(future) `hexlist outbox cancel \(row)` takes it back."
+        case .held:
+            "\(peer) has it and keeps it out of the inbox until its person accepts it or trusts this machine. To pair: `hexlist pair` there, "
+                + "`hexlist pair \(argument)` here."
+        case .rejected where isRefused("blocked"): "\(peer) blocks this machine: only its person can change that."
+        case .rejected where isRefused("tooLarge") || isRefused("tooManyLinks"): "Send its links in several hexes."
+        case .rejected, .failed: "`hexlist outbox retry \(row)` tries it again; what is there already is not stored twice."
+        case .expired: "Send it again, or let it be."
+        case .stored, .cancelled: nil
+        }
+    }
+
+    private var future: String {
+        switch waitingFor {
+        case "peer"?: "It is delivered by itself when \(peer) is back."
+        case "conflict"?: "It is delivered when one of the two machines has an identity of its own."
+        case "trust"?: "\(peer) takes hexes of that length from machines it trusts only. \(pairing)"
+        case "retry"? where isRefused("quotaExceeded"): "The tray for strangers is full there. \(pairing)"
+        case "retry"? where isRefused("notAccepting"): "\(peer) takes nothing from strangers. \(pairing)"
+        case "retry"? where isRefused("storageFull"): "The disk is full there; it is tried again by itself as soon as there is room."
+        default: "It goes on by itself; `hexlist outbox show \(row)` says how it stands."
+        }
+    }
+
+    private var pairing: String {
+        "It is tried again by itself, and at once when you pair: `hexlist pair` there, `hexlist pair \(argument)` here."
+    }
+
+    private func isRefused(_ code: String) -> Bool { told.utf8.starts(with: code.utf8) }
+}
+
+/// A key that is gone, and another one that is here under the same name: perhaps one machine, installed anew.
+enum Namesake {
+    /// The one peer that is here and goes by a name the other is known by; `nil` where there is none, or more than one.
+    static func of(_ gone: PeerShape, among peers: [PeerShape]) -> PeerShape? {
+        let names = [gone.name, gone.alias ?? ""].compactMap(NameKey.init)
+        let here = peers.filter { peer in
+            peer.state == .verified && peer.uuid != gone.uuid
+                && names.contains { $0.isKey(of: peer.name) || peer.alias.map($0.isKey) ?? false }
+        }
+        return here.count == 1 ? here[0] : nil
+    }
+
+    /// - Parameter row: the one that waits.
+    static func advice(_ gone: PeerShape, _ here: PeerShape, row: Int64) -> String {
+        let short = HumanText.short(here.uuid ?? "")
+        return "\(gone.label.shown()) is another key than \(here.label.shown(.full)), which is here under that name: a machine that was "
+            + "installed anew? Then `hexlist pair \(short)`, send to \(short), and `hexlist outbox cancel \(row)`."
+    }
+}

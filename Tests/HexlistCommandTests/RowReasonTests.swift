@@ -1,0 +1,189 @@
+import HexlistAPI
+import HexlistModel
+import Testing
+
+@testable import hexlist
+
+/// What people read of a hex that is not there yet: why, and what to do.
+@Suite("Why a row waits, and what to do")
+struct RowReasonTests {
+    private static let uuid = "0C6F1B22-0000-8000-8000-000000000001"
+
+    private func row(
+        _ state: OutboxState, waitingFor: String? = nil, lastError: String? = nil, code: String? = nil, message: String? = nil,
+        alias: String? = "bob"
+    ) -> RowReason {
+        RowReason(
+            OutboxShape(
+                outboxID: 7, messageID: "", peer: Self.uuid, tag: PeerTag(name: "bob", alias: alias, trust: "stranger"), state: state,
+                attempts: 1, waitingFor: waitingFor, lastError: lastError, code: code, message: message,
+                createdAt: Timestamp(milliseconds: 0),
+                bytes: 10))
+    }
+
+    @Test(
+        "the reason, and the line to type",
+        arguments: [
+            (OutboxState.queued, "peer", "the peer is away", "back. `hexlist outbox cancel 7`"),
+            (.queued, "session", "the peer is being dialled", "`hexlist outbox show 7`"),
+            (.queued, "trust", "too long until the peer trusts this one", "`hexlist pair` there, `hexlist pair bob` here"),
+            (.queued, "later", "waits for later", "goes on by itself"),
+            (.queued, nil, "on its way, not confirmed yet", "goes on by itself"),
+            (.sending, nil, "on its way, not confirmed yet", "`hexlist outbox cancel 7`"),
+            (.held, nil, "delivered, and kept out of the inbox there", "`hexlist pair bob` here"),
+            (.expired, nil, "given up: it was not delivered in time", "Send it again"),
+        ] as [(OutboxState, String?, String, String)])
+    func waiting(state: OutboxState, waitingFor: String?, why: String, advice: String) {
+        let reason = row(state, waitingFor: waitingFor)
+        #expect(reason.why == why)
+        #expect(reason.advice?.contains(advice) == true, "\(reason.advice ?? "")")
+    }
+
+    @Test(
+        "a refusal for now says how it ends",
+        arguments: [
+            ("quotaExceeded: full", "tray for strangers is full"), ("notAccepting: no", "takes nothing from strangers"),
+            ("storageFull: no", "The disk is full there"), ("The connection was lost.", "goes on by itself"),
+        ])
+    func refusedForNow(lastError: String, advice: String) {
+        let reason = row(.queued, waitingFor: "retry", lastError: lastError)
+        #expect(reason.why == "waits to be tried again; \(lastError)")
+        #expect(reason.advice?.contains(advice) == true, "\(reason.advice ?? "")")
+    }
+
+    @Test(
+        "what `send` said of a refusal is what the outbox says later",
+        arguments: [
+            ("blocked", "This peer blocked you.", "bob blocks this machine"), ("tooLarge", "It is longer.", "several hexes"),
+            ("malformed", "no", "`hexlist outbox retry 7`"),
+        ])
+    func refused(code: String, message: String, advice: String) {
+        let kept = row(.rejected, lastError: "The connection was lost.", code: code, message: message)
+        let sent = RowReason(
+            SendShape(
+                outboxID: 7, messageID: "", peer: Self.uuid, tag: PeerTag(name: "bob", alias: "bob", trust: "trusted"), state: .rejected,
+                code: code, message: message))
+        #expect(kept.why == "\(code): \(message)" && sent.why == kept.why)
+        #expect(kept.advice?.contains(advice) == true && sent.advice == kept.advice)
+    }
+
+    @Test("what is delivered needs no word; a peer without an alias is named by its UUID, one with blanks in quotes")
+    func others() {
+        #expect(row(.stored).why.isEmpty && row(.stored).advice == nil && row(.cancelled).advice == nil)
+        #expect(row(.held, alias: nil).advice?.contains("`hexlist pair 0C6F1B22` here") == true)
+        #expect(row(.held, alias: "Bob's desk").advice?.contains(#"`hexlist pair 'Bob'\''s desk'` here"#) == true)
+    }
+
+    @Test(
+        "the outbox at a glance",
+        arguments: [
+            ([:], "empty"), ([.queued: 1], "1 waits"), ([.queued: 1, .sending: 1, .rejected: 1], "2 wait, 1 refused"),
+            ([.stored: 409, .held: 3], "412 delivered (3 of them held there)"),
+            ([.failed: 1, .expired: 2, .stored: 1], "1 failed, 2 expired, 1 delivered"),
+            ([.cancelled: 2], "2 taken back"),
+        ] as [([OutboxState: Int], String)])
+    func summary(counts: [OutboxState: Int], text: String) { #expect(OutboxText.summary(counts) == text) }
+
+    // MARK: Keys that are gone
+
+    private static func peer(
+        _ number: Int, _ name: String, alias: String? = nil, _ state: PeerShape.State, trust: String = "stranger", seen: Int64? = nil
+    ) -> PeerShape {
+        PeerShape(
+            uuid: "\(number)0000000-0000-8000-8000-000000000001", name: name, alias: alias, state: state, trust: trust,
+            lastSeen: seen.map { Timestamp(milliseconds: $0) })
+    }
+
+    private static let gone = peer(1, "bob", alias: "Bob", .away, trust: "trusted", seen: 0)
+
+    @Test(
+        "a name that lives on under another key",
+        arguments: [
+            ([peer(2, "BOB", .verified)], 2), ([peer(2, "x", alias: "bob", .verified)], 2), ([peer(2, "bob", .away)], nil),
+            ([peer(2, "bob", .ghost)], nil), ([peer(2, "ada", .verified)], nil),
+            ([peer(2, "bob", .verified), peer(3, "bob", .verified)], nil),
+            ([gone], nil), ([], nil),
+        ] as [([PeerShape], Int?)])
+    func namesake(peers: [PeerShape], number: Int?) {
+        #expect(Namesake.of(Self.gone, among: peers)?.uuid?.prefix(1) == number.map { "\($0)" })
+    }
+
+    @Test("a send to a key that is gone says when it was seen, and who goes by its name now")
+    func sendToGone() {
+        let uuid = Self.gone.uuid ?? ""
+        var outcome = SendShape(
+            outboxID: 7, messageID: "", peer: uuid, tag: PeerTag(name: "bob", alias: "Bob", trust: "trusted"), state: .queued,
+            waitingFor: "peer")
+        let here = Self.peer(2, "bob", .verified)
+        let lines = SendWaiting.advice(outcome, [Self.gone, here])
+        #expect(lines.count == 2)
+        #expect(lines.first?.hasPrefix("Bob was last seen 19") == true, "\(lines)")
+        #expect(
+            lines.last
+                == "Bob is another key than bob 20000000 (stranger), which is here under that name: a machine that was installed anew? Then "
+                + "`hexlist pair 20000000`, send to 20000000, and `hexlist outbox cancel 7`.")
+        #expect(SendWaiting.advice(outcome, [Self.gone]).count == 1)
+        outcome.waitingFor = "window"
+        #expect(SendWaiting.advice(outcome, [Self.gone, here]).count == 1)
+    }
+
+    // MARK: Peers
+
+    @Test("trusted peers come first, those that are away with when they were seen; strangers that are away and ghosts with --all only")
+    func listed() {
+        let peers = [
+            Self.peer(1, "a stranger", .verified), Self.peer(2, "bob", .verified, trust: "trusted"),
+            Self.peer(3, "pest", .away, trust: "blocked"),
+            Self.peer(4, "cyd", .away, trust: "trusted", seen: 0), Self.peer(5, "old", .away, seen: 0), Self.peer(6, "ghost", .ghost),
+        ]
+        #expect(PeersText.listed(peers, all: false).map(\.name) == ["bob", "cyd", "a stranger"])
+        #expect(PeersText.listed(peers, all: true).map(\.name) == ["bob", "cyd", "a stranger", "pest", "old", "ghost"])
+        #expect(PeersText.place(peers[3]).hasPrefix("last seen 19"))
+        #expect(PeersText.place(peers[2]) == "–")
+    }
+
+    @Test("a fingerprint reads as no UUID does")
+    func fingerprint() {
+        let lines = HumanText.fingerprint("0C6F1B2200008000800000000000000112345678ABCDEF0012345678ABCDEF00")
+        #expect(
+            lines == ["0c:6f:1b:22:00:00:80:00", "80:00:00:00:00:00:00:01", "12:34:56:78:ab:cd:ef:00", "12:34:56:78:ab:cd:ef:00"])
+        #expect(HumanText.fingerprint("ab\u{1B}c") == ["ab:\u{FFFD}c"] && HumanText.fingerprint("").isEmpty)
+    }
+
+    // MARK: Where a hex is from
+
+    private func hex(trust: String, claim: String, alias: String? = nil) -> HexShape {
+        HexShape(
+            id: 1, location: "inbox", senderUUID: claim, senderName: "ada", senderAlias: alias, peerUUID: Self.uuid,
+            tag: PeerTag(name: "bob", alias: "bob", trust: trust), description: "", color: "", linkCount: 1, unread: true,
+            receivedAt: Timestamp(milliseconds: 0))
+    }
+
+    @Test("a trusted peer forwards, a stranger says so")
+    func forwarded() {
+        let other = "AAAAAAAA-0000-8000-8000-000000000001"
+        #expect(HexText.sender(hex(trust: "trusted", claim: other, alias: "ada"), columns: 44) == "bob, forwarded from ada")
+        #expect(HexText.sender(hex(trust: "trusted", claim: other), columns: 44) == "bob, forwarded from ada AAAAAAAA")
+        #expect(HexText.sender(hex(trust: "stranger", claim: other), columns: 44) == "bob (stranger), says it is from ada AAAAAAAA")
+        #expect(HexText.sender(hex(trust: "trusted", claim: Self.uuid), columns: 44) == "bob")
+    }
+
+    // MARK: The daemon
+
+    @Test(
+        "the line that starts the daemon is systemd's where its user manager runs and has the unit",
+        arguments: [
+            (["/run/user/1/systemd/private", "/home/a/.config/systemd/user/hexlistd.service"], [:], false, true),
+            (["/run/user/1/systemd/private", "/usr/local/lib/systemd/user/hexlistd.service"], [:], false, true),
+            (["/run/user/1/systemd/private"], [:], false, false), (["/usr/lib/systemd/user/hexlistd.service"], [:], false, false),
+            (["/run/user/1/systemd/private", "/usr/lib/systemd/user/hexlistd.service"], [:], true, false),
+            (["/run/user/1/systemd/private", "/usr/lib/systemd/user/hexlistd.service"], ["HEXLIST_SOCKET": "/x"], false, false),
+            (["/run/user/1/systemd/private", "/c/systemd/user/hexlistd.service"], ["XDG_CONFIG_HOME": "/c"], false, true),
+        ] as [([String], [String: String], Bool, Bool)])
+    func start(files: [String], variables: [String: String], isNamed: Bool, isUnit: Bool) {
+        let variables = ["HOME": "/home/a", "XDG_RUNTIME_DIR": "/run/user/1"].merging(variables) { $1 }
+        let command = DaemonStart.command(variables, isNamed: isNamed, exists: files.contains)
+        #expect(command == (isUnit ? "systemctl --user start hexlistd" : "hexlistd"))
+        #expect(DaemonStart.command([:], isNamed: false) { _ in true } == "hexlistd")
+    }
+}

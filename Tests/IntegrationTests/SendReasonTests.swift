@@ -1,0 +1,156 @@
+import Foundation
+import Testing
+
+/// What `send`, `outbox`, `status` and `peers` of the real programs tell of a hex that is not there yet.
+@Suite(
+    "Why a hex is not there yet", .serialized, .timeLimit(.minutes(Patience.test)),
+    .enabled(if: Checkout.hasPrograms, "needs hexlistd and hexlist: build first"))
+struct SendReasonTests {
+    @Test("a peer that is away: why, since when, and what the row is; taken back it is done, and a rerun with its key says what was there")
+    func away() async throws {
+        try await TwoDaemons.with(isBobThere: false) { two in
+            let send = ["--to", "local", "--key", "k", "--description", "to read", "https://example.org/a"]
+            let sent = try await two.send(send)
+            #expect(sent.status == 3 && sent.out.contains("queued  local  outbox 1  the peer is away"), "\(sent)")
+            #expect(sent.err.hasPrefix("local was last seen 2"), "\(sent)")
+            #expect(
+                sent.err.contains("It is delivered by itself when local is back. `hexlist outbox cancel 1` takes it back."), "\(sent)")
+
+            // Before strangers; this list has nobody else.
+            let peers = try await two.ada.hexlist("peers")
+            #expect(peers.out.contains("away") && peers.out.contains("last seen 2"), "\(peers)")
+            #expect(try await two.ada.hexlist("peers", "--json").out.isEmpty)
+            #expect(try await two.ada.hexlist("status").out.contains("1 waits"))
+
+            let listed = try await two.ada.hexlist("outbox")
+            #expect(listed.out.contains("to read") && listed.out.contains("the peer is away"), "\(listed)")
+            let shown = try await two.ada.hexlist("outbox", "show", "1")
+            for text in ["hex    to read", "why    the peer is away", "next   It is delivered by itself when local is back."] {
+                #expect(shown.out.contains(text), "\(shown)")
+            }
+            let row = try await two.ada.hexlist("outbox", "show", "1", "--json").out
+            #expect(row.contains(#""subject":"to read""#) && row.contains(#""waitingFor":"peer""#), "\(row)")
+
+            let again = try await two.send(send)
+            #expect(again.out.contains("was there already, by its key; the peer is away"), "\(again)")
+            let queued = try await two.send(send + ["--wait", "queued"])
+            #expect(queued.status == 0 && queued.err.isEmpty, "\(queued)")
+
+            _ = try await two.ada.hexlist("outbox", "cancel", "1")
+            let done = try await two.ada.hexlist("outbox")
+            #expect(done.out.isEmpty && done.err.contains("--all lists what is done"), "\(done)")
+            #expect(try await two.ada.hexlist("outbox", "--all").out.contains("to read"))
+            #expect(try await two.ada.hexlist("status").out.contains("1 taken back"))
+        }
+    }
+
+    @Test(
+        "what `send` says of a refusal is what the outbox says later; a name stays that of the peer that was blocked, or is trusted no more"
+    )
+    func refused() async throws {
+        try await TwoDaemons.with { two in
+            let ada = try #require(try JSONLines.decode(try await two.bob.hexlist("peers", "--json").out, as: PeerRow.self).first?.uuid)
+            _ = try await two.bob.hexlist("peer", "block", "ada")
+            let sent = try await two.send(["--to", "local", "https://example.org/no"])
+            #expect(sent.status == 4, "\(sent)")
+            let reason = try #require(sent.out.split(separator: "\n").first?.components(separatedBy: "  ").last)
+            #expect(reason.hasPrefix("blocked: ") && sent.err.contains("local blocks this machine"), "\(sent)")
+            let listed = try await two.ada.hexlist("outbox")
+            #expect(listed.out.contains("example.org") && listed.out.contains(reason), "\(listed)")
+            #expect(try await two.ada.hexlist("status").out.contains("1 refused"))
+
+            // bob's own word on her, by the alias she had.
+            let blocked = try await two.bob.hexlist("send", "--to", "ada", "https://example.org/")
+            #expect(blocked.status == 2 && blocked.err.contains("ada is blocked here") && blocked.err.contains(ada), "\(blocked)")
+            #expect(try await two.bob.hexlist("peer", "unblock", "ada").out.contains("ada is a stranger now"))
+            // She has to come back first: only she knows where the other is.
+            let stranger = try await two.bob.hexlist("send", "--to", "ada", "--wait", "queued", "https://example.org/1")
+            #expect(stranger.status == 0 && stranger.out.contains("ada (stranger)"), "\(stranger)")
+        }
+    }
+
+    @Test("a held hex is delivered: the list of what waits leaves it out, --json and --all have it, and one is told how it gets in")
+    func held() async throws {
+        try await TwoDaemons.with { two in
+            #expect(try await two.bob.hexlist("peer", "untrust", "ada").status == 0)
+            // The session ended with the trust: the next one is dialled.
+            let sent = try await two.send(["--to", "local", "--description", "held one", "https://example.org/"])
+            #expect(sent.status == 3 && sent.out.contains("delivered, and kept out of the inbox there"), "\(sent)")
+            #expect(sent.err.contains("`hexlist pair` there, `hexlist pair local` here"), "\(sent)")
+            // The sender is told of the receipt before it is written down.
+            try await Patience.until(or: "it is listed") { try await two.ada.hexlist("outbox").out.isEmpty }
+            #expect(try await two.ada.hexlist("outbox", "--all").out.contains("held one"))
+            #expect(try await two.ada.hexlist("outbox", "--json").out.contains(#""state":"held""#))
+            #expect(try await two.ada.hexlist("status").out.contains("1 delivered (1 of them held there)"))
+        }
+    }
+
+    @Test("a hex that was sent on reads who forwarded it")
+    func forwarded() async throws {
+        try await TwoDaemons.with { two in
+            #expect(try await two.send("https://example.org/").status == 0)
+            let back = try await two.bob.hexlist("send", "--to", "ada", "--timeout", "\(Patience.state)s", "--hex", "1")
+            #expect(back.status == 0, "\(back)")
+            let inbox = try await two.ada.hexlist("inbox")
+            #expect(inbox.out.contains("local, forwarded from ada "), "\(inbox)")
+        }
+    }
+
+    @Test("on a terminal it is said after a second what a send waits for")
+    func waiting() async throws {
+        try await TwoDaemons.with { two in
+            let status = try #require(try JSONLines.decode(try await two.bob.hexlist("status", "--json").out, as: StatusRow.self).first)
+            #expect(kill(pid_t(status.pid), SIGSTOP) == 0)
+            defer { kill(pid_t(status.pid), SIGCONT) }
+            let command = [Checkout.hexlist, "send", "--to", "local", "--timeout", "5s", "https://example.org/"]
+            let sent = try await TerminalCommand.run(
+                command, environment: two.ada.environment,
+                steps: [.init(wait: "Waiting for local: on its way, not confirmed yet.", type: "")])
+            #expect(sent.status == 3, "\(sent)")
+            #expect(sent.out.contains("Ctrl-C ends the waiting; it stays in the outbox and goes on."), "\(sent)")
+            // Where nobody looks nothing is said of it.
+            let quiet = try await Command.run(command.replacing(["5s"], with: ["2s"]), environment: two.ada.environment)
+            #expect(quiet.status == 3 && !quiet.err.contains("Waiting for"), "\(quiet)")
+        }
+    }
+
+    @Test("a key whose name lives on under another: a send to it says so, and a former installation nobody named is in nobody's way")
+    func installedAnew() async throws {
+        try await TwoDaemons.with(isBobThere: false) { two in
+            try await LocalDaemon.with { anew in
+                try await anew.running("--port", "\(two.port)") {
+                    let found = try await two.ada.hexlist("peers", "--wait", "1", "--timeout", "\(Patience.state)s", "--json")
+                    let uuid = try #require(try JSONLines.decode(found.out, as: PeerRow.self).first?.uuid)
+                    let sent = try await two.send(["--to", "local", "https://example.org/"])
+                    #expect(sent.status == 3, "\(sent)")
+                    #expect(
+                        sent.err.contains("local is another key than local \(uuid.prefix(8)) (stranger), which is here under that name"),
+                        "\(sent)")
+                    // The trusted one before the stranger.
+                    let lines = try await two.ada.hexlist("peers").out.split(separator: "\n").dropFirst()
+                    #expect(lines.map { $0.contains("away") } == [true, false], "\(lines)")
+                }
+            }
+        }
+    }
+
+    @Test("where systemd's user manager has the unit, a daemon that is not there is started by it")
+    func startedBySystemd() async throws {
+        try await LocalDaemon.with { daemon in
+            let (home, runtime) = ("\(daemon.folder.path)/home", "\(daemon.folder.path)/run")
+            let environment = ["HOME": home, "XDG_RUNTIME_DIR": runtime]
+            func hint() async throws -> String {
+                let output = try await Command.run([Checkout.hexlist, "status"], environment: environment)
+                #expect(output.status == 5, "\(output)")
+                return output.err
+            }
+            try FileManager.default.createDirectory(atPath: "\(runtime)/systemd", withIntermediateDirectories: true)
+            try FileManager.default.createDirectory(atPath: "\(home)/.config/systemd/user", withIntermediateDirectories: true)
+            #expect(try await hint().contains("Start the daemon with `hexlistd`."))
+            for file in ["\(runtime)/systemd/private", "\(home)/.config/systemd/user/hexlistd.service"] {
+                #expect(FileManager.default.createFile(atPath: file, contents: nil))
+            }
+            #expect(try await hint().contains("Start the daemon with `systemctl --user start hexlistd`."))
+        }
+    }
+}
