@@ -37,7 +37,11 @@ struct Usage {
         guard message.hasPrefix("Unknown option '"), parts.count >= 3 else { return HexlistError(.badRequest, message, hint: help) }
         // Its own guesses are any option three letters away: `--foo` would be `--to`.
         let option = String(parts[1])
-        let hint = nearestOption(to: option).map { "Did you mean `\($0)`? " } ?? ""
+        let nearest = nearestOption(to: option)
+        if nearest == option {
+            return HexlistError(.badRequest, "Options stand behind the command: `\(line) \(option)`.", hint: help)
+        }
+        let hint = nearest.map { "Did you mean `\($0)`? " } ?? ""
         return HexlistError(.badRequest, "There is no option `\(option)` of `\(line)`.", hint: hint + help)
     }
 

@@ -46,6 +46,12 @@ struct UsageTests {
         #expect(Usage(arguments).error("Unknown option '\(arguments[1])'. Did you mean '--to'?").hint?.contains("Did you mean") == false)
     }
 
+    @Test("an option before its command is told where it belongs")
+    func place() {
+        let error = Usage(["--json", "status"]).error("Unknown option '--json'")
+        #expect(error.message == "Options stand behind the command: `hexlist status --json`.")
+    }
+
     @Test("the usage is as wide as the terminal")
     func usage() {
         let help = "USAGE: hexlist x [--json] [--socket <path>] <peer>\n\nOPTIONS:"

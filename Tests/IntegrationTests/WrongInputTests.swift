@@ -79,9 +79,9 @@ struct WrongInput {
             #expect(without.status == 0 && without.err.contains("hexlistd") && without.out.contains("USAGE"), "\(without)")
             try await local.running {
                 let with = try await Command.run([Checkout.hexlist], environment: local.environment)
-                #expect(
-                    with.status == 0 && with.out.contains("something is wrong  hexlist doctor") && with.out.contains("hexlist --help"),
-                    "\(with)")
+                for words in ["something is wrong  hexlist doctor", "hexlist --help"] {
+                    #expect(with.status == 0 && with.out.contains(words), "\(with)")
+                }
             }
         }
     }

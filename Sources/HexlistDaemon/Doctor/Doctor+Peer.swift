@@ -43,6 +43,7 @@ extension Doctor {
         let dialBack = facts.dialsBack ? await dialBacks.ask(id, api.node) : .cannotAsk
         // As it says now: it may have said Hello again meanwhile.
         let there = Self.trustThere(await api.node.sessionFacts(of: id) ?? facts, ping, dialBack)
+        guard there != .blocked else { return [session.step, Self.isBlockedThere] }
         return [session.step, Self.trust(id, trust, there), Self.frame(ping)] + [Self.dialBack(dialBack)].compactMap { $0 }
     }
 
@@ -283,10 +284,10 @@ extension Doctor {
                     "A tunnel or router between drops packets over its MTU and does not say so. Lower the MTU here: `ip link set dev IFACE mtu 1280`.",
                     "Or let TCP find out by itself: `sysctl -w net.ipv4.tcp_mtu_probing=1` on both machines.",
                 ])
-        case .ended(let why, let isBlocked):
+        case .ended(let why, _):
             DoctorStep(
                 "peer.frame", .failed, "The session ended before a long frame was answered. \(why)",
-                advice: isBlocked ? [] : ["The log of hexlistd there says more: is it at its limits?"])
+                advice: ["The log of hexlistd there says more: is it at its limits?"])
         case .notNow:
             DoctorStep("peer.frame", .warning, "A long frame could not be tried: the session is just changing.", advice: ["Look again."])
         }

@@ -25,11 +25,11 @@ struct ConfigCommand: AsyncParsableCommand {
         if output.json {
             try output.object(inForce)
         } else {
-            var table = Table(["KEY", "VALUE", "FROM"])
+            var table = Table(["KEY", "", "FROM"])
             for item in inForce.items {
                 let isGiven = item.source != .default
                 table.add([
-                    Table.Cell(item.key), Table.Cell(item.value, isGiven ? .strong : .plain, columns: 200),
+                    Table.Cell(item.key), Table.Cell(item.value.isEmpty ? "–" : item.value, isGiven ? .strong : .plain, columns: 200),
                     Table.Cell(SettingText.source(item), isGiven ? .plain : .faint, columns: 200),
                 ])
             }

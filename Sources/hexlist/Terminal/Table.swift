@@ -74,7 +74,7 @@ struct Table {
     /// Columns between two cells.
     private static let gap = 2
     /// Columns in which a value can still be read.
-    private static let leastValue = 20
+    private static let leastValue = 24
 
     private static func widest(_ widths: [Int], _ row: [Int]) -> [Int] {
         (0..<max(widths.count, row.count)).map { max($0 < widths.count ? widths[$0] : 0, $0 < row.count ? row[$0] : 0) }
@@ -101,10 +101,14 @@ struct Table {
         return line
     }
 
-    /// The last cell wrapped within its column.
+    /// The last cell wrapped within its column, or below where one of its words is too long for that: a UUID is to be copied.
     private static func hanging(_ row: [Cell], _ widths: [Int], _ indent: Int, _ width: Int, _ terminal: Terminal) -> [String] {
         let texts = row.map { $0.shown(columns: $0.columns) }
         guard row.count == widths.count, let last = row.last, let text = texts.last else { return [line(texts, row, widths, terminal)] }
+        guard text.split(separator: " ").allSatisfy({ TextWidth.of(String($0)) <= width - indent }) else {
+            return [line(texts.dropLast() + [""], row, widths, terminal)]
+                + TextWidth.lines(text, columns: width - gap).map { String(repeating: " ", count: gap) + terminal.styled($0, last.style) }
+        }
         let parts = TextWidth.lines(text, columns: width - indent)
         return [line(texts.dropLast() + [parts[0]], row, widths, terminal)]
             + parts.dropFirst().map { String(repeating: " ", count: indent) + terminal.styled($0, last.style) }
@@ -115,7 +119,7 @@ struct Table {
         var lines: [String] = []
         var (line, used) = ("", 0)
         for (column, cell) in row.enumerated() where !cell.text.isEmpty && cell.text != "–" {
-            let isNumber = column > 0 && column < header.count && cell.text.utf8.allSatisfy(ASCII.isDigit)
+            let isNumber = column > 0 && column < header.count && !header[column].isEmpty && cell.text.utf8.allSatisfy(ASCII.isDigit)
             let text = (isNumber ? header[column].lowercased() + " " : "") + cell.shown(columns: cell.columns)
             if used > 0, used + Self.gap + TextWidth.of(text) <= width {
                 line += String(repeating: " ", count: Self.gap) + terminal.styled(text, cell.style)
