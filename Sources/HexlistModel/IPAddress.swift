@@ -152,7 +152,7 @@ extension IPAddress {
                 break
             }
             guard (1...4).contains(digits.count) else { return nil }
-            pieces = digits.reduce(pieces) { $0 << 4 | UInt128(Hexadecimal.value(of: $1) ?? 0) }
+            pieces = pieces << 16 | digits.reduce(0) { $0 << 4 | UInt128(Hexadecimal.value(of: $1) ?? 0) }
             count += 1
             guard !next.isEmpty else { break }
             rest = next.dropFirst()

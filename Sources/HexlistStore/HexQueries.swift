@@ -47,10 +47,13 @@ extension StoreReader {
         return Dictionary(found) { first, _ in first }
     }
 
+    /// The highest id there is, wherever its hex is; 0 where there is none.
+    public func newestHex() throws -> Int64 { try all("SELECT coalesce(max(id), 0) FROM hex") { $0.int64(0) }.first ?? 0 }
+
     /// What lists show of hexes (`HexSubject`), of those that are there.
     public func subjects(of ids: [Int64]) throws -> [Int64: String] {
         let found = try all(
-            "SELECT id, \(HexSummary.subjectColumns) FROM hex WHERE id IN (SELECT value FROM json_each(?))", jsonArray(Set(ids))
+            "SELECT id, substr(description, 1, 1024), \(HexSummary.firstLink) FROM hex WHERE id IN (SELECT value FROM json_each(?))", jsonArray(Set(ids))
         ) { ($0.int64(0), HexSubject.of(description: $0.text(1), linkDescription: $0.text(2), url: $0.text(3))) }
         return Dictionary(found) { first, _ in first }
     }
@@ -142,7 +145,7 @@ extension HexSummary {
     fileprivate static let tables = "hex LEFT JOIN peer ON peer.id = hex.peer"
     fileprivate static let columns = """
         hex.id, hex.location, hex.inboxNumber, peer.uuid, coalesce(peer.name, ''), hex.senderUUID, hex.senderName,
-        \(subjectColumns), hex.color, hex.linkCount, hex.unread, hex.receivedAt, hex.messageID, hex.byteCount, peer.alias, peer.trust
+        hex.description, \(firstLink), hex.color, hex.linkCount, hex.unread, hex.receivedAt, hex.messageID, hex.byteCount, peer.alias, peer.trust
         """
     fileprivate static let columnCount: Int32 = 18
     /// Whether the description has nothing but white space, as `HexSubject` has it: of Unicode, where SQLite's `trim` alone knows spaces.
@@ -150,9 +153,8 @@ extension HexSummary {
         trim(hex.description, char(9, 10, 11, 12, 13, 32, 133, 160, 5760, 8192, 8193, 8194, 8195, 8196, 8197, 8198, 8199, 8200, 8201, 8202,
             8232, 8233, 8239, 8287, 12288)) = ''
         """
-    /// The description, and where there is none the first link's description and its URL, in lengths that a subject can use.
-    fileprivate static let subjectColumns = """
-        hex.description,
+    /// Where there is no description, the first link's and its URL, in lengths that a subject can use.
+    fileprivate static let firstLink = """
         CASE WHEN \(isBlank) THEN (SELECT substr(description, 1, 1024) FROM link WHERE link.id = hex.id << 13) END,
         CASE WHEN \(isBlank) THEN (SELECT substr(url, 1, 8192) FROM link WHERE link.id = hex.id << 13) END
         """

@@ -81,7 +81,7 @@ struct HexCommandTests {
         let time = Timestamp(milliseconds: 0)
         let known = PeerTag(name: "Robert", alias: "bob", trust: "trusted")
         let held = EventShape(number: 12, at: time, type: "hex.held", peer: uuid, tag: known, hex: 3, subject: "To read")
-        #expect(EventText.line(held).hasSuffix("  hex.held  peer bob  hex 3  To read"))
+        #expect(EventText.line(held).hasSuffix("  hex.held  peer bob  hex 3  “To read”"))
         let alert = EventShape(
             number: 13, at: time, type: "alert.received", peer: uuid, tag: PeerTag(name: "Eve", trust: "stranger"),
             data: try JSONValue(parsing: #"{"message":"a  reason x","versionID":"1.0"}"#))

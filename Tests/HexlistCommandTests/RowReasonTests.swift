@@ -120,8 +120,9 @@ struct RowReasonTests {
         #expect(lines.first?.hasPrefix("Bob was last seen 19") == true, "\(lines)")
         #expect(
             lines.last
-                == "Bob is another key than bob 20000000 (stranger), which is here under that name: a machine that was installed anew? Then "
-                + "`hexlist pair 20000000`, send to 20000000, and `hexlist outbox cancel 7`.")
+                == "Bob is another key than bob 20000000 (stranger), which is here under that name. Anybody can take a name; "
+                + "if it is that machine, installed anew: `hexlist pair 20000000`, and once the digits were the same send to 20000000 and "
+                + "`hexlist outbox cancel 7`.")
         #expect(SendWaiting.advice(outcome, [Self.gone]).count == 1)
         outcome.waitingFor = "window"
         #expect(SendWaiting.advice(outcome, [Self.gone, here]).count == 1)

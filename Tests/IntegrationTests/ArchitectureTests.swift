@@ -44,7 +44,7 @@ import Testing
     }
 
     /// Transactions that write, made by other targets than the store. Each is to become a method of the store: the numbers may only fall.
-    private static let transactions = ["HexlistDaemon": 10, "HexlistNode": 16]
+    private static let transactions = ["HexlistDaemon": 8, "HexlistNode": 16]
 
     @Test("only the store names SQL, and fewer and fewer others make transactions of their own") func store() throws {
         for target in try Self.targets() where target.name != "HexlistStore" {

@@ -116,7 +116,11 @@ struct HexRoutes: Sendable {
                 }
                 await api.node.storeChanged(makesRoom: makesRoom)
             }
-            for range in ranges { changed += try await change(.ids(range, in: place), makesRoom, work) }
+            // What arrives meanwhile is not meant, however high a range goes.
+            let newest = ranges.isEmpty ? 0 : try await api.store.read { try $0.newestHex() }
+            for range in ranges where range.lowerBound <= newest {
+                changed += try await change(.ids(range.clamped(to: range.lowerBound...newest), in: place), makesRoom, work)
+            }
         case .list(let from, let location, let newest):
             let location: HexLocation = try location.map { try APIQuery.choice($0, of: "location") } ?? place ?? .inbox
             guard place == nil || place == location else { throw HexlistError(.badRequest, "What is accepted is `held`.") }
@@ -124,13 +128,18 @@ struct HexRoutes: Sendable {
             if let from { filter.peer = try await sender(from) }
             if place == .held, filter.peer == nil {
                 // The lowest id first: the order of arrival, which a list has the other way round.
-                changed = try await change(.ids(1...max(1, newest ?? .max), in: .held), makesRoom, work)
+                let last = if let newest { newest } else { try await api.store.read { try $0.newestHex() } }
+                changed = try await change(.ids(1...max(1, last), in: .held), makesRoom, work)
                 break
             }
             var start: Int64?
             if let newest {
                 guard let hex = try await api.store.read({ try $0.hex(newest) })?.summary else { throw Self.noHex(newest) }
-                start = (hex.inboxNumber ?? hex.id) + 1
+                // The inbox has an order of its own; other places are in that of ids.
+                guard let place = location == .inbox ? hex.inboxNumber : hex.id else {
+                    throw HexlistError(.badRequest, "Hex \(newest) is not in the inbox.")
+                }
+                start = place + 1
             }
             changed = try await change(.list(filter), from: start, makesRoom, work)
         }

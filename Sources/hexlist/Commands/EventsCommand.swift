@@ -86,15 +86,21 @@ struct EventsCommand: AsyncParsableCommand {
 
 /// Events in words.
 enum EventText {
-    /// `12  2026-11-22 10:47:47  hex.received  peer bob  hex 3  To read`
+    /// `12  2026-11-22 10:47:47  hex.received  peer bob  hex 3  “To read”`
     static func line(_ event: EventShape) -> String {
         var parts = ["\(event.number)", HumanText.time(event.at, seconds: true), event.type]
-        if let peer = event.peer { parts.append("peer \(PeerLabel(peer, event.tag).shown())") }
+        if let peer = event.peer { parts.append("peer \(PeerLabel(peer, event.tag).listed())") }
         if let hex = event.hex { parts.append("hex \(hex)") }
         if let row = event.outboxID { parts.append("outbox \(row)") }
         for member in event.data?.members ?? [] { parts.append("\(member.name) \(value(member.value))") }
-        if let subject = event.subject, !subject.isEmpty { parts.append(subject) }
+        if let subject = event.subject, !subject.isEmpty { parts.append(quoted(subject)) }
         return parts.joined(separator: "  ")
+    }
+
+    /// Text of a peer on one line, in marks it cannot close, so that it does not look like more of the event.
+    private static func quoted(_ text: String) -> String {
+        let words = text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        return "“\(words.replacing("“", with: "'").replacing("”", with: "'"))”"
     }
 
     /// A word as it is, anything else as JSON, so that text of a peer does not look like more members.

@@ -100,17 +100,23 @@ enum HexText {
     /// - Parameter columns: what the proven sender takes at most.
     static func sender(_ hex: HexShape, columns: Int) -> String {
         guard let peer = hex.peerUUID else { return hex.senderName.isEmpty ? "unknown" : "says \(hex.senderName)" }
-        let proven = PeerLabel(peer, hex.tag).shown(columns: columns)
+        let proven = PeerLabel(peer, hex.tag).listed(columns: columns)
         guard let claimed = PeerID(hex.senderUUID), claimed != PeerID(peer) else { return proven }
         let claim = PeerLabel(uuid: claimed.description, name: hex.senderName, alias: hex.senderAlias, trust: "")
         let isTrusted = hex.tag?.trust.utf8.elementsEqual(Trust.trusted.rawValue.utf8) ?? false
-        return "\(proven), \(isTrusted ? "forwarded" : "says it is") from \(claim.shown(.named, columns: 40))"
+        return "\(proven), \(isTrusted ? "forwarded" : "says it is") from \(claim.listed(.named, columns: 40))"
     }
 }
 
 extension PeerLabel {
-    /// - Parameter columns: as a terminal counts them; whole where standard output is none.
+    /// For questions and notes, wherever they go: what stands behind a name is not pushed out of sight by it.
+    /// - Parameter columns: of the name, as a terminal counts them.
     func shown(_ detail: Detail = .short, columns: Int = 44) -> String {
-        text(detail, columns: Terminal.output.isInteractive ? columns : .max) { TextWidth.cut($0, columns: $1) }
+        text(detail, columns: columns) { TextWidth.cut($0, columns: $1) }
+    }
+
+    /// For what is listed on standard output: whole where that is no terminal.
+    func listed(_ detail: Detail = .short, columns: Int = 44) -> String {
+        shown(detail, columns: Terminal.output.isInteractive ? columns : .max)
     }
 }

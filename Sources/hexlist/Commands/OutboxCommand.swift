@@ -207,7 +207,7 @@ enum OutboxText {
     static func cells(_ row: OutboxShape) -> [Table.Cell] {
         [
             Table.Cell(String(row.outboxID)), Table.Cell(row.state.rawValue, row.state.style),
-            Table.Cell(PeerLabel(row.peer, row.tag).shown()),
+            Table.Cell(PeerLabel(row.peer, row.tag).listed()),
             Table.Cell(HumanText.time(row.createdAt), .faint), Table.Cell(row.subject ?? "–", columns: 40, minimum: 12),
             Table.Cell(RowReason(row).why, columns: 400),
         ]
@@ -219,7 +219,7 @@ enum OutboxText {
         var table = Table()
         table.add("row", String(row.outboxID))
         table.add("hex", row.subject ?? "not kept by the version that took it", .strong)
-        table.add("to", PeerLabel(row.peer, row.tag).shown())
+        table.add("to", PeerLabel(row.peer, row.tag).listed())
         table.add("state", row.state.rawValue, row.state.style)
         if !reason.why.isEmpty { table.add("why", reason.why) }
         table.add("since", HumanText.time(row.createdAt, seconds: true))

@@ -117,7 +117,7 @@ struct SendCommand: AsyncParsableCommand {
         guard let word = lastWord, let peer = try? await common.withClient({ try await $0.peer(word) }) else { throw Self.nobody }
         guard isatty(STDIN_FILENO) == 1 else { throw MissingTo.refusal(word, arguments: CommandLine.arguments) }
         try Terminal.confirm("There is no --to. Send it to \(peer.label.shown())? [y/N]")
-        to = [word]
+        to = [peer.uuid ?? word]  // whoever goes by the name meanwhile
         links.removeLast()
         try validate()
     }
@@ -173,7 +173,7 @@ struct SendCommand: AsyncParsableCommand {
             let reason = wait == .queued && outcome.state == .queued ? "" : RowReason(outcome).why
             let why = [outcome.earlier ? "was there already, by its key" : "", reason].filter { !$0.isEmpty }.joined(separator: "; ")
             table.add([
-                Table.Cell(outcome.state.rawValue, outcome.state.style), Table.Cell(PeerLabel(outcome.peer, outcome.tag).shown()),
+                Table.Cell(outcome.state.rawValue, outcome.state.style), Table.Cell(PeerLabel(outcome.peer, outcome.tag).listed()),
                 Table.Cell("outbox \(outcome.outboxID)", .faint), Table.Cell(why, columns: 400),
             ])
         }
