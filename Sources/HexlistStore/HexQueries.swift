@@ -53,7 +53,8 @@ extension StoreReader {
     /// What lists show of hexes (`HexSubject`), of those that are there.
     public func subjects(of ids: [Int64]) throws -> [Int64: String] {
         let found = try all(
-            "SELECT id, substr(description, 1, 1024), \(HexSummary.firstLink) FROM hex WHERE id IN (SELECT value FROM json_each(?))", jsonArray(Set(ids))
+            "SELECT id, substr(description, 1, 1024), \(HexSummary.firstLink) FROM hex WHERE id IN (SELECT value FROM json_each(?))",
+            jsonArray(Set(ids))
         ) { ($0.int64(0), HexSubject.of(description: $0.text(1), linkDescription: $0.text(2), url: $0.text(3))) }
         return Dictionary(found) { first, _ in first }
     }

@@ -216,6 +216,10 @@ struct APITests {
             #expect(try await bob.client.delete(.list(from: "ada")).changed == 0, "only the inbox, where nothing is said")
             #expect(try await bob.client.accept(.ids([], ranges: [held[3]...held[3]])).changed == 1)
             #expect(try await bob.client.accept(.list(from: "ada", newest: held[2])).changed == 1, "what came later is left out")
+            // An id is no place in the inbox, and what is held is in none of its places.
+            let elsewhere = try await #require(throws: HexlistError.self) { try await bob.client.delete(.list(newest: held[0])) }
+            #expect(elsewhere.code == .badRequest)
+            #expect(try await bob.client.delete(.list(location: "held", newest: held[2])).changed == 0, "accepted meanwhile")
             #expect(try await bob.client.accept(.list(from: "ada")).changed == 2)
             #expect(try await bob.client.status().inbox == 4)
             #expect(try await bob.client.hexes(.init(), limit: 10).items.map(\.description) == ["4", "3", "2", "1"])

@@ -110,7 +110,7 @@ import Testing
 
     @Test func whatHasNoDescriptionIsToldByItsFirstLink() throws {
         let test = try TestStore()
-        for description in ["A", "", "  "] { _ = try test.write { try $0.insertMine(content(description), at: start) } }
+        for description in ["A", "", " \n\t\u{3000}"] { _ = try test.write { try $0.insertMine(content(description), at: start) } }
         #expect(try test.read { try $0.hexPage(HexFilter(location: .mine)) }.items.map(\.subject) == ["Link 0", "Link 0", "A"])
         #expect(try test.read { try $0.subjects(of: [1, 2, 9]) } == [1: "A", 2: "Link 0"])
         _ = try test.write { try $0.insertMine(content("", links: 0), at: start) }
