@@ -65,6 +65,10 @@ public struct PeerReference: Sendable {
 
     private func notFound(_ views: [PeerView]) -> HexlistError {
         if let ghost = ghosts(among: views).first {
+            // What claims to be this machine may be another one; mostly it is this one, heard by itself.
+            if ghost.reason == "self" {
+                return HexlistError(.notFound, "\"\(shown)\" is this machine, or one that has its identity.", hint: ghost.why)
+            }
             return HexlistError(
                 .notFound,
                 "\"\(shown)\" is announced but is no peer one can reach: \(ghost.label.text(.whole)), \(ghost.reason ?? "unverified").",

@@ -114,8 +114,8 @@ enum Namesake {
     /// - Parameter row: the one that waits.
     static func advice(_ gone: PeerShape, _ here: PeerShape, row: Int64) -> String {
         let short = HumanText.short(here.uuid ?? "")
-        return "\(gone.label.shown()) is another key than \(here.label.shown(.full)), which is here under that name. Anybody can take a name; "
-            + "if it is that machine, installed anew: `hexlist pair \(short)`, and once the digits were the same send to \(short) and "
+        return "\(gone.label.shown()) is another key than \(here.label.shown(.full)), which is here under that name. Anybody can "
+            + "take a name; if it is that machine, installed anew: `hexlist pair \(short)`, and once the digits were the same send to \(short) and "
             + "`hexlist outbox cancel \(row)`."
     }
 }

@@ -138,6 +138,7 @@ struct HidingTests {
             return
         }
         #expect(await hidden.node.hasSessions)
+        try await two.until { try await $0.peers().contains { $0.uuid == hidden.id && $0.state == .verified } }
         // It takes nothing from a stranger, whatever `receiveFrom` says.
         #expect(try await two.send(to: hidden, wait: .seconds(2)).message?.hasPrefix("notAccepting") == true)
         try await hidden.stop()

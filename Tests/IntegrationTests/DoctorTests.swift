@@ -47,8 +47,9 @@ extension TwoMachines {
                     for step in report.steps where step.step != "clock" { #expect(step.state == "ok", "\(step)") }
                     #expect(
                         report.steps.map(\.step) == [
-                            "daemon", "clock", "dbus", "avahi", "store", "disk", "identity", "discovery", "announcement", "interfaces",
-                            "multicast", "port", "reachable", "firewall", "peer", "peer.resolve", "peer.tcp", "peer.tls", "peer.hello",
+                            "daemon", "clock", "dbus", "avahi", "store", "disk", "identity", "configuration", "discovery", "announcement",
+                            "interfaces", "multicast", "port", "reachable", "firewall", "peer", "peer.resolve", "peer.tcp", "peer.tls",
+                            "peer.hello",
                             "peer.trust", "peer.frame", "peer.dialBack",
                         ])
                     let reachable = try #require(report.step("reachable"))

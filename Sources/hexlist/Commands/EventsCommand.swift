@@ -75,7 +75,7 @@ struct EventsCommand: AsyncParsableCommand {
         }
         try output.flush()
         if output.json { return }
-        if listed == 0 { StandardError.note("No such event is kept.") }
+        if listed == 0 { StandardError.note(type.isEmpty && since == nil ? "Nothing has happened yet." : "No such event is kept.") }
         if since == nil, limit == nil, listed == newest { StandardError.note("These are the last \(newest): --limit 0 lists all.") }
     }
 

@@ -102,8 +102,8 @@ struct PeerTrustCommand: AsyncParsableCommand {
         let digits = argument.peer.utf8.filter { $0 != UInt8(ascii: "-") }
         guard digits.count >= 8, digits.count <= 32, digits.allSatisfy({ Hexadecimal.value(of: $0) != nil }) else {
             throw HexlistError(
-                .badRequest, "trust takes 8 digits of the UUID or more, and `\(argument.peer)` is none.",
-                hint: "`hexlist peers` shows them.")
+                .badRequest, "Anybody can take a name: trust takes 8 digits of the UUID or more, and `\(argument.peer)` is none.",
+                hint: "`hexlist peers` shows them; `hexlist pair` compares six digits instead.")
         }
         guard isInteractive || UUIDBytes(argument.peer) != nil else {
             throw HexlistError(
