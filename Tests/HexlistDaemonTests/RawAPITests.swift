@@ -80,6 +80,7 @@ struct RawAPITests {
             ("POST /v1/hexes/accept", "", "{", 400, "badRequest", "byte"),
             ("POST /v1/hexes/accept", "", #"{"ids":[7]}"#, 404, "notFound", "7"),
             ("POST /v1/hexes/accept", "", #"{"all":true,"location":"inbox"}"#, 400, "badRequest", "held"),
+            ("POST /v1/hexes/accept", "", #"{"all":true,"newest":0}"#, 404, "notFound", "hex 0."),
             ("POST /v1/hexes/delete", "", #"{}"#, 400, "badRequest", "`from`"),
             ("POST /v1/hexes/delete", "", #"{"ranges":[[4]]}"#, 400, "badRequest", "[3,40]"),
             ("POST /v1/hexes/delete", "", #"{"ids":[7.0]}"#, 404, "notFound", "hex 7."),

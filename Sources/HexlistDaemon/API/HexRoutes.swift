@@ -126,12 +126,6 @@ struct HexRoutes: Sendable {
             guard place == nil || place == location else { throw HexlistError(.badRequest, "What is accepted is `held`.") }
             var filter = HexFilter(location: location, unread: onlyUnread)
             if let from { filter.peer = try await sender(from) }
-            if place == .held, filter.peer == nil {
-                // The lowest id first: the order of arrival, which a list has the other way round.
-                let last = if let newest { newest } else { try await api.store.read { try $0.newestHex() } }
-                changed = try await change(.ids(1...max(1, last), in: .held), makesRoom, work)
-                break
-            }
             var start: Int64?
             if let newest {
                 guard let hex = try await api.store.read({ try $0.hex(newest) })?.summary else { throw Self.noHex(newest) }
@@ -140,6 +134,12 @@ struct HexRoutes: Sendable {
                     throw HexlistError(.badRequest, "Hex \(newest) is not in the inbox.")
                 }
                 start = place + 1
+            }
+            if place == .held, filter.peer == nil {
+                // The lowest id first: the order of arrival, which a list has the other way round.
+                let last = if let newest { newest } else { try await api.store.read { try $0.newestHex() } }
+                if last > 0 { changed = try await change(.ids(1...last, in: .held), makesRoom, work) }
+                break
             }
             changed = try await change(.list(filter), from: start, makesRoom, work)
         }
