@@ -98,7 +98,9 @@ struct PeerDelivery: Sendable {
     var longestBody: Int { frameLimit - Self.frameOverhead }
 
     /// Nothing of it is under way: it can be forgotten.
-    var isQuiet: Bool { inFlight == 0 && writing == 0 && !isLoading }
+    var isQuiet: Bool { inFlight == 0 && !isWriting && !isLoading }
+    /// Whether the peer answered something the store does not say yet.
+    var isWriting: Bool { writing > 0 }
 
     func isPaused(now: Instant) -> Bool { pausedUntil.map { now < $0 } ?? false }
 

@@ -71,14 +71,18 @@ import Testing
         let right = try await pair.accepted.record()
         let (half, _) = try await RawPeer.connect(to: pair.right.port, greeting: [0x16])
         let silent = try await RawPeer.serve()
+        let begun = ContinuousClock.now
         let dial = pair.right.transport.dial([DialTarget(host: "127.0.0.1", port: silent.port)])
         _ = try await silent.accepted.next()
         try await pair.right.reaches([2, 2])
+        // A dial has 3 s; where a busy machine took as long to come here, it may have ended by itself.
+        let isDialling = ContinuousClock.now - begun < .seconds(3)
         await pair.right.transport.shutdown()
         #expect(try await left.end() == .closed(nil))
         #expect(try await right.end() == .closed(nil))
         #expect(try await half.all().last == .closed)
-        #expect(try await dial.report.get().summary == .cancelled)
+        let summary = try await dial.report.get().summary
+        #expect(summary == .cancelled || !isDialling)
         #expect(try await pair.right.counts() == [0, 0])
         await pair.right.transport.shutdown()
         let again = try transport()
