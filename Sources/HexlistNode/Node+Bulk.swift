@@ -16,7 +16,7 @@ extension Node {
         try await store.write { writer in
             for recipient in recipients { try writer.upsertPeer(recipient, creating: true) }
         }
-        await reloadKnown()
+        await known.reload(self)
         return BulkSend(recipients: recipients, warns: !force, tellsAll: tellsAll, onChange: onChange)
     }
 

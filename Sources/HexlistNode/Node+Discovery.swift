@@ -91,7 +91,7 @@ extension Node {
                     return node.endProbe(probe, node.probeResult(report, of: endpoints))
                 }
                 node.endProbe(probe, .reached(reached))
-                node.rememberPlaces(of: expecting)
+                node.known.rememberPlaces(of: expecting, node)
             }
         }
     }
@@ -138,11 +138,11 @@ extension Node {
     }
 
     private func comings(of peer: PeerID) -> EventAllowance.Source {
-        known[peer]?.trust == .trusted ? .comings(of: peer) : .strangers
+        known.isTrusted(peer) ? .comings(of: peer) : .strangers
     }
 
     private func source(of ghost: GhostEvent) -> EventAllowance.Source {
-        guard ghost.reason == .impostor, let peer = ghost.peer, known[peer]?.trust == .trusted else { return .strangers }
+        guard ghost.reason == .impostor, let peer = ghost.peer, known.isTrusted(peer) else { return .strangers }
         return .impostors(of: peer)
     }
 }

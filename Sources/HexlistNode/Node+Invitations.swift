@@ -52,7 +52,7 @@ extension Node {
             for session in open { tellHello(session, always: true) }
             return
         }
-        guard !isQuarantined(peer), trust(of: peer, fingerprint: nil) != .blocked else { return }
+        guard !isQuarantined(peer), known.trust(of: peer, key: nil) != .blocked else { return }
         guard directory.isVerified(peer) else { return inviteLater(peer) }
         invitations.insert(peer)
         invitationTurns.ask(peer, isTrusted: isTrusted(peer))
@@ -78,14 +78,14 @@ extension Node {
         return invitedLater.remove(peer) != nil || isInvited
     }
 
-    private func isTrusted(_ peer: PeerID) -> Bool { trust(of: peer, fingerprint: fingerprints[peer]) == .trusted }
+    private func isTrusted(_ peer: PeerID) -> Bool { known.record(of: peer)?.trust == .trusted }
 
     /// Dials those whose turn it is and who have not come meanwhile.
     private func dialInvited() {
         while !isStopping, let peer = invitationTurns.next() {
             let endpoints = directory.endpoints(of: peer)
             let hasSession = links[peer].map { link in link.isDialling || link.sessions.contains(where: \.machine.isOpen) } ?? false
-            guard invitations.contains(peer), !endpoints.isEmpty, !hasSession, trust(of: peer, fingerprint: nil) != .blocked else {
+            guard invitations.contains(peer), !endpoints.isEmpty, !hasSession, known.trust(of: peer, key: nil) != .blocked else {
                 invitationTurns.ended()
                 continue
             }

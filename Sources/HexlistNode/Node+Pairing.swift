@@ -107,10 +107,9 @@ extension Node {
         let times = times()
         // What a peer began is nothing to see before there are digits: they come and go as it likes.
         let items = pairing.items.filter { $0.isOwn || $0.stage != .opening }
-        let views = items.isEmpty && pairing.outcomes.isEmpty ? [] : peerViews().filter { $0.state != .ghost }
-        func view(of peer: PeerID) -> PeerView? { views.first { $0.uuid == peer } }
-        let ended = pairing.outcomes.map { PairingView($0, of: view(of: $0.peer)) }
-        let running = items.map { PairingView($0, of: view(of: $0.peer), until: times.milliseconds(of: $0.until)) }
+        func met(_ peer: PeerID) -> PeerView? { view(of: peer, comparing: false).flatMap { $0.state == .ghost ? nil : $0 } }
+        let ended = pairing.outcomes.map { PairingView($0, of: met($0.peer)) }
+        let running = items.map { PairingView($0, of: met($0.peer), until: times.milliseconds(of: $0.until)) }
         return PairingOverview(
             openUntil: pairing.openUntil.map(times.milliseconds), triesLeft: pairing.openUntil.map { _ in pairing.triesLeft },
             items: ended + running)

@@ -62,7 +62,7 @@ extension Node {
             onLoop { node in
                 session.batchCompleted(results)
                 node.noteRefusals(results, of: session, decidedAt: takings)
-                if results.contains(where: { if case .kept(.held, _) = $0 { true } else { false } }) { node.reloadKnownSoon() }
+                if results.contains(where: { if case .kept(.held, _) = $0 { true } else { false } }) { node.known.reloadSoon(node) }
                 node.notifyWatchers()
             }
         }

@@ -30,7 +30,7 @@ extension Node {
             node.enqueued([hex], taken) { _, _ in }
         }
         guard let rows = try taken.results.first?.get() else { throw HexlistError(.internal, "The outbox lost a row.") }
-        if rows.contains(where: { known[$0.peer] == nil }) { reloadKnownSoon() }
+        if rows.contains(where: { known[$0.peer] == nil }) { known.reloadSoon(self) }
         guard let deadline, let waiter else { return rows }
         return try await outcomes(of: rows, bytes: hex.body.count, waiter, until: deadline)
     }

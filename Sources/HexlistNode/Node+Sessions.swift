@@ -16,7 +16,7 @@ extension Node {
     @discardableResult
     func begin(_ connection: PeerConnection, _ dialled: Dialled?) -> PeerSession {
         let peer = connection.peerFingerprint?.peerID
-        let isTrusted = peer.map { trust(of: $0, fingerprint: connection.peerFingerprint) == .trusted } ?? false
+        let isTrusted = peer.map { known.trust(of: $0, key: connection.peerFingerprint) == .trusted } ?? false
         let machine = Session(
             Session.Configuration(
                 own: id, role: connection.role == .dialer ? .dialer : .acceptor,
@@ -74,13 +74,6 @@ extension Node {
             window: ProtocolLimits.windowFrames)
     }
 
-    /// Trust binds to the whole fingerprint: a key that only shares the UUID is a stranger.
-    func trust(of peer: PeerID, fingerprint: Fingerprint?) -> Trust {
-        guard let record = known[peer] else { return .stranger }
-        if let kept = record.fingerprint, let fingerprint, kept != fingerprint { return .stranger }
-        return record.trust
-    }
-
     func link(to peer: PeerID) -> PeerLink {
         if let link = links[peer] { return link }
         let link = PeerLink(peer: peer)
@@ -95,7 +88,7 @@ extension Node {
     private func isUninvited(_ session: PeerSession) -> Bool {
         guard !configuration.announce else { return false }
         let key = session.connection.peerFingerprint
-        if let key, trust(of: key.peerID, fingerprint: key) == .trusted || pairing.invites(key.peerID, now: .now) { return false }
+        if let key, known.trust(of: key.peerID, key: key) == .trusted || pairing.invites(key.peerID, now: .now) { return false }
         return session.dialled.map { $0.probe != nil } ?? true
     }
 
@@ -119,8 +112,8 @@ extension Node {
         guard let fingerprint = session.connection.peerFingerprint, let peer = session.peer, let peerBoot = hello.boot else {
             return  // plain TCP: its UUID is a claim and proves nothing
         }
-        guard trust(of: peer, fingerprint: fingerprint) != .blocked else { return endBlocked(session) }
-        proved(peer, fingerprint)
+        guard known.trust(of: peer, key: fingerprint) != .blocked else { return endBlocked(session) }
+        known.proved(peer, fingerprint, listed: Set(directory.listing().compactMap(\.peer)))
         let link = link(to: peer)
         let older = link.sessions
         link.sessions.append(session)
@@ -129,7 +122,7 @@ extension Node {
             metadata: [
                 "peer.id": "\(peer)", "role": "\(session.connection.role)", "address": "\(session.connection.remoteAddress)",
             ])
-        remember(peer, fingerprint: fingerprint, hello: hello, version: version, session: session)
+        known.remember(peer, fingerprint: fingerprint, hello: hello, version: version, session: session, self)
         // Where the peer dialled from says nothing of where it can be dialled; it is shown.
         let info = SessionInfo(
             peer: peer, boot: peerBoot, name: hello.name, version: version, endpoint: session.dialled?.endpoint ?? session.source,
@@ -157,15 +150,7 @@ extension Node {
 
     /// Strangers do not fill the log.
     private func sessionLogLevel(_ peer: PeerID, _ fingerprint: Fingerprint?) -> Logger.Level {
-        trust(of: peer, fingerprint: fingerprint) == .trusted ? .info : .debug
-    }
-
-    private func proved(_ peer: PeerID, _ fingerprint: Fingerprint) {
-        if fingerprints.count >= 2 * 8_192 {
-            let seen = Set(directory.listing().compactMap(\.peer))
-            fingerprints = fingerprints.filter { seen.contains($0.key) }
-        }
-        fingerprints[peer] = fingerprint
+        known.trust(of: peer, key: fingerprint) == .trusted ? .info : .debug
     }
 
     func sessionUpdated(_ session: PeerSession, hello: Hello) {
@@ -178,7 +163,7 @@ extension Node {
         let before = directory.provenName(of: peer)
         apply(.renamed(peer, name: hello.name))
         guard directory.provenName(of: peer).map({ !$0.utf8.elementsEqual((before ?? "").utf8) }) ?? false else { return }
-        rememberName(session)
+        known.rememberName(session, self)
         notifyWatchers()
     }
 
@@ -186,7 +171,7 @@ extension Node {
     func legacySender(_ session: PeerSession) {
         session.connection.markIdentified()
         guard let fingerprint = session.connection.peerFingerprint else { return }
-        guard trust(of: fingerprint.peerID, fingerprint: fingerprint) != .blocked else { return endBlocked(session) }
+        guard known.trust(of: fingerprint.peerID, key: fingerprint) != .blocked else { return endBlocked(session) }
         endSurplus(of: fingerprint, newest: session)
     }
 
@@ -219,7 +204,7 @@ extension Node {
 
     func alertReceived(_ message: String, _ session: PeerSession) {
         guard let peer = session.peer, let link = links[peer] else { return }
-        let isTrusted = trust(of: peer, fingerprint: session.connection.peerFingerprint) == .trusted
+        let isTrusted = known.trust(of: peer, key: session.connection.peerFingerprint) == .trusted
         guard isTrusted || !link.alertRecorded else { return }
         link.alertRecorded = true
         events.record(
@@ -238,7 +223,7 @@ extension Node {
     /// - Parameter always: also where it has heard both.
     func tellHello(_ session: PeerSession, always: Bool = false) {
         guard let peer = session.peer, session.connection.isTLS else { return }
-        let isTrusted = trust(of: peer, fingerprint: session.connection.peerFingerprint) == .trusted
+        let isTrusted = known.trust(of: peer, key: session.connection.peerFingerprint) == .trusted
         let hello = hello(trusted: isTrusted)
         session.act { machine, actions in
             machine.setTrusted(isTrusted)
@@ -341,12 +326,12 @@ extension Node {
         conflictTold(by: peer, end)
         if let info = session.info { apply(.sessionDown(info, Node.sessionEnd(end))) }
         if !directory.holds(peer) {
-            fingerprints[peer] = nil
+            known.forgetKey(of: peer)
             invitations.remove(peer)
         }
         let wasSending = link.sending === session
         link.sessions.remove(at: index)
-        if link.sessions.isEmpty { rememberSeen(peer) }
+        if link.sessions.isEmpty { known.rememberSeen(peer, self) }
         challengeAgain(link)
         pairingSessionEnded(session, peer)
         guard wasSending else { return }

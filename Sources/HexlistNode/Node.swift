@@ -48,10 +48,7 @@ public actor Node {
     /// Frames a second a stranger is read at.
     var strangerRate = 0.0
     var links: [PeerID: PeerLink] = [:]
-    /// Peers the store knows: trust, alias, counters. Strangers that left nothing are not here.
-    var known: [PeerID: PeerRecord] = [:]
-    /// The keys proven since the start, of peers the store need not know. Bounded in `proved`.
-    var fingerprints: [PeerID: Fingerprint] = [:]
+    let known: KnownPeers
     /// Strangers that were refused for now since they were last told that more may be taken.
     var refusedStrangers: Set<PeerID> = []
     /// The same, of trusted peers.
@@ -77,13 +74,6 @@ public actor Node {
     var sharedTicks = SharedTicks()
     let sharedTickTimer: DeadlineTimer
     let maintenance = Maintenance()
-    /// Rises with all that makes an older look at the peers of the store an old one.
-    var knownChanges = 0
-    var isLookingAtKnown = false
-    /// Of trusted peers that had a session since the start, whoever dialled: those that only dial have no endpoint.
-    var lastAddresses: [PeerID: String] = [:]
-    /// Runs while `lastAddresses` has something the transport was not told yet.
-    let reserveTimer: DeadlineTimer
     let events: EventRecorder
     /// Trusted peers that ended a session because another machine proves this one's identity to them.
     var conflictWitnesses: Set<PeerID> = []
@@ -115,7 +105,7 @@ public actor Node {
         pairingTimer = DeadlineTimer(on: eventLoop)
         directoryTimer = DeadlineTimer(on: eventLoop)
         sharedTickTimer = DeadlineTimer(on: eventLoop)
-        reserveTimer = DeadlineTimer(on: eventLoop)
+        known = KnownPeers(on: eventLoop)
         events = EventRecorder(on: eventLoop)
         boot = .random
         var bounds = DirectoryLimits()
@@ -146,7 +136,7 @@ public actor Node {
     /// - Throws: `HexlistError` `portInUse` where a configured port is taken, `storeUnusable` where the store cannot be read.
     public func start() async throws {
         let records = try await store.read { try $0.peers() }
-        setKnown(records)
+        known.set(records, self)
         port = try await listen()
         let connections = Node.transportLimits(configuration).connections
         if connections < configuration.limits.connections {
@@ -154,7 +144,7 @@ public actor Node {
                 "fewer connections than configured: the system allows few open files",
                 metadata: ["connections": "\(connections)", "open.files": "\(Descriptors.limit)"])
         }
-        reserveAddresses()
+        known.reserveAddresses(self)
 
         apply(.hiding(!configuration.announce))
         for record in records where record.trust == .trusted {
@@ -200,7 +190,8 @@ public actor Node {
         isStopping = true
         await trusting?.value
         maintenance.stop()
-        for timer in [directoryTimer, sharedTickTimer, pairingTimer, reserveTimer] { timer.cancel() }
+        for timer in [directoryTimer, sharedTickTimer, pairingTimer] { timer.cancel() }
+        known.stop()
         if let discovery { await discovery.stop() }
         for dial in probes.values { dial.cancel() }
         for session in sessions.values { session.act { $0.end(.shutdown, &$1) } }
@@ -241,7 +232,7 @@ public actor Node {
 
     func maintained(_ report: MaintenanceReport) {
         if report.expired > 0 { outboxDrained() }
-        if report.peersDropped > 0 { reloadKnownSoon() }
+        if report.peersDropped > 0 { known.reloadSoon(self) }
         if report.heldDropped > 0 { mayTakeMore() }
     }
 
@@ -255,7 +246,7 @@ public actor Node {
     /// Someone changed the store beside the node: read marks, deletions, accepted hexes.
     /// - Parameter makesRoom: less is held or in the inbox than before.
     public func storeChanged(makesRoom: Bool = false) async {
-        await reloadKnown()
+        await known.reload(self)
         if makesRoom { mayTakeMore() }
         notifyWatchers()
     }
@@ -274,4 +265,6 @@ public actor Node {
     }
 }
 
-extension Node: EventHost, MaintenanceHost {}
+extension Node: EventHost, KnownPeersHost, MaintenanceHost {
+    var sessionAddresses: [PeerID: String] { links.compactMapValues { $0.sending?.connection.remoteAddress } }
+}

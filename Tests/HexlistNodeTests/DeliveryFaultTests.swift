@@ -13,7 +13,7 @@ extension Node {
     var linkCount: Int { links.count }
     var sessionCount: Int { sessions.count }
     func setTurns(_ turns: TransferTurns) { self.turns = turns }
-    var fingerprintCount: Int { fingerprints.count }
+    var fingerprintCount: Int { known.keys.count }
     var isWaitingToDrain: Bool { if case .waiting? = draining { true } else { false } }
 }
 
