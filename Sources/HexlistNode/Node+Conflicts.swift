@@ -29,7 +29,7 @@ extension Node {
         let isKnown = peer == id || known.isTrusted(peer)
         logger.log(level: isKnown ? .notice : .debug, "one machine uses this identity again", metadata: ["peer.id": "\(peer)"])
         for link in links.values where peer == id || link.peer == peer { kick(link) }
-        if peer == id { mayTakeMore() }
+        if peer == id { invitations.mayTakeMore(self) }
         wakeWaiters()
         notifyWatchers()
     }

@@ -9,7 +9,7 @@ import NIOCore
 extension Node {
     func hasWork(for peer: PeerID?) -> Bool {
         guard let peer else { return false }
-        return links[peer]?.delivery.hasWork ?? false || pairing.concerns(peer)
+        return links[peer]?.delivery.hasWork ?? false || pairing.desk.concerns(peer)
     }
 
     func pump(_ session: PeerSession) {

@@ -126,7 +126,7 @@ extension Node {
             links[peer]?.delivery.peerIsBack()
             events.record(.peerUp, peer: peer, from: comings(of: peer), self)
         case .down(let peer):
-            if invitations.contains(peer) { inviteLater(peer) }
+            invitations.peerLeft(peer, self)
             events.record(.peerDown, peer: peer, from: comings(of: peer), self)
         case .conflict(let peer): conflictBegan(peer)
         case .conflictEnded(let peer): conflictEnded(peer)

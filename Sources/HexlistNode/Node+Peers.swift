@@ -110,10 +110,24 @@ extension Node {
         apply(.trustChanged(peer, trust))
         tellSessions(of: peer, trust)
         trustTold(of: peer, trust)
-        if trust == .blocked { stopPairing(with: peer) }
+        if trust == .blocked { pairing.reject(peer, self) }
         endUninvited()
         notifyWatchers()
         return view(of: peer) ?? before
+    }
+
+    /// After a change of trust. A peer that is trusted now may send what was refused before, and is likely to trust this node too; and
+    /// whatever becomes of its held hexes may make room for those of others.
+    func trustTold(of peer: PeerID, _ trust: Trust) {
+        invitations.forget(peer)
+        if trust == .trusted {
+            invitations.invite(peer, self)
+            if let link = links[peer] {
+                link.delivery.trustBegan()
+                kick(link)
+            }
+        }
+        invitations.mayTakeMore(self)
     }
 
     /// What a change of trust is to the sessions of that key, said Hello or not: another Hello, or their end.

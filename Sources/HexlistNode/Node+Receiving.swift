@@ -44,7 +44,7 @@ extension Node {
         let quotas = HeldQuotas(configuration.limits)
         let reserve = Int64(configuration.limits.diskReserveBytes)
         let at = Node.wallClock()
-        let takings = takings
+        let takings = invitations.takings
         store.submit(rows: batch.reduce(0) { $0 + $1.rows }) { writer in
             try writer.receive(
                 batch.map {
@@ -61,7 +61,7 @@ extension Node {
             }
             onLoop { node in
                 session.batchCompleted(results)
-                node.noteRefusals(results, of: session, decidedAt: takings)
+                node.invitations.refused(results, of: session, decidedAt: takings, node)
                 if results.contains(where: { if case .kept(.held, _) = $0 { true } else { false } }) { node.known.reloadSoon(node) }
                 node.notifyWatchers()
             }

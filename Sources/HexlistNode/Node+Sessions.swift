@@ -44,7 +44,7 @@ extension Node {
         let limit = configuration.limits.strangerSessions
         let oldestFirst = strangers.sorted { $0.connection.id < $1.connection.id }
         // Whom a person pairs with gives way to nobody.
-        let staying = oldestFirst.filter { !$0.machine.isClosed && !($0.peer.map(pairing.concerns) ?? false) }
+        let staying = oldestFirst.filter { !$0.machine.isClosed && !($0.peer.map(pairing.desk.concerns) ?? false) }
         if let surplus = StrangerSessions.surplus(staying.map(\.connection.remoteNetwork), limit: limit) {
             staying[surplus].act { $0.end(.idle, text: "Others need the place.", &$1) }
         }
@@ -88,7 +88,7 @@ extension Node {
     private func isUninvited(_ session: PeerSession) -> Bool {
         guard !configuration.announce else { return false }
         let key = session.connection.peerFingerprint
-        if let key, known.trust(of: key.peerID, key: key) == .trusted || pairing.invites(key.peerID, now: .now) { return false }
+        if let key, known.trust(of: key.peerID, key: key) == .trusted || pairing.desk.invites(key.peerID, now: .now) { return false }
         return session.dialled.map { $0.probe != nil } ?? true
     }
 
@@ -144,8 +144,8 @@ extension Node {
         endSurplus(of: fingerprint, newest: session)
         for other in older where !other.machine.isClosed { challenge(other, against: session) }
         pump(link)
-        pairingSessionsChanged(of: peer)
-        if takeInvitation(peer) { tellHello(session, always: true) }
+        pairing.sessionsChanged(of: peer, self)
+        if invitations.take(peer) { tellHello(session, always: true) }
     }
 
     /// Strangers do not fill the log.
@@ -197,7 +197,7 @@ extension Node {
             older.map {
                 DuplicateSessions.Older(
                     isAnswered: $0.machine.isOpen && !asked.contains(ObjectIdentifier($0)),
-                    isPairing: pairing.hasExchange(on: ObjectIdentifier($0)))
+                    isPairing: pairing.desk.hasExchange(on: ObjectIdentifier($0)))
             })
         for index in surplus { older[index].act { $0.end(.limit, &$1) } }
     }
@@ -293,12 +293,7 @@ extension Node {
     }
 
     private func endDuplicate(_ session: PeerSession) {
-        // Not between the answers of two people: one of them would have agreed and the other not.
-        guard !pairing.hasExchange(on: ObjectIdentifier(session)) else {
-            endsAfterPairing = session
-            return
-        }
-        session.act { $0.end(.duplicateSession, &$1) }
+        if !pairing.postponesEnd(of: session) { session.act { $0.end(.duplicateSession, &$1) } }
     }
 
     // MARK: Ended
@@ -327,13 +322,13 @@ extension Node {
         if let info = session.info { apply(.sessionDown(info, Node.sessionEnd(end))) }
         if !directory.holds(peer) {
             known.forgetKey(of: peer)
-            invitations.remove(peer)
+            invitations.peerLeft(peer, self)
         }
         let wasSending = link.sending === session
         link.sessions.remove(at: index)
         if link.sessions.isEmpty { known.rememberSeen(peer, self) }
         challengeAgain(link)
-        pairingSessionEnded(session, peer)
+        pairing.sessionEnded(session, peer, self)
         guard wasSending else { return }
 
         let hadWork = link.delivery.inFlight > 0

@@ -35,8 +35,6 @@ public actor Node {
     var isStopping = false
     /// `nil` while hexes are sent as ever.
     var draining: Draining?
-    /// What two people agreed on, on its way into the store.
-    var trusting: Task<Void, Never>?
 
     /// Every connection with a session, until it is closed.
     var sessions: [ObjectIdentifier: PeerSession] = [:]
@@ -49,27 +47,13 @@ public actor Node {
     var strangerRate = 0.0
     var links: [PeerID: PeerLink] = [:]
     let known: KnownPeers
-    /// Strangers that were refused for now since they were last told that more may be taken.
-    var refusedStrangers: Set<PeerID> = []
-    /// The same, of trusted peers.
-    var refusedTrusted: Set<PeerID> = []
-    /// Peers that are here and are to be told, on the next session with them, that more may be taken.
-    var invitations: Set<PeerID> = []
-    /// Peers that were away when more could be taken, to be told with their next Hello. Bounded in `inviteLater`.
-    var invitedLater: Set<PeerID> = []
-    var invitationTurns = InvitationTurns()
-    /// Rises whenever more may be taken than before.
-    var takings = 0
+    let invitations = Invitations()
     var turns: TransferTurns
     var turnTimer: Scheduled<Void>?
     var challenges: [String: (newer: PeerSession, older: PeerSession)] = [:]
     var probes: [ProbeID: Dial] = [:]
     var dialBacks = DialBackTurns()
-    var pairing: PairingDesk
-    let pairingTimer: DeadlineTimer
-    var isDiallingToPair = false
-    /// Duplicates that are ended once the pairing on them is over.
-    var endsAfterPairing: PeerSession?
+    let pairing: PairingShell
     let directoryTimer: DeadlineTimer
     var sharedTicks = SharedTicks()
     let sharedTickTimer: DeadlineTimer
@@ -102,7 +86,6 @@ public actor Node {
         self.eventLoop = eventLoop
         self.logger = logger
         executor = eventLoop.executor
-        pairingTimer = DeadlineTimer(on: eventLoop)
         directoryTimer = DeadlineTimer(on: eventLoop)
         sharedTickTimer = DeadlineTimer(on: eventLoop)
         known = KnownPeers(on: eventLoop)
@@ -112,7 +95,7 @@ public actor Node {
         bounds.instances = configuration.discovery.instances
         bounds.resolvers = configuration.discovery.resolvers
         directory = PeerDirectory(own: identity.peerID, boot: boot, limits: bounds)
-        pairing = PairingDesk(own: identity.fingerprint)
+        pairing = PairingShell(own: identity.fingerprint, on: eventLoop)
         turns = TransferTurns(limit: configuration.send.concurrentTransfers)
         transport = try PeerTransport(
             identity: identity, eventLoop: eventLoop, limits: Node.transportLimits(configuration),
@@ -188,9 +171,9 @@ public actor Node {
     /// Goodbye on the network, `Bye` `shutdown` on every session, then a bounded wait for what is being stored.
     public func stop() async {
         isStopping = true
-        await trusting?.value
+        await pairing.stop(self)
         maintenance.stop()
-        for timer in [directoryTimer, sharedTickTimer, pairingTimer] { timer.cancel() }
+        for timer in [directoryTimer, sharedTickTimer] { timer.cancel() }
         known.stop()
         if let discovery { await discovery.stop() }
         for dial in probes.values { dial.cancel() }
@@ -219,7 +202,7 @@ public actor Node {
         for session in sessions.values { tellHello(session) }
         endUninvited()
         let takesOthers = configuration.receiveFrom != old.receiveFrom || configuration.announce != old.announce
-        if takesOthers || configuration.limits != old.limits { mayTakeMore() }
+        if takesOthers || configuration.limits != old.limits { invitations.mayTakeMore(self) }
         shareAmongStrangers()
         notifyWatchers()
     }
@@ -233,7 +216,7 @@ public actor Node {
     func maintained(_ report: MaintenanceReport) {
         if report.expired > 0 { outboxDrained() }
         if report.peersDropped > 0 { known.reloadSoon(self) }
-        if report.heldDropped > 0 { mayTakeMore() }
+        if report.heldDropped > 0 { invitations.mayTakeMore(self) }
     }
 
     // MARK: Watching
@@ -247,7 +230,7 @@ public actor Node {
     /// - Parameter makesRoom: less is held or in the inbox than before.
     public func storeChanged(makesRoom: Bool = false) async {
         await known.reload(self)
-        if makesRoom { mayTakeMore() }
+        if makesRoom { invitations.mayTakeMore(self) }
         notifyWatchers()
     }
 
@@ -265,6 +248,12 @@ public actor Node {
     }
 }
 
-extension Node: EventHost, KnownPeersHost, MaintenanceHost {
+extension Node: EventHost, InvitationsHost, KnownPeersHost, MaintenanceHost, PairingHost {
+    func session(_ key: ObjectIdentifier) -> PeerSession? { sessions[key] }
+    func sessions(with peer: PeerID) -> [PeerSession] { links[peer]?.sessions ?? [] }
+    func isDialling(_ peer: PeerID) -> Bool { links[peer]?.isDialling ?? false }
+    func trust(_ peer: PeerID, by key: Fingerprint, name: String?) async throws {
+        _ = try await setTrust(peer, .trusted, proven: key, name: name)
+    }
     var sessionAddresses: [PeerID: String] { links.compactMapValues { $0.sending?.connection.remoteAddress } }
 }

@@ -1,3 +1,5 @@
+import HexlistDiscovery
+import HexlistModel
 import HexlistStore
 import Logging
 import NIOCore
@@ -18,4 +20,14 @@ extension NodeHost {
     nonisolated func onLoop(_ body: @escaping @Sendable (isolated Self) -> Void) {
         eventLoop.execute { self.assumeIsolated { body($0) } }
     }
+}
+
+/// What an owner uses that makes sessions of its own.
+protocol DialHost: KnownPeersHost {
+    /// Open ones, oldest first.
+    func sessions(with peer: PeerID) -> [PeerSession]
+    /// Whether a dial for rows that wait is under way.
+    func isDialling(_ peer: PeerID) -> Bool
+    /// Begins the session where the peer answers.
+    func dial(_ peer: PeerID, _ endpoints: [Endpoint], then completion: @escaping @Sendable (isolated Self, _ connected: Bool) -> Void)
 }

@@ -186,7 +186,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
             case .alert(let message):
                 node.assumeIsolated { $0.alertReceived(message, self) }
             case .pairing(let pairing):
-                node.assumeIsolated { $0.pairingReceived(pairing, self) }
+                node.assumeIsolated { $0.pairing.received(pairing, self, $0) }
             case .settled(let rows):
                 node.assumeIsolated { $0.settled(rows, on: self) }
             case .challengeAnswered(let message):
