@@ -163,8 +163,8 @@ final class KnownPeers {
         keep(PeerSighting(record, name: record.name, seenAt: at, endpoints: endpoints), host)
     }
 
-    /// A later Hello told another name: that is its latest. One such write a second at most for each session, and none that no Hello caused:
-    /// two sessions of one key may tell different names, and neither is to write its own over and over.
+    /// A later Hello told another name: that is its latest. One such write a second at most for each session, and none that no Hello
+    /// caused: two sessions of one key may tell different names, and neither is to write its own over and over.
     func rememberName(_ session: PeerSession, _ host: isolated some KnownPeersHost) {
         guard !host.isStopping, session.connection.isOpen, let fingerprint = session.connection.peerFingerprint, let peer = session.peer,
             let record = records[peer], record.fingerprint == fingerprint, let hello = session.machine.peerHello

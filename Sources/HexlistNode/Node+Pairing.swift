@@ -98,7 +98,8 @@ extension Node {
         let ended = pairing.desk.outcomes.map { PairingView($0, of: met($0.peer)) }
         let running = items.map { PairingView($0, of: met($0.peer), until: times.milliseconds(of: $0.until)) }
         return PairingOverview(
-            openUntil: pairing.desk.openUntil.map(times.milliseconds), triesLeft: pairing.desk.openUntil.map { _ in pairing.desk.triesLeft },
+            openUntil: pairing.desk.openUntil.map(times.milliseconds),
+            triesLeft: pairing.desk.openUntil.map { _ in pairing.desk.triesLeft },
             items: ended + running)
     }
 

@@ -4,8 +4,8 @@ import HexlistStore
 import Logging
 import NIOCore
 
-/// What the owners of a node's state use of it. An owner is a class that lives on the node's event loop: whoever calls it passes the node as
-/// `isolated` host, and callbacks of timers and of the store come back by way of the host, so an owner needs neither locks nor tasks.
+/// What the owners of a node's state use of it. An owner is a class that lives on the node's event loop: its methods take the node as their
+/// `isolated` host, and callbacks of timers and of the store come back by way of the host, so it needs neither locks nor tasks.
 protocol NodeHost: Actor {
     nonisolated var store: HexStore { get }
     nonisolated var eventLoop: any EventLoop { get }

@@ -310,7 +310,7 @@ struct PairingDesk {
         if exchange.isSpent || exchange.isOwn && request == nil {
             let outcome = Outcome(
                 number: exchange.number, peer: exchange.peer, isOwn: exchange.isOwn, name: exchange.name, result: .ended(end),
-                isLast: isLast, triesLeft: exchange.isSpent && end != .lost ? max(0, limits.failuresPerKey - recent(failed[key], now: now).count) : nil)
+                isLast: isLast, triesLeft: exchange.isSpent && end != .lost ? triesLeft(of: key, now: now) : nil)
             remember(outcome)
             out.append(.over(outcome))
         }
@@ -333,6 +333,10 @@ struct PairingDesk {
         failed = recentFailures(now: now)
         guard failed[key] != nil || failed.count < limits.keys else { return }
         failed[key] = ((failed[key] ?? []) + [now]).suffix(limits.failuresPerKey)
+    }
+
+    private func triesLeft(of key: Fingerprint, now: Instant) -> Int {
+        max(0, limits.failuresPerKey - recent(failed[key], now: now).count)
     }
 
     /// Of a key's failures those that count still.

@@ -92,8 +92,8 @@ final class PairingShell {
         sessionsChanged(of: peer, host)
     }
 
-    /// - Returns: whether the end of a duplicate waits for the exchange on it: between the answers of two people one of them would have agreed
-    ///   and the other not.
+    /// - Returns: whether the end of a duplicate waits for the exchange on it: between the answers of two people one of them would have
+    ///   agreed and the other not.
     func postponesEnd(of session: PeerSession) -> Bool {
         guard desk.hasExchange(on: ObjectIdentifier(session)) else { return false }
         endsAfterwards = session
