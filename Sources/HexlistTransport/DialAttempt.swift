@@ -28,9 +28,9 @@ final class DialAttempt: ChannelGateOwner {
     private var channel: (any Channel)?
     private var deadline: Scheduled<Void>?
 
+    /// - Parameters:
     ///   - expected: the peer that must answer; any other ends the attempt with `otherIdentity`.
     ///   - completion: called exactly once.
-    ///   - completion: exactly once.
     init(
         target: DialTarget, address: IPAddress, expecting expected: PeerID?, state: TransportState,
         completion: @escaping (DialAttempt, Result<PeerConnection, DialError>) -> Void
