@@ -65,7 +65,7 @@ final class Invitations {
             return
         }
         guard !host.isQuarantined(peer), host.known.trust(of: peer, key: nil) != .blocked else { return }
-        guard host.directory.isVerified(peer) else { return inviteLater(peer, host) }
+        guard host.finder.directory.isVerified(peer) else { return inviteLater(peer, host) }
         invited[peer] = .now
         turns.ask(peer, isTrusted: isTrusted(peer, host))
         dial(host)
@@ -93,7 +93,7 @@ final class Invitations {
     /// Dials those whose turn it is and who have not come meanwhile.
     private func dial(_ host: isolated some InvitationsHost) {
         while !host.isStopping, let peer = turns.next() {
-            let endpoints = host.directory.endpoints(of: peer)
+            let endpoints = host.finder.directory.endpoints(of: peer)
             let hasSession = host.isDialling(peer) || host.sessions(with: peer).contains(where: \.machine.isOpen)
             guard invited[peer] == .now, !endpoints.isEmpty, !hasSession, host.known.trust(of: peer, key: nil) != .blocked else {
                 turns.ended()

@@ -6,13 +6,10 @@ import HexlistWire
 import Logging
 import NIOCore
 
-protocol KnownPeersHost: NodeHost {
+protocol KnownPeersHost: FinderHost {
     var known: KnownPeers { get }
-    var directory: PeerDirectory { get }
-    var transport: PeerTransport { get }
     /// Of the sessions that are sent on.
     var sessionAddresses: [PeerID: String] { get }
-    func apply(_ input: PeerDirectory.Input)
 }
 
 /// What is known of peers: the store's records as last read, and the keys proven since the start. Which of two keys with one UUID a record
@@ -86,7 +83,7 @@ final class KnownPeers {
 
     func set(_ records: [PeerRecord], _ host: isolated some KnownPeersHost) {
         set(records)
-        host.apply(.remembered(Set(self.records.keys)))
+        host.finder.apply(.remembered(Set(self.records.keys)), host)
     }
 
     func reload(_ host: isolated some KnownPeersHost) async {
@@ -150,7 +147,7 @@ final class KnownPeers {
     /// Records that a peer was seen until now, when a session with it ended; trusted peers alone, and none while the node stops.
     func rememberSeen(_ peer: PeerID, _ host: isolated some KnownPeersHost) {
         guard !host.isStopping, let record = records[peer], record.trust == .trusted else { return }
-        let name = PeerName.cut(host.directory.provenName(of: peer) ?? record.name, bytes: NameKey.bytes)
+        let name = PeerName.cut(host.finder.directory.provenName(of: peer) ?? record.name, bytes: NameKey.bytes)
         keep(PeerSighting(record, name: name, seenAt: Node.wallClock()), host)
     }
 
@@ -158,7 +155,7 @@ final class KnownPeers {
     func rememberPlaces(of peer: PeerID, _ host: isolated some KnownPeersHost) {
         guard let record = records[peer], record.trust == .trusted else { return }
         let at = Node.wallClock()
-        let endpoints = host.directory.answeredEndpoints(of: peer).map { PeerEndpoint($0, at) }
+        let endpoints = host.finder.directory.answeredEndpoints(of: peer).map { PeerEndpoint($0, at) }
         guard !endpoints.isEmpty else { return }
         keep(PeerSighting(record, name: record.name, seenAt: at, endpoints: endpoints), host)
     }

@@ -10,7 +10,7 @@ extension Node {
     /// Seconds; a conflict is looked at every half minute.
     static let ownConflictRetry = 60
 
-    func isQuarantined(_ peer: PeerID) -> Bool { draining != nil || directory.isInConflict(peer) || directory.isInConflict(id) }
+    func isQuarantined(_ peer: PeerID) -> Bool { draining != nil || finder.directory.isInConflict(peer) || finder.directory.isInConflict(id) }
 
     func conflictBegan(_ peer: PeerID) {
         let isKnown = peer == id || known.isTrusted(peer)
@@ -58,7 +58,7 @@ extension Node {
 
     /// For people; `nil` where there is none.
     var conflictText: String? {
-        if directory.isInConflict(id) {
+        if finder.directory.isInConflict(id) {
             return "Another machine has this one's identity, so nothing is sent or taken. Run `hexlist id rotate` on one of them."
         }
         guard let witness = conflictWitnesses.filter({ known.isTrusted($0) }).min() else { return nil }

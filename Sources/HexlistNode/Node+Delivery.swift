@@ -266,10 +266,10 @@ extension Node {
         guard !isStopping else { return }
         if link.sending != nil { return pump(link) }
         let peer = link.peer
-        guard !link.isDialling, link.delivery.hasWork, !link.delivery.isPaused(now: .now), directory.isVerified(peer),
+        guard !link.isDialling, link.delivery.hasWork, !link.delivery.isPaused(now: .now), finder.directory.isVerified(peer),
             !isQuarantined(peer)
         else { return }
-        let endpoints = directory.endpoints(of: peer)
+        let endpoints = finder.directory.endpoints(of: peer)
         guard !endpoints.isEmpty else { return }
         link.isDialling = true
         dial(peer, endpoints) { node, connected in

@@ -167,7 +167,7 @@ extension Node {
         guard !isQuarantined(peer) else { return (.conflict, nil) }
         let link = links[peer]
         // Whatever pause there is ends when it is back.
-        guard link?.sending != nil || directory.isVerified(peer) else { return (.peer, nil) }
+        guard link?.sending != nil || finder.directory.isVerified(peer) else { return (.peer, nil) }
         if let link, let until = link.delivery.pausedUntil, link.delivery.isPaused(now: .now) {
             return (.retry, times().milliseconds(of: until))
         }

@@ -15,7 +15,7 @@ extension Node {
         var views: [PeerView] = []
         var listed: Set<PeerID> = []
         let times = times()
-        for row in directory.listing() {
+        for row in finder.directory.listing() {
             if isPeer(row), let peer = row.peer { listed.insert(peer) }
             views.append(view(of: row, times))
         }
@@ -33,7 +33,7 @@ extension Node {
     /// - Parameter comparing: its `why` says too whether it may be another one installed anew, which looks at the names of all.
     func view(of peer: PeerID, comparing: Bool = true) -> PeerView? {
         guard peer != id else { return nil }
-        guard let row = directory.row(of: peer, comparing: comparing), isPeer(row) else { return known[peer].flatMap(viewAway) }
+        guard let row = finder.directory.row(of: peer, comparing: comparing), isPeer(row) else { return known[peer].flatMap(viewAway) }
         let view = view(of: row, times())
         return view.isPeer ? view : nil
     }
@@ -54,7 +54,7 @@ extension Node {
 
     /// How a peer is told apart, by what is known of it now; `nil` for this machine itself.
     public func label(of peer: PeerID) -> PeerLabel? {
-        peer == id ? nil : known.label(of: peer, name: directory.provenName(of: peer))
+        peer == id ? nil : known.label(of: peer, name: finder.directory.provenName(of: peer))
     }
 
     public func labels(of peers: some Sequence<PeerID>) -> [PeerID: PeerLabel] {
@@ -100,14 +100,14 @@ extension Node {
         }
         var sighting = self.sighting(peer, before)
         let at = Node.wallClock()
-        if trust == .trusted { sighting.endpoints = directory.answeredEndpoints(of: peer).map { PeerEndpoint($0, at) } }
+        if trust == .trusted { sighting.endpoints = finder.directory.answeredEndpoints(of: peer).map { PeerEndpoint($0, at) } }
         try await store.write { [sighting] writer in
             try writer.upsertPeer(sighting, creating: true)
             _ = try writer.setTrust(peer, trust, fingerprint: sighting.fingerprint, name: name ?? sighting.name, at: at)
         }
         await known.reload(self)
         known.reserveAddresses(self)
-        apply(.trustChanged(peer, trust))
+        finder.apply(.trustChanged(peer, trust), self)
         tellSessions(of: peer, trust)
         trustTold(of: peer, trust)
         if trust == .blocked { pairing.reject(peer, self) }
@@ -167,7 +167,7 @@ extension Node {
         _ = try await store.write { try $0.forgetPeer(peer) }
         await known.reload(self)
         known.reserveAddresses(self)
-        apply(.forget(peer))
+        finder.apply(.forget(peer), self)
         tellSessions(of: peer, .stranger)
         endUninvited()
         notifyWatchers()
@@ -176,7 +176,7 @@ extension Node {
     /// With the name the peer said itself: what an announcement says of it is not kept.
     func sighting(_ peer: PeerID, _ view: PeerView) -> PeerSighting {
         PeerSighting(
-            peer: peer, fingerprint: view.fingerprint, name: directory.provenName(of: peer) ?? view.name, version: view.version,
+            peer: peer, fingerprint: view.fingerprint, name: finder.directory.provenName(of: peer) ?? view.name, version: view.version,
             boot: view.boot, seenAt: view.lastSeen ?? Node.wallClock())
     }
 

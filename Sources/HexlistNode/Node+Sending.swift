@@ -154,12 +154,12 @@ extension Node {
 
     func isWorthWaiting(for peer: PeerID, until deadline: ContinuousClock.Instant) -> Bool {
         guard !isQuarantined(peer) else { return false }
-        guard let link = links[peer] else { return directory.isVerified(peer) }
+        guard let link = links[peer] else { return finder.directory.isVerified(peer) }
         // A refusal is told with its reason, which the store has in a moment.
         if link.delivery.isWriting { return true }
         if let until = link.delivery.pausedUntil, until > deadline { return false }
         // A session that is just ending may have another one behind it.
-        guard let session = link.sending, !session.machine.isClosed else { return directory.isVerified(peer) }
+        guard let session = link.sending, !session.machine.isClosed else { return finder.directory.isVerified(peer) }
         return true
     }
 

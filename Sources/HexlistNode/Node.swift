@@ -24,39 +24,23 @@ public actor Node {
     nonisolated let logger: Logger
     private nonisolated let executor: any SerialExecutor
 
-    let transport: PeerTransport
-    let discovery: (any PeerDiscovery)?
+    nonisolated let transport: PeerTransport
     public internal(set) var configuration: NodeConfiguration
-    var directory: PeerDirectory
-    var discoveryState: BackendState?
-    /// Of domains browsed by unicast DNS, once something is known.
-    var domainStates: [String: BackendState] = [:]
     var port = 0
     var isStopping = false
     /// `nil` while hexes are sent as ever.
     var draining: Draining?
 
-    /// Every connection with a session, until it is closed.
-    var sessions: [ObjectIdentifier: PeerSession] = [:]
-    /// The two sessions whose hexes went to the store last, and when.
-    var lastKeepers: [(session: ObjectIdentifier, at: ContinuousClock.Instant)] = []
-    /// Weight of what waits for the store, of all sessions.
-    var inboundRoom = InboundRoom()
-    nonisolated let decoder = SharedDecoder()
-    /// Frames a second a stranger is read at.
-    var strangerRate = 0.0
+    let finder: PeerFinder
+    let sessions: SessionTable
+    let duplicates = DuplicateChallenges()
     var links: [PeerID: PeerLink] = [:]
     let known: KnownPeers
     let invitations = Invitations()
     var turns: TransferTurns
     var turnTimer: Scheduled<Void>?
-    var challenges: [String: (newer: PeerSession, older: PeerSession)] = [:]
-    var probes: [ProbeID: Dial] = [:]
     var dialBacks = DialBackTurns()
     let pairing: PairingShell
-    let directoryTimer: DeadlineTimer
-    var sharedTicks = SharedTicks()
-    let sharedTickTimer: DeadlineTimer
     let maintenance = Maintenance()
     let events: EventRecorder
     /// Trusted peers that ended a session because another machine proves this one's identity to them.
@@ -82,19 +66,18 @@ public actor Node {
         self.configuration = configuration
         self.identity = identity
         self.store = store
-        self.discovery = discovery
         self.eventLoop = eventLoop
         self.logger = logger
         executor = eventLoop.executor
-        directoryTimer = DeadlineTimer(on: eventLoop)
-        sharedTickTimer = DeadlineTimer(on: eventLoop)
+        sessions = SessionTable(on: eventLoop)
         known = KnownPeers(on: eventLoop)
         events = EventRecorder(on: eventLoop)
         boot = .random
         var bounds = DirectoryLimits()
         bounds.instances = configuration.discovery.instances
         bounds.resolvers = configuration.discovery.resolvers
-        directory = PeerDirectory(own: identity.peerID, boot: boot, limits: bounds)
+        finder = PeerFinder(
+            PeerDirectory(own: identity.peerID, boot: boot, limits: bounds), own: identity.peerID, backend: discovery, on: eventLoop)
         pairing = PairingShell(own: identity.fingerprint, on: eventLoop)
         turns = TransferTurns(limit: configuration.send.concurrentTransfers)
         transport = try PeerTransport(
@@ -129,17 +112,13 @@ public actor Node {
         }
         known.reserveAddresses(self)
 
-        apply(.hiding(!configuration.announce))
+        finder.apply(.hiding(!configuration.announce), self)
         for record in records where record.trust == .trusted {
-            apply(.knownPeer(KnownPeer(record)))
+            finder.apply(.knownPeer(KnownPeer(record)), self)
         }
-        apply(.staticPeers(configuration.peers.map(StaticAddress.init)))
+        finder.apply(.staticPeers(configuration.peers.map(StaticAddress.init)), self)
 
-        if let discovery {
-            discovery.start(publishing: announcement()) { [weak self] event in
-                self?.onLoop { $0.discovered(event) }
-            }
-        }
+        finder.start(publishing: announcement()) { [weak self] event in self?.onLoop { $0.discovered(event) } }
         maintenance.start(self)
         logger.info("node started", metadata: ["peer.id": "\(id)", "port": "\(port)"])
     }
@@ -173,10 +152,9 @@ public actor Node {
         isStopping = true
         await pairing.stop(self)
         maintenance.stop()
-        for timer in [directoryTimer, sharedTickTimer] { timer.cancel() }
+        sessions.stop()
         known.stop()
-        if let discovery { await discovery.stop() }
-        for dial in probes.values { dial.cancel() }
+        await finder.stop(self)
         for session in sessions.values { session.act { $0.end(.shutdown, &$1) } }
         await transport.shutdown()
         events.stop(self)
@@ -195,15 +173,15 @@ public actor Node {
         self.configuration.limits = configuration.limits
         transport.setLimits(Node.transportLimits(configuration))
         if configuration.peers != old.peers {
-            apply(.staticPeers(configuration.peers.map(StaticAddress.init)))
+            finder.apply(.staticPeers(configuration.peers.map(StaticAddress.init)), self)
         }
-        if configuration.name != old.name || configuration.announce != old.announce { discovery?.publish(announcement()) }
-        if configuration.announce != old.announce { apply(.hiding(!configuration.announce)) }
+        if configuration.name != old.name || configuration.announce != old.announce { finder.publish(announcement()) }
+        if configuration.announce != old.announce { finder.apply(.hiding(!configuration.announce), self) }
         for session in sessions.values { tellHello(session) }
         endUninvited()
         let takesOthers = configuration.receiveFrom != old.receiveFrom || configuration.announce != old.announce
         if takesOthers || configuration.limits != old.limits { invitations.mayTakeMore(self) }
-        shareAmongStrangers()
+        sessions.shareAmongStrangers(configuration.limits)
         notifyWatchers()
     }
 
@@ -248,7 +226,7 @@ public actor Node {
     }
 }
 
-extension Node: EventHost, InvitationsHost, KnownPeersHost, MaintenanceHost, PairingHost {
+extension Node: DuplicatesHost, InvitationsHost, MaintenanceHost, SessionTableHost {
     func session(_ key: ObjectIdentifier) -> PeerSession? { sessions[key] }
     func sessions(with peer: PeerID) -> [PeerSession] { links[peer]?.sessions ?? [] }
     func isDialling(_ peer: PeerID) -> Bool { links[peer]?.isDialling ?? false }

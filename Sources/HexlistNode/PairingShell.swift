@@ -48,7 +48,7 @@ final class PairingShell {
     func ask(_ peer: PeerID, now: ContinuousClock.Instant, _ host: isolated some PairingHost) -> Bool {
         guard let actions = desk.ask(peer, now: now) else { return false }
         // Its place in the directory outlives its session, as the request does.
-        host.apply(.pairingAsked(peer))
+        host.finder.apply(.pairingAsked(peer), host)
         carry(actions, host)
         return true
     }
@@ -114,11 +114,11 @@ final class PairingShell {
             case .refuse: break  // where the frame came in
             case .reach(let peer): reach(peer, host)
             case .shown(let peer, let digits, let wasAsked):
-                let name = host.directory.provenName(of: peer) ?? ""
+                let name = host.finder.directory.provenName(of: peer) ?? ""
                 desk.nameShown(name)
                 guard wasAsked else { break }
                 host.logger.notice("pairing requested", metadata: ["peer.id": "\(peer)"])
-                host.apply(.pairingAsked(peer))
+                host.finder.apply(.pairingAsked(peer), host)
                 host.events.record(
                     .pairingRequested, peer: peer,
                     data: ["digits": digits, "name": PeerName.cut(host.known[peer]?.alias ?? name, bytes: 256)], host)
@@ -148,7 +148,7 @@ final class PairingShell {
             else { return }
             return carry(desk.begin(on: ObjectIdentifier(session), with: key, nonce: Self.nonce(), now: .now), host)
         }
-        let endpoints = host.directory.endpoints(of: peer)
+        let endpoints = host.finder.directory.endpoints(of: peer)
         guard !endpoints.isEmpty else { return carry(desk.notReached(peer), host) }
         guard !isDialling, !host.isDialling(peer) else { return }
         isDialling = true

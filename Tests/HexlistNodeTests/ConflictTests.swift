@@ -88,7 +88,7 @@ struct ConflictTests {
                 try await one.node.store.write { _ in }
                 #expect(try await one.node.conflicts() == expected)
                 // It is no conflict of the one who says so.
-                #expect(await one.node.directory.isInConflict(two.id) == false)
+                #expect(await one.node.isInConflict(two.id) == false)
                 try await one.untilSession(with: two)
             }
         }

@@ -11,7 +11,7 @@ import Testing
 
 extension Node {
     var linkCount: Int { links.count }
-    var sessionCount: Int { sessions.count }
+    var sessionCount: Int { sessions.values.count }
     func setTurns(_ turns: TransferTurns) { self.turns = turns }
     var fingerprintCount: Int { known.keys.count }
     var isWaitingToDrain: Bool { if case .waiting? = draining { true } else { false } }

@@ -106,7 +106,7 @@ struct InboundWeightTests {
 
 extension Node {
     fileprivate var waiting: InboundRoom { inboundRoom }
-    fileprivate var hasSessions: Bool { !sessions.isEmpty }
+    fileprivate var hasSessions: Bool { !sessions.values.isEmpty }
     fileprivate var isReadingAll: Bool { sessions.values.allSatisfy(\.connection.isReading) }
     /// As a session of that owner would.
     fileprivate func change(_ owner: InboundRoom.Owner, by weight: Int) {
