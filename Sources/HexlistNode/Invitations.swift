@@ -18,7 +18,7 @@ final class Invitations {
     /// person chose them.
     static let strangersBound = 64
 
-    private enum Invitation {
+    enum Invitation {
         /// To a peer that is here, and is dialled in its turn.
         case now
         /// To a peer that was away when more could be taken, with its next Hello.
@@ -26,9 +26,9 @@ final class Invitations {
     }
 
     /// Peers that were refused for now since they were last told that more may be taken. Of strangers at most `strangersBound`.
-    private var refused: Set<PeerID> = []
+    var refused: Set<PeerID> = []
     /// Peers that are to be told on the next session with them. Of strangers at most `strangersBound` later.
-    private var invited: [PeerID: Invitation] = [:]
+    private(set) var invited: [PeerID: Invitation] = [:]
     private var turns = InvitationTurns()
     /// Rises whenever more may be taken than before.
     private(set) var takings = 0
@@ -79,7 +79,7 @@ final class Invitations {
     func take(_ peer: PeerID) -> Bool { invited.removeValue(forKey: peer) != nil }
 
     /// Remembers a peer that is away. Where there are too many strangers, one more takes the place of another.
-    private func inviteLater(_ peer: PeerID, _ host: isolated some InvitationsHost) {
+    func inviteLater(_ peer: PeerID, _ host: isolated some InvitationsHost) {
         invited[peer] = nil
         if !isTrusted(peer, host) {
             let strangers = invited.filter { $0.value == .later && !isTrusted($0.key, host) }

@@ -18,7 +18,7 @@ protocol PairingHost: DialHost, EventHost {
 
 /// The shell of the `PairingDesk`: carries out frames, dials, trust and events, and runs its clock.
 final class PairingShell {
-    private(set) var desk: PairingDesk
+    var desk: PairingDesk
     private let timer: DeadlineTimer
     /// Whether a dial for an own request is under way.
     private var isDialling = false

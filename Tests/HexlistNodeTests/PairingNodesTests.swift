@@ -24,9 +24,9 @@ extension Node {
     /// As after ten minutes.
     fileprivate func forgetFailures() {
         var fresh = PairingDesk(own: identity.fingerprint)
-        fresh.lastNumber = pairing.lastNumber
-        fresh.outcomes = pairing.outcomes
-        pairing = fresh
+        fresh.lastNumber = pairing.desk.lastNumber
+        fresh.outcomes = pairing.desk.outcomes
+        pairing.desk = fresh
     }
 
     /// As when the peer has asked on its session, and the answer to that is under way.
@@ -35,10 +35,10 @@ extension Node {
         guard let session = links[peer]?.sending, let key = session.connection.peerFingerprint else { return false }
         var random = SystemRandomNumberGenerator()
         let nonce = PairingNonce(using: &random)
-        pairing.limits.timing.step = .seconds(600)
+        pairing.desk.limits.timing.step = .seconds(600)
         let commit = Pairing(step: "commit", commitment: "dzxNRkEIm9SUOS2rf5DpVyi3T5IRYpQ3js0UQ2C9rYA=")
-        _ = pairing.received(commit, from: key, on: ObjectIdentifier(session), canAnswer: true, freshNonce: nonce, now: .now)
-        return pairing.hasExchange(on: ObjectIdentifier(session))
+        _ = pairing.desk.received(commit, from: key, on: ObjectIdentifier(session), canAnswer: true, freshNonce: nonce, now: .now)
+        return pairing.desk.hasExchange(on: ObjectIdentifier(session))
     }
 
     /// Whether there is one session, and none more on its way or about to be ended.
