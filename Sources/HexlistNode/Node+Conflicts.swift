@@ -10,7 +10,9 @@ extension Node {
     /// Seconds; a conflict is looked at every half minute.
     static let ownConflictRetry = 60
 
-    func isQuarantined(_ peer: PeerID) -> Bool { draining != nil || finder.directory.isInConflict(peer) || finder.directory.isInConflict(id) }
+    func isQuarantined(_ peer: PeerID) -> Bool {
+        draining != nil || finder.directory.isInConflict(peer) || finder.directory.isInConflict(id)
+    }
 
     func conflictBegan(_ peer: PeerID) {
         let isKnown = peer == id || known.isTrusted(peer)

@@ -33,6 +33,8 @@ final class PeerFinder {
     private var probes: [ProbeID: Dial] = [:]
     private let timer: DeadlineTimer
 
+    var isProbing: Bool { !probes.isEmpty }
+
     /// - Parameter backend: `nil` where only static and last-known peers are looked for.
     init(_ directory: PeerDirectory, own: PeerID, backend: (any PeerDiscovery)?, on eventLoop: any EventLoop) {
         self.directory = directory

@@ -13,7 +13,7 @@ final class SessionTable {
     private var all: [ObjectIdentifier: PeerSession] = [:]
     /// Frames a second a stranger is read at.
     private(set) var strangerRate = 0.0
-    private var room = InboundRoom()
+    private(set) var room = InboundRoom()
     /// The two trusted sessions whose hexes went to the store last, and when.
     private var keepers: [(session: ObjectIdentifier, at: ContinuousClock.Instant)] = []
     private var ticks = SharedTicks()

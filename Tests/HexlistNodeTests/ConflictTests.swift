@@ -121,6 +121,8 @@ struct ConflictTests {
 }
 
 extension Node {
+    fileprivate func isInConflict(_ peer: PeerID) -> Bool { finder.directory.isInConflict(peer) }
+
     func conflicts() async throws -> [String] {
         try await store.read { try $0.events(since: 0, limit: 1_000) }.filter { $0.type == .conflictIdentity }.compactMap {
             $0.peer?.description

@@ -13,6 +13,8 @@ extension Node {
         for frame in frames { links[peer]?.sending?.act { $1.append(.send(.pair(frame))) } }
     }
 
+    fileprivate var isComparingSessions: Bool { duplicates.isAsking }
+
     fileprivate func cutSessions() { for session in sessions.values { session.connection.abort() } }
 
     fileprivate func count(of peer: PeerID) -> Int { links[peer]?.sessions.count ?? 0 }
@@ -42,9 +44,9 @@ extension Node {
     }
 
     /// Whether there is one session, and none more on its way or about to be ended.
-    fileprivate func isSettled(with peer: PeerID) -> Bool { count(of: peer) == 1 && probes.isEmpty && challenges.isEmpty }
+    fileprivate func isSettled(with peer: PeerID) -> Bool { count(of: peer) == 1 && !finder.isProbing && !duplicates.isAsking }
 
-    fileprivate func dialAgain(_ peer: PeerID) { dial(peer, directory.endpoints(of: peer)) { _, _ in } }
+    fileprivate func dialAgain(_ peer: PeerID) { dial(peer, finder.directory.endpoints(of: peer)) { _, _ in } }
 }
 
 extension TestNode {
@@ -98,7 +100,7 @@ extension TestNode {
 
     /// Until the node has made up its mind which of two sessions is too many.
     fileprivate func untilCompared() async throws {
-        while await !node.challenges.isEmpty { try await Task.sleep(for: .milliseconds(5)) }
+        while await node.isComparingSessions { try await Task.sleep(for: .milliseconds(5)) }
     }
 
     fileprivate func events(_ type: EventType) async throws -> [EventRow] {
