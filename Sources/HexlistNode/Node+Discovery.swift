@@ -1,4 +1,5 @@
 import HexlistDiscovery
+import HexlistJSON
 import HexlistModel
 import HexlistStore
 import HexlistTransport

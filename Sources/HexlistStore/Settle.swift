@@ -1,4 +1,5 @@
 internal import GRDB
+import HexlistJSON
 public import HexlistModel
 
 /// What moving a row of the outbox needs to know of it.

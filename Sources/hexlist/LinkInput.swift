@@ -1,5 +1,6 @@
 import Glibc
 import HexlistAPI
+import HexlistJSON
 import HexlistModel
 
 /// Links as a person types them: `URL` or `URL description`, split at the first white space.

@@ -1,3 +1,4 @@
+import HexlistJSON
 import HexlistModel
 
 // The objects of Hello, Ack and Pair. They are few and small, so they are read into values, as tolerantly as a hex:

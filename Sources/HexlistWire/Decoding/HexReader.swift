@@ -1,3 +1,4 @@
+import HexlistJSON
 import HexlistModel
 
 /// What a hex holds that is more than the protocol allows (Docs/Protocol.md, "Tolerant decoding").

@@ -1,3 +1,4 @@
+import HexlistJSON
 import HexlistModel
 
 /// A member that is a text, and what it took to read it as one.

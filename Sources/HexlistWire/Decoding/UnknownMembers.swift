@@ -1,3 +1,4 @@
+import HexlistJSON
 import HexlistModel
 
 /// Where a member that is kept as received (T1) stands in the bytes being read.

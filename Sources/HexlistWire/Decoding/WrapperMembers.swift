@@ -1,3 +1,4 @@
+import HexlistJSON
 import HexlistModel
 
 /// The members of a DataSendWrapper as one pass found them; the last one of each name (T19).
