@@ -1,4 +1,4 @@
-/// The bytes of a member's name after unescaping, as names compare: exactly.
+/// The bytes of a member's name after unescaping. Names are equal if all their bytes are.
 public struct NameBytes {
     public let start: UnsafeRawPointer
     public let count: Int
@@ -9,13 +9,13 @@ public struct NameBytes {
         self.count = count
     }
 
-    /// - Parameter name: of as many bytes as this one; the caller has switched on `count`.
+    /// - Parameter name: a name with as many bytes as this one; the caller has switched on `count`.
     @inlinable @inline(__always)
     public func equals(_ name: StaticString) -> Bool {
         let other = UnsafeRawPointer(name.utf8Start)
         let length = name.utf8CodeUnitCount
         guard count == length else { return false }
-        // Loads that may overlap, all inside the name, and one branch for all of them.
+        // Loads may overlap, all inside the name, and share one branch.
         if length > 16, length <= 32 {
             return differs(UInt64.self, other, 0) | differs(UInt64.self, other, 8) | differs(UInt64.self, other, length &- 16)
                 | differs(UInt64.self, other, length &- 8) == 0
@@ -33,7 +33,7 @@ public struct NameBytes {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Whether the bytes are exactly a name's.
+    /// Whether the bytes are exactly those of a name.
     @inlinable @inline(__always)
     public func equals(_ name: StaticString) -> Bool {
         guard count == name.utf8CodeUnitCount, let start = baseAddress else { return false }

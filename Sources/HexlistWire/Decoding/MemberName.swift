@@ -5,7 +5,7 @@ enum WrapperMember {
     case versionID, operationType, message, jmObjectType, jmObject, messageID, sequence
     /// Older names of `versionID` (T11).
     case version, versionType
-    /// Only where there is no wrapper (T14); otherwise an unknown member.
+    /// The links of a link package, if there is no wrapper (T14); otherwise an unknown member.
     case links
     case unknown
 
@@ -27,13 +27,13 @@ enum WrapperMember {
 /// A member of a HexJM.
 enum HexMember {
     case senderUUID, senderName, hexDescription, hexColor, links
-    /// `description` and `color`, as this program prints a hex; `key`, which does not travel: on the local side only.
+    /// The names of the local side: `description` and `color`, as this program prints a hex, and `key`, which is not sent.
     case localDescription, localColor, key
-    /// Of a link package without a wrapper only (T14).
+    /// The `packageUUID` of a link package without a wrapper (T14).
     case packageUUID
     case unknown
 
-    /// Whose names a hex is read with.
+    /// The set of names with which a hex is read.
     enum Dialect {
         /// A HexJM.
         case wire
@@ -91,7 +91,7 @@ enum LinkMember {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Whether the bytes are a name's, ASCII letters in either case.
+    /// Whether the bytes are those of a name, regardless of the case of ASCII letters.
     func matches(_ name: String) -> Bool {
         var index = 0
         for byte in name.utf8 {
