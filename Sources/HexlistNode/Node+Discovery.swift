@@ -1,5 +1,4 @@
 import HexlistDiscovery
-import HexlistJSON
 import HexlistModel
 import HexlistStore
 import HexlistTransport
