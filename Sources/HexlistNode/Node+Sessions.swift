@@ -33,7 +33,7 @@ extension Node {
             session.start()
         }
         // Whom a person pairs with gives way to nobody.
-        if !isTrusted { sessions.admit(session, configuration.limits, stays: pairing.desk.concerns) }
+        if !isTrusted { sessions.admit(session, configuration.limits, stays: { pairing.desk.concerns($0) }) }
         return session
     }
 

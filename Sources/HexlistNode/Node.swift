@@ -16,6 +16,9 @@ import HexlistWire
 ///
 /// Its executor is the event loop its connections live on, so a frame reaches the state it changes without a hop; what
 /// takes time (SQLite, DNS-SD) runs on threads of its own and comes back to the loop.
+///
+/// It has more than 15 properties because they are its parts: what it was made with and never changes, and the owners of its state
+/// (Docs/Architecture.md, "The node and its owners"). Its own state is the configuration, the port, and whether it drains or stops.
 public actor Node {
     public nonisolated let store: HexStore
     public nonisolated let identity: Identity
