@@ -121,6 +121,7 @@ struct ConflictTests {
 }
 
 extension Node {
+    fileprivate func apply(_ input: PeerDirectory.Input) { finder.apply(input, self) }
     fileprivate func isInConflict(_ peer: PeerID) -> Bool { finder.directory.isInConflict(peer) }
 
     func conflicts() async throws -> [String] {

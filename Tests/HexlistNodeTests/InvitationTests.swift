@@ -19,6 +19,8 @@ extension Node {
     }
 
     fileprivate func inviteLater(_ peers: [PeerID]) { for peer in peers { invitations.inviteLater(peer, self) } }
+    fileprivate var refusedTrusted: Set<PeerID> { invitations.refused.filter { known.isTrusted($0) } }
+    fileprivate var refusedStrangers: Set<PeerID> { invitations.refused.filter { !known.isTrusted($0) } }
     fileprivate var invitedLater: Set<PeerID> { Set(invitations.invited.filter { $0.value == .later }.keys) }
 
     fileprivate func change(_ change: (inout NodeConfiguration) -> Void) async {
