@@ -64,7 +64,7 @@ final class Invitations {
             for session in open { host.tellHello(session, always: true) }
             return
         }
-        guard !host.isQuarantined(peer), host.known.trust(of: peer, key: nil) != .blocked else { return }
+        guard !host.isQuarantined(peer), host.known[peer]?.trust != .blocked else { return }
         guard host.finder.directory.isVerified(peer) else { return inviteLater(peer, host) }
         invited[peer] = .now
         turns.ask(peer, isTrusted: isTrusted(peer, host))
@@ -95,7 +95,7 @@ final class Invitations {
         while !host.isStopping, let peer = turns.next() {
             let endpoints = host.finder.directory.endpoints(of: peer)
             let hasSession = host.isDialling(peer) || host.sessions(with: peer).contains(where: \.machine.isOpen)
-            guard invited[peer] == .now, !endpoints.isEmpty, !hasSession, host.known.trust(of: peer, key: nil) != .blocked else {
+            guard invited[peer] == .now, !endpoints.isEmpty, !hasSession, host.known[peer]?.trust != .blocked else {
                 turns.ended()
                 continue
             }

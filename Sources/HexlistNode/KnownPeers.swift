@@ -50,8 +50,8 @@ final class KnownPeers {
     /// What is known of a peer by the key it proved last, if any.
     func record(of peer: PeerID) -> PeerRecord? { record(of: peer, key: keys[peer]) }
 
-    /// Trust binds to the whole fingerprint: a key that only shares the UUID is a stranger.
-    func trust(of peer: PeerID, key: Fingerprint?) -> Trust { record(of: peer, key: key)?.trust ?? .stranger }
+    /// Trust binds to the whole fingerprint: a key that only shares a UUID is a stranger, and so is who proved none.
+    func trust(of key: Fingerprint?) -> Trust { key.flatMap { record(of: $0.peerID, key: $0)?.trust } ?? .stranger }
 
     /// By its UUID alone.
     func isTrusted(_ peer: PeerID) -> Bool { records[peer]?.trust == .trusted }

@@ -28,7 +28,7 @@ extension Node {
                 .map { ($0.peer, $0.name, $0.session.connection.remoteAddress, .now - $0.session.connection.openedAt) }
                 .sorted { $0.age < $1.age },
             mayDialBack: named.filter { entry in
-                known.trust(of: entry.peer, key: entry.session.connection.peerFingerprint) == .trusted && !isOwn(entry.session)
+                known.trust(of: entry.session.connection.peerFingerprint) == .trusted && !isOwn(entry.session)
                     && entry.session.machine.peerHello?.features.contains(DialBack.feature) == true
             }.map { ($0.peer, $0.name, $0.session.connection.localAddress) })
     }

@@ -15,8 +15,7 @@ extension Node {
 
     @discardableResult
     func begin(_ connection: PeerConnection, _ dialled: Dialled?) -> PeerSession {
-        let peer = connection.peerFingerprint?.peerID
-        let isTrusted = peer.map { known.trust(of: $0, key: connection.peerFingerprint) == .trusted } ?? false
+        let isTrusted = known.trust(of: connection.peerFingerprint) == .trusted
         let machine = Session(
             Session.Configuration(
                 own: id, role: connection.role == .dialer ? .dialer : .acceptor,
@@ -59,7 +58,7 @@ extension Node {
     private func isUninvited(_ session: PeerSession) -> Bool {
         guard !configuration.announce else { return false }
         let key = session.connection.peerFingerprint
-        if let key, known.trust(of: key.peerID, key: key) == .trusted || pairing.desk.invites(key.peerID, now: .now) { return false }
+        if let key, known.trust(of: key) == .trusted || pairing.desk.invites(key.peerID, now: .now) { return false }
         return session.dialled.map { $0.probe != nil } ?? true
     }
 
@@ -83,13 +82,13 @@ extension Node {
         guard let fingerprint = session.connection.peerFingerprint, let peer = session.peer, let peerBoot = hello.boot else {
             return  // plain TCP: its UUID is a claim and proves nothing
         }
-        guard known.trust(of: peer, key: fingerprint) != .blocked else { return endBlocked(session) }
+        guard known.trust(of: fingerprint) != .blocked else { return endBlocked(session) }
         known.proved(peer, fingerprint, listed: Set(finder.directory.listing().compactMap(\.peer)))
         let link = link(to: peer)
         let older = link.sessions
         link.sessions.append(session)
         logger.log(
-            level: sessionLogLevel(peer, fingerprint), "session open",
+            level: logLevel(of: fingerprint), "session open",
             metadata: [
                 "peer.id": "\(peer)", "role": "\(session.connection.role)", "address": "\(session.connection.remoteAddress)",
             ])
@@ -120,9 +119,7 @@ extension Node {
     }
 
     /// Strangers do not fill the log.
-    private func sessionLogLevel(_ peer: PeerID, _ fingerprint: Fingerprint?) -> Logger.Level {
-        known.trust(of: peer, key: fingerprint) == .trusted ? .info : .debug
-    }
+    private func logLevel(of key: Fingerprint?) -> Logger.Level { known.trust(of: key) == .trusted ? .info : .debug }
 
     func sessionUpdated(_ session: PeerSession, hello: Hello) {
         guard let peer = session.peer, let link = links[peer] else { return }
@@ -142,7 +139,7 @@ extension Node {
     func legacySender(_ session: PeerSession) {
         session.connection.markIdentified()
         guard let fingerprint = session.connection.peerFingerprint else { return }
-        guard known.trust(of: fingerprint.peerID, key: fingerprint) != .blocked else { return endBlocked(session) }
+        guard known.trust(of: fingerprint) != .blocked else { return endBlocked(session) }
         duplicates.endSurplus(of: fingerprint, newest: session, self)
     }
 
@@ -152,7 +149,7 @@ extension Node {
 
     func alertReceived(_ message: String, _ session: PeerSession) {
         guard let peer = session.peer, let link = links[peer] else { return }
-        let isTrusted = known.trust(of: peer, key: session.connection.peerFingerprint) == .trusted
+        let isTrusted = known.trust(of: session.connection.peerFingerprint) == .trusted
         guard isTrusted || !link.alertRecorded else { return }
         link.alertRecorded = true
         events.record(
@@ -171,7 +168,7 @@ extension Node {
     /// - Parameter always: also where it has heard both.
     func tellHello(_ session: PeerSession, always: Bool = false) {
         guard let peer = session.peer, session.connection.isTLS else { return }
-        let isTrusted = known.trust(of: peer, key: session.connection.peerFingerprint) == .trusted
+        let isTrusted = known.trust(of: session.connection.peerFingerprint) == .trusted
         let hello = hello(trusted: isTrusted)
         session.act { machine, actions in
             machine.setTrusted(isTrusted)
@@ -197,7 +194,7 @@ extension Node {
             return
         }
         logger.log(
-            level: sessionLogLevel(peer, session.connection.peerFingerprint), "session ended",
+            level: logLevel(of: session.connection.peerFingerprint), "session ended",
             metadata: ["peer.id": "\(peer)", "reason": "\(Node.describe(end))"])
         conflictTold(by: peer, end)
         if let info = session.info { finder.apply(.sessionDown(info, SessionEnd(end)), self) }

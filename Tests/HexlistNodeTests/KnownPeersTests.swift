@@ -26,9 +26,10 @@ struct KnownPeersTests {
     func keys() throws {
         let peer = friend.peerID
         let other = try Identity.ephemeral().fingerprint
-        #expect(known.trust(of: peer, key: nil) == .trusted)
-        #expect(known.trust(of: peer, key: friend) == .trusted)
-        #expect(known.trust(of: peer, key: other) == .stranger)
+        #expect(known.trust(of: friend) == .trusted)
+        #expect(known.trust(of: nil) == .stranger)
+        #expect(known.record(of: peer, key: nil)?.trust == .trusted)
+        #expect(known.record(of: peer, key: other) == nil)
         #expect(known.label(of: peer, name: nil).alias == "Anna")
 
         known.proved(peer, other, listed: [])
@@ -38,7 +39,7 @@ struct KnownPeersTests {
 
         known.forgetKey(of: peer)
         #expect(known.record(of: peer)?.alias == "Anna")
-        #expect(known.trust(of: other.peerID, key: other) == .stranger)
+        #expect(known.trust(of: other) == .stranger)
     }
 
     @Test("keys of strangers are bounded: those that are listed stay")
