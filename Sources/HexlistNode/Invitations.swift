@@ -46,9 +46,10 @@ final class Invitations {
     /// More may be taken than before: of whom, is seen when they try again.
     func mayTakeMore(_ host: isolated some InvitationsHost) {
         takings += 1
-        let peers = refused
+        let trusted = refused.filter { isTrusted($0, host) }
+        let strangers = refused.subtracting(trusted)
         refused = []
-        for peer in peers { invite(peer, host) }
+        for peer in Array(trusted) + strangers { invite(peer, host) }
     }
 
     /// Forgets what a peer was refused or is to be told.
