@@ -128,7 +128,7 @@ extension Node {
         lookWhetherDrained()
         guard !verdicts.isEmpty else { return }
         turns.progressed(peer, now: now)
-        if !outcomeWaiters.isEmpty { receiptsCame(verdicts.compactMap { RowMove(delivered: $0, peer: peer) }) }
+        if sends.followsReceipts { sends.received(verdicts.compactMap { RowMove(delivered: $0, peer: peer) }) }
         write(verdicts, for: link, counted: true)
         if let until = link.delivery.pausedUntil, until > now { resume(link, at: until) }
         pump(link)
@@ -151,7 +151,7 @@ extension Node {
                 if counted { link?.delivery.written() }
                 switch result {
                 case .success(let moves):
-                    node.rowsMoved(moves.map { RowMove($0, peer: peer) })
+                    node.sends.moved(moves.map { RowMove($0, peer: peer) })
                     if !notes.isEmpty { node.wakeWaiters() }
                 case .failure(let error):
                     // The rows stay queued; they are sent again and the peer recognises them.
@@ -178,7 +178,7 @@ extension Node {
             onLoop { node in
                 switch result {
                 case .success(let rows):
-                    node.rowsMoved(rows.map { RowMove(id: $0, peer: peer, from: .queued, to: .rejected) })
+                    node.sends.moved(rows.map { RowMove(id: $0, peer: peer, from: .queued, to: .rejected) })
                     if rows.count == limit { node.rejectAll(for: peer) }
                 case .failure(let error): node.logger.error("outbox could not be written", metadata: ["error": "\(error)"])
                 }
@@ -216,7 +216,7 @@ extension Node {
         }) { [self] result in
             onLoop { node in
                 switch result {
-                case .success(let moves): node.rowsMoved(moves.map { RowMove($0, peer: peer) })
+                case .success(let moves): node.sends.moved(moves.map { RowMove($0, peer: peer) })
                 case .failure(let error): node.logger.error("outbox could not be written", metadata: ["error": "\(error)"])
                 }
                 node.wakeWaiters()

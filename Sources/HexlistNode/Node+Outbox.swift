@@ -59,7 +59,7 @@ extension Node {
 
     /// - Parameter rows: as they were.
     private func rowsQueuedAgain(_ rows: [OutboxRow]) {
-        rowsMoved(rows.filter { $0.state != .queued }.map { RowMove(id: $0.id, peer: $0.peer, from: $0.state, to: .queued) })
+        sends.moved(rows.filter { $0.state != .queued }.map { RowMove(id: $0.id, peer: $0.peer, from: $0.state, to: .queued) })
         for peer in Set(rows.map(\.peer)) {
             let link = link(to: peer)
             link.delivery.retryNow()
@@ -121,7 +121,7 @@ extension Node {
         change.changed = rows.count
         change.mayHaveArrived = rows.count { arrived.contains($0.id) || $0.attempts > 0 }
         for peer in Set(rows.map(\.peer)) { links[peer]?.delivery.rowsChanged() }
-        rowsMoved(rows.map { RowMove(id: $0.id, peer: $0.peer, from: $0.state, to: .cancelled) })
+        sends.moved(rows.map { RowMove(id: $0.id, peer: $0.peer, from: $0.state, to: .cancelled) })
         notifyWatchers()
         return change
     }

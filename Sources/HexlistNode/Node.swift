@@ -87,10 +87,7 @@ public actor Node {
     let events: EventRecorder
     /// Trusted peers that ended a session because another machine proves this one's identity to them.
     var conflictWitnesses: Set<PeerID> = []
-    var outcomeWaiters: [ObjectIdentifier: OutcomeWaiter] = [:]
-    var bulks: [ObjectIdentifier: BulkSend] = [:]
-    /// Rows that came to an end since the start.
-    var endedRows: UInt64 = 0
+    var sends = SendTracker()
     private var wallTimes = WallTimes(wall: Node.wallClock(), steady: .now)
     nonisolated let watchers = Watchers()
 
@@ -240,7 +237,7 @@ public actor Node {
     }
 
     func maintained(_ report: MaintenanceReport) {
-        if report.expired > 0 { outboxDrained() }
+        if report.expired > 0 { sends.roomMade() }
         if report.peersDropped > 0 { reloadKnownSoon() }
         if report.heldDropped > 0 { mayTakeMore() }
     }
