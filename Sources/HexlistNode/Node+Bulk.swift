@@ -177,8 +177,6 @@ extension Node {
     /// Rows were queued, in this order: their deliveries take them up.
     func enqueued(_ hexes: ArraySlice<PreparedHex>, _ taken: Taken, _ accepted: (_ line: Int, SendOutcome) -> Void) {
         sends.moved(taken.requeued)
-        // A row queued anew stands before those that were loaded already.
-        for peer in Set(taken.requeued.map(\.peer)) { link(to: peer).delivery.rowsChanged() }
         var queued: [PeerID: [OutgoingHex]] = [:]
         for (hex, result) in zip(hexes, taken.results) {
             guard case .success(let rows) = result else { continue }
@@ -188,8 +186,7 @@ extension Node {
                 queued[row.peer, default: []].append(OutgoingHex(id: row.outboxID, messageID: row.messageID, body: hex.body))
             }
         }
-        for (peer, rows) in queued { link(to: peer).delivery.appended(rows) }
-        for peer in Set(queued.keys).union(taken.requeued.map(\.peer)) { kick(link(to: peer)) }
+        deliveries.queued(queued, again: Set(taken.requeued.map(\.peer)), self)
         notifyWatchers()
     }
 

@@ -38,7 +38,7 @@ extension Node {
 
     /// - Throws: `daemonUnreachable` while another node takes this one's place: it would not hear of rows this one queues.
     func checkTakesRows() throws(HexlistError) {
-        guard draining == nil, !isStopping else {
+        guard !deliveries.isDraining, !isStopping else {
             throw HexlistError(
                 .daemonUnreachable, "hexlistd is stopping, or is taking another identity.", hint: "Send again what was not accepted.")
         }
@@ -119,22 +119,7 @@ extension Node {
     /// Whether there is nothing to wait for any more: every row has an end, or cannot have one for now, or the deadline has come.
     func isOver(_ send: TrackedSend, until deadline: ContinuousClock.Instant) -> Bool {
         guard !isStopping, ContinuousClock.Instant.now < deadline else { return true }
-        return !send.pending.contains { $1 > 0 && isWorthWaiting(for: $0, bytes: send.bytes, until: deadline) }
-    }
-
-    /// A row whose peer is not there, takes nothing as long as it does not trust this one, or refused until after the
-    /// deadline, is nothing to wait for.
-    /// - Parameter bytes: of the one hex whose row it is; `nil` for rows of any length.
-    private func isWorthWaiting(for peer: PeerID, bytes: Int?, until deadline: ContinuousClock.Instant) -> Bool {
-        guard !isQuarantined(peer) else { return false }
-        guard let link = links[peer] else { return directory.isVerified(peer) }
-        if let bytes, link.delivery.waitsForTrust(bytes: bytes) { return false }
-        // A refusal is told with its reason, which the store has in a moment.
-        if link.delivery.isWriting { return true }
-        if let until = link.delivery.pausedUntil, until > deadline { return false }
-        // A session that is just ending may have another one behind it.
-        guard let session = link.sending, !session.machine.isClosed else { return directory.isVerified(peer) }
-        return true
+        return !send.pending.contains { $1 > 0 && deliveries.isWorthWaiting(for: $0, bytes: send.bytes, until: deadline, self) }
     }
 
     /// Something changed about what rows wait for: everyone looks again.
