@@ -10,9 +10,7 @@ extension Node {
     /// Seconds; a conflict is looked at every half minute.
     static let ownConflictRetry = 60
 
-    func isQuarantined(_ peer: PeerID) -> Bool {
-        draining != nil || finder.directory.isInConflict(peer) || finder.directory.isInConflict(id)
-    }
+    func isQuarantined(_ peer: PeerID) -> Bool { deliveries.isHeld(peer, self) }
 
     func conflictBegan(_ peer: PeerID) {
         let isKnown = peer == id || known.isTrusted(peer)
@@ -30,7 +28,7 @@ extension Node {
     func conflictEnded(_ peer: PeerID) {
         let isKnown = peer == id || known.isTrusted(peer)
         logger.log(level: isKnown ? .notice : .debug, "one machine uses this identity again", metadata: ["peer.id": "\(peer)"])
-        for link in links.values where peer == id || link.peer == peer { kick(link) }
+        for link in links.values where peer == id || link.peer == peer { deliveries.kick(link, self) }
         if peer == id { invitations.mayTakeMore(self) }
         wakeWaiters()
         notifyWatchers()

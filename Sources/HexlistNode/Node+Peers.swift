@@ -122,10 +122,7 @@ extension Node {
         invitations.forget(peer)
         if trust == .trusted {
             invitations.invite(peer, self)
-            if let link = links[peer] {
-                link.delivery.trustBegan()
-                kick(link)
-            }
+            deliveries.trustBegan(peer, self)
         }
         invitations.mayTakeMore(self)
     }

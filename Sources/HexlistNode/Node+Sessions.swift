@@ -44,13 +44,6 @@ extension Node {
             window: ProtocolLimits.windowFrames)
     }
 
-    func link(to peer: PeerID) -> PeerLink {
-        if let link = links[peer] { return link }
-        let link = PeerLink(peer: peer)
-        links[peer] = link
-        return link
-    }
-
     // MARK: Hiding
 
     /// Whether this machine hides and no person here asked for a session with this peer: neither trusted, nor somebody to pair with.
@@ -84,7 +77,7 @@ extension Node {
         }
         guard known.trust(of: fingerprint) != .blocked else { return endBlocked(session) }
         known.proved(peer, fingerprint, listed: Set(finder.directory.listing().compactMap(\.peer)))
-        let link = link(to: peer)
+        let link = deliveries.link(to: peer)
         let older = link.sessions
         link.sessions.append(session)
         logger.log(
@@ -113,7 +106,7 @@ extension Node {
         link.delivery.connected(frameLimit: hello.maxFrameBytes)
         duplicates.endSurplus(of: fingerprint, newest: session, self)
         for other in older where !other.machine.isClosed { duplicates.challenge(other, against: session) }
-        pump(link)
+        deliveries.pump(link, self)
         pairing.sessionsChanged(of: peer, self)
         if invitations.take(peer) { tellHello(session, always: true) }
     }
@@ -123,11 +116,7 @@ extension Node {
 
     func sessionUpdated(_ session: PeerSession, hello: Hello) {
         guard let peer = session.peer, let link = links[peer] else { return }
-        let now = ContinuousClock.Instant.now
-        // Where both sides dialled at the same moment, it is said on one of two sessions.
-        link.delivery.greetedAgain(frameLimit: link.sending === session ? hello.maxFrameBytes : nil, now: now)
-        if let until = link.delivery.pausedUntil, until > now { resume(link, at: until) }
-        pump(link)
+        deliveries.greetedAgain(link, on: session, frameLimit: hello.maxFrameBytes, self)
         let before = finder.directory.provenName(of: peer)
         finder.apply(.renamed(peer, name: hello.name), self)
         guard finder.directory.provenName(of: peer).map({ !$0.utf8.elementsEqual((before ?? "").utf8) }) ?? false else { return }
@@ -182,20 +171,15 @@ extension Node {
 
     func sessionEnded(_ session: PeerSession, end: Session.End, closedByPeer: Bool) {
         sessions.remove(session, configuration.limits)
-        lookWhetherDrained()
         duplicates.sessionEnded(session)
         finder.sessionEnded(session, end, self)
-        if session.peer == nil, let wanted = session.machine.configuration.expected, let link = links[wanted],
-            link.sending == nil, mayHaveRows(link)
-        {
-            transferFailed(link, end: end, closedByPeer: false)
-        }
+        if session.peer == nil, let wanted = session.machine.configuration.expected { deliveries.notReached(wanted, end, self) }
         guard let peer = session.peer, let link = links[peer], let index = link.sessions.firstIndex(where: { $0 === session }) else {
             return
         }
         logger.log(
             level: logLevel(of: session.connection.peerFingerprint), "session ended",
-            metadata: ["peer.id": "\(peer)", "reason": "\(Node.describe(end))"])
+            metadata: ["peer.id": "\(peer)", "reason": "\(end.text)"])
         conflictTold(by: peer, end)
         if let info = session.info { finder.apply(.sessionDown(info, SessionEnd(end)), self) }
         if !finder.directory.holds(peer) {
@@ -204,43 +188,13 @@ extension Node {
         }
         let wasSending = link.sending === session
         link.sessions.remove(at: index)
-        if link.sessions.isEmpty { known.rememberSeen(peer, self) }
+        if link.sessions.isEmpty {
+            link.alertRecorded = false
+            known.rememberSeen(peer, self)
+        }
         duplicates.challengeAgain(link.sessions)
         pairing.sessionEnded(session, peer, self)
-        guard wasSending else { return }
-
-        let hadWork = link.delivery.inFlight > 0
-        if case .peer(.blocked, _) = end { rejectAll(for: peer) }
-        if let next = link.sending, let hello = next.machine.peerHello {
-            link.delivery.connected(frameLimit: hello.maxFrameBytes, inFlight: next.machine.unacknowledgedTags.count)
-            pump(link)
-            return
-        }
-        let hasRows = mayHaveRows(link)
-        link.delivery.disconnected()
-        giveTurnBack(link)
-        if hadWork {
-            transferFailed(link, end: end, closedByPeer: closedByPeer, blamed: session.machine.unacknowledgedTags.min())
-        } else if hasRows, !link.delivery.isPaused(now: .now) {
-            resume(link, at: .now + .seconds(1))
-        }
-        link.alertRecorded = false
-        wakeWaiters()
-        link.endedWithRows = hasRows
-        forgetIfQuiet(link)
-    }
-
-    /// A link with no session, nothing to send and nothing under way is nothing to remember.
-    func forgetIfQuiet(_ link: PeerLink) {
-        guard link.sessions.isEmpty, !link.endedWithRows, !link.delivery.knowsOfRows, link.delivery.isQuiet, !link.isDialling,
-            !link.delivery.isPaused(now: .now)
-        else { return }
-        link.resumption?.cancel()
-        links[link.peer] = nil
-    }
-
-    /// Whether rows wait for the peer, as far as is known.
-    private func mayHaveRows(_ link: PeerLink) -> Bool {
-        link.delivery.hasWork && (link.delivery.knowsOfRows || known[link.peer]?.queued ?? 0 > 0)
+        deliveries.lookWhetherDrained()
+        if wasSending { deliveries.ended(session, of: link, end, closedByPeer: closedByPeer, self) }
     }
 }

@@ -31,27 +31,20 @@ public actor Node {
     public internal(set) var configuration: NodeConfiguration
     var port = 0
     var isStopping = false
-    /// `nil` while hexes are sent as ever.
-    var draining: Draining?
 
     let finder: PeerFinder
+    let known: KnownPeers
     let sessions: SessionTable
     let duplicates = DuplicateChallenges()
-    var links: [PeerID: PeerLink] = [:]
-    let known: KnownPeers
     let invitations = Invitations()
-    var turns: TransferTurns
-    var turnTimer: Scheduled<Void>?
     var dialBacks = DialBackTurns()
     let pairing: PairingShell
     let maintenance = Maintenance()
     let events: EventRecorder
     /// Trusted peers that ended a session because another machine proves this one's identity to them.
     var conflictWitnesses: Set<PeerID> = []
-    var outcomeWaiters: [ObjectIdentifier: OutcomeWaiter] = [:]
-    var bulks: [ObjectIdentifier: BulkSend] = [:]
-    /// Rows that came to an end since the start.
-    var endedRows: UInt64 = 0
+    let deliveries: DeliveryScheduler
+    var sends = SendTracker()
     private var wallTimes = WallTimes(wall: Node.wallClock(), steady: .now)
     nonisolated let watchers = Watchers()
 
@@ -82,7 +75,7 @@ public actor Node {
         finder = PeerFinder(
             PeerDirectory(own: identity.peerID, boot: boot, limits: bounds), own: identity.peerID, backend: discovery, on: eventLoop)
         pairing = PairingShell(own: identity.fingerprint, on: eventLoop)
-        turns = TransferTurns(limit: configuration.send.concurrentTransfers)
+        deliveries = DeliveryScheduler(configuration.send, on: eventLoop)
         transport = try PeerTransport(
             identity: identity, eventLoop: eventLoop, limits: Node.transportLimits(configuration),
             acceptsPlain: configuration.acceptsPlain, logger: logger)
@@ -195,7 +188,7 @@ public actor Node {
     }
 
     func maintained(_ report: MaintenanceReport) {
-        if report.expired > 0 { outboxDrained() }
+        if report.expired > 0 { sends.roomMade() }
         if report.peersDropped > 0 { known.reloadSoon(self) }
         if report.heldDropped > 0 { invitations.mayTakeMore(self) }
     }

@@ -117,7 +117,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
 
     func writabilityChanged(on connection: PeerConnection) {
         settle()
-        node.assumeIsolated { $0.pump(self) }
+        node.assumeIsolated { $0.deliveries.pump(self, $0) }
     }
 
     func closed(on connection: PeerConnection, error: (any Error)?) {
@@ -190,7 +190,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
             case .pairing(let pairing):
                 node.assumeIsolated { $0.pairing.received(pairing, self, $0) }
             case .settled(let rows):
-                node.assumeIsolated { $0.settled(rows, on: self) }
+                node.assumeIsolated { $0.deliveries.settled(rows, on: self, $0) }
             case .challengeAnswered(let message):
                 challengeEnded(message, answered: true)
             case .challengeFailed(let message):
