@@ -1,6 +1,6 @@
 public import HexlistJSON
 
-/// A stored hex as lists show it, and with its links as `show` does.
+/// A stored hex as lists show it, and with its links as `show` does. It has more than 15 properties, one for each member of the reply.
 public struct HexShape: JSONShape, Sendable, Equatable {
     /// Local: it does not travel.
     public var id: Int64

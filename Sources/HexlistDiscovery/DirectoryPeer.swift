@@ -1,6 +1,7 @@
 import HexlistModel
 
-/// The directory's state of one peer UUID, whoever claims it.
+/// The directory's state of one peer UUID, whoever claims it. It has more than 15 properties: each is a fact of its own that announcements,
+/// probes or sessions told, and any combination of them occurs.
 struct DirectoryPeer: Sendable {
     enum Presence: Sendable, Equatable {
         /// Announced, but proved by no Hello.

@@ -8,6 +8,9 @@ public import HexlistModel
 /// `nextDeadline`. An announcement may cause a probe; only a session's Hello changes what is known of a peer. Whatever a network sends,
 /// the directory holds at most `limits.records` announcements and about `limits.instances` peers besides those of the store, opens at
 /// most `limits.resolvers` resolvers, and begins at most `limits.probesPerSecond` probes a second on average.
+///
+/// It has more than 15 properties because it is one machine: peers, announcements, conflicts, probes and deadlines change together, with
+/// each input. What could be taken out is (`ProbeQueue`, `ResolverTurns`, `DialPolicy`, `IdentityConflict`).
 public struct PeerDirectory: Sendable {
     typealias Instant = ContinuousClock.Instant
 

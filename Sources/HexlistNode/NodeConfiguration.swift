@@ -34,6 +34,7 @@ public struct NodeConfiguration: Sendable {
 
     public init(name: String) { self.name = name }
 
+    /// The keys `limits.…` of the configuration. It has more than 15 properties, one for each key.
     public struct Limits: Sendable, Equatable {
         /// Bytes of one frame from a trusted peer; never under 1 MiB.
         public var frameBytes = ProtocolLimits.trustedFrameBytes

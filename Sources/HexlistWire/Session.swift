@@ -5,6 +5,9 @@ public import HexlistModel
 /// The shell passes in decoded frames, store results and the time, carries out the actions in order, and asks for owed frames: receipts
 /// and the latest Pong are merged here until the connection takes them, so a peer that does not read makes nothing grow. There is no clock
 /// and no randomness in here.
+///
+/// It has more than 15 properties because a connection has: who the two are, the numbers of each direction, what is owed, and the times of
+/// the last sign of life, frame and receipt, each of which ends it by a rule of its own.
 public struct Session: Sendable {
     public typealias Instant = ContinuousClock.Instant
 

@@ -4,6 +4,7 @@ import HexlistAPI
 import HexlistClient
 import HexlistModel
 
+/// `hexlist send`. It has more than 15 properties, one for each option.
 struct SendCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "send", abstract: "Send a hex, a bundle of links with a description and a colour, or a stream of them.",
