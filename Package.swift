@@ -74,15 +74,15 @@ let package = Package(
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: settings),
+        .target(name: "HexlistAPI", dependencies: ["HexlistModel", "HexlistJSON"], swiftSettings: settings),
         .target(
             name: "HexlistNode",
             dependencies: [
-                "HexlistModel", "HexlistJSON", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistTransport",
+                "HexlistModel", "HexlistJSON", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistTransport", "HexlistAPI",
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: settings),
-        .target(name: "HexlistAPI", dependencies: ["HexlistModel", "HexlistJSON"], swiftSettings: settings),
         .systemLibrary(name: "CSpawn"),
         .target(
             name: "HexlistDaemon",

@@ -3,9 +3,6 @@ public protocol JSONDecodable {
     init(json: JSONValue) throws(JSONFault)
 }
 
-/// What both sides of the local API write and read.
-public typealias JSONShape = JSONEncodable & JSONDecodable
-
 /// The members of an object, as a shape reads them. Of a name that comes twice the last one counts.
 public struct JSONObject: Sendable {
     private let members: [JSONMember]
@@ -103,26 +100,16 @@ extension Array: JSONDecodable where Element: JSONDecodable {
     }
 }
 
-extension JSONValue: JSONDecodable {
-    public init(json: JSONValue) { self = json }
-}
-
 extension JSONObject {
     /// An object of a request: a member that is not known is a mistake of the caller.
     public init(_ json: JSONValue, allowing known: [String]) throws(JSONFault) {
         try self.init(json)
+        try check(known)
+    }
+
+    func check(_ known: [String]) throws(JSONFault) {
         for name in names where !known.contains(name) {
             throw JSONFault("`\(name)` is not known here; \(known.map { "`\($0)`" }.joined(separator: ", ")) would be")
         }
-    }
-
-    /// A string that is one of an enumeration.
-    public func choice<Choice: RawRepresentable & CaseIterable>(_ name: String) throws(JSONFault) -> Choice
-    where Choice.RawValue == String {
-        let text: String = try value(name)
-        guard let choice = Choice(rawValue: text) else {
-            throw JSONFault("`\(name)`: `\(text)` is none of \(Choice.allCases.map(\.rawValue).joined(separator: ", "))")
-        }
-        return choice
     }
 }

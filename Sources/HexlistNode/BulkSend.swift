@@ -1,3 +1,4 @@
+import HexlistAPI
 public import HexlistModel
 import HexlistStore
 import NIOCore
@@ -91,7 +92,7 @@ public final class BulkSend: @unchecked Sendable {
         if tellsAll { append(row.outboxID, line: line, to: &untold) }
         guard rows.insert(row.outboxID) else { return }  // the same key twice in one stream
         counts.add(in: row.state)
-        if row.isEarlier { counts.earlier += 1 }
+        if row.earlier { counts.earlier += 1 }
         if row.state == .queued { pending[row.peer, default: 0] += 1 }
         // A row of an earlier run, which the same key brought up, lies before them and has no line.
         if runs.last.map({ $0.first + Int64($0.count) <= row.outboxID }) ?? true, runs.count < Self.runLimit {

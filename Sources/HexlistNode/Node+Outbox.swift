@@ -1,3 +1,5 @@
+public import HexlistAPI
+import HexlistJSON
 public import HexlistModel
 import HexlistStore
 import NIOCore
@@ -19,7 +21,7 @@ extension Node {
             var views = page.items.map { view(of: $0, isSending: live.contains($0.id)) }.filter { states?.contains($0.state) ?? true }
             guard views.isEmpty, let next = page.next else {
                 let labels = labels(of: views.map(\.peer))
-                for index in views.indices { views[index].label = labels[views[index].peer] }
+                for index in views.indices { views[index].tag = labels[views[index].peer].map(PeerTag.init) }
                 return (views, page.next)
             }
             cursor = next
@@ -35,7 +37,7 @@ extension Node {
     public func outboxRow(_ id: Int64) async throws -> OutboxView {
         guard let row = try await store.read({ try $0.outboxRow(id) }) else { throw Node.noRow(id) }
         var view = view(of: row, isSending: liveRows().contains(id))
-        view.label = label(of: row.peer)
+        view.tag = label(of: row.peer).map(PeerTag.init)
         return view
     }
 
@@ -51,10 +53,12 @@ extension Node {
         return row
     }
 
-    /// - Returns: the row, and whether it was on its way and may have arrived all the same.
-    public func cancel(_ id: Int64) async throws -> (row: OutboxView, mayHaveArrived: Bool) {
+    /// - Returns: the row, with whether it was on its way and may have arrived all the same.
+    public func cancel(_ id: Int64) async throws -> OutboxView {
         let change = try await cancel(.ids([id]))
-        return (try await outboxRow(id), change.mayHaveArrived > 0)
+        var row = try await outboxRow(id)
+        row.mayHaveArrived = change.mayHaveArrived > 0
+        return row
     }
 
     /// - Parameter rows: as they were.
@@ -153,23 +157,23 @@ extension Node {
     private func view(of row: OutboxRow, isSending: Bool) -> OutboxView {
         let isSending = row.state == .queued && isSending
         var view = OutboxView(
-            outboxID: row.id, messageID: row.messageID, peer: row.peer, state: isSending ? .sending : row.state,
-            attempts: row.attempts, waitingFor: nil, nextAttemptAt: nil, lastError: row.lastError, code: row.code, message: row.message,
-            subject: row.subject, createdAt: row.createdAt, bytes: row.bytes)
+            outboxID: row.id, messageID: row.messageID, peer: row.peer, subject: row.subject, state: isSending ? .sending : row.state,
+            attempts: row.attempts, lastError: row.lastError, code: row.code, message: row.message,
+            createdAt: Timestamp(milliseconds: row.createdAt), bytes: row.bytes)
         guard row.state == .queued, !isSending else { return view }
         let wait = wait(of: row.peer, bytes: row.bytes)
-        (view.waitingFor, view.nextAttemptAt) = (wait.reason.rawValue, wait.nextAttemptAt)
+        (view.waitingFor, view.nextAttemptAt) = (OpenWord(wait.reason), wait.nextAttemptAt)
         return view
     }
 
     /// What a row that is queued for a peer and not on its way waits for, and when it is tried again where that is known.
-    private func wait(of peer: PeerID, bytes: Int) -> (reason: OutboxWait, nextAttemptAt: Int64?) {
+    private func wait(of peer: PeerID, bytes: Int) -> (reason: OutboxWait, nextAttemptAt: Timestamp?) {
         guard !isQuarantined(peer) else { return (.conflict, nil) }
         let link = links[peer]
         // Whatever pause there is ends when it is back.
         guard link?.sending != nil || directory.isVerified(peer) else { return (.peer, nil) }
         if let link, let until = link.delivery.pausedUntil, link.delivery.isPaused(now: .now) {
-            return (.retry, times().milliseconds(of: until))
+            return (.retry, Timestamp(milliseconds: times().milliseconds(of: until)))
         }
         guard let link, link.sending != nil else { return (.session, nil) }
         guard !link.delivery.waitsForTrust(bytes: bytes) else { return (.trust, nil) }
@@ -183,7 +187,7 @@ extension Node {
         let live = liveRows()
         for index in outcomes.indices where outcomes[index].state == .queued && !live.contains(outcomes[index].outboxID) {
             let wait = wait(of: outcomes[index].peer, bytes: bytes)
-            (outcomes[index].waitingFor, outcomes[index].nextAttemptAt) = (wait.reason.rawValue, wait.nextAttemptAt)
+            (outcomes[index].waitingFor, outcomes[index].nextAttemptAt) = (OpenWord(wait.reason), wait.nextAttemptAt)
         }
     }
 }

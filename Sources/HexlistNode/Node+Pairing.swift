@@ -1,3 +1,4 @@
+public import HexlistAPI
 import HexlistDiscovery
 public import HexlistModel
 import HexlistStore
@@ -112,12 +113,13 @@ extension Node {
         let ended = pairing.outcomes.map { PairingView($0, of: view(of: $0.peer)) }
         let running = items.map { PairingView($0, of: view(of: $0.peer), until: times.milliseconds(of: $0.until)) }
         return PairingOverview(
-            openUntil: pairing.openUntil.map(times.milliseconds), triesLeft: pairing.openUntil.map { _ in pairing.triesLeft },
+            openUntil: pairing.openUntil.map { Timestamp(milliseconds: times.milliseconds(of: $0)) },
+            triesLeft: pairing.openUntil.map { _ in pairing.triesLeft },
             items: ended + running)
     }
 
     private func latest(_ number: Int?, _ peer: PeerID) throws(HexlistError) -> PairingView {
-        guard let view = pairings().items.first(where: { $0.number == number }) else {
+        guard let view = pairings().items.first(where: { $0.id == number }) else {
             throw noPairing(with: peer, "The pairing with \(shown(peer)) is over.")
         }
         return view
@@ -232,10 +234,11 @@ extension Node {
 
     private func over(_ outcome: PairingDesk.Outcome) {
         let view = PairingView(outcome, of: nil)
-        logger.notice("pairing ended", metadata: ["peer.id": "\(outcome.peer)", "pairing.state": "\(view.stage)"])
-        switch view.stage {
+        logger.notice(
+            "pairing ended", metadata: ["peer.id": "\(outcome.peer)", "pairing.state": "\(view.reason?.text ?? view.state.rawValue)"])
+        switch view.state {
         case .paired: events.record(.pairingCompleted, peer: outcome.peer, self)
-        case .ended(let reason): events.record(.pairingFailed, peer: outcome.peer, data: ["reason": reason.rawValue], self)
+        case .ended: events.record(.pairingFailed, peer: outcome.peer, data: ["reason": view.reason?.text ?? ""], self)
         case .waiting, .comparing, .confirmed: break
         }
     }

@@ -89,7 +89,7 @@ struct TestDaemon {
     }
 
     func send(_ links: [String], description: String = "d", to peers: [String], wait: SendWait = .stored, key: String? = nil) async throws
-        -> [SendShape]
+        -> [SendOutcome]
     {
         let hex = TestHex(description: description, links: links)
         return try await client.send(
