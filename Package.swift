@@ -162,7 +162,7 @@ let package = Package(
                 "HexlistDNS", "HexlistModel", "HexlistJSON", "CGlibc", "HostileTexts", .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOEmbedded", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"), .product(name: "Logging", package: "swift-log"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "Yams", package: "Yams"), .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ], swiftSettings: settings),
         .testTarget(
             name: "HexlistCommandTests",
