@@ -5,10 +5,12 @@ public import HexlistModel
 
 extension PeerID: JSONStringConvertible {
     public static var expectation: String { "a UUID" }
+    public func write(to json: inout JSONWriter) { json.uuid(uuid) }
 }
 
 extension MessageID: JSONStringConvertible {
     public static var expectation: String { "a UUID" }
+    public func write(to json: inout JSONWriter) { json.uuid(uuid) }
 }
 
 extension Fingerprint: JSONStringConvertible {

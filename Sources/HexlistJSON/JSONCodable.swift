@@ -82,31 +82,15 @@ where Word.RawValue == String {
 
 // MARK: - Members with a place of their own
 
-/// A member that is not always written, or not where others are.
-protocol PlacedMember {
-    var isLeftOut: Bool { get }
-    /// Whether its own members stand among those of the object.
-    static var isGroup: Bool { get }
-    /// The member that is there wherever a group is.
-    static var mark: String { get }
-    /// What it is where it is missing or `null`; `nil` where that is a fault.
-    static var missing: Self? { get }
-}
-
-extension PlacedMember {
-    static var isGroup: Bool { false }
-    static var mark: String { "" }
-}
-
 /// A member that is left out while it is empty, `false` or 0, and is that where it is missing.
 @propertyWrapper
-public struct LeftOutEmpty<Value: JSONShape & EmptyValue>: JSONCoded, PlacedMember {
+public struct LeftOutEmpty<Value: JSONShape & EmptyValue>: JSONCoded {
     public var wrappedValue: Value
 
     public init(wrappedValue: Value) { self.wrappedValue = wrappedValue }
 
-    var isLeftOut: Bool { wrappedValue == .empty }
-    static var missing: Self? { Self(wrappedValue: .empty) }
+    public var memberPlace: MemberPlace { wrappedValue == .empty ? .leftOut : .named }
+    public static var missing: Self? { Self(wrappedValue: .empty) }
 
     public func write(to json: inout JSONWriter) { wrappedValue.write(to: &json) }
     public init(json: JSONValue) throws(JSONFault) { wrappedValue = try Value(json: json) }
@@ -117,13 +101,12 @@ extension LeftOutEmpty: Sendable where Value: Sendable {}
 
 /// A member that is empty, `false` or 0 where it is missing, as in a reply of an older daemon.
 @propertyWrapper
-public struct EmptyIfMissing<Value: JSONShape & EmptyValue>: JSONCoded, PlacedMember {
+public struct EmptyIfMissing<Value: JSONShape & EmptyValue>: JSONCoded {
     public var wrappedValue: Value
 
     public init(wrappedValue: Value) { self.wrappedValue = wrappedValue }
 
-    var isLeftOut: Bool { false }
-    static var missing: Self? { Self(wrappedValue: .empty) }
+    public static var missing: Self? { Self(wrappedValue: .empty) }
 
     public func write(to json: inout JSONWriter) { wrappedValue.write(to: &json) }
     public init(json: JSONValue) throws(JSONFault) { wrappedValue = try Value(json: json) }
@@ -134,13 +117,12 @@ extension EmptyIfMissing: Sendable where Value: Sendable {}
 
 /// A member that is `null` where it has no value, and has none where it is missing.
 @propertyWrapper
-public struct NullIfNone<Value: JSONShape>: JSONCoded, PlacedMember {
+public struct NullIfNone<Value: JSONShape>: JSONCoded {
     public var wrappedValue: Value?
 
     public init(wrappedValue: Value?) { self.wrappedValue = wrappedValue }
 
-    var isLeftOut: Bool { false }
-    static var missing: Self? { Self(wrappedValue: nil) }
+    public static var missing: Self? { Self(wrappedValue: nil) }
 
     public func write(to json: inout JSONWriter) {
         if let wrappedValue { wrappedValue.write(to: &json) } else { json.raw("null") }
@@ -154,16 +136,15 @@ extension NullIfNone: Sendable where Value: Sendable {}
 
 /// A value whose members stand among those of the object it belongs to.
 @propertyWrapper
-public struct Among<Value: MemberGroup>: Codable, PlacedMember {
+public struct Among<Value: MemberGroup>: JSONShape {
     /// `nil` where `Value.mark` is missing.
     public var wrappedValue: Value?
 
     public init(wrappedValue: Value?) { self.wrappedValue = wrappedValue }
 
-    var isLeftOut: Bool { wrappedValue == nil }
-    static var isGroup: Bool { true }
-    static var mark: String { Value.mark }
-    static var missing: Self? { Self(wrappedValue: nil) }
+    public var memberPlace: MemberPlace { wrappedValue == nil ? .leftOut : .among }
+    public static var groupMark: String? { Value.mark }
+    public static var missing: Self? { Self(wrappedValue: nil) }
 
     public func encode(to encoder: any Encoder) throws { try wrappedValue?.encode(to: encoder) }
     public init(from decoder: any Decoder) throws { wrappedValue = try Value(from: decoder) }

@@ -46,15 +46,34 @@ struct JSONDecoding: Decoder {
         func decodeNil(forKey key: Key) -> Bool { object[key.stringValue]?.isNull ?? true }
 
         func decode<Value: Decodable>(_: Value.Type, forKey key: Key) throws -> Value {
-            let placed = Value.self as? any PlacedMember.Type
-            let isGroup = placed?.isGroup ?? false
-            let name = isGroup ? placed?.mark ?? "" : key.stringValue
-            let json = object[name]
-            if json?.isNull ?? true, let missing = placed?.missing as? Value { return missing }
-            guard !isGroup else { return try JSONDecoding.decode(value) }
-            guard let json else { throw JSONFault("`\(name)` is missing") }
+            let name = key.stringValue
+            guard let type = Value.self as? any JSONDecodable.Type else {
+                return try read(name) { json throws(JSONFault) in try JSONDecoding.decode(json) }
+            }
+            if let mark = type.groupMark {
+                return object[mark]?.isNull ?? true ? try missing(type, mark) : try JSONDecoding.decode(value)
+            }
+            if object[name]?.isNull ?? true, let missing = type.missing as? Value { return missing }
+            return try read(name) { json throws(JSONFault) in
+                guard let value = try type.init(json: json) as? Value else { return try JSONDecoding.decode(json) }
+                return value
+            }
+        }
+
+        // The most frequent ones, without a look at their type.
+        func decode(_: String.Type, forKey key: Key) throws -> String { try read(key.stringValue, String.init(json:)) }
+        func decode(_: Int.Type, forKey key: Key) throws -> Int { try read(key.stringValue, Int.init(json:)) }
+        func decode(_: Bool.Type, forKey key: Key) throws -> Bool { try read(key.stringValue, Bool.init(json:)) }
+
+        private func missing<Value>(_ type: any JSONDecodable.Type, _ name: String) throws -> Value {
+            guard let value = type.missing as? Value else { throw JSONFault("`\(name)` is missing") }
+            return value
+        }
+
+        private func read<Value>(_ name: String, _ read: (JSONValue) throws(JSONFault) -> Value) throws(JSONFault) -> Value {
+            guard let json = object[name] else { throw JSONFault("`\(name)` is missing") }
             do throws(JSONFault) {
-                return try JSONDecoding.read(Value.self, json)
+                return try read(json)
             } catch {
                 throw JSONFault("`\(name)`: \(error.message)")
             }

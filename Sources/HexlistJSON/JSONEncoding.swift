@@ -76,12 +76,24 @@ struct JSONEncoding: Encoder {
         }
 
         func encode<Value: Encodable>(_ value: Value, forKey key: Key) throws {
-            if let member = value as? any PlacedMember {
-                guard !member.isLeftOut else { return }
-                guard !type(of: member).isGroup else { return try value.encode(to: JSONEncoding(sink: sink, depth: depth - 1)) }
+            let own = value as? any JSONEncodable
+            switch own?.memberPlace ?? .named {
+            case .named:
+                name(key)
+                if let own { own.write(to: &sink.json) } else { try sink.write(value) }
+            case .among: try value.encode(to: JSONEncoding(sink: sink, depth: depth - 1))
+            case .leftOut: break
             }
+        }
+
+        // The most frequent ones, without a look at their type.
+        func encode(_ value: String, forKey key: Key) { write(value, key) }
+        func encode(_ value: Int, forKey key: Key) { write(value, key) }
+        func encode(_ value: Bool, forKey key: Key) { write(value, key) }
+
+        private func write(_ value: some JSONEncodable, _ key: Key) {
             name(key)
-            try sink.write(value)
+            value.write(to: &sink.json)
         }
 
         func nestedContainer<Nested: CodingKey>(keyedBy _: Nested.Type, forKey key: Key) -> KeyedEncodingContainer<Nested> {

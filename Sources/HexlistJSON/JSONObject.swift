@@ -1,6 +1,15 @@
 /// Something that can be read from one JSON value.
 public protocol JSONDecodable {
     init(json: JSONValue) throws(JSONFault)
+    /// What a member is that is missing or `null`; `nil`, by default, where that is a fault.
+    static var missing: Self? { get }
+    /// The name of a member that is there wherever such a value is, whose members stand among those of the object; `nil` by default.
+    static var groupMark: String? { get }
+}
+
+extension JSONDecodable {
+    public static var missing: Self? { nil }
+    public static var groupMark: String? { nil }
 }
 
 /// The members of an object, as a shape reads them. Of a name that comes twice the last one counts.
@@ -18,7 +27,8 @@ public struct JSONObject: Sendable {
 
     /// `nil` where the member is missing.
     public subscript(_ name: String) -> JSONValue? {
-        members.last { $0.nameBytes.elementsEqual(name.utf8) }?.value
+        let length = name.utf8.count
+        return members.last { $0.nameBytes.count == length && $0.nameBytes.elementsEqual(name.utf8) }?.value
     }
 
     /// - Throws: `JSONFault` where the member is missing or of another kind.

@@ -3,6 +3,19 @@ public import HexlistModel
 /// Something that writes itself as one JSON value.
 public protocol JSONEncodable {
     func write(to json: inout JSONWriter)
+    /// Where it stands as a member of an object that the coder writes; `named` by default.
+    var memberPlace: MemberPlace { get }
+}
+
+public enum MemberPlace: Sendable {
+    case named
+    /// Its own members stand among those of the object.
+    case among
+    case leftOut
+}
+
+extension JSONEncodable {
+    public var memberPlace: MemberPlace { .named }
 }
 
 /// Writes JSON, without white space, `/` not escaped, texts in UTF-8.

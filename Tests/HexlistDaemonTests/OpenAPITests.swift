@@ -180,14 +180,14 @@ private struct FieldProbe: Decoder {
         func decodeNil(forKey key: Key) -> Bool { true }
 
         func decode<Value: Decodable>(_: Value.Type, forKey key: Key) throws -> Value {
-            let placed = Value.self as? any PlacedMember.Type
-            if placed?.isGroup ?? false {
+            let type = Value.self as? any JSONDecodable.Type
+            if type?.groupMark != nil {
                 let group = FieldProbe()
                 defer { probe.notes.names += group.notes.names }
                 return try Value(from: group)
             }
             probe.notes.names.append(key.stringValue)
-            if let missing = placed?.missing as? Value { return missing }
+            if let missing = type?.missing as? Value { return missing }
             probe.notes.needed.insert(key.stringValue)
             return try FieldProbe.sample(Value.self)
         }
