@@ -13,14 +13,18 @@ extension JSONDecodable where Self: Decodable {
 /// A value with `write(to:)` and `init(json:)` of its own. It is `Codable` to be a member of others.
 public protocol JSONCoded: Codable, JSONEncodable, JSONDecodable {}
 
+/// To a coder that is not this package's, as Testing has one for arguments, such a value is the text of its JSON.
 extension JSONCoded {
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
-        try container.encode(self)
+        if encoder is JSONEncoding { try container.encode(self) } else { try container.encode(jsonText) }
     }
 
     public init(from decoder: any Decoder) throws {
-        self = try decoder.singleValueContainer().decode(Self.self)
+        let container = try decoder.singleValueContainer()
+        self =
+            decoder is JSONDecoding
+            ? try container.decode(Self.self) : try Self(json: JSONValue(parsing: container.decode(String.self)))
     }
 }
 
@@ -51,12 +55,12 @@ public protocol JSONWord: JSONCoded, RawRepresentable, CaseIterable where RawVal
 
 extension JSONWord {
     public func encode(to encoder: any Encoder) throws { try rawValue.encode(to: encoder) }
-    public init(from decoder: any Decoder) throws { self = try JSONDecoding.read(Self.self, JSONValue(from: decoder)) }
+    public init(from decoder: any Decoder) throws { try self.init(word: String(from: decoder)) }
 
     public func write(to json: inout JSONWriter) { json.string(rawValue) }
+    public init(json: JSONValue) throws(JSONFault) { try self.init(word: String(json: json)) }
 
-    public init(json: JSONValue) throws(JSONFault) {
-        let text = try String(json: json)
+    private init(word text: String) throws(JSONFault) {
         guard let word = Self(rawValue: text) else {
             throw JSONFault("`\(text)` is none of \(Self.allCases.map(\.rawValue).joined(separator: ", "))")
         }
