@@ -20,7 +20,6 @@ let package = Package(
     ],
     dependencies: [
         // Exact, so that a build next year takes the same code; Docs/Operations.md, "Raising a dependency".
-        // HexlistTransport/LazyMemory uses SPI of swift-nio.
         .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
         .package(url: "https://github.com/apple/swift-nio-extras", exact: "1.35.2"),
         .package(url: "https://github.com/apple/swift-nio-ssl", exact: "2.37.6"),

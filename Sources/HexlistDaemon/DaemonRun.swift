@@ -78,7 +78,6 @@ struct DaemonRun: Sendable {
                 logger.notice("hexlistd is ready", metadata: ["socket": "\(socket.path)", "version": "\(ProtocolLimits.appVersion)"])
                 notifier.tell(.ready)
                 await hooks.read(current.hooks)
-                StartupPages.giveBack()
             case .signal(.sighup) where !isStopping:
                 if let new = await reload() { current = new }
             case .signal(.sighup): break
