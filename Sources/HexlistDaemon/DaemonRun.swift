@@ -124,7 +124,7 @@ struct DaemonRun: Sendable {
             let new = try loader.load()
             await api.keeper.reconfigure(new.node)
             await hooks.read(new.hooks)
-            let waiting = api.configuration.read(new)
+            let waiting = api.configuration.took(new)
             if waiting.isEmpty {
                 logger.notice("configuration read again")
             } else {
