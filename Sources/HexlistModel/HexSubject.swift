@@ -7,20 +7,21 @@ public enum HexSubject {
     /// programs may read it in different ways (`LinkTarget`). Empty for a hex that has none of them.
     ///
     /// - Returns: text of a peer, cut: it is to be cleaned where it is shown.
-    public static func of(description: String, linkDescription: String, url: String) -> String {
-        if let text = [description, linkDescription].first(where: hasText) { return PeerName.cut(text, bytes: bytes) }
+    public static func of(description: String, linkDescription: @autoclosure () -> String, url: @autoclosure () -> String) -> String {
+        let text = isBlank(description) ? linkDescription() : description
+        guard isBlank(text) else { return PeerName.cut(text, bytes: bytes) }
+        let url = url()
         let host = try? LinkTarget(url, schemes: ["http", "https"]).summary
         return PeerName.cut(host ?? url, bytes: bytes)
     }
 
     public static func of(_ hex: HexContent) -> String {
-        let description = hex.string(hex.hexDescription)
-        if hasText(description) { return PeerName.cut(description, bytes: bytes) }
         let link = hex.links.first
         return of(
-            description: "", linkDescription: link.map { hex.string($0.linkDescription) } ?? "",
+            description: hex.string(hex.hexDescription), linkDescription: link.map { hex.string($0.linkDescription) } ?? "",
             url: link.map { hex.string($0.url) } ?? "")
     }
 
-    private static func hasText(_ text: String) -> Bool { text.unicodeScalars.contains { !$0.properties.isWhitespace } }
+    /// Whether a text shows nothing: it is empty or white space.
+    public static func isBlank(_ text: String) -> Bool { text.unicodeScalars.allSatisfy(\.properties.isWhitespace) }
 }

@@ -33,3 +33,8 @@ public enum OutboxState: String, Sendable, CaseIterable {
         }
     }
 }
+
+extension [OutboxState: Int] {
+    /// Rows in any of these states, of counts by state.
+    public func rows(_ states: OutboxState...) -> Int { states.reduce(0) { $0 + (self[$1] ?? 0) } }
+}

@@ -29,8 +29,7 @@ struct News: Equatable {
         }
         if status.unread > 0 { add("\(status.unread) unread", "hexlist inbox --unread") }
         if status.held > 0 { add("\(status.held) held from strangers", "hexlist inbox --held") }
-        func rows(_ states: OutboxState...) -> Int { states.reduce(0) { $0 + (status.outbox[$1] ?? 0) } }
-        let (waiting, failed) = (rows(.queued, .sending), rows(.rejected, .expired, .failed))
+        let (waiting, failed) = (status.outbox.rows(.queued, .sending), status.outbox.rows(.rejected, .expired, .failed))
         if waiting > 0 { add("\(waiting) waiting to be sent", "hexlist outbox") }
         if failed > 0 { add("\(failed) not delivered", "hexlist outbox") }
         let hasNoDiscovery = status.avahi.state == "unavailable" || status.avahi.state == "degraded"

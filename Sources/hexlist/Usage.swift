@@ -77,8 +77,17 @@ struct Usage {
     }
 
     private func nearestOption(to option: String) -> String? {
-        let help = Hexlist.helpMessage(for: commands[commands.count - 1], columns: 1_000)
-        let names = help.split(whereSeparator: { " \n[],/.".contains($0) }).filter { $0.hasPrefix("--") }.map { String($0.dropFirst(2)) }
+        let names = Self.words(ofHelpFor: commands[commands.count - 1]).filter { $0.hasPrefix("--") }.map { String($0.dropFirst(2)) }
         return NearestName.likely(String(option.drop { $0 == "-" }), among: names).map { "--\($0)" }
+    }
+
+    /// Whether an option of a command takes the word behind it as its value, as the command's help has it.
+    static func takesValue(_ option: String, of command: any ParsableCommand.Type) -> Bool {
+        let words = words(ofHelpFor: command)
+        return zip(words, words.dropFirst()).contains { $0 == option && $1.hasPrefix("<") }
+    }
+
+    private static func words(ofHelpFor command: any ParsableCommand.Type) -> [Substring] {
+        Hexlist.helpMessage(for: command, columns: 1_000).split { " \n[],/.".contains($0) }
     }
 }

@@ -92,7 +92,7 @@ enum InboxText {
 enum HexText {
     /// The description, or what stands for one that is blank.
     static func subject(_ hex: HexShape) -> String {
-        hex.description.unicodeScalars.allSatisfy(\.properties.isWhitespace) ? hex.subject ?? "" : hex.description
+        HexSubject.isBlank(hex.description) ? hex.subject ?? "" : hex.description
     }
 
     /// The proven sender, and whom it says the hex is from where that is another: of a trusted peer that forwarded it, of others a claim. Who

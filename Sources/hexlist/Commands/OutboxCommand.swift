@@ -231,12 +231,12 @@ enum OutboxText {
 
     /// `2 wait, 1 refused, 412 delivered (3 of them held there)`
     static func summary(_ counts: [OutboxState: Int]) -> String {
-        func count(_ states: OutboxState...) -> Int { states.reduce(0) { $0 + (counts[$1] ?? 0) } }
-        let (waiting, held) = (count(.queued, .sending), count(.held))
+        let (waiting, held) = (counts.rows(.queued, .sending), counts.rows(.held))
         let parts = [
-            (waiting, waiting == 1 ? "waits" : "wait"), (count(.rejected), "refused"), (count(.failed), "failed"),
-            (count(.expired), "expired"),
-            (count(.stored, .held), "delivered\(held > 0 ? " (\(held) of them held there)" : "")"), (count(.cancelled), "taken back"),
+            (waiting, waiting == 1 ? "waits" : "wait"), (counts.rows(.rejected), "refused"), (counts.rows(.failed), "failed"),
+            (counts.rows(.expired), "expired"),
+            (counts.rows(.stored, .held), "delivered\(held > 0 ? " (\(held) of them held there)" : "")"),
+            (counts.rows(.cancelled), "taken back"),
         ]
         let told = parts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
         return told.isEmpty ? "empty" : told.joined(separator: ", ")

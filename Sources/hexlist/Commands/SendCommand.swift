@@ -183,9 +183,6 @@ struct SendCommand: AsyncParsableCommand {
 
 /// `send LINK bob`, where nobody can be asked whether bob is meant as the peer.
 enum MissingTo {
-    /// Flags of `send` that take no value: what follows one is a word of its own.
-    private static let flags = ["--to-all", "--guess", "--raw", "--strict", "--allow-empty", "--force", "--json"]
-
     static func refusal(_ word: String, arguments: [String]) -> HexlistError {
         HexlistError(
             .badRequest, "There is no --to, and `\(TerminalText.clean(word, columns: 60))` is a peer.",
@@ -198,7 +195,7 @@ enum MissingTo {
         let place = words.indices.last { index in
             guard words[index] == word else { return false }
             let before = index > 0 ? words[index - 1] : ""
-            return !before.hasPrefix("--") || before.contains("=") || before == "--" || flags.contains(before)
+            return !before.hasPrefix("--") || before.contains("=") || !Usage.takesValue(before, of: SendCommand.self)
         }
         if let place { words.remove(at: place) }
         let verb = words.firstIndex(of: "send").map { $0 + 1 } ?? 0

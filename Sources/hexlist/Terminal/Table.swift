@@ -58,12 +58,13 @@ struct Table {
         var least: [Int] = []
         for (row, sizes) in zip(all, sizes) { least = Self.widest(least, zip(row, sizes).map { min($1, $0.minimum ?? $1) }) }
         // The widest of the columns that may be cut gives way first.
-        while !Self.isFitting(widths, sizes, width),
+        let ends = Self.ends(sizes)
+        while !Self.isFitting(widths, ends, width),
             let widest = widths.indices.filter({ widths[$0] > least[$0] }).max(by: { widths[$0] < widths[$1] })
         {
             widths[widest] -= 1
         }
-        if Self.isFitting(widths, sizes, width) {
+        if Self.isFitting(widths, ends, width) {
             return all.map { row in Self.line(zip(row, widths).map { $0.shown(columns: $1) }, row, widths, terminal) }
         }
         let indent = widths.dropLast().reduce(0) { $0 + $1 + Self.gap }
@@ -80,12 +81,14 @@ struct Table {
         (0..<max(widths.count, row.count)).map { max($0 < widths.count ? widths[$0] : 0, $0 < row.count ? row[$0] : 0) }
     }
 
-    /// - Parameter sizes: columns each cell of each row takes; nothing stands behind the last that takes any.
-    private static func isFitting(_ widths: [Int], _ sizes: [[Int]], _ width: Int) -> Bool {
-        sizes.allSatisfy { row in
-            guard let last = row.lastIndex(where: { $0 > 0 }) else { return true }
-            return widths[..<last].reduce(0) { $0 + $1 + gap } + min(widths[last], row[last]) <= width
-        }
+    /// The widest last cell of the rows that end in each column: a row ends with its last cell that takes any columns.
+    /// - Parameter sizes: columns each cell of each row takes.
+    private static func ends(_ sizes: [[Int]]) -> [Int: Int] {
+        Dictionary(sizes.compactMap { row in row.lastIndex { $0 > 0 }.map { ($0, row[$0]) } }, uniquingKeysWith: max)
+    }
+
+    private static func isFitting(_ widths: [Int], _ ends: [Int: Int], _ width: Int) -> Bool {
+        ends.allSatisfy { column, size in widths[..<column].reduce(0) { $0 + $1 + gap } + min(widths[column], size) <= width }
     }
 
     /// - Parameter texts: of the cells. The last of a row is not padded.
