@@ -72,7 +72,7 @@ extension Node {
     }
 
     private func recipient(_ peer: PeerID) throws -> PeerSighting {
-        guard let view = view(of: peer) else { throw Node.unknown(peer) }
+        guard let view = view(of: peer, comparing: false) else { throw Node.unknown(peer) }
         guard view.trust != .blocked else {
             throw HexlistError(
                 .badRequest, "\(view.label.text(.named)) is blocked here.", hint: "`hexlist peer unblock \(peer)` first.")

@@ -2,30 +2,30 @@ internal import GRDB
 public import HexlistModel
 
 extension StoreWriter {
-    /// Marks hexes read or unread. Ids that are not there are passed over.
-    /// - Returns: hexes that changed.
+    /// Marks hexes read or unread. Missing ids are skipped.
+    /// - Returns: the number of hexes that changed.
     @discardableResult
     public func setRead(_ ids: [Int64], _ read: Bool = true) throws -> Int {
         try change { try mark(ids, unread: !read) }
     }
 
-    /// Deletes hexes wherever they are. The message id of one that was in the inbox is remembered until 60 days after it
-    /// came there, so that a late repeat is still a duplicate; that of a held one is forgotten.
+    /// Deletes hexes from any location. The message id of a hex that was in the inbox is remembered until 60 days after its arrival there,
+    /// so that a late repeat is still a duplicate; that of a held hex is forgotten.
     ///
-    /// - Returns: hexes that were deleted; ids that are not there are passed over.
+    /// - Returns: the number of hexes deleted; missing ids are skipped.
     @discardableResult
     public func delete(_ ids: [Int64], at now: Int64) throws -> Int {
         try change { try remove(ids, remembering: now) }
     }
 
-    /// Takes held hexes into the inbox, in the order given, without trusting their sender: one `hex.received` each.
-    /// - Returns: those that were held.
+    /// Takes held hexes into the inbox, in the given order, without trusting their sender. Records one `hex.received` each.
+    /// - Returns: the ids that were held.
     public func accept(_ ids: [Int64], at now: Int64) throws -> [Int64] {
         try change { try takeIn(ids, at: now) }
     }
 
-    /// Puts a hex into My Hexlist.
-    /// - Returns: its id.
+    /// Inserts a hex into My Hexlist.
+    /// - Returns: the hex's id.
     /// - Throws: `.badRequest` for too many links.
     public func insertMine(_ content: HexContent, at now: Int64) throws -> Int64 {
         guard content.links.count <= ProtocolLimits.links else {
@@ -58,7 +58,7 @@ extension StoreWriter {
         return rows.count
     }
 
-    /// - Parameter now: message ids that reached the inbox are remembered from here on; `nil`: none is.
+    /// - Parameter now: the time from which message ids that reached the inbox are remembered; `nil` to remember none.
     @discardableResult
     func remove(_ ids: [Int64], remembering now: Int64?) throws -> Int {
         let list = jsonArray(ids)
@@ -78,7 +78,7 @@ extension StoreWriter {
         return gone.count
     }
 
-    /// 60 days: longer than any sender keeps an undelivered hex, and half of that again.
+    /// 60 days in milliseconds: the longest time a sender keeps an undelivered hex, and half of that again.
     private static let rememberedFor: Int64 = 60 * 86_400_000
 
     private func uncount(_ gone: StoredHex) {
@@ -104,7 +104,7 @@ extension StoreWriter {
         }
     }
 
-    /// Held hexes into the inbox, each with a new inbox number and a `hex.received`.
+    /// Moves held hexes into the inbox, each with a new inbox number and a `hex.received`.
     func takeIn(_ ids: [Int64], at now: Int64) throws -> [Int64] {
         let held = try all(
             """
@@ -131,7 +131,7 @@ extension StoreWriter {
                 }
             }
         }
-        // Runs of one peer each, in order.
+        // Runs of hexes of one peer, in order.
         var rest = taken[...]
         while let first = rest.first {
             let run = rest.prefix { $0.uuid == first.uuid }
@@ -142,7 +142,7 @@ extension StoreWriter {
     }
 }
 
-/// What counting needs to know of a stored hex.
+/// The values of a stored hex that its counters need.
 private struct StoredHex {
     static let columns = "location, peer, unread, byteCount"
     static let columnCount: Int32 = 4

@@ -2,12 +2,11 @@ internal import GRDB
 internal import HexlistModel
 
 extension StoreWriter {
-    /// Queues hexes, each to be durable before anything is promised of it.
+    /// Queues hexes, each durable before anything is promised about it.
     ///
-    /// - Parameter group: so many that follow each other are one hex for as many peers: there is room for all of them, or for
-    ///   none.
-    /// - Returns: for each what became of it; one that is refused leaves the others as they are. Only where there is no room
-    ///   for one, there is none for those behind it either, so that their order is kept.
+    /// - Parameter group: the number of consecutive inserts that are one hex for as many peers: there is room for all of them or for none.
+    /// - Returns: the outcome of each. A refused one does not affect the others, except for lack of room: then all later ones are refused
+    ///   too, so that their order is kept.
     public func enqueue(_ batch: [OutboxInsert], groupsOf group: Int = 1, bounds: OutboxBounds = OutboxBounds()) throws -> [Enqueued] {
         guard !batch.isEmpty else { return [] }
         return try change {
@@ -63,7 +62,7 @@ extension StoreWriter {
             hint: "Wait until some are delivered, cancel some (hexlist outbox cancel), or raise outbox.rows and outbox.bytes.")
     }
 
-    /// Notes what is known of rows that still wait. Others are passed over.
+    /// Updates rows that still wait. Others are skipped.
     public func note(_ notes: [AttemptNote]) throws {
         try change {
             for note in notes {
@@ -76,9 +75,9 @@ extension StoreWriter {
         }
     }
 
-    /// Takes rows back that are not delivered. One in flight may have arrived all the same; if that shows, its state says so.
+    /// Cancels rows that are not delivered. A row in flight may have arrived all the same; if that turns out, its state says so.
     ///
-    /// - Returns: those that were taken back.
+    /// - Returns: the ids of the cancelled rows.
     public func cancel(_ ids: [Int64], at now: Int64) throws -> [Int64] {
         try change {
             try ids.filter { id in
@@ -89,9 +88,9 @@ extension StoreWriter {
         }
     }
 
-    /// Queues `failed` and `rejected` rows again, at the place they had, with nothing counted against them.
+    /// Queues `failed` and `rejected` rows again, at their old position in the order, with no failures counted.
     ///
-    /// - Returns: those that are queued now and were not.
+    /// - Returns: the ids of the rows that were not queued and now are.
     public func retry(_ ids: [Int64], at now: Int64, expiresAt: Int64) throws -> [Int64] {
         try change {
             try ids.filter { id in
@@ -102,11 +101,10 @@ extension StoreWriter {
         }
     }
 
-    /// Queues a row again whose content is at hand once more: the same key was sent after it failed, was rejected,
-    /// cancelled or expired.
+    /// Queues a row again whose content was sent once more with the same key after the row failed, was rejected, cancelled or expired.
     ///
-    /// - Returns: whether it was. A queued or delivered row stays as it is, and so does one with another digest.
-    /// - Throws: `.outboxFull` where its body is gone and there is no room for it.
+    /// - Returns: whether the row was queued. A queued or delivered row, and one with another digest, stays unchanged.
+    /// - Throws: `.outboxFull` if the row's body is gone and there is no room for it.
     public func requeue(_ id: Int64, _ insert: OutboxInsert, bounds: OutboxBounds = OutboxBounds(), at now: Int64) throws -> Bool {
         if let row = try outboxEntry(id), !row.state.keepsBody, !row.state.isDelivered, let full = full(for: insert.body.count, bounds) {
             throw full
@@ -137,7 +135,7 @@ extension StoreWriter {
     }
 }
 
-/// The statements of `enqueue`, looked up once a batch.
+/// The statements of `enqueue`, prepared once per batch.
 private struct OutboxInserter {
     private let store: StoreWriter
     private let earlier: SQLStatement
@@ -156,7 +154,7 @@ private struct OutboxInserter {
         body = try SQLStatement("INSERT INTO outboxBody (id, body) VALUES (?, ?)", on: store.db)
     }
 
-    /// What an earlier insert of the same message, for whichever peer, makes of this one.
+    /// The outcome that follows from an earlier insert of the same message, for whichever peer; `nil` if there is none.
     func earlier(_ insert: OutboxInsert) throws -> Enqueued? {
         defer { earlier.reset() }
         try earlier.check(insert.messageID.uuid.bindValue(to: earlier.handle, at: 1))

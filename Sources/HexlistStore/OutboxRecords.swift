@@ -4,13 +4,13 @@ public import HexlistModel
 public struct OutboxInsert: Sendable {
     public var peer: PeerID
     public var messageID: MessageID
-    /// HexJM JSON.
+    /// The HexJM in JSON.
     public var body: [UInt8]
-    /// SHA-256 of the body as its sender gave it: tells the same key with other content.
+    /// The SHA-256 of the body as its sender gave it, by which the same key with other content is recognised.
     public var digest: [UInt8]
-    /// What it is about (`HexSubject`); kept when the body is gone.
+    /// The subject (`HexSubject`), kept when the body is gone.
     public var subject: String
-    /// The message id was minted just now, so no row has it: none is looked for.
+    /// Whether the message id is newly made, so that no earlier row with it is searched for.
     public var isFresh: Bool
     /// Milliseconds since 1970.
     public var createdAt: Int64
@@ -31,24 +31,24 @@ public struct OutboxInsert: Sendable {
     }
 }
 
-/// What became of an `OutboxInsert`.
+/// The outcome of an `OutboxInsert`.
 public enum Enqueued: Sendable, Equatable {
-    /// A new row; its id.
+    /// A new row, by its id.
     case new(Int64)
-    /// The same message for the same peer is there already.
+    /// An earlier row of the same message for the same peer.
     case existing(OutboxRow)
     /// `.keyConflict`: the same message id has other content. `.outboxFull`: a bound is reached.
     case refused(HexlistError)
 }
 
-/// Bounds on what waits, failed and rejected rows included.
+/// The bounds of the outbox, including failed and rejected rows.
 public struct OutboxBounds: Sendable, Equatable {
     public var rows: Int
-    /// Of bodies, and `rowBytes` for each row.
+    /// The most bytes of bodies, with `rowBytes` for each row.
     public var bytes: Int
 
-    /// Bytes a row may come to hold besides its body: what the peer and this side said of it last (`message`, `lastError`: 512 and a few
-    /// words each), its subject, its numbers, and its place in six indexes.
+    /// The most bytes of a row besides its body: the last texts of the peer and of this side (`message`, `lastError`: 512 and a few words
+    /// each), its subject, its numbers, and its entries in six indexes.
     public static let rowBytes: Int64 = 1_664
 
     public init(rows: Int = 1_000_000, bytes: Int = 2 << 30) {
@@ -57,54 +57,54 @@ public struct OutboxBounds: Sendable, Equatable {
     }
 }
 
-/// A row of the outbox without its body. Never `.sending`.
+/// A row of the outbox without its body. Its state is never `.sending`.
 public struct OutboxRow: Sendable, Equatable {
-    /// The order of delivery; never used twice.
+    /// The row's id, which is also the order of delivery; never reused.
     public var id: Int64
     public var messageID: MessageID
     public var peer: PeerID
     public var digest: [UInt8]
     public var state: OutboxState
-    /// Of its body.
+    /// The length of the body in bytes.
     public var bytes: Int
     /// Milliseconds since 1970.
     public var createdAt: Int64
-    /// While it keeps its body: when it expires; after that: when it is forgotten.
+    /// The time at which the row expires while it keeps its body, else the time at which it is forgotten.
     public var dueAt: Int64
     public var settledAt: Int64?
     public var attempts: Int
-    /// What counts against it: the peer failed on it.
+    /// The number of attempts that failed because of the peer.
     public var failures: Int
     public var nextAttemptAt: Int64?
     public var waitingFor: String?
     public var lastError: String?
-    /// Why it was rejected or failed.
+    /// The code of the reason why it was rejected or failed.
     public var code: String?
     public var message: String?
-    /// `nil` in a row of a version that kept none.
+    /// The subject; `nil` in a row of a version that kept none.
     public var subject: String?
 }
 
-/// A row of the outbox on its way out.
+/// A row of the outbox that is about to be sent.
 public struct OutboxItem: Sendable, Equatable {
     public var id: Int64
     public var messageID: MessageID
-    /// HexJM JSON.
+    /// The HexJM in JSON.
     public var body: [UInt8]
 }
 
 /// The next rows of the outbox for one peer.
 public struct OutboxBatch: Sendable, Equatable {
     public var items: [OutboxItem]
-    /// A bound was reached: there may be more behind the last one.
+    /// Whether a bound was reached, so that there may be more rows after the last one.
     public var hasMore: Bool
 }
 
-/// Which rows of the outbox a list shows.
+/// The rows of the outbox that a list shows.
 public struct OutboxFilter: Sendable, Equatable {
-    /// `nil`: of every peer.
+    /// The peer whose rows are shown; `nil` for all peers.
     public var peer: PeerID?
-    /// `nil`: in every state.
+    /// The states that are shown; `nil` for all states.
     public var states: Set<OutboxState>?
 
     public init(peer: PeerID? = nil, states: Set<OutboxState>? = nil) {
@@ -112,14 +112,14 @@ public struct OutboxFilter: Sendable, Equatable {
         self.states = states
     }
 
-    /// What keeps its body: it waits or can be sent again.
+    /// The states in which a row keeps its body: it waits or can be sent again.
     public static let undelivered: Set<OutboxState> = [.queued, .rejected, .failed]
 }
 
-/// How one row of the outbox ended.
+/// The final state of one row of the outbox.
 public struct Settlement: Sendable, Equatable {
     public var id: Int64
-    /// `.stored`, `.held`, `.rejected` or `.failed`.
+    /// The state: `.stored`, `.held`, `.rejected` or `.failed`.
     public var state: OutboxState
     public var code: String?
     public var message: String?
@@ -145,12 +145,12 @@ public struct OutboxMove: Sendable, Equatable {
     }
 }
 
-/// What is known of a row that still waits.
+/// An update of a row that still waits.
 public struct AttemptNote: Sendable, Equatable {
     public var id: Int64
-    /// Added to `attempts`.
+    /// The number to add to `attempts`.
     public var attempts: Int
-    /// Added to `failures`.
+    /// The number to add to `failures`.
     public var failures: Int
     /// Milliseconds since 1970.
     public var nextAttemptAt: Int64?
@@ -170,7 +170,7 @@ public struct AttemptNote: Sendable, Equatable {
     }
 }
 
-/// Rows of the outbox by state.
+/// The number of outbox rows in each state.
 public struct OutboxCounts: Sendable, Equatable {
     public var queued: Int64 = 0
     public var stored: Int64 = 0
@@ -180,7 +180,7 @@ public struct OutboxCounts: Sendable, Equatable {
     public var cancelled: Int64 = 0
     public var failed: Int64 = 0
 
-    /// 0 for `.sending`, which is never stored.
+    /// The number of rows in a state; 0 for `.sending`, which is never stored.
     public subscript(state: OutboxState) -> Int64 {
         get {
             switch state {
@@ -208,6 +208,6 @@ public struct OutboxCounts: Sendable, Equatable {
         }
     }
 
-    /// Rows that keep their body.
+    /// The number of rows that keep their body.
     public var undelivered: Int64 { queued + rejected + failed }
 }

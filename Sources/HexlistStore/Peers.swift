@@ -2,17 +2,17 @@ internal import GRDB
 public import HexlistModel
 
 extension StoreReader {
-    /// Every remembered peer, trusted ones first, then by name. Two queries.
+    /// All remembered peers, trusted ones first, then by name. Takes two queries.
     public func peers() throws -> [PeerRecord] {
         try records("SELECT \(PeerRecord.columns) FROM peer ORDER BY trust <> 'trusted', coalesce(alias, name), uuid")
     }
 
-    /// `nil` for a peer the store does not remember.
+    /// The record of a peer; `nil` if the store does not remember it.
     public func peer(_ peer: PeerID) throws -> PeerRecord? {
         try records("SELECT \(PeerRecord.columns) FROM peer WHERE uuid = ?", peer.uuid).first
     }
 
-    /// Peers rows of the outbox wait for.
+    /// The peers for which rows of the outbox wait.
     public func peersWithQueuedRows() throws -> [PeerID] {
         try all("SELECT uuid FROM peer WHERE queued > 0") { $0.uuid(0).map(PeerID.init) }.compactMap(\.self)
     }
@@ -50,10 +50,10 @@ extension StoreReader {
 }
 
 extension StoreWriter {
-    /// Remembers what a look at a peer showed, if the peer is remembered at all: one the store does not know (nothing of
-    /// it is trusted, blocked, named, stored or waiting) is not worth a row.
+    /// Updates a peer with what a contact showed, if it is remembered: a peer of which nothing is trusted, blocked, named, stored or
+    /// waiting gets no row.
     ///
-    /// - Parameter creating: make a row where there is none.
+    /// - Parameter creating: whether to make a row if there is none.
     /// - Returns: whether the peer is remembered now.
     @discardableResult
     public func upsertPeer(_ sighting: PeerSighting, creating: Bool = false) throws -> Bool {
@@ -72,14 +72,14 @@ extension StoreWriter {
         return true
     }
 
-    /// Trusts, blocks or neither. Trusting gives a peer that has no alias one of its name (`PeerAlias.made`), and takes its held
-    /// hexes into the inbox in order of arrival, with a new inbox number and a `hex.received` each; blocking deletes them and
-    /// forgets their ids. The alias stays, whatever the trust becomes.
+    /// Sets a peer's trust. A peer that becomes trusted without an alias gets one from its name (`PeerAlias.made`), and its held hexes go
+    /// into the inbox in order of arrival, each with a new inbox number and a `hex.received`. Blocking deletes them and forgets their ids.
+    /// The alias stays, whatever the trust becomes.
     ///
     /// - Parameters:
-    ///   - fingerprint: the key that is trusted, for a peer whose key the store does not know.
-    ///   - name: what a person read when trusting it, also where that was no name; `nil` for the latest one that is known.
-    /// - Throws: `.badRequest` where a peer would be trusted whose key is not known or is another one.
+    ///   - fingerprint: the key to trust, for a peer whose key the store does not know.
+    ///   - name: the name that the user saw when trusting the peer, even if it was empty; `nil` for the latest one known.
+    /// - Throws: `.badRequest` if a peer is to be trusted whose key is unknown or another one.
     public func setTrust(
         _ peer: PeerID, _ trust: Trust, fingerprint: Fingerprint? = nil, name: String? = nil, at now: Int64
     ) throws -> TrustChange {
@@ -87,7 +87,7 @@ extension StoreWriter {
         return try setTrust(peer, trust, fingerprint: fingerprint, name: name, at: now, &aliases)
     }
 
-    /// - Parameter aliases: those there are, read where they are needed first.
+    /// - Parameter aliases: the existing aliases; read when they are first needed.
     func setTrust(
         _ peer: PeerID, _ trust: Trust, fingerprint: Fingerprint?, name: String?, at now: Int64, _ aliases: inout AliasBook?
     ) throws -> TrustChange {
@@ -105,7 +105,7 @@ extension StoreWriter {
                 "UPDATE peer SET trust = ?, fingerprint = coalesce(fingerprint, ?) WHERE id = ?",
                 trust.rawValue, fingerprint?.bytes, row.id)
             let held = try all(
-                // What came without proof (plain TCP) is not the key's, and is only accepted one by one.
+                // A hex that came without proof (plain TCP) may be from another key; it can only be accepted by itself.
                 "SELECT id FROM hex WHERE peer = ? AND inboxNumber IS NULL AND location = 'held' AND (isProven = 1 OR ?) ORDER BY id",
                 row.id, trust == .blocked
             ) { $0.int64(0) }
@@ -121,9 +121,9 @@ extension StoreWriter {
         }
     }
 
-    /// Forgets trust, alias, addresses and when it was seen. Its hexes, and what waits for it, stay with its UUID.
+    /// Forgets trust, alias, addresses and the time of the last contact. Its hexes, and what waits for it, stay with its UUID.
     ///
-    /// - Returns: whether nothing of it is left. Otherwise its UUID, key and name are kept for what stays.
+    /// - Returns: whether nothing of the peer is left. Otherwise its UUID, key and name are kept.
     @discardableResult
     public func forgetPeer(_ peer: PeerID) throws -> Bool {
         guard let row = try peerRow(peer) else { return true }
@@ -138,7 +138,7 @@ extension StoreWriter {
     // MARK: - Inside `change`
 
     /// Deletes rows of peers that nothing refers to.
-    /// - Returns: rows deleted.
+    /// - Returns: the number of rows deleted.
     func dropPeers(_ condition: String = "", _ values: any SQLValue...) throws -> Int {
         let statement = try SQLStatement(
             """
@@ -152,7 +152,7 @@ extension StoreWriter {
         return statement.changes
     }
 
-    /// Addresses kept of one peer: they come from it, so they are bounded; the oldest go.
+    /// The most addresses kept of one peer. Peers provide them, so they are bounded; the oldest are dropped.
     public static let endpointsPerPeer = 16
 
     func remember(_ endpoint: PeerEndpoint, of row: Int64) throws {
@@ -179,7 +179,7 @@ extension PeerRecord {
     fileprivate static let columns =
         "id, uuid, fingerprint, name, alias, trust, version, boot, lastSeenAt, hexes, unread, held, heldBytes, queued"
 
-    /// `nil` where the row has no UUID: a damaged file.
+    /// `nil` if the row has no UUID, as in a damaged file.
     fileprivate init?(_ row: SQLStatement) {
         guard let uuid = row.uuid(1) else { return nil }
         peer = PeerID(uuid)

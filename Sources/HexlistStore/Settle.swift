@@ -1,7 +1,7 @@
 internal import GRDB
 public import HexlistModel
 
-/// What moving a row of the outbox needs to know of it.
+/// The values of an outbox row that a change of its state needs.
 struct OutboxEntry {
     var id: Int64
     var peer: Int64
@@ -10,17 +10,17 @@ struct OutboxEntry {
 }
 
 extension StoreWriter {
-    /// 7 days a delivered, cancelled or expired row is remembered, so that the same key is still known.
+    /// 7 days in milliseconds: the time a delivered, cancelled or expired row is remembered, so that its key stays known.
     private static let rememberedFor: Int64 = 7 * 86_400_000
 
-    /// Records how rows of one peer ended, with their events (`hex.delivered`, `hex.rejected`, `hex.failed`). Those that
-    /// follow each other with the same end go as one.
+    /// Records the final states of rows of one peer, with their events (`hex.delivered`, `hex.rejected`, `hex.failed`). Consecutive rows
+    /// with the same result are written together.
     ///
-    /// `stored` and `held` are taken whatever was recorded before, for the peer says so; `rejected` and `failed` only of
-    /// rows that still wait. Delivered rows lose their body at once. A delivery clears what counted against the peer's
-    /// other rows. Rows of other peers, and rows that are not there, are passed over.
+    /// `stored` and `held` replace any earlier state, because the peer reports them; `rejected` and `failed` only apply to rows that still
+    /// wait. Delivered rows lose their body at once. A delivery resets the failures of the peer's other rows. Rows of other peers, and
+    /// missing ones, are skipped.
     ///
-    /// - Returns: rows that changed.
+    /// - Returns: the rows that changed.
     @discardableResult
     public func settle(_ settlements: [Settlement], of peer: PeerID, at now: Int64) throws -> [OutboxMove] {
         guard let row = try peerRow(peer) else { return [] }
@@ -44,10 +44,10 @@ extension StoreWriter {
         }
     }
 
-    /// Rejects the oldest rows waiting for a peer: it blocked us.
+    /// Rejects the oldest rows waiting for a peer that blocked this node.
     ///
-    /// - Parameter limit: rows at most, so that one piece of work does not hold up the others; again while it returns as many.
-    /// - Returns: the rows.
+    /// - Parameter limit: the most rows, so that one piece of work does not delay the others; call again while as many are returned.
+    /// - Returns: the ids of the rejected rows.
     public func rejectQueued(_ peer: PeerID, code: String, message: String?, limit: Int, at now: Int64) throws -> [Int64] {
         guard let row = try peerRow(peer) else { return [] }
         let ids = try all("SELECT id FROM outbox WHERE peer = ? AND state = 'queued' ORDER BY id LIMIT ?", row.id, limit) { $0.int64(0) }
@@ -61,7 +61,7 @@ extension StoreWriter {
         try first("SELECT id, peer, state, bytes FROM outbox WHERE id = ?", id, read: OutboxEntry.init) ?? nil
     }
 
-    /// One row into a final state, without an event.
+    /// Moves one row to a final state, without an event.
     func move(_ row: OutboxEntry, to state: OutboxState, at now: Int64, code: String? = nil, message: String? = nil) throws {
         try move(row.id...row.id, to: state, at: now, code: code, message: message)
         count(row, movedTo: state)
@@ -99,7 +99,7 @@ extension StoreWriter {
         }
     }
 
-    /// Rows of consecutive ids into a final state.
+    /// Moves rows with consecutive ids to a final state.
     private func move(_ ids: ClosedRange<Int64>, to state: OutboxState, at now: Int64, code: String?, message: String?) throws {
         if state.keepsBody {
             try run(
@@ -126,14 +126,14 @@ extension StoreWriter {
 }
 
 extension Settlement {
-    /// Whether it is the same end of the next row.
+    /// Whether this is the settlement of the next row, with the same result.
     fileprivate func follows(_ id: Int64, as end: Settlement) -> Bool {
         self.id > id && self.id &- id == 1 && state == end.state && code == end.code && message == end.message
     }
 }
 
 extension OutboxEntry {
-    /// `nil` where the state is none: a damaged file.
+    /// `nil` if the state is invalid, as in a damaged file.
     init?(_ row: SQLStatement) {
         guard let state = OutboxState(rawValue: row.text(2)) else { return nil }
         self.init(id: row.int64(0), peer: row.int64(1), state: state, bytes: row.int64(3))

@@ -1,29 +1,28 @@
 internal import GRDB
 internal import HexlistModel
 
-/// Everything a reader can ask, and every change. What it does is durable once the piece of work it was given to is
-/// reported done, and not before.
+/// The queries of a reader and all changes. A change is durable once its piece of work is reported done, and not before.
 ///
-/// Lives as long as the closure it was given to; it must not leave it. An operation that fails half way makes the whole
-/// piece fail, also where the closure catches its error.
+/// Valid only during the closure that receives it; must not escape. An operation that fails makes the whole piece fail, even if the closure
+/// catches its error.
 public final class StoreWriter: StoreReader {
-    /// The counters as this transaction has them.
+    /// The counters as changed by this transaction.
     var tally = Tally()
     private var savedTally = Tally()
     /// Changes of peers' counters that are not in their rows yet, by row id.
     private var peerDeltas: [Int64: PeerDelta] = [:]
-    /// Most bytes of the event log.
+    /// The most bytes of the event log.
     var eventLogBytes = EventLog.bytes
-    /// Bytes of hexes this transaction has taken and may not have written yet.
+    /// The bytes of hexes that this transaction has taken and may not have written yet.
     var reservedBytes: Int64 = 0
-    /// Why the piece can no longer succeed.
+    /// The reason why the piece can no longer succeed.
     private var fault: (any Error)?
 
     public override func counts() throws -> StoreCounts { tally.counts }
 
     // MARK: - One change
 
-    /// Runs one operation and brings the counters into their rows.
+    /// Runs one operation and writes the changed counters into their rows.
     @discardableResult
     func change<Value>(_ body: () throws -> Value) throws -> Value {
         do {
@@ -37,7 +36,7 @@ public final class StoreWriter: StoreReader {
     }
 
     /// Runs one statement to its end.
-    /// - Returns: rows it touched.
+    /// - Returns: the number of rows it touched.
     @discardableResult
     func run(_ sql: String, _ values: any SQLValue...) throws -> Int {
         let statement = try SQLStatement(sql, on: db)
@@ -64,9 +63,9 @@ public final class StoreWriter: StoreReader {
         savedTally = tally
     }
 
-    // MARK: - What the write queue does around it
+    // MARK: - For the write queue
 
-    /// After BEGIN.
+    /// Prepares for a new transaction; called after BEGIN.
     func transactionBegan() throws {
         fault = nil
         reservedBytes = 0
@@ -77,8 +76,8 @@ public final class StoreWriter: StoreReader {
 
     /// Runs one piece of work.
     ///
-    /// - Throws: its error, or that of an operation whose error it swallowed. Its changes are still in the transaction:
-    ///   the caller takes them back there.
+    /// - Throws: the piece's error, or that of an operation whose error the piece caught. Its changes are still in the transaction; the
+    ///   caller rolls them back.
     func perform(_ piece: (StoreWriter) throws -> Void) throws {
         let before = tally
         do {
@@ -93,7 +92,7 @@ public final class StoreWriter: StoreReader {
         }
     }
 
-    /// Remembers a value, or forgets it with `nil`.
+    /// Sets a named value, or removes it with `nil`.
     public func setMeta(_ key: String, _ value: String?) throws {
         try change {
             if let value {

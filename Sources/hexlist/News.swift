@@ -2,7 +2,7 @@ import ArgumentParser
 import HexlistAPI
 import HexlistModel
 
-/// What `hexlist` by itself tells: what is new, and what to try next, each with the line to type.
+/// The output of `hexlist` without a command: what is new and what to try next, each with the line to type.
 struct News: Equatable {
     struct Line: Equatable {
         var text: String
@@ -74,7 +74,8 @@ struct News: Equatable {
 }
 
 extension Hexlist {
-    /// Without a daemon: how it is started, and the help. The exit code is 0 in any case: nothing was asked for that could fail.
+    /// Shows the news, or how to start the daemon if there is none, with the help. The exit code is always 0: nothing was asked for that
+    /// can fail.
     func run() async throws {
         do {
             let news = try await CommonOptions.parse([]).withClient { client in
