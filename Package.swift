@@ -36,6 +36,8 @@ let package = Package(
     ],
     targets: [
         .target(name: "HexlistModel", swiftSettings: settings),
+        .target(name: "CLinux", linkerSettings: [.linkedLibrary("resolv")]),
+        .target(name: "HexlistSystem", dependencies: ["HexlistModel", "CLinux"], swiftSettings: settings),
         .target(
             name: "HexlistWire",
             dependencies: [
@@ -48,14 +50,13 @@ let package = Package(
             name: "HexlistAvahi",
             dependencies: ["HexlistModel", "HexlistDiscovery", "CAvahi", .product(name: "Logging", package: "swift-log")],
             swiftSettings: settings),
-        .systemLibrary(name: "CGlibc"),
         .target(
-            name: "HexlistDNS", dependencies: ["HexlistModel", "HexlistDiscovery", "CGlibc"], swiftSettings: settings),
+            name: "HexlistDNS", dependencies: ["HexlistModel", "HexlistDiscovery", "HexlistSystem"], swiftSettings: settings),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(
             name: "HexlistStore",
             dependencies: [
-                "HexlistModel", "CGlibc", "CSQLite",
+                "HexlistModel", "HexlistSystem", "CSQLite",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ], swiftSettings: settings),
@@ -81,11 +82,10 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: settings),
         .target(name: "HexlistAPI", dependencies: ["HexlistModel"], swiftSettings: settings),
-        .systemLibrary(name: "CSpawn"),
         .target(
             name: "HexlistDaemon",
             dependencies: [
-                "CSpawn", "CGlibc", "HexlistModel", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistNode", "HexlistAPI",
+                "HexlistModel", "HexlistSystem", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistNode", "HexlistAPI",
                 "HexlistAvahi",
                 "HexlistDNS",
                 "HexlistTransport",
@@ -116,7 +116,7 @@ let package = Package(
         .executableTarget(
             name: "hexlist",
             dependencies: [
-                "HexlistClient", "HexlistModel", "HexlistAPI", "HexlistWire", "CGlibc",
+                "HexlistClient", "HexlistModel", "HexlistAPI", "HexlistWire", "HexlistSystem",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
@@ -125,6 +125,7 @@ let package = Package(
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
         .testTarget(
             name: "HexlistModelTests", dependencies: ["HexlistModel", "HexlistAPI", "HostileTexts", "TestSupport"], swiftSettings: settings),
+        .testTarget(name: "HexlistSystemTests", dependencies: ["HexlistSystem", "CLinux"], swiftSettings: settings),
         .testTarget(
             name: "HexlistWireTests",
             dependencies: ["HexlistWire", "HexlistModel", "HostileTexts", "TestSupport", .product(name: "NIOCore", package: "swift-nio")],
@@ -157,7 +158,7 @@ let package = Package(
             name: "HexlistDaemonTests",
             dependencies: [
                 "HexlistDaemon", "HexlistClient", "HexlistAPI", "HexlistNode", "HexlistStore", "HexlistTransport", "HexlistDiscovery",
-                "HexlistDNS", "HexlistModel", "CGlibc", "HostileTexts", .product(name: "Hummingbird", package: "hummingbird"),
+                "HexlistDNS", "HexlistModel", "HexlistSystem", "HostileTexts", .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOEmbedded", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"), .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),

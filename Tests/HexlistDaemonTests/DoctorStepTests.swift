@@ -1,6 +1,7 @@
 import HexlistAPI
 import HexlistDiscovery
 import HexlistModel
+import HexlistSystem
 import HexlistWire
 import Testing
 

@@ -1,5 +1,6 @@
 import Glibc
 import HexlistAPI
+import HexlistSystem
 
 /// What stands between this machine's port and its network, as far as it may be read.
 struct Firewall {

@@ -1,14 +1,13 @@
-import CGlibc
 import Glibc
 import HexlistAPI
+import HexlistSystem
 
 /// What can be looked at without the daemon.
 enum LocalSteps {
     // MARK: Clock
 
     static func clock() -> DoctorStep {
-        let state = hexlist_clock_is_synchronised()
-        return clock(seconds: Timestamp.now.milliseconds / 1_000, isSynchronised: state < 0 ? nil : state == 1)
+        clock(seconds: Timestamp.now.milliseconds / 1_000, isSynchronised: SystemClock.isSynchronised)
     }
 
     /// - Parameters:
@@ -79,20 +78,12 @@ enum LocalSocket {
 
     /// - Returns: the first bytes of the answer.
     static func ask(_ path: String, _ question: [UInt8]) -> Result<[UInt8], Failure> {
-        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        let descriptor = SystemSocket.open(AF_UNIX, .stream)
         guard descriptor >= 0 else { return .failure(.last) }
         defer { close(descriptor) }
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        let bytes = Array(path.utf8)
-        guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else { return .failure(Failure(text: "its path is too long")) }
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
-        let isConnected = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0
-            }
-        }
-        guard isConnected, send(descriptor, question, question.count, Int32(MSG_NOSIGNAL)) == question.count else {
+        guard SystemSocket.withUnixAddress(path, { connect(descriptor, $0, $1) }) == 0,
+            send(descriptor, question, question.count, Int32(MSG_NOSIGNAL)) == question.count
+        else {
             return .failure(.last)
         }
         var wait = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
