@@ -101,6 +101,7 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ], swiftSettings: settings),
+        .target(name: "HexlistDoctor", dependencies: ["HexlistModel", "HexlistSystem", "HexlistAPI"], swiftSettings: settings),
         .target(
             name: "HexlistClient",
             dependencies: [
@@ -116,7 +117,7 @@ let package = Package(
         .executableTarget(
             name: "hexlist",
             dependencies: [
-                "HexlistClient", "HexlistModel", "HexlistAPI", "HexlistWire", "HexlistSystem",
+                "HexlistClient", "HexlistModel", "HexlistAPI", "HexlistWire", "HexlistSystem", "HexlistDoctor",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
@@ -163,6 +164,7 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio"), .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ], swiftSettings: settings),
+        .testTarget(name: "HexlistDoctorTests", dependencies: ["HexlistDoctor", "HexlistAPI"], swiftSettings: settings),
         .testTarget(
             name: "HexlistCommandTests",
             dependencies: [
