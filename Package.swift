@@ -38,10 +38,12 @@ let package = Package(
         .target(name: "HexlistModel", swiftSettings: settings),
         .target(name: "CLinux", linkerSettings: [.linkedLibrary("resolv")]),
         .target(name: "HexlistSystem", dependencies: ["HexlistModel", "CLinux"], swiftSettings: settings),
+        .target(name: "HexlistJSON", dependencies: ["HexlistModel"], swiftSettings: settings),
         .target(
             name: "HexlistWire",
             dependencies: [
-                "HexlistModel", .product(name: "NIOCore", package: "swift-nio"), .product(name: "Crypto", package: "swift-crypto"),
+                "HexlistModel", "HexlistJSON", .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "Crypto", package: "swift-crypto"),
             ], swiftSettings: settings),
         .target(name: "HexlistDiscovery", dependencies: ["HexlistModel"], swiftSettings: settings),
         .systemLibrary(
@@ -56,7 +58,7 @@ let package = Package(
         .target(
             name: "HexlistStore",
             dependencies: [
-                "HexlistModel", "HexlistSystem", "CSQLite",
+                "HexlistModel", "HexlistJSON", "HexlistSystem", "CSQLite",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ], swiftSettings: settings),
@@ -76,16 +78,17 @@ let package = Package(
         .target(
             name: "HexlistNode",
             dependencies: [
-                "HexlistModel", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistTransport",
+                "HexlistModel", "HexlistJSON", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistTransport",
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: settings),
-        .target(name: "HexlistAPI", dependencies: ["HexlistModel"], swiftSettings: settings),
+        .target(name: "HexlistAPI", dependencies: ["HexlistModel", "HexlistJSON"], swiftSettings: settings),
         .target(
             name: "HexlistDaemon",
             dependencies: [
-                "HexlistModel", "HexlistSystem", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistNode", "HexlistAPI",
+                "HexlistModel", "HexlistSystem", "HexlistJSON", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistNode",
+                "HexlistAPI",
                 "HexlistAvahi",
                 "HexlistDNS",
                 "HexlistTransport",
@@ -105,7 +108,7 @@ let package = Package(
         .target(
             name: "HexlistClient",
             dependencies: [
-                "HexlistModel", "HexlistAPI", .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                "HexlistModel", "HexlistJSON", "HexlistAPI", .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOHTTP1", package: "swift-nio"),
             ], swiftSettings: settings),
         .executableTarget(
@@ -117,7 +120,7 @@ let package = Package(
         .executableTarget(
             name: "hexlist",
             dependencies: [
-                "HexlistClient", "HexlistModel", "HexlistAPI", "HexlistWire", "HexlistSystem", "HexlistDoctor",
+                "HexlistClient", "HexlistModel", "HexlistJSON", "HexlistAPI", "HexlistWire", "HexlistSystem", "HexlistDoctor",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
@@ -125,11 +128,15 @@ let package = Package(
         .target(name: "HostileTexts", path: "Tests/HostileTexts", resources: [.copy("texts.json")], swiftSettings: settings),
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
         .testTarget(
-            name: "HexlistModelTests", dependencies: ["HexlistModel", "HexlistAPI", "HostileTexts", "TestSupport"], swiftSettings: settings),
+            name: "HexlistModelTests", dependencies: ["HexlistModel", "HexlistJSON", "HexlistAPI", "HostileTexts", "TestSupport"],
+            swiftSettings: settings),
         .testTarget(name: "HexlistSystemTests", dependencies: ["HexlistSystem", "CLinux"], swiftSettings: settings),
         .testTarget(
             name: "HexlistWireTests",
-            dependencies: ["HexlistWire", "HexlistModel", "HostileTexts", "TestSupport", .product(name: "NIOCore", package: "swift-nio")],
+            dependencies: [
+                "HexlistWire", "HexlistJSON", "HexlistModel", "HostileTexts", "TestSupport",
+                .product(name: "NIOCore", package: "swift-nio"),
+            ],
             resources: [.copy("Vectors")], swiftSettings: settings),
         .testTarget(
             name: "HexlistDiscoveryTests", dependencies: ["HexlistDiscovery", "HexlistModel", "HostileTexts", "TestSupport"],
@@ -140,7 +147,7 @@ let package = Package(
             name: "HexlistAvahiTests", dependencies: ["HexlistAvahi", "HexlistDiscovery", "HexlistModel"], swiftSettings: settings),
         .testTarget(
             name: "HexlistStoreTests",
-            dependencies: ["HexlistStore", "HexlistModel", "TestSupport", .product(name: "GRDB", package: "GRDB.swift")],
+            dependencies: ["HexlistStore", "HexlistJSON", "HexlistModel", "TestSupport", .product(name: "GRDB", package: "GRDB.swift")],
             resources: [.copy("Fixtures")], swiftSettings: settings),
         .testTarget(
             name: "HexlistTransportTests",
@@ -159,7 +166,8 @@ let package = Package(
             name: "HexlistDaemonTests",
             dependencies: [
                 "HexlistDaemon", "HexlistClient", "HexlistAPI", "HexlistNode", "HexlistStore", "HexlistTransport", "HexlistDiscovery",
-                "HexlistDNS", "HexlistModel", "HexlistSystem", "HostileTexts", .product(name: "Hummingbird", package: "hummingbird"),
+                "HexlistDNS", "HexlistModel", "HexlistJSON", "HexlistSystem", "HostileTexts",
+                .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOEmbedded", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"), .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -168,7 +176,7 @@ let package = Package(
         .testTarget(
             name: "HexlistCommandTests",
             dependencies: [
-                "hexlist", "HexlistAPI", "HexlistModel", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                "hexlist", "HexlistAPI", "HexlistJSON", "HexlistModel", .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "NIOCore", package: "swift-nio"),
             ],
             swiftSettings: settings),

@@ -308,8 +308,7 @@ extension Node {
 
     /// Once for all peers that come within a second.
     private func reserveAddressesSoon() {
-        guard !isStopping else { return }
-        reserveTimer.set(.now + .seconds(1)) { [weak self] in self?.assumeIsolated { $0.reserveAddresses() } }
+        reserveTimer.set(.now + .seconds(1), self) { $0.reserveAddresses() }
     }
 
     /// Places kept for the last addresses of trusted peers, so that a flood of strangers does not shut them out.

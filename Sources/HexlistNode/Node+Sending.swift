@@ -37,7 +37,7 @@ extension Node {
 
     /// - Throws: `daemonUnreachable` while another node takes this one's place: it would not hear of rows this one queues.
     func checkTakesRows() throws(HexlistError) {
-        guard !isDraining, !isStopping else {
+        guard draining == nil, !isStopping else {
             throw HexlistError(
                 .daemonUnreachable, "hexlistd is stopping, or is taking another identity.", hint: "Send again what was not accepted.")
         }
