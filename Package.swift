@@ -33,6 +33,7 @@ let package = Package(
         .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
         .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-collections", exact: "1.6.0"),
     ],
     targets: [
         .target(name: "HexlistModel", swiftSettings: settings),
@@ -45,7 +46,12 @@ let package = Package(
                 "HexlistModel", "HexlistJSON", .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "Crypto", package: "swift-crypto"),
             ], swiftSettings: settings),
-        .target(name: "HexlistDiscovery", dependencies: ["HexlistModel"], swiftSettings: settings),
+        .target(
+            name: "HexlistDiscovery",
+            dependencies: [
+                "HexlistModel", .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "HeapModule", package: "swift-collections"),
+            ], swiftSettings: settings),
         .systemLibrary(
             name: "CAvahi", pkgConfig: "avahi-client", providers: [.apt(["libavahi-client-dev"])]),
         .target(
