@@ -50,6 +50,14 @@ struct HostileAnnouncementTests {
         #expect(TXTRecord(strings: [Array("id=\(text)".utf8)]).peer == nil)
     }
 
+    @Test("a version of other bytes is another announcement, though `String` takes both for equal") func version() {
+        let endpoint = Endpoint(host: "192.0.2.1", port: 24391, via: .mdns)
+        let claims = ["\u{E9}", "e\u{301}", nil].map {
+            DirectoryRecord.Claim(endpoint: endpoint, refusal: nil, peer: Self.own, version: $0, boot: nil)
+        }
+        #expect(claims[0] == claims[0] && claims[0] != claims[1] && claims[0] != claims[2] && claims[2] == claims[2])
+    }
+
     @Test("60 kB of TXT: the first 400 bytes are read and no more is kept") func long() {
         let strings = [Array("id=5E3C0000-0000-8000-8000-000000000000".utf8)] + (0..<300).map { _ in [UInt8](repeating: 0x61, count: 200) }
         #expect(TXTRecord(strings: strings).peer != nil)

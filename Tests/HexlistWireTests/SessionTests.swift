@@ -896,6 +896,13 @@ struct SessionSendingTests {
         fixture.receive(.pong, message: "c")
         #expect(fixture.take() == [.challengeAnswered("c")])
 
+        fixture.session.challenge("\u{E9}", now: fixture.now, &fixture.actions)
+        _ = fixture.take()
+        fixture.receive(.pong, message: "e\u{301}")  // equal as `String`, but other bytes
+        #expect(fixture.take().isEmpty)
+        fixture.receive(.pong, message: "\u{E9}")
+        #expect(fixture.take() == [.challengeAnswered("\u{E9}")])
+
         fixture.session.challenge("e", now: fixture.now, &fixture.actions)
         _ = fixture.take()
         #expect(fixture.tick(after: .seconds(5)) == [.challengeFailed("e")])

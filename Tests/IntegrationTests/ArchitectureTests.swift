@@ -61,6 +61,97 @@ import Testing
         }
     }
 
+    /// Members that carry text of peers: by a name that is used for nothing else, or, behind a receiver, by a common one.
+    private static let peerTexts = (
+        own: "displayName|senderName|peerName|shownName|alias|peerAlias|senderAlias|hexDescription|linkDescription|url|subject"
+            + "|instance|instanceName|versionID|hexColor|senderUUID|features",
+        common: "name|message|description|step|version|token|service|why"
+    )
+
+    /// Comparisons of members with such names that are not of peers' text, each with the reason: a part of "file: line of code".
+    private static let otherTexts = [
+        "HexlistDaemon/Configuration/": "the user's configuration",
+        "items.contains(where: { $0.name == name })": "names in requests of the local API",
+        "items.filter { $0.name == name }": "names in requests of the local API",
+        "!names.contains(item.name)": "names in requests of the local API",
+        "$0.rawValue == name || $0.rawValue.hasPrefix(name": "types of events in requests of the local API",
+        "HexlistDNS/": "DNSName compares bytes",
+        "guard answer.name == services": "DNSName compares bytes",
+        "HexlistStore/HexInserter.swift": "slices of a frame",
+        "hexlist/Doctor/": "rules of a firewall",
+        "($0.step)": "steps of the own report",
+        "step.step": "steps of the own report",
+        "seen.contains($0.name)": "names of the machine's interfaces",
+        "EventType.all.first(where: { $0.rawValue == name })": "names of the user's hooks",
+        "self.announcement?.instanceName != announcement?.instanceName": "the own announcement",
+        "published.instanceName == wanted.instanceName": "the own announcement",
+        "before?.instanceName == announcement.instanceName": "the own announcement",
+        "configuration.name != old.name": "the own name",
+        "guard version == String(LocalAPI.version)": "the version of the local API, told by the daemon",
+        "version <= StoreSchema.version": "a number",
+        "contains(ProtocolLimits.version)": "a number",
+        "$0.identifier == version": "an ASN.1 tag",
+        "checks.ping?.message == message": "both made by this machine",
+        "dialBack?.token == answer.token": "numbers",
+        "name != \".\"": "a name of at most 253 bytes, of which bytes were checked",
+        "!link.url.hasPrefix(\"#\")": "a link the user typed",
+    ]
+
+    @Test("text of peers meets no comparison of String's, which takes quadratic time on hostile text") func peerTexts() throws {
+        let (own, common) = Self.peerTexts
+        let comparison = "(?:==|!=|<=|>=|<|>)"
+        let receiver = #"(?:[\w$)\]]+[?!]?\.)"#
+        let text = #"(?:\#(receiver)+(?:\#(own)|\#(common))|\b(?:\#(own)))\b[?!]?"#
+        let patterns = [
+            #"\b(?:\#(own)|\#(common))\b[?!]? \#(comparison) (?!nil\b)"#,
+            #" \#(comparison) \#(receiver)*(?:\#(own)|\#(common))\b[?!]?(?![.(\w])"#,
+            #"\.(?:contains|insert|remove|firstIndex|lastIndex|removeValue|hasPrefix|hasSuffix)\((?:\w+: )?\#(text)\)"#,
+            #"\#(text)\.(?:hasPrefix|hasSuffix|contains|split|replacing)\("#,
+            #"[\w\])]\[\#(text)[\],]"#,
+            #"\(rawValue: \#(text)\)"#,
+            #"\bswitch (?:\([^{\n]*)?\#(text)\)? \{"#,
+            #"(?:by: |Set\([^()\n]*\()\\\.(?:\w+\.)*(?:\#(own)|\#(common))\b(?!\.)"#,
+        ]
+        // Foundation's expressions: Swift's own take minutes for all sources.
+        let offence = try NSRegularExpression(pattern: patterns.joined(separator: "|"))
+        for file in try Self.files(in: "Sources") {
+            let source = try Self.text("Sources/\(file)") as NSString
+            for match in offence.matches(in: source as String, range: NSRange(location: 0, length: source.length)) {
+                let line = source.substring(with: source.lineRange(for: match.range)).trimmingCharacters(in: .whitespacesAndNewlines)
+                guard !line.hasPrefix("//") else { continue }
+                let place = "\(file): \(line)"
+                #expect(
+                    Self.otherTexts.keys.contains { place.contains($0) },
+                    "\(place)\nCompare bytes (PeerText, NameKey), or name it in `otherTexts` with the reason if no peer wrote it.")
+            }
+        }
+    }
+
+    @Test("pages that comments cite are there, and parameters they document too") func comments() throws {
+        for folder in ["Sources", "Tests"] {
+            for file in try Self.files(in: folder) {
+                let lines = try Self.text("\(folder)/\(file)").split(separator: "\n", omittingEmptySubsequences: false)
+                var documented: [Substring] = []
+                for (number, line) in lines.enumerated() {
+                    let code = line.drop { $0 == " " }
+                    for page in code.contains("Docs/") ? code.matches(of: /Docs\/[\w\/]+\.\w+/) : [] {
+                        #expect(FileManager.default.fileExists(atPath: "\(Checkout.root)/\(page.output)"), "\(folder)/\(file) cites it")
+                    }
+                    guard code.hasPrefix("///") else {
+                        guard !documented.isEmpty, !code.hasPrefix("@") else { continue }
+                        let declaration = lines[number...].prefix(12).joined(separator: " ")
+                        for name in documented where !declaration.contains("\(name): ") {
+                            Issue.record("\(folder)/\(file):\(number + 1): there is no parameter \(name)")
+                        }
+                        documented = []
+                        continue
+                    }
+                    if let name = code.prefixMatch(of: /\/\/\/ (?:- Parameter|  -) (\w+):/)?.output.1 { documented.append(name) }
+                }
+            }
+        }
+    }
+
     /// Those of Package.swift, but for the tests' own.
     private static func targets() throws -> [Target] {
         let manifest = try text("Package.swift")
@@ -119,11 +210,15 @@ import Testing
 
     /// Lines of a target's sources with one of some words: expressions are tried on few lines, for they are slow.
     private static func lines(of target: String, containing words: String...) throws -> [(file: String, line: Substring)] {
-        let folder = "Sources/\(target)"
-        let files = FileManager.default.enumerator(atPath: "\(Checkout.root)/\(folder)")?.compactMap { $0 as? String } ?? []
-        return try files.filter { $0.hasSuffix(".swift") }.flatMap { file in
-            try text("\(folder)/\(file)").split(separator: "\n").filter { line in words.contains { line.contains($0) } }.map { (file, $0) }
+        try files(in: "Sources/\(target)").flatMap { file in
+            try text("Sources/\(target)/\(file)").split(separator: "\n").filter { line in words.contains { line.contains($0) } }.map { (file, $0) }
         }
+    }
+
+    /// Paths of the Swift files below a folder, from there on.
+    private static func files(in folder: String) throws -> [String] {
+        let paths = try #require(FileManager.default.enumerator(atPath: "\(Checkout.root)/\(folder)"))
+        return paths.compactMap { $0 as? String }.filter { $0.hasSuffix(".swift") }.sorted()
     }
 
     private static func text(_ path: String) throws -> String { try String(contentsOfFile: "\(Checkout.root)/\(path)", encoding: .utf8) }

@@ -114,12 +114,15 @@ extension Doctor {
         for interface in asked.prefix(8) {
             let index = interface.index
             let outcome = try? await NIOThreadPool.singleton.runIfActive {
-                MulticastQuery.ask(on: index) { names in names.contains { $0.hasSuffix(own) } }
+                MulticastQuery.ask(on: index) { names in names.contains { Self.isOwn($0, own) } }
             }
             outcomes.append((interface.name, outcome ?? .failed("it could not be tried")))
         }
         return outcomes.isEmpty ? [] : [Self.multicast(outcomes, own: own, isAnnounced: facts.status.isAnnounced)]
     }
+
+    /// Whether an instance name that anybody may have sent ends like this machine's.
+    private static func isOwn(_ name: String, _ own: String) -> Bool { name.utf8.suffix(own.utf8.count).elementsEqual(own.utf8) }
 
     static func multicast(
         _ outcomes: [(name: String, outcome: MulticastQuery.Outcome)], own: String, isAnnounced: Bool = true
@@ -128,7 +131,7 @@ extension Doctor {
         for (name, outcome) in outcomes {
             switch outcome {
             case .answered(let names):
-                let others = names.filter { !$0.hasSuffix(own) }.count
+                let others = names.count { !isOwn($0, own) }
                 good.append(names.count > others || !isAnnounced ? name : "\(name) (from others, not from this machine)")
             case .silent where !isAnnounced: silent.append(name)
             case .silent: bad.append("on \(name) nobody answers, not even this machine's avahi-daemon")

@@ -54,7 +54,7 @@ enum MulticastQuery {
                 let left = Int32(max(0, ((deadline - .now) / .milliseconds(1)).rounded(.up)))
                 var wait = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
                 guard left > 0, poll(&wait, 1, left) > 0 else { break }
-                names += answer(descriptor).filter { !names.contains($0) }
+                names += answer(descriptor).filter { name in !names.contains { PeerText.areEqual($0, name) } }
                 if isEnough(names) { return .answered(names) }
             }
         }
