@@ -81,6 +81,20 @@ extension PeerDirectory {
         return rows
     }
 
+    /// The row of one peer as `listing` has it; `nil` where nothing is to be said of it. Costs what is known of that peer, however many
+    /// others there are.
+    /// - Parameter comparing: also says whether it may be another one installed anew, which looks at the names of all peers.
+    public func row(of id: PeerID, comparing: Bool) -> DirectoryRow? {
+        guard let peer = peers[id], let row = rows(of: peer).first else { return nil }
+        guard comparing, row.state != .ghost else { return row }
+        var rows = [row]
+        for other in peers.values where other.id != id && name(of: other).utf8.elementsEqual(row.name.utf8) {
+            rows += self.rows(of: other).prefix(1)
+        }
+        hintInstalledAnew(&rows)
+        return rows[0]
+    }
+
     // MARK: - Rows
 
     private func rows(of peer: DirectoryPeer) -> [DirectoryRow] {

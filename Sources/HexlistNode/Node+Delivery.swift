@@ -209,8 +209,8 @@ extension Node {
             // tells of failures nobody is to blame for.
             guard let first = try blamed ?? writer.outboxBatch(peer, after: 0, limit: 1, maxBytes: 0).items.first?.id else { return [] }
             let note = AttemptNote(
-                id: first, attempts: 1, failures: failures, nextAttemptAt: at + pause.milliseconds, waitingFor: "retry", lastError: error
-            )
+                id: first, attempts: 1, failures: failures, nextAttemptAt: at + pause.milliseconds,
+                waitingFor: OutboxWait.retry.rawValue, lastError: error)
             try writer.note([note])
             return try writer.giveUp([note], of: peer, at: at)
         }) { [self] result in

@@ -9,6 +9,7 @@ struct RowReason {
     let peer: String
     /// The peer as an argument of a command: its alias, or the beginning of its UUID.
     let argument: String
+    /// A word of `OutboxWait`, or of a newer daemon; `nil` where nothing is known.
     let waitingFor: String?
     let next: Timestamp?
     /// The last message of the peer or of this side: `code: message`.
@@ -50,17 +51,16 @@ struct RowReason {
 
     /// A phrase for what the row waits for, if that is known.
     private var waiting: String? {
-        switch waitingFor {
-        case "peer"?: "the peer is away"
-        case "conflict"?:
-            "held back: two machines have one identity, `hexlist status` and `hexlist peers --all --why` say whose"
-        case "session"?: "the peer is being dialled"
-        case "turn"?: "other transfers go first"
-        case "window"?: "the peer takes no more for now"
-        case "retry"?: "waits to be tried again"
-        case "trust"?: "too long until the peer trusts this one"
-        case let other?: "waits for \(other)"
-        case nil: "on its way, not confirmed yet"
+        guard let waitingFor else { return "on its way, not confirmed yet" }
+        return switch OutboxWait(rawValue: waitingFor) {
+        case .peer: "the peer is away"
+        case .conflict: "held back: two machines have one identity, `hexlist status` and `hexlist peers --all --why` say whose"
+        case .session: "the peer is being dialled"
+        case .turn: "other transfers go first"
+        case .window: "the peer takes no more for now"
+        case .retry: "waits to be tried again"
+        case .trust: "too long until the peer trusts this one"
+        case nil: "waits for \(waitingFor)"
         }
     }
 
@@ -80,14 +80,14 @@ struct RowReason {
     }
 
     private var future: String {
-        switch waitingFor {
-        case "peer"?: "It is delivered by itself when \(peer) is back."
-        case "conflict"?: "It is delivered when one of the two machines has an identity of its own."
-        case "trust"?: "\(peer) takes hexes of that length from machines it trusts only. \(pairing)"
-        case "retry"? where isRefused("quotaExceeded"): "The tray for strangers is full there. \(pairing)"
-        case "retry"? where isRefused("notAccepting"): "\(peer) takes nothing from strangers. \(pairing)"
-        case "retry"? where isRefused("storageFull"): "The disk is full there; it is tried again by itself as soon as there is room."
-        default: "It goes on by itself; `hexlist outbox show \(row)` says how it stands."
+        switch waitingFor.flatMap(OutboxWait.init(rawValue:)) {
+        case .peer: "It is delivered by itself when \(peer) is back."
+        case .conflict: "It is delivered when one of the two machines has an identity of its own."
+        case .trust: "\(peer) takes hexes of that length from machines it trusts only. \(pairing)"
+        case .retry where isRefused("quotaExceeded"): "The tray for strangers is full there. \(pairing)"
+        case .retry where isRefused("notAccepting"): "\(peer) takes nothing from strangers. \(pairing)"
+        case .retry where isRefused("storageFull"): "The disk is full there; it is tried again by itself as soon as there is room."
+        case .session, .turn, .window, .retry, nil: "It goes on by itself; `hexlist outbox show \(row)` says how it stands."
         }
     }
 

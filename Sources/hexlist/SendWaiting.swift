@@ -53,7 +53,7 @@ struct SendWaiting {
     func tellRest(_ outcomes: [SendShape], _ client: HexlistClient) async {
         let left = outcomes.filter { RowReason($0).advice != nil }
         // Peers of the same name only matter if a row waits for a peer that is gone.
-        let isAway = left.prefix(Self.toldLimit).contains { $0.waitingFor == "peer" }
+        let isAway = left.prefix(Self.toldLimit).contains { OutboxWait($0) == .peer }
         let known = isAway ? (try? await client.peers(all: true)) ?? [] : []
         for outcome in left.prefix(Self.toldLimit) {
             for line in Self.advice(outcome, known) { StandardError.note(line) }
@@ -64,11 +64,19 @@ struct SendWaiting {
     /// - Parameter known: all peers if the row waits for one that is gone.
     static func advice(_ outcome: SendShape, _ known: [PeerShape]) -> [String] {
         var lines = [RowReason(outcome).advice].compactMap(\.self)
-        guard outcome.waitingFor == "peer", let gone = known.first(where: { $0.uuid == outcome.peer && $0.state != .ghost }) else {
+        guard OutboxWait(outcome) == .peer, let gone = known.first(where: { $0.uuid == outcome.peer && $0.state != .ghost }) else {
             return lines
         }
         if let seen = gone.lastSeen { lines[0] = "\(gone.label.shown(.named)) was last seen \(HumanText.time(seen)). " + lines[0] }
         if let here = Namesake.of(gone, among: known) { lines.append(Namesake.advice(gone, here, row: outcome.outboxID)) }
         return lines
+    }
+}
+
+extension OutboxWait {
+    /// `nil` where nothing is known, and for the word of a newer daemon.
+    fileprivate init?(_ outcome: SendShape) {
+        guard let word = outcome.waitingFor else { return nil }
+        self.init(rawValue: word)
     }
 }
