@@ -11,7 +11,7 @@ extension Node {
         // Who asks again too soon is not answered.
         if let last = links[peer]?.askedBackAt { try? await Task.sleep(until: last + dialBacks.pause * 1.25, clock: .continuous) }
         guard let session = links[peer]?.sending, session.checks.dialBack == nil, let port = UInt16(exactly: port),
-            session.machine.peerHello?.features.contains(DialBack.feature) == true
+            session.machine.peerHello?.answersDialBack == true
         else { return .cannotAsk }
         links[peer]?.askedBackAt = .now
         let request = DialBack(token: BootNonce.random, port: port)

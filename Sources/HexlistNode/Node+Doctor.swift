@@ -29,7 +29,7 @@ extension Node {
                 .sorted { $0.age < $1.age },
             mayDialBack: named.filter { entry in
                 trust(of: entry.peer, fingerprint: entry.session.connection.peerFingerprint) == .trusted && !isOwn(entry.session)
-                    && entry.session.machine.peerHello?.features.contains(DialBack.feature) == true
+                    && entry.session.machine.peerHello?.answersDialBack == true
             }.map { ($0.peer, $0.name, $0.session.connection.localAddress) })
     }
 
@@ -40,7 +40,7 @@ extension Node {
         guard let session = links[peer]?.sending, let hello = session.machine.peerHello, let boot = hello.boot else { return nil }
         return SessionFacts(
             address: session.connection.remoteAddress, isDialledHere: session.connection.role == .dialer, boot: boot,
-            version: session.info?.version ?? "", maxFrameBytes: hello.maxFrameBytes, dialsBack: hello.features.contains(DialBack.feature))
+            version: session.info?.version ?? "", maxFrameBytes: hello.maxFrameBytes, dialsBack: hello.answersDialBack)
     }
 
     // MARK: Reaching

@@ -128,26 +128,19 @@ import Testing
     }
 
     @Test("pages that comments cite are there, and parameters they document too") func comments() throws {
-        for folder in ["Sources", "Tests"] {
-            for file in try Self.files(in: folder) {
-                let lines = try Self.text("\(folder)/\(file)").split(separator: "\n", omittingEmptySubsequences: false)
-                var documented: [Substring] = []
-                for (number, line) in lines.enumerated() {
-                    let code = line.drop { $0 == " " }
-                    for page in code.contains("Docs/") ? code.matches(of: /Docs\/[\w\/]+\.\w+/) : [] {
-                        #expect(FileManager.default.fileExists(atPath: "\(Checkout.root)/\(page.output)"), "\(folder)/\(file) cites it")
-                    }
-                    guard code.hasPrefix("///") else {
-                        guard !documented.isEmpty, !code.hasPrefix("@") else { continue }
-                        let declaration = lines[number...].prefix(12).joined(separator: " ")
-                        for name in documented where !declaration.contains("\(name): ") {
-                            Issue.record("\(folder)/\(file):\(number + 1): there is no parameter \(name)")
-                        }
-                        documented = []
-                        continue
-                    }
-                    if let name = code.prefixMatch(of: /\/\/\/ (?:- Parameter|  -) (\w+):/)?.output.1 { documented.append(name) }
-                }
+        let page = try NSRegularExpression(pattern: #"Docs/[\w/]+\.\w+"#)
+        let parameter = try NSRegularExpression(  // its name, and the lines behind the comment
+            pattern: #"/// (?:- Parameter|  -) (\w+):.*\n(?=(?: *///.*\n)*((?:.*\n){1,12}))"#)
+        for file in try ["Sources", "Tests"].flatMap({ folder in try Self.files(in: folder).map { "\(folder)/\($0)" } }) {
+            let source = try Self.text(file) as NSString
+            let whole = NSRange(location: 0, length: source.length)
+            for match in page.matches(in: source as String, range: whole) {
+                let path = source.substring(with: match.range)
+                #expect(FileManager.default.fileExists(atPath: "\(Checkout.root)/\(path)"), "\(file) cites \(path)")
+            }
+            for match in parameter.matches(in: source as String, range: whole) {
+                let (name, declaration) = (source.substring(with: match.range(at: 1)), source.substring(with: match.range(at: 2)))
+                #expect(declaration.contains("\(name): "), "\(file): no parameter \(name) in \(declaration)")
             }
         }
     }
@@ -211,7 +204,9 @@ import Testing
     /// Lines of a target's sources with one of some words: expressions are tried on few lines, for they are slow.
     private static func lines(of target: String, containing words: String...) throws -> [(file: String, line: Substring)] {
         try files(in: "Sources/\(target)").flatMap { file in
-            try text("Sources/\(target)/\(file)").split(separator: "\n").filter { line in words.contains { line.contains($0) } }.map { (file, $0) }
+            try text("Sources/\(target)/\(file)").split(separator: "\n").filter { line in words.contains { line.contains($0) } }.map {
+                (file, $0)
+            }
         }
     }
 
