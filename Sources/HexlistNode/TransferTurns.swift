@@ -1,6 +1,6 @@
 import HexlistModel
 
-/// Who may send: at most so many peers at once, the rest in the order in which they asked (SURFACE "Sending").
+/// Turns of peers to be sent to: a limited number at once, the others wait in the order in which they asked.
 struct TransferTurns: Sendable {
     typealias Instant = ContinuousClock.Instant
 
