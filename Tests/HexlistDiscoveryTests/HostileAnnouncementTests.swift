@@ -5,7 +5,7 @@ import Testing
 
 @testable import HexlistDiscovery
 
-/// What anyone on the link can announce: whatever bytes, no trap, nothing long kept, and a listing that can be shown.
+/// Hostile announcements of anyone on the link: arbitrary bytes, no trap, nothing long kept, and a listing that can be shown.
 @Suite("Hostile announcements")
 struct HostileAnnouncementTests {
     private static let own = PeerID(UUIDBytes(high: 1, low: 1))

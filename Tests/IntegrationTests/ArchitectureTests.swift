@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// What Docs/Architecture.md says of the targets, held against Package.swift and against what the sources import. The compiler alone does
-/// not guard it: a module of a package that some other target uses can be imported by any.
+/// Checks Docs/Architecture.md, "Targets", against Package.swift and against the imports of the sources, and rules for all sources. The
+/// compiler alone does not guard the imports: a module of a package that some other target uses can be imported by any.
 @Suite("Docs/Architecture.md, \"Targets\"") struct ArchitectureTests {
     private struct Target {
         var name: String
@@ -12,9 +12,9 @@ import Testing
         var foreign: Set<String> = []
     }
 
-    /// Of the system; nobody has to declare them.
+    /// Modules of the system, which need no declaration.
     private static let system: Set = ["Darwin", "Dispatch", "Foundation", "FoundationEssentials", "Glibc", "Musl", "Synchronization"]
-    /// Used through another module, whose own types are made of its types.
+    /// Modules used through another one, whose own types are made of their types.
     private static let through = ["HTTPTypes": "Hummingbird"]
 
     @Test("the table has every target once, lowest first, with exactly what Package.swift lets it use") func table() throws {
