@@ -16,7 +16,7 @@ enum LazyMemory {
                 guard size >= LazyMemory.fewPages else { return malloc(size) }
                 var memory: UnsafeMutableRawPointer?
                 guard posix_memalign(&memory, LazyMemory.page, size) == 0, let memory else { return nil }
-                // What fails here costs memory, nothing else.
+                // A failure here costs memory and nothing else.
                 madvise(memory, size / LazyMemory.page * LazyMemory.page, MADV_DONTNEED)
                 return memory
             } reallocate: { memory, _, size in
@@ -33,7 +33,7 @@ enum LazyMemory {
 
     #if canImport(Glibc)
         private static let page = Int(sysconf(Int32(_SC_PAGESIZE)))
-        /// What is smaller is not worth pages of its own: 16 KiB where a page has 4 KiB.
+        /// The least bytes worth pages of their own: 16 KiB for pages of 4 KiB.
         private static let fewPages = 4 * page
     #endif
 }
