@@ -11,17 +11,17 @@ extension Node {
     /// - Throws: `HexlistError` as `send`.
     public func beginBulk(
         to peers: [PeerID], force: Bool, tellsAll: Bool = false, onChange: @escaping @Sendable () -> Void
-    ) async throws -> BulkSend {
+    ) async throws -> TrackedSend {
         let recipients = try recipients(peers)
         try await store.write { writer in
             for recipient in recipients { try writer.upsertPeer(recipient, creating: true) }
         }
         await reloadKnown()
-        return BulkSend(recipients: recipients, warns: !force, tellsAll: tellsAll, onChange: onChange)
+        return TrackedSend(to: recipients, warns: !force, .stream(tellsAll: tellsAll), onChange: onChange)
     }
 
     /// Runs `body` while what becomes of the rows is followed; later they go their way all the same.
-    public nonisolated func following(_ bulk: BulkSend, _ body: () async throws -> Void) async throws {
+    public nonisolated func following(_ bulk: TrackedSend, _ body: () async throws -> Void) async throws {
         await follow(bulk)
         do {
             try await body()
@@ -32,21 +32,21 @@ extension Node {
         await unfollow(bulk)
     }
 
-    func follow(_ bulk: BulkSend) { bulks[ObjectIdentifier(bulk)] = bulk }
+    func follow(_ bulk: TrackedSend) { sends.follow(bulk) }
 
-    func unfollow(_ bulk: BulkSend) { bulks[ObjectIdentifier(bulk)] = nil }
+    func unfollow(_ bulk: TrackedSend) { sends.unfollow(bulk) }
 
     /// Takes hexes into the outbox, in their order, durably once it returns. At the outbox's bound it waits until rows are
     /// delivered.
     /// - Parameter timeout: seconds without anything delivered at the bound, after which it is given up.
     /// - Returns: those that were refused, and why what is behind them was not taken: `outboxFull`, `storageFull`, `internal`.
     public func enqueue(
-        _ batch: [PreparedHex], for bulk: BulkSend, timeout: Double
+        _ batch: [PreparedHex], for bulk: TrackedSend, timeout: Double
     ) async -> (refused: [RefusedHex], failure: HexlistError?) {
         var rest = batch[...]
         var refused: [RefusedHex] = []
         while !rest.isEmpty {
-            let ended = endedRows
+            let madeRoom = sends.madeRoom
             let taken: Taken
             do {
                 taken = try await submit(rest, for: bulk)
@@ -59,7 +59,7 @@ extension Node {
             }
             rest = rest.dropFirst(taken.results.count)
             guard let full = taken.full else { continue }
-            guard await hasDrained(since: ended, within: timeout) else { return (refused, full) }
+            guard await hasDrained(since: madeRoom, within: timeout) else { return (refused, full) }
         }
         return (refused, nil)
     }
@@ -73,9 +73,9 @@ extension Node {
         var full: HexlistError?
     }
 
-    private func submit(_ hexes: ArraySlice<PreparedHex>, for bulk: BulkSend) async throws -> Taken {
+    private func submit(_ hexes: ArraySlice<PreparedHex>, for bulk: TrackedSend) async throws -> Taken {
         try checkTakesRows()
-        let terms = queueTerms(for: bulk.recipients, warns: bulk.warns, at: Node.wallClock())
+        let terms = queueTerms(for: bulk, at: Node.wallClock())
         return try await inOrder({ try Node.enqueue(hexes, terms, $0) }) { node, taken in
             node.enqueued(hexes, taken) { bulk.accepted($1, line: $0) }
             bulk.progressed()
@@ -92,9 +92,9 @@ extension Node {
         var bounds: OutboxBounds
     }
 
-    func queueTerms(for recipients: [PeerSighting], warns: Bool, at now: Int64) -> QueueTerms {
+    func queueTerms(for send: TrackedSend, at now: Int64) -> QueueTerms {
         QueueTerms(
-            peers: recipients.map(\.peer), warns: warns, now: now, expiresAt: outboxExpiry(from: now),
+            peers: send.recipients.map(\.peer), warns: send.warns, now: now, expiresAt: outboxExpiry(from: now),
             bounds: OutboxBounds(rows: configuration.outbox.rows, bytes: configuration.outbox.bytes))
     }
 
@@ -176,9 +176,7 @@ extension Node {
 
     /// Rows were queued, in this order: their deliveries take them up.
     func enqueued(_ hexes: ArraySlice<PreparedHex>, _ taken: Taken, _ accepted: (_ line: Int, SendOutcome) -> Void) {
-        rowsMoved(taken.requeued)
-        // A row queued anew stands before those that were loaded already.
-        for peer in Set(taken.requeued.map(\.peer)) { link(to: peer).delivery.rowsChanged() }
+        sends.moved(taken.requeued)
         var queued: [PeerID: [OutgoingHex]] = [:]
         for (hex, result) in zip(hexes, taken.results) {
             guard case .success(let rows) = result else { continue }
@@ -188,22 +186,21 @@ extension Node {
                 queued[row.peer, default: []].append(OutgoingHex(id: row.outboxID, messageID: row.messageID, body: hex.body))
             }
         }
-        for (peer, rows) in queued { link(to: peer).delivery.appended(rows) }
-        for peer in Set(queued.keys).union(taken.requeued.map(\.peer)) { kick(link(to: peer)) }
+        deliveries.queued(queued, again: Set(taken.requeued.map(\.peer)), self)
         notifyWatchers()
     }
 
     /// Waits until something of the outbox came to an end.
-    /// - Parameter ended: `endedRows` before it was found full.
+    /// - Parameter madeRoom: that of the tracker before the outbox was found full.
     /// - Returns: `false` after so many seconds without, or when nobody wants it any more.
-    private func hasDrained(since ended: UInt64, within seconds: Double) async -> Bool {
-        if endedRows == ended, !isStopping, !Task.isCancelled {
-            let waiter = OutcomeWaiter()
-            outcomeWaiters[ObjectIdentifier(waiter)] = waiter
-            defer { outcomeWaiters[ObjectIdentifier(waiter)] = nil }
-            await wait(waiter, until: .now + .seconds(seconds))
+    private func hasDrained(since madeRoom: UInt64, within seconds: Double) async -> Bool {
+        if sends.madeRoom == madeRoom, !isStopping, !Task.isCancelled {
+            let wakeup = Wakeup()
+            sends.waitForRoom(wakeup)
+            defer { sends.stopWaiting(wakeup) }
+            await wakeup.sleep(until: .now + .seconds(seconds), on: eventLoop)
         }
-        return endedRows != ended && !isStopping && !Task.isCancelled
+        return sends.madeRoom != madeRoom && !isStopping && !Task.isCancelled
     }
 
     // MARK: What became of it
@@ -211,17 +208,13 @@ extension Node {
     /// Whether there is nothing to wait for any more: every row has an end, or cannot have one for now, or nothing
     /// happened for so long.
     /// - Parameter timeout: seconds.
-    public func isOver(_ bulk: BulkSend, timeout: Double) -> Bool {
-        let deadline = bulk.lastProgress + .seconds(timeout)
-        guard !isStopping, ContinuousClock.Instant.now < deadline else { return true }
-        return !bulk.pending.contains { $1 > 0 && isWorthWaiting(for: $0, until: deadline) }
-    }
+    public func isOver(_ bulk: TrackedSend, timeout: Double) -> Bool { isOver(bulk, until: bulk.lastProgress + .seconds(timeout)) }
 
     /// The counts as they were last heard of; `outboxCounts` of the store has the last word.
-    public func progress(of bulk: BulkSend) -> BulkCounts { bulk.counts }
+    public func progress(of bulk: TrackedSend) -> BulkCounts { bulk.counts }
 
     /// What the store says became of its rows.
-    public func summary(of bulk: BulkSend) async throws -> BulkCounts {
+    public func summary(of bulk: TrackedSend) async throws -> BulkCounts {
         let ranges = bulk.rows.ranges
         let stored = try await store.read { try $0.outboxCounts(of: ranges) }
         var counts = BulkCounts()
@@ -231,7 +224,7 @@ extension Node {
     }
 
     /// Ends other than `stored` and `held` that were not told yet, with their lines.
-    public func takeEnds(of bulk: BulkSend) async throws -> [(line: Int?, outcome: SendOutcome)] {
+    public func takeEnds(of bulk: TrackedSend) async throws -> [(line: Int?, outcome: SendOutcome)] {
         let ids = bulk.takeUnread()
         guard !ids.isEmpty else { return [] }
         return try await store.read { try $0.outboxRows(ids) }.map { (bulk.line(of: $0.id), SendOutcome($0)) }
@@ -241,7 +234,7 @@ extension Node {
     /// - Parameters:
     ///   - all: those without an end too.
     ///   - limit: at most.
-    public func takeRows(of bulk: BulkSend, all: Bool, limit: Int) async throws -> [(line: Int?, outcome: SendOutcome)] {
+    public func takeRows(of bulk: TrackedSend, all: Bool, limit: Int) async throws -> [(line: Int?, outcome: SendOutcome)] {
         let ids = bulk.nextUntold(limit)
         guard !ids.isEmpty else { return [] }
         let rows = try await store.read { try $0.outboxRows(ids) }.prefix { all || $0.state != .queued }

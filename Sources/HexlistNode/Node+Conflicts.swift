@@ -10,7 +10,7 @@ extension Node {
     /// Seconds; a conflict is looked at every half minute.
     static let ownConflictRetry = 60
 
-    func isQuarantined(_ peer: PeerID) -> Bool { draining != nil || directory.isInConflict(peer) || directory.isInConflict(id) }
+    func isQuarantined(_ peer: PeerID) -> Bool { deliveries.isHeld(peer, self) }
 
     func conflictBegan(_ peer: PeerID) {
         let isKnown = peer == id || known[peer]?.trust == .trusted
@@ -28,7 +28,7 @@ extension Node {
     func conflictEnded(_ peer: PeerID) {
         let isKnown = peer == id || known[peer]?.trust == .trusted
         logger.log(level: isKnown ? .notice : .debug, "one machine uses this identity again", metadata: ["peer.id": "\(peer)"])
-        for link in links.values where peer == id || link.peer == peer { kick(link) }
+        for link in links.values where peer == id || link.peer == peer { deliveries.kick(link, self) }
         if peer == id { mayTakeMore() }
         wakeWaiters()
         notifyWatchers()

@@ -88,7 +88,7 @@ extension Node {
         let opened = await eventLoop.within(.seconds(7), otherwise: false) { session.checks.opened = $0 }
         guard links[peer]?.sending == nil, !opened || session.end != nil else { return .success(()) }
         return .failure(
-            ReachFailure(text: session.end.map(Node.describe) ?? "No Hello came.", isBlocked: session.end?.isBlockedThere ?? false))
+            ReachFailure(text: session.end?.text ?? "No Hello came.", isBlocked: session.end?.isBlockedThere ?? false))
     }
 
     // MARK: On a session
@@ -115,7 +115,7 @@ extension Node {
             session.checks.ping = nil
             // Ended meanwhile for another one, which is asked instead.
             if !session.connection.isOpen, let next = links[peer]?.sending, next !== session { continue }
-            if let end = session.end { return .ended(Node.describe(end), isBlocked: end.isBlockedThere) }
+            if let end = session.end { return .ended(end.text, isBlocked: end.isBlockedThere) }
             if session.connection.isOpen { session.act { $0.end(.silent, &$1) } }
             return .unanswered(bytes: bytes)
         }

@@ -37,10 +37,7 @@ extension Node {
         invitedLater.remove(peer)
         if trust == .trusted {
             invite(peer)
-            if let link = links[peer] {
-                link.delivery.trustBegan()
-                kick(link)
-            }
+            deliveries.trustBegan(peer, self)
         }
         mayTakeMore()
     }

@@ -81,13 +81,6 @@ extension Node {
         return record.trust
     }
 
-    func link(to peer: PeerID) -> PeerLink {
-        if let link = links[peer] { return link }
-        let link = PeerLink(peer: peer)
-        links[peer] = link
-        return link
-    }
-
     // MARK: Hiding
 
     /// Whether this machine hides and no person here asked for a session with this peer: neither trusted, nor somebody to pair with.
@@ -121,7 +114,7 @@ extension Node {
         }
         guard trust(of: peer, fingerprint: fingerprint) != .blocked else { return endBlocked(session) }
         proved(peer, fingerprint)
-        let link = link(to: peer)
+        let link = deliveries.link(to: peer)
         let older = link.sessions
         link.sessions.append(session)
         logger.log(
@@ -150,7 +143,7 @@ extension Node {
         link.delivery.connected(frameLimit: hello.maxFrameBytes)
         endSurplus(of: fingerprint, newest: session)
         for other in older where !other.machine.isClosed { challenge(other, against: session) }
-        pump(link)
+        deliveries.pump(link, self)
         pairingSessionsChanged(of: peer)
         if takeInvitation(peer) { tellHello(session, always: true) }
     }
@@ -170,11 +163,7 @@ extension Node {
 
     func sessionUpdated(_ session: PeerSession, hello: Hello) {
         guard let peer = session.peer, let link = links[peer] else { return }
-        let now = ContinuousClock.Instant.now
-        // Where both sides dialled at the same moment, it is said on one of two sessions.
-        link.delivery.greetedAgain(frameLimit: link.sending === session ? hello.maxFrameBytes : nil, now: now)
-        if let until = link.delivery.pausedUntil, until > now { resume(link, at: until) }
-        pump(link)
+        deliveries.greetedAgain(link, on: session, frameLimit: hello.maxFrameBytes, self)
         let before = directory.provenName(of: peer)
         apply(.renamed(peer, name: hello.name))
         guard directory.provenName(of: peer).map({ !$0.utf8.elementsEqual((before ?? "").utf8) }) ?? false else { return }
@@ -321,23 +310,18 @@ extension Node {
     func sessionEnded(_ session: PeerSession, end: Session.End, closedByPeer: Bool) {
         sessions.removeValue(forKey: ObjectIdentifier(session))
         shareAmongStrangers()
-        lookWhetherDrained()
         for (message, pair) in challenges where pair.older === session || pair.newer === session { challenges[message] = nil }
         if let dialled = session.dialled, let probe = dialled.probe { endProbe(probe, probeResult(session, dialled, end: end)) }
         if case .own(.conflict) = end, session.peer == nil, let boot = session.machine.refusedBoot {
             apply(.ownIdentityElsewhere(boot))
         }
-        if session.peer == nil, let wanted = session.machine.configuration.expected, let link = links[wanted],
-            link.sending == nil, mayHaveRows(link)
-        {
-            transferFailed(link, end: end, closedByPeer: false)
-        }
+        if session.peer == nil, let wanted = session.machine.configuration.expected { deliveries.notReached(wanted, end, self) }
         guard let peer = session.peer, let link = links[peer], let index = link.sessions.firstIndex(where: { $0 === session }) else {
             return
         }
         logger.log(
             level: sessionLogLevel(peer, session.connection.peerFingerprint), "session ended",
-            metadata: ["peer.id": "\(peer)", "reason": "\(Node.describe(end))"])
+            metadata: ["peer.id": "\(peer)", "reason": "\(end.text)"])
         conflictTold(by: peer, end)
         if let info = session.info { apply(.sessionDown(info, Node.sessionEnd(end))) }
         if !directory.holds(peer) {
@@ -346,44 +330,14 @@ extension Node {
         }
         let wasSending = link.sending === session
         link.sessions.remove(at: index)
-        if link.sessions.isEmpty { rememberSeen(peer) }
+        if link.sessions.isEmpty {
+            link.alertRecorded = false
+            rememberSeen(peer)
+        }
         challengeAgain(link)
         pairingSessionEnded(session, peer)
-        guard wasSending else { return }
-
-        let hadWork = link.delivery.inFlight > 0
-        if case .peer(.blocked, _) = end { rejectAll(for: peer) }
-        if let next = link.sending, let hello = next.machine.peerHello {
-            link.delivery.connected(frameLimit: hello.maxFrameBytes, inFlight: next.machine.unacknowledgedTags.count)
-            pump(link)
-            return
-        }
-        let hasRows = mayHaveRows(link)
-        link.delivery.disconnected()
-        giveTurnBack(link)
-        if hadWork {
-            transferFailed(link, end: end, closedByPeer: closedByPeer, blamed: session.machine.unacknowledgedTags.min())
-        } else if hasRows, !link.delivery.isPaused(now: .now) {
-            resume(link, at: .now + .seconds(1))
-        }
-        link.alertRecorded = false
-        wakeWaiters()
-        link.endedWithRows = hasRows
-        forgetIfQuiet(link)
-    }
-
-    /// A link with no session, nothing to send and nothing under way is nothing to remember.
-    func forgetIfQuiet(_ link: PeerLink) {
-        guard link.sessions.isEmpty, !link.endedWithRows, !link.delivery.knowsOfRows, link.delivery.isQuiet, !link.isDialling,
-            !link.delivery.isPaused(now: .now)
-        else { return }
-        link.resumption?.cancel()
-        links[link.peer] = nil
-    }
-
-    /// Whether rows wait for the peer, as far as is known.
-    private func mayHaveRows(_ link: PeerLink) -> Bool {
-        link.delivery.hasWork && (link.delivery.knowsOfRows || known[link.peer]?.queued ?? 0 > 0)
+        deliveries.lookWhetherDrained()
+        if wasSending { deliveries.ended(session, of: link, end, closedByPeer: closedByPeer, self) }
     }
 
     static func sessionEnd(_ end: Session.End) -> SessionEnd {

@@ -33,8 +33,6 @@ public actor Node {
     var domainStates: [String: BackendState] = [:]
     var port = 0
     var isStopping = false
-    /// `nil` while hexes are sent as ever.
-    var draining: Draining?
     /// What two people agreed on, on its way into the store.
     var trusting: Task<Void, Never>?
 
@@ -47,7 +45,6 @@ public actor Node {
     nonisolated let decoder = SharedDecoder()
     /// Frames a second a stranger is read at.
     var strangerRate = 0.0
-    var links: [PeerID: PeerLink] = [:]
     /// Peers the store knows: trust, alias, counters. Strangers that left nothing are not here.
     var known: [PeerID: PeerRecord] = [:]
     /// The keys proven since the start, of peers the store need not know. Bounded in `proved`.
@@ -63,8 +60,6 @@ public actor Node {
     var invitationTurns = InvitationTurns()
     /// Rises whenever more may be taken than before.
     var takings = 0
-    var turns: TransferTurns
-    var turnTimer: Scheduled<Void>?
     var challenges: [String: (newer: PeerSession, older: PeerSession)] = [:]
     var probes: [ProbeID: Dial] = [:]
     var dialBacks = DialBackTurns()
@@ -87,10 +82,8 @@ public actor Node {
     let events: EventRecorder
     /// Trusted peers that ended a session because another machine proves this one's identity to them.
     var conflictWitnesses: Set<PeerID> = []
-    var outcomeWaiters: [ObjectIdentifier: OutcomeWaiter] = [:]
-    var bulks: [ObjectIdentifier: BulkSend] = [:]
-    /// Rows that came to an end since the start.
-    var endedRows: UInt64 = 0
+    let deliveries: DeliveryScheduler
+    var sends = SendTracker()
     private var wallTimes = WallTimes(wall: Node.wallClock(), steady: .now)
     nonisolated let watchers = Watchers()
 
@@ -123,7 +116,7 @@ public actor Node {
         bounds.resolvers = configuration.discovery.resolvers
         directory = PeerDirectory(own: identity.peerID, boot: boot, limits: bounds)
         pairing = PairingDesk(own: identity.fingerprint)
-        turns = TransferTurns(limit: configuration.send.concurrentTransfers)
+        deliveries = DeliveryScheduler(configuration.send, on: eventLoop)
         transport = try PeerTransport(
             identity: identity, eventLoop: eventLoop, limits: Node.transportLimits(configuration),
             acceptsPlain: configuration.acceptsPlain, logger: logger)
@@ -240,7 +233,7 @@ public actor Node {
     }
 
     func maintained(_ report: MaintenanceReport) {
-        if report.expired > 0 { outboxDrained() }
+        if report.expired > 0 { sends.roomMade() }
         if report.peersDropped > 0 { reloadKnownSoon() }
         if report.heldDropped > 0 { mayTakeMore() }
     }

@@ -115,7 +115,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
 
     func writabilityChanged(on connection: PeerConnection) {
         settle()
-        node.assumeIsolated { $0.pump(self) }
+        node.assumeIsolated { $0.deliveries.pump(self, $0) }
     }
 
     func closed(on connection: PeerConnection, error: (any Error)?) {
@@ -188,7 +188,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
             case .pairing(let pairing):
                 node.assumeIsolated { $0.pairingReceived(pairing, self) }
             case .settled(let rows):
-                node.assumeIsolated { $0.settled(rows, on: self) }
+                node.assumeIsolated { $0.deliveries.settled(rows, on: self, $0) }
             case .challengeAnswered(let message):
                 node.assumeIsolated { $0.challengeEnded(self, message: message, answered: true) }
             case .challengeFailed(let message):
