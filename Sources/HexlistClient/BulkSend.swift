@@ -51,8 +51,8 @@ extension HexlistClient {
     /// Sends hexes, one HexJM per line, as they come, and passes on the lines of the reply meanwhile. Holds one piece of the input and one
     /// line of the reply, whatever their number; takes as long as the input and the peers take.
     /// - Parameters:
-    ///   - input: pieces of NDJSON, which need not end at line ends. The next piece is requested as the daemon takes them. Ends when its
-    ///     task is cancelled.
+    ///   - input: pieces of NDJSON, which need not end at line ends. The next piece is requested as the daemon takes them. It should end when
+    ///     its task is cancelled.
     ///   - onLine: called with each line, in order, the summary last; returns `false` to stop, which leaves accepted hexes in the outbox.
     /// - Throws: `HexlistError`. An `error` line of the reply is passed to `onLine`.
     public func sendBulk<Input: AsyncSequence & Sendable>(
