@@ -4,17 +4,17 @@ import HexlistModel
 struct TransferTurns: Sendable {
     typealias Instant = ContinuousClock.Instant
 
-    /// How long a turn is kept where others wait.
+    /// The time a turn is kept while others wait.
     struct Patience: Sendable {
-        /// However the peer answers.
+        /// The time in all, however the peer answers.
         var inAll = Duration.seconds(60)
-        /// Without an answer.
+        /// The time without an answer.
         var withoutProgress = Duration.seconds(30)
     }
 
     private struct Turn: Sendable {
         let began: Instant
-        /// When it was given, or something was last answered.
+        /// The instant at which the turn was given, or the peer last answered.
         var progressed: Instant
 
         func end(_ patience: Patience) -> Instant { min(began + patience.inAll, progressed + patience.withoutProgress) }
@@ -34,17 +34,17 @@ struct TransferTurns: Sendable {
 
     var othersWait: Bool { !waiting.isEmpty }
 
-    /// Who may ask: the first in line, while a turn is free.
+    /// The peer that may request a turn: the first in line, while a turn is free.
     var next: PeerID? { granted.count < limit ? waiting.first : nil }
 
-    /// When `overdue` may name somebody; `nil` where nobody waits.
+    /// The instant at which `overdue` may return a peer; `nil` if no peer waits.
     var deadline: Instant? { othersWait ? granted.values.lazy.map { $0.end(patience) }.min() : nil }
 
     func hasTurn(_ peer: PeerID) -> Bool { granted[peer] != nil }
 
     func isWaiting(_ peer: PeerID) -> Bool { waiting.contains(peer) }
 
-    /// - Returns: whether the peer has a turn now; otherwise it stands in the queue.
+    /// - Returns: whether the peer has a turn now; otherwise it is in line.
     mutating func request(_ peer: PeerID, now: Instant) -> Bool {
         if hasTurn(peer) { return true }
         if granted.count < limit, waiting.isEmpty || waiting.first == peer {
@@ -56,17 +56,17 @@ struct TransferTurns: Sendable {
         return false
     }
 
-    /// The peer answered for something that was sent to it.
+    /// Notes that the peer answered for something that was sent to it.
     mutating func progressed(_ peer: PeerID, now: Instant) { granted[peer]?.progressed = now }
 
-    /// Who keeps others waiting and has had its time.
+    /// The peers that keep others waiting and whose time is over.
     func overdue(now: Instant) -> [PeerID] {
         guard othersWait else { return [] }
         return granted.filter { now >= $0.value.end(patience) }.map(\.key)
     }
 
-    /// Gives the turn, or the place in the queue, back.
-    /// - Returns: who may ask again.
+    /// Gives back a turn, or a place in line.
+    /// - Returns: the peer that may request a turn now.
     mutating func release(_ peer: PeerID) -> PeerID? {
         waiting.removeAll { $0 == peer }
         granted[peer] = nil
