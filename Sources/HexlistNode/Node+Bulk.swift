@@ -16,7 +16,7 @@ extension Node {
         try await store.write { writer in
             for recipient in recipients { try writer.upsertPeer(recipient, creating: true) }
         }
-        await reloadKnown()
+        await known.reload(self)
         return TrackedSend(to: recipients, warns: !force, .stream(tellsAll: tellsAll), onChange: onChange)
     }
 

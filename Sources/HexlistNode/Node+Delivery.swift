@@ -9,14 +9,14 @@ extension Node: DeliveryHost {
 
     func hasWork(for peer: PeerID?) -> Bool {
         guard let peer else { return false }
-        return deliveries.hasWork(for: peer) || pairing.concerns(peer)
+        return deliveries.hasWork(for: peer) || pairing.desk.concerns(peer)
     }
 
-    func isInConflict(with peer: PeerID) -> Bool { directory.isInConflict(peer) || directory.isInConflict(id) }
+    func isInConflict(with peer: PeerID) -> Bool { finder.directory.isInConflict(peer) || finder.directory.isInConflict(id) }
 
-    func isVerified(_ peer: PeerID) -> Bool { directory.isVerified(peer) }
+    func isVerified(_ peer: PeerID) -> Bool { finder.directory.isVerified(peer) }
 
-    func endpoints(of peer: PeerID) -> [Endpoint] { directory.endpoints(of: peer) }
+    func endpoints(of peer: PeerID) -> [Endpoint] { finder.directory.endpoints(of: peer) }
 
     func hadRows(for peer: PeerID) -> Bool { known[peer]?.queued ?? 0 > 0 }
 

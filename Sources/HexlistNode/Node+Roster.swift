@@ -11,7 +11,7 @@ extension Node {
     /// - Throws: `HexlistError` where the store fails. What was taken before is kept; importing again takes the rest.
     public func importRoster(_ entries: [RosterEntry]) async throws -> [RosterOutcome] {
         let own = id
-        let proven = fingerprints  // of strangers too, which the store does not remember
+        let proven = known.keys  // of strangers too, which the store does not remember
         let at = Node.wallClock()
         var outcomes: [RosterOutcome] = []
         var failure: (any Error)?
@@ -30,12 +30,12 @@ extension Node {
         } catch {
             failure = error
         }
-        await reloadKnown()
+        await known.reload(self)
         for (number, entry) in entries.prefix(outcomes.count).enumerated() where outcomes[number] == .changed {
             imported(entry.peer)
             if number % Node.rosterTurn == 0 { await Task.yield() }
         }
-        reserveAddresses()
+        known.reserveAddresses(self)
         notifyWatchers()
         if let failure { throw failure }
         return outcomes
@@ -50,7 +50,7 @@ extension Node {
     private func imported(_ peer: PeerID) {
         guard let record = known[peer] else { return }
         // One that is trusted is looked for where it was reached, as after a start.
-        apply(record.trust == .trusted ? .knownPeer(KnownPeer(record)) : .trustChanged(peer, record.trust))
+        finder.apply(record.trust == .trusted ? .knownPeer(KnownPeer(record)) : .trustChanged(peer, record.trust), self)
         tellSessions(of: peer, record.trust)
         trustTold(of: peer, record.trust)
     }

@@ -30,7 +30,7 @@ extension Node {
             node.enqueued([hex], taken) { send.accepted($1, line: $0) }
         }
         guard let rows = try taken.results.first?.get() else { throw HexlistError(.internal, "The outbox lost a row.") }
-        if rows.contains(where: { known[$0.peer] == nil }) { reloadKnownSoon() }
+        if rows.contains(where: { known[$0.peer] == nil }) { known.reloadSoon(self) }
         guard let deadline else { return rows }
         while !isOver(send, until: deadline), !Task.isCancelled { await wakeup.sleep(until: deadline, on: eventLoop) }
         return try await outcomes(of: rows, send, bytes: hex.body.count)

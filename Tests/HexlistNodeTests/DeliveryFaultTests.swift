@@ -11,9 +11,9 @@ import Testing
 
 extension Node {
     var linkCount: Int { links.count }
-    var sessionCount: Int { sessions.count }
+    var sessionCount: Int { sessions.values.count }
     func setTurns(_ turns: TransferTurns) { deliveries.turns = turns }
-    var fingerprintCount: Int { fingerprints.count }
+    var fingerprintCount: Int { known.keys.count }
     var isWaitingToDrain: Bool { deliveries.isWaitingToDrain }
 }
 
