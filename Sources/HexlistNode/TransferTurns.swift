@@ -1,20 +1,20 @@
 import HexlistModel
 
-/// Turns of peers to be sent to: a limited number at once, the others wait in the order in which they asked.
+/// The peers that are sent to: so many at once at most, the others in the order in which they asked (Docs/Protocol.md, "Delivery").
 struct TransferTurns: Sendable {
     typealias Instant = ContinuousClock.Instant
 
-    /// The time a turn is kept while others wait.
+    /// How long a turn is kept where others wait.
     struct Patience: Sendable {
-        /// The time in all, however the peer answers.
+        /// However the peer answers.
         var inAll = Duration.seconds(60)
-        /// The time without an answer.
+        /// Without an answer.
         var withoutProgress = Duration.seconds(30)
     }
 
     private struct Turn: Sendable {
         let began: Instant
-        /// The instant at which the turn was given, or the peer last answered.
+        /// When it was given, or something was last answered.
         var progressed: Instant
 
         func end(_ patience: Patience) -> Instant { min(began + patience.inAll, progressed + patience.withoutProgress) }
@@ -34,17 +34,17 @@ struct TransferTurns: Sendable {
 
     var othersWait: Bool { !waiting.isEmpty }
 
-    /// The peer that may request a turn: the first in line, while a turn is free.
+    /// The first in line, which may ask again; `nil` while no turn is free.
     var next: PeerID? { granted.count < limit ? waiting.first : nil }
 
-    /// The instant at which `overdue` may return a peer; `nil` if no peer waits.
+    /// When `overdue` may name somebody; `nil` where nobody waits.
     var deadline: Instant? { othersWait ? granted.values.lazy.map { $0.end(patience) }.min() : nil }
 
     func hasTurn(_ peer: PeerID) -> Bool { granted[peer] != nil }
 
     func isWaiting(_ peer: PeerID) -> Bool { waiting.contains(peer) }
 
-    /// - Returns: whether the peer has a turn now; otherwise it is in line.
+    /// - Returns: whether the peer has a turn now; otherwise it stands in the queue.
     mutating func request(_ peer: PeerID, now: Instant) -> Bool {
         if hasTurn(peer) { return true }
         if granted.count < limit, waiting.isEmpty || waiting.first == peer {
@@ -59,14 +59,14 @@ struct TransferTurns: Sendable {
     /// Notes that the peer answered for something that was sent to it.
     mutating func progressed(_ peer: PeerID, now: Instant) { granted[peer]?.progressed = now }
 
-    /// The peers that keep others waiting and whose time is over.
+    /// Peers that keep others waiting and have had their time.
     func overdue(now: Instant) -> [PeerID] {
         guard othersWait else { return [] }
         return granted.filter { now >= $0.value.end(patience) }.map(\.key)
     }
 
-    /// Gives back a turn, or a place in line.
-    /// - Returns: the peer that may request a turn now.
+    /// Gives the turn, or the place in the queue, back.
+    /// - Returns: the peer that may ask again.
     mutating func release(_ peer: PeerID) -> PeerID? {
         waiting.removeAll { $0 == peer }
         granted[peer] = nil
