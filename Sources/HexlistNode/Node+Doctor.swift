@@ -5,13 +5,13 @@ import HexlistTransport
 import HexlistWire
 import NIOCore
 
-/// What `hexlist doctor` asks of a node: what it knows, and tries with its identity.
+// Facts and tests for `hexlist doctor`, with this node's identity.
 extension Node {
-    /// A Ping's challenge takes 5 s of reading.
+    /// The time to wait for the answer to a Ping, whose challenge takes 5 s of reading.
     private static let pingPatience = TimeAmount.seconds(8)
     /// Sessions are compared within 5 s.
     private static let (pingAttempts, pingPause): (Int, Duration) = (20, .milliseconds(300))
-    /// Of a frame that is not its message.
+    /// The bytes of a frame besides its message.
     private static let pingOverhead = 256
 
     public func facts() -> NodeFacts {
