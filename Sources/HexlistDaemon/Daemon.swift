@@ -1,4 +1,3 @@
-import CGlibc
 public import HexlistAPI
 import HexlistAvahi
 import HexlistDNS
@@ -6,6 +5,7 @@ import HexlistDiscovery
 import HexlistModel
 import HexlistNode
 import HexlistStore
+import HexlistSystem
 import HexlistTransport
 import Logging
 import NIOCore
@@ -62,12 +62,12 @@ public struct Daemon: Sendable {
     /// - Throws: `HexlistError` if the daemon cannot start, or one of its parts ended by itself.
     public func run() async throws {
         StandardDescriptors.fill()
-        hexlist_bound_heap()
+        ProcessMemory.boundHeap()
         signal(SIGPIPE, SIG_IGN)
         signal(SIGCHLD, SIG_DFL)  // a parent that ignores it would keep the ends of hooks from this process
         umask(0o077)
         // This memory contains the private key: no core dump, and no access for other processes of this user.
-        hexlist_forbid_core_dumps()
+        ProcessMemory.forbidCoreDumps()
         Descriptors.raise()
         // From here on signals are events; one that comes during the start stops the daemon right after it.
         let signals = await UnixSignalsSequence(trapping: .sighup, .sigterm, .sigint)

@@ -19,8 +19,8 @@ final class HookFaults: Sendable {
     /// The most faults reported, however much there is in the folder.
     private static let most = 20
 
-    /// Takes the result of reading the folder.
-    func read(folder: String?, barred: [String: String], running: [String]) {
+    /// Takes the result of reading the folder. Hooks that are gone are forgotten.
+    func folderRead(fault folder: String?, barred: [String: String], running: [String]) {
         state.withLock {
             $0.failed = $0.failed.filter { running.contains($0.key) || barred[$0.key] != nil }
             ($0.folder, $0.barred, $0.running) = (folder, barred, running)

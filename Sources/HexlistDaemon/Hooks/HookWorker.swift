@@ -3,6 +3,7 @@ import HexlistJSON
 import HexlistModel
 import HexlistNode
 import HexlistStore
+import HexlistSystem
 import Logging
 
 /// Runs one hook for each event of its type, in order, one at a time, as they come.
@@ -23,6 +24,8 @@ struct HookWorker: Sendable {
 
     /// The most events read at once.
     private static let batch = 100
+    /// The most bytes of a hook's output, standard output and error together. A hook that writes more finds it closed (SIGPIPE).
+    private static let outputBytes = 64 << 10
     /// The most bytes of a failed hook's output that are logged.
     private static let shownOutput = 500
 
@@ -130,9 +133,9 @@ struct HookWorker: Sendable {
             case .refused: throw Barred()
             }
             let shape = try await EventShape.of([event], keeper.node)[0]
-            let outcome = await HookProcess.run(
-                folder.path(of: name), input: shape.lineBytes,
-                environment: environment + ["HEXLIST_EVENT=\(name)"], milliseconds: timeLimit())
+            let outcome = await Program(folder.path(of: name)).run(
+                input: shape.lineBytes, environment: environment + ["HEXLIST_EVENT=\(name)"], folder: "/", milliseconds: timeLimit(),
+                outputBytes: Self.outputBytes)
             guard let failure = Self.failure(outcome.end, milliseconds: timeLimit()) else {
                 // Stopped with the daemon: the hook runs again when the daemon does.
                 if outcome.end == .stopped { throw Ended() }
@@ -163,7 +166,7 @@ struct HookWorker: Sendable {
     }
 
     /// The failure in the end of a run; `nil` if there is none, and if the daemon ended it.
-    private static func failure(_ end: HookProcess.End, milliseconds: Int64) -> String? {
+    private static func failure(_ end: Program.End, milliseconds: Int64) -> String? {
         switch end {
         case .exited(0), .stopped: nil
         case .exited(let status): "it ended with status \(status)"
