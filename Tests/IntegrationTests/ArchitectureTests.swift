@@ -78,7 +78,7 @@ import Testing
         "HexlistDNS/": "DNSName compares bytes",
         "guard answer.name == services": "DNSName compares bytes",
         "HexlistStore/HexInserter.swift": "slices of a frame",
-        "hexlist/Doctor/": "rules of a firewall",
+        "chain.name == \"INPUT\"": "the kernel's name of a chain",
         "($0.step)": "steps of the own report",
         "step.step": "steps of the own report",
         "seen.contains($0.name)": "names of the machine's interfaces",
