@@ -5,7 +5,7 @@ import Testing
 
 @testable import hexlist
 
-/// What people read of a hex that is not there yet: why, and what to do.
+/// The reason and the advice shown for a hex that is not delivered yet.
 @Suite("Why a row waits, and what to do")
 struct RowReasonTests {
     private static let uuid = PeerID(UUIDBytes(high: 0x0C6F_1B22_0000_8000, low: 0x8000_0000_0000_0001))
