@@ -1,3 +1,4 @@
+import HexlistAPI
 public import HexlistModel
 import HexlistStore
 
@@ -9,7 +10,7 @@ public struct BulkCounts: Sendable, Equatable {
     /// Failed, expired or cancelled.
     public var failed = 0
     public var queued = 0
-    /// Of them all: rows that an earlier send with the same key had made.
+    /// The rows, out of all, that an earlier send with the same key had made.
     public var earlier = 0
 
     public var accepted: Int { stored + held + rejected + failed + queued }
@@ -47,9 +48,9 @@ struct RowMove: Sendable {
 /// Everything but `init` runs on the node's loop; that is what makes it `Sendable`.
 public final class TrackedSend: @unchecked Sendable {
     enum Kind: Sendable {
-        /// Of one hex, of so many bytes, a row for each peer. A peer's receipt is a row's end, written or not.
+        /// One hex of `bytes` bytes, with a row for each peer. A peer's receipt ends its row, whether written yet or not.
         case single(bytes: Int)
-        /// Of hexes as they come. Told are bad ends alone, or each row, in the order it was taken in.
+        /// Hexes as they come. Reports only bad ends, or each row, in the order they were taken in.
         case stream(tellsAll: Bool)
     }
 
@@ -65,11 +66,11 @@ public final class TrackedSend: @unchecked Sendable {
     private(set) var counts = BulkCounts()
     /// Rows without an end, by peer.
     private(set) var pending: [PeerID: Int] = [:]
-    /// Of a single hex: the rows their peers have.
+    /// Rows of a single hex that their peers have.
     private(set) var delivered: [Int64: OutboxState] = [:]
-    /// Of a stream: rows with a bad end that was not told yet.
+    /// Rows of a stream with a bad end that was not told yet.
     private var unread: [Int64] = []
-    /// Of a stream.
+    /// Lines of a stream; empty for a single hex.
     private var lines: RowLines
     private(set) var lastProgress = ContinuousClock.Instant.now
 
@@ -99,7 +100,7 @@ public final class TrackedSend: @unchecked Sendable {
         if tellsAll { lines.tell(row.outboxID, line: line) }
         guard rows.insert(row.outboxID) else { return }  // the same key twice in one stream
         counts.add(in: row.state)
-        if row.isEarlier { counts.earlier += 1 }
+        if row.earlier { counts.earlier += 1 }
         if row.state == .queued { pend(row.peer, 1) }
         if bytes == nil { lines.add(row.outboxID, line: line) }
     }
@@ -138,10 +139,10 @@ public final class TrackedSend: @unchecked Sendable {
         onChange()
     }
 
-    /// What its rows wait for may be another thing now.
+    /// Makes the caller look again, because what its rows wait for may have changed.
     func changed() { onChange() }
 
-    // MARK: To be told
+    // MARK: Reports
 
     /// Rows with other ends than `stored` and `held` that nobody was told of yet.
     func takeUnread() -> [Int64] {

@@ -1,14 +1,15 @@
 public import HexlistModel
+import HexlistSystem
 
-/// Puts the layers together: command line, environment, file, default.
+/// Combines the layers of the configuration: command line, environment, file, default.
 public struct ConfigurationLoader: Sendable {
-    /// From the command line, by key.
+    /// The settings of the command line, by key.
     public var commandLine: [String: String]
     public var environment: [String: String]
     public var path: String
-    /// A file the user named must be there.
+    /// Whether the user named the file, so that it must exist.
     public var isNamed: Bool
-    /// The display name where none is configured.
+    /// The display name if none is configured.
     public var machineName: String
 
     public init(commandLine: [String: String], environment: [String: String], path: String, isNamed: Bool, machineName: String) {
@@ -19,17 +20,35 @@ public struct ConfigurationLoader: Sendable {
         self.machineName = machineName
     }
 
-    /// `HEXLIST_…` variables that are no keys.
+    /// The `HEXLIST_…` variables that are not keys.
     static let pathVariables = ["HEXLIST_STATE_DIR", "HEXLIST_CONFIG", "HEXLIST_SOCKET"]
 
-    /// Reads the file. To be called again when it may have changed.
-    /// - Throws: `HexlistError` `configuration` naming key, value and what is allowed.
+    /// Reads the file. Called again when it may have changed.
+    /// - Throws: `HexlistError` `configuration` with the key, the value and what is allowed.
     public func load() throws(HexlistError) -> Settings {
-        let text = try SmallFile.read(path, limit: ConfigurationFile.maximumBytes, mustExist: isNamed)
-        return try settings(file: ConfigurationFile(path: path, text: text ?? ""))
+        try settings(file: ConfigurationFile(path: path, text: text()))
     }
 
-    /// - Returns: the `HEXLIST_…` variables nobody reads, each with the one that was perhaps meant.
+    /// The file's text; none where it was not named and is not there.
+    private func text() throws(HexlistError) -> String {
+        do {
+            return try SmallFile.read(path, limit: ConfigurationFile.maximumBytes)
+        } catch {
+            let (message, hint): (String, String)
+            switch error {
+            case .missing(_) where !isNamed: return ""
+            case .missing(let why), .closed(let why):
+                (message, hint) = ("\(path) cannot be read (\(why)).", "Make it readable, or name another file with --config.")
+            case .unreadable(let why): (message, hint) = ("\(path) cannot be read (\(why)).", "Name another file with --config.")
+            case .noText:
+                message = "\(path) is no configuration: it is longer than \(ConfigurationFile.maximumBytes) bytes, or no UTF-8 text."
+                hint = "Name another file with --config."
+            }
+            throw HexlistError(.configuration, message, hint: hint)
+        }
+    }
+
+    /// - Returns: the `HEXLIST_…` variables that are not used, each with the one that may have been meant.
     public func unknownVariables() -> [(name: String, nearest: String?)] {
         let known = SettingKey.all.map(\.variable) + Self.pathVariables
         return environment.keys.filter { $0.hasPrefix("HEXLIST_") && !known.contains($0) }.sorted().map { name in
@@ -58,7 +77,7 @@ public struct ConfigurationLoader: Sendable {
         return settings
     }
 
-    /// - Parameter place: the source, as messages name it.
+    /// - Parameter place: the source in messages.
     private static func apply(
         _ key: SettingKey, _ texts: [String], from source: Settings.Source, _ place: String, to settings: inout Settings
     ) throws(HexlistError) {
@@ -68,7 +87,7 @@ public struct ConfigurationLoader: Sendable {
         settings.given[key.name] = Settings.Given(texts: texts, source: source)
     }
 
-    /// What no single key can tell.
+    /// Checks conditions on several keys.
     private static func check(_ settings: Settings) throws(HexlistError) {
         let limits = settings.node.limits
         guard limits.strangerFrameBytes <= limits.frameBytes else {
@@ -85,7 +104,7 @@ public struct ConfigurationLoader: Sendable {
         }
     }
 
-    /// A list in one text is separated by commas.
+    /// The texts of a value. A list in one text is separated by commas.
     private static func texts(_ text: String, of key: SettingKey) -> [String] {
         guard key.isList else { return [text] }
         return text.split(separator: ",").map { part in

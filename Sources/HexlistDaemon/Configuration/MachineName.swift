@@ -2,12 +2,13 @@
     import Glibc
 #endif
 import HexlistModel
+import HexlistSystem
 
-/// What the machine calls itself.
+/// The name of this machine.
 enum MachineName {
     /// `PRETTY_HOSTNAME` of /etc/machine-info, or the host name up to its first dot.
     static func pretty() -> String {
-        let info = (try? SmallFile.read("/etc/machine-info", limit: 16 << 10, mustExist: false)) ?? nil
+        let info = try? SmallFile.read("/etc/machine-info", limit: 16 << 10)
         if let name = info.flatMap(pretty(in:)), !name.isEmpty { return name }
         var buffer = [CChar](repeating: 0, count: 256)
         guard gethostname(&buffer, buffer.count - 1) == 0 else { return "hexlist" }
@@ -16,7 +17,7 @@ enum MachineName {
         return short.isEmpty ? "hexlist" : short
     }
 
-    /// The value may be quoted (os-release(5)).
+    /// The value of `PRETTY_HOSTNAME`, which may be quoted (os-release(5)).
     static func pretty(in text: String) -> String? {
         for line in text.split(separator: "\n") where line.hasPrefix("PRETTY_HOSTNAME=") {
             var value = line.dropFirst("PRETTY_HOSTNAME=".count)

@@ -1,0 +1,163 @@
+// CLinux.h says what each of these does.
+#define _GNU_SOURCE
+#include "CLinux.h"
+
+#include <arpa/nameser.h>
+#include <errno.h>
+#include <fcntl.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+#include <netdb.h>
+#include <netinet/in.h>
+#include <resolv.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/timex.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+
+int hexlist_dns_query(const char *name, int type, unsigned char *answer, int capacity) {
+    struct __res_state state;
+    memset(&state, 0, sizeof(state));
+    if (res_ninit(&state) != 0) return HEXLIST_DNS_NO_ANSWER;
+    state.retrans = 1;
+    state.retry = 3;
+    memset(answer, 0, capacity < HFIXEDSZ ? capacity : HFIXEDSZ);
+    int length = res_nquery(&state, name, ns_c_in, type, answer, capacity);
+    int failure = state.res_h_errno;
+    res_nclose(&state);
+    if (length >= 0) return length < capacity ? length : capacity;
+    if (failure == HOST_NOT_FOUND) return HEXLIST_DNS_NO_NAME;
+    if (failure == NO_DATA) return HEXLIST_DNS_NO_DATA;
+    // What the last server said, if it said anything: the header of a response, with its code.
+    if (capacity >= HFIXEDSZ && (answer[2] & 0x80)) {
+        if ((answer[3] & 0x0F) == ns_r_servfail) return HEXLIST_DNS_SERVER_FAILED;
+        if ((answer[3] & 0x0F) == ns_r_refused) return HEXLIST_DNS_SERVER_REFUSED;
+    }
+    return HEXLIST_DNS_NO_ANSWER;
+}
+
+int hexlist_clock_is_synchronised(void) {
+    struct timex state;
+    memset(&state, 0, sizeof(state));
+    if (adjtimex(&state) < 0) return -1;
+    return state.status & STA_UNSYNC ? 0 : 1;
+}
+
+int hexlist_watch_addresses(void) {
+    int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+    if (fd < 0) return -1;
+    struct sockaddr_nl local;
+    memset(&local, 0, sizeof(local));
+    local.nl_family = AF_NETLINK;
+    local.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR;
+    if (bind(fd, (struct sockaddr *)&local, sizeof(local)) < 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+int hexlist_arm_wake(int fd) {
+    struct itimerspec never;
+    memset(&never, 0, sizeof(never));
+    never.it_value.tv_sec = INT64_C(1) << 40;
+    return timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL);
+}
+
+int hexlist_watch_wake(void) {
+    int fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (fd >= 0 && hexlist_arm_wake(fd) < 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+int64_t hexlist_slept(void) {
+    struct timespec boot, running;
+    if (clock_gettime(CLOCK_BOOTTIME, &boot) < 0 || clock_gettime(CLOCK_MONOTONIC, &running) < 0) return 0;
+    return (int64_t)(boot.tv_sec - running.tv_sec) * INT64_C(1000000000) + (boot.tv_nsec - running.tv_nsec);
+}
+
+void hexlist_bound_heap(void) {
+#if defined(__GLIBC__)
+    mallopt(M_MMAP_THRESHOLD, 256 << 10);
+    mallopt(M_TRIM_THRESHOLD, 1 << 20);
+#endif
+}
+
+void hexlist_forbid_core_dumps(void) { (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
+
+void hexlist_return_memory(void) {
+#if defined(__GLIBC__)
+    malloc_trim(0);
+#endif
+}
+
+void hexlist_drain(int fd) {
+    char bytes[8192];
+    for (;;) {
+        ssize_t count = read(fd, bytes, sizeof(bytes));
+        // ENOBUFS: messages were lost, which says no more than that something changed.
+        if (count > 0 || (count < 0 && (errno == EINTR || errno == ENOBUFS))) continue;
+        return;
+    }
+}
+
+int hexlist_pidfd_open(int32_t pid) { return (int)syscall(SYS_pidfd_open, pid, 0); }
+
+int hexlist_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC | O_NONBLOCK); }
+
+int hexlist_spawn(
+    int32_t *pid, const char *program, char *const arguments[], char *const environment[], const char *folder, int input, int output) {
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none, all;
+    int error = posix_spawn_file_actions_init(&actions);
+    if (error) return error;
+    error = posix_spawnattr_init(&attributes);
+    if (error) {
+        posix_spawn_file_actions_destroy(&actions);
+        return error;
+    }
+    sigemptyset(&none);
+    sigfillset(&all);
+    if (folder) error = posix_spawn_file_actions_addchdir_np(&actions, folder);
+    if (!error) error = posix_spawn_file_actions_adddup2(&actions, input, 0);
+    if (!error) error = posix_spawn_file_actions_adddup2(&actions, output, 1);
+    if (!error) error = posix_spawn_file_actions_adddup2(&actions, output, 2);
+    if (!error) error = posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+    if (!error) error = posix_spawnattr_setsigmask(&attributes, &none);
+    if (!error) error = posix_spawnattr_setsigdefault(&attributes, &all);
+    if (!error)
+        error = posix_spawnattr_setflags(
+            &attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    if (!error) error = posix_spawn(pid, program, &actions, &attributes, arguments, environment);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    return error;
+}
+
+int hexlist_spawn_here(int32_t *pid, const char *program, char *const arguments[]) {
+    posix_spawnattr_t attributes;
+    sigset_t pipe;
+    int error = posix_spawnattr_init(&attributes);
+    if (error) return error;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    error = posix_spawnattr_setsigdefault(&attributes, &pipe);
+    if (!error) error = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+    if (!error) error = posix_spawnp(pid, program, NULL, &attributes, arguments, environ);
+    posix_spawnattr_destroy(&attributes);
+    return error;
+}

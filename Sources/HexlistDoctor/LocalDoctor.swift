@@ -1,0 +1,28 @@
+public import HexlistAPI
+internal import HexlistModel
+internal import HexlistSystem
+
+/// The steps of doctor that need no daemon (clock, D-Bus, avahi-daemon, firewall), and the report made of them and the daemon's.
+///
+/// The daemon makes the other steps itself: they examine its store, its sessions and its network (`POST /v1/doctor`).
+public struct LocalDoctor: Sendable {
+    private let variables: [String: String]
+
+    /// - Parameter variables: the environment variables of the process.
+    public init(variables: [String: String]) { self.variables = variables }
+
+    /// - Parameters:
+    ///   - daemon: the step that tells whether the daemon answers.
+    ///   - steps: the daemon's steps; none if it does not answer.
+    ///   - port: the daemon's port; `nil` for the usual one if it does not answer.
+    ///   - usesMulticast: whether multicast DNS is needed.
+    /// - Returns: all steps, each after those it depends on; those of a peer come last.
+    public func report(daemon: DoctorStep, steps: [DoctorStep], port: Int?, usesMulticast: Bool) async -> DoctorReport {
+        var local = [daemon, LocalSteps.clock()]
+        if usesMulticast { local += [LocalSteps.bus(variables["DBUS_SYSTEM_BUS_ADDRESS"]), LocalSteps.avahi()] }
+        let needed = IncomingPort.needed(port ?? ProtocolLimits.defaultPort, usesMulticast: usesMulticast)
+        let firewall = await Firewall.inForce(variables).step(needed: needed, unseen: needed.filter { !$0.isSeen(steps) })
+        let isOfPeer = { (step: DoctorStep) in step.step == "peer" || step.step.hasPrefix("peer.") }
+        return DoctorReport(steps: local + steps.filter { !isOfPeer($0) } + [firewall] + steps.filter(isOfPeer))
+    }
+}

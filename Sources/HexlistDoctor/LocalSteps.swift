@@ -1,0 +1,71 @@
+internal import Glibc
+internal import HexlistAPI
+internal import HexlistSystem
+
+/// The steps that need no daemon, except the firewall's.
+enum LocalSteps {
+    // MARK: Clock
+
+    static func clock() -> DoctorStep {
+        clock(seconds: Timestamp.now.milliseconds / 1_000, isSynchronised: SystemClock.isSynchronised)
+    }
+
+    /// - Parameters:
+    ///   - seconds: the seconds since 1970.
+    ///   - isSynchronised: whether the kernel says that the clock is synchronised; `nil` if it does not tell.
+    static func clock(seconds: Int64, isSynchronised: Bool?) -> DoctorStep {
+        let moment = Timestamp(milliseconds: seconds * 1_000).description
+        let advice = ["sudo timedatectl set-ntp true", "Or set it by hand: sudo date --set '…'"]
+        // 2026-01-01 and 2100-01-01
+        guard (1_767_225_600..<4_102_444_800).contains(seconds) else {
+            return DoctorStep(
+                "clock", .failed, "The clock says \(moment), which cannot be: times in lists are wrong, and what waits may expire.",
+                advice: advice)
+        }
+        switch isSynchronised {
+        case true?: return DoctorStep("clock", .ok, "\(moment), kept by time synchronisation.")
+        case false?:
+            return DoctorStep(
+                "clock", .warning, "\(moment), but nothing keeps the clock right. Sending works all the same; times in lists may be off.",
+                advice: [advice[0]])
+        case nil: return DoctorStep("clock", .ok, "\(moment); whether something keeps it right cannot be told.")
+        }
+    }
+
+    // MARK: D-Bus and avahi-daemon
+
+    /// - Parameter address: the value of `DBUS_SYSTEM_BUS_ADDRESS`, if it is set.
+    static func bus(_ address: String?) -> DoctorStep {
+        let path = address.flatMap(busPath) ?? "/run/dbus/system_bus_socket"
+        let advice = ["sudo systemctl start dbus"]
+        let user = String(geteuid()).utf8.map { String($0, radix: 16) }.joined()
+        switch LocalSocket.ask(path, [0] + Array("AUTH EXTERNAL \(user)\r\n".utf8)) {
+        case .success(let answer) where answer.starts(with: Array("OK ".utf8)):
+            return DoctorStep("dbus", .ok, "The system's D-Bus answers on \(path).")
+        case .success(let answer):
+            let words = String(decoding: answer.prefix(60), as: UTF8.self)
+            return DoctorStep("dbus", .failed, "The system's D-Bus on \(path) refuses this user (\(words)).", advice: advice)
+        case .failure(let why): return DoctorStep("dbus", .failed, "The system's D-Bus is not there: \(path): \(why.text).", advice: advice)
+        }
+    }
+
+    /// The path in `unix:path=/run/dbus/system_bus_socket,guid=…`; the first of several.
+    static func busPath(_ address: String) -> String? {
+        guard let first = address.split(separator: ";").first, first.hasPrefix("unix:") else { return nil }
+        return first.dropFirst(5).split(separator: ",").first { $0.hasPrefix("path=") }.map { String($0.dropFirst(5)) }
+    }
+
+    static func avahi() -> DoctorStep {
+        let path = "/run/avahi-daemon/socket"
+        switch LocalSocket.ask(path, Array("HELP\n".utf8)) {
+        case .success(let answer) where !answer.isEmpty: return DoctorStep("avahi", .ok, "avahi-daemon answers.")
+        case .success, .failure:
+            let isInstalled = Program.path(ofSystem: "avahi-daemon") != nil
+            return DoctorStep(
+                "avahi", .failed, isInstalled ? "avahi-daemon does not run." : "avahi-daemon is not installed.",
+                advice: isInstalled
+                    ? ["sudo systemctl enable --now avahi-daemon"]
+                    : ["sudo apt install avahi-daemon (Debian, Ubuntu), sudo dnf install avahi (Fedora)"])
+        }
+    }
+}

@@ -1,0 +1,17 @@
+#if canImport(Glibc)
+    internal import Glibc
+#endif
+
+/// The error of a system call.
+public struct SystemError: Error, Equatable, CustomStringConvertible {
+    /// The errno.
+    public var code: CInt
+
+    public init(code: CInt) { self.code = code }
+
+    /// The error of the previous call.
+    static var last: SystemError { SystemError(code: errno) }
+
+    /// The text of strerror(3): `No such file or directory`.
+    public var description: String { String(cString: strerror(code)) }
+}

@@ -1,0 +1,24 @@
+import CLinux
+import Glibc
+import Testing
+
+@testable import HexlistSystem
+
+@Suite struct SleepWatchTests {
+    @Test("only time asleep is waking up, and each sleep is told once") func sleeping() {
+        var watch = SleepWatch(slept: 7_000_000_000)
+        // The clock was set, and read a little later; asleep; told already; asleep again.
+        let readings: [Int64] = [7_000_000_000, 7_000_090_000, 9_000_000_000, 9_000_000_000, 30_000_000_000]
+        let woken = readings.map { watch.hasWoken(slept: $0) }
+        #expect(woken == [false, false, true, false, true])
+    }
+
+    @Test("the kernel gives the timer that jumps of the clock cancel, and it stands still meanwhile") func timer() {
+        let descriptor = hexlist_watch_wake()
+        #expect(descriptor >= 0)
+        defer { close(descriptor) }
+        #expect(hexlist_arm_wake(descriptor) == 0)
+        var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        #expect(poll(&waiting, 1, 0) == 0)
+    }
+}
