@@ -306,11 +306,6 @@ extension HexlistClient {
         }
     }
 
-    /// - Parameter number: those after it; `nil` means from the oldest kept.
-    public func events(since number: Int64?, limit: Int) async throws -> Page<EventShape> {
-        try await Self.collected { try await events(number.map { .after($0) } ?? .oldest, limit: limit, $0) }
-    }
-
     /// Calls `body` with each as it arrives.
     /// - Parameter types: only of these; empty for all.
     /// - Returns: what to go on after; `nil` at the end. A page may have fewer than `limit`.

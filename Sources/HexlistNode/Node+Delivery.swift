@@ -141,11 +141,7 @@ extension Node {
         let next = link.delivery.pausedUntil.map { now + ($0 - .now).milliseconds }
         let settlements = verdicts.compactMap(Settlement.init)
         let notes = AttemptNote.refusals(in: verdicts, nextAttemptAt: next)
-        store.submit({ writer in
-            let moves = try writer.settle(settlements, of: peer, at: now)
-            try writer.note(notes)
-            return moves + (try writer.giveUp(notes, of: peer, at: now))
-        }) { [self] result in
+        store.settle(settlements, noting: notes, of: peer, at: now) { [self] result in
             onLoop { node in
                 let link = node.links[peer]
                 if counted { link?.delivery.written() }
@@ -170,16 +166,13 @@ extension Node {
 
     /// The peer blocked this one: what waits for it is rejected, so many rows at a time.
     func rejectAll(for peer: PeerID) {
-        let now = Node.wallClock()
-        let limit = 1_000
-        store.submit({
-            try $0.rejectQueued(peer, code: RefusalCode.blocked.rawValue, message: "This peer blocked you.", limit: limit, at: now)
-        }) { [self] result in
+        store.rejectQueued(of: peer, code: RefusalCode.blocked.rawValue, message: "This peer blocked you.", at: Node.wallClock()) {
+            [self] result in
             onLoop { node in
                 switch result {
                 case .success(let rows):
                     node.rowsMoved(rows.map { RowMove(id: $0, peer: peer, from: .queued, to: .rejected) })
-                    if rows.count == limit { node.rejectAll(for: peer) }
+                    if rows.count == HexStore.outboxRejectLimit { node.rejectAll(for: peer) }
                 case .failure(let error): node.logger.error("outbox could not be written", metadata: ["error": "\(error)"])
                 }
                 node.wakeWaiters()
@@ -202,18 +195,11 @@ extension Node {
         resume(link, at: link.delivery.pausedUntil ?? until)
         let error = end.map(Node.describe) ?? "The outbox could not be read."
         let at = Node.wallClock()
-        let failures = end.map { Node.counts($0, closedByPeer: closedByPeer) } ?? false ? 1 : 0
+        let counts = end.map { Node.counts($0, closedByPeer: closedByPeer) } ?? false
         let peer = link.peer
-        store.submit({ writer -> [OutboxMove] in
-            // One the peer has refused for now was answered; the session's end is not its doing. The first row that waits
-            // tells of failures nobody is to blame for.
-            guard let first = try blamed ?? writer.outboxBatch(peer, after: 0, limit: 1, maxBytes: 0).items.first?.id else { return [] }
-            let note = AttemptNote(
-                id: first, attempts: 1, failures: failures, nextAttemptAt: at + pause.milliseconds, waitingFor: "retry", lastError: error
-            )
-            try writer.note([note])
-            return try writer.giveUp([note], of: peer, at: at)
-        }) { [self] result in
+        // A row the peer has refused for now was answered; the session's end is not its doing.
+        store.transferFailed(to: peer, blaming: blamed, counts: counts, next: at + pause.milliseconds, error: error, at: at) {
+            [self] result in
             onLoop { node in
                 switch result {
                 case .success(let moves): node.rowsMoved(moves.map { RowMove($0, peer: peer) })

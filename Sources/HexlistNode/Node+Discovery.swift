@@ -159,19 +159,12 @@ extension Node {
         write(type, peer: peer, data: data, of: source.map { EventAllowance.Omission(source: $0, count: 1) })
     }
 
-    /// At most, of an event a peer causes: its text escaped, and a page.
-    private static let eventBytes: Int64 = 8_192
-
     /// - Parameter counted: what is counted as left out where the disk has no room beyond its reserve.
     private func write(_ type: EventType, peer: PeerID?, data: [String: String], of counted: EventAllowance.Omission?) {
         let text = data.isEmpty ? nil : JSONText.object(data.sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
         let at = Node.wallClock()
         let reserve = counted == nil ? nil : Int64(configuration.limits.diskReserveBytes)
-        store.submit({ writer in
-            if let reserve, try writer.isDiskFull(reserve: reserve, writing: Node.eventBytes) { return false }
-            try writer.appendEvent(type, at: at, peer: peer, data: text)
-            return true
-        }) { [self] result in
+        store.appendEvent(type, at: at, peer: peer, data: text, leaving: reserve) { [self] result in
             switch result {
             case .success(true): break
             case .success(false):
@@ -182,7 +175,6 @@ extension Node {
                 }
             case .failure(let error): logger.error("event could not be recorded", metadata: ["error": "\(error)"])
             }
-            notifyWatchers()
         }
     }
 

@@ -82,10 +82,7 @@ extension Node {
         var sighting = self.sighting(peer, before)
         let at = Node.wallClock()
         if trust == .trusted { sighting.endpoints = answeredEndpoints(of: peer, at: at) }
-        try await store.write { [sighting] writer in
-            try writer.upsertPeer(sighting, creating: true)
-            _ = try writer.setTrust(peer, trust, fingerprint: sighting.fingerprint, name: name ?? sighting.name, at: at)
-        }
+        try await store.setTrust(trust, of: sighting, name: name, at: at)
         await reloadKnown()
         reserveAddresses()
         apply(.trustChanged(peer, trust))
@@ -117,11 +114,7 @@ extension Node {
         if let alias, let fault = PeerAlias.fault(alias, of: peer) {
             throw HexlistError(.badRequest, fault, hint: "Choose another one: `hexlist peer rename \(peer.shortID) ALIAS`.")
         }
-        let sighting = self.sighting(peer, before)
-        try await store.write { writer in
-            try writer.upsertPeer(sighting, creating: true)
-            try writer.setAlias(peer, alias)
-        }
+        try await store.setAlias(alias, of: sighting(peer, before))
         await reloadKnown()
         notifyWatchers()
         return view(of: peer) ?? before
@@ -131,7 +124,7 @@ extension Node {
     public func forget(_ peer: PeerID) async throws {
         await reloadKnown()
         guard view(of: peer) != nil else { throw Node.unknown(peer) }
-        _ = try await store.write { try $0.forgetPeer(peer) }
+        try await store.forgetPeer(peer)
         await reloadKnown()
         reserveAddresses()
         apply(.forget(peer))
@@ -257,10 +250,7 @@ extension Node {
     }
 
     private func keep(_ sighting: PeerSighting, then: (@Sendable (isolated Node) -> Void)? = nil) {
-        store.submit({ writer in
-            try writer.upsertPeer(sighting)
-            return try writer.peer(sighting.peer)
-        }) { [self] result in
+        store.record(sighting) { [self] result in
             switch result {
             case .success(let record):
                 onLoop { node in

@@ -45,12 +45,10 @@ extension Node {
         let reserve = Int64(configuration.limits.diskReserveBytes)
         let at = Node.wallClock()
         let takings = takings
-        store.submit(rows: batch.reduce(0) { $0 + $1.rows }) { writer in
-            try writer.receive(
-                batch.map {
-                    IncomingHex(
-                        content: $0.content, messageID: $0.messageID, byteCount: $0.weight, deduplicates: sender.fingerprint != nil)
-                }, from: sender, at: at, policy: policy, quotas: quotas, diskReserve: reserve)
+        store.receive(rows: batch.reduce(0) { $0 + $1.rows }, from: sender, at: at, policy: policy, quotas: quotas, diskReserve: reserve) {
+            batch.map {
+                IncomingHex(content: $0.content, messageID: $0.messageID, byteCount: $0.weight, deduplicates: sender.fingerprint != nil)
+            }
         } completion: { [self] result in
             let results: [InboundResult]
             switch result {
@@ -62,8 +60,6 @@ extension Node {
             onLoop { node in
                 session.batchCompleted(results)
                 node.noteRefusals(results, of: session, decidedAt: takings)
-                if results.contains(where: { if case .kept(.held, _) = $0 { true } else { false } }) { node.reloadKnownSoon() }
-                node.notifyWatchers()
             }
         }
     }

@@ -15,22 +15,17 @@ extension Node {
         try checkTakesRows()
         let hex = try await prepare(request, at: now)
         let recipients = try recipients(request.peers)
-        let terms = queueTerms(for: recipients, warns: !request.force, at: now)
+        let terms = terms(for: recipients, warns: !request.force, at: now)
 
         // Waits from the moment it is queued, so that no end is missed.
         let waiter = deadline.map { _ in OutcomeWaiter() }
         defer { waiter.map(endWaiting) }
-        let taken = try await inOrder({ writer in
-            for recipient in recipients { try writer.upsertPeer(recipient, creating: true) }
-            let taken = try Node.enqueue([hex], terms, writer)
-            if let error = taken.full { throw error }
-            return taken
-        }) { node, taken in
+        let taken = try await enqueue([hex], terms) { node, taken in
             if let waiter, case .success(let rows)? = taken.results.first { node.wait(for: rows, waiter) }
             node.enqueued([hex], taken) { _, _ in }
         }
+        if let error = taken.full { throw error }
         guard let rows = try taken.results.first?.get() else { throw HexlistError(.internal, "The outbox lost a row.") }
-        if rows.contains(where: { known[$0.peer] == nil }) { reloadKnownSoon() }
         guard let deadline, let waiter else { return rows }
         return try await outcomes(of: rows, bytes: hex.body.count, waiter, until: deadline)
     }
@@ -43,26 +38,20 @@ extension Node {
         }
     }
 
-    /// Work that queues rows, and what follows from it on the loop, in the order in which the rows were queued: a delivery
-    /// that heard of a later row first would take the earlier one for read.
-    func inOrder<Value: Sendable>(
-        _ work: @escaping @Sendable (StoreWriter) throws -> Value, _ then: @escaping @Sendable (isolated Node, Value) -> Void
-    ) async throws -> Value {
+    /// Queues rows, and does what follows from it on the loop in the order in which the rows were queued: a delivery that heard of a later
+    /// row first would take the earlier one for read.
+    func enqueue(
+        _ hexes: ArraySlice<PreparedHex>, _ terms: OutboxTerms, then: @escaping @Sendable (isolated Node, Taken) -> Void
+    ) async throws -> Taken {
         try await withCheckedThrowingContinuation { continuation in
-            store.submit(work) { [self] result in
+            store.enqueue(hexes, terms) { [self] result in
+                let result = result.map { Taken($0, of: hexes, for: terms.recipients) }
                 onLoop { node in
-                    if case .success(let value) = result { then(node, value) }
+                    if case .success(let taken) = result { then(node, taken) }
                     continuation.resume(with: result)
                 }
             }
         }
-    }
-
-    static func failedLately(_ row: OutboxRow) -> HexlistError {
-        HexlistError(
-            .recentlyFailed,
-            "The same hex to the same peer failed less than 3 minutes ago: \(row.message ?? row.lastError ?? "no reason given")",
-            hint: "`hexlist outbox retry \(row.id)` tries that one again; --force sends another.")
     }
 
     func recipients(_ peers: [PeerID]) throws -> [PeerSighting] {

@@ -156,6 +156,7 @@ public actor Node {
     /// Binds the port, announces itself, browses, and dials the peers it remembers.
     /// - Throws: `HexlistError` `portInUse` where a configured port is taken, `storeUnusable` where the store cannot be read.
     public func start() async throws {
+        store.observe { [weak self] change in self?.storeChanged(change) }
         let records = try await store.read { try $0.peers() }
         setKnown(records)
         port = try await listen()
@@ -205,7 +206,7 @@ public actor Node {
             }
         }
         guard let chosen else { throw HexlistError(.portInUse, "No port could be bound.") }
-        if chosen != remembered { try await store.write { try $0.setMeta("port", "\(chosen)") } }
+        if chosen != remembered { try await store.setMeta(["port": "\(chosen)"]) }
         return chosen
     }
 
@@ -270,17 +271,12 @@ public actor Node {
         lastMaintenance = (wall, monotonic)
         var limits = RetentionLimits()
         limits.heldDays = configuration.limits.heldDays
-        store.submit({ [jump, limits] writer in
-            if jump != 0 { try writer.shiftDeadlines(by: jump) }
-            return try writer.maintain(now: wall, limits: limits)
-        }) { [self] result in
+        store.maintain(now: wall, jump: jump, limits: limits) { [self] result in
             switch result {
             case .failure(let error): logger.warning("maintenance failed", metadata: ["error": "\(error)"])
             case .success(let report):
                 onLoop { node in
                     if report.expired > 0 { node.outboxDrained() }
-                    if report.peersDropped > 0 { node.reloadKnownSoon() }
-                    if report.heldDropped > 0 { node.mayTakeMore() }
                     if report.isPartial { node.maintain() }
                 }
             }
@@ -325,12 +321,14 @@ public actor Node {
         for watcher in all { watcher.yield() }
     }
 
-    /// Someone changed the store beside the node: read marks, deletions, accepted hexes.
-    /// - Parameter makesRoom: less is held or in the inbox than before.
-    public func storeChanged(makesRoom: Bool = false) async {
-        await reloadKnown()
-        if makesRoom { mayTakeMore() }
+    /// What follows from a commit of the store, whoever asked for it. Any thread.
+    nonisolated func storeChanged(_ change: StoreChange) {
         notifyWatchers()
+        guard change.contains(.peers) || change.contains(.room) else { return }
+        onLoop { node in
+            if change.contains(.peers) { node.reloadKnownSoon() }
+            if change.contains(.room) { node.mayTakeMore() }
+        }
     }
 
     /// For display of moments of the steady clock.

@@ -56,10 +56,13 @@ public struct HexFilter: Sendable, Equatable {
 
 /// Hexes a change is for that it does not name one by one.
 public enum HexGroup: Sendable, Equatable {
-    /// Those there are with an id in a range, in one place or wherever they are; the lowest first.
-    case ids(ClosedRange<Int64>, in: HexLocation?)
+    /// Those there are with an id in a range, in one place or wherever they are, of one proven sender or of all; the lowest first.
+    case ids(ClosedRange<Int64>, in: HexLocation?, of: PeerID? = nil)
     /// Those of a list, newest first.
     case list(HexFilter)
+
+    /// Hexes of one page of a group at most, so as many as one transaction changes.
+    public static let pageLimit = 1_000
 }
 
 /// Some items of a list, and where it goes on.

@@ -42,6 +42,13 @@ public final class HexStore: Sendable {
 
     // MARK: - Writing
 
+    // Every transaction there is stands in this module, as a method of the store beside the records it changes: one that is awaited, or one
+    // with a completion where the caller needs the results in the order of the commits, or has no task.
+
+    /// Calls `observer` after each commit that changed something it tells of, on the writer's thread, once those who wait for the commit
+    /// were told. One observer at a time: another takes its place, and `nil` ends it. It must not wait for the store.
+    public func observe(_ observer: (@Sendable (StoreChange) -> Void)?) { writes.observer.withLock { $0 = observer } }
+
     /// Hands a piece of work to the writer. What waits there together shares one transaction; a piece that throws is
     /// taken back alone.
     ///
@@ -49,7 +56,7 @@ public final class HexStore: Sendable {
     ///   - rows: it may write. Many wait until it is their turn, and few go before them.
     ///   - completion: runs on the writer's thread after COMMIT (with fsync) returned; with a failure nothing of the piece is in
     ///     the store. It must not call `writeSync` or `close`.
-    public func submit<Value: Sendable>(
+    func submit<Value: Sendable>(
         rows: Int = 1, _ work: @escaping @Sendable (StoreWriter) throws -> Value,
         completion: @escaping @Sendable (Result<Value, any Error>) -> Void
     ) {
@@ -72,14 +79,14 @@ public final class HexStore: Sendable {
 
     /// `submit`, awaited. Cancelling the task does not stop what was submitted.
     /// - Parameter rows: as `submit` takes it.
-    public func write<Value: Sendable>(rows: Int = 1, _ work: @escaping @Sendable (StoreWriter) throws -> Value) async throws -> Value {
+    func write<Value: Sendable>(rows: Int = 1, _ work: @escaping @Sendable (StoreWriter) throws -> Value) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
             submit(rows: rows, work) { continuation.resume(with: $0) }
         }
     }
 
-    /// `submit`, waited for: for start-up and tools. Not from a completion.
-    public func writeSync<Value: Sendable>(_ work: @escaping @Sendable (StoreWriter) throws -> Value) throws -> Value {
+    /// `submit`, waited for. Not from a completion.
+    func writeSync<Value: Sendable>(_ work: @escaping @Sendable (StoreWriter) throws -> Value) throws -> Value {
         let box = Box<Result<Value, any Error>>()
         let done = DispatchSemaphore(value: 0)
         submit(work) { result in

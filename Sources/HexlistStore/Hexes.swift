@@ -1,33 +1,112 @@
 internal import GRDB
 public import HexlistModel
 
+/// What is done with hexes of the inbox, held ones, or those of My Hexlist.
+public enum HexChange: Sendable, Equatable {
+    /// They count as read, or as unread.
+    case read(Bool)
+    /// Deletes them wherever they are. The message id of one that was in the inbox is remembered until 60 days after it came there, so that a
+    /// late repeat is still a duplicate; that of a held one is forgotten.
+    case delete
+    /// Takes held ones into the inbox, in the order given, without trusting their sender: one `hex.received` each.
+    case accept
+
+    /// Where hexes have to be for it; `nil` for anywhere.
+    public var place: HexLocation? { self == .accept ? .held : nil }
+}
+
+extension HexStore {
+    /// Changes named hexes in the order given, in one transaction.
+    ///
+    /// - Parameter now: milliseconds since 1970.
+    /// - Returns: those that were not so before.
+    /// - Throws: `.notFound` where one is not there, `.badRequest` where one is elsewhere than `change.place`; then nothing was changed.
+    public func change(_ ids: [Int64], _ change: HexChange, at now: Int64) async throws -> Int {
+        try await write(rows: ids.count) { writer in
+            let present = try writer.locations(of: ids)
+            if let missing = ids.first(where: { present[$0] == nil }) { throw HexlistError.noHex(missing) }
+            if let place = change.place, let other = ids.first(where: { present[$0] != place }) {
+                throw HexlistError(
+                    .badRequest, "Hex \(other) is not \(place.rawValue).", hint: "`hexlist inbox --held` lists those that are.")
+            }
+            return try writer.apply(change, to: ids, at: now)
+        }
+    }
+
+    /// Changes the hexes of a group in as many transactions as it takes, each of a page (`StoreReader.hexIDs`), so that what arrives
+    /// meanwhile is not held up; it is not changed.
+    ///
+    /// - Parameters:
+    ///   - start: where in the group to begin, as `hexIDs` takes it.
+    ///   - now: milliseconds since 1970.
+    /// - Returns: hexes that were not so before.
+    /// - Throws: what the store fails of. Pages before are changed then.
+    public func change(_ group: HexGroup, from start: Int64? = nil, _ change: HexChange, at now: Int64) async throws -> Int {
+        var changed = 0
+        var cursor = start
+        repeat {
+            let after = cursor
+            let (count, next) = try await write(rows: HexGroup.pageLimit) { writer in
+                let page = try writer.hexIDs(group, after: after)
+                return (try writer.apply(change, to: page.items, at: now), page.next)
+            }
+            changed += count
+            cursor = next
+        } while cursor != nil
+        return changed
+    }
+}
+
+extension HexlistError {
+    public static func noHex(_ id: Int64) -> HexlistError {
+        HexlistError(.notFound, "There is no hex \(id).", hint: "`hexlist inbox` and `hexlist inbox --held` list those there are.")
+    }
+}
+
 extension StoreWriter {
+    /// - Returns: hexes that were not so before. Ids that are not there, or not where they have to be, are passed over.
+    fileprivate func apply(_ change: HexChange, to ids: [Int64], at now: Int64) throws -> Int {
+        switch change {
+        case .read(let isRead): try setRead(ids, isRead)
+        case .delete: try delete(ids, at: now)
+        case .accept: try accept(ids, at: now).count
+        }
+    }
+
     /// Marks hexes read or unread. Ids that are not there are passed over.
     /// - Returns: hexes that changed.
     @discardableResult
-    public func setRead(_ ids: [Int64], _ read: Bool = true) throws -> Int {
-        try change { try mark(ids, unread: !read) }
+    func setRead(_ ids: [Int64], _ read: Bool = true) throws -> Int {
+        try change {
+            let count = try mark(ids, unread: !read)
+            if count > 0 { changed(.peers) }
+            return count
+        }
     }
 
-    /// Deletes hexes wherever they are. The message id of one that was in the inbox is remembered until 60 days after it
-    /// came there, so that a late repeat is still a duplicate; that of a held one is forgotten.
-    ///
     /// - Returns: hexes that were deleted; ids that are not there are passed over.
     @discardableResult
-    public func delete(_ ids: [Int64], at now: Int64) throws -> Int {
-        try change { try remove(ids, remembering: now) }
+    func delete(_ ids: [Int64], at now: Int64) throws -> Int {
+        try change {
+            let count = try remove(ids, remembering: now)
+            if count > 0 { changed([.peers, .room]) }
+            return count
+        }
     }
 
-    /// Takes held hexes into the inbox, in the order given, without trusting their sender: one `hex.received` each.
     /// - Returns: those that were held.
-    public func accept(_ ids: [Int64], at now: Int64) throws -> [Int64] {
-        try change { try takeIn(ids, at: now) }
+    func accept(_ ids: [Int64], at now: Int64) throws -> [Int64] {
+        try change {
+            let taken = try takeIn(ids, at: now)
+            if !taken.isEmpty { changed([.peers, .room]) }
+            return taken
+        }
     }
 
     /// Puts a hex into My Hexlist.
     /// - Returns: its id.
     /// - Throws: `.badRequest` for too many links.
-    public func insertMine(_ content: HexContent, at now: Int64) throws -> Int64 {
+    func insertMine(_ content: HexContent, at now: Int64) throws -> Int64 {
         guard content.links.count <= ProtocolLimits.links else {
             throw HexlistError(.badRequest, "A hex has at most \(ProtocolLimits.links) links; this one has \(content.links.count).")
         }

@@ -30,15 +30,31 @@ public struct MaintenanceReport: Sendable, Equatable {
     public var isPartial = false
 }
 
-extension StoreWriter {
-    /// Lets go of what is due, a bounded part of it: a row of the outbox undelivered in its time becomes `expired`
-    /// (`hex.expired`) and one settled long enough is forgotten; held hexes, events and remembered ids that are too old go.
+extension HexStore {
+    /// Lets go of what is due, a bounded part of it, in one transaction: a row of the outbox undelivered in its time becomes `expired`
+    /// (`hex.expired`) and one settled long enough is forgotten; held hexes, events and remembered ids that are too old go, and peers
+    /// nothing refers to.
     ///
     /// - Parameters:
+    ///   - now: milliseconds since 1970.
+    ///   - jump: milliseconds by which the wall clock jumped since the last round, new clock less old one: it moves no deadline.
+    ///   - completion: on the writer's thread. While the report is partial, there may be more to do.
+    public func maintain(
+        now: Int64, jump: Int64, limits: RetentionLimits, completion: @escaping @Sendable (Result<MaintenanceReport, any Error>) -> Void
+    ) {
+        submit(
+            { writer in
+                if jump != 0 { try writer.shiftDeadlines(by: jump) }
+                return try writer.maintain(now: now, limits: limits)
+            }, completion: completion)
+    }
+}
+
+extension StoreWriter {
+    /// - Parameters:
     ///   - now: milliseconds since 1970, of a clock whose jumps were told to `shiftDeadlines`.
-    ///   - chunk: rows of each kind at most, so that one piece of work does not hold up the others; again while the
-    ///     report is partial.
-    public func maintain(now: Int64, limits: RetentionLimits = RetentionLimits(), chunk: Int = 2_000) throws -> MaintenanceReport {
+    ///   - chunk: rows of each kind at most, so that one piece of work does not hold up the others.
+    func maintain(now: Int64, limits: RetentionLimits = RetentionLimits(), chunk: Int = 2_000) throws -> MaintenanceReport {
         try change {
             var report = MaintenanceReport()
             try letGoOfOutbox(now, chunk, &report)
@@ -46,6 +62,7 @@ extension StoreWriter {
                 "SELECT id FROM hex WHERE heldSince <= ? ORDER BY heldSince LIMIT ?", now &- Self.days(limits.heldDays), chunk
             ) { $0.int64(0) }
             report.heldDropped = try remove(held, remembering: nil)
+            if report.heldDropped > 0 { changed([.peers, .room]) }
             report.idsForgotten = try run(
                 """
                 DELETE FROM tombstone WHERE (peer, messageID) IN
@@ -64,7 +81,7 @@ extension StoreWriter {
     /// does so as much later, or earlier, on the clock.
     ///
     /// - Parameter milliseconds: new clock less old clock.
-    public func shiftDeadlines(by milliseconds: Int64) throws {
+    func shiftDeadlines(by milliseconds: Int64) throws {
         try change {
             try run("UPDATE outbox SET dueAt = dueAt + ?, nextAttemptAt = nextAttemptAt + ?", milliseconds, milliseconds)
             try run("UPDATE tombstone SET forgetAt = forgetAt + ?", milliseconds)

@@ -1,59 +1,119 @@
 internal import GRDB
-internal import HexlistModel
+public import HexlistModel
 
-extension StoreWriter {
-    /// Queues hexes, each to be durable before anything is promised of it.
+extension HexStore {
+    /// Queues hexes in their order, one row for each recipient, in one transaction: durable before anything is promised of them.
     ///
-    /// - Parameter group: so many that follow each other are one hex for as many peers: there is room for all of them, or for
-    ///   none.
-    /// - Returns: for each what became of it; one that is refused leaves the others as they are. Only where there is no room
-    ///   for one, there is none for those behind it either, so that their order is kept.
-    public func enqueue(_ batch: [OutboxInsert], groupsOf group: Int = 1, bounds: OutboxBounds = OutboxBounds()) throws -> [Enqueued] {
-        guard !batch.isEmpty else { return [] }
-        return try change {
-            let writer = try OutboxInserter(self)
-            var peers: [PeerID: Int64] = [:]
-            var outcomes: [Enqueued] = []
-            outcomes.reserveCapacity(batch.count)
-            var noRoom: HexlistError?
-            for start in stride(from: 0, to: batch.count, by: Swift.max(1, group)) {
-                let group = batch[start..<Swift.min(start + Swift.max(1, group), batch.count)]
-                let earlier = try noRoom == nil ? group.map { try $0.isFresh ? nil : writer.earlier($0) } : []
-                if noRoom == nil { noRoom = full(for: group[start].body.count, times: earlier.count { $0 == nil }, bounds) }
-                if let noRoom {
-                    outcomes += group.map { _ in .refused(noRoom) }
-                    continue
-                }
-                for (insert, earlier) in zip(group, earlier) {
-                    if let earlier {
-                        outcomes.append(earlier)
-                        continue
-                    }
-                    let peer = try peers[insert.peer] ?? peerRow(making: insert.peer).id
-                    peers[insert.peer] = peer
-                    let id = tally.nextOutbox
-                    try writer.insert(insert, id: id, peer: peer)
-                    tally.nextOutbox &+= 1
-                    tally.outbox.queued &+= 1
-                    tally.outboxBytes &+= Int64(insert.body.count)
-                    count(peer: peer) { $0.queued &+= 1 }
-                    outcomes.append(.new(id))
-                }
-            }
-            return outcomes
+    /// A hex has a row for each recipient or none: none where it is refused, which leaves the others as they are, and none where there is
+    /// no room for all, which ends the batch, so that the order is kept.
+    ///
+    /// - Parameter completion: on the writer's thread, in the order of the calls. A failure is one of the whole batch: `.storageFull`,
+    ///   `.internal`.
+    public func enqueue(
+        _ hexes: ArraySlice<PreparedHex>, _ terms: OutboxTerms, completion: @escaping @Sendable (Result<EnqueueReport, any Error>) -> Void
+    ) {
+        submit({ try $0.enqueue(hexes, terms) }, completion: completion)
+    }
+
+    /// Rows of a peer that one transaction changes, at most.
+    public static let outboxChangeLimit = 2_000
+
+    /// Queues `failed` and `rejected` rows again, at the place they had and with nothing counted against them, in one transaction.
+    ///
+    /// - Returns: those, and queued ones, which it leaves as they are. Delivered, cancelled and expired ones are passed over.
+    /// - Throws: `.notFound` where a named row is not there; then nothing was changed.
+    public func retry(_ selection: OutboxSelection, expiresAt: Int64) async throws -> ChangedRows {
+        try await write { writer in
+            let changed = try writer.outboxRows(selection, in: OutboxFilter.undelivered)
+            _ = try writer.retry(changed.rows.map(\.id), expiresAt: expiresAt)
+            return changed
         }
     }
 
-    /// Queues one hex.
+    /// Takes rows back in one transaction: named ones that are not delivered, and of a peer those that wait. One in flight may have arrived
+    /// all the same; if that shows, its state says so.
     ///
-    /// - Throws: `.keyConflict`, `.outboxFull`.
-    public func enqueue(_ insert: OutboxInsert, bounds: OutboxBounds = OutboxBounds()) throws -> Enqueued {
-        guard let outcome = try enqueue([insert], bounds: bounds).first else { throw StoreFault.lost }
-        if case .refused(let error) = outcome { throw error }
-        return outcome
+    /// - Throws: `.notFound` where a named row is not there; then nothing was changed.
+    public func cancel(_ selection: OutboxSelection, at now: Int64) async throws -> ChangedRows {
+        try await write { writer in
+            let states: Set<OutboxState> = if case .peer = selection { [.queued] } else { OutboxFilter.undelivered }
+            let changed = try writer.outboxRows(selection, in: states)
+            _ = try writer.cancel(changed.rows.map(\.id), at: now)
+            return changed
+        }
+    }
+}
+
+extension HexlistError {
+    public static func noOutboxRow(_ id: Int64) -> HexlistError {
+        HexlistError(.notFound, "There is no outbox row \(id).", hint: "`hexlist outbox list` lists those there are.")
+    }
+}
+
+extension StoreWriter {
+    func enqueue(_ hexes: ArraySlice<PreparedHex>, _ terms: OutboxTerms) throws -> EnqueueReport {
+        let failed = try failedLately(hexes, terms)
+        return try change {
+            let inserter = try OutboxInserter(self)
+            var peers: [PeerID: Int64] = [:]
+            var report = EnqueueReport()
+            report.results.reserveCapacity(hexes.count)
+            for (index, hex) in zip(hexes.indices, hexes) {
+                if let row = failed[index] {
+                    report.results.append(.failure(Self.failedLately(row)))
+                    continue
+                }
+                let earlier: [PeerID: OutboxRow]
+                switch try hex.hasKey ? inserter.earlier(hex) : .success([:]) {
+                case .success(let rows): earlier = rows
+                case .failure(let conflict):
+                    report.results.append(.failure(conflict))
+                    continue
+                }
+                let bodies = terms.recipients.count { earlier[$0.peer].map { !$0.state.keepsBody && !$0.state.isDelivered } ?? true }
+                report.full = full(for: hex.body.count, times: bodies, terms.bounds)
+                guard report.full == nil else { break }
+                let rows = try terms.recipients.map { recipient -> Enqueued in
+                    if let row = earlier[recipient.peer] { return try requeue(row, body: hex.body, expiresAt: terms.expiresAt) }
+                    let peer = try peers[recipient.peer] ?? peerRow(of: recipient)
+                    peers[recipient.peer] = peer
+                    let id = tally.nextOutbox
+                    try inserter.insert(hex, id: id, peer: peer, terms)
+                    tally.nextOutbox &+= 1
+                    tally.outbox.queued &+= 1
+                    tally.outboxBytes &+= Int64(hex.body.count)
+                    count(peer: peer) { $0.queued &+= 1 }
+                    return .new(id)
+                }
+                report.results.append(.success(rows))
+            }
+            return report
+        }
     }
 
-    private func full(for bytes: Int, times count: Int = 1, _ bounds: OutboxBounds) -> HexlistError? {
+    /// Of hexes without a key those that failed lately for a recipient, by index: the row that did.
+    private func failedLately(_ hexes: ArraySlice<PreparedHex>, _ terms: OutboxTerms) throws -> [Int: OutboxRow] {
+        guard terms.warns, tally.outbox.failed > 0 else { return [:] }
+        var rows: [Int: OutboxRow] = [:]
+        for (index, hex) in zip(hexes.indices, hexes) where !hex.hasKey {
+            for recipient in terms.recipients {
+                guard let row = try recentlyFailed(recipient.peer, digest: hex.digest, since: terms.now - OutboxTerms.warningTime)
+                else { continue }
+                rows[index] = row
+            }
+        }
+        return rows
+    }
+
+    private static func failedLately(_ row: OutboxRow) -> HexlistError {
+        HexlistError(
+            .recentlyFailed,
+            "The same hex to the same peer failed less than 3 minutes ago: \(row.message ?? row.lastError ?? "no reason given")",
+            hint: "`hexlist outbox retry \(row.id)` tries that one again; --force sends another.")
+    }
+
+    /// - Parameter count: rows whose bodies are to be added.
+    private func full(for bytes: Int, times count: Int, _ bounds: OutboxBounds) -> HexlistError? {
         guard count > 0 else { return nil }
         let waiting = tally.outboxBytes &+ tally.outbox.undelivered &* OutboxBounds.rowBytes
         let more = Int64(bytes &* count) &+ Int64(count) &* OutboxBounds.rowBytes
@@ -64,7 +124,7 @@ extension StoreWriter {
     }
 
     /// Notes what is known of rows that still wait. Others are passed over.
-    public func note(_ notes: [AttemptNote]) throws {
+    func note(_ notes: [AttemptNote]) throws {
         try change {
             for note in notes {
                 try run(
@@ -76,10 +136,22 @@ extension StoreWriter {
         }
     }
 
-    /// Takes rows back that are not delivered. One in flight may have arrived all the same; if that shows, its state says so.
-    ///
+    /// The rows of a selection that are in one of these states.
+    func outboxRows(_ selection: OutboxSelection, in states: Set<OutboxState>) throws -> ChangedRows {
+        switch selection {
+        case .ids(let ids):
+            let all = try outboxRows(ids)
+            if let missing = Set(ids).subtracting(all.map(\.id)).min() { throw HexlistError.noOutboxRow(missing) }
+            let fitting = all.filter { states.contains($0.state) }
+            return ChangedRows(rows: fitting, passedOver: all.count - fitting.count)
+        case .peer(let peer, let after):
+            let page = try outboxPage(OutboxFilter(peer: peer, states: states), limit: HexStore.outboxChangeLimit, after: after)
+            return ChangedRows(rows: page.items, next: page.next)
+        }
+    }
+
     /// - Returns: those that were taken back.
-    public func cancel(_ ids: [Int64], at now: Int64) throws -> [Int64] {
+    func cancel(_ ids: [Int64], at now: Int64) throws -> [Int64] {
         try change {
             try ids.filter { id in
                 guard let row = try outboxEntry(id), row.state.keepsBody else { return false }
@@ -89,43 +161,32 @@ extension StoreWriter {
         }
     }
 
-    /// Queues `failed` and `rejected` rows again, at the place they had, with nothing counted against them.
-    ///
     /// - Returns: those that are queued now and were not.
-    public func retry(_ ids: [Int64], at now: Int64, expiresAt: Int64) throws -> [Int64] {
+    func retry(_ ids: [Int64], expiresAt: Int64) throws -> [Int64] {
         try change {
             try ids.filter { id in
                 guard let row = try outboxEntry(id), row.state == .failed || row.state == .rejected else { return false }
-                try requeue(row, at: now, expiresAt: expiresAt)
+                try requeue(row, expiresAt: expiresAt)
                 return true
             }
         }
     }
 
-    /// Queues a row again whose content is at hand once more: the same key was sent after it failed, was rejected,
-    /// cancelled or expired.
-    ///
-    /// - Returns: whether it was. A queued or delivered row stays as it is, and so does one with another digest.
-    /// - Throws: `.outboxFull` where its body is gone and there is no room for it.
-    public func requeue(_ id: Int64, _ insert: OutboxInsert, bounds: OutboxBounds = OutboxBounds(), at now: Int64) throws -> Bool {
-        if let row = try outboxEntry(id), !row.state.keepsBody, !row.state.isDelivered, let full = full(for: insert.body.count, bounds) {
-            throw full
+    // MARK: - Inside `change`
+
+    /// What a row that the same key had made is to this send, whose content is the same.
+    private func requeue(_ earlier: OutboxRow, body: [UInt8], expiresAt: Int64) throws -> Enqueued {
+        guard earlier.state != .queued, !earlier.state.isDelivered, let row = try outboxEntry(earlier.id) else { return .existing(earlier) }
+        if !row.state.keepsBody {
+            try run("INSERT INTO outboxBody (id, body) VALUES (?, ?)", row.id, body)
+            try run("UPDATE outbox SET bytes = ? WHERE id = ?", body.count, row.id)
+            tally.outboxBytes &+= Int64(body.count)
         }
-        return try change {
-            guard let row = try outboxEntry(id), row.state != .queued, !row.state.isDelivered else { return false }
-            let same = try first("SELECT 1 FROM outbox WHERE id = ? AND digest = ?", id, insert.digest) { _ in true } ?? false
-            guard same else { return false }
-            if !row.state.keepsBody {
-                try run("INSERT INTO outboxBody (id, body) VALUES (?, ?)", id, insert.body)
-                try run("UPDATE outbox SET bytes = ? WHERE id = ?", insert.body.count, id)
-                tally.outboxBytes &+= Int64(insert.body.count)
-            }
-            try requeue(row, at: now, expiresAt: insert.expiresAt)
-            return true
-        }
+        try requeue(row, expiresAt: expiresAt)
+        return .requeued(row.id, from: row.state)
     }
 
-    private func requeue(_ row: OutboxEntry, at now: Int64, expiresAt: Int64) throws {
+    private func requeue(_ row: OutboxEntry, expiresAt: Int64) throws {
         try run(
             """
             UPDATE outbox SET state = 'queued', dueAt = ?, settledAt = NULL, failures = 0, nextAttemptAt = NULL,
@@ -147,7 +208,7 @@ private struct OutboxInserter {
     init(_ store: StoreWriter) throws {
         self.store = store
         earlier = try SQLStatement(
-            "SELECT outbox.id, outbox.digest, peer.uuid FROM outbox JOIN peer ON peer.id = outbox.peer WHERE messageID = ?", on: store.db)
+            "SELECT id, digest FROM outbox WHERE messageID = ?", on: store.db)
         row = try SQLStatement(
             """
             INSERT INTO outbox (id, messageID, peer, digest, state, bytes, createdAt, dueAt, subject)
@@ -156,37 +217,37 @@ private struct OutboxInserter {
         body = try SQLStatement("INSERT INTO outboxBody (id, body) VALUES (?, ?)", on: store.db)
     }
 
-    /// What an earlier insert of the same message, for whichever peer, makes of this one.
-    func earlier(_ insert: OutboxInsert) throws -> Enqueued? {
+    /// Rows that earlier sends of the same message made, by peer, or the conflict where one of them, for whichever peer, has other content.
+    func earlier(_ hex: PreparedHex) throws -> Result<[PeerID: OutboxRow], HexlistError> {
         defer { earlier.reset() }
-        try earlier.check(insert.messageID.uuid.bindValue(to: earlier.handle, at: 1))
-        var existing: Int64?
+        try earlier.check(hex.messageID.uuid.bindValue(to: earlier.handle, at: 1))
+        var ids: [Int64] = []
         while try earlier.step() {
-            guard earlier.withBytes(1, { $0.elementsEqual(insert.digest) }) else {
-                return .refused(
+            guard earlier.withBytes(1, { $0.elementsEqual(hex.digest) }) else {
+                return .failure(
                     HexlistError(
                         .keyConflict, "The same key was used before for other content (outbox \(earlier.int64(0))).",
                         hint: "Use another key, or send the same content."))
             }
-            if earlier.uuid(2) == insert.peer.uuid { existing = earlier.int64(0) }
+            ids.append(earlier.int64(0))
         }
-        guard let existing else { return nil }
-        guard let row = try store.outboxRow(existing) else { throw StoreFault.lost }
-        return .existing(row)
+        let rows = try ids.isEmpty ? [] : store.outboxRows(ids)
+        guard rows.count == ids.count else { throw StoreFault.lost }
+        return .success(Dictionary(rows.map { ($0.peer, $0) }) { _, last in last })
     }
 
-    func insert(_ insert: OutboxInsert, id: Int64, peer: Int64) throws {
+    func insert(_ hex: PreparedHex, id: Int64, peer: Int64, _ terms: OutboxTerms) throws {
         try row.check(id.bindValue(to: row.handle, at: 1))
-        try row.check(insert.messageID.uuid.bindValue(to: row.handle, at: 2))
+        try row.check(hex.messageID.uuid.bindValue(to: row.handle, at: 2))
         try row.check(peer.bindValue(to: row.handle, at: 3))
-        try row.check(insert.digest.bindValue(to: row.handle, at: 4))
-        try row.check(insert.body.count.bindValue(to: row.handle, at: 5))
-        try row.check(insert.createdAt.bindValue(to: row.handle, at: 6))
-        try row.check(insert.expiresAt.bindValue(to: row.handle, at: 7))
-        try row.check(insert.subject.bindValue(to: row.handle, at: 8))
+        try row.check(hex.digest.bindValue(to: row.handle, at: 4))
+        try row.check(hex.body.count.bindValue(to: row.handle, at: 5))
+        try row.check(terms.now.bindValue(to: row.handle, at: 6))
+        try row.check(terms.expiresAt.bindValue(to: row.handle, at: 7))
+        try row.check(hex.subject.bindValue(to: row.handle, at: 8))
         try row.run()
         try body.check(id.bindValue(to: body.handle, at: 1))
-        try body.check(insert.body.bindValue(to: body.handle, at: 2))
+        try body.check(hex.body.bindValue(to: body.handle, at: 2))
         try body.run()
     }
 }

@@ -106,7 +106,7 @@ extension StoreReader {
     }
 
     /// The same content for the same peer that `failed` lately: sending it again is worth a warning.
-    public func recentlyFailed(_ peer: PeerID, digest: [UInt8], since time: Int64) throws -> OutboxRow? {
+    func recentlyFailed(_ peer: PeerID, digest: [UInt8], since time: Int64) throws -> OutboxRow? {
         guard let row = try peerRow(peer) else { return nil }
         return try first(
             """

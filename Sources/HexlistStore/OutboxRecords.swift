@@ -1,44 +1,70 @@
 public import HexlistModel
 
-/// One hex for one peer, to be kept until it is delivered.
-public struct OutboxInsert: Sendable {
-    public var peer: PeerID
+/// A hex as it goes into the outbox, for whichever peers.
+public struct PreparedHex: Sendable {
+    /// The line of a stream it came in; 0 for a single one.
+    public var line: Int
     public var messageID: MessageID
-    /// HexJM JSON.
+    /// Whether the id comes from a caller's key, so that an earlier row may have it. Without one it was minted just now, and no row has it.
+    public var hasKey: Bool
+    /// The HexJM as it travels.
     public var body: [UInt8]
-    /// SHA-256 of the body as its sender gave it: tells the same key with other content.
+    /// SHA-256 of the hex as it was given, without an own name that was filled in: tells the same key with other content.
     public var digest: [UInt8]
     /// What it is about (`HexSubject`); kept when the body is gone.
     public var subject: String
-    /// The message id was minted just now, so no row has it: none is looked for.
-    public var isFresh: Bool
-    /// Milliseconds since 1970.
-    public var createdAt: Int64
-    public var expiresAt: Int64
 
-    public init(
-        peer: PeerID, messageID: MessageID, body: [UInt8], digest: [UInt8], subject: String = "", isFresh: Bool = false, createdAt: Int64,
-        expiresAt: Int64
-    ) {
-        self.peer = peer
+    public init(line: Int = 0, messageID: MessageID, hasKey: Bool, body: [UInt8], digest: [UInt8], subject: String = "") {
+        self.line = line
         self.messageID = messageID
+        self.hasKey = hasKey
         self.body = body
         self.digest = digest
         self.subject = subject
-        self.isFresh = isFresh
-        self.createdAt = createdAt
-        self.expiresAt = expiresAt
     }
 }
 
-/// What became of an `OutboxInsert`.
+/// For whom hexes are queued, and what holds for their rows.
+public struct OutboxTerms: Sendable {
+    /// Each once. One the store does not remember is remembered with its first row.
+    public var recipients: [PeerSighting]
+    /// Whether a hex without a key is refused where the same one failed for a recipient less than `warningTime` ago.
+    public var warns: Bool
+    /// Milliseconds since 1970.
+    public var now: Int64
+    public var expiresAt: Int64
+    public var bounds: OutboxBounds
+
+    /// 3 minutes, in milliseconds.
+    static let warningTime: Int64 = 180_000
+
+    public init(recipients: [PeerSighting], warns: Bool = false, now: Int64, expiresAt: Int64, bounds: OutboxBounds = OutboxBounds()) {
+        self.recipients = recipients
+        self.warns = warns
+        self.now = now
+        self.expiresAt = expiresAt
+        self.bounds = bounds
+    }
+}
+
+/// The row a queued hex has for one recipient.
 public enum Enqueued: Sendable, Equatable {
-    /// A new row; its id.
+    /// A new one; its id.
     case new(Int64)
-    /// The same message for the same peer is there already.
+    /// The one that an earlier send with the same key made, which was failed, rejected, cancelled or expired. It waits again, at the place it
+    /// had and with nothing counted against it.
+    case requeued(Int64, from: OutboxState)
+    /// The one that an earlier send with the same key made, which waits or was delivered. Nothing was done.
     case existing(OutboxRow)
-    /// `.keyConflict`: the same message id has other content. `.outboxFull`: a bound is reached.
-    case refused(HexlistError)
+}
+
+/// What became of hexes that were to be queued.
+public struct EnqueueReport: Sendable {
+    /// For each hex, as far as there was room: its rows, in the order of the recipients, or why it was refused: `.keyConflict` where its key
+    /// stands for other content, `.recentlyFailed`.
+    public var results: [Result<[Enqueued], HexlistError>] = []
+    /// `.outboxFull`, where there was no room for all rows of a hex. It has none then, nor have those behind it.
+    public var full: HexlistError?
 }
 
 /// Bounds on what waits, failed and rejected rows included.
@@ -116,6 +142,24 @@ public struct OutboxFilter: Sendable, Equatable {
     public static let undelivered: Set<OutboxState> = [.queued, .rejected, .failed]
 }
 
+/// Rows of the outbox a change is for.
+public enum OutboxSelection: Sendable {
+    /// Named ones: all have to be there.
+    case ids([Int64])
+    /// Those of a peer behind one, `HexStore.outboxChangeLimit` at most.
+    case peer(PeerID, after: Int64)
+}
+
+/// Rows of the outbox that a change was made to.
+public struct ChangedRows: Sendable {
+    /// As they were before.
+    public var rows: [OutboxRow]
+    /// Named ones whose state does not permit it.
+    public var passedOver = 0
+    /// Where to go on in those of a peer; `nil` where that was all.
+    public var next: Int64?
+}
+
 /// How one row of the outbox ended.
 public struct Settlement: Sendable, Equatable {
     public var id: Int64
@@ -156,6 +200,9 @@ public struct AttemptNote: Sendable, Equatable {
     public var nextAttemptAt: Int64?
     public var waitingFor: String?
     public var lastError: String?
+
+    /// Failures that count against one row before it is given up, with nothing delivered in between.
+    static let failureLimit = 5
 
     public init(
         id: Int64, attempts: Int = 0, failures: Int = 0, nextAttemptAt: Int64? = nil, waitingFor: String? = nil,

@@ -41,8 +41,11 @@ public struct PeerRecord: Sendable, Equatable {
     public var heldBytes: Int
     /// Rows of the outbox waiting for it.
     public var queued: Int
-    /// Last one that worked first.
+    /// Last one that worked first, `endpointLimit` at most.
     public var endpoints: [PeerEndpoint]
+
+    /// Addresses kept of one peer: they come from it, so they are bounded; the oldest go.
+    public static let endpointLimit = 16
 
     public var label: PeerLabel { PeerLabel(peer, name: name, alias: alias, trust: trust) }
 }

@@ -49,14 +49,59 @@ extension StoreReader {
     }
 }
 
+extension HexStore {
+    /// Records what a look at a peer showed, in one transaction, where the store remembers the peer: one of which nothing is trusted,
+    /// blocked, named, stored or waiting is not worth a row. One whose key is known to be another is left as it is.
+    ///
+    /// - Parameter completion: its record as it is then, `nil` for a peer the store does not remember; on the writer's thread.
+    public func record(_ sighting: PeerSighting, completion: @escaping @Sendable (Result<PeerRecord?, any Error>) -> Void) {
+        submit(
+            { writer in
+                try writer.upsertPeer(sighting)
+                return try writer.peer(sighting.peer)
+            }, completion: completion)
+    }
+
+    /// Trusts a peer, blocks it, or neither, in one transaction with what a look at it showed.
+    ///
+    /// Trusting gives a peer that has no alias one of its name (`PeerAlias.made`), and takes its held hexes into the inbox in order of
+    /// arrival, with a new inbox number and a `hex.received` each; blocking deletes them and forgets their ids. The alias stays, whatever
+    /// the trust becomes.
+    ///
+    /// - Parameters:
+    ///   - sighting: its key is the one that is trusted.
+    ///   - name: what a person read when trusting it, which makes the alias; `nil` for the name of the sighting.
+    /// - Throws: `.badRequest` where a peer would be trusted whose key is not known or is another one.
+    public func setTrust(_ trust: Trust, of sighting: PeerSighting, name: String?, at now: Int64) async throws {
+        try await write { writer in
+            try writer.upsertPeer(sighting, creating: true)
+            _ = try writer.setTrust(
+                sighting.peer, trust, fingerprint: sighting.fingerprint, name: name ?? sighting.name, at: now)
+        }
+    }
+
+    /// Sets the alias of a peer, or takes it away, in one transaction with what a look at it showed. Each names one peer (`NameKey`).
+    ///
+    /// - Throws: `.badRequest` where another peer has it.
+    public func setAlias(_ alias: String?, of sighting: PeerSighting) async throws {
+        try await write { writer in
+            try writer.upsertPeer(sighting, creating: true)
+            try writer.setAlias(sighting.peer, alias)
+        }
+    }
+
+    /// Forgets trust, alias, addresses and when a peer was seen. Its hexes, and what waits for it, stay with its UUID; its key and name
+    /// are kept for them.
+    public func forgetPeer(_ peer: PeerID) async throws { _ = try await write { try $0.forgetPeer(peer) } }
+}
+
 extension StoreWriter {
-    /// Remembers what a look at a peer showed, if the peer is remembered at all: one the store does not know (nothing of
-    /// it is trusted, blocked, named, stored or waiting) is not worth a row.
+    /// Remembers what a look at a peer showed, where the peer is remembered.
     ///
     /// - Parameter creating: make a row where there is none.
     /// - Returns: whether the peer is remembered now.
     @discardableResult
-    public func upsertPeer(_ sighting: PeerSighting, creating: Bool = false) throws -> Bool {
+    func upsertPeer(_ sighting: PeerSighting, creating: Bool = false) throws -> Bool {
         guard try peerRow(sighting.peer) != nil || creating else { return false }
         try change {
             let row = try peerRow(making: sighting.peer, fingerprint: sighting.fingerprint, name: sighting.name)
@@ -72,15 +117,10 @@ extension StoreWriter {
         return true
     }
 
-    /// Trusts, blocks or neither. Trusting gives a peer that has no alias one of its name (`PeerAlias.made`), and takes its held
-    /// hexes into the inbox in order of arrival, with a new inbox number and a `hex.received` each; blocking deletes them and
-    /// forgets their ids. The alias stays, whatever the trust becomes.
-    ///
     /// - Parameters:
     ///   - fingerprint: the key that is trusted, for a peer whose key the store does not know.
     ///   - name: what a person read when trusting it, also where that was no name; `nil` for the latest one that is known.
-    /// - Throws: `.badRequest` where a peer would be trusted whose key is not known or is another one.
-    public func setTrust(
+    func setTrust(
         _ peer: PeerID, _ trust: Trust, fingerprint: Fingerprint? = nil, name: String? = nil, at now: Int64
     ) throws -> TrustChange {
         var aliases: AliasBook?
@@ -104,6 +144,7 @@ extension StoreWriter {
             try run(
                 "UPDATE peer SET trust = ?, fingerprint = coalesce(fingerprint, ?) WHERE id = ?",
                 trust.rawValue, fingerprint?.bytes, row.id)
+            changed(.peers)
             let held = try all(
                 // What came without proof (plain TCP) is not the key's, and is only accepted one by one.
                 "SELECT id FROM hex WHERE peer = ? AND inboxNumber IS NULL AND location = 'held' AND (isProven = 1 OR ?) ORDER BY id",
@@ -121,16 +162,15 @@ extension StoreWriter {
         }
     }
 
-    /// Forgets trust, alias, addresses and when it was seen. Its hexes, and what waits for it, stay with its UUID.
-    ///
-    /// - Returns: whether nothing of it is left. Otherwise its UUID, key and name are kept for what stays.
+    /// - Returns: whether nothing of it is left.
     @discardableResult
-    public func forgetPeer(_ peer: PeerID) throws -> Bool {
+    func forgetPeer(_ peer: PeerID) throws -> Bool {
         guard let row = try peerRow(peer) else { return true }
         return try change {
             try run(
                 "UPDATE peer SET trust = 'stranger', alias = NULL, version = NULL, boot = NULL, lastSeenAt = NULL WHERE id = ?", row.id)
             try run("DELETE FROM endpoint WHERE peer = ?", row.id)
+            changed(.peers)
             return try dropPeers("AND id = ?", row.id) == 1
         }
     }
@@ -149,11 +189,9 @@ extension StoreWriter {
             """, on: db)
         try statement.bind(values)
         try statement.run()
+        if statement.changes > 0 { changed(.peers) }
         return statement.changes
     }
-
-    /// Addresses kept of one peer: they come from it, so they are bounded; the oldest go.
-    public static let endpointsPerPeer = 16
 
     func remember(_ endpoint: PeerEndpoint, of row: Int64) throws {
         try run(
@@ -165,7 +203,7 @@ extension StoreWriter {
             """
             DELETE FROM endpoint WHERE peer = ? AND (host, port, interface) IN
                 (SELECT host, port, interface FROM endpoint WHERE peer = ? ORDER BY lastOKAt DESC, host, port LIMIT -1 OFFSET ?)
-            """, row, row, Self.endpointsPerPeer)
+            """, row, row, PeerRecord.endpointLimit)
     }
 
     private static func anotherKey(_ peer: PeerID) -> HexlistError {

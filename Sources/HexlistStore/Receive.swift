@@ -1,19 +1,34 @@
 internal import GRDB
 public import HexlistModel
 
-extension StoreWriter {
-    /// Takes in a batch of hexes of one session, in order: into the inbox, among the held ones, or not at all, by the
-    /// trust its sender has at this moment.
+extension HexStore {
+    /// Takes in a batch of hexes of one session, in order and in one transaction: into the inbox, among the held ones, or not at all, by the
+    /// trust its sender has at that moment.
     ///
-    /// After a temporary refusal of a hex that has a message id the later ones of the batch are refused with the same
-    /// code, until one refused so comes again, so that order is kept (Docs/Protocol.md, "Delivery").
+    /// After a temporary refusal of a hex that has a message id the later ones of the batch are refused with the same code, until one
+    /// refused so comes again, so that order is kept (Docs/Protocol.md, "Delivery").
     ///
     /// - Parameters:
+    ///   - rows: the batch writes at most.
     ///   - now: milliseconds since 1970.
     ///   - policy: what is done with strangers' hexes.
     ///   - diskReserve: bytes of the file system that are left free.
-    /// - Returns: an outcome for each hex. They are true once the piece is committed.
+    ///   - batch: makes the hexes, on the writer's thread.
+    ///   - completion: an outcome for each hex, durable, on the writer's thread.
     public func receive(
+        rows: Int, from sender: Sender, at now: Int64, policy: ReceivePolicy, quotas: HeldQuotas, diskReserve: Int64,
+        _ batch: @escaping @Sendable () -> [IncomingHex], completion: @escaping @Sendable (Result<[ReceiveOutcome], any Error>) -> Void
+    ) {
+        submit(
+            rows: rows,
+            { try $0.receive(batch(), from: sender, at: now, policy: policy, quotas: quotas, diskReserve: diskReserve) },
+            completion: completion)
+    }
+}
+
+extension StoreWriter {
+    /// - Returns: an outcome for each hex. They are true once the piece is committed.
+    func receive(
         _ batch: [IncomingHex], from sender: Sender, at now: Int64, policy: ReceivePolicy, quotas: HeldQuotas, diskReserve: Int64
     ) throws -> [ReceiveOutcome] {
         guard !batch.isEmpty else { return [] }
@@ -33,7 +48,7 @@ extension StoreWriter {
     }
 
     /// Whether less than the reserve would be left free once so many bytes are in the store's file and in its log; 0 is no reserve.
-    public func isDiskFull(reserve: Int64, writing bytes: Int64) throws -> Bool {
+    func isDiskFull(reserve: Int64, writing bytes: Int64) throws -> Bool {
         guard reserve > 0, let free = StoreFile.freeBytes(path) else { return false }
         // Each is written twice: into the log at once, and into the file when the log is moved there. The pages this transaction has made
         // so far are counted with those of the log, but are not in it yet.
@@ -164,6 +179,7 @@ private struct Reception {
             try store.run(
                 "UPDATE peer SET day = ?, dayHexes = ?, dayBytes = ? WHERE id = ?", peer.day, peer.dayHexes, peer.dayBytes, peer.id)
         case .held:
+            store.changed(.peers)
             return try store.record(.hexHeld, at: now, peer: sender.peer, hexes: arrived)
         }
         try store.record(.hexReceived, at: now, peer: sender.peer, hexes: arrived)

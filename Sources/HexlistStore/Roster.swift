@@ -61,12 +61,34 @@ extension StoreReader {
     public func roster() throws -> [RosterEntry] { try peers().compactMap { RosterEntry($0) } }
 }
 
+extension HexStore {
+    /// Takes entries of a roster over in their order, in one transaction; one that is refused does not keep the others from it. They only
+    /// add: `stranger` takes no trust and no block away, an entry without an alias no alias, and the name is that of a peer that was not
+    /// known. Again they change nothing.
+    ///
+    /// - Parameters:
+    ///   - own: this machine, which is passed over.
+    ///   - proven: keys that peers proved which the store need not know.
+    /// - Returns: what became of each.
+    public func importRoster(
+        _ entries: ArraySlice<RosterEntry>, own: PeerID, proven: [PeerID: Fingerprint], at now: Int64
+    ) async throws -> [RosterOutcome] {
+        try await write { writer in
+            var aliases: AliasBook?
+            return try entries.map { entry in
+                if entry.peer == own { return .own }
+                if let key = proven[entry.peer], key != entry.fingerprint { return .anotherKey }
+                return try writer.importPeer(entry, at: now, &aliases)
+            }
+        }
+    }
+}
+
 extension StoreWriter {
-    /// Takes what an entry says, or nothing of it. It only adds: `stranger` takes no trust and no block away, an entry
-    /// without an alias no alias, and the name is that of a peer that was not known. Again it changes nothing.
+    /// Takes what an entry says, or nothing of it.
     ///
     /// - Parameter aliases: those there are; one look serves many entries.
-    public func importPeer(_ entry: RosterEntry, at now: Int64, _ aliases: inout AliasBook?) throws -> RosterOutcome {
+    func importPeer(_ entry: RosterEntry, at now: Int64, _ aliases: inout AliasBook?) throws -> RosterOutcome {
         let known = try peer(entry.peer)
         if let key = known?.fingerprint, key != entry.fingerprint { return .anotherKey }
         var book = try aliases ?? self.aliases()
@@ -99,7 +121,7 @@ extension StoreWriter {
     /// - Returns: whether there were new ones.
     private func addPlaces(_ entry: RosterEntry, to known: [PeerEndpoint]) throws -> Bool {
         let new = entry.places.filter { place in !known.contains { $0.host == place.host && $0.port == place.port } }
-        let fitting = new.prefix(max(0, Self.endpointsPerPeer - known.count))
+        let fitting = new.prefix(max(0, PeerRecord.endpointLimit - known.count))
         guard !fitting.isEmpty else { return false }
         try change {
             let row = try peerRow(making: entry.peer)

@@ -6,7 +6,7 @@ internal import HexlistModel
 ///
 /// Lives as long as the closure it was given to; it must not leave it. An operation that fails half way makes the whole
 /// piece fail, also where the closure catches its error.
-public final class StoreWriter: StoreReader {
+final class StoreWriter: StoreReader {
     /// The counters as this transaction has them.
     var tally = Tally()
     private var savedTally = Tally()
@@ -16,10 +16,12 @@ public final class StoreWriter: StoreReader {
     var eventLogBytes = EventLog.bytes
     /// Bytes of hexes this transaction has taken and may not have written yet.
     var reservedBytes: Int64 = 0
+    /// What the pieces of this transaction that succeeded, and the one that runs, changed.
+    private(set) var changes: StoreChange = []
     /// Why the piece can no longer succeed.
     private var fault: (any Error)?
 
-    public override func counts() throws -> StoreCounts { tally.counts }
+    override func counts() throws -> StoreCounts { tally.counts }
 
     // MARK: - One change
 
@@ -46,6 +48,9 @@ public final class StoreWriter: StoreReader {
         return statement.changes
     }
 
+    /// Notes what the piece of work changes, for who observes the store. Inside `change`.
+    func changed(_ what: StoreChange) { changes.formUnion(what) }
+
     func count(peer row: Int64, _ update: (inout PeerDelta) -> Void) {
         update(&peerDeltas[row, default: PeerDelta()])
     }
@@ -70,6 +75,7 @@ public final class StoreWriter: StoreReader {
     func transactionBegan() throws {
         fault = nil
         reservedBytes = 0
+        changes = []
         peerDeltas.removeAll(keepingCapacity: true)
         tally = try Tally(on: db)
         savedTally = tally
@@ -80,7 +86,7 @@ public final class StoreWriter: StoreReader {
     /// - Throws: its error, or that of an operation whose error it swallowed. Its changes are still in the transaction:
     ///   the caller takes them back there.
     func perform(_ piece: (StoreWriter) throws -> Void) throws {
-        let before = tally
+        let (before, changesBefore) = (tally, changes)
         do {
             try piece(self)
             if let fault { throw fault }
@@ -88,13 +94,16 @@ public final class StoreWriter: StoreReader {
             fault = nil
             peerDeltas.removeAll(keepingCapacity: true)
             tally = before
+            changes = changesBefore
             savedTally = before
             throw error
         }
     }
 
+    // MARK: - Remembered values
+
     /// Remembers a value, or forgets it with `nil`.
-    public func setMeta(_ key: String, _ value: String?) throws {
+    func setMeta(_ key: String, _ value: String?) throws {
         try change {
             if let value {
                 try run("INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", key, value)
@@ -102,5 +111,13 @@ public final class StoreWriter: StoreReader {
                 try run("DELETE FROM meta WHERE key = ?", key)
             }
         }
+    }
+}
+
+extension HexStore {
+    /// Remembers values, all or none: of each key the value, or nothing any more where that is `nil`.
+    public func setMeta(_ values: [String: String?]) async throws {
+        guard !values.isEmpty else { return }
+        try await write { writer in for (key, value) in values { try writer.setMeta(key, value) } }
     }
 }

@@ -1,12 +1,12 @@
 import Glibc
 import HexlistAPI
 import HexlistModel
-import HexlistStore
 import HexlistTransport
 import NIOEmbedded
 import Testing
 
 @testable import HexlistDaemon
+@testable import HexlistStore
 
 @Suite("Starting")
 struct StartupTests {

@@ -45,7 +45,7 @@ import Testing
                 _ = try reader.outboxBatch(trusted.id, after: 0, limit: 10, maxBytes: 1)
                 _ = try reader.outboxRows([1, 2])
                 _ = try reader.recentlyFailed(trusted.id, digest: [1], since: 0)
-                _ = try reader.events(since: 5, limit: 10)
+                _ = try reader.eventPage(since: 5, limit: 10).items
                 _ = try reader.hexes([1, 2])
                 _ = try reader.subjects(of: [1, 2])
                 for location in [nil, HexLocation.inbox, .held, .mine] { _ = try reader.hexIDs(.ids(3...40, in: location)) }

@@ -120,7 +120,7 @@ struct SendRoutes: Sendable {
     }
 
     /// The rows the body names.
-    private func rows(_ request: Request) async throws -> Node.OutboxSelection {
+    private func rows(_ request: Request) async throws -> OutboxSelection {
         let wanted: OutboxRows = try await APIInput.requiredShape(request)
         switch wanted {
         case .ids(let ids):

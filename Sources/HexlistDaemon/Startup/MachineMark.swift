@@ -41,7 +41,6 @@ struct MachineMark: Sendable {
 
     /// The store is this machine's from now on.
     func keep(_ store: HexStore) async throws {
-        let present = present
-        try await store.write { try $0.setMeta(Self.key, present) }
+        try await store.setMeta([Self.key: present])
     }
 }
