@@ -7,11 +7,11 @@ import Synchronization
 
 /// Discovery on the network, through avahi-daemon.
 ///
-/// Every call of libavahi-client is a blocking D-Bus call, up to 25 s with a daemon that hangs. So one thread of its own owns the
-/// client and everything made from it; other threads leave it requests and never wait for it. The client is rebuilt whenever
-/// avahi-daemon or the bus goes away, with a backoff of 1 to 30 s where there is no bus.
+/// Every call of libavahi-client is a blocking D-Bus call and takes up to 25 s when avahi-daemon hangs. A thread of its own therefore
+/// owns the client and everything made from it; other threads leave requests for it and never wait. The client is rebuilt whenever
+/// avahi-daemon or the bus goes away; while there is no bus, with a backoff of 1 to 30 s.
 public final class AvahiDiscovery: PeerDiscovery {
-    /// `stop` waits no longer than this for a thread a hung daemon holds; the withdrawal then comes with the end of the process.
+    /// The longest time `stop` waits for a thread held by a hung daemon. The withdrawal then happens when the process ends.
     private static let patience: Duration = .seconds(3)
 
     private let domains: [String]
@@ -21,7 +21,7 @@ public final class AvahiDiscovery: PeerDiscovery {
     private enum State: Sendable {
         case fresh
         case running(AvahiMailbox)
-        /// The thread ends, or has ended.
+        /// The thread is ending or has ended.
         case stopped
     }
     private struct Shared: Sendable {
@@ -33,7 +33,7 @@ public final class AvahiDiscovery: PeerDiscovery {
     private let shared = Mutex(Shared())
 
     /// - Parameters:
-    ///   - domains: those browsed. The announcement is made in `local`.
+    ///   - domains: the domains to browse. The announcement is made in `local`.
     ///   - logger: silent by default.
     public init(
         domains: [String] = ["local"], serviceType: String = ProtocolLimits.serviceType,
@@ -136,7 +136,7 @@ public final class AvahiDiscovery: PeerDiscovery {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let isOver = shared.withLock { shared in
-                    // Cancelled before it waited: its handler has run, and nobody else would resume it.
+                    // Cancelled before it waited: its cancellation handler has run already, so nothing would resume it later.
                     if shared.isFinished || Task.isCancelled { return true }
                     shared.waiters[number] = continuation
                     return false

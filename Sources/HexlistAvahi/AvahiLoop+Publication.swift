@@ -1,19 +1,19 @@
 import CAvahi
 import HexlistDiscovery
 
-/// What is announced, and how far that got.
+/// This node's announcement, and how far its publication has come.
 struct AvahiPublication {
     var announcement: ServiceAnnouncement?
-    /// Something has to be announced, or announced otherwise.
+    /// Whether the announcement has to be made or changed.
     var isDue = false
-    /// Another has the name: the next one is to be tried.
+    /// Whether another service has the name, so that the next alternative has to be tried.
     var isNameTaken = false
     var retryAt: ContinuousClock.Instant?
-    /// Made from the client, and gone with it.
+    /// The entry group, made from the client and freed with it.
     var group: OpaquePointer?
-    /// What the group holds: the name may be another than the announcement's, where that is taken.
+    /// The announcement in the group. Its name differs from the wanted announcement's if that name is taken.
     var published: ServiceAnnouncement?
-    /// The instance name to use for the announcement.
+    /// The instance name that was free last, to publish under again; `nil` for the announcement's own.
     var name: String?
 
     mutating func replace(_ announcement: ServiceAnnouncement?) {
@@ -24,7 +24,7 @@ struct AvahiPublication {
         retryAt = nil
     }
 
-    /// The group stays, empty.
+    /// Empties the group but keeps it, and makes publication due.
     mutating func reset() {
         if let group { avahi_entry_group_reset(group) }
         published = nil
@@ -41,10 +41,10 @@ struct AvahiPublication {
     }
 }
 
-// The own announcement.
+// Publication of this node's announcement.
 extension AvahiLoop {
     private static let retryDelay: Duration = .seconds(10)
-    /// Names tried in a row where each is taken.
+    /// The number of names tried in a row while each is taken.
     private static let nameAttempts = 32
 
     func publishIfDue() {
@@ -79,14 +79,15 @@ extension AvahiLoop {
         announce(group, wanted)
     }
 
-    /// Nothing is to be announced: what was goes, with a goodbye.
+    /// Withdraws the announcement with a goodbye, because nothing is to be announced.
     private func withdraw() {
         if let group = publication.group { avahi_entry_group_reset(group) }
         publication.published = nil
         report(.running)
     }
 
-    /// The same name with another port or TXT changes in place, with no goodbye.
+    /// Changes port and TXT in place, without a goodbye.
+    /// - Returns: false if the name differs or the daemon refuses.
     private func update(_ group: OpaquePointer, to wanted: ServiceAnnouncement) -> Bool {
         guard let published = publication.published, published.instanceName == wanted.instanceName else { return false }
         guard add(wanted, to: group, flags: AVAHI_PUBLISH_UPDATE) == 0 else { return false }
@@ -105,7 +106,7 @@ extension AvahiLoop {
                 publication.published = wanted
                 publication.name = wanted.instanceName
                 return
-            case Int32(AVAHI_ERR_COLLISION):  // with a program on this machine
+            case Int32(AVAHI_ERR_COLLISION):  // with a service of this machine
                 wanted.instanceName = Self.alternative(to: wanted.instanceName)
             default: return publicationFailed(Self.text(error))
             }
@@ -121,7 +122,7 @@ extension AvahiLoop {
             publication.isNameTaken = true
             publication.isDue = true
         case AVAHI_ENTRY_GROUP_FAILURE: publicationFailed(clientError)
-        default: break  // uncommitted, registering: on the way
+        default: break  // uncommitted, registering: not finished
         }
     }
 
@@ -134,7 +135,7 @@ extension AvahiLoop {
     private func add(_ announcement: ServiceAnnouncement, to group: OpaquePointer, flags: AvahiPublishFlags) -> Int32 {
         var list: UnsafeMutablePointer<AvahiStringList>?
         defer { avahi_string_list_free(list) }
-        // A list grows at its front, and the daemon turns it round: what is added first stands first on the wire.
+        // The list grows at its front, and the daemon reverses it: the string added first is first on the wire.
         for string in announcement.strings {
             guard let longer = avahi_string_list_add_arbitrary(list, string, string.count) else { return Int32(AVAHI_ERR_NO_MEMORY) }
             list = longer
@@ -143,7 +144,7 @@ extension AvahiLoop {
             group, Self.anyInterface, Self.anyProtocol, flags, announcement.instanceName, serviceType, nil, nil, announcement.port, list)
     }
 
-    /// "Name #2", "Name #3" …, within 63 bytes.
+    /// The next alternative of a name, "Name #2", "Name #3" …, within 63 bytes.
     private static func alternative(to name: String) -> String {
         guard let alternative = avahi_alternative_service_name(name) else { return name }
         defer { avahi_free(alternative) }

@@ -4,7 +4,7 @@ import HexlistModel
 
 // Standing resolvers.
 extension AvahiLoop {
-    /// Ignored for what is not announced, so that a request that crossed with a withdrawal leaves nothing behind.
+    /// Opens a record's resolver. Does nothing for a record that is not announced: the request may have crossed with a withdrawal.
     func openResolver(_ record: Record) {
         guard announced.contains(record), resolvers[record] == nil, resolverRetries[record] == nil else { return }
         makeResolver(record, failures: 0)
@@ -17,7 +17,7 @@ extension AvahiLoop {
         avahi_service_resolver_free(resolver)
     }
 
-    /// Resolvers that failed say nothing more by themselves: they are made anew.
+    /// Makes resolvers anew that failed and whose pause is over: a failed resolver does not report again.
     func retryResolvers() {
         for (record, retry) in resolverRetries where retry.at <= .now {
             closeResolver(record)
@@ -45,13 +45,13 @@ extension AvahiLoop {
         }
         resolvers[record] = resolver
         resolverRecords[resolver] = record
-        // Kept until it answers, so that failures in a row are counted.
+        // The entry stays until the resolver answers, so that failures in a row are counted.
         if failures > 0 { resolverRetries[record] = (.now + Self.resolverPatience, failures) }
     }
 
-    /// A resolver says within 5 s that it found nothing.
+    /// The time after which a resolver made after a failure is made once more. A resolver reports within 5 s that it found nothing.
     private static let resolverPatience: Duration = .seconds(60)
-    /// 5, 10, 20, 40, 60 s: each try costs the network a few queries.
+    /// The pauses between attempts: 5, 10, 20, 40, 60 s, since each costs the network a few queries.
     private static let resolverBackoff = Backoff(from: .seconds(5), to: .seconds(60))
 
     private func resolverFailed(_ record: Record, _ text: String, failures: Int? = nil) {
@@ -60,7 +60,7 @@ extension AvahiLoop {
         tell(.resolveFailed(record, text))
     }
 
-    /// A numeric address; empty where there is none.
+    /// An address in numeric form; empty if there is none.
     private static func text(_ address: UnsafePointer<AvahiAddress>?) -> String {
         guard let address else { return "" }
         var text = [CChar](repeating: 0, count: 64)  // AVAHI_ADDRESS_STR_MAX is 40
@@ -68,7 +68,7 @@ extension AvahiLoop {
         return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 
-    /// Copies; the list is Avahi's. Not more than one beyond what is read of it.
+    /// Copies the strings of Avahi's list, at most one more than `TXTRecord` reads.
     private static func strings(_ list: UnsafeMutablePointer<AvahiStringList>?) -> [[UInt8]] {
         var strings: [[UInt8]] = []
         var next = list

@@ -4,10 +4,10 @@ import HexlistDiscovery
 import HexlistModel
 import Logging
 
-/// Avahi's thread: owns the client and all that is made from it. Nothing here is touched by another thread; `run` is the whole life.
+/// Avahi's thread: owns the client and everything made from it. `run` is the thread's body; no other thread touches these properties.
 ///
-/// Callbacks only note what happened. What follows from it (freeing, making, calling the daemon) is done after the callback has
-/// returned, so nothing is ever freed inside its own callback.
+/// Callbacks only note what happened. Freeing, making and calls to the daemon follow after the callback has returned, so nothing is ever
+/// freed inside its own callback.
 final class AvahiLoop {
     private let mailbox: AvahiMailbox
     let domains: [String]
@@ -18,27 +18,27 @@ final class AvahiLoop {
 
     private var poll: OpaquePointer?
     var client: OpaquePointer?
-    /// What the client last said about itself, not acted upon yet.
+    /// The client's last state change that has not been handled yet.
     private var clientNews: AvahiClientState?
-    /// Why the client failed, for people.
+    /// The reason why the client failed, for people.
     private var clientFailure: String?
     var isServerRunning = false
     private var reported: BackendState?
     private var reconnectAt: ContinuousClock.Instant?
-    /// Clients in a row that could not be made.
+    /// The number of failed attempts in a row to make a client.
     private var reconnects = 0
-    /// After each of them: 1, 2, 4 … 30 s.
+    /// The pauses between attempts to make a client: 1, 2, 4 … 30 s.
     private static let reconnectBackoff = Backoff(from: .seconds(1), to: .seconds(30))
-    /// This client has browsed a running daemon.
+    /// Whether this client has browsed a running daemon.
     private var hasWorked = false
 
     private var browsers: [OpaquePointer] = []
-    /// What the browsers report now. avahi-daemon caches at most 4 096 records an interface.
+    /// The records the browsers report now, `announcedLimit` at most. avahi-daemon caches at most 4 096 records per interface.
     var announced: Set<Record> = []
     static let announcedLimit = 32_768
     var resolvers: [Record: OpaquePointer] = [:]
     var resolverRecords: [OpaquePointer: Record] = [:]
-    /// Wanted resolvers that failed, to be made anew, and how often in a row they did.
+    /// Wanted resolvers that failed: when to make them anew, and the failures in a row.
     var resolverRetries: [Record: (at: ContinuousClock.Instant, failures: Int)] = [:]
 
     var publication = AvahiPublication()
@@ -55,7 +55,7 @@ final class AvahiLoop {
         self.whenFinished = whenFinished
     }
 
-    /// What C callbacks are handed. The loop outlives its client, so the pointer is good as long as callbacks can come.
+    /// The pointer that C callbacks receive. Valid as long as callbacks can come, because the loop outlives its client.
     var context: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
 
     func run() {
@@ -79,7 +79,7 @@ final class AvahiLoop {
             carryOut(requests)
             retryResolvers()
             publishIfDue()
-            // A failure a call above ran into is acted upon before anything waits.
+            // A call above may have failed; that is handled before waiting.
             guard clientNews == nil else { continue }
             if avahi_simple_poll_iterate(poll, millisecondsToWait()) != 0 { pauseAfterFault() }
         }
@@ -99,7 +99,7 @@ final class AvahiLoop {
 
     // MARK: - Waiting
 
-    /// -1 waits for an event alone.
+    /// The time until the next deadline, at most a minute; -1 if there is none, to wait for an event only.
     private func millisecondsToWait() -> Int32 {
         var deadlines = resolverRetries.values.map(\.at)
         if let reconnectAt { deadlines.append(reconnectAt) }
@@ -109,7 +109,7 @@ final class AvahiLoop {
         return Int32(min(max(milliseconds, 0), 60_000))
     }
 
-    /// poll(2) itself failed (no memory). Not in a hot loop, and still awake for `stop`.
+    /// Waits up to a second, or until `stop`, after poll(2) itself failed (no memory), to avoid a busy loop.
     private func pauseAfterFault() {
         var descriptor = pollfd(fd: mailbox.descriptor, events: Int16(POLLIN), revents: 0)
         _ = Glibc.poll(&descriptor, 1, 1_000)
@@ -146,7 +146,7 @@ final class AvahiLoop {
             hasWorked = true
             report(.running)
         case AVAHI_CLIENT_S_REGISTERING, AVAHI_CLIENT_S_COLLISION:
-            // The host's own name is in the making; what was announced under the old one goes.
+            // The host's own name is being registered; announcements under the old name are withdrawn.
             isServerRunning = false
             publication.reset()
             if browse() { report(.running) }
@@ -159,14 +159,14 @@ final class AvahiLoop {
         }
     }
 
-    /// Everything of the client is gone. Tells so, and says when to try again.
+    /// Drops the client, reports the failure and schedules the next attempt.
     func failed(_ message: String) {
-        // A client that worked is followed soon by the next: the daemon was restarted. One that cannot be made waits longer each time.
+        // A client that worked is soon replaced: the daemon was restarted. While none can be made, the pauses grow.
         reconnects = hasWorked ? 0 : reconnects + 1
         let delay = hasWorked ? .milliseconds(500) : Self.reconnectBackoff.pause(after: reconnects)
         dropClient()
         reconnectAt = .now + delay
-        reported = nil  // every failure ends all records: the one before may have been followed by none
+        reported = nil  // each failure ends all records, so it is reported even right after another failure
         report(.unavailable(message))
     }
 
@@ -180,7 +180,7 @@ final class AvahiLoop {
         isServerRunning = false
         hasWorked = false
         clientNews = nil
-        if let client { avahi_client_free(client) }  // and all that was made from it; closing the bus first, so it does not block
+        if let client { avahi_client_free(client) }  // frees all that was made from it; closes the bus first, so it does not block
         client = nil
     }
 
@@ -199,7 +199,7 @@ final class AvahiLoop {
                         loop.clientFailure = loop.client.map { AvahiLoop.text(avahi_client_errno($0)) }
                         return
                     }
-                    guard let name, let type, let domain else { return }  // cache and end-of-cache notes
+                    guard let name, let type, let domain else { return }  // notes about the cache
                     let key = InstanceKey(name: String(cString: name), type: String(cString: type), domain: String(cString: domain))
                     let record = Record(key: key, interface: interface, ipv6: `protocol` == AVAHI_PROTO_INET6)
                     if event == AVAHI_BROWSER_NEW {
@@ -228,7 +228,7 @@ final class AvahiLoop {
         tell(.withdrawn(record))
     }
 
-    // MARK: - Small things
+    // MARK: - Helpers
 
     private func carryOut(_ requests: AvahiMailbox.Contents) {
         if let announcement = requests.announcement { publication.replace(announcement) }
@@ -239,7 +239,7 @@ final class AvahiLoop {
 
     var clientError: String { client.map { Self.text(avahi_client_errno($0)) } ?? "no client" }
 
-    /// The name of an interface, if it has one now.
+    /// The name of an interface, if it has one at present.
     private static func interfaceName(_ index: Int32) -> String? {
         guard let index = UInt32(exactly: index) else { return nil }
         var name = [CChar](repeating: 0, count: Int(IF_NAMESIZE))

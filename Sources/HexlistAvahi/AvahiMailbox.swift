@@ -2,22 +2,22 @@ import CAvahi
 import HexlistDiscovery
 import Synchronization
 
-/// What other threads ask of Avahi's, and the way to wake it. Requests for the same thing merge, so it holds no more than there are
-/// announced records.
+/// Requests of other threads to Avahi's thread, and the descriptor that wakes it. Requests for the same thing merge, so there are at most
+/// as many as there are announced records.
 final class AvahiMailbox: Sendable {
     struct Contents: Sendable {
-        /// What is to be announced from now on; `.some(nil)` for nothing.
+        /// The announcement to make from now on; `.some(nil)` for none, `nil` for no change.
         var announcement: ServiceAnnouncement??
-        /// Whether the resolver of a record is to be open.
+        /// The wanted state of resolvers: open or closed.
         var resolvers: [Record: Bool] = [:]
         var isStopped = false
     }
 
-    /// Readable when something was put in.
+    /// The descriptor that becomes readable when a request was put in.
     let descriptor: Int32
     private let contents = Mutex(Contents())
 
-    /// `nil` where the process has no descriptor left.
+    /// Fails if the process has no descriptor left.
     init?() {
         descriptor = hexlist_wakeup()
         guard descriptor >= 0 else { return nil }
@@ -30,7 +30,7 @@ final class AvahiMailbox: Sendable {
         hexlist_wake(descriptor)
     }
 
-    /// What was put in since it was last taken; that it is stopped stays.
+    /// Takes the requests put in since the last call. `isStopped` stays set.
     func take() -> Contents {
         contents.withLock { contents in
             defer { contents = Contents(isStopped: contents.isStopped) }

@@ -4,14 +4,14 @@ public import HexlistDiscovery
 public import HexlistModel
 import Synchronization
 
-/// Browses domains by unicast DNS, through the servers the machine is configured with. Announces nothing: who is there is written in the
-/// zone.
+/// Browses domains by unicast DNS through the servers the machine is configured with. Publishes nothing: the zone lists the services.
 ///
-/// Questions block, so they are asked on a queue of its own, one after the other; that bounds them, however much a domain holds.
+/// Questions block, so they are asked on a queue of their own, one after the other. That also bounds their rate, however much a domain
+/// holds.
 public final class DNSDiscovery: Sendable {
-    /// Between two questions, so that a domain with short times does not keep a server busy.
+    /// The least time between two questions, so that a domain with short TTLs does not keep a server busy.
     private static let pause: Duration = .milliseconds(20)
-    /// The longest answer DNS can give.
+    /// The longest DNS answer, in bytes.
     private static let answerBytes = 65_535
 
     private let queue = DispatchQueue(label: "hexlist.dns")
@@ -20,17 +20,17 @@ public final class DNSDiscovery: Sendable {
         var domains: [DomainBrowser]
         var events: (@Sendable (DiscoveryEvent) -> Void)?
         var isStopped = false
-        /// Numbers the waits: only the newest one acts.
+        /// The number of the current wait; a wait with another number does nothing when it ends.
         var wait: UInt64 = 0
     }
     private let state: Mutex<State>
 
-    /// - Parameter domains: what is no domain is left out.
+    /// - Parameter domains: the domains to browse. Texts that are no domain are ignored.
     public convenience init(domains: [String], serviceType: String = ProtocolLimits.serviceType) {
         self.init(domains: domains, serviceType: serviceType, query: DNSDiscovery.askSystem)
     }
 
-    /// - Parameter query: asks one question, and may block.
+    /// - Parameter query: asks one question; may block.
     init(
         domains: [String], serviceType: String = ProtocolLimits.serviceType,
         query: @escaping @Sendable (DNSName, DNSType) -> DNSOutcome<DNSMessage>
@@ -40,7 +40,8 @@ public final class DNSDiscovery: Sendable {
         state = Mutex(State(domains: browsers))
     }
 
-    /// - Parameter events: called on any thread, one at a time, until `stop()` returns. It must not block.
+    /// Starts browsing.
+    /// - Parameter events: called on any thread, one event at a time, until `stop()` returns. Must not block.
     public func start(events: @escaping @Sendable (DiscoveryEvent) -> Void) {
         state.withLock { $0.events = events }
         proceed()
@@ -55,7 +56,7 @@ public final class DNSDiscovery: Sendable {
         proceed()
     }
 
-    /// Everything is asked anew. Nothing happens before `start`, which asks everything.
+    /// Asks every question again. Does nothing before `start`, which asks everything anyway.
     public func networkChanged() {
         state.withLock { state in
             guard state.events != nil else { return }
@@ -64,7 +65,7 @@ public final class DNSDiscovery: Sendable {
         proceed()
     }
 
-    /// A question under way ends by itself, and nobody is told of its answer.
+    /// Stops browsing. A question under way ends by itself, and its answer is dropped.
     public func stop() {
         state.withLock { state in
             state.isStopped = true
@@ -76,7 +77,7 @@ public final class DNSDiscovery: Sendable {
         for event in events { state.events?(event) }
     }
 
-    /// Asks what is due, or waits for it.
+    /// Asks the next question if it is due, else waits until it is.
     private func proceed() {
         let (wait, delay) = state.withLock { state -> (UInt64, Duration?) in
             guard !state.isStopped, state.events != nil, let next = state.domains.map(\.next.at).min() else { return (0, nil) }
@@ -115,7 +116,7 @@ public final class DNSDiscovery: Sendable {
         }
     }
 
-    /// Blocks, for some seconds where no server answers.
+    /// Asks the system's resolver. Blocks, for some seconds if no server answers.
     static func askSystem(_ name: DNSName, _ type: DNSType) -> DNSOutcome<DNSMessage> {
         var bytes: [UInt8] = []
         let length = withUnsafeTemporaryAllocation(of: UInt8.self, capacity: answerBytes) { buffer -> Int32 in

@@ -1,15 +1,14 @@
-/// A DNS answer (RFC 1035 section 4), as far as service discovery needs it. Anybody on the way may have written it.
+/// A DNS answer (RFC 1035 section 4), as far as service discovery needs it. Anybody on the network path may have written it.
 ///
-/// Reading never traps: offsets are checked, a compressed name only ever points backwards, and no more than `maximumRecords` records
-/// are read.
+/// Reading never traps: offsets are checked, a compressed name only points backwards, and at most `maximumRecords` records are read.
 public struct DNSMessage: Sendable, Equatable {
     public static let maximumRecords = 2_048
-    /// Bytes of all strings of one TXT record that are kept.
+    /// The most bytes kept of all strings of one TXT record.
     static let textBytes = 4_096
 
     public struct Answer: Sendable, Equatable {
         public var name: DNSName
-        /// Seconds; one with the highest bit set is 0 (RFC 2181 section 8).
+        /// The TTL in seconds; 0 for a TTL with the highest bit set (RFC 2181 section 8).
         public var ttl: UInt32
         public var data: RecordData
     }
@@ -17,17 +16,17 @@ public struct DNSMessage: Sendable, Equatable {
     public enum RecordData: Sendable, Equatable {
         case pointer(DNSName)
         case alias(DNSName)
-        /// A target with no labels says that there is no such service.
+        /// An SRV record. A target without labels means that there is no such service.
         case service(priority: UInt16, port: UInt16, target: DNSName)
         case text([[UInt8]])
-        /// 4 or 16 bytes, network order.
+        /// An address of 4 or 16 bytes in network order.
         case address([UInt8])
     }
 
-    /// Of the answer section, in order; records of other types and classes are left out.
+    /// The records of the answer section, in order. Records of other types and classes are left out.
     public var answers: [Answer] = []
 
-    /// - Returns: `nil` for what is no answer: cut off, with a name that goes astray.
+    /// - Returns: `nil` if the bytes are no answer, are truncated, or hold a malformed name.
     public init?(_ bytes: [UInt8]) {
         var reader = Reader(bytes: bytes)
         guard reader.uint16() != nil, let flags = reader.uint16(), flags & 0x8000 != 0, let questions = reader.uint16(),
@@ -41,7 +40,7 @@ public struct DNSMessage: Sendable, Equatable {
                 let length = reader.uint16(), reader.left >= Int(length)
             else { return nil }
             let end = reader.offset + Int(length)
-            // The highest bit of the class is multicast DNS's cache flush.
+            // The highest bit of the class is the cache-flush bit of multicast DNS.
             if recordClass & 0x7FFF == 1 {
                 guard let data = Self.data(type, &reader, end: end) else { return nil }
                 if let data = data.known { answers.append(Answer(name: name, ttl: ttl > UInt32(Int32.max) ? 0 : ttl, data: data)) }
@@ -50,7 +49,7 @@ public struct DNSMessage: Sendable, Equatable {
         }
     }
 
-    /// - Returns: `nil` where the data is not of its type's form; `known` is `nil` for a type nobody asked for.
+    /// - Returns: `nil` if the data does not have the form of its type; `known` is `nil` for a type that is not used here.
     private static func data(_ type: UInt16, _ reader: inout Reader, end: Int) -> (known: RecordData?, Void)? {
         switch type {
         case 12, 5:
@@ -110,7 +109,7 @@ public struct DNSMessage: Sendable, Equatable {
             return Array(bytes[offset..<offset + count])
         }
 
-        /// Goes on behind the name, wherever its compressed part stands.
+        /// Reads a name and continues after it, wherever its compressed part stands.
         mutating func name() -> DNSName? {
             var labels: [[UInt8]] = []
             var length = 1
@@ -134,7 +133,7 @@ public struct DNSMessage: Sendable, Equatable {
                     guard place + 1 < bytes.count else { return nil }
                     let target = (byte & 0x3F) << 8 | Int(bytes[place + 1])
                     jumps += 1
-                    // Backwards only, so it ends; and no name has more labels than that.
+                    // Pointers only lead backwards, so reading ends; and no name has more than 127 labels.
                     guard target < place, jumps <= 127 else { return nil }
                     if resume == nil { resume = place + 2 }
                     place = target

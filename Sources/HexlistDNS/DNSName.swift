@@ -1,14 +1,14 @@
 import HexlistModel
 
-/// A domain name as DNS carries it: labels of any bytes. Compared and hashed without regard to ASCII case (RFC 4343).
+/// A domain name as DNS carries it: labels of any bytes. Compared and hashed regardless of ASCII case (RFC 4343).
 public struct DNSName: Hashable, Sendable, CustomStringConvertible {
-    /// Each 1 to 63 bytes; with their length bytes and the root's 255 at most.
+    /// The labels, 1 to 63 bytes each; 255 bytes at most in all, with the length bytes and the root's.
     public let labels: [[UInt8]]
 
     init(labels: [[UInt8]]) { self.labels = labels }
 
-    /// From configuration: labels separated by dots, without escapes, with or without the final dot.
-    /// - Returns: `nil` for what is no name.
+    /// Reads a name from the configuration: labels separated by dots, without escapes, with or without the final dot.
+    /// - Returns: `nil` for a text that is no name.
     public init?(_ text: String) {
         let labels = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).map(Array.init)
         let named = labels.last == [] ? Array(labels.dropLast()) : labels
@@ -18,20 +18,20 @@ public struct DNSName: Hashable, Sendable, CustomStringConvertible {
         self.labels = named
     }
 
-    /// `label` in front of it; `nil` where that becomes too long.
+    /// The name with `prefix` in front of it; `nil` if that is too long.
     func prefixed(by prefix: [[UInt8]]) -> DNSName? {
         let all = prefix + labels
         guard all.allSatisfy({ (1...63).contains($0.count) }), all.reduce(1, { $0 + $1.count + 1 }) <= 255 else { return nil }
         return DNSName(labels: all)
     }
 
-    /// The one label in front of `parent`, where this is a direct child of it.
+    /// The first label if this name is a direct child of `parent`.
     public func label(under parent: DNSName) -> [UInt8]? {
         guard labels.count == parent.labels.count + 1, DNSName(labels: Array(labels.dropFirst())) == parent else { return nil }
         return labels.first
     }
 
-    /// Presentation form (RFC 1035 section 5.1) with the final dot: what is neither letter, digit, `-` nor `_` is escaped.
+    /// The presentation form (RFC 1035 section 5.1) with the final dot. Bytes other than letters, digits, `-` and `_` are escaped.
     public var description: String {
         labels.map { label in
             label.map { byte in
@@ -41,7 +41,7 @@ public struct DNSName: Hashable, Sendable, CustomStringConvertible {
         }.joined()
     }
 
-    /// For people: without the final dot.
+    /// The presentation form without the final dot, for people.
     var text: String { String(description.dropLast()) }
 
     private var folded: [[UInt8]] { labels.map { $0.map(ASCII.lowercased) } }

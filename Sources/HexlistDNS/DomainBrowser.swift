@@ -1,10 +1,10 @@
 import HexlistDiscovery
 import HexlistModel
 
-/// One domain, browsed by asking again whenever an answer's time is over. A state machine: it says what to ask when, and what follows.
+/// Browses one domain by asking again whenever an answer's TTL is over. A state machine: returns what to ask when, and the events.
 ///
-/// A server that does not answer withdraws nothing: what it said last stands until a server says otherwise, and whether a peer is
-/// there is shown by its session or a probe, as ever.
+/// A server that does not answer withdraws nothing: its last answer stands until a server gives another. Whether a peer is there is
+/// decided by its session or a probe, as for other peers.
 struct DomainBrowser: Sendable {
     typealias Instant = ContinuousClock.Instant
 
@@ -13,32 +13,32 @@ struct DomainBrowser: Sendable {
         case resolve(InstanceKey)
     }
 
-    /// Answers are asked for again after their time, but neither in a hot loop nor so late that a new colleague is not seen today.
+    /// The bounds of the time between two questions, in seconds, whatever the TTL: never a busy loop, and a new peer is seen the same day.
     static let refresh: ClosedRange<Int> = 5...300
-    /// Where the domain has no such services.
+    /// The time between two questions while the domain has no such services.
     static let emptyRefresh: Duration = .seconds(60)
-    /// After a change of the network everything is asked at once, and the domain once more so much later: routes and resolv.conf are often
-    /// written a moment after the interface is there.
+    /// The time after a change of the network at which the domain is browsed a second time, besides at once: routes and resolv.conf are
+    /// often written a moment after the interface comes up.
     static let settling: Duration = .seconds(5)
-    /// After questions in a row that failed: 5, 10, 20, 40, 60 s.
+    /// The pauses after failed questions in a row: 5, 10, 20, 40, 60 s.
     fileprivate static let backoff = Backoff(from: .seconds(5), to: .seconds(60))
 
     let domain: String
-    /// `_hexlist._tcp` in the domain.
+    /// The name of `_hexlist._tcp` in the domain.
     let services: DNSName
     private let serviceType: String
 
     private struct Instance {
         var label: [UInt8]
-        /// Its standing resolvers that are open, by the record's number.
+        /// The open standing resolvers, by the number of their record.
         var open: Set<Int> = []
         var told: [Resolution] = []
-        /// When what was told is over; `nil` before there was an answer.
+        /// The instant at which the last answer's TTL is over; `nil` before the first answer.
         var validUntil: Instant?
         var failures = 0
         var retryAt: Instant?
 
-        /// When to ask next; only while somebody wants to know.
+        /// When to ask next; `nil` while no resolver is open.
         func dueAt(_ start: Instant) -> Instant? { open.isEmpty ? nil : retryAt ?? validUntil ?? start }
 
         mutating func networkChanged(now: Instant) {
@@ -61,7 +61,7 @@ struct DomainBrowser: Sendable {
     private var changedAt: Instant?
     private var state: BackendState?
 
-    /// - Returns: `nil` for what is no domain.
+    /// - Returns: `nil` for a text that is no domain.
     init?(domain: String, serviceType: String = ProtocolLimits.serviceType, now: Instant) {
         let types = serviceType.utf8.split(separator: UInt8(ascii: ".")).map(Array.init)
         guard let name = DNSName(domain), let services = name.prefixed(by: types) else { return nil }
@@ -72,7 +72,7 @@ struct DomainBrowser: Sendable {
         browseAt = now
     }
 
-    /// What to ask first, and when.
+    /// The next question, and when to ask it.
     var next: (question: Question, at: Instant) {
         var next = (question: Question.browse, at: browseAt)
         for (key, instance) in instances {
@@ -81,10 +81,10 @@ struct DomainBrowser: Sendable {
         return next
     }
 
-    /// The DNS name behind a question about an instance; `nil` for one that is gone.
+    /// The DNS name of an instance; `nil` if the instance is gone.
     func name(of key: InstanceKey) -> DNSName? { instances[key].flatMap { services.prefixed(by: [$0.label]) } }
 
-    /// Everything is asked anew: another network, another server.
+    /// Makes all questions due: the network or the server may be another one.
     mutating func networkChanged(now: Instant) {
         changedAt = now
         browseAt = now
@@ -92,7 +92,7 @@ struct DomainBrowser: Sendable {
         for key in instances.keys { instances[key]?.networkChanged(now: now) }
     }
 
-    /// Whether it was asked before the network changed: what it did not find says nothing of the network there is.
+    /// Whether a question was asked before the network changed, so that its failure says nothing about the present network.
     private func isOutdated(_ asked: Instant) -> Bool { changedAt.map { asked < $0 } ?? false }
 
     /// - Parameter asked: when the question went out.
@@ -128,7 +128,7 @@ struct DomainBrowser: Sendable {
         case .found(let resolutions, let seconds):
             instance.failures = 0
             instance.retryAt = nil
-            // The network before may have another server, with other answers.
+            // The previous network may have had another server, with other answers.
             instance.validUntil = isOutdated(asked) ? now : now + Self.lifetime(seconds)
             let before = instance.told.count
             instance.told = resolutions
@@ -145,7 +145,7 @@ struct DomainBrowser: Sendable {
         }
     }
 
-    /// A standing resolver is opened or closed. While one is open the instance is asked for again and again.
+    /// Opens or closes a standing resolver. An instance is asked for repeatedly while one is open.
     /// - Returns: what is known already.
     mutating func resolve(_ record: Record, open: Bool, now: Instant) -> [DiscoveryEvent] {
         guard let number = record.unicast, instances[record.key] != nil else { return [] }
@@ -154,7 +154,7 @@ struct DomainBrowser: Sendable {
         return [.resolved(record, told[number])]
     }
 
-    // MARK: - Small things
+    // MARK: - Helpers
 
     private mutating func update(_ labels: [[UInt8]]) -> [DiscoveryEvent] {
         var events: [DiscoveryEvent] = []

@@ -1,19 +1,19 @@
 import HexlistDiscovery
 import HexlistModel
 
-/// What became of a question.
+/// The outcome of a question.
 public enum DNSOutcome<Value: Sendable>: Sendable {
-    /// For so many seconds.
+    /// An answer that is valid for some seconds.
     case found(Value, seconds: Int)
-    /// The server knows that there is none.
+    /// The server's answer that there are no such records.
     case none
-    /// No server answered, or none could. The text is for people.
+    /// No usable answer from any server. The text is for people.
     case failed(String)
 }
 
 extension DNSOutcome: Equatable where Value: Equatable {}
 
-/// The types of DNS records that are asked for.
+/// The types of DNS records that Hexlist asks for.
 public enum DNSType: Int32, Sendable {
     case address = 1
     case pointer = 12
@@ -26,10 +26,10 @@ public enum DNSType: Int32, Sendable {
 struct ServiceLookup {
     typealias Ask = (DNSName, DNSType) -> DNSOutcome<DNSMessage>
 
-    /// Instances of one domain, and addresses of one instance.
+    /// The most instances of one domain, and the most addresses of one instance.
     static let instances = 1_024
     static let addresses = 8
-    /// Aliases followed in one answer.
+    /// The most aliases followed in one answer.
     private static let aliases = 8
 
     let ask: Ask
@@ -43,7 +43,7 @@ struct ServiceLookup {
             var seen: Set<[UInt8]> = []
             let owners = Self.owners(services, message)
             let labels = message.answers.compactMap { answer -> [UInt8]? in
-                // An instance of another domain is none of this one's.
+                // Instances of other domains do not belong to this one.
                 guard case .pointer(let target) = answer.data, owners.contains(answer.name), let label = target.label(under: services),
                     seen.count < Self.instances, seen.insert(label).inserted
                 else { return nil }
@@ -53,7 +53,7 @@ struct ServiceLookup {
         }
     }
 
-    /// SRV, TXT and the addresses of the host: one resolution an address, in an order that does not change by itself.
+    /// Asks for SRV, TXT and the addresses of the host. Returns one resolution per address, always in the same order.
     func resolve(_ instance: DNSName) -> DNSOutcome<[Resolution]> {
         var seconds = Int.max
         var service: (priority: UInt16, port: UInt16, target: DNSName)?
@@ -93,7 +93,7 @@ struct ServiceLookup {
                 found += Self.texts(of: message, at: service.target).sorted()
             }
         }
-        // A server that knows nothing of one kind of address is enough with the other.
+        // A server that fails for one kind of address is enough if the other kind has one.
         if let failure, found.isEmpty { return .failed(failure) }
         let resolutions = found.prefix(Self.addresses).map {
             Resolution(host: service.target.description, address: $0, port: service.port, txt: txt)
@@ -125,6 +125,6 @@ struct ServiceLookup {
 }
 
 extension DNSMessage {
-    /// Seconds the whole of it may be kept: the least of its records.
+    /// The seconds the whole answer may be kept: the least TTL of its records.
     var seconds: Int { Int(answers.map(\.ttl).min() ?? 0) }
 }

@@ -1,5 +1,5 @@
-/// Deadlines, the earliest first: a binary heap. One that is no longer meant is not searched for; it is recognised when it comes to
-/// the top, or when the owner sweeps.
+/// Deadlines, the earliest first: a binary heap. A cancelled deadline is not searched for: the owner recognises it when it comes to the
+/// top, or removes all of them with `keep(where:)`.
 struct DeadlineQueue<Key: Sendable>: Sendable {
     private var heap: [(at: ContinuousClock.Instant, key: Key)] = []
 

@@ -1,11 +1,11 @@
 import HexlistModel
 
-/// Which addresses may be dialled on nothing but the word of an announcement: anyone on the link can announce anything, and must
-/// not be able to aim this machine at a server elsewhere, at a host behind a router or a tunnel, or at a service of its own.
+/// Decides which addresses may be dialled because of an announcement alone. Anyone on the link can announce anything, and must not be able
+/// to aim this machine at a server elsewhere, at a host behind a router or a tunnel, or at a service of its own.
 struct DialPolicy: Sendable {
-    /// Addresses of own interfaces, each with the bits of its prefix.
+    /// The addresses of this machine's interfaces, each with the length of its prefix in bits.
     private let networks: [(address: IPAddress, length: Int)]
-    /// Indexes of the interfaces with a loopback address.
+    /// The indexes of the interfaces with a loopback address.
     private let loopbacks: Set<Int32>
 
     init(_ interfaces: [InterfaceAddress] = []) {
@@ -13,12 +13,12 @@ struct DialPolicy: Sendable {
         loopbacks = Set(interfaces.filter(\.address.isLoopback).map(\.index))
     }
 
-    /// Why an announced address is not dialled.
+    /// The reason why an announced address is not dialled.
     enum Refusal: Sendable {
         case lowPort, noHost, loopback, foreignNetwork
     }
 
-    /// `nil` where it may be dialled.
+    /// The reason not to dial; `nil` if the address may be dialled.
     func refusal(address: IPAddress, port: UInt16, interface: Int32) -> Refusal? {
         guard port >= 1_024 else { return .lowPort }
         guard !address.isNoHost else { return .noHost }
@@ -27,14 +27,14 @@ struct DialPolicy: Sendable {
         return nil
     }
 
-    /// Inside a prefix of an own interface.
+    /// Whether an address is inside the prefix of one of this machine's interfaces.
     func isOnOwnNetwork(_ address: IPAddress) -> Bool {
         networks.contains { address.isInside($0.address, length: $0.length) }
     }
 }
 
 extension DialPolicy.Refusal {
-    /// Follows "its announcement is not usable: ".
+    /// The reason as the end of a sentence that begins "its announcement is not usable: ".
     func text(_ endpoint: Endpoint) -> String {
         switch self {
         case .lowPort: "its port \(endpoint.port) is below 1024"

@@ -1,25 +1,25 @@
 import HexlistModel
 
-/// What the directory holds about one peer UUID, whoever claims it.
+/// The directory's state of one peer UUID, whoever claims it.
 struct DirectoryPeer: Sendable {
     enum Presence: Sendable, Equatable {
-        /// Announced, proved by nobody.
+        /// Announced, but proved by no Hello.
         case unproven
-        /// A Hello proved it; it has a session, or was there when last asked.
+        /// Proved by a Hello; has a session, or answered when last asked.
         case verified
-        /// Proved once, in this run or an earlier one.
+        /// Proved once, in this run or an earlier one, but not here now.
         case away(Absence)
     }
 
-    /// Why a peer is away.
+    /// The reason why a peer is away.
     enum Absence: Sendable, Equatable {
         case notSeenYet, saidShutdown, refused, noAnswer, blocked
-        /// A stranger, and this machine hides.
+        /// A stranger while this machine hides.
         case hiding
         case failed(String)
     }
 
-    /// What the last probe of an unproven peer, or the first failed check of a verified one, came to.
+    /// The result of the last probe of an unproven peer, or of the first failed check of a verified one.
     enum Failure: Sendable, Equatable {
         case refused, noAnswer
         case failed(String)
@@ -33,50 +33,50 @@ struct DirectoryPeer: Sendable {
         }
     }
 
-    /// What is remembered of one place something was dialled at for this peer.
+    /// The result of dialling one place for this peer.
     enum Mark: Sendable, Equatable {
         case answered(BootNonce, at: ContinuousClock.Instant)
-        /// It proved another identity.
+        /// The place proved another identity.
         case impostor(PeerID)
-        /// It is this very machine.
+        /// The place is this very machine.
         case own
-        /// A probe that asked it, among others perhaps, got no answer.
+        /// The place, perhaps among others, did not answer a probe.
         case silent(at: ContinuousClock.Instant)
     }
 
     let id: PeerID
     var presence = Presence.unproven
-    /// As Hello or the store gave it.
+    /// The name from the last Hello, or from the store.
     var name: String?
     var version: String?
     var trust = Trust.stranger
-    /// The start a Hello proved last, and those proved before it.
+    /// The start that a Hello proved last, and the starts proved before it.
     var boot: BootNonce?
     var formerBoots: [BootNonce] = []
-    /// Live sessions by the start they proved.
+    /// The number of live sessions of each start.
     var sessions: [BootNonce: Int] = [:]
-    /// One of its sessions said `shutdown` since the last one began.
+    /// Whether one of its sessions said `shutdown` since the last session began.
     var saidShutdown = false
-    /// Announcements that claim this UUID now.
+    /// The announcements that claim this UUID now.
     var records: Set<Record> = []
-    /// The last announcement was withdrawn by the network (not lost with the backend).
+    /// Whether the network withdrew the last announcement (it was not lost with the backend).
     var wasWithdrawn = false
-    /// `lastKnown` and `static` endpoints, the best first.
+    /// The `lastKnown` and `static` endpoints, the best first.
     var saved: [Endpoint] = []
-    /// Where the session that began last was dialled, or for one that came in its source, which is shown only; `nil` once that one has
-    /// ended, though an older one may live.
+    /// The endpoint at which the newest session was dialled. For an inbound session, its source, which is shown only. `nil` once that
+    /// session has ended, even if an older one lives.
     var sessionEndpoint: Endpoint?
     /// Places, saved or marked, whose announcement was withdrawn or replaced, until they are announced or answer again.
     var withdrawn: Set<Endpoint.Place> = []
     var marks: [Endpoint.Place: Mark] = [:]
-    /// Starts that were dialled because they are announced, and did not prove themselves.
+    /// Announced starts that were dialled and did not prove themselves.
     var disprovedBoots: [BootNonce] = []
     var failure: Failure?
     var lastSeen: ContinuousClock.Instant?
-    /// Two machines prove this identity.
+    /// The state of a conflict while two machines prove this identity; else `nil`.
     var conflict: IdentityConflict?
     var forgetAt: ContinuousClock.Instant?
-    /// Whether a pairing with this peer was asked for since the start: by it, and its digits were shown, or by the person.
+    /// Whether the peer, or the user, asked for a pairing since this node started. A peer's request counts once its digits were shown.
     var isToBePaired = false
 
     init(id: PeerID) { self.id = id }
@@ -89,11 +89,11 @@ struct DirectoryPeer: Sendable {
         case .away: true
         }
     }
-    /// The row of `hexlist peers` without `--all`.
+    /// Whether `hexlist peers` lists the peer without `--all`.
     var isListed: Bool { presence == .verified && conflict == nil }
-    /// Nobody has to ask for it but the routine.
+    /// Whether only the routine asks for the peer: it is verified and has no session.
     var isUnattended: Bool { presence == .verified && sessions.isEmpty }
-    /// Trusted, and silent since it was here last.
+    /// Whether the peer is trusted, was here before, and has fallen silent.
     var isMissing: Bool { presence == .away(.noAnswer) && trust == .trusted && !hasSession && lastSeen != nil }
     var hasStaticEndpoint: Bool { saved.contains { $0.via == .static } }
 
@@ -101,14 +101,14 @@ struct DirectoryPeer: Sendable {
 
     mutating func mark(_ place: Endpoint.Place, _ mark: Mark) {
         if marks[place] == nil, marks.count >= DirectoryLimits.marksPerPeer {
-            // What answered is worth more than what did not; of the same kind the oldest goes.
+            // An answer is worth more than a failure to answer; of equal worth, the oldest mark is removed.
             if let least = marks.min(by: { $0.value.worth < $1.value.worth }) { marks[least.key] = nil }
         }
         marks[place] = mark
         if case .answered = mark { withdrawn.remove(place) }
     }
 
-    /// Places that did not answer, where they are not known to have answered before.
+    /// Marks places that did not answer as silent, unless they are known to have answered before.
     mutating func silent(_ endpoints: [Endpoint], at instant: ContinuousClock.Instant) {
         for endpoint in endpoints {
             switch marks[endpoint.place] {
@@ -118,7 +118,7 @@ struct DirectoryPeer: Sendable {
         }
     }
 
-    /// An announcement of this place is gone, or names another place now.
+    /// Notes that an announcement of this place is gone or names another place now.
     mutating func withdraw(_ place: Endpoint.Place) {
         guard marks[place] != nil || saved.contains(where: { $0.place == place }) else { return }
         withdrawn.insert(place)
@@ -130,7 +130,7 @@ struct DirectoryPeer: Sendable {
         return instant
     }
 
-    /// A proof from `boot`. The start before it becomes a former one.
+    /// Records a proof by `boot`; the start before it becomes a former one.
     /// - Returns: whether a former start proved itself again, which only a second live machine can do.
     mutating func proved(_ boot: BootNonce) -> Bool {
         guard boot != self.boot else { return false }
@@ -149,7 +149,7 @@ struct DirectoryPeer: Sendable {
         if disprovedBoots.count > DirectoryLimits.formerBoots { disprovedBoots.removeFirst() }
     }
 
-    /// A start listens on one port: what an earlier one answered at on another is over.
+    /// Drops places where an earlier start answered on another port: a start listens on one port only.
     mutating func leaveFormerPorts(_ endpoint: Endpoint, _ boot: BootNonce) {
         func isOver(_ place: Endpoint.Place) -> Bool {
             guard place.port != endpoint.port else { return false }
@@ -163,7 +163,7 @@ struct DirectoryPeer: Sendable {
         for place in Array(marks.keys) where isOver(place) && !saved.contains(where: { $0.place == place }) { marks[place] = nil }
     }
 
-    /// Remembers where a session was dialled, as the best of the saved endpoints.
+    /// Saves the endpoint of a dialled session as the best one.
     mutating func save(_ endpoint: Endpoint) {
         let isStatic = saved.contains { $0.place == endpoint.place && $0.via == .static }
         saved.removeAll { $0.place == endpoint.place }
@@ -178,7 +178,7 @@ struct DirectoryPeer: Sendable {
 }
 
 extension DirectoryPeer.Mark {
-    /// Orders what is forgotten first.
+    /// The order in which marks are forgotten, the least first.
     fileprivate var worth: (Int, ContinuousClock.Instant?) {
         switch self {
         case .silent(let instant): (0, instant)
@@ -199,17 +199,17 @@ struct DirectoryRecord: Sendable {
     enum Content: Sendable, Equatable {
         case unresolved
         case unresolvable(String)
-        /// No usable TXT, port or address. The text follows "its announcement is not usable: ".
+        /// No usable TXT, port or address. The text ends a sentence that begins "its announcement is not usable: ".
         case invalid(String)
         case claim(Claim)
-        /// Usable, but too many announcements claim its UUID: it says nothing.
+        /// Usable, but beyond the number of announcements that may claim its UUID; ignored.
         case surplus(Claim)
     }
 
-    /// What a usable announcement says.
+    /// The content of a usable announcement.
     struct Claim: Sendable, Equatable {
         var endpoint: Endpoint
-        /// Why its endpoint is not dialled on its word alone.
+        /// The reason why the endpoint is not dialled because of the announcement alone; `nil` if it is.
         var refusal: DialPolicy.Refusal?
         var peer: PeerID
         var version: String?
@@ -218,9 +218,9 @@ struct DirectoryRecord: Sendable {
 
     var interfaceName: String?
     var content = Content.unresolved
-    /// Its resolver found nothing when it last looked.
+    /// Whether the resolver found nothing when it last looked.
     var isLost = false
-    /// Rises with every new content: the newest is the greatest.
+    /// A number that rises with every new content: the newest has the greatest.
     var number: UInt64 = 0
 
     var claim: Claim? {
@@ -233,28 +233,28 @@ struct DirectoryRecord: Sendable {
     var surplus: Claim? { if case .surplus(let claim) = content { claim } else { nil } }
 }
 
-/// When a target is probed.
+/// The probing schedule of one target.
 struct ProbeSchedule: Sendable {
-    /// Its timer; `nil` where none runs (then it stands in line, is being probed, or waits for something to happen).
+    /// The instant of the next probe; `nil` while the target waits in the queue, is being probed, or waits for an event.
     var nextAt: ContinuousClock.Instant?
     var urgency = ProbeQueue.Urgency.retry
-    /// When it would have been asked, where it is asked out of its turn.
+    /// The instant of the target's regular turn while it is asked out of turn.
     var turnAt: ContinuousClock.Instant?
-    /// When it was asked last.
+    /// The instant at which the target was asked last.
     var askedAt: ContinuousClock.Instant?
-    /// In a row.
+    /// The number of failures in a row.
     var failures = 0
     var running: ProbeID?
-    /// Something new was announced while it ran: once more at once.
+    /// Whether something new was announced during the running probe, so that another one follows at once.
     var again = false
-    /// Probes its announcements may still cause at once.
+    /// The number of probes that announcements of the peer may still cause at once.
     var allowance = DirectoryTimes.announcedProbes
     var allowanceAt: ContinuousClock.Instant?
 
-    /// For one more probe. Whoever announces without end makes it wait some minutes, and not for ever.
+    /// Takes one probe from the allowance. Endless announcements delay the next probe by minutes at most, not for ever.
     mutating func spend() { allowance = max(allowance - 1, -DirectoryTimes.announcedProbes) }
 
-    /// When the allowance lets the next probe begin.
+    /// The instant at which the allowance permits the next probe.
     mutating func announcedInstant(now: ContinuousClock.Instant) -> ContinuousClock.Instant {
         if let allowanceAt {
             let earned = (now - allowanceAt) / DirectoryTimes.announcedProbe

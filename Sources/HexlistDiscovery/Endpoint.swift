@@ -1,24 +1,24 @@
 import HexlistModel
 
-/// Where a peer can be dialled, and who says so.
+/// A place where a peer can be dialled, and the source of that knowledge.
 public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
-    /// How an endpoint became known.
+    /// The source of an endpoint.
     public enum Via: String, Sendable, CaseIterable {
-        /// Announced over mDNS: anyone on the link may have said it.
+        /// Announced over mDNS, possibly by anyone on the link.
         case mdns
         /// Found by unicast DNS, in a domain the user configured.
         case dns
         /// Configured by the user.
         case `static`
-        /// A session was once dialled there.
+        /// The place of an earlier session that this node dialled.
         case lastKnown
-        /// The address a peer's own session came from: shown, never dialled (the port is that session's).
+        /// The source address of a session the peer dialled: shown, never dialled, because the port is that session's.
         case inbound
     }
 
-    /// A numeric address, IPv6 link-local ones with `%scope` (an interface's name or index); for `static` ones a DNS name too.
+    /// A numeric address, with `%scope` (an interface's name or index) for IPv6 link-local ones; for `static` endpoints also a DNS name.
     public var host: String
-    /// The interface it was announced on.
+    /// The name of the interface on which the endpoint was announced.
     public var interface: String?
     public var port: UInt16
     public var via: Via
@@ -30,7 +30,7 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
         self.via = via
     }
 
-    /// What makes two endpoints the same place, whoever told of them.
+    /// The host and port, by which endpoints are the same place whatever their source.
     var place: Place { Place(host: host, port: port) }
 
     struct Place: Hashable, Sendable {

@@ -2,9 +2,9 @@ import HexlistModel
 
 /// The starts that proved one identity while another start of it was alive: machines with copies of one state folder.
 struct IdentityConflict: Sendable {
-    /// When each of them last proved itself.
+    /// The instant at which each start last proved itself.
     private(set) var starts: [BootNonce: ContinuousClock.Instant] = [:]
-    /// When to ask them again.
+    /// The instant of the next check.
     var checkAt: ContinuousClock.Instant
 
     init(checkAt: ContinuousClock.Instant) { self.checkAt = checkAt }

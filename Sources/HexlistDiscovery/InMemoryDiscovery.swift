@@ -7,12 +7,14 @@ public final class InMemoryDiscovery: PeerDiscovery {
 
     private struct State: Sendable {
         var node: InMemoryLink.NodeNumber?
-        /// Started, or stopped before that.
+        /// Whether `start` or `stop` was called.
         var isOver = false
     }
     private let state = Mutex(State())
 
-    /// - Parameters: the addresses the node is announced with; there is a record for each.
+    /// - Parameters:
+    ///   - ipv4: the address of the IPv4 record; `nil` for no such record.
+    ///   - ipv6: the address of the IPv6 record; `nil` for no such record.
     public init(link: InMemoryLink, ipv4: String? = "127.0.0.1", ipv6: String? = "::1") {
         self.link = link
         var addresses: [Bool: String] = [:]
@@ -28,7 +30,7 @@ public final class InMemoryDiscovery: PeerDiscovery {
             state = State(node: number, isOver: true)
             return true
         }
-        // The number is known before the first event, which may be answered by `resolve`.
+        // The node's number is set before the first event, which may be answered by `resolve`.
         if isFirst { link.join(number, announcement, addresses: addresses, events: events) }
     }
 
@@ -44,10 +46,10 @@ public final class InMemoryDiscovery: PeerDiscovery {
 
     public func stop() async { await leave(withdrawing: true) }
 
-    /// Gone without a goodbye: what was announced stays announced.
+    /// Leaves without a goodbye: the announcement stays on the link.
     public func crash() async { await leave(withdrawing: false) }
 
-    /// Its discovery service goes away (`unavailable`) or comes back (`running`).
+    /// Makes the node's discovery service go away (`unavailable`) or come back (`running`).
     public func setBackend(_ backend: BackendState) {
         guard let node = state.withLock({ $0.node }) else { return }
         link.setBackend(backend, of: node)

@@ -1,12 +1,12 @@
 public import HexlistModel
 import Synchronization
 
-/// A link inside one process: what is announced on it is seen by every node that joined, as on a network with one interface.
-/// Tests add what a network adds by itself: forged announcements, crashes without a goodbye, a discovery service that goes away.
+/// A link inside one process. Every node that joined sees what is announced on it, as on a network with one interface. Tests add what
+/// networks add: forged announcements, crashes without a goodbye, a discovery service that goes away.
 public final class InMemoryLink: Sendable {
     typealias NodeNumber = Int
 
-    /// The interfaces every node of the link is told of.
+    /// The interfaces reported to every node of the link.
     public let interfaces: [InterfaceAddress]
     private let name: String?
     private let index: Int32
@@ -14,7 +14,7 @@ public final class InMemoryLink: Sendable {
 
     struct Item: Sendable {
         var key: InstanceKey
-        /// The address by whether it is an IPv6 one: a record for each.
+        /// The addresses by IP version (`true` for IPv6); each is announced as a record.
         var addresses: [Bool: String]
         var port: UInt16
         var txt: [[UInt8]]
@@ -28,7 +28,7 @@ public final class InMemoryLink: Sendable {
         var events: @Sendable (DiscoveryEvent) -> Void
         var announcement: ServiceAnnouncement?
         var addresses: [Bool: String]
-        /// What is on the link for it.
+        /// The node's announcement on the link.
         var item: Int?
         var open: Set<Record> = []
         var backend = BackendState.running
@@ -43,7 +43,7 @@ public final class InMemoryLink: Sendable {
         var waitingForDelivery: [CheckedContinuation<Void, Never>] = []
     }
 
-    /// - Parameter interfaces: by default one loopback interface, so that nodes can really dial each other.
+    /// - Parameter interfaces: one loopback interface by default, so that nodes can really dial each other.
     public init(interfaces: [InterfaceAddress] = InMemoryLink.loopback) {
         self.interfaces = interfaces
         name = interfaces.first?.interface
@@ -56,8 +56,8 @@ public final class InMemoryLink: Sendable {
 
     // MARK: - For tests
 
-    /// Puts an announcement on the link nobody stands behind.
-    /// - Returns: what `withdraw` takes.
+    /// Puts an announcement on the link that belongs to no node.
+    /// - Returns: the number that `withdraw` takes.
     public func forge(_ instance: String, ipv4: String? = "127.0.0.1", ipv6: String? = nil, port: UInt16, txt: [[UInt8]]) -> Int {
         change { state in
             var addresses: [Bool: String] = [:]
@@ -127,7 +127,7 @@ public final class InMemoryLink: Sendable {
         }
     }
 
-    /// - Parameter withdrawing: with a goodbye; otherwise what it announced stays, as after a power cut.
+    /// - Parameter withdrawing: whether to say goodbye; otherwise the announcement stays, as after a power cut.
     func leave(_ node: NodeNumber, withdrawing: Bool) async {
         change { state in
             let item = state.nodes.removeValue(forKey: node)?.item
@@ -142,7 +142,7 @@ public final class InMemoryLink: Sendable {
         }
     }
 
-    /// The node's discovery service goes away, with what it announced, or comes back.
+    /// Makes the node's discovery service go away, together with its announcement, or come back.
     func setBackend(_ backend: BackendState, of node: NodeNumber) {
         change { state in
             guard let present = state.nodes[node], present.backend != backend else { return }
@@ -177,7 +177,7 @@ public final class InMemoryLink: Sendable {
 
     private func announce(_ node: NodeNumber, _ state: inout State) {
         guard let present = state.nodes[node], let announcement = present.announcement else { return }
-        // A name that is taken gets a number, as Avahi does it.
+        // A name that is taken gets a number, as with Avahi.
         var instance = announcement.instanceName
         var number = 2
         while state.items.values.contains(where: { $0.key == key(instance) }) {
@@ -216,7 +216,7 @@ public final class InMemoryLink: Sendable {
         }
     }
 
-    /// Changes the link, then tells the nodes: outside the lock, by one thread at a time, so that each hears things in order.
+    /// Changes the link, then tells the nodes: outside the lock and from one thread at a time, so that each node hears events in order.
     private func change<T: Sendable>(_ body: (inout State) -> T) -> T {
         let result = state.withLock { body(&$0) }
         while true {

@@ -1,6 +1,6 @@
 import HexlistModel
 
-// What discovery says, and the resolvers it needs.
+// Input from discovery, and the resolvers.
 extension PeerDirectory {
     mutating func appeared(_ record: Record, interfaceName: String?) {
         if records[record] == nil {
@@ -14,7 +14,8 @@ extension PeerDirectory {
         wantResolver(record)
     }
 
-    /// Where all places are taken, the oldest announcement that nothing proved goes.
+    /// Drops the oldest announcement of an unproven peer if all places are taken.
+    /// - Returns: whether there is room.
     private mutating func makeRoomForRecord() -> Bool {
         guard records.count >= limits.records else { return true }
         for _ in 0..<arrivals.count {
@@ -34,11 +35,11 @@ extension PeerDirectory {
         guard let claim = records[record]?.claim else { return false }
         guard claim.peer != own else { return claim.boot == boot }
         guard let peer = peers[claim.peer], peer.isProven else { return false }
-        // Of a proved peer only announcements that may be its own: anybody can announce its UUID.
+        // Of a proved peer, only announcements that may be its own are protected: anybody can announce its UUID.
         return claim.boot == peer.boot || peer.answered(claim.endpoint.place) != nil
     }
 
-    /// - Parameter isWithdrawn: the network withdrew it; otherwise it is only not seen any more.
+    /// - Parameter isWithdrawn: whether the network withdrew the record; otherwise it is only not seen any more.
     mutating func remove(_ record: Record, isWithdrawn: Bool) {
         guard let removed = records.removeValue(forKey: record) else { return }
         if isWithdrawn, let claim = removed.claim { withdraw(claim) }
@@ -48,7 +49,7 @@ extension PeerDirectory {
         if let id = removed.claim?.peer { lostAnnouncement(id, isWithdrawn: isWithdrawn) }
     }
 
-    /// One announcement of a peer is gone; what follows where it was the last.
+    /// Updates a peer after one of its announcements has gone, in particular the last one.
     private mutating func lostAnnouncement(_ id: PeerID, isWithdrawn: Bool) {
         heedSurplus(of: id)
         guard let peer = peers[id], peer.records.isEmpty else { return }
@@ -59,17 +60,17 @@ extension PeerDirectory {
         }
     }
 
-    /// There is room again for one announcement that there was none for.
+    /// Admits the oldest surplus announcement of a UUID now that there is room for one.
     private mutating func heedSurplus(of id: PeerID) {
         guard peers[id]?.records.count == DirectoryLimits.claimsPerPeer - 1 else { return }
         let oldest = records.filter { $0.value.surplus?.peer == id }.min { $0.value.number < $1.value.number }
         if let (record, present) = oldest, let claim = present.surplus { says(record, .claim(claim)) }
     }
 
-    /// Reports start anew once no record of the instance is left.
+    /// Forgets the reports about an instance once none of its records is left.
     private mutating func forgetReports(of key: InstanceKey) {
         guard reported[key] != nil else { return }
-        // Few interfaces carry one instance; the table of records is asked for those seen so far.
+        // Few interfaces carry one instance, so the table is asked for the interfaces seen so far instead of searched.
         let isLeft = interfaces.contains { interface in
             [true, false].contains { records[Record(key: key, interface: interface.index, ipv6: $0)] != nil }
         }
@@ -77,7 +78,7 @@ extension PeerDirectory {
         if !isLeft, !isInDomain { reported[key] = nil }
     }
 
-    /// What is no longer announced and was never verified is forgotten after 90 s.
+    /// Schedules a peer that is no longer announced and was never verified to be forgotten after 90 s.
     private mutating func forgetSoon(_ id: PeerID) {
         guard peers[id]?.forgetAt == nil, peers[id]?.hasStaticEndpoint == false else { return }
         let forgetAt = now + DirectoryTimes.forget
@@ -86,7 +87,7 @@ extension PeerDirectory {
         cancel(.peer(id))
     }
 
-    /// One announcement of a place is gone. Where no other is left, that place is one of the past.
+    /// Marks a place as withdrawn if no announcement of it is left.
     private mutating func withdraw(_ claim: DirectoryRecord.Claim) {
         guard let peer = peers[claim.peer] else { return }
         let place = claim.endpoint.place
@@ -94,7 +95,7 @@ extension PeerDirectory {
         peers[claim.peer]?.withdraw(place)
     }
 
-    /// Takes a record's claim back.
+    /// Removes a record's claim from the tables.
     private mutating func unlink(_ record: Record, _ claim: DirectoryRecord.Claim?) {
         guard let claim else { return }
         if claim.peer == own { ownRecords.remove(record) }
@@ -114,7 +115,7 @@ extension PeerDirectory {
         records[record]?.isLost = true
         switch present.content {
         case .unresolved, .unresolvable: records[record]?.content = .unresolvable(PeerName.cut(text, bytes: DirectoryLimits.textBytes))
-        case .invalid, .claim, .surplus: break  // what it said before still stands; its endpoint is tried as long as it is announced
+        case .invalid, .claim, .surplus: break  // its earlier content still stands; the endpoint is tried as long as it is announced
         }
     }
 
@@ -127,7 +128,7 @@ extension PeerDirectory {
         says(record, content)
     }
 
-    /// Does what follows from what an announcement says.
+    /// Stores a record's new content and does what follows from it.
     private mutating func says(_ record: Record, _ content: DirectoryRecord.Content) {
         guard let present = records[record], content != present.content else { return }
         contents += 1
@@ -164,7 +165,7 @@ extension PeerDirectory {
 
     private func hasRoomForClaim(of id: PeerID) -> Bool { peers[id].map { $0.records.count < DirectoryLimits.claimsPerPeer } ?? true }
 
-    /// Where too many announcements claim one UUID, the oldest of those nobody answered at goes.
+    /// Drops an announcement if too many claim one UUID: the oldest at whose place nobody answered.
     private mutating func makeRoomForClaim(of id: PeerID) {
         guard let peer = peers[id], !hasRoomForClaim(of: id) else { return }
         let oldest = peer.records.min { left, right in
@@ -195,7 +196,7 @@ extension PeerDirectory {
         return .claim(.init(endpoint: endpoint, refusal: refusal, peer: peer, version: txt.version, boot: txt.boot))
     }
 
-    /// What an announcement says of a peer that nothing said before.
+    /// What is new about a peer in an announcement.
     private struct News {
         var isNewPlace: Bool
         var isNewStart: Bool
@@ -219,11 +220,11 @@ extension PeerDirectory {
         return news
     }
 
-    /// An announcement is a hint: it may cause a probe, and nothing else.
+    /// Reacts to a claim. An announcement is a hint: it may cause a probe and nothing else.
     private mutating func announced(_ claim: DirectoryRecord.Claim, _ news: News) {
         guard claim.peer != own else { return checkOwnStart(claim) }
         guard let peer = peers[claim.peer], refusal(of: claim) == nil else { return }
-        // A place that was another's may have become this peer's.
+        // A place that was marked as another's may have become this peer's.
         if news.isNewPlace, peer.answered(claim.endpoint.place) == nil { peers[claim.peer]?.marks[claim.endpoint.place] = nil }
         guard peer.trust != .blocked, asksStrangers(peer) else { return }
         guard !peer.hasSession else {
@@ -245,7 +246,7 @@ extension PeerDirectory {
         requestAnnounced(.peer(id), of: id, as: urgency)
     }
 
-    /// As far as the peer's allowance goes: whoever announces things in its name decides no more than that.
+    /// Requests a probe within the peer's allowance, which is all that announcements in its name can cause.
     private mutating func requestAnnounced(_ target: ProbeTarget, of id: PeerID, as urgency: ProbeQueue.Urgency) {
         let instant = schedules[.peer(id), default: ProbeSchedule()].announcedInstant(now: now)
         guard !queue.holds(target) else { return queue.enqueue(target, as: urgency) }
@@ -255,8 +256,8 @@ extension PeerDirectory {
         request(target, at: instant, as: urgency)
     }
 
-    /// Announced starts of a peer that has a session with another start: each is dialled once, to tell a restart or a second machine
-    /// from what is merely left over.
+    /// Probes announced starts of a peer that has a session with another start, each once, to tell a restart or a second machine from a
+    /// leftover announcement.
     mutating func checkStarts(of id: PeerID) {
         guard let peer = peers[id], peer.hasSession || peer.conflict != nil, peer.trust != .blocked, asksStrangers(peer) else { return }
         for record in peer.records {
@@ -270,7 +271,7 @@ extension PeerDirectory {
         }
     }
 
-    /// The same, also for those that were dialled before.
+    /// Probes announced starts as `checkStarts(of:)` does, including those probed before.
     mutating func checkStartsAnew(of id: PeerID) {
         for boot in Set(peers[id]?.records.compactMap { records[$0]?.claim?.boot } ?? []) {
             cancel(.start(id, boot))
@@ -301,7 +302,7 @@ extension PeerDirectory {
 
     // MARK: - Resolvers
 
-    /// A resolver is wanted while its record may still tell something: until its peer has a session with the very start it announces.
+    /// Wants a resolver while the record may still tell something: until its peer has a session with the very start it announces.
     mutating func wantResolver(_ record: Record) {
         guard let present = records[record] else { return }
         if let claim = present.claim, isSettled(claim) {

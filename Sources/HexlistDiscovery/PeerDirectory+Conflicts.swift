@@ -1,12 +1,12 @@
 public import HexlistModel
 
-// Two machines with one identity: shown by two starts that each proved it, and believed until only one of them does.
+// Conflicts: two machines with one identity. Shown by two starts that each proved it; ended when only one still does.
 extension PeerDirectory {
-    /// Whether two machines prove this UUID at present; for the own one, whether another machine does. Nothing is to be delivered
-    /// to such a peer, nor to anybody under such an identity of one's own.
+    /// Whether two machines prove this UUID at present; for the own UUID, whether another machine proves it. Nothing is delivered to such a
+    /// peer, and nothing to anybody under such an own identity.
     public func isInConflict(_ id: PeerID) -> Bool { id == own ? ownConflict != nil : peers[id]?.conflict != nil }
 
-    /// - Parameter boots: starts that proved themselves just now.
+    /// - Parameter boots: the starts that proved themselves just now.
     mutating func conflictShown(_ id: PeerID, by boots: [BootNonce]) {
         guard let peer = peers[id] else { return }
         var conflict = peer.conflict ?? IdentityConflict(checkAt: now + DirectoryTimes.conflictCheck)
@@ -18,7 +18,7 @@ extension PeerDirectory {
         outputs.append(.changed(.conflict(id)))
     }
 
-    /// Whoever has one of the identities is asked again, wherever it may be; it is over once all but one have been quiet for long enough.
+    /// Asks all places that may have the identity again. The conflict ends once all starts but one have been silent for long enough.
     mutating func checkConflict(of id: PeerID) {
         guard var conflict = peers[id]?.conflict else { return }
         conflict.forget(before: now - DirectoryTimes.conflict)
@@ -41,8 +41,8 @@ extension PeerDirectory {
 
     // MARK: - The own identity
 
-    /// Another start of the own UUID was proved: a copy of this machine's identity lives elsewhere.
-    /// - Parameter boot: `nil` where it is not known which start that was.
+    /// Notes that another start proved the own UUID: a copy of this machine's identity lives elsewhere.
+    /// - Parameter boot: the other start; `nil` if it is not known.
     mutating func ownConflictShown(by boot: BootNonce?) {
         guard boot != self.boot else { return }
         let isNew = ownConflict == nil
@@ -73,6 +73,6 @@ extension PeerDirectory {
         }
     }
 
-    /// No process has this one.
+    /// A nonce that no process has, for a start that is not known.
     private static let unknownStart = BootNonce(0)
 }

@@ -1,8 +1,8 @@
 public import HexlistModel
 
-// What `hexlist doctor` wants to know.
+// Facts for `hexlist doctor`.
 extension PeerDirectory {
-    /// Where this very start's announcement is seen: by browsing, as others see it.
+    /// The interfaces on which browsing shows the announcement of this very start, as other machines see it.
     public var ownAnnouncements: [(interface: String, isIPv6: Bool)] {
         ownRecords.sorted(by: Record.inOrder).compactMap { record in
             guard record.unicast == nil, let present = records[record], present.claim?.boot == boot else { return nil }
@@ -10,14 +10,14 @@ extension PeerDirectory {
         }
     }
 
-    /// What became of an address the user configured.
+    /// The state of an address the user configured.
     public enum ConfiguredState: Sendable, Equatable {
         case answered(PeerID)
-        /// Who answered there is away, or blocked here; the text says which.
+        /// The peer that answered there is away, or blocked here; the text says which.
         case away(PeerID, String)
         case isOwn
         case asked
-        /// Follows "but".
+        /// A reason that follows "but".
         case failed(String)
     }
 

@@ -1,9 +1,9 @@
 import HexlistModel
 
-// Which peers and which announced places this side dials by itself (Docs/Protocol.md, "Discovery").
+// The peers and announced places that this node dials by itself (Docs/Protocol.md, "Discovery").
 extension PeerDirectory {
-    /// Whether a peer is asked, where it has an endpoint: none with a session, none that is blocked, and while this machine hides no
-    /// stranger, but for one that answered at a configured address.
+    /// Whether a peer with an endpoint is probed. False for a peer with a session, for a blocked one, and, while this machine hides, for a
+    /// stranger unless it answered at a configured address.
     func mayProbe(_ peer: DirectoryPeer) -> Bool {
         !peer.hasSession && peer.trust != .blocked && (asksStrangers(peer) || peer.hasStaticEndpoint)
     }
@@ -11,8 +11,9 @@ extension PeerDirectory {
     /// Whether an announcement of this peer may cause a dial.
     func asksStrangers(_ peer: DirectoryPeer) -> Bool { !isHiding || peer.trust == .trusted }
 
-    /// Why what an announcement says is not dialled. A trusted peer may be behind a router of one's own organization: who answers there
-    /// has to show its key, and is shown nothing otherwise. What is on the Internet nobody aims this machine at.
+    /// The reason why a claim's endpoint is not dialled; `nil` if it is. A trusted peer may be behind a router of the user's organization:
+    /// a host that answers there must show the peer's key, and learns nothing otherwise. No announcement can aim this machine at the
+    /// Internet.
     func refusal(of claim: DirectoryRecord.Claim) -> DialPolicy.Refusal? {
         guard claim.refusal == .foreignNetwork, peers[claim.peer]?.trust == .trusted,
             IPAddress(ofHost: claim.endpoint.host)?.isPrivate == true
@@ -39,7 +40,7 @@ extension PeerDirectory {
         }
     }
 
-    /// A stranger, while this machine hides. What it has a session for, it says by itself.
+    /// Stops asking for a stranger while this machine hides. A session the stranger has stays.
     mutating func leaveAlone(_ id: PeerID) {
         guard let peer = peers[id] else { return }
         for boot in Set(peer.records.compactMap { records[$0]?.claim?.boot }) { cancel(.start(id, boot)) }

@@ -1,15 +1,15 @@
 public import HexlistModel
 
-// What the directory shows.
+// The directory's rows and endpoints for others.
 extension PeerDirectory {
     /// Whether a peer is listed as `verified` now.
     public func isVerified(_ id: PeerID) -> Bool { peers[id]?.isListed ?? false }
 
-    /// Whether anything is held of a peer.
+    /// Whether the directory has an entry for a peer.
     public func holds(_ id: PeerID) -> Bool { peers[id] != nil }
 
-    /// Where a peer can be dialled: what answered last first, then what was saved, then what is announced inside an own network, then
-    /// the rest; last what did not answer, is announced no more, or proved another identity.
+    /// The places where a peer can be dialled, best first: those that answered, then saved ones, then those announced inside an own
+    /// network, then the rest; last those that did not answer, are no longer announced, or proved another identity.
     public func endpoints(of id: PeerID) -> [Endpoint] {
         guard let peer = peers[id] else { return [] }
         var found: [Endpoint.Place: (endpoint: Endpoint, number: UInt64)] = [:]
@@ -20,7 +20,7 @@ extension PeerDirectory {
             found[place] = (claim.endpoint, present.number)
         }
         for (index, endpoint) in peer.saved.enumerated() {
-            // The order they are saved in, as the newest of all.
+            // Saved endpoints keep their order and count as the newest of all.
             let number = UInt64.max - UInt64(index)
             let announced = found[endpoint.place]
             found[endpoint.place] = (endpoint.via == .static ? endpoint : announced?.endpoint ?? endpoint, number)
@@ -44,9 +44,9 @@ extension PeerDirectory {
         return EndpointRank(tier: isNear ? 2 : 3, age: .zero, number: number)
     }
 
-    /// Whether a place is only remembered: its announcement was withdrawn or replaced, or the start that proved itself last announces
-    /// other ports only and never answered there. It is dialled last of all, for goodbyes and announcements can be forged, and not shown
-    /// beside what stands.
+    /// Whether a place is only remembered: its announcement was withdrawn or replaced, or the newest proved start announces other ports
+    /// only and never answered there. Such a place is dialled last, not dropped, because goodbyes and announcements can be forged; it is
+    /// not shown next to current ones.
     func isPast(_ endpoint: Endpoint, of peer: DirectoryPeer) -> Bool {
         guard endpoint.via == .lastKnown else { return false }
         let place = endpoint.place
@@ -57,7 +57,7 @@ extension PeerDirectory {
         return !ports.isEmpty && !ports.contains(place.port)
     }
 
-    /// Where a peer answered in this run, as far as sessions and checks dialled there.
+    /// The places where a peer answered in this run, as far as sessions and checks dialled them.
     public func answeredEndpoints(of id: PeerID) -> [Endpoint] {
         endpoints(of: id).filter { peers[id]?.answered($0.place) != nil }
     }
@@ -70,7 +70,7 @@ extension PeerDirectory {
         rows += addressRows()
         let nameless = records.filter { $0.value.claim == nil }
         for (key, group) in Dictionary(grouping: nameless.keys, by: \.key) {
-            // What is unusable says more than what is not resolved.
+            // Unusable says more than not resolved.
             let verdicts = group.compactMap { verdict($0) }
             guard let told = verdicts.first(where: { $0.reason == .invalid }) ?? verdicts.first, let reason = told.reason else { continue }
             let why = told.text(heard: wording(group))
@@ -79,6 +79,20 @@ extension PeerDirectory {
         hintInstalledAnew(&rows)
         rows.sort(by: DirectoryRow.inOrder)
         return rows
+    }
+
+    /// The row of one peer as `listing` has it; `nil` where nothing is to be said of it. Costs what is known of that peer, however many
+    /// others there are.
+    /// - Parameter comparing: also says whether it may be another one installed anew, which looks at the names of all peers.
+    public func row(of id: PeerID, comparing: Bool) -> DirectoryRow? {
+        guard let peer = peers[id], let row = rows(of: peer).first else { return nil }
+        guard comparing, row.state != .ghost else { return row }
+        var rows = [row]
+        for other in peers.values where other.id != id && name(of: other).utf8.elementsEqual(row.name.utf8) {
+            rows += self.rows(of: other).prefix(1)
+        }
+        hintInstalledAnew(&rows)
+        return rows[0]
     }
 
     // MARK: - Rows
@@ -104,7 +118,7 @@ extension PeerDirectory {
         return [row] + foldedRows(of: peer)
     }
 
-    /// One row for all that claim a UUID nobody proved: the one that says most.
+    /// The one row for all announcements that claim an unproven UUID: the one with the weightiest reason.
     private func unprovenRow(_ peer: DirectoryPeer, _ row: DirectoryRow) -> DirectoryRow? {
         let announcing = peer.records.sorted(by: Record.inOrder)
         let verdicts = announcing.compactMap { verdict($0) }
@@ -118,11 +132,11 @@ extension PeerDirectory {
         return row
     }
 
-    /// The ghosts of a peer that has a row: one for each instance and reason.
+    /// The ghosts of a peer that has a row, one for each instance and reason.
     private func foldedRows(of peer: DirectoryPeer) -> [DirectoryRow] {
         let announcing = peer.records.sorted(by: Record.inOrder)
         let fitting = announcing.filter { verdict($0) == .fits }
-        // The announcement the peer is listed through: of the name it says itself, where it answered last, else the first.
+        // The announcement behind the peer's row: one with the name it gives itself, at the place that answered last, else the first.
         let instance = peer.name.map { PeerName.instance(displayName: $0, peer: peer.id) }
         let named = fitting.filter { $0.key.name == instance }
         let main = (named.isEmpty ? fitting : named).reduce(named.first ?? fitting.first) { best, record in
@@ -141,7 +155,7 @@ extension PeerDirectory {
         return rows + ghostRows(announcing.filter { verdict($0) != .fits }, of: peer.id)
     }
 
-    /// One row for each instance and reason.
+    /// The rows of announcements, one for each instance and reason.
     private func ghostRows(_ announcing: [Record], of peer: PeerID) -> [DirectoryRow] {
         var rows: [DirectoryRow] = []
         for (key, group) in Dictionary(grouping: announcing, by: \.key) {
@@ -162,8 +176,8 @@ extension PeerDirectory {
         return rows
     }
 
-    /// A trusted peer that is away, and a stranger of the same name at one of its addresses: perhaps the same machine, installed
-    /// anew with another identity. Only said: names and addresses prove nothing.
+    /// Adds a hint to rows of a trusted peer that is away and a stranger of the same name at one of its addresses: perhaps the same
+    /// machine, installed anew with another identity. Only a hint: names and addresses prove nothing.
     private func hintInstalledAnew(_ rows: inout [DirectoryRow]) {
         func trust(_ row: DirectoryRow) -> Trust { row.peer.flatMap { peers[$0]?.trust } ?? .stranger }
         let absent = rows.indices.filter { rows[$0].state == .away && trust(rows[$0]) == .trusted }
@@ -202,7 +216,7 @@ extension PeerDirectory {
             version: nil, hasSession: false)
     }
 
-    /// What a peer calls itself, as it said in a session or the store remembers; never what an announcement says.
+    /// The name a peer gave itself in a session, or the store's; never the one of an announcement.
     public func provenName(of peer: PeerID) -> String? { peers[peer]?.name }
 
     private func name(of peer: DirectoryPeer) -> String {
@@ -218,7 +232,7 @@ extension PeerDirectory {
             DirectoryRow.Place(endpoint: $0, lastOK: peer.answered($0.place))
         }
         guard let session = peer.sessionEndpoint else { return places }
-        // First the session's address. One that came in shows where its host listens, as far as that is known.
+        // The session's address comes first. For an inbound session, the known listening place of the same host does.
         let isInbound = session.via == .inbound
         let index = places.firstIndex { isInbound ? $0.endpoint.host == session.host : $0.endpoint.place == session.place }
         places.insert(index.map { places.remove(at: $0) } ?? DirectoryRow.Place(endpoint: session, lastOK: nil), at: 0)
@@ -238,12 +252,12 @@ extension PeerDirectory {
     }
 }
 
-/// What comes first when a peer is dialled.
+/// The rank of an endpoint when a peer is dialled, the least first.
 private struct EndpointRank: Comparable {
-    /// 0 answered, 1 saved, 2 announced inside an own network, 3 announced elsewhere, 4 silent, 5 another's.
+    /// 0 answered, 1 saved, 2 announced inside an own network, 3 announced elsewhere, 4 silent, 5 another identity's.
     var tier: Int
     var age: Duration
-    /// The newest first.
+    /// The content's number; the newest first.
     var number: UInt64
 
     static func < (left: EndpointRank, right: EndpointRank) -> Bool {
@@ -252,7 +266,7 @@ private struct EndpointRank: Comparable {
 }
 
 extension DirectoryRow {
-    /// By state, then name, UUID, reason and text, each as bytes.
+    /// The order of rows: by state, name, UUID, reason and text, texts as bytes.
     fileprivate static func inOrder(_ left: DirectoryRow, _ right: DirectoryRow) -> Bool {
         if left.state != right.state { return left.state.place < right.state.place }
         if let isBefore = isBefore(left.name, right.name) { return isBefore }
@@ -260,7 +274,7 @@ extension DirectoryRow {
         return isBefore(left.reason?.rawValue ?? "", right.reason?.rawValue ?? "") ?? isBefore(left.why, right.why) ?? false
     }
 
-    /// `nil` where they are equal. Never `String`'s own comparison: it is quadratic on hostile text.
+    /// Whether `left` comes first in byte order; `nil` if they are equal. `String`'s own comparison is quadratic on hostile text.
     private static func isBefore(_ left: String, _ right: String) -> Bool? {
         guard !left.utf8.elementsEqual(right.utf8) else { return nil }
         return left.utf8.lexicographicallyPrecedes(right.utf8)

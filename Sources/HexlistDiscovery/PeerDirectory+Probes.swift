@@ -1,10 +1,10 @@
 import HexlistModel
 
-// Who is probed when, and what comes of it.
+// Probes: which target, when, and with what result.
 extension PeerDirectory {
     // MARK: - Asking for probes
 
-    /// Asks for a probe no later than `instant`. One that is under way is repeated when it fails.
+    /// Asks for a probe no later than `instant`. A probe under way is repeated if it fails.
     mutating func request(_ target: ProbeTarget, at instant: Instant, as urgency: ProbeQueue.Urgency) {
         let schedule = schedules[target] ?? ProbeSchedule()
         guard schedule.running == nil else {
@@ -21,7 +21,7 @@ extension PeerDirectory {
         }
     }
 
-    /// Sets when a target is probed next, whatever was set before.
+    /// Sets the instant of a target's next probe, replacing any earlier one.
     mutating func reschedule(_ target: ProbeTarget, at instant: Instant, as urgency: ProbeQueue.Urgency) {
         cancel(target)
         var schedule = schedules[target] ?? ProbeSchedule()
@@ -37,7 +37,7 @@ extension PeerDirectory {
         schedules[target] = schedule
     }
 
-    /// Nothing is going to happen by itself; a probe under way ends as it ends.
+    /// Cancels the probes planned for a target. A probe under way continues.
     mutating func cancel(_ target: ProbeTarget) {
         queue.remove(target)
         schedules[target]?.nextAt = nil
@@ -45,7 +45,7 @@ extension PeerDirectory {
         schedules[target]?.again = false
     }
 
-    /// Waking up, and other networks: whoever has no session is asked at once, as the budget allows.
+    /// Probes all peers without a session as soon as the budget allows, after a wake-up or a change of networks.
     mutating func probeEverybody() {
         for (id, peer) in peers where mayProbe(peer) {
             guard !endpoints(of: id).isEmpty else { continue }
@@ -107,7 +107,7 @@ extension PeerDirectory {
         }
     }
 
-    /// Whether what a target asks is still asked: time has passed since it stood in line.
+    /// Whether a target's question is still open: time has passed since it was queued.
     private func isWanted(_ target: ProbeTarget) -> Bool {
         switch target {
         case .peer(let id): peers[id].map(mayProbe) ?? false
@@ -124,10 +124,10 @@ extension PeerDirectory {
         switch target {
         case .peer(let id):
             guard let peer = peers[id] else { return [] }
-            // A stranger's announcement is no reason to dial while this machine hides; a configured address is.
+            // While this machine hides, a stranger's announcement is no reason to dial; a configured address is.
             let all = endpoints(of: id).filter { asksStrangers(peer) || $0.via == .static }
             let good = all.filter { peer.marks[$0.place]?.isGood ?? true }
-            // Places that proved another identity are asked only where there is no other, and every third time: addresses move.
+            // Places that proved another identity are asked only if there are no others, and every third time: addresses move.
             let asksAll = good.isEmpty || (schedules[target]?.failures ?? 0) % 3 == 2
             return picked(asksAll ? all : good, of: peer)
         case .start(let id, let boot):
@@ -141,7 +141,7 @@ extension PeerDirectory {
         }
     }
 
-    /// The first of them, with a place kept for each of the best remembered.
+    /// The first endpoints of a ranking, with a place reserved for each of the best remembered ones.
     private func picked(_ ranked: [Endpoint], of peer: DirectoryPeer) -> [Endpoint] {
         let remembered = Set(peer.saved.prefix(DirectoryLimits.rememberedPerProbe).map(\.place))
         var room = DirectoryLimits.endpointsPerProbe - ranked.count { remembered.contains($0.place) }
@@ -177,7 +177,7 @@ extension PeerDirectory {
         }
     }
 
-    /// What it was for is gone; a proof still counts for whom it names.
+    /// Uses a proof although the probe's target is gone: it still counts for the peer it names.
     private mutating func proveAnyway(_ target: ProbeTarget, _ result: ProbeResult) {
         switch result {
         case .proved(let id, let boot, _): proved(id, boot)
@@ -206,7 +206,7 @@ extension PeerDirectory {
         reschedule(.peer(id), at: now + reverifyInterval(), as: .routine)
     }
 
-    /// Something proved an identity, but not the one that was asked for.
+    /// Handles an answer that proved another identity than the expected one.
     private mutating func answeredWrongly(_ target: ProbeTarget, _ mark: DirectoryPeer.Mark, at endpoint: Endpoint) {
         switch target {
         case .peer(let id):
@@ -231,7 +231,7 @@ extension PeerDirectory {
         }
     }
 
-    /// A configured address where another identity answers now is asked anew who it is.
+    /// Asks a configured address anew who it is, because another identity answers there now.
     private mutating func releaseAddress(_ endpoint: Endpoint, from id: PeerID) {
         let address = StaticAddress(host: endpoint.host, port: endpoint.port)
         guard addresses[address]?.peer == id else { return }
@@ -240,11 +240,11 @@ extension PeerDirectory {
         request(.address(address), at: now, as: .routine)
     }
 
-    /// The own UUID was proved by another start of it: a clone of this machine's identity.
+    /// Handles a proof of the own UUID by another start: a clone of this machine's identity.
     private mutating func ownAnswered(_ target: ProbeTarget) {
         switch target {
         case .start(own, let boot): ownConflictShown(by: boot)
-        case .start, .reach, .peer, .address: ownConflictShown(by: nil)  // which start it was is not said
+        case .start, .reach, .peer, .address: ownConflictShown(by: nil)  // the answer does not say which start it was
         }
     }
 
@@ -252,7 +252,7 @@ extension PeerDirectory {
         var schedule = schedules[target] ?? ProbeSchedule()
         let again = schedule.again
         schedule.again = false
-        // Asked out of its turn: that is still to come, as it would have.
+        // A probe out of turn does not change the regular turn, which is still to come.
         let turnAt = schedule.turnAt.take().flatMap { $0 > now ? $0 : nil }
         if turnAt == nil { schedule.failures += 1 }
         schedules[target] = schedule
@@ -273,7 +273,7 @@ extension PeerDirectory {
         }
     }
 
-    /// - Parameter nextAt: when it is asked next, whatever its failures; `nil` where those decide.
+    /// - Parameter nextAt: the next probe's instant, regardless of failures; `nil` if the failures decide.
     private mutating func peerFailed(_ id: PeerID, _ failure: DirectoryPeer.Failure, failures: Int, nextAt: Instant?) {
         guard let peer = peers[id], mayProbe(peer) else { return }  // a session speaks for itself
         touchedPeers.insert(id)
@@ -297,8 +297,8 @@ extension PeerDirectory {
         }
     }
 
-    /// What is announced or configured is looked for as long as it is; a trusted peer for ever; a stranger that is not announced
-    /// any more about 10 minutes. What has no endpoint waits for one.
+    /// Whether a peer is probed again after failures: announced and configured ones as long as they are, a trusted one for ever, a stranger
+    /// that is no longer announced for about 10 minutes. A peer without endpoints waits for one.
     func isWorthRetrying(_ peer: DirectoryPeer, failures: Int) -> Bool {
         guard !endpoints(of: peer.id).isEmpty else { return false }
         guard peer.records.isEmpty, !peer.hasStaticEndpoint, peer.trust != .trusted else { return true }
@@ -339,7 +339,7 @@ extension PeerDirectory {
         }
     }
 
-    /// Takes away deadlines nobody means any more: those at the top, so that they wake nobody, and all once they are the most.
+    /// Removes cancelled deadlines: those at the top, so that they cause no wake-up, and all of them once they are the majority.
     mutating func tidyTimers() {
         while let first = timers.first, !isMeant(first.key, at: first.at) { _ = timers.popFirst() }
         guard timers.count > 2 * (schedules.count + peers.count + running.count) + 1_024 else { return }
@@ -350,7 +350,7 @@ extension PeerDirectory {
 }
 
 extension ProbeTarget {
-    /// Who has to answer; `nil` where anybody may.
+    /// The peer that has to answer; `nil` if any may.
     var expected: PeerID? {
         switch self {
         case .peer(let id), .start(let id, _), .reach(let id): id

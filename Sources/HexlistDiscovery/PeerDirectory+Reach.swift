@@ -1,9 +1,9 @@
 import HexlistModel
 
-// Where a trusted peer can be dialled that so far has only dialled itself. Its announcement says so, but an announcement is a hint; once
-// the handshake there proved the peer's key, the place is remembered, and the next start need not wait for mDNS.
+// Checks whether a trusted peer can be dialled that has only dialled this node so far. Its announcement says where, but is only a hint;
+// once the handshake there has proved the peer's key, the place is saved, and the next start need not wait for mDNS.
 extension PeerDirectory {
-    /// Places are looked at so often in a row; the next session begins anew.
+    /// The number of checks in a row. The peer's next session starts a new row.
     private static let attempts = 4
 
     mutating func checkReach(of id: PeerID) {
@@ -16,7 +16,7 @@ extension PeerDirectory {
             && !peer.saved.contains { peer.answered($0.place) != nil && !isPast($0, of: peer) }
     }
 
-    /// Those announced by a start that has a session.
+    /// The places announced by a start that has a session.
     func reachEndpoints(of id: PeerID) -> [Endpoint] {
         guard let peer = peers[id] else { return [] }
         let announced = Set(

@@ -1,6 +1,6 @@
 import HexlistModel
 
-// What sessions prove, and what their end means.
+// Input from sessions: proofs and endings.
 extension PeerDirectory {
     mutating func sessionUp(_ session: SessionInfo) {
         let id = session.peer
@@ -27,7 +27,7 @@ extension PeerDirectory {
         checkReach(of: id)
     }
 
-    /// A Hello proved this peer and this start of it.
+    /// Records that a Hello proved this peer and this start of it.
     mutating func proved(_ id: PeerID, _ boot: BootNonce) {
         guard var peer = peers[id] else { return }
         let before = peer.boot
@@ -85,7 +85,7 @@ extension PeerDirectory {
         touchedPeers.insert(id)
         peers[id]?.presence = .away(absence)
         peers[id]?.failure = nil
-        // Not a failure of the peer's yet: the first of the row of probes that look for it.
+        // The session's end counts as the first failure, so that the probes that look for the peer follow the backoff.
         schedules[.peer(id), default: ProbeSchedule()].failures = 1
         if isWorthRetrying(peer, failures: 1) {
             reschedule(.peer(id), at: now + DirectoryTimes.backoff.pause(after: 1), as: retryUrgency(peer))
@@ -94,14 +94,14 @@ extension PeerDirectory {
         }
     }
 
-    /// The routine's interval: long enough that all verified peers without a session cost no more than the budget, and a tenth
-    /// more or less so that they spread out.
+    /// The routine's interval: long enough that all verified peers without a session stay within the budget, plus up to a tenth so that
+    /// they spread out.
     mutating func reverifyInterval() -> Duration {
         let interval = max(DirectoryTimes.reverify, DirectoryTimes.reverifyPerPeer * unattended.count)
         return interval + interval / 10_000 * randomNumber(below: 1_000)
     }
 
-    /// xorshift64, seeded with the boot nonce: spread, nothing more.
+    /// A random number for spreading load, not for secrets: xorshift64, seeded with the boot nonce.
     mutating func randomNumber(below bound: UInt64) -> Int {
         random ^= random << 13
         random ^= random >> 7

@@ -1,47 +1,47 @@
 public import HexlistModel
 
 extension PeerDirectory {
-    /// What happened. Every input may also make timers fire, so `tick` is just an input that says nothing.
+    /// An event for the directory. Every input may also make timers fire; `tick` does only that.
     public enum Input: Sendable {
         case discovery(DiscoveryEvent)
-        /// A session's Hello was checked. One for every session, also for a second one with the same peer.
+        /// A session's Hello was checked. Sent for every session, also for a second one with the same peer.
         case sessionUp(SessionInfo)
-        /// The end of a session, with what its `sessionUp` said. One for every `sessionUp`.
+        /// The end of a session, with the same information as its `sessionUp`. Sent once for every `sessionUp`.
         case sessionDown(SessionInfo, SessionEnd)
-        /// A later Hello on a living session named the peer anew.
+        /// A later Hello on a living session has a new name.
         case renamed(PeerID, name: String)
         case probeEnded(ProbeID, ProbeResult)
-        /// Both starts of this peer proved themselves, and the older one still answers.
+        /// Two starts of this peer proved themselves, and the older one still answers.
         case identityConflict(PeerID, BootNonce, BootNonce)
-        /// Somebody else proved the own UUID from another start, on a session that came in.
+        /// Another machine proved the own UUID from another start, on an inbound session.
         case ownIdentityElsewhere(BootNonce)
         /// A peer of the store, at the start or after an import.
         case knownPeer(KnownPeer)
-        /// All addresses the user configured; replaces what was said before.
+        /// All addresses the user configured; replaces the previous set.
         case staticPeers([StaticAddress])
         case trustChanged(PeerID, Trust)
-        /// All peers the store has something of; replaces what was said before.
+        /// All peers the store has something of; replaces the previous set.
         case remembered(Set<PeerID>)
-        /// A pairing was asked for: by the peer, and the person was told, or by the person.
+        /// The peer, or the user, asked for a pairing. A peer's request counts once the user was told.
         case pairingAsked(PeerID)
         /// Whether this node hides (`announce: false`).
         case hiding(Bool)
-        /// The store knows it no longer.
+        /// The store no longer has this peer.
         case forget(PeerID)
         case tick
     }
 
     public enum Output: Sendable, Equatable {
-        /// Dial these up to Hello, in this order, 250 ms apart, and end it with `probeEnded`. `expecting` is who must answer; `nil`
-        /// takes whoever does.
+        /// Dial these endpoints up to the Hello, in this order, 250 ms apart, and end with `probeEnded`. `expecting` is the peer that must
+        /// answer; `nil` for any.
         case probe(ProbeID, [Endpoint], expecting: PeerID?)
-        /// Dial these up to the end of the handshake, which proves the key, say nothing, and end it with `probeEnded`: the peer has a
-        /// session of its own making, and this is only whether it can be dialled there.
+        /// Dial these endpoints up to the end of the handshake, which proves the key, send nothing, and end with `probeEnded`. The peer has
+        /// a session that it dialled; the check finds out whether it can be dialled too.
         case check(ProbeID, [Endpoint], expecting: PeerID)
         case openResolver(Record)
         case closeResolver(Record)
         case changed(PeerEvent)
-        /// A stranger that left nothing came or went: no event, but whoever looks at the listing looks again.
+        /// A stranger that left nothing came or went. No event, but whoever shows the listing reads it again.
         case listingChanged
     }
 }
@@ -51,20 +51,20 @@ public struct ProbeID: Hashable, Sendable, CustomStringConvertible {
     public var description: String { "\(number)" }
 }
 
-/// How a probe ended. Endpoints are given back as they were given out.
+/// The result of a probe. Endpoints are those of the output, unchanged.
 public enum ProbeResult: Sendable, Equatable {
     /// A session came up (its `sessionUp` is sent too, before or after).
     case proved(PeerID, BootNonce, Endpoint)
-    /// Of a `check`: the expected key was proved here.
+    /// The result of a `check`: this endpoint proved the expected key.
     case reached(Endpoint)
     /// Every endpoint refused the connection.
     case refused
     case noAnswer
     /// This endpoint proved another identity than the expected one.
     case otherIdentity(PeerID, Endpoint)
-    /// This endpoint proved the own identity; from this very process where `sameBoot`, else a clone's.
+    /// This endpoint proved the own identity: this very process if `sameBoot`, else a clone.
     case ownIdentity(sameBoot: Bool, Endpoint)
-    /// Something answered, but no session came of it. The text is for people and follows "answers, but ".
+    /// Something answered, but no session came up. The text is for people and follows "answers, but ".
     case failed(String)
 }
 
@@ -72,12 +72,12 @@ public enum ProbeResult: Sendable, Equatable {
 public struct SessionInfo: Sendable, Hashable {
     public var peer: PeerID
     public var boot: BootNonce
-    /// As its Hello gave it.
+    /// The name in the session's Hello.
     public var name: String
     public var version: String?
-    /// The endpoint that was dialled; for a session that came in its source `via: .inbound`, which is shown only, or `nil`.
+    /// The endpoint that was dialled. For an inbound session, its source with `via: .inbound`, which is shown only, or `nil`.
     public var endpoint: Endpoint?
-    /// The numeric address behind an endpoint that is a host's name: it is remembered for when the name cannot be looked up.
+    /// The numeric address behind an endpoint that is a host's name, saved for times when the name cannot be looked up.
     public var address: String?
 
     public init(
@@ -97,7 +97,7 @@ public enum SessionEnd: Sendable, Equatable {
     case shutdown
     /// `Bye` `idle`, from either side.
     case idle
-    /// Without a Bye: reset, closed, silent.
+    /// Without a Bye: reset, closed, or silent.
     case lost
     /// Any other Bye, or closed by this side.
     case other
@@ -109,7 +109,7 @@ public struct KnownPeer: Sendable, Equatable {
     public var name: String
     public var trust: Trust
     public var version: String?
-    /// `lastKnown` and `static` ones, the best first; at most 8 are kept.
+    /// The `lastKnown` and `static` endpoints, the best first; at most 8 are kept.
     public var endpoints: [Endpoint]
 
     public init(id: PeerID, name: String, trust: Trust, version: String? = nil, endpoints: [Endpoint] = []) {
@@ -136,71 +136,71 @@ public struct StaticAddress: Hashable, Sendable, CustomStringConvertible {
     public var description: String { endpoint.description }
 }
 
-/// A change worth an event.
+/// A change that is worth an event.
 public enum PeerEvent: Sendable, Equatable {
-    /// Verified, from anything else; of a stranger once it leaves something.
+    /// The peer became verified. Told of a stranger once it leaves something.
     case up(PeerID)
-    /// No longer verified; for each `up`.
+    /// The peer is no longer verified. Told for each `up`.
     case down(PeerID)
-    /// Two machines prove this UUID, the own one perhaps.
+    /// Two machines prove this UUID, possibly the own one.
     case conflict(PeerID)
-    /// Only one of them does any more.
+    /// Only one machine proves this UUID now.
     case conflictEnded(PeerID)
     /// An announcement turned out to be `stale`, `conflict`, `impostor` or `invalid`. Told once for each instance and reason.
     case ghost(GhostEvent)
 }
 
 public struct GhostEvent: Sendable, Equatable {
-    /// The UUID it claims.
+    /// The UUID the announcement claims.
     public var peer: PeerID?
     public var name: String
     public var reason: GhostReason
     public var why: String
 }
 
-/// Why an announcement is no peer of its own.
+/// The reason why an announcement is no peer of its own.
 public enum GhostReason: String, Sendable, CaseIterable {
-    /// The own UUID, until a Hello proves another boot.
+    /// The own UUID, unless a Hello proves another boot.
     case `self`
     /// Another interface, IP version, reflector or instance name of a known peer: folded into its endpoints.
     case duplicate
-    /// Nobody answers, or an older start of a known peer.
+    /// An announcement that nobody answers, or of an older start of a known peer.
     case stale
     /// Two live machines with one UUID, each boot proved by a Hello.
     case conflict
-    /// The Hello does not prove the advertised UUID.
+    /// An announcement whose UUID the Hello does not prove.
     case impostor
-    /// No usable TXT, port or address.
+    /// An announcement without usable TXT, port or address.
     case invalid
-    /// A probe is under way, or waits for its turn; or this machine hides, and does not ask strangers.
+    /// A probe is under way or queued; or this machine hides and does not ask strangers.
     case unverified
 }
 
 /// One line of `hexlist peers --all --why`.
 public struct DirectoryRow: Sendable, Equatable {
     public enum State: String, Sendable, CaseIterable {
-        /// Hello proved UUID and boot.
+        /// A Hello proved UUID and boot.
         case verified
-        /// Verified before, not answering.
+        /// Verified before, but does not answer.
         case away
         case ghost
     }
 
     public struct Place: Sendable, Equatable {
         public var endpoint: Endpoint
-        /// When a session was last dialled there, by this process.
+        /// The instant at which this process last dialled a session there.
         public var lastOK: ContinuousClock.Instant?
     }
 
-    /// For a ghost the UUID it claims, if it claims one. At most one row that is no ghost has a given UUID.
+    /// The peer's UUID; for a ghost the UUID it claims, if any. At most one row that is no ghost has a given UUID.
     public var peer: PeerID?
-    /// As Hello gave it; before one, as the store remembers or the announcement says. Text of a peer: clean it where it is shown.
+    /// The name in the last Hello, else the store's, else the announcement's. Peer text: cleaned where it is shown.
     public var name: String
     public var state: State
     public var reason: GhostReason?
-    /// One sentence for people, without a full stop. Holds text of peers too.
+    /// One sentence for people, without a full stop. Contains peer text.
     public var why: String
-    /// The best first.
+    /// The endpoints, the best first.
     public var endpoints: [Place]
     public var lastSeen: ContinuousClock.Instant?
     public var boot: BootNonce?

@@ -1,34 +1,34 @@
 import HexlistModel
 
-/// What one announcement comes to.
+/// The directory's judgement of one announcement.
 enum Verdict: Sendable, Equatable {
-    /// It is of the peer that has a row: the announcement that peer is listed through, or one more of it.
+    /// An announcement of a peer with a row: the one behind that row, or a further one.
     case fits
     case unresolved
     case unresolvable(String)
     case unusable(String)
-    /// This machine's own.
+    /// This machine's own announcement.
     case own
-    /// The own UUID from another start; `isDisproved` once nobody proved it there.
+    /// The own UUID from another start; `isDisproved` if nobody proved it there.
     case ownOtherStart(isDisproved: Bool)
-    /// The same while this machine hides.
+    /// The own UUID from another start, not asked because this machine hides.
     case ownOtherStartUnasked
     /// The own UUID, proved by another start.
     case ownClone
     case conflict
-    /// Another identity answers at its endpoint.
+    /// Another identity answers at the announced endpoint.
     case impostor(PeerID, Endpoint)
-    /// Another UUID, with an endpoint that is this machine.
+    /// Another UUID with an endpoint that is this machine.
     case ownEndpoint(Endpoint)
     case blocked
-    /// A stranger's, while this machine hides.
+    /// A stranger's announcement while this machine hides.
     case hiding
-    /// Nothing is known of it yet.
+    /// Not known yet: to be asked, or being asked.
     case asked
     case failed(DirectoryPeer.Failure, Endpoint)
-    /// Of a start of the peer before its present one, or one nobody proves.
+    /// An announcement of an earlier start of the peer, or of one that nobody proves.
     case formerStart
-    /// Of a start of the peer that is not its present one.
+    /// An announcement of another start of the peer than the one with the session.
     case otherStart
 
     var reason: GhostReason? {
@@ -43,7 +43,7 @@ enum Verdict: Sendable, Equatable {
         }
     }
 
-    /// One sentence for people. `heard` is where it was heard: "eth0 over IPv4".
+    /// One sentence for people. `heard` says where the announcement was heard: "eth0 over IPv4".
     func text(heard: String) -> String {
         switch self {
         case .fits: "announced on \(heard)"
@@ -70,7 +70,7 @@ enum Verdict: Sendable, Equatable {
 }
 
 extension PeerDirectory {
-    /// `nil` for a record that is not announced.
+    /// The verdict on a record; `nil` if it is not announced.
     func verdict(_ record: Record) -> Verdict? {
         guard let present = records[record] else { return nil }
         switch present.content {
@@ -104,11 +104,11 @@ extension PeerDirectory {
         }
         guard let boot = claim.boot, let proven = peer.boot, boot != proven, peer.sessions[boot] == nil else { return .fits }
         if peer.isFormer(boot) || refusal(of: claim) != nil { return .formerStart }
-        // Without a session it is asked among the peer's other endpoints.
+        // Without a session, this endpoint is asked among the peer's others.
         return peer.hasSession ? .otherStart : .fits
     }
 
-    /// "eth0 over IPv4 and IPv6, wlan0 over IPv4"; at most four interfaces are named.
+    /// The interfaces and IP versions of records, "eth0 over IPv4 and IPv6, wlan0 over IPv4"; at most four are named.
     func wording(_ announcing: [Record]) -> String {
         var names: [String] = []
         var versions: [String: Set<Bool>] = [:]
@@ -137,7 +137,7 @@ extension PeerDirectory {
 }
 
 extension DirectoryPeer.Failure {
-    /// Follows "but".
+    /// The reason, to follow "but".
     var text: String {
         switch self {
         case .refused: "the connection is refused"
@@ -162,7 +162,7 @@ extension DirectoryPeer.Absence {
 }
 
 extension GhostReason {
-    /// Of several reasons for one UUID the weightiest is shown.
+    /// The weight of a reason: of several reasons for one UUID the weightiest is shown.
     var weight: Int {
         switch self {
         case .duplicate: 0

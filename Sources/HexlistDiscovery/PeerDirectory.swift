@@ -1,11 +1,11 @@
 public import HexlistModel
 
-/// Announcements in, peers and ghosts out (Docs/Protocol.md, "Discovery"; the rules are those of "Peers and ghosts").
+/// The state machine of discovery: takes announcements, tells peers from ghosts (Docs/Protocol.md, "Discovery"; Docs/Ghosts.md).
 ///
-/// A state machine without IO: the caller hands in what happened and the present instant, and carries out what comes back, in
-/// order. It calls again at `nextDeadline`. An announcement may cause a probe; only a session's Hello changes what is known of a
-/// peer. Whatever a network says, it holds at most `limits.records` announcements and about `limits.instances` peers besides those of the
-/// store, has at most `limits.resolvers` resolvers open and begins at most `limits.probesPerSecond` probes a second lastingly.
+/// Performs no IO: the caller passes in events and the present instant, carries out the outputs in order, and calls again at
+/// `nextDeadline`. An announcement may cause a probe; only a session's Hello changes what is known of a peer. Whatever a network sends,
+/// the directory holds at most `limits.records` announcements and about `limits.instances` peers besides those of the store, opens at
+/// most `limits.resolvers` resolvers, and begins at most `limits.probesPerSecond` probes a second on average.
 public struct PeerDirectory: Sendable {
     typealias Instant = ContinuousClock.Instant
 
@@ -14,26 +14,26 @@ public struct PeerDirectory: Sendable {
     let limits: DirectoryLimits
 
     var peers: [PeerID: DirectoryPeer] = [:]
-    /// All the store has something of, and those of them in `peers`. However many a user has, they take no place from others.
+    /// All peers the store has something of, and those of them in `peers`. They do not count towards `limits.instances`.
     private var remembered: Set<PeerID> = []
     private var known: Set<PeerID> = []
     var records: [Record: DirectoryRecord] = [:]
-    /// Records in the order they appeared; a place `records` does not confirm is skipped.
+    /// Records in the order they appeared. Entries that are no longer in `records` are skipped.
     var arrivals = Fifo<Record>()
-    /// Records that claim the own UUID.
+    /// The records that claim the own UUID.
     var ownRecords: Set<Record> = []
-    /// Other starts that proved the own UUID.
+    /// The other starts that proved the own UUID.
     var ownConflict: IdentityConflict?
-    /// Numbers the contents of records.
+    /// The number of the newest content of a record.
     var contents: UInt64 = 0
-    /// Starts of the own UUID that were dialled and did not answer as such.
+    /// Starts of the own UUID that were dialled and did not prove it.
     var ownDisproved: Set<BootNonce> = []
     var addresses: [StaticAddress: DirectoryAddress] = [:]
     var policy = DialPolicy()
     var interfaces: [InterfaceAddress] = []
-    /// This node announces nothing, and asks no stranger by itself but at addresses the user configured.
+    /// Whether this node hides: it announces nothing, and asks strangers only at addresses the user configured.
     var isHiding = false
-    /// The first 8 digits of trusted peers' UUIDs, as instance names carry them: a guess whose resolver to open first.
+    /// The first 8 digits of trusted peers' UUIDs, as in instance names, with their number: a guess which resolvers to open first.
     var trustedHints: [String: Int] = [:]
 
     var schedules: [ProbeTarget: ProbeSchedule] = [:]
@@ -42,21 +42,21 @@ public struct PeerDirectory: Sendable {
     var queue: ProbeQueue
     var turns: ResolverTurns
     var timers = DeadlineQueue<DirectoryTimer>()
-    /// For spreading the routine.
+    /// The state of the generator that spreads the routine.
     var random: UInt64
 
-    /// What the outside was told, and what has to be compared with it at the end of this input.
+    /// The peers whose `up` was told. The sets below are compared with the state at the end of an input, to find what has changed.
     var told: Set<PeerID> = []
     var listed: Set<PeerID> = []
     var unattended: Set<PeerID> = []
-    /// Trusted peers that fell silent.
+    /// The trusted peers that fell silent.
     var missing: Set<PeerID> = []
     var nextLookoutAt: Instant?
     var reported: [InstanceKey: Set<GhostReason>] = [:]
     var touchedPeers: Set<PeerID> = []
     var touchedRecords: Set<Record> = []
     var outputs: [Output] = []
-    /// Never goes back.
+    /// The instant of the latest input; never goes back.
     var now: Instant
 
     struct RunningProbe: Sendable {
@@ -66,8 +66,8 @@ public struct PeerDirectory: Sendable {
     }
 
     /// - Parameters:
-    ///   - own: this node, which is never listed.
-    ///   - boot: this start of it; also the seed of what is spread over time.
+    ///   - own: this node's UUID, which is never listed.
+    ///   - boot: the nonce of this start; also seeds the generator that spreads probes over time.
     public init(own: PeerID, boot: BootNonce, limits: DirectoryLimits = .init(), now: ContinuousClock.Instant = .now) {
         self.own = own
         self.boot = boot
@@ -78,7 +78,7 @@ public struct PeerDirectory: Sendable {
         random = boot.value | 1
     }
 
-    /// - Parameter now: an instant before an earlier call's is taken as that one.
+    /// - Parameter now: the present instant; one before an earlier call's counts as that one.
     /// - Returns: what to do, in this order.
     public mutating func handle(_ input: Input, now: ContinuousClock.Instant) -> [Output] {
         self.now = max(now, self.now)
@@ -92,7 +92,7 @@ public struct PeerDirectory: Sendable {
         return outputs
     }
 
-    /// When to call `handle(.tick, now:)` next; `nil` when nothing is going to happen by itself.
+    /// The instant at which to call `handle(.tick, now:)`; `nil` if nothing happens by itself.
     public var nextDeadline: ContinuousClock.Instant? {
         let permit = running.count < limits.concurrentProbes ? queue.nextPermit(now: now) : nil
         return [timers.first?.at, turns.nextTurn, permit].compactMap { $0 }.min()
@@ -128,13 +128,13 @@ public struct PeerDirectory: Sendable {
         }
     }
 
-    /// The copy of a record that is in the table, so that all tables refer to one.
+    /// The copy of a record that is already in the table, so that all tables share one object.
     private func held(_ record: Record) -> Record { records.index(forKey: record).map { records[$0].key } ?? record }
 
     // MARK: - Peers
 
-    /// Makes an entry for a peer that has none.
-    /// - Returns: whether it has one now; `false` only where every place is taken by peers that proved themselves.
+    /// Makes an entry for a peer if there is none.
+    /// - Returns: whether there is one now; false only if all places are taken and the peer is unproven.
     mutating func enter(_ id: PeerID, isProven: Bool) -> Bool {
         guard peers[id] == nil else { return true }
         if isFull { makeRoom() }
@@ -146,9 +146,9 @@ public struct PeerDirectory: Sendable {
 
     private var isFull: Bool { peers.count - known.count >= limits.instances }
 
-    /// Drops a sixteenth of the peers, those least worth keeping: first what was never proved, then strangers that are away or
-    /// in conflict, then those that only came by (anybody can make as many keys as it likes, and copies of them). What the store knows,
-    /// or has a session, stays.
+    /// Drops a sixteenth of the peers, those least worth keeping: first unproven ones, then strangers that are away or in conflict, then
+    /// strangers that only came by (anybody can make any number of keys, and copies of them). Peers of the store and peers with a session
+    /// stay.
     private mutating func makeRoom() {
         let candidates = peers.values.filter { !$0.hasSession && !known.contains($0.id) && $0.trust == .stranger }
         let worst = candidates.sorted { left, right in
@@ -166,7 +166,7 @@ public struct PeerDirectory: Sendable {
         }
     }
 
-    /// Removes a peer and everything that was going to happen to it.
+    /// Removes a peer and everything scheduled for it.
     mutating func drop(_ id: PeerID) {
         guard let peer = peers.removeValue(forKey: id) else { return }
         known.remove(id)
@@ -180,7 +180,7 @@ public struct PeerDirectory: Sendable {
             schedules[.start(id, boot)] = nil
         }
         hintTrust(id, from: peer.trust, to: .stranger)
-        // Whose configured address it was is open again.
+        // The configured addresses of the peer are asked anew.
         for (address, state) in addresses where state.peer == id {
             addresses[address] = DirectoryAddress()
             request(.address(address), at: now, as: .routine)
@@ -194,12 +194,12 @@ public struct PeerDirectory: Sendable {
         known = ids.intersection(peers.keys)
     }
 
-    /// A stranger that left nothing (no hex, no alias, no request to pair) is nobody's business: its coming and going is not told.
+    /// Whether the peer's coming and going is told. Not that of a stranger that left nothing (no hex, no alias, no request to pair).
     private func isOfNote(_ peer: DirectoryPeer) -> Bool {
         peer.trust != .stranger || known.contains(peer.id) || peer.isToBePaired || peer.hasStaticEndpoint
     }
 
-    /// A peer nobody has to know of any more: a stranger that left nothing, is not announced, and answers nowhere.
+    /// Whether a peer can be dropped: a proven stranger that left nothing, is not announced, and answers nowhere.
     private func isGone(_ peer: DirectoryPeer) -> Bool {
         guard peer.isProven, !peer.hasSession, peer.records.isEmpty, peer.conflict == nil, !isOfNote(peer) else { return false }
         return peer.isAway || peer.saved.isEmpty
@@ -220,7 +220,7 @@ public struct PeerDirectory: Sendable {
         if peer.version == nil { peers[known.id]?.version = known.version }
         if !peer.isProven { peers[known.id]?.presence = .away(peer.trust == .blocked ? .blocked : .notSeenYet) }
         guard mayProbe(peer), !endpoints(of: known.id).isEmpty else { return }
-        // A trusted one is not left waiting for mDNS.
+        // A trusted peer is asked at once, without waiting for mDNS.
         request(.peer(known.id), at: now, as: peer.trust == .trusted ? .trusted : .routine)
     }
 
@@ -232,7 +232,7 @@ public struct PeerDirectory: Sendable {
         for record in peer.records { wantResolver(record) }
         checkReach(of: id)
         if trust == .blocked {
-            // It is not asked any more; what it says by itself still counts.
+            // A blocked peer is no longer asked; sessions it opens still count.
             cancel(.peer(id))
             if peer.isUnattended || peer.isAway { peers[id]?.presence = .away(.blocked) }
         } else if isHiding, trust == .stranger {
@@ -243,7 +243,7 @@ public struct PeerDirectory: Sendable {
             case .verified where peer.trust != .blocked: return  // its turn comes
             case .unproven, .verified, .away: break
             }
-            // Only now is it dialled wherever it is announced.
+            // A newly trusted peer is dialled at all announced places now.
             guard peer.trust == .blocked || !endpoints(of: id).isEmpty else { return }
             request(.peer(id), at: now, as: trust == .trusted ? .trusted : .routine)
         }
@@ -263,7 +263,7 @@ public struct PeerDirectory: Sendable {
         peers[id]?.saved.removeAll { $0.via == .lastKnown }
         guard !peer.hasSession else { return }
         guard !peer.records.isEmpty else { return drop(id) }
-        // Still announced: a newcomer like any other.
+        // A forgotten peer that is still announced becomes a newcomer.
         var fresh = DirectoryPeer(id: id)
         fresh.records = peer.records
         fresh.saved = peer.saved.filter { $0.via == .static }
@@ -303,7 +303,7 @@ public struct PeerDirectory: Sendable {
     }
 
     private mutating func reportGhost(_ record: Record) {
-        // What an earlier start left behind is there for a moment after every restart.
+        // Announcements of an earlier start remain for a moment after every restart and are not reported.
         guard let verdict = verdict(record), let reason = verdict.reason, verdict != .formerStart else { return }
         switch reason {
         case .self, .duplicate, .unverified: return  // the ordinary course of things
@@ -318,7 +318,7 @@ public struct PeerDirectory: Sendable {
     }
 }
 
-/// What may become due. Whether it is still meant is asked of what it is for.
+/// A kind of deadline. Whether it still applies is checked against the state it belongs to.
 enum DirectoryTimer: Hashable, Sendable {
     case probe(ProbeTarget)
     case probeTimeout(ProbeID)
@@ -330,7 +330,7 @@ enum DirectoryTimer: Hashable, Sendable {
 
 /// A configured address.
 struct DirectoryAddress: Sendable {
-    /// Who answered there last: from then on it is one of that peer's endpoints.
+    /// The peer that answered there last. The address is one of that peer's endpoints from then on.
     var peer: PeerID?
     var isOwn = false
     var failure: DirectoryPeer.Failure?

@@ -1,36 +1,36 @@
 import HexlistModel
 
-/// Whom a probe is for.
+/// The purpose of a probe.
 enum ProbeTarget: Hashable, Sendable {
     /// All endpoints of a peer that has no session.
     case peer(PeerID)
-    /// The endpoints that announce another start of a peer than the one that has a session; of the own identity too.
+    /// The endpoints that announce another start of a peer (or of the own identity) than the one with the session.
     case start(PeerID, BootNonce)
-    /// The endpoints a trusted peer announces that has a session it dialled itself: whether it can be dialled there.
+    /// The announced endpoints of a trusted peer whose session it dialled itself, to find out whether it can be dialled there.
     case reach(PeerID)
-    /// A configured address nobody is known at.
+    /// A configured address at which no peer is known.
     case address(StaticAddress)
 }
 
-/// Decides which probe begins next, and when. At most `rate` a second lastingly; quiet seconds are saved up to `burst` for what
-/// should not wait.
+/// Decides which probe begins next, and when: at most `rate` a second on average; permits of quiet seconds are saved, up to `burst`, for
+/// urgent probes.
 ///
-/// No class can starve another that matters: trusted peers get every second turn, those whose session was lost, newcomers and the
-/// routine share the others, and what never proved anything takes what is left.
+/// No important class can be starved: trusted peers get every second turn; peers with a lost session, newcomers and the routine share the
+/// other turns; retries take what is left.
 struct ProbeQueue: Sendable {
     enum Urgency: Int, CaseIterable, Sendable {
-        /// A trusted peer: lost, back, restarted.
+        /// A trusted peer: its session was lost, or it came back or restarted.
         case trusted
         /// A verified peer whose session was lost, or whose first check failed.
         case lost
-        /// Announced, and not known yet.
+        /// Announced, but not known yet.
         case newcomer
         /// Verified peers in turn, peers of the store, configured addresses.
         case routine
-        /// What did not answer.
+        /// A target that did not answer.
         case retry
 
-        /// May use what was saved up.
+        /// Whether saved permits may be used.
         var hurries: Bool {
             switch self {
             case .trusted, .lost, .newcomer: true
@@ -40,7 +40,7 @@ struct ProbeQueue: Sendable {
     }
 
     private let rate: Double
-    /// Permits at hand for anything: at most a second's worth, at least one.
+    /// The permits available to every class: at most one second's worth, at least one.
     private var permits: Double
     private let permitsLimit: Double
     private var saved: Double
@@ -48,7 +48,7 @@ struct ProbeQueue: Sendable {
     private var refilledAt: ContinuousClock.Instant?
 
     private var lines: [Fifo<ProbeTarget>] = Urgency.allCases.map { _ in Fifo() }
-    /// The line a target stands in. A place in a line this does not confirm is skipped.
+    /// The line in which a target waits. Entries in other lines are skipped.
     private var standing: [ProbeTarget: Urgency] = [:]
     private var turn = 0
 
@@ -63,7 +63,7 @@ struct ProbeQueue: Sendable {
     var isEmpty: Bool { standing.isEmpty }
     func holds(_ target: ProbeTarget) -> Bool { standing[target] != nil }
 
-    /// Puts a target in line, or moves it to a better one.
+    /// Queues a target, or moves it to a more urgent line.
     mutating func enqueue(_ target: ProbeTarget, as urgency: Urgency) {
         if let present = standing[target], present.rawValue <= urgency.rawValue { return }
         standing[target] = urgency
@@ -73,7 +73,7 @@ struct ProbeQueue: Sendable {
 
     mutating func remove(_ target: ProbeTarget) { standing[target] = nil }
 
-    /// The next target whose turn it is, with a permit for one probe; `nil` when none waits or none is permitted yet.
+    /// Takes the target whose turn it is, with a permit for one probe; `nil` if none waits or none is permitted yet.
     mutating func next(now: ContinuousClock.Instant) -> ProbeTarget? {
         refill(now: now)
         for urgency in order() where canBegin(urgency) {
@@ -88,14 +88,14 @@ struct ProbeQueue: Sendable {
         return nil
     }
 
-    /// Gives a permit back that was not used.
+    /// Returns a permit that was not used.
     mutating func refund() { permits += 1 }
 
-    /// When `next` may give something, if something waits.
+    /// The instant from which `next` may return a target; `nil` if none waits.
     func nextPermit(now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
         guard !standing.isEmpty else { return nil }
         let missing = max(0, 1 - permits)
-        // A millisecond more, so that rounding leaves no sliver of a permit missing.
+        // A millisecond is added, so that rounding does not leave a fraction of a permit missing.
         return (refilledAt ?? now) + .seconds(missing / rate) + .milliseconds(1)
     }
 

@@ -1,4 +1,4 @@
-/// The name of one DNS-SD instance. Compared and hashed as bytes.
+/// The name of one DNS-SD instance, compared and hashed as bytes.
 public struct InstanceKey: Hashable, Sendable, CustomStringConvertible {
     public var name: String
     public var type: String
@@ -19,16 +19,16 @@ public struct InstanceKey: Hashable, Sendable, CustomStringConvertible {
         for text in [name, type, domain] {
             var text = text
             text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
-            hasher.combine(UInt8(0xFF))  // in no UTF-8: ends one text
+            hasher.combine(UInt8(0xFF))  // occurs in no UTF-8, so it ends a text
         }
     }
 
     public var description: String { "\(name).\(type).\(domain)" }
 }
 
-/// One item a browser reports: there is one for every interface and IP version an instance is seen on.
+/// One item reported by a browser: an instance on one interface with one IP version.
 ///
-/// It stands in many tables at once, so a copy of it is no more than a reference.
+/// Stored in many tables at once; a copy is only a reference.
 public struct Record: Hashable, Sendable {
     private final class Content: Sendable {
         let key: InstanceKey
@@ -50,8 +50,8 @@ public struct Record: Hashable, Sendable {
     /// The interface's index.
     public var interface: Int32 { content.interface }
     public var ipv6: Bool { content.ipv6 }
-    /// For what unicast DNS tells of in a domain the user configured: which address of the instance's host it stands for, from 0. It
-    /// is on no interface then (0). `nil` for what somebody on a link announces.
+    /// The number, from 0, of the address of the instance's host that the record stands for, if unicast DNS reported it in a domain the
+    /// user configured (`interface` is 0 then). `nil` for an announcement on a link.
     public var unicast: Int? { content.unicast }
 
     public init(key: InstanceKey, interface: Int32, ipv6: Bool, unicast: Int? = nil) {
@@ -70,7 +70,7 @@ public struct Record: Hashable, Sendable {
         hasher.combine(unicast)
     }
 
-    /// By name, then IPv4 first, then by interface: an order for people.
+    /// The order of records for people: by name, IPv4 before IPv6, then by interface.
     static func inOrder(_ left: Record, _ right: Record) -> Bool {
         guard left.key == right.key else { return left.key.name.utf8.lexicographicallyPrecedes(right.key.name.utf8) }
         guard left.ipv6 == right.ipv6 else { return right.ipv6 }
@@ -78,14 +78,14 @@ public struct Record: Hashable, Sendable {
     }
 }
 
-/// What a resolver says of one record: SRV, one address, TXT.
+/// A resolver's answer for one record: SRV, one address, TXT.
 public struct Resolution: Hashable, Sendable {
-    /// The host name SRV points to.
+    /// The host name that SRV points to.
     public var host: String
-    /// A numeric address, without a scope; empty where there is none.
+    /// A numeric address without a scope; empty if there is none.
     public var address: String
     public var port: UInt16
-    /// TXT strings as they came; `TXTRecord` says how much of them is read.
+    /// The TXT strings as received; `TXTRecord` limits how much of them is read.
     public var txt: [[UInt8]]
 
     public init(host: String, address: String, port: UInt16, txt: [[UInt8]]) {

@@ -1,13 +1,13 @@
-/// Shares the resolvers that may be open at once among the records that want one: those of trusted peers first, the rest in turn.
+/// Shares the resolvers that may be open at once among the records that want one: records of trusted peers first, the rest in turn.
 ///
-/// A resolver that is open stays open while nothing waits. Where something does, it gives its place up after `turn`.
+/// An open resolver stays open while no record waits. While one does, the resolver gives up its place after `turn`.
 struct ResolverTurns: Sendable {
-    /// A resolver that finds nothing says so after 5 s.
+    /// The time a resolver keeps its place while others wait. A resolver that finds nothing reports it after 5 s.
     static let turn: Duration = .seconds(10)
 
     private let limit: Int
-    /// Places trusted ones leave to the rest while any of the rest waits: which records are a trusted peer's is only a guess before
-    /// they are resolved, and can be forged.
+    /// The places left to other records, while any of them waits, instead of to trusted ones: which records are a trusted peer's is only a
+    /// guess before they are resolved, and can be forged.
     private let reserved: Int
 
     private struct Open: Sendable {
@@ -16,9 +16,9 @@ struct ResolverTurns: Sendable {
     }
     private var open: [Record: Open] = [:]
     private var trustedOpen = 0
-    /// In the order they were opened. An entry `open` does not confirm is skipped.
+    /// The resolvers in the order they were opened. Entries that differ from `open` are skipped.
     private var opened = Fifo<(record: Record, since: ContinuousClock.Instant)>()
-    /// Those waiting, and whether they are trusted; the lines hold places this may no longer confirm.
+    /// The waiting records, and whether each is trusted. Lines may hold further records, which are skipped.
     private var waiting: [Record: Bool] = [:]
     private var trustedLine = Fifo<Record>()
     private var restLine = Fifo<Record>()
@@ -46,7 +46,8 @@ struct ResolverTurns: Sendable {
         standInLine(record, isTrusted: isTrusted)
     }
 
-    /// - Returns: whether its resolver was open and is to be closed.
+    /// Removes a record from the open and the waiting ones.
+    /// - Returns: whether its resolver was open and has to be closed.
     mutating func dismiss(_ record: Record) -> Bool {
         leaveLine(record)
         guard let present = open.removeValue(forKey: record) else { return false }
@@ -63,7 +64,7 @@ struct ResolverTurns: Sendable {
     mutating func advance(now: ContinuousClock.Instant) -> [Action] {
         var actions: [Action] = []
         while open.count < limit, let record = nextWaiting() { begin(record, now: now, &actions) }
-        // A trusted one does not wait for the end of another's turn.
+        // A trusted record does not wait for the end of another's turn.
         while trustedWaiting > 0, trustedOpen < limit - reserved,
             let (oldest, _) = open.lazy.filter({ !$0.value.isTrusted }).min(by: { $0.value.since < $1.value.since })
         {
@@ -72,7 +73,7 @@ struct ResolverTurns: Sendable {
             begin(record, now: now, &actions)
             standInLine(oldest, isTrusted: false)
         }
-        // Whoever begins or is renewed here is too young to be met again.
+        // Resolvers that begin or are renewed in this loop are too young to be reached again.
         while !waiting.isEmpty, let oldest = opened.first {
             guard let present = open[oldest.record], present.since == oldest.since else {
                 _ = opened.popFirst()
@@ -98,7 +99,7 @@ struct ResolverTurns: Sendable {
         actions.append(.close(record))
     }
 
-    /// When somebody's turn ends, if anybody waits for it.
+    /// The instant at which a turn ends; `nil` if no record waits for it.
     var nextTurn: ContinuousClock.Instant? {
         guard !waiting.isEmpty, let oldest = opened.first else { return nil }
         return oldest.since + Self.turn

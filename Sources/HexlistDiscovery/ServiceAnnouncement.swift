@@ -1,8 +1,8 @@
 public import HexlistModel
 
-/// What a node publishes about itself.
+/// A node's own announcement.
 public struct ServiceAnnouncement: Sendable, Equatable {
-    /// At most 63 bytes; a longer one is refused by the network.
+    /// The instance name, at most 63 bytes; the network refuses a longer one.
     public var instanceName: String
     public var port: UInt16
     public var txt: [(key: String, value: String)]
@@ -20,7 +20,7 @@ public struct ServiceAnnouncement: Sendable, Equatable {
             txt: TXTRecord.pairs(peer: peer, boot: boot))
     }
 
-    /// `key=value`, one string a pair, as TXT carries them.
+    /// The TXT strings: one `key=value` per pair.
     public var strings: [[UInt8]] { txt.map { Array("\($0.key)=\($0.value)".utf8) } }
 
     public static func == (left: ServiceAnnouncement, right: ServiceAnnouncement) -> Bool {

@@ -2,23 +2,23 @@ public import HexlistModel
 
 /// What an announcement says about its peer (Docs/Protocol.md, "Discovery"; RFC 6763 section 6).
 ///
-/// A hint from anyone on the link. Reading never fails: a key that is missing or odd is `nil`.
+/// A hint from anyone on the link. Reading never fails: a missing or malformed key is `nil`.
 public struct TXTRecord: Hashable, Sendable {
-    /// Bytes read of one record, each string with its length byte. RFC 6763 suggests at most 400.
+    /// The most bytes read of one record, each string with its length byte. RFC 6763 suggests at most 400.
     public static let maximumBytes = 400
     public static let maximumStrings = 16
 
-    /// `id`
+    /// The value of `id`.
     public var peer: PeerID?
-    /// `v`, at most 64 bytes
+    /// The value of `v`, at most 64 bytes.
     public var version: String?
-    /// `p`, the highest protocol version
+    /// The value of `p`, the highest protocol version.
     public var protocolVersion: Int?
-    /// `boot`
+    /// The value of `boot`.
     public var boot: BootNonce?
 
-    /// - Parameter strings: the first 16 of them within the first 400 bytes are read; of a repeated key the first counts, key
-    ///   names are ASCII without regard to case, a string without `=` or with an empty or unprintable key is skipped.
+    /// - Parameter strings: the strings of the record. The first 16 within the first 400 bytes are read; of a repeated key the first
+    ///   counts; key names are ASCII regardless of case; a string without `=` or with an empty or unprintable key is skipped.
     public init(strings: [[UInt8]]) {
         var seen: Set<[UInt8]> = []
         for string in Self.readable(strings) {
@@ -29,7 +29,7 @@ public struct TXTRecord: Hashable, Sendable {
         }
     }
 
-    /// The strings that are read: the first 16, as far as they fit in 400 bytes.
+    /// The strings that are read: the first 16, as far as they fit into 400 bytes.
     public static func readable(_ strings: [[UInt8]]) -> ArraySlice<[UInt8]> {
         var bytes = 0
         return strings.prefix(maximumStrings).prefix { string in
@@ -41,17 +41,17 @@ public struct TXTRecord: Hashable, Sendable {
     private mutating func read(_ key: String, _ value: ArraySlice<UInt8>) {
         switch key {
         case "id":
-            // The nil and max UUID name nobody.
+            // The nil and max UUID are no peer's.
             guard let uuid = value.withUnsafeBytes({ UUIDBytes(text: $0) }), uuid != .nil, uuid != .max else { return }
             peer = PeerID(uuid)
         case "v": version = PeerName.cut(String(decoding: value, as: UTF8.self), bytes: DirectoryLimits.versionBytes)
         case "p": protocolVersion = Int(String(decoding: value, as: UTF8.self))
         case "boot": boot = BootNonce(String(decoding: value, as: UTF8.self))
-        default: break  // another version's key
+        default: break  // a key of another version
         }
     }
 
-    /// The pairs a peer announces, `txtvers` first as RFC 6763 asks.
+    /// The pairs a peer announces; `txtvers` first, as RFC 6763 asks.
     public static func pairs(peer: PeerID, boot: BootNonce) -> [(key: String, value: String)] {
         [
             ("txtvers", "1"), ("id", peer.description), ("v", ProtocolLimits.appVersion),

@@ -1,10 +1,10 @@
-/// Bytes as ASCII has them: what the protocol, its names and its numbers are written in, whatever the locale.
+/// ASCII rules for single bytes, independent of the locale. The protocol's names and numbers are written in ASCII.
 public enum ASCII {
     @inlinable public static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
     @inlinable public static func isLowercase(_ byte: UInt8) -> Bool { (0x61...0x7A).contains(byte) }
     @inlinable public static func isUppercase(_ byte: UInt8) -> Bool { (0x41...0x5A).contains(byte) }
     @inlinable public static func isAlphanumeric(_ byte: UInt8) -> Bool { isDigit(byte) || isLowercase(byte) || isUppercase(byte) }
-    /// Any other byte stays as it is.
+    /// The lower case of a letter `A` … `Z`; any other byte unchanged.
     @inlinable public static func lowercased(_ byte: UInt8) -> UInt8 { isUppercase(byte) ? byte + 0x20 : byte }
     @inlinable public static func uppercased(_ byte: UInt8) -> UInt8 { isLowercase(byte) ? byte - 0x20 : byte }
 }

@@ -14,7 +14,8 @@ public struct Backoff: Sendable {
         self.longest = longest
     }
 
-    /// - Parameter failures: in a row, from 1 up, however many; less counts as 1.
+    /// The pause after a number of failures.
+    /// - Parameter failures: in a row, 1 or more, without an upper bound; less counts as 1.
     public func pause(after failures: Int) -> Duration {
         var (pause, left) = (min(first, longest), failures)
         while left > 1, pause < longest {
@@ -24,9 +25,9 @@ public struct Backoff: Sendable {
         return pause
     }
 
-    /// `pause(after:)` with full jitter, so that many who failed together do not come back together: a random time up to that pause, in whole
-    /// milliseconds.
-    /// - Parameter shortest: what a shorter time is raised to, also where it is longer than the pause.
+    /// A random time between zero and `pause(after:)`, in whole milliseconds ("full jitter"): nodes that failed together do not all retry
+    /// at once.
+    /// - Parameter shortest: the least that is returned, even where the pause itself is shorter.
     public func jitteredPause(after failures: Int, shortest: Duration, using random: inout some RandomNumberGenerator) -> Duration {
         let milliseconds = Int64(pause(after: failures) / .milliseconds(1))
         return max(shortest, .milliseconds(Int64.random(in: 0...milliseconds, using: &random)))

@@ -1,11 +1,11 @@
-/// Where one text of a hex stands: a range of `HexContent.frame`, or of `HexContent.arena`.
+/// The position of one text of a hex: a range of `HexContent.frame` or of `HexContent.arena`.
 ///
 /// A text without escapes is a slice of the bytes it came in; only what had to be rewritten (escapes, repairs) is copied
 /// into the arena. Frames stay under 16 MiB, so 31 bits of offset are enough.
 public struct TextSlice: Hashable, Sendable {
-    /// The offset in bytes; the top bit says that it counts in the arena.
+    /// The offset in bytes; the top bit is set for an offset into the arena.
     @usableFromInline var start: UInt32
-    /// Bytes of UTF-8.
+    /// The length in bytes of UTF-8.
     @usableFromInline var length: UInt32
 
     @inlinable
@@ -21,15 +21,15 @@ public struct TextSlice: Hashable, Sendable {
     }
 
     /// - Parameters:
-    ///   - place: the offset in bytes; the top bit says that it counts in the arena.
-    ///   - count: bytes.
+    ///   - place: the offset in bytes; the top bit is set for an offset into the arena.
+    ///   - count: the length in bytes.
     @inlinable
     public init(place: UInt32, count: UInt32) {
         start = place
         length = count
     }
 
-    /// No bytes at all.
+    /// The text of zero bytes.
     @inlinable public static var empty: TextSlice { TextSlice(frame: 0..<0) }
     @inlinable public var count: Int { Int(length) }
     @inlinable public var isEmpty: Bool { length == 0 }
@@ -41,9 +41,9 @@ public struct TextSlice: Hashable, Sendable {
 public struct LinkContent: Hashable, Sendable {
     public var url: TextSlice
     public var linkDescription: TextSlice
-    /// In its known spelling where it is a known one (T13), `Unknown` where it was missing.
+    /// The service's name: in its known spelling if it is a known service (T13), `Unknown` if the link had none.
     public var service: TextSlice
-    /// The unknown members as one JSON object, `{"a":1}`; empty where there are none.
+    /// The unknown members as one JSON object, `{"a":1}`; empty if there are none.
     public var extra: TextSlice
 
     @inlinable
@@ -55,10 +55,10 @@ public struct LinkContent: Hashable, Sendable {
     }
 }
 
-/// A hex as it crosses the process: texts are slices of the bytes they came in, and go as bytes into the store.
+/// A hex on its way through the process. Its texts are slices of the bytes it arrived in, and go to the store as bytes.
 ///
-/// Every slice is valid UTF-8 and lies inside its buffer; the makers of this value (the tolerant decoder, the builder
-/// below, the store) see to it, and `withBytes` checks it once more rather than trap.
+/// Every slice is valid UTF-8 and lies inside its buffer. The tolerant decoder, the store and all others that build a
+/// `HexContent` guarantee that; `withBytes` checks the range again and does not trap.
 public struct HexContent: Sendable {
     public var frame: [UInt8]
     public var arena: [UInt8]
@@ -67,7 +67,7 @@ public struct HexContent: Sendable {
     public var hexDescription: TextSlice = .empty
     public var hexColor: TextSlice = .empty
     public var links: [LinkContent] = []
-    /// The unknown members of the hex as one JSON object; empty where there are none.
+    /// The unknown members of the hex as one JSON object; empty if there are none.
     public var extra: TextSlice = .empty
 
     @inlinable
@@ -76,7 +76,7 @@ public struct HexContent: Sendable {
         self.arena = arena
     }
 
-    /// The bytes of a slice; an empty buffer for a slice that does not lie inside its buffer.
+    /// Calls `body` with the bytes of a slice, or with an empty buffer if the slice does not lie inside its buffer.
     @inlinable
     public func withBytes<Result>(of slice: TextSlice, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
         try (slice.isInArena ? arena : frame).withUnsafeBytes { bytes in
@@ -89,25 +89,25 @@ public struct HexContent: Sendable {
         withBytes(of: slice) { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// Puts a text into the arena.
+    /// Appends a text to the arena.
     public mutating func add(_ text: some StringProtocol) -> TextSlice { add(bytes: text.utf8) }
 
-    /// Puts UTF-8 into the arena.
+    /// Appends bytes of UTF-8 to the arena.
     public mutating func add(bytes: some Collection<UInt8>) -> TextSlice {
         let start = arena.count
         arena.append(contentsOf: bytes)
         return TextSlice(arena: start..<arena.count)
     }
 
-    /// Bytes of memory, or of the store, that a hex or a link may take besides its texts.
+    /// Bytes, in memory or in the store, that a hex and a link each take at most besides their texts.
     private static let hexBytes = 512
     private static let linkBytes = 64
 
-    /// Bytes it takes at most, in memory and in the store: the frame it came in, the texts that had to be rewritten, each link and itself.
-    /// - Parameter frame: bytes of the frame.
+    /// The most bytes the hex takes in memory and in the store: its frame, the rewritten texts, each link, and a fixed share for itself.
+    /// - Parameter bytes: the length of the frame the hex came in.
     public func weight(frame bytes: Int) -> Int { bytes + arena.count + links.count * Self.linkBytes + Self.hexBytes }
 
-    /// Bytes of text it holds.
+    /// The length of all texts together, in bytes.
     public var byteCount: Int {
         links.reduce(senderUUID.count + senderName.count + hexDescription.count + hexColor.count + extra.count) {
             $0 + $1.url.count + $1.linkDescription.count + $1.service.count + $1.extra.count

@@ -1,9 +1,9 @@
-/// Where a stored hex is.
+/// The place of a stored hex.
 public enum HexLocation: String, Sendable, CaseIterable {
-    /// Received, and taken in.
+    /// The inbox: received and accepted.
     case inbox
-    /// Received from a stranger and kept apart, within a quota, until its sender is trusted or it is accepted.
+    /// Received from a stranger and kept outside the inbox, within a quota, until the sender is trusted or the hex is accepted.
     case held
-    /// My Hexlist: one's own bundles.
+    /// My Hexlist: the user's own hexes.
     case mine
 }

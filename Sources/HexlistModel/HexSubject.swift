@@ -1,26 +1,27 @@
-/// What a hex is about, as one line of a list says it.
+/// The subject of a hex, one line in a list.
 public enum HexSubject {
-    /// Bytes of one; lists show less.
+    /// The most bytes of a subject. Lists show fewer.
     public static let bytes = 120
 
-    /// The description; where it is blank that of the first link; where that is too, the host the link leads to, or the link itself where
-    /// programs may read it in different ways (`LinkTarget`). Empty for a hex that has none of them.
+    /// The description of the hex; if that is blank, the description of its first link; if that is blank too, the host the link leads to,
+    /// or the whole link if programs may read it in different ways (`LinkTarget`). Empty if the hex has none of these.
     ///
-    /// - Returns: text of a peer, cut: it is to be cleaned where it is shown.
-    public static func of(description: String, linkDescription: String, url: String) -> String {
-        if let text = [description, linkDescription].first(where: hasText) { return PeerName.cut(text, bytes: bytes) }
+    /// - Returns: text of a peer, cut to `bytes`. The caller cleans it where it is shown.
+    public static func of(description: String, linkDescription: @autoclosure () -> String, url: @autoclosure () -> String) -> String {
+        let text = isBlank(description) ? linkDescription() : description
+        guard isBlank(text) else { return PeerName.cut(text, bytes: bytes) }
+        let url = url()
         let host = try? LinkTarget(url, schemes: ["http", "https"]).summary
         return PeerName.cut(host ?? url, bytes: bytes)
     }
 
     public static func of(_ hex: HexContent) -> String {
-        let description = hex.string(hex.hexDescription)
-        if hasText(description) { return PeerName.cut(description, bytes: bytes) }
         let link = hex.links.first
         return of(
-            description: "", linkDescription: link.map { hex.string($0.linkDescription) } ?? "",
+            description: hex.string(hex.hexDescription), linkDescription: link.map { hex.string($0.linkDescription) } ?? "",
             url: link.map { hex.string($0.url) } ?? "")
     }
 
-    private static func hasText(_ text: String) -> Bool { text.unicodeScalars.contains { !$0.properties.isWhitespace } }
+    /// Whether a text shows nothing: it is empty or white space.
+    public static func isBlank(_ text: String) -> Bool { text.unicodeScalars.allSatisfy(\.properties.isWhitespace) }
 }

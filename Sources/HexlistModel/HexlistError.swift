@@ -1,6 +1,6 @@
-/// An error as a person or a script meets it: what happened, and what to try.
+/// An error as a person or a script sees it: what happened and what to try.
 public struct HexlistError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// Stable: clients branch on it. The command line's exit codes and the API's statuses follow from it.
+    /// A stable name of the error, for clients to branch on. The command line's exit codes and the API's statuses derive from it.
     public enum Code: String, Sendable, CaseIterable {
         case badRequest, tooLarge, headTooLarge, forbidden, notFound, methodNotAllowed, ambiguous, daemonUnreachable, versionMismatch,
             alreadyRunning
@@ -9,9 +9,9 @@ public struct HexlistError: Error, Sendable, Equatable, CustomStringConvertible 
     }
 
     public var code: Code
-    /// What happened, with the values.
+    /// A sentence that says what happened, with the values.
     public var message: String
-    /// What to try.
+    /// A sentence that says what to try.
     public var hint: String?
 
     public init(_ code: Code, _ message: String, hint: String? = nil) {

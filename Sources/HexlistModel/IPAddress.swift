@@ -2,7 +2,7 @@
 public struct IPAddress: Hashable, Sendable {
     /// The 128 bits of IPv6, with IPv4 as `::ffff:0:0/96`: one address has one value, however it was written.
     private let bits: UInt128
-    /// Index of the interface of an IPv6 link-local address; 0 where it is not known, and for every other address.
+    /// The index of the interface of an IPv6 link-local address; 0 if it is not known, and for every other address.
     public let scope: UInt32
 
     private init(bits: UInt128, scope: UInt32 = 0) {
@@ -40,77 +40,76 @@ public struct IPAddress: Hashable, Sendable {
         self = address
     }
 
-    /// Reads an address that may name its interface, as `fe80::1%eth0` and `fe80::1%2` do. Only what is written as IPv6 has a zone.
-    /// - Returns: the zone as it is written, unchecked and of any length; `nil` where there is none.
+    /// Reads an address that may name its interface, such as `fe80::1%eth0` and `fe80::1%2`. Only an address written as IPv6 has a zone.
+    /// - Returns: the zone as it is written, unchecked and of any length; `nil` if there is none.
     public static func withZone(_ text: String) -> (address: IPAddress, zone: Substring?)? {
         guard let mark = text.utf8.firstIndex(of: UInt8(ascii: "%")) else { return IPAddress(text).map { ($0, nil) } }
         return six(text[..<mark].utf8).map { (IPAddress(bits: $0), text[text.utf8.index(after: mark)...]) }
     }
 
-    /// The same address on one interface, where it is an IPv6 link-local one; any other stays as it is.
+    /// A copy with the given scope if the address is an IPv6 link-local one; any other address unchanged.
     public func with(scope: UInt32) -> IPAddress {
         IPAddress(bits: bits, scope: isIPv6 && isLinkLocal ? scope : 0)
     }
 
-    // MARK: What it is
+    // MARK: Kinds of addresses
 
     private var four: UInt32? { bits >> 32 == 0xFFFF ? UInt32(truncatingIfNeeded: bits) : nil }
 
     public var isIPv6: Bool { four == nil }
 
-    /// 4 bytes or 16, in network order.
+    /// The address in network order: 4 bytes of IPv4, 16 of IPv6.
     public var bytes: [UInt8] {
         let count = isIPv6 ? 16 : 4
         return (1...count).map { UInt8(truncatingIfNeeded: bits >> (8 * (count - $0))) }
     }
 
-    /// 127.0.0.0/8, ::1
+    /// Whether the address is in 127.0.0.0/8 or is ::1.
     public var isLoopback: Bool { four.map { $0 >> 24 == 127 } ?? (bits == 1) }
 
-    /// 169.254.0.0/16, fe80::/10
+    /// Whether the address is in 169.254.0.0/16 or fe80::/10.
     public var isLinkLocal: Bool { four.map { $0 >> 16 == 0xA9FE } ?? (bits >> 118 == 0xFE80 >> 6) }
 
-    /// Routed inside an organization and not on the Internet: 10/8, 172.16/12, 192.168/16, 100.64/10, fc00::/7.
+    /// Whether the address is routed inside an organization but not on the Internet: 10/8, 172.16/12, 192.168/16, 100.64/10, fc00::/7.
     public var isPrivate: Bool {
         four.map { $0 >> 24 == 10 || $0 >> 20 == 0xAC1 || $0 >> 16 == 0xC0A8 || $0 >> 22 == 0x6440 >> 6 } ?? (bits >> 121 == 0xFC >> 1)
     }
 
-    /// 224.0.0.0/4, ff00::/8
+    /// Whether the address is in 224.0.0.0/4 or ff00::/8.
     public var isMulticast: Bool { four.map { $0 >> 28 == 0xE } ?? (bits >> 120 == 0xFF) }
 
-    /// Of no single host: unspecified (all of 0.0.0.0/8), multicast, broadcast.
+    /// Whether the address belongs to no single host: unspecified (all of 0.0.0.0/8), multicast, broadcast.
     public var isNoHost: Bool { isMulticast || (four.map { $0 >> 24 == 0 || $0 == .max } ?? (bits == 0)) }
 
-    /// What one subscriber of a network can hold many of, as one: the /64 of an IPv6 address, and an IPv4 address. A link-local address
-    /// stays whole, with its scope: all hosts of a link share one prefix.
+    /// The network of addresses that one subscriber usually holds together, for limits by address: the /64 of an IPv6 address, and an IPv4
+    /// address itself. A link-local address stays whole, with its scope, because all hosts of a link share one prefix.
     public var subscriber: IPAddress {
         isIPv6 && !isLinkLocal ? IPAddress(bits: (bits >> 64) << 64) : self
     }
 
-    /// Whether the first `length` bits are those of `prefix`: 0 … 32 of IPv4, 0 … 128 of IPv6. Never across IP versions; scopes do not
-    /// count.
+    /// Whether the first `length` bits are those of `prefix`: 0 … 32 of IPv4, 0 … 128 of IPv6. False across IP versions. Ignores scopes.
     public func isInside(_ prefix: IPAddress, length: Int) -> Bool {
         let width = isIPv6 ? 128 : 32
-        // A shift by the whole width gives 0 in Swift: a prefix of no bits holds every address.
+        // A shift by the whole width gives 0 in Swift, so a prefix of no bits contains every address.
         return isIPv6 == prefix.isIPv6 && (0...width).contains(length) && (bits ^ prefix.bits) >> (width - length) == 0
     }
 }
 
-// Interfaces are listed in an order that does not change by itself.
+// Comparable, so that interfaces are always listed in the same order.
 extension IPAddress: Comparable {
     public static func < (one: IPAddress, other: IPAddress) -> Bool { (one.bits, one.scope) < (other.bits, other.scope) }
 }
 
 extension IPAddress: CustomStringConvertible {
-    /// As RFC 5952 has it; the zone is a number: `fe80::1%2`.
+    /// The notation of RFC 5952, with a zone as a number: `fe80::1%2`.
     public var description: String {
         guard let four else { return Self.text(ofSix: bits) + (scope == 0 ? "" : "%\(scope)") }
         return stride(from: 24, through: 0, by: -8).map { String(four >> $0 & 0xFF) }.joined(separator: ".")
     }
 }
 
-// The two notations. A host of a link is read with them too (`LinkHost`), under a rule of its own: it ends in a number only where the
-// whole of it is an IPv4 address, and IPv6 is never shown with dots.
+// The two notations. `LinkHost` reads hosts of links with them too, with rules of its own: a host that ends in a number must be an IPv4
+// address as a whole, and IPv6 is never shown with dots.
 extension IPAddress {
     /// - Parameter bytes: `192.0.2.1`: four numbers up to 255, without zeros before them.
     static func four(_ bytes: some Collection<UInt8>) -> UInt32? {
@@ -136,7 +135,7 @@ extension IPAddress {
         let colon = UInt8(ascii: ":")
         var rest = bytes[...]
         var (pieces, count) = (UInt128(0), 0)
-        /// Pieces before `::`, which stands for one piece of zeros or more.
+        /// The number of pieces before `::`, which stands for one or more pieces of zeros.
         var before: Int?
         if rest.starts(with: [colon, colon]) {
             before = 0
@@ -169,7 +168,7 @@ extension IPAddress {
         return (pieces >> behind) << (128 - 16 * before) | pieces & (1 << behind - 1)
     }
 
-    /// In lower case, the longest run of two zeros or more as `::`, the first of equal ones; never with dots.
+    /// Eight pieces in lower case, the longest run of two or more zeros as `::` (the first of equally long ones), never with dots.
     static func text(ofSix bits: UInt128) -> String {
         let pieces = (1...8).map { UInt16(truncatingIfNeeded: bits >> (128 - 16 * $0)) }
         var longest = 0..<0

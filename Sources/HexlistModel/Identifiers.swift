@@ -1,4 +1,4 @@
-/// SHA-256 of a peer's DER SubjectPublicKeyInfo: 32 bytes. This is what trust stores and compares.
+/// SHA-256 of a peer's DER SubjectPublicKeyInfo, 32 bytes. Trust stores and compares fingerprints.
 public struct Fingerprint: Hashable, Sendable, CustomStringConvertible {
     public let bytes: [UInt8]
 
@@ -8,7 +8,7 @@ public struct Fingerprint: Hashable, Sendable, CustomStringConvertible {
         self.bytes = Array(bytes)
     }
 
-    /// 64 hexadecimal digits; colons, spaces and letter case do not matter.
+    /// Reads 64 hexadecimal digits; ignores colons, spaces and letter case.
     public init?(_ text: some StringProtocol) {
         let digits = String(decoding: text.utf8.filter { $0 != UInt8(ascii: ":") && $0 != UInt8(ascii: " ") }, as: UTF8.self)
         guard let bytes = Hexadecimal.decode(digits) else { return nil }
@@ -17,7 +17,7 @@ public struct Fingerprint: Hashable, Sendable, CustomStringConvertible {
 
     public var description: String { Hexadecimal.encode(bytes) }
 
-    /// The first 16 bytes as a UUID of version 8: a name only its key can prove (Docs/Protocol.md, "Identity").
+    /// The first 16 bytes as a UUID of version 8, an identifier that only the holder of the key can prove (Docs/Protocol.md, "Identity").
     public var peerID: PeerID {
         guard let uuid = UUIDBytes(bytes: bytes.prefix(16)) else { return PeerID(.nil) }  // never: 32 bytes are held
         return PeerID(uuid.with(version: 8))
@@ -36,13 +36,13 @@ public struct PeerID: Hashable, Comparable, Sendable, CustomStringConvertible {
     }
 
     public var description: String { uuid.description }
-    /// The first 8 digits: for people and logs, never for a decision.
+    /// The first 8 digits, for people and logs. No decision depends on them.
     public var shortID: String { String(description.prefix(8)) }
 
     public static func < (left: PeerID, right: PeerID) -> Bool { left.uuid < right.uuid }
 }
 
-/// Minted once by the sender for one hex; with the sender's key it is what a receiver deduplicates by.
+/// The identifier of one hex, made once by its sender. A receiver recognizes duplicates by it and the sender's key.
 public struct MessageID: Hashable, Comparable, Sendable, CustomStringConvertible {
     public let uuid: UUIDBytes
 
@@ -63,22 +63,22 @@ public struct MessageID: Hashable, Comparable, Sendable, CustomStringConvertible
     public static func < (left: MessageID, right: MessageID) -> Bool { left.uuid < right.uuid }
 }
 
-/// 64 random bits made at each start of a process; tells two starts, and two machines, of one identity apart.
+/// 64 random bits made at each start of a process. They distinguish two starts, and two machines, of one identity.
 public struct BootNonce: Hashable, Sendable, CustomStringConvertible {
     public let value: UInt64
 
     public init(_ value: UInt64) { self.value = value }
 
-    /// Never 0.
+    /// A random nonce, never 0.
     public static var random: BootNonce { BootNonce(UInt64.random(in: 1...(.max))) }
 
-    /// Exactly 16 hexadecimal digits.
+    /// Reads exactly 16 hexadecimal digits.
     public init?(_ text: some StringProtocol) {
         guard text.utf8.count == 16, let bytes = Hexadecimal.decode(text) else { return nil }
         value = bytes.reduce(0) { $0 << 8 | UInt64($1) }
     }
 
-    /// 16 lower-case digits, as TXT and Hello carry it.
+    /// 16 lower-case digits, the form in TXT records and `Hello`.
     public var description: String {
         let digits = String(value, radix: 16)
         return String(repeating: "0", count: 16 - digits.utf8.count) + digits

@@ -1,12 +1,12 @@
 /// One address of an interface of this machine.
 public struct InterfaceAddress: Hashable, Sendable {
-    /// `eth0`
+    /// The interface's name, such as `eth0`.
     public var interface: String
-    /// From 1 up.
+    /// The interface's index, 1 or more.
     public var index: Int32
-    /// Without a scope.
+    /// The address, without a scope.
     public var address: IPAddress
-    /// Bits: 0 … 32 for IPv4, 0 … 128 for IPv6.
+    /// The length of the network's prefix in bits: 0 … 32 for IPv4, 0 … 128 for IPv6.
     public var prefixLength: Int
 
     public init(interface: String, index: Int32, address: IPAddress, prefixLength: Int) {

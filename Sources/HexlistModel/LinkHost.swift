@@ -1,5 +1,4 @@
-/// The host of a link, in the form browsers have it (WHATWG URL, "host parsing"), for those hosts that every program
-/// reads alike.
+/// The host of a link in the form that browsers use (WHATWG URL, "host parsing"). Takes only hosts that every program reads alike.
 enum LinkHost {
     /// - Parameter authority: what stands between `//` and the path.
     static func ascii(ofAuthority authority: ArraySlice<UInt8>) throws(LinkFault) -> String {
@@ -7,7 +6,7 @@ enum LinkHost {
         guard !authority.contains(UInt8(ascii: "@")) else { throw .user }
         var host = authority
         var port: ArraySlice<UInt8>?
-        // Behind the bracket of an IPv6 address, or the only one there is.
+        // The colon before the port stands after the bracket of an IPv6 address, or is the only colon.
         let closing = authority.lastIndex(of: UInt8(ascii: "]")) ?? authority.startIndex
         if let colon = authority[closing...].firstIndex(of: UInt8(ascii: ":")) {
             host = authority[..<colon]
@@ -18,7 +17,7 @@ enum LinkHost {
             else { throw .port }
         }
         guard !host.isEmpty else { throw .noHost }
-        // Before anything is made of it: Punycode takes the square of a label's length.
+        // The length is checked first: Punycode's time grows with the square of a label's length.
         guard host.count <= nameBytes + 1 else { throw .host }
         if host.first == UInt8(ascii: "[") {
             guard host.last == UInt8(ascii: "]"), let address = IPAddress.six(host.dropFirst().dropLast()) else { throw .host }
@@ -27,7 +26,7 @@ enum LinkHost {
         return try name(host)
     }
 
-    /// Bytes of a name without its final dot, and of a label, as they stand in the link and in ASCII (RFC 1035, 2.3.4).
+    /// The most bytes of a name without its final dot, and of a label, both in the link and in ASCII (RFC 1035, 2.3.4).
     private static let nameBytes = 253
     private static let labelBytes = 63
 
@@ -39,7 +38,7 @@ enum LinkHost {
         let isAbsolute = labels.last == ""
         let name = labels.joined(separator: ".")
         guard name.utf8.count - (isAbsolute ? 1 : 0) <= nameBytes, name != "." else { throw .host }
-        // A host that ends in a number is an IPv4 address to browsers, whichever way it is written.
+        // Browsers take every host that ends in a number for an IPv4 address, in whatever notation.
         if let last = labels.last(where: { !$0.isEmpty }), isNumber(last) {
             guard IPAddress.four(name.utf8) != nil else { throw .host }
         }
@@ -48,7 +47,7 @@ enum LinkHost {
 
     private static func label(_ bytes: ArraySlice<UInt8>, isLast: Bool) throws(LinkFault) -> String {
         guard !bytes.isEmpty else {
-            guard isLast else { throw .host }  // the end of an absolute name
+            guard isLast else { throw .host }  // the empty label after the final dot of an absolute name
             return ""
         }
         guard bytes.count <= labelBytes else { throw .host }
@@ -61,8 +60,8 @@ enum LinkHost {
         return String(decoding: lowered, as: UTF8.self)
     }
 
-    /// A label with letters beyond ASCII, in its ASCII form (RFC 3490, `xn--`). Only letters and digits that browsers take
-    /// as they stand: nothing that is mapped (capitals, full-width, ligatures), composed, or joined by invisible signs.
+    /// A label with letters beyond ASCII in its ASCII form (RFC 3490, `xn--`). Takes only letters and digits that browsers leave unchanged:
+    /// nothing that is mapped (capitals, full-width, ligatures), composed, or joined by invisible characters.
     private static func international(_ bytes: ArraySlice<UInt8>) throws(LinkFault) -> String {
         let scalars = Array(String(decoding: bytes, as: UTF8.self).unicodeScalars)
         for scalar in scalars {
@@ -75,7 +74,7 @@ enum LinkHost {
             case .lowercaseLetter, .otherLetter: break
             default: throw .host
             }
-            // Parts of Korean syllables compose.
+            // Jamo, the parts of Korean syllables, compose.
             guard !scalar.properties.changesWhenNFKCCaseFolded, !(0x1100...0x11FF).contains(scalar.value),
                 !(0xA960...0xA97F).contains(scalar.value), !(0xD7B0...0xD7FF).contains(scalar.value)
             else { throw .host }
@@ -86,7 +85,7 @@ enum LinkHost {
         return label
     }
 
-    /// `12`, `0x7f`
+    /// Whether the label is a number, such as `12` and `0x7f`.
     private static func isNumber(_ label: String) -> Bool {
         let bytes = Array(label.utf8)
         return bytes.allSatisfy(ASCII.isDigit)
@@ -94,9 +93,9 @@ enum LinkHost {
     }
 }
 
-/// RFC 3492: the part of an `xn--` label behind that.
+/// Punycode (RFC 3492): the part of an `xn--` label after `xn--`.
 enum Punycode {
-    /// - Returns: `nil` where a number would not fit; labels are short, so none does.
+    /// - Returns: `nil` if a number overflows, which does not happen with labels of 63 bytes.
     static func encode(_ scalars: [Unicode.Scalar]) -> String? {
         let (base, tMin, tMax, skew, damp) = (36, 1, 26, 38, 700)
         var (point, delta, bias) = (0x80, 0, 72)
@@ -123,7 +122,7 @@ enum Punycode {
                     k += base
                 }
                 output.append(digit(rest))
-                // Adapted to how far apart the characters are.
+                // The bias is adapted to the distance between the characters.
                 delta = handled == basics ? delta / damp : delta / 2
                 delta += delta / (handled + 1)
                 k = 0

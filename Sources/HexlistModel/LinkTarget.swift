@@ -1,22 +1,22 @@
-/// Where a link of a peer leads when it is opened, so that it can be said before.
+/// The destination of a peer's link, to be shown to the user before the link is opened.
 ///
-/// Stricter than browsers are: what programs read in different ways is refused, so that the host shown is the one a
-/// browser goes to (WHATWG URL). Works on the bytes; no library's idea of a URL is asked.
+/// Stricter than browsers: links that programs read in different ways are refused, so that the host shown is the host a browser goes to
+/// (WHATWG URL). The link is read byte by byte, without a URL library.
 public struct LinkTarget: Equatable, Sendable {
-    /// In lower case.
+    /// The scheme, in lower case.
     public let scheme: String
-    /// In ASCII, as browsers have it; `nil` for a scheme whose links name no host that is known to be one.
+    /// The host in ASCII, as browsers read it; `nil` for schemes that are not known to name a host.
     public let host: String?
 
-    /// Schemes that run or read something here, whatever the configuration says.
+    /// Schemes that run or read something on this machine; no configuration can allow them.
     public static let neverOpened = ["about", "blob", "data", "file", "filesystem", "javascript", "vbscript", "view-source"]
-    /// Bytes. Programs are handed it as one argument.
+    /// The most bytes of a link that is opened: programs receive it as one argument.
     public static let maximumBytes = 8 << 10
-    /// Schemes whose links name a host, by the same rules.
+    /// Schemes whose links name a host by the rules of `http`.
     private static let schemesWithHost = ["http", "https", "ftp", "ws", "wss"]
 
-    /// - Parameter schemes: those that may be opened, in lower case.
-    /// - Throws: why it is not to be offered for opening.
+    /// - Parameter schemes: the schemes that may be opened, in lower case.
+    /// - Throws: the reason why the link is not offered for opening.
     public init(_ url: String, schemes: [String]) throws(LinkFault) {
         let bytes = Array(url.utf8)
         guard !bytes.isEmpty else { throw .empty }
@@ -36,10 +36,10 @@ public struct LinkTarget: Equatable, Sendable {
         host = try LinkHost.ascii(ofAuthority: authority)
     }
 
-    /// The host, or the scheme where there is none: what a person is told before it is opened.
+    /// The host, or the scheme if there is no host: what the user is told before the link is opened.
     public var summary: String { host ?? "\(scheme):" }
 
-    /// A letter, and then letters, digits, `+`, `-` and `.`; in lower case.
+    /// Whether the text is a letter, then letters, digits, `+`, `-` and `.`; all in lower case, 32 bytes at most.
     public static func isScheme(_ text: String) -> Bool {
         guard let first = text.utf8.first, ASCII.isLowercase(first) else { return false }
         return text.utf8.count <= 32
@@ -48,7 +48,7 @@ public struct LinkTarget: Equatable, Sendable {
             }
     }
 
-    /// What is dropped, turned around, or not seen on its way through terminals, shells and browsers.
+    /// Refuses characters that terminals, shells and browsers drop, reorder or do not show.
     private static func checkText(_ url: String) throws(LinkFault) {
         for scalar in url.unicodeScalars {
             if scalar == "\\" { throw .backslash }
@@ -60,7 +60,7 @@ public struct LinkTarget: Equatable, Sendable {
     }
 }
 
-/// Why a link is not offered for opening.
+/// The reason why a link is not offered for opening.
 public enum LinkFault: Error, Equatable, Sendable, CustomStringConvertible {
     case empty, tooLong, noScheme, whiteSpace, invisible, backslash, noHost, user, port
     case scheme(String)

@@ -1,15 +1,15 @@
-/// A name as names are compared: without regard to case, to runs of white space, and to what shows nothing.
+/// The form in which names are compared: regardless of case, of runs of white space, and of characters that show nothing.
 ///
-/// Every Unicode scalar is taken to its upper case and then to its lower case (so `ß` is `ss`, and the Kelvin sign is `k`), white space
-/// becomes one space between words, default-ignorable scalars (joiners, variation selectors, direction marks) count for nothing, and
+/// Every Unicode scalar is mapped to its upper case and then to its lower case (so `ß` is `ss`, and the Kelvin sign is `k`), white space
+/// becomes one space between words, default-ignorable scalars (joiners, variation selectors, direction marks) are dropped, and
 /// canonically equivalent texts are equal. Letters that only look alike stay different.
 public struct NameKey: Hashable, Sendable {
-    /// Of UTF-8, as long as a name may be. `String`'s own equality, quadratic on hostile text of any length, is cheap on so few.
+    /// The most bytes of UTF-8 in a name that has a key. `String`'s equality, quadratic on hostile text, is cheap for so few bytes.
     public static let bytes = ProtocolLimits.nameBytes
 
     let text: String
 
-    /// `nil` for a text that names nobody: a longer one, or one that shows nothing.
+    /// `nil` for a text that can name nobody: it is longer than `bytes`, or shows nothing.
     public init?(_ name: String) {
         guard name.utf8.count <= Self.bytes else { return nil }
         var key = String.UnicodeScalarView()
@@ -21,15 +21,15 @@ public struct NameKey: Hashable, Sendable {
         text = String(key)
     }
 
-    /// Whether `NameKey(name)` is this one. It reads no more of the name than tells the two apart, so that a look among thousands of
-    /// names that are slow to fold stays one.
+    /// Whether `NameKey(name)` is this key. Reads no more of the name than it needs to tell the two apart, so that a search among thousands
+    /// of names that are slow to fold stays fast.
     public func isKey(of name: String) -> Bool { name.utf8.count <= Self.bytes && isKey(of: name.unicodeScalars) }
 
-    /// - Parameter name: of `bytes` bytes at most.
+    /// - Parameter name: a name of at most `bytes` bytes.
     func isKey(of name: some Sequence<Unicode.Scalar>) -> Bool {
         var wanted = text.utf8.makeIterator()
         var isSame = true
-        // Of ASCII: no other scalar that folding leaves is canonically equivalent to ASCII, alone or beside others, but for two.
+        // Only two scalars that folding leaves are canonically equivalent to ASCII, alone or next to others; `plain` maps them.
         let isASCII = text.utf8.allSatisfy { $0 < 0x80 }
         var folded = String.UnicodeScalarView()
         var room = isASCII ? 0 : text.unicodeScalars.count * Self.longestDecomposition
@@ -38,7 +38,7 @@ public struct NameKey: Hashable, Sendable {
                 let plain = scalar == "\u{37E}" ? ";" : scalar == "\u{1FEF}" ? "`" : scalar
                 isSame = wanted.next().map { UInt32($0) == plain.value } ?? false
             } else {
-                // A longer name stays longer than the key, however the two are composed.
+                // A name that is longer than this stays longer than the key, however the two are composed.
                 isSame = room > 0
                 room -= 1
                 folded.append(scalar)
@@ -49,10 +49,10 @@ public struct NameKey: Hashable, Sendable {
         return isASCII ? wanted.next() == nil : String(folded) == text
     }
 
-    /// Scalars a canonical decomposition has at most, as of every version of Unicode.
+    /// The most scalars of a canonical decomposition, in every version of Unicode.
     private static let longestDecomposition = 4
 
-    /// - Parameter body: given each scalar of the key; `false` ends it.
+    /// - Parameter body: called with each scalar of the key; returns `false` to end the loop.
     private static func fold(_ name: some Sequence<Unicode.Scalar>, _ body: (Unicode.Scalar) -> Bool) {
         var (isBetweenWords, isEmpty) = (false, true)
         for scalar in name {
@@ -73,7 +73,7 @@ public struct NameKey: Hashable, Sendable {
         }
     }
 
-    /// Of the some 2 900 scalars beyond ASCII that case changes. Asked one by one, the mappings take microseconds.
+    /// The folded forms of the some 2 900 scalars beyond ASCII that have a case. Looking one up in Unicode's tables takes microseconds.
     private static let foldings: [Unicode.Scalar: [Unicode.Scalar]] = {
         var foldings: [Unicode.Scalar: [Unicode.Scalar]] = [:]
         for scalar in (UInt32(0x80)...0x1_FFFF).lazy.compactMap(Unicode.Scalar.init)
@@ -89,7 +89,7 @@ extension Unicode.Scalar {
 }
 
 extension PeerName {
-    /// One line of printable text with single spaces between its words. What is not to be shown becomes U+FFFD.
+    /// A name as one line of printable text with single spaces between its words. Characters that are not shown become U+FFFD.
     static func line(_ name: String) -> String {
         var line = String.UnicodeScalarView()
         var isBetweenWords = false

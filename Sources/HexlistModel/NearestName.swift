@@ -1,15 +1,15 @@
-/// The known name nearest to one that is not known, for "did you mean".
+/// The known name nearest to an unknown one, for "did you mean".
 public enum NearestName {
-    /// The nearest one where it can be what was meant: at most a third of its letters differ, or it begins or ends with all of the name,
-    /// which has at least three letters (`desc` for `description`). `nil` rather than a silly guess.
+    /// The nearest name if it may be the one that was meant: at most a third of its letters differ, or it begins or ends with the whole
+    /// unknown name, which has at least three letters (`desc` for `description`). `nil` rather than a poor guess.
     ///
-    /// - Parameter names: the first of equally near ones is taken.
+    /// - Parameter names: the known names; the first of equally near ones wins.
     public static func likely(_ name: String, among names: [String]) -> String? {
         let wanted = folded(name)
         let nearest = names.lazy.compactMap { known -> (name: String, distance: Int)? in
             let letters = folded(known)
             let bound = max(1, min(wanted.count, letters.count) / 3)
-            // As many letters may be missing as the lengths differ by, and no look at the letters is needed to tell.
+            // The distance is at least the difference of the lengths, so most names are ruled out without a look at their letters.
             guard abs(wanted.count - letters.count) <= bound, wanted.count > 1 else { return nil }
             let distance = distance(wanted, letters)
             return distance <= bound ? (known, distance) : nil
@@ -24,7 +24,7 @@ public enum NearestName {
 
     private static func folded(_ name: String) -> [UInt8] { Array(name.lowercased().utf8.prefix(80)) }
 
-    /// Insertions, deletions, replacements and swaps of neighbours (optimal string alignment).
+    /// The number of insertions, deletions, replacements and swaps of neighbours (optimal string alignment).
     static func distance(_ left: [UInt8], _ right: [UInt8]) -> Int {
         var beforeLast: [Int] = []
         var last = Array(0...right.count)

@@ -1,23 +1,23 @@
-/// What became of one hex for one peer.
+/// The state of one hex on its way to one peer.
 public enum OutboxState: String, Sendable, CaseIterable {
-    /// Durable, and waiting for its peer.
+    /// Durable in the outbox, waiting for its peer.
     case queued
-    /// On its way: known to a running node only, never stored.
+    /// On its way. Only a running node knows this state; it is never stored.
     case sending
     /// In the peer's inbox.
     case stored
-    /// With the peer, out of its inbox until it trusts the sender.
+    /// With the peer, outside its inbox until the peer trusts the sender.
     case held
     /// Refused for good.
     case rejected
-    /// Not delivered within the time an outbox keeps a hex.
+    /// Not delivered within the time the outbox keeps a hex.
     case expired
-    /// Taken back by its sender.
+    /// Taken back by the sender.
     case cancelled
-    /// Given up after the peer failed on it too often.
+    /// Given up after too many failures of the peer.
     case failed
 
-    /// The peer has it; its body is not kept.
+    /// Whether the peer has the hex. The body of a delivered hex is not kept.
     public var isDelivered: Bool {
         switch self {
         case .stored, .held: true
@@ -25,11 +25,16 @@ public enum OutboxState: String, Sendable, CaseIterable {
         }
     }
 
-    /// It keeps its body: it waits, or can be sent again by hand.
+    /// Whether the outbox keeps the body: the hex waits, or can be sent again by hand.
     public var keepsBody: Bool {
         switch self {
         case .queued, .sending, .rejected, .failed: true
         case .stored, .held, .expired, .cancelled: false
         }
     }
+}
+
+extension [OutboxState: Int] {
+    /// Rows in any of these states, of counts by state.
+    public func rows(_ states: OutboxState...) -> Int { states.reduce(0) { $0 + (self[$1] ?? 0) } }
 }

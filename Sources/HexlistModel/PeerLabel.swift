@@ -1,17 +1,17 @@
-/// How a peer is told apart from every other wherever a person reads of it: by its alias, which only this machine's user gives, or by
-/// its own name with the short UUID behind it, since anyone can take any name; and by its trust, where it is not trusted.
+/// The label that distinguishes a peer from every other one wherever a person reads of it: the alias, which only this machine's user
+/// gives, or the peer's own name with the short UUID after it, since anyone can take any name; then the trust, unless it is trusted.
 ///
 ///     Bob                       an alias, trusted
 ///     Bob (blocked)             an alias
 ///     Bob 0C6F1B22 (stranger)   a name
 ///     0C6F1B22 (stranger)       no name
 public struct PeerLabel: Sendable, Equatable {
-    /// A UUID; `nil` for an announcement without one.
+    /// The peer's UUID; `nil` for an announcement without one.
     public var uuid: String?
-    /// What the peer calls itself, as last told. Peer text.
+    /// The name the peer last gave itself. Peer text.
     public var name: String
     public var alias: String?
-    /// `trusted`, `stranger` or `blocked`; a newer daemon may know more. Empty where nothing says.
+    /// `trusted`, `stranger` or `blocked`; a newer daemon may have more. Empty if unknown.
     public var trust: String
 
     public init(uuid: String?, name: String, alias: String?, trust: String) {
@@ -26,37 +26,37 @@ public struct PeerLabel: Sendable, Equatable {
     }
 
     public enum Detail: Sendable {
-        /// As above.
+        /// As in the table above.
         case short
-        /// Without the trust, for a sentence that tells it.
+        /// Without the trust, for a sentence that states it.
         case named
-        /// With the short UUID and the trust whatever they are: where somebody is about to trust.
+        /// Always with the short UUID and the trust: where somebody is about to trust the peer.
         case full
-        /// With the whole UUID and the trust: among candidates.
+        /// With the whole UUID and the trust: in a list of candidates.
         case whole
     }
 
-    /// The alias or the name alone, on one line. Clean.
+    /// The alias or the name alone, cleaned, on one line.
     public var head: String { PeerName.line(alias ?? name) }
 
-    /// Clean, of one line. The alias or name is cut where it is too long, never what stands behind it; an alias that was cut has the
-    /// UUID behind it like any name.
+    /// The label, cleaned, on one line. A long alias or name is cut, the part after it never; an alias that was cut is followed by the UUID
+    /// as a name is.
     ///
     /// - Parameters:
-    ///   - columns: the most it takes, from 40 up.
-    ///   - cut: the longest beginning of a clean text that fits into so many columns.
+    ///   - columns: the most columns of the label, 40 or more.
+    ///   - cut: returns the longest prefix of a clean text that fits into a number of columns.
     public func text(
         _ detail: Detail = .short, columns: Int = 64, cut: (String, Int) -> String = { TerminalText.clean($0, columns: $1) }
     ) -> String {
         let head = head
-        // An alias that the rule made with the short UUID has it once.
+        // An alias made with the short UUID (`PeerAlias.made`) contains it already.
         let isTold = alias != nil && uuid.map { head.utf8.suffix(9).elementsEqual(" \($0.prefix(8))".utf8) } ?? false
         if alias != nil, detail == .short || detail == .named || detail == .full && isTold {
             let tail = tail(detail, hasID: false)
             if cut(head, columns - tail.utf8.count).utf8.elementsEqual(head.utf8) { return head + tail }
         }
         let tail = tail(detail, hasID: true)
-        // The whole UUID stands beside the name, not in its place.
+        // The whole UUID comes on top of the columns for the name.
         let room = detail == .whole ? columns : columns - tail.utf8.count
         return head.isEmpty ? String(tail.dropFirst()) : cut(head, room) + tail
     }

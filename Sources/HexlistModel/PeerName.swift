@@ -1,14 +1,14 @@
-/// Names are for people: they may change, repeat and lie. Nothing is decided by one before a person trusts its peer (`PeerAlias`).
+/// Names of peers. They are for people: they may change, repeat and lie. No decision uses a name before its peer is trusted (`PeerAlias`).
 public enum PeerName {
-    /// Bytes of the display name inside an instance name: 63 less ` [xxxxxxxx]`.
+    /// The most bytes of the display name inside an instance name: 63 less ` [xxxxxxxx]`.
     public static let displayBytes = 52
 
-    /// `<display name> [<first 8 digits of the UUID>]`, the DNS-SD instance name.
+    /// The DNS-SD instance name: `<display name> [<first 8 digits of the UUID>]`.
     public static func instance(displayName: String, peer: PeerID) -> String {
         "\(cut(displayName, bytes: displayBytes)) [\(peer.shortID)]"
     }
 
-    /// The display name inside an instance name, as an announcement carries it.
+    /// The display name inside the instance name of an announcement; the whole instance name if it does not have that form.
     public static func display(instance: String) -> String {
         let bytes = Array(instance.utf8)
         guard bytes.count >= 11, bytes.last == UInt8(ascii: "]"), bytes[bytes.count - 10] == UInt8(ascii: "["),
@@ -18,7 +18,7 @@ public enum PeerName {
         return String(decoding: bytes.dropLast(11), as: UTF8.self)
     }
 
-    /// The longest prefix of whole Unicode scalars that fits.
+    /// The longest prefix of whole Unicode scalars that fits into a number of bytes.
     public static func cut(_ text: String, bytes limit: Int) -> String {
         guard text.utf8.count > limit else { return text }
         var scalars = String.UnicodeScalarView()

@@ -1,4 +1,4 @@
-/// The services a link may name. Any other text is kept as it is.
+/// The services a link may name. Any other text is kept unchanged.
 public enum Service: String, Sendable, CaseIterable {
     case unknown = "Unknown"
     case dropbox = "Dropbox"

@@ -1,6 +1,6 @@
-/// Text of a peer on its way to a terminal or a log: shown, never obeyed.
+/// Makes text of a peer safe for a terminal or a log.
 public enum TerminalText {
-    /// One line of printable text: what is not to be shown becomes U+FFFD, tabs and line ends become a space.
+    /// One line of printable text: characters that are not shown become U+FFFD, tabs and line ends become a space.
     public static func clean(_ text: some StringProtocol) -> String {
         var clean = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {
@@ -12,16 +12,16 @@ public enum TerminalText {
         return String(clean)
     }
 
-    /// - Parameter columns: characters at most; a longer text ends in `…`.
+    /// - Parameter columns: the most characters; a longer text is cut and ends in `…`.
     public static func clean(_ text: some StringProtocol, columns: Int) -> String {
-        // Bounded before it is counted: counting characters of hostile text is quadratic.
+        // The text is cut before its characters are counted: counting characters of hostile text is quadratic.
         let bounded = clean(PeerName.cut(String(text), bytes: columns * 16))
         guard bounded.count > columns else { return bounded }
         return String(bounded.prefix(max(0, columns - 1))) + "…"
     }
 
-    /// Whether a character may be shown as it is. Not: control, escape and bidi characters, line and paragraph separators,
-    /// and what is invisible, but for the joiners and variation selectors that scripts and emoji need.
+    /// Whether a character may be shown unchanged. False for control, escape and bidi characters, line and paragraph separators, and
+    /// invisible characters except the joiners and variation selectors that scripts and emoji need.
     public static func isShown(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
         case 0x20...0x7E: return true

@@ -1,7 +1,7 @@
 /// The 16 bytes of a UUID, compared and hashed as bytes.
 ///
-/// Foundation's `UUID(uuidString:)` takes a NUL and whatever stands behind it; this type takes exactly the 36 bytes of
-/// RFC 9562's text form, digits in either case, and prints it in upper case.
+/// Foundation's `UUID(uuidString:)` accepts a NUL and whatever follows it. This type accepts exactly the 36 bytes of RFC 9562's text
+/// form, with digits in either case, and prints it in upper case.
 public struct UUIDBytes: Hashable, Comparable, Sendable, CustomStringConvertible {
     /// The first and the last eight bytes, each read as a big-endian number.
     public let high: UInt64
@@ -66,7 +66,7 @@ public struct UUIDBytes: Hashable, Comparable, Sendable, CustomStringConvertible
         (left.high, left.low) < (right.high, right.low)
     }
 
-    /// The same bytes with the version and the RFC 9562 variant set.
+    /// A copy with the version and the RFC 9562 variant set.
     public func with(version: UInt8) -> UUIDBytes {
         UUIDBytes(
             high: high & ~0xF000 | UInt64(version & 0xF) << 12,
@@ -87,13 +87,13 @@ public enum Hexadecimal {
         }
     }
 
-    /// Eight digits at once, the first one in the lowest byte; `nil` where a byte is no hexadecimal digit.
+    /// Reads eight digits at once, the first one in the lowest byte; `nil` if a byte is no hexadecimal digit.
     @inline(__always)
     static func eight(_ digits: UInt64) -> UInt32? {
         let ones: UInt64 = 0x0101_0101_0101_0101
         let letters = digits >> 6 & ones
         let values = (digits & 0x0F0F_0F0F_0F0F_0F0F) &+ letters &* 9
-        // What the digits would be if they were some, in upper case, has to be what they are.
+        // The digits are converted back to upper case and must be what was read, letter case aside.
         let tens = (values &+ 0x7676_7676_7676_7676) >> 7 & ones
         let expected = values &+ 0x3030_3030_3030_3030 &+ tens &* 7
         guard values & 0xF0F0_F0F0_F0F0_F0F0 == 0, expected == digits & ~(letters << 5) else { return nil }
@@ -112,7 +112,7 @@ public enum Hexadecimal {
         bytes.reduce(into: "") { $0 += upper($1) }
     }
 
-    /// `nil` unless every pair is two digits, in either letter case.
+    /// Reads pairs of digits in either letter case; `nil` if there is anything else.
     public static func decode(_ text: some StringProtocol) -> [UInt8]? {
         let digits = Array(text.utf8)
         guard digits.count % 2 == 0 else { return nil }

@@ -16,11 +16,17 @@ final class DeadlineTimer: @unchecked Sendable {
         eventLoop.assertInEventLoop()
         if let timer, timer.at <= deadline { return }
         timer?.task.cancel()
-        let task = eventLoop.scheduleTask(in: TimeAmount(max(.zero, deadline - .now))) {
+        let task = eventLoop.schedule(at: deadline) {
             self.timer = nil
             goesOff()
         }
         timer = (task, deadline)
+    }
+
+    /// Calls the host back at `deadline`. Sets nothing for `nil`, and while the host stops.
+    func set<Host: NodeHost>(_ deadline: Instant?, _ host: isolated Host, goesOff: @escaping @Sendable (isolated Host) -> Void) {
+        guard let deadline, !host.isStopping else { return }
+        set(deadline) { [weak host] in host?.assumeIsolated { goesOff($0) } }
     }
 
     func cancel() {

@@ -1,7 +1,7 @@
 import HexlistDiscovery
 import HexlistModel
 import HexlistWire
-public import NIOCore
+import NIOCore
 
 /// Machines with one identity. Nothing is delivered to one of them, and nothing is sent or taken under an identity of one's own that
 /// another machine has too: who of the two is meant, nobody can know. Rows wait, and senders are told to.
@@ -10,7 +10,7 @@ extension Node {
     /// Seconds; a conflict is looked at every half minute.
     static let ownConflictRetry = 60
 
-    func isQuarantined(_ peer: PeerID) -> Bool { isDraining || directory.isInConflict(peer) || directory.isInConflict(id) }
+    func isQuarantined(_ peer: PeerID) -> Bool { draining != nil || directory.isInConflict(peer) || directory.isInConflict(id) }
 
     func conflictBegan(_ peer: PeerID) {
         let isKnown = peer == id || known[peer]?.trust == .trusted
@@ -18,7 +18,9 @@ extension Node {
             level: isKnown ? .warning : .debug, peer == id ? "another machine uses this identity" : "two machines use one identity",
             metadata: ["peer.id": "\(peer)"])
         // A stranger could make as many as it has keys.
-        if isKnown { record(.conflictIdentity, peer: peer, data: peer == id ? ["own": "true"] : [:], from: .comings(of: peer)) }
+        if isKnown {
+            events.record(.conflictIdentity, peer: peer, data: peer == id ? ["own": "true"] : [:], from: .comings(of: peer), self)
+        }
         for session in links[peer]?.sessions ?? [] { session.act { $0.end(.conflict, &$1) } }
         wakeWaiters()
     }
@@ -41,7 +43,7 @@ extension Node {
         }
         guard conflictWitnesses.insert(peer).inserted else { return }
         logger.warning("a peer says that another machine uses this identity", metadata: ["peer.id": "\(peer)"])
-        record(.conflictIdentity, peer: id, data: ["own": "true", "toldBy": "\(peer)"], from: .comings(of: peer))
+        events.record(.conflictIdentity, peer: id, data: ["own": "true", "toldBy": "\(peer)"], from: .comings(of: peer), self)
     }
 
     /// A witness ends sessions right after Hello: one that lives longer takes its word back.
@@ -63,28 +65,5 @@ extension Node {
         return
             "\(label(of: witness)?.text() ?? witness.shortID) says that another machine has this one's identity, and takes nothing from either. "
             + "Run `hexlist id rotate` on one of them."
-    }
-
-    /// Sends nothing new, and waits for what is on its way to be answered, so that a row is not sent once under the old identity and
-    /// again under the new one.
-    public func drain(for patience: TimeAmount = .seconds(5)) async {
-        isDraining = true
-        _ = await within(patience, otherwise: false) { done in
-            drained = { done(true) }
-            lookWhetherDrained()
-        }
-        drained = nil
-    }
-
-    /// After receipts, and after the end of a session.
-    func lookWhetherDrained() {
-        guard drained != nil, sessions.values.allSatisfy(\.machine.unacknowledgedTags.isEmpty) else { return }
-        drained.take()?()
-    }
-
-    /// Takes `drain` back.
-    public func resume() {
-        isDraining = false
-        for link in links.values { kick(link) }
     }
 }

@@ -44,12 +44,7 @@ extension Node {
             case .listingChanged: notifyWatchers()
             }
         }
-        scheduleDirectory()
-    }
-
-    private func scheduleDirectory() {
-        guard let deadline = directory.nextDeadline, !isStopping else { return }
-        directoryTimer.set(deadline) { [weak self] in self?.assumeIsolated { $0.apply(.tick) } }
+        directoryTimer.set(directory.nextDeadline, self) { $0.apply(.tick) }
     }
 
     /// A dial up to Hello. The session stays where the peer proves itself.
@@ -129,16 +124,16 @@ extension Node {
         switch event {
         case .up(let peer):
             links[peer]?.delivery.peerIsBack()
-            record(.peerUp, peer: peer, data: [:], from: comings(of: peer))
+            events.record(.peerUp, peer: peer, from: comings(of: peer), self)
         case .down(let peer):
             if invitations.contains(peer) { inviteLater(peer) }
-            record(.peerDown, peer: peer, data: [:], from: comings(of: peer))
+            events.record(.peerDown, peer: peer, from: comings(of: peer), self)
         case .conflict(let peer): conflictBegan(peer)
         case .conflictEnded(let peer): conflictEnded(peer)
         case .ghost(let ghost):
-            record(
+            events.record(
                 .peerGhost, peer: ghost.peer, data: ["name": ghost.name, "reason": ghost.reason.rawValue, "why": ghost.why],
-                from: source(of: ghost))
+                from: source(of: ghost), self)
         }
     }
 
@@ -149,63 +144,6 @@ extension Node {
     private func source(of ghost: GhostEvent) -> EventAllowance.Source {
         guard ghost.reason == .impostor, let peer = ghost.peer, known[peer]?.trust == .trusted else { return .strangers }
         return .impostors(of: peer)
-    }
-
-    /// One row of the event log. Peer text in `data` stays as it came; who shows it cleans it.
-    /// - Parameter source: for what a peer may cause as often as it likes: it is recorded within its allowance and the disk's reserve, and
-    ///   counted beyond.
-    func record(_ type: EventType, peer: PeerID?, data: [String: String], from source: EventAllowance.Source? = nil) {
-        if let source, !allowance.take(source, now: .now) { return scheduleOmissions() }
-        write(type, peer: peer, data: data, of: source.map { EventAllowance.Omission(source: $0, count: 1) })
-    }
-
-    /// - Parameter counted: what is counted as left out where the disk has no room beyond its reserve.
-    private func write(_ type: EventType, peer: PeerID?, data: [String: String], of counted: EventAllowance.Omission?) {
-        let text = data.isEmpty ? nil : JSONText.object(data.sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
-        let at = Node.wallClock()
-        let reserve = counted == nil ? nil : Int64(configuration.limits.diskReserveBytes)
-        store.appendEvent(type, at: at, peer: peer, data: text, leaving: reserve) { [self] result in
-            switch result {
-            case .success(true): break
-            case .success(false):
-                guard let counted else { break }
-                onLoop { node in
-                    node.allowance.omitted(counted.count, counted.source, now: .now)
-                    node.scheduleOmissions()
-                }
-            case .failure(let error): logger.error("event could not be recorded", metadata: ["error": "\(error)"])
-            }
-        }
-    }
-
-    private func scheduleOmissions() {
-        guard let deadline = allowance.nextDeadline, !isStopping else { return }
-        omissionTimer.set(deadline) { [weak self] in
-            self?.assumeIsolated { node in
-                node.recordOmissions(node.allowance.takeDue(now: .now))
-                node.scheduleOmissions()
-            }
-        }
-    }
-
-    func recordOmissions(_ omissions: [EventAllowance.Omission]) {
-        for omission in omissions {
-            write(
-                .eventsOmitted, peer: omission.source.peer, data: ["of": omission.source.word, "count": "\(omission.count)"], of: omission)
-        }
-    }
-
-    // MARK: Status
-
-    public func status() -> NodeStatus {
-        let rows = directory.listing()
-        let backend = discovery == nil ? .off : discoveryState
-        return NodeStatus(
-            uuid: id, fingerprint: identity.fingerprint, name: configuration.name, isAnnounced: configuration.announce, port: port,
-            boot: boot,
-            discoveryState: backend?.state ?? .starting, discoveryMessage: backend?.message, conflict: conflictText,
-            domains: domainStates.sorted { $0.key < $1.key }.map(DomainStatus.init),
-            peers: rows.count { $0.state == .verified }, ghosts: rows.count(where: \.isOddGhost))
     }
 }
 

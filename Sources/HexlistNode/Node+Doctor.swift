@@ -3,12 +3,10 @@ public import HexlistModel
 import HexlistStore
 import HexlistTransport
 import HexlistWire
-public import NIOCore
+import NIOCore
 
 /// What `hexlist doctor` asks of a node: what it knows, and tries with its identity.
 extension Node {
-    /// Dials that peers ask for, under way at once.
-    private static let dialsBackAtOnce = 4
     /// A Ping's challenge takes 5 s of reading.
     private static let pingPatience = TimeAmount.seconds(8)
     /// Sessions are compared within 5 s.
@@ -87,7 +85,7 @@ extension Node {
         }
         guard let connection = report.connection else { return .failure(ReachFailure(report.summary ?? .closed)) }
         let session = begin(connection, Dialled(endpoint: endpoint, probe: nil, expected: peer))
-        let opened = await within(.seconds(7), otherwise: false) { session.checks.opened = $0 }
+        let opened = await eventLoop.within(.seconds(7), otherwise: false) { session.checks.opened = $0 }
         guard links[peer]?.sending == nil, !opened || session.end != nil else { return .success(()) }
         return .failure(
             ReachFailure(text: session.end.map(Node.describe) ?? "No Hello came.", isBlocked: session.end?.isBlockedThere ?? false))
@@ -109,7 +107,7 @@ extension Node {
             let token = "doctor-\(BootNonce.random)"
             let bytes = max(0, limit - Node.pingOverhead)
             let begun = ContinuousClock.now
-            let isAnswered = await within(Node.pingPatience, otherwise: false) { done in
+            let isAnswered = await eventLoop.within(Node.pingPatience, otherwise: false) { done in
                 session.checks.ping = (token, done)
                 session.act { $0.challenge(token, padding: bytes, now: .now, &$1) }
             }
@@ -122,58 +120,6 @@ extension Node {
             return .unanswered(bytes: bytes)
         }
         return .notNow
-    }
-
-    /// Asks the peer whether it reaches this machine's port.
-    /// - Parameter patience: a dial takes 3 s, and its answer has to come back.
-    public func askToDialBack(_ peer: PeerID, patience: TimeAmount = .seconds(8)) async -> DialBackOutcome {
-        // Who asks again too soon is not answered.
-        if let last = links[peer]?.askedBackAt { try? await Task.sleep(until: last + dialBackPause * 1.25, clock: .continuous) }
-        guard let session = links[peer]?.sending, session.checks.dialBack == nil, let port = UInt16(exactly: port),
-            session.machine.peerHello?.features.contains(DialBack.feature) == true
-        else { return .cannotAsk }
-        links[peer]?.askedBackAt = .now
-        let request = DialBack(token: BootNonce.random, port: port)
-        let result = await within(patience, otherwise: DialBack.Result?.none) { done in
-            session.checks.dialBack = (request.token, done)
-            session.act { $0.askToDialBack(request, &$1) }
-        }
-        session.checks.dialBack = nil
-        return result.map { .result($0) } ?? .noReply
-    }
-
-    /// A peer asks to be dialled: only where its session comes from, only where it is trusted, and seldom. Who asks too often is not
-    /// answered, so that a peer that does not read makes nothing grow.
-    func dialBack(_ request: DialBack, _ session: PeerSession) {
-        guard let peer = session.peer, let link = links[peer], !isStopping else { return }
-        let now = ContinuousClock.now
-        if let last = link.dialledBackAt, now - last < dialBackPause { return }
-        link.dialledBackAt = now
-        guard trust(of: peer, fingerprint: session.connection.peerFingerprint) == .trusted else {
-            return session.act { $0.answerDialBack(DialBack.Answer(token: request.token, result: .notTrusted), &$1) }
-        }
-        guard dialsBack < Node.dialsBackAtOnce else { return }
-        dialsBack += 1
-        let target = DialTarget(host: session.connection.remoteAddress, port: request.port)
-        transport.dial([target], expecting: peer).report.whenSuccess { [weak self] report in
-            report.connection?.abort()
-            self?.assumeIsolated { node in
-                node.dialsBack -= 1
-                let answer = DialBack.Answer(token: request.token, result: DialBack.Result(report))
-                session.act { $0.answerDialBack(answer, &$1) }
-            }
-        }
-    }
-
-    /// What `begin` is told, or `value` when the time is up first.
-    func within<Value: Sendable>(
-        _ time: TimeAmount, otherwise value: Value, _ begin: (@escaping (Value) -> Void) -> Void
-    ) async -> Value {
-        let promise = eventLoop.makePromise(of: Value.self)
-        begin { promise.succeed($0) }
-        let timer = eventLoop.scheduleTask(in: time) { promise.succeed(value) }
-        defer { timer.cancel() }
-        return (try? await promise.futureResult.get()) ?? value
     }
 }
 
@@ -191,18 +137,4 @@ extension ReachFailure {
 
 extension Session.End {
     fileprivate var isBlockedThere: Bool { if case .peer(.blocked?, _) = self { true } else { false } }
-}
-
-extension DialBack.Result {
-    init(_ report: DialReport) {
-        switch report.summary {
-        case nil: self = .reached
-        case .refused?: self = .refused
-        case .timeout?: self = .timeout
-        case .closed?: self = .closed
-        case .otherIdentity?: self = .otherIdentity
-        case .notHexlist?: self = .foreign
-        case .unreachable?, .nameNotFound?, .cancelled?, .failed?: self = .unreachable
-        }
-    }
 }

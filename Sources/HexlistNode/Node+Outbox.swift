@@ -111,22 +111,23 @@ extension Node {
             attempts: row.attempts, waitingFor: nil, nextAttemptAt: nil, lastError: row.lastError, code: row.code, message: row.message,
             subject: row.subject, createdAt: row.createdAt, bytes: row.bytes)
         guard row.state == .queued, !isSending else { return view }
-        (view.waitingFor, view.nextAttemptAt) = wait(of: row.peer, bytes: row.bytes)
+        let wait = wait(of: row.peer, bytes: row.bytes)
+        (view.waitingFor, view.nextAttemptAt) = (wait.reason.rawValue, wait.nextAttemptAt)
         return view
     }
 
     /// What a row that is queued for a peer and not on its way waits for, and when it is tried again where that is known.
-    private func wait(of peer: PeerID, bytes: Int) -> (reason: String, nextAttemptAt: Int64?) {
-        guard !isQuarantined(peer) else { return ("conflict", nil) }
+    private func wait(of peer: PeerID, bytes: Int) -> (reason: OutboxWait, nextAttemptAt: Int64?) {
+        guard !isQuarantined(peer) else { return (.conflict, nil) }
         let link = links[peer]
         // Whatever pause there is ends when it is back.
-        guard link?.sending != nil || directory.isVerified(peer) else { return ("peer", nil) }
+        guard link?.sending != nil || directory.isVerified(peer) else { return (.peer, nil) }
         if let link, let until = link.delivery.pausedUntil, link.delivery.isPaused(now: .now) {
-            return ("retry", times().milliseconds(of: until))
+            return (.retry, times().milliseconds(of: until))
         }
-        guard let link, link.sending != nil else { return ("session", nil) }
-        guard !link.delivery.waitsForTrust(bytes: bytes) else { return ("trust", nil) }
-        return (turns.isWaiting(peer) ? "turn" : "window", nil)
+        guard let link, link.sending != nil else { return (.session, nil) }
+        guard !link.delivery.waitsForTrust(bytes: bytes) else { return (.trust, nil) }
+        return (turns.isWaiting(peer) ? .turn : .window, nil)
     }
 
     /// What the rows of a send wait for that have no end yet.
@@ -136,7 +137,7 @@ extension Node {
         let live = liveRows()
         for index in outcomes.indices where outcomes[index].state == .queued && !live.contains(outcomes[index].outboxID) {
             let wait = wait(of: outcomes[index].peer, bytes: bytes)
-            (outcomes[index].waitingFor, outcomes[index].nextAttemptAt) = (wait.reason, wait.nextAttemptAt)
+            (outcomes[index].waitingFor, outcomes[index].nextAttemptAt) = (wait.reason.rawValue, wait.nextAttemptAt)
         }
     }
 }

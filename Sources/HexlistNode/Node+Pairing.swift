@@ -178,8 +178,9 @@ extension Node {
                 guard wasAsked else { break }
                 logger.notice("pairing requested", metadata: ["peer.id": "\(peer)"])
                 apply(.pairingAsked(peer))
-                record(
-                    .pairingRequested, peer: peer, data: ["digits": digits, "name": PeerName.cut(known[peer]?.alias ?? name, bytes: 256)])
+                events.record(
+                    .pairingRequested, peer: peer, data: ["digits": digits, "name": PeerName.cut(known[peer]?.alias ?? name, bytes: 256)],
+                    self)
             case .trust(let peer, let key, let number, let name): trust(peer, key, number, name)
             case .over(let outcome): over(outcome)
             case .changed: notifyWatchers()
@@ -190,7 +191,7 @@ extension Node {
             session.act { $0.end(.duplicateSession, &$1) }
         }
         endUninvited()
-        schedulePairing()
+        pairingTimer.set(pairing.nextDeadline, self) { $0.carry($0.pairing.tick(now: .now)) }
     }
 
     /// Begins on the one session there is, or makes one.
@@ -233,14 +234,10 @@ extension Node {
         let view = PairingView(outcome, of: nil)
         logger.notice("pairing ended", metadata: ["peer.id": "\(outcome.peer)", "pairing.state": "\(view.stage)"])
         switch view.stage {
-        case .paired: record(.pairingCompleted, peer: outcome.peer, data: [:])
-        case .ended(let reason): record(.pairingFailed, peer: outcome.peer, data: ["reason": reason.rawValue])
+        case .paired: events.record(.pairingCompleted, peer: outcome.peer, self)
+        case .ended(let reason): events.record(.pairingFailed, peer: outcome.peer, data: ["reason": reason.rawValue], self)
         case .waiting, .comparing, .confirmed: break
         }
     }
 
-    private func schedulePairing() {
-        guard let deadline = pairing.nextDeadline, !isStopping else { return }
-        pairingTimer.set(deadline) { [weak self] in self?.assumeIsolated { $0.carry($0.pairing.tick(now: .now)) } }
-    }
 }

@@ -16,19 +16,10 @@ extension Node {
         var listed: Set<PeerID> = []
         let times = times()
         for row in directory.listing() {
-            // A peer in conflict is a ghost, and still the peer that is known.
-            let isPeer = row.state != .ghost || row.reason == .conflict && row.peer != id
-            let proven = isPeer ? row.peer.flatMap { fingerprints[$0] } : nil
-            var record = isPeer ? row.peer.flatMap { known[$0] } : nil
-            // What is known of another key with the same UUID is not this one's.
-            if let kept = record?.fingerprint, let proven, kept != proven { record = nil }
-            if isPeer, let peer = row.peer { listed.insert(peer) }
-            views.append(PeerView(row, record: record, fingerprint: proven, times: times))
+            if isPeer(row), let peer = row.peer { listed.insert(peer) }
+            views.append(view(of: row, times))
         }
-        // Who never proved a key (a sender over plain TCP) can be neither trusted nor sent to.
-        for record in known.values where !listed.contains(record.peer) && record.peer != id && record.fingerprint != nil {
-            views.append(PeerView(away: record))
-        }
+        for record in known.values where !listed.contains(record.peer) { views += viewAway(record).map { [$0] } ?? [] }
         return views.sorted { left, right in
             if left.state != right.state { return left.state.rank < right.state.rank }
             // As bytes: `String`'s own comparison is quadratic on hostile text.
@@ -38,7 +29,32 @@ extension Node {
         }
     }
 
-    func view(of peer: PeerID) -> PeerView? { peerViews().first { $0.uuid == peer && $0.isPeer } }
+    /// The view of one peer, as `peerViews` has it, without those of the others; `nil` for a ghost and for this machine itself.
+    /// - Parameter comparing: its `why` says too whether it may be another one installed anew, which looks at the names of all.
+    func view(of peer: PeerID, comparing: Bool = true) -> PeerView? {
+        guard peer != id else { return nil }
+        guard let row = directory.row(of: peer, comparing: comparing), isPeer(row) else { return known[peer].flatMap(viewAway) }
+        let view = view(of: row, times())
+        return view.isPeer ? view : nil
+    }
+
+    /// Whether a row is of somebody who proved the UUID. A peer in conflict is a ghost, and still the peer that is known.
+    private func isPeer(_ row: DirectoryRow) -> Bool { row.state != .ghost || row.reason == .conflict && row.peer != id }
+
+    private func view(of row: DirectoryRow, _ times: WallTimes) -> PeerView {
+        let peer = isPeer(row) ? row.peer : nil
+        let proven = peer.flatMap { fingerprints[$0] }
+        var record = peer.flatMap { known[$0] }
+        // What is known of another key with the same UUID is not this one's.
+        if let kept = record?.fingerprint, let proven, kept != proven { record = nil }
+        return PeerView(row, record: record, fingerprint: proven, times: times)
+    }
+
+    /// Of a record that no row of the directory is about. Who never proved a key (a sender over plain TCP) can be neither trusted nor sent
+    /// to.
+    private func viewAway(_ record: PeerRecord) -> PeerView? {
+        record.peer != id && record.fingerprint != nil ? PeerView(away: record) : nil
+    }
 
     /// How a peer is told apart, by what is known of it now; `nil` for this machine itself.
     public func label(of peer: PeerID) -> PeerLabel? {
@@ -59,7 +75,19 @@ extension Node {
     /// - Throws: `HexlistError` `notFound`, or `ambiguous` with the candidates in its message.
     public func resolve(_ text: String, counting: Bool = true) async throws -> PeerView {
         if counting { await reloadKnown() }
-        return try PeerReference(text).resolve(among: peerViews())
+        return try resolve([text])[0]
+    }
+
+    /// Peers as a person named them, by one look at all peers, or by none where they are named by whole UUIDs.
+    /// - Throws: as `resolve` of one, for the first that cannot be found.
+    public func resolve(_ texts: [String]) throws -> [PeerView] {
+        var all: [PeerView]?
+        return try texts.map { text in
+            if let peer = PeerID(text), let view = view(of: peer) { return view }
+            let views = all ?? peerViews()
+            all = views
+            return try PeerReference(text).resolve(among: views)
+        }
     }
 
     /// `.stranger` takes trust or a block back.
@@ -270,8 +298,7 @@ extension Node {
 
     /// Once for all peers that come within a second.
     private func reserveAddressesSoon() {
-        guard !isStopping else { return }
-        reserveTimer.set(.now + .seconds(1)) { [weak self] in self?.assumeIsolated { $0.reserveAddresses() } }
+        reserveTimer.set(.now + .seconds(1), self) { $0.reserveAddresses() }
     }
 
     /// Places kept for the last addresses of trusted peers, so that a flood of strangers does not shut them out.

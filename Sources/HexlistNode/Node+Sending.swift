@@ -32,7 +32,7 @@ extension Node {
 
     /// - Throws: `daemonUnreachable` while another node takes this one's place: it would not hear of rows this one queues.
     func checkTakesRows() throws(HexlistError) {
-        guard !isDraining, !isStopping else {
+        guard draining == nil, !isStopping else {
             throw HexlistError(
                 .daemonUnreachable, "hexlistd is stopping, or is taking another identity.", hint: "Send again what was not accepted.")
         }
@@ -61,7 +61,7 @@ extension Node {
     }
 
     private func recipient(_ peer: PeerID) throws -> PeerSighting {
-        guard let view = view(of: peer) else { throw Node.unknown(peer) }
+        guard let view = view(of: peer, comparing: false) else { throw Node.unknown(peer) }
         guard view.trust != .blocked else {
             throw HexlistError(
                 .badRequest, "\(view.label.text(.named)) is blocked here.", hint: "`hexlist peer unblock \(peer)` first.")

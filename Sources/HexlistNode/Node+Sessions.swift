@@ -222,12 +222,12 @@ extension Node {
         let isTrusted = trust(of: peer, fingerprint: session.connection.peerFingerprint) == .trusted
         guard isTrusted || !link.alertRecorded else { return }
         link.alertRecorded = true
-        record(
+        events.record(
             .alertReceived, peer: peer,
             data: [
                 "message": PeerName.cut(message, bytes: isTrusted ? Node.alertBytes : Node.strangerAlertBytes),
                 "trusted": isTrusted ? "true" : "false",
-            ], from: isTrusted ? .alerts(of: peer) : .strangers)
+            ], from: isTrusted ? .alerts(of: peer) : .strangers, self)
     }
 
     /// Bytes of an alert that are recorded: of a stranger's a line.
@@ -257,12 +257,9 @@ extension Node {
     }
 
     private func scheduleSharedTicks() {
-        guard let second = sharedTicks.next, !isStopping else { return }
-        sharedTickTimer.set(second) { [weak self] in
-            self?.assumeIsolated { node in
-                for (session, second) in node.sharedTicks.take(now: .now) { node.sessions[session]?.sharedTick(at: second) }
-                node.scheduleSharedTicks()
-            }
+        sharedTickTimer.set(sharedTicks.next, self) { node in
+            for (session, second) in node.sharedTicks.take(now: .now) { node.sessions[session]?.sharedTick(at: second) }
+            node.scheduleSharedTicks()
         }
     }
 

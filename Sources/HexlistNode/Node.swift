@@ -5,7 +5,6 @@ public import HexlistTransport
 public import Logging
 public import NIOCore
 import HexlistWire
-import Synchronization
 
 #if canImport(Glibc)
     import Glibc
@@ -34,10 +33,8 @@ public actor Node {
     var domainStates: [String: BackendState] = [:]
     var port = 0
     var isStopping = false
-    /// Nothing new is sent any more.
-    var isDraining = false
-    /// Who waits until nothing sent is unanswered.
-    var drained: (() -> Void)?
+    /// `nil` while hexes are sent as ever.
+    var draining: Draining?
     /// What two people agreed on, on its way into the store.
     var trusting: Task<Void, Never>?
 
@@ -70,11 +67,7 @@ public actor Node {
     var turnTimer: Scheduled<Void>?
     var challenges: [String: (newer: PeerSession, older: PeerSession)] = [:]
     var probes: [ProbeID: Dial] = [:]
-    /// Dials under way because peers asked to be dialled back.
-    var dialsBack = 0
-    /// The least time between two dials that one peer asks for; the own questions to one peer are a quarter further apart. Tests make it
-    /// shorter.
-    var dialBackPause: Duration = .seconds(10)
+    var dialBacks = DialBackTurns()
     var pairing: PairingDesk
     let pairingTimer: DeadlineTimer
     var isDiallingToPair = false
@@ -83,8 +76,7 @@ public actor Node {
     let directoryTimer: DeadlineTimer
     var sharedTicks = SharedTicks()
     let sharedTickTimer: DeadlineTimer
-    var maintenance: RepeatedTask?
-    var lastMaintenance: (wall: Int64, monotonic: ContinuousClock.Instant)?
+    let maintenance = Maintenance()
     /// Rises with all that makes an older look at the peers of the store an old one.
     var knownChanges = 0
     var isLookingAtKnown = false
@@ -92,10 +84,7 @@ public actor Node {
     var lastAddresses: [PeerID: String] = [:]
     /// Runs while `lastAddresses` has something the transport was not told yet.
     let reserveTimer: DeadlineTimer
-    /// Events that peers caused, and how many of them were left out.
-    var allowance = EventAllowance()
-    /// Runs while an `events.omitted` is due.
-    let omissionTimer: DeadlineTimer
+    let events: EventRecorder
     /// Trusted peers that ended a session because another machine proves this one's identity to them.
     var conflictWitnesses: Set<PeerID> = []
     var outcomeWaiters: [ObjectIdentifier: OutcomeWaiter] = [:]
@@ -103,7 +92,7 @@ public actor Node {
     /// Rows that came to an end since the start.
     var endedRows: UInt64 = 0
     private var wallTimes = WallTimes(wall: Node.wallClock(), steady: .now)
-    nonisolated let watchers = Mutex<Watchers>(Watchers())
+    nonisolated let watchers = Watchers()
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
     public nonisolated var id: PeerID { identity.peerID }
@@ -127,7 +116,7 @@ public actor Node {
         directoryTimer = DeadlineTimer(on: eventLoop)
         sharedTickTimer = DeadlineTimer(on: eventLoop)
         reserveTimer = DeadlineTimer(on: eventLoop)
-        omissionTimer = DeadlineTimer(on: eventLoop)
+        events = EventRecorder(on: eventLoop)
         boot = .random
         var bounds = DirectoryLimits()
         bounds.instances = configuration.discovery.instances
@@ -179,10 +168,7 @@ public actor Node {
                 self?.onLoop { $0.discovered(event) }
             }
         }
-        maintain()
-        maintenance = eventLoop.scheduleRepeatedTask(initialDelay: .hours(1), delay: .hours(1)) { [weak self] _ in
-            self?.assumeIsolated { $0.maintain() }
-        }
+        maintenance.start(self)
         logger.info("node started", metadata: ["peer.id": "\(id)", "port": "\(port)"])
     }
 
@@ -214,20 +200,15 @@ public actor Node {
     public func stop() async {
         isStopping = true
         await trusting?.value
-        maintenance?.cancel()
-        for timer in [directoryTimer, sharedTickTimer, pairingTimer, reserveTimer, omissionTimer] { timer.cancel() }
+        maintenance.stop()
+        for timer in [directoryTimer, sharedTickTimer, pairingTimer, reserveTimer] { timer.cancel() }
         if let discovery { await discovery.stop() }
         for dial in probes.values { dial.cancel() }
         for session in sessions.values { session.act { $0.end(.shutdown, &$1) } }
         await transport.shutdown()
-        recordOmissions(allowance.takeAll())
+        events.stop(self)
         wakeWaiters()
-        // Ended outside the lock: ending calls `onTermination`, which takes it.
-        let ended = watchers.withLock { watchers in
-            defer { watchers = Watchers(areOver: true) }
-            return watchers.all
-        }
-        for watcher in ended.values { watcher.finish() }
+        watchers.finish()
         logger.info("node stopped")
     }
 
@@ -259,67 +240,16 @@ public actor Node {
         return ServiceAnnouncement(displayName: configuration.name, peer: id, boot: boot, port: UInt16(clamping: port))
     }
 
-    /// One bounded round, and another where that was not all. Deadlines in the store are of the wall clock; a jump of it
-    /// moves them along.
-    func maintain() {
-        let (wall, monotonic) = (Node.wallClock(), ContinuousClock.Instant.now)
-        var jump: Int64 = 0
-        if let last = lastMaintenance {
-            jump = wall - last.wall - (monotonic - last.monotonic).milliseconds
-            if abs(jump) < 3_600_000 { jump = 0 }
-        }
-        lastMaintenance = (wall, monotonic)
-        var limits = RetentionLimits()
-        limits.heldDays = configuration.limits.heldDays
-        store.maintain(now: wall, jump: jump, limits: limits) { [self] result in
-            switch result {
-            case .failure(let error): logger.warning("maintenance failed", metadata: ["error": "\(error)"])
-            case .success(let report):
-                onLoop { node in
-                    if report.expired > 0 { node.outboxDrained() }
-                    if report.isPartial { node.maintain() }
-                }
-            }
-        }
-    }
-
-    /// From a thread of the store or of discovery back to the loop, in order.
-    nonisolated func onLoop(_ body: @escaping @Sendable (isolated Node) -> Void) {
-        eventLoop.execute { self.assumeIsolated { body($0) } }
+    func maintained(_ report: MaintenanceReport) {
+        if report.expired > 0 { outboxDrained() }
     }
 
     // MARK: Watching
 
-    struct Watchers: Sendable {
-        var all: [UInt64: AsyncStream<Void>.Continuation] = [:]
-        var next: UInt64 = 0
-        /// The node has stopped.
-        var areOver = false
-    }
-
     /// One element for each change of the peers or the event log; only the newest is buffered. Ends when the node stops.
-    public nonisolated func changes() -> AsyncStream<Void> {
-        let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-        let key: UInt64? = watchers.withLock { watchers in
-            guard !watchers.areOver else { return nil }
-            watchers.next += 1
-            watchers.all[watchers.next] = continuation
-            return watchers.next
-        }
-        guard let key else {
-            continuation.finish()
-            return stream
-        }
-        continuation.onTermination = { [weak self] _ in
-            self?.watchers.withLock { _ = $0.all.removeValue(forKey: key) }
-        }
-        return stream
-    }
+    public nonisolated func changes() -> AsyncStream<Void> { watchers.changes() }
 
-    nonisolated func notifyWatchers() {
-        let all = watchers.withLock { Array($0.all.values) }
-        for watcher in all { watcher.yield() }
-    }
+    nonisolated func notifyWatchers() { watchers.notify() }
 
     /// What follows from a commit of the store, whoever asked for it. Any thread.
     nonisolated func storeChanged(_ change: StoreChange) {
@@ -344,3 +274,5 @@ public actor Node {
         return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
     }
 }
+
+extension Node: EventHost, MaintenanceHost {}

@@ -38,7 +38,7 @@ extension AttemptNote {
             notes.append(
                 AttemptNote(
                     id: verdict.id, attempts: 1, failures: verdict.leads && code == .internal ? 1 : 0, nextAttemptAt: nextAttemptAt,
-                    waitingFor: "retry", lastError: message.isEmpty ? code.rawValue : "\(code.rawValue): \(message)"))
+                    waitingFor: OutboxWait.retry.rawValue, lastError: message.isEmpty ? code.rawValue : "\(code.rawValue): \(message)"))
         }
         return notes
     }

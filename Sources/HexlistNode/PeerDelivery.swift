@@ -47,82 +47,133 @@ struct PeerDelivery: Sendable {
     /// Overhead of the wrapper around a body, at most.
     static let frameOverhead = 256
 
-    private(set) var isConnected = false
-    /// Bytes of one frame the peer takes.
-    private(set) var frameLimit = 0
-    /// Loaded and not sent.
+    /// The session that rows are sent on: the newest one.
+    private struct Channel {
+        /// Bytes of one frame the peer takes.
+        var frameLimit: Int
+        /// Rows sent on it and not answered.
+        var inFlight: Int
+        /// Rows its peer refused for now since one was last sent. While there are any, one of them has to be the next.
+        var refused: Set<Int64> = []
+    }
+
+    /// What is known of the rows behind those in memory.
+    private enum Reading {
+        /// Everything up to `cursor` was read; the store may have more behind it.
+        case idle(mayHaveMore: Bool)
+        /// A load is under way, which may not have seen rows that were queued meanwhile.
+        case loading(addedMeanwhile: Bool)
+        /// The order is doubtful: once nothing is in flight or being written, everything is read anew. A load may still be under way; what
+        /// it brings does not count.
+        case doubtful(isLoading: Bool)
+
+        var isLoading: Bool {
+            switch self {
+            case .idle: false
+            case .loading: true
+            case .doubtful(let isLoading): isLoading
+            }
+        }
+
+        var isDoubtful: Bool { if case .doubtful = self { true } else { false } }
+    }
+
+    /// `nil` while there is no session.
+    private var channel: Channel?
+    private var reading = Reading.idle(mayHaveMore: true)
+    /// Loaded or handed over, and not sent; empty while the order is doubtful.
     private var rows: CircularBuffer<OutgoingHex> = []
     private var rowsBytes = 0
     /// The last row that was loaded, or handed over.
     private var cursor: Int64 = 0
+    /// Of what is read now; loads of an earlier one are stale.
     private var epoch = 0
-    private var isLoading = false
-    /// The store may have rows behind `cursor`.
-    private var mayHaveMore = true
     /// Rows were seen that are not answered for.
     private(set) var knowsOfRows = false
-    /// A load under way may not have seen the newest rows.
-    private var addedWhileLoading = false
-    private var needsRewind = false
-    /// Sent on the current session and not answered.
-    private(set) var inFlight = 0
     /// Verdicts on their way into the store.
     private var writing = 0
-    /// Rows the current session's peer has refused for now.
-    private var refused: Set<Int64> = []
-    /// Whether the next row must be one of `refused`.
-    private var mustLeadWithRefused = false
     /// Rows in flight at most, after a failure or a refusal: one, and twice as many with each receipt. So what the peer fails
     /// on is soon alone at the head, and no other is blamed for it; and a full disk is asked with one hex, not a window.
     private var allowance: Int?
-    /// Not before, after a transfer that failed; outlives the session.
-    private var failedUntil: Instant?
-    /// Not before, as far as the peer itself asked for it; outlives the session.
-    private var refusedUntil: Instant?
-    /// When a wait the peer asked for last ended because it said that it may take more.
-    private var invitedAt: Instant?
-    /// The peer's start, and the bytes of a frame it took, as its newest Hello told them.
-    private var greeting: (boot: BootNonce, frameLimit: Int)?
+    private var pauses = DeliveryPauses()
     /// Bytes sent since the turn was given.
     private(set) var bytesThisTurn = 0
 
     init() {}
 
-    /// Not before: the later of both waits.
-    var pausedUntil: Instant? { [failedUntil, refusedUntil].compactMap(\.self).max() }
+    /// The earliest moment at which rows go out again: the later of both waits.
+    var pausedUntil: Instant? { pauses.until }
 
-    /// Whether anything is to be done as far as is known, so that it is worth a turn, a dial, an open session.
-    var hasWork: Bool { mayHaveMore || !rows.isEmpty || inFlight > 0 || needsRewind }
+    func isPaused(now: Instant) -> Bool { pausedUntil.map { now < $0 } ?? false }
+
+    /// Rows sent on the current session and not answered.
+    var inFlight: Int { channel?.inFlight ?? 0 }
+
+    /// Bytes of one frame the peer takes on the current session; 0 without one.
+    var frameLimit: Int { channel?.frameLimit ?? 0 }
 
     /// Bytes of the longest body that fits a frame the peer takes.
     var longestBody: Int { frameLimit - Self.frameOverhead }
 
-    /// Nothing of it is under way: it can be forgotten.
-    var isQuiet: Bool { inFlight == 0 && !isWriting && !isLoading }
+    /// Whether anything is to be done as far as is known, so that it is worth a turn, a dial, an open session.
+    var hasWork: Bool {
+        if case .idle(mayHaveMore: false) = reading { !rows.isEmpty || inFlight > 0 } else { true }
+    }
+
+    /// Whether nothing of it is under way, so that it can be forgotten.
+    var isQuiet: Bool { inFlight == 0 && !isWriting && !reading.isLoading }
+
     /// Whether the peer answered something the store does not say yet.
     var isWriting: Bool { writing > 0 }
 
-    func isPaused(now: Instant) -> Bool { pausedUntil.map { now < $0 } ?? false }
-
     /// Whether a row of so many bytes waits for the peer's trust, which raises its limit.
     func waitsForTrust(bytes: Int) -> Bool {
-        isConnected && frameLimit < ProtocolLimits.trustedFrameBytes && bytes + Self.frameOverhead > frameLimit
+        guard let frameLimit = channel?.frameLimit else { return false }
+        return frameLimit < ProtocolLimits.trustedFrameBytes && bytes + Self.frameOverhead > frameLimit
     }
 
-    // MARK: Events
+    // MARK: Rows
 
     mutating func rowsAdded() {
-        mayHaveMore = true
         knowsOfRows = true
-        if isLoading { addedWhileLoading = true }
+        switch reading {
+        case .idle: reading = .idle(mayHaveMore: true)
+        case .loading: reading = .loading(addedMeanwhile: true)
+        case .doubtful: break
+        }
     }
 
-    /// Rows were queued, in this order, with nothing between them and what was queued before. Where all of that was read
+    /// Takes up rows that were queued, in this order, with nothing between them and what was queued before. Where all of that was read
     /// already, and there is room, they need not be read from the store.
     mutating func appended(_ more: [OutgoingHex]) {
-        guard isConnected, !mayHaveMore, !isLoading, !needsRewind, rowsBytes < Self.loadBytes else { return rowsAdded() }
+        guard channel != nil, case .idle(mayHaveMore: false) = reading, rowsBytes < Self.loadBytes else { return rowsAdded() }
         for row in more where row.id > cursor { take(row) }
         knowsOfRows = true
+    }
+
+    /// Notes that rows changed on their way (cancelled, retried): what was loaded may be stale.
+    mutating func rowsChanged() { doubt() }
+
+    /// - Parameters:
+    ///   - more: rows after the last one that was loaded.
+    ///   - hasMore: whether the store may have more behind them.
+    mutating func loaded(_ more: [OutgoingHex], hasMore: Bool, epoch: Int) {
+        guard epoch == self.epoch else { return }
+        if !more.isEmpty { knowsOfRows = true }
+        switch reading {
+        case .loading(let addedMeanwhile):
+            for row in more { take(row) }
+            reading = .idle(mayHaveMore: hasMore || addedMeanwhile)
+            forgetRowsIfNone()
+        case .doubtful: reading = .doubtful(isLoading: false)
+        case .idle: break  // nothing was asked for
+        }
+    }
+
+    /// Notes that a load failed: it is tried again when the next thing happens.
+    mutating func loadFailed(epoch: Int) {
+        guard epoch == self.epoch else { return }
+        reading = reading.isDoubtful ? .doubtful(isLoading: false) : .idle(mayHaveMore: true)
     }
 
     private mutating func take(_ row: OutgoingHex) {
@@ -137,103 +188,69 @@ struct PeerDelivery: Sendable {
         if rows.isEmpty, rows.capacity > 64 { rows = [] }  // what a bulk took is not kept
     }
 
-    private mutating func dropRows() {
+    private mutating func doubt() {
+        reading = .doubtful(isLoading: reading.isLoading)
         rows = []
         rowsBytes = 0
     }
 
-    /// A session is there to send on: the newest one.
+    private mutating func readAnew() {
+        reading = .idle(mayHaveMore: true)
+        cursor = 0
+        epoch += 1
+    }
+
+    private mutating func forgetRowsIfNone() {
+        if case .idle(mayHaveMore: false) = reading, rows.isEmpty, inFlight == 0, channel?.refused.isEmpty ?? true { knowsOfRows = false }
+    }
+
+    // MARK: The session
+
+    /// A session is there to send on.
     /// - Parameter inFlight: rows sent on it earlier and not answered: it was fallen back to.
     mutating func connected(frameLimit: Int, inFlight: Int = 0) {
-        isConnected = true
-        self.frameLimit = frameLimit
-        self.inFlight = inFlight
-        refused = []
-        mustLeadWithRefused = false
-        needsRewind = true
+        channel = Channel(frameLimit: frameLimit, inFlight: inFlight)
+        doubt()
     }
 
     mutating func disconnected() {
-        isConnected = false
-        inFlight = 0
-        refused = []
-        mustLeadWithRefused = false
-        needsRewind = true
-        dropRows()
+        channel = nil
+        doubt()
     }
 
     /// The peer told a higher limit: rows that were too long come back into play.
     mutating func limitRaised(to limit: Int) {
-        guard limit > frameLimit else { return }
-        frameLimit = limit
-        needsRewind = true
+        guard channel != nil, limit > frameLimit else { return }
+        channel?.frameLimit = limit
+        doubt()
     }
 
     /// The peer's first Hello on a session. A peer that started anew, or that takes longer frames than before (it trusts this node now),
     /// may take what it refused.
     mutating func greeted(boot: BootNonce, frameLimit: Int, now: Instant) {
-        if let greeting, greeting.boot != boot || greeting.frameLimit < frameLimit { invited(now: now) }
-        greeting = (boot, frameLimit)
+        pauses.greeted(boot: boot, frameLimit: frameLimit, now: now)
     }
 
     /// The peer's later Hello: it may take what it refused, whichever of its sessions it says so on.
     /// - Parameter frameLimit: `nil` where that is not the session one sends on.
     mutating func greetedAgain(frameLimit: Int?, now: Instant) {
-        if let frameLimit {
-            greeting?.frameLimit = frameLimit
-            limitRaised(to: frameLimit)
-        }
-        invited(now: now)
+        if let frameLimit { limitRaised(to: frameLimit) }
+        pauses.greetedAgain(frameLimit: frameLimit, now: now)
     }
-
-    /// The wait the peer asked for is over, but for so much that one that says Hello all the time is asked no more often than one with
-    /// the shortest `retryAfter`.
-    private mutating func invited(now: Instant) {
-        guard let until = refusedUntil else { return }
-        let earliest = invitedAt.map { max(now, $0 + .seconds(ProtocolLimits.retryAfterRange.lowerBound)) } ?? now
-        refusedUntil = min(until, earliest)
-        invitedAt = refusedUntil
-    }
-
-    /// The own person trusted the peer, as the peer's person is likely to have done: what it refused is tried at once.
-    mutating func trustBegan() { refusedUntil = nil }
-
-    /// Rows changed under way (cancelled, retried): what was loaded may be stale.
-    mutating func rowsChanged() { needsRewind = true }
 
     mutating func turnBegan() {
         bytesThisTurn = 0
     }
 
-    /// - Parameters:
-    ///   - more: rows after the last one that was loaded.
-    ///   - hasMore: whether the store may have more behind them.
-    mutating func loaded(_ more: [OutgoingHex], hasMore: Bool, epoch: Int) {
-        guard epoch == self.epoch else { return }
-        isLoading = false
-        for row in more { take(row) }
-        mayHaveMore = hasMore || addedWhileLoading
-        if !more.isEmpty { knowsOfRows = true }
-        forgetRowsIfNone()
-    }
+    // MARK: Answers
 
-    private mutating func forgetRowsIfNone() {
-        if rows.isEmpty, inFlight == 0, refused.isEmpty, !mayHaveMore, !needsRewind { knowsOfRows = false }
-    }
-
-    /// The load failed: it is tried again when the next thing happens.
-    mutating func loadFailed(epoch: Int) {
-        guard epoch == self.epoch else { return }
-        isLoading = false
-    }
-
-    /// The peer answered for rows. The verdicts go into the store; say `written` when they are there.
+    /// Takes the peer's answers for rows. The verdicts go into the store; say `written` when they are there.
     /// - Parameter isCurrent: whether it came on the session one sends on.
     mutating func settled(_ settled: [Session.Settled], isCurrent: Bool, now: Instant) -> [Verdict] {
         var verdicts: [Verdict] = []
         verdicts.reserveCapacity(settled.count)
         for row in settled {
-            if isCurrent { inFlight = max(0, inFlight - 1) }
+            if isCurrent, inFlight > 0 { channel?.inFlight -= 1 }
             switch row.result {
             case .kept(let status, let of):
                 let isHeld = status == .held || (status == .duplicate && of == .held)
@@ -243,21 +260,17 @@ struct PeerDelivery: Sendable {
                     verdicts.append(Verdict(id: row.tag, state: .rejected(code, message)))
                     continue
                 }
-                verdicts.append(
-                    Verdict(id: row.tag, state: .refusedForNow(code, message), leads: isCurrent && refused.isEmpty))
+                let leads = isCurrent && channel?.refused.isEmpty ?? false
+                verdicts.append(Verdict(id: row.tag, state: .refusedForNow(code, message), leads: leads))
                 let seconds = min(
                     max(retryAfter ?? 60, ProtocolLimits.retryAfterRange.lowerBound), ProtocolLimits.retryAfterRange.upperBound)
-                let until = now + .seconds(seconds)
-                refusedUntil = max(refusedUntil ?? until, until)
-                needsRewind = true
+                pauses.refused(until: now + .seconds(seconds))
                 allowance = 1
-                if isCurrent {
-                    refused.insert(row.tag)
-                    mustLeadWithRefused = true
-                }
+                if isCurrent { channel?.refused.insert(row.tag) }
+                doubt()
             }
         }
-        if let allowance, verdicts.contains(where: { $0.state == .stored || $0.state == .held }), !needsRewind {
+        if let allowance, verdicts.contains(where: { $0.state == .stored || $0.state == .held }), !reading.isDoubtful {
             self.allowance = allowance < ProtocolLimits.windowFrames ? allowance * 2 : nil
         }
         if !verdicts.isEmpty { writing += 1 }
@@ -265,32 +278,36 @@ struct PeerDelivery: Sendable {
         return verdicts
     }
 
+    mutating func written() { writing -= 1 }
+
+    // MARK: Pauses
+
+    /// The own person trusted the peer, as the peer's person is likely to have done: what it refused is tried at once.
+    mutating func trustBegan() { pauses.endRefusal() }
+
     /// The transfer failed; it goes on no earlier than this.
     mutating func pause(until instant: Instant) {
-        failedUntil = max(failedUntil ?? instant, instant)
+        pauses.failed(until: instant)
         allowance = 1
     }
 
     /// A person asked: no pause counts any more, and rows may have come back.
     mutating func retryNow() {
-        failedUntil = nil
-        refusedUntil = nil
-        needsRewind = true
+        pauses.end()
+        doubt()
     }
 
     /// The peer was away and is there: what failed while it went counts no more, only what it asked for itself.
-    mutating func peerIsBack() { failedUntil = nil }
-
-    mutating func written() { writing -= 1 }
+    mutating func peerIsBack() { pauses.endFailure() }
 
     // MARK: Steps
 
     /// - Parameter hasRoom: whether a frame of so many bytes fits the peer's window.
     mutating func next(now: Instant, hasRoom: (Int) -> Bool) -> Step {
-        guard isConnected, !isPaused(now: now) else { return .wait }
-        if needsRewind {
+        guard let frameLimit = channel?.frameLimit, !isPaused(now: now) else { return .wait }
+        if reading.isDoubtful {
             guard inFlight == 0, writing == 0 else { return .wait }
-            rewind()
+            readAnew()
         }
         // A stranger's limit may be raised by trust: rows too long for it wait, and those behind them pass.
         while frameLimit < ProtocolLimits.trustedFrameBytes, let row = rows.first, frameBytes(row) > frameLimit { popFirst() }
@@ -300,14 +317,12 @@ struct PeerDelivery: Sendable {
             popFirst()
             return .reject(row.id)
         }
-        if mustLeadWithRefused, !refused.contains(row.id) { return .endSession }
+        if let refused = channel?.refused, !refused.isEmpty, !refused.contains(row.id) { return .endSession }
         guard inFlight < allowance ?? .max, hasRoom(bytes) else { return .wait }
-        mustLeadWithRefused = false
-        refused = []
-        failedUntil = nil
-        refusedUntil = nil
+        pauses.end()
         popFirst()
-        inFlight += 1
+        channel?.refused = []
+        channel?.inFlight += 1
         bytesThisTurn += bytes
         return .send(row)
     }
@@ -315,18 +330,8 @@ struct PeerDelivery: Sendable {
     private func frameBytes(_ row: OutgoingHex) -> Int { row.body.count + Self.frameOverhead }
 
     private mutating func loadStep() -> Step {
-        guard mayHaveMore, !isLoading else { return .wait }
-        isLoading = true
-        addedWhileLoading = false
+        guard case .idle(mayHaveMore: true) = reading else { return .wait }
+        reading = .loading(addedMeanwhile: false)
         return .load(after: cursor, epoch: epoch)
-    }
-
-    private mutating func rewind() {
-        needsRewind = false
-        dropRows()
-        cursor = 0
-        epoch += 1
-        isLoading = false
-        mayHaveMore = true
     }
 }

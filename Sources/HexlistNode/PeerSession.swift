@@ -228,7 +228,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     func submitBatch(waits: Bool = true) {
         if waits, let due = machine.batchDue(now: .now) {
             guard batchTimer == nil else { return }
-            batchTimer = connection.eventLoop.scheduleTask(in: TimeAmount(due - .now)) { [self] in
+            batchTimer = connection.eventLoop.schedule(at: due) { [self] in
                 batchTimer = nil
                 submitBatch()
             }
@@ -269,7 +269,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         let mayRead = machine.mayRead(now: now) && node.assumeIsolated { $0.inboundRoom.mayRead(counted.owner) }
         // The share of a stranger may have become smaller since the timer was set.
         if !mayRead, readTimer == nil, let again = machine.readsAgain(now: now) {
-            readTimer = connection.eventLoop.scheduleTask(in: .init(again - now)) { [self] in
+            readTimer = connection.eventLoop.schedule(at: again) { [self] in
                 readTimer = nil
                 settle()
             }
@@ -300,7 +300,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
             tick = (nil, second)
             node.assumeIsolated { $0.shareTick(self, at: second) }
         } else if needsTick(at: deadline) {
-            let task = connection.eventLoop.scheduleTask(in: TimeAmount(max(.zero, deadline - .now))) { [self] in
+            let task = connection.eventLoop.schedule(at: deadline) { [self] in
                 tick = nil
                 tickNow()
             }

@@ -1,13 +1,13 @@
 internal import GRDB
 internal import HexlistModel
 
-/// Whose each alias is. One look at all of them: aliases are compared as no index of SQLite compares (`NameKey`).
+/// The owner of each alias. All aliases are read together, because no index of SQLite compares as `NameKey` does.
 struct AliasBook {
     private var owners: [NameKey: PeerID] = [:]
 
     func owner(of key: NameKey) -> PeerID? { owners[key] }
 
-    /// Whether a peer other than this one has it.
+    /// Whether another peer than this one has the alias.
     func isTaken(_ key: NameKey, beside peer: PeerID) -> Bool { owners[key].map { $0 != peer } ?? false }
 
     mutating func set(_ alias: String?, of peer: PeerID, before: String?) {
@@ -17,7 +17,7 @@ struct AliasBook {
 }
 
 extension StoreReader {
-    /// Every alias there is.
+    /// Reads all aliases.
     func aliases() throws -> AliasBook {
         var book = AliasBook()
         for (peer, alias) in try all(
@@ -30,9 +30,9 @@ extension StoreReader {
 }
 
 extension StoreWriter {
-    /// Sets or takes away a local alias. Each names one peer (`NameKey`).
+    /// Sets or removes a local alias. An alias names one peer only (`NameKey`).
     ///
-    /// - Throws: `.badRequest` where another peer has it.
+    /// - Throws: `.badRequest` if another peer has it.
     func setAlias(_ peer: PeerID, _ alias: String?) throws {
         if let key = alias.flatMap({ NameKey($0) }), let owner = try aliases().owner(of: key), owner != peer {
             let label = try self.peer(owner)?.label.text(.whole) ?? "\(owner)"
@@ -63,8 +63,8 @@ extension StoreWriter {
 }
 
 extension StoreSchema {
-    /// Migration 2: every peer that is trusted, or was, has an alias, by the rule of `setTrust` and of the name it had last while it was
-    /// trusted; aliases differ in more than case, where the older row keeps its own. The history of names goes.
+    /// Migration 2: gives every peer that is or was trusted an alias, by the rule of `setTrust` and from the name it had last while it was
+    /// trusted. Aliases must differ in more than case; of two equal ones the older row keeps its own. The history of names is dropped.
     static func giveAliases(_ db: Database) throws {
         try db.execute(sql: "DROP INDEX peerAlias")
         let peers = try SQLStatement(
@@ -75,7 +75,7 @@ extension StoreSchema {
             """, on: db)
         var rows: [(id: Int64, peer: PeerID, alias: String?, name: String)] = []
         while try peers.step() {
-            guard let uuid = peers.uuid(1) else { continue }  // a damaged file
+            guard let uuid = peers.uuid(1) else { continue }  // only in a damaged file
             rows.append((peers.int64(0), PeerID(uuid), peers.optionalText(2), peers.text(3)))
         }
         let update = try SQLStatement("UPDATE peer SET alias = ? WHERE id = ?", on: db)
@@ -89,7 +89,7 @@ extension StoreSchema {
             }
             book.set(alias, of: row.peer, before: nil)
         }
-        // Less than `NameKey` keeps apart, so it never stands in the way of what that allows.
+        // The index distinguishes less than `NameKey` does, so it never rejects what `NameKey` allows.
         try db.execute(sql: "CREATE UNIQUE INDEX peerAlias ON peer (alias COLLATE NOCASE) WHERE alias IS NOT NULL")
         try db.execute(sql: "DROP TABLE trustedName")
     }

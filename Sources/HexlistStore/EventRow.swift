@@ -1,6 +1,6 @@
 public import HexlistModel
 
-/// What happened, as scripts and hooks know it. Open: a newer Hexlist records more.
+/// The type of an event, as scripts and hooks see it. Not closed: a newer Hexlist records more types.
 public struct EventType: RawRepresentable, Hashable, Sendable {
     public var rawValue: String
 
@@ -21,10 +21,10 @@ public struct EventType: RawRepresentable, Hashable, Sendable {
     public static let pairingFailed = EventType(rawValue: "pairing.failed")
     public static let conflictIdentity = EventType(rawValue: "conflict.identity")
     public static let hookFailed = EventType(rawValue: "hook.failed")
-    /// Events that peers caused and that were not recorded, for there were too many: their number.
+    /// The number of events caused by peers that were not recorded because there were too many.
     public static let eventsOmitted = EventType(rawValue: "events.omitted")
 
-    /// Those this version records.
+    /// The types that this version records.
     public static let all: [EventType] = [
         peerUp, peerDown, peerGhost, hexReceived, hexHeld, hexDelivered, hexRejected, hexFailed, hexExpired, alertReceived,
         pairingRequested, pairingCompleted, pairingFailed, conflictIdentity, hookFailed, eventsOmitted,
@@ -38,9 +38,9 @@ public struct EventRow: Sendable, Equatable {
     public var at: Int64
     public var type: EventType
     public var peer: PeerID?
-    /// The local id of the hex it is about.
+    /// The local id of the hex that the event is about.
     public var hex: Int64?
-    /// The row of the outbox it is about.
+    /// The row of the outbox that the event is about.
     public var outboxID: Int64?
     /// A JSON object.
     public var data: String?

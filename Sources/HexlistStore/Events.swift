@@ -2,12 +2,12 @@ internal import GRDB
 public import HexlistModel
 
 extension StoreReader {
-    /// Events after a number, oldest first, runs taken apart. `next` is the number to go on from.
+    /// Reads the events after a number, oldest first; runs become single events. The page's `next` is the number to continue from.
     ///
     /// - Parameters:
-    ///   - number: the last one seen; 0 for all there are.
-    ///   - limit: at most that many; fewer where their data have more than 4 MiB, but one always.
-    ///   - types: only these; empty for all.
+    ///   - number: the last number already seen; 0 for all events.
+    ///   - limit: the most events; fewer if their data exceed 4 MiB, but always one.
+    ///   - types: the types to read; empty for all.
     public func eventPage(since number: Int64, limit: Int, of types: [EventType] = []) throws -> Page<EventRow> {
         guard limit > 0 else { return Page(items: [], next: nil) }
         let statement = try SQLStatement(
@@ -30,7 +30,7 @@ extension StoreReader {
                 number: first, at: statement.int64(2), type: EventType(rawValue: statement.text(3)),
                 peer: statement.uuid(4).map(PeerID.init), hex: statement.optionalInt64(5),
                 outboxID: statement.optionalInt64(6), data: statement.optionalText(7))
-            // Each event of a run has the data of it.
+            // Each event of a run has the run's data.
             let size = statement.size(of: 7...7)
             var offset = Swift.max(0, wanted &- first)
             while offset < count {
@@ -46,11 +46,11 @@ extension StoreReader {
         return Page(items: events, next: nil)
     }
 
-    /// The number behind which the newest events begin.
+    /// The number after which the newest events begin.
     ///
     /// - Parameters:
-    ///   - count: so many, or as many as there are.
-    ///   - types: of these alone; empty for all.
+    ///   - count: the number of newest events; fewer if there are not as many.
+    ///   - types: the types that count; empty for all.
     public func eventNumber(beforeLast count: Int, of types: [EventType] = []) throws -> Int64 {
         var number = try counts().lastEvent
         var left = Int64(count)
@@ -68,13 +68,13 @@ extension StoreReader {
         return number
     }
 
-    /// As `json_each` takes it; `nil` for all.
+    /// The types as an array for `json_each`; `nil` for all types.
     private static func list(_ types: [EventType]) -> String? {
         types.isEmpty ? nil : "[" + types.map { "\"\($0.rawValue)\"" }.joined(separator: ",") + "]"
     }
 
-    /// The smallest number that can still be read; the next one to come where there is none. Who asks for less is told
-    /// what is gone (410).
+    /// The smallest number that can still be read; the next one to be given if the log is empty. A client that asks for earlier events is
+    /// told what is gone (410).
     public func oldestEvent() throws -> Int64 {
         if let oldest = try first("SELECT number FROM event ORDER BY number LIMIT 1", read: { $0.int64(0) }) { return oldest }
         return try counts().lastEvent &+ 1
@@ -83,30 +83,30 @@ extension StoreReader {
 
 /// The bounds of the event log.
 enum EventLog {
-    /// Bytes, as `cost` counts them: a million small rows. In 30 days one source of `EventAllowance` causes about half of it at most;
-    /// events of hexes have no allowance.
+    /// The most bytes of the log, as `cost` counts them: about a million small rows. One source of `EventAllowance` causes about half of it
+    /// in 30 days at most; events of hexes have no allowance.
     static let bytes: Int64 = 128 << 20
 
-    /// Bytes an event that a peer causes writes at most: its text escaped, and a page.
+    /// The most bytes that an event caused by a peer writes: its text, escaped, and a page.
     static let mostBytes: Int64 = 8_192
 
-    /// Bytes a row is counted as: its numbers, its type and its UUID take about 64.
+    /// The bytes a row counts as: its data, and about 64 for its numbers, type and UUID.
     static func cost(_ data: String?) -> Int64 { rowBytes &+ Int64(data?.utf8.count ?? 0) }
 
-    /// The same in SQL.
+    /// The expression for `cost` in SQL.
     static let sqlCost = "\(rowBytes) + coalesce(length(CAST(data AS BLOB)), 0)"
 
     private static let rowBytes: Int64 = 64
 
-    /// Rows one event makes go, at most: more than an event of the greatest length is worth of the smallest.
+    /// The most rows dropped for one new event: more of the smallest rows than the largest event takes bytes.
     static let prunedAtOnce = 256
 }
 
 extension HexStore {
     /// Records one event in one transaction with values that are remembered (`setMeta`).
     ///
-    /// - Parameter data: a JSON object; the caller bounds it.
-    /// - Returns: its number.
+    /// - Parameter data: a JSON object, whose length the caller bounds.
+    /// - Returns: the event's number.
     @discardableResult
     public func appendEvent(
         _ type: EventType, at time: Int64, peer: PeerID? = nil, hex: Int64? = nil, outboxID: Int64? = nil, data: String? = nil,
@@ -147,7 +147,7 @@ extension StoreWriter {
         try change { try record(type, at: time, peer: peer, hex: hex, outboxID: outboxID, data: data) }
     }
 
-    /// Records a run of events that differ in their ids only, which count on from the first, as one row. Inside `change`.
+    /// Records a run of events that differ only in their ids, which increase by one, as one row. Called inside `change`.
     ///
     /// - Returns: the first number.
     @discardableResult
@@ -166,8 +166,8 @@ extension StoreWriter {
         return number
     }
 
-    /// Drops the oldest rows while the log has more than its bytes. The newest one stays, whatever it takes. A log that is far over, as one
-    /// of an older version may be, shrinks a bounded number of rows with each event, so that no write holds up the others.
+    /// Drops the oldest rows while the log exceeds its bytes. The newest row always stays. A log that exceeds them by far, as one of an
+    /// older version may, shrinks by a bounded number of rows per event, so that no write delays the others.
     private func pruneEvents() throws {
         for _ in 0..<EventLog.prunedAtOnce where tally.eventBytes > eventLogBytes {
             let oldest = try first("SELECT number, count, \(EventLog.sqlCost) FROM event ORDER BY number LIMIT 1") {
@@ -179,22 +179,22 @@ extension StoreWriter {
     }
 
     /// - Parameters:
-    ///   - number: the first number of the last row that goes.
-    ///   - bytes: what those rows are counted as.
-    /// - Returns: rows that went.
+    ///   - number: the first number of the last row to drop.
+    ///   - bytes: the bytes that the rows count as.
+    /// - Returns: the number of rows dropped.
     @discardableResult
     func dropEvents(upTo number: Int64, bytes: Int64) throws -> Int {
         tally.eventBytes &-= bytes
         return try run("DELETE FROM event WHERE number <= ?", number)
     }
 
-    /// One `hex.received` or `hex.held` for each id, as few rows as their runs allow. Inside `change`.
+    /// Records one `hex.received` or `hex.held` per id, in as few rows as their runs allow. Called inside `change`.
     func record(_ type: EventType, at time: Int64, peer: PeerID?, hexes: [Int64]) throws {
         for run in ConsecutiveRuns(hexes) { try record(type, at: time, count: run.count, peer: peer, hex: run.lowerBound) }
     }
 }
 
-/// Ids in the order given, taken together where each is one more than the one before.
+/// Ids in the given order, grouped where each is one more than the previous one.
 struct ConsecutiveRuns: Sequence, IteratorProtocol {
     private var ids: ArraySlice<Int64>
 

@@ -1,10 +1,10 @@
 internal import HexlistModel
 
-/// The room there is for hexes of one stranger, as one batch of it finds it and uses it up.
+/// The room for hexes of one stranger during one batch.
 ///
-/// A held hex was acknowledged, so nothing that comes later takes its place: what is full refuses newcomers. So that one host cannot
-/// fill it with as many keys as it likes, peers without an alias have at most a quarter for each source (`HeldSource`), and all of them
-/// together leave a quarter to those with one.
+/// A held hex was acknowledged, so later ones never displace it: a full tray refuses new ones. So that one host cannot fill it with any
+/// number of keys, peers without an alias have at most a quarter per source (`HeldSource`), and all of them together leave a quarter to
+/// those with one.
 struct HeldRoom {
     struct Amount: Equatable {
         var hexes: Int64 = 0
@@ -12,13 +12,13 @@ struct HeldRoom {
     }
 
     let quotas: HeldQuotas
-    /// A name of the user's own for the sender: it is not counted by where it comes from.
+    /// Whether the user has given the sender an alias. Such a sender is not counted by its source.
     let hasAlias: Bool
-    /// Of this sender.
+    /// The sender's own held hexes.
     var own: Amount
-    /// Of all.
+    /// The held hexes of all peers.
     var all: Amount
-    /// Of peers without an alias: all of them, and those of the sender's source.
+    /// The held hexes of peers without an alias: of all of them, and of the sender's source.
     var unnamed = Amount()
     var source = Amount()
 
@@ -30,7 +30,7 @@ struct HeldRoom {
         guard fits(own, hexes: quotas.hexesPerPeer, bytes: quotas.bytesPerPeer), fits(all, hexes: quotas.hexes, bytes: quotas.bytes)
         else { return false }
         guard !hasAlias else { return true }
-        // A tray of one to three hexes has a quarter of one.
+        // A quarter of a tray for one to three hexes is one hex.
         return fits(source, hexes: max(min(quotas.hexes, 1), quotas.hexes / 4), bytes: quotas.bytes / 4)
             && fits(unnamed, hexes: quotas.hexes - quotas.hexes / 4, bytes: quotas.bytes - quotas.bytes / 4)
     }
@@ -43,8 +43,8 @@ struct HeldRoom {
 
 extension StoreWriter {
     /// - Parameters:
-    ///   - sender: its row, where it has one. Nothing of it is counted yet in this operation.
-    ///   - source: as `HeldSource` names it.
+    ///   - sender: the sender's row, if it has one. Nothing of it is counted yet in this operation.
+    ///   - source: a name given by `HeldSource`.
     func heldRoom(of sender: PeerRow?, from source: String, quotas: HeldQuotas) throws -> HeldRoom {
         let hasAlias = sender?.alias != nil
         var room = HeldRoom(
@@ -53,7 +53,7 @@ extension StoreWriter {
         guard !hasAlias else { return room }
         let named = try amount("SELECT coalesce(sum(held), 0), coalesce(sum(heldBytes), 0) FROM peer WHERE alias IS NOT NULL")
         room.unnamed = .init(hexes: room.all.hexes &- named.hexes, bytes: room.all.bytes &- named.bytes)
-        // At most `quotas.hexes` rows. The second condition lets SQLite use the index of what is not in the inbox.
+        // Reads at most `quotas.hexes` rows. The second condition lets SQLite use the index of hexes outside the inbox.
         room.source = try amount(
             """
             SELECT count(*), coalesce(sum(hex.byteCount), 0) FROM hex JOIN peer ON peer.id = hex.peer

@@ -1,8 +1,8 @@
 import HexlistModel
 
-/// The group of addresses a held hex is counted in: one household or host, as far as an address tells.
+/// The group of addresses by which held hexes are counted: one household or host, as far as an address tells.
 enum HeldSource {
-    /// The name of the group of a numeric address:
+    /// Returns the name of a numeric address's group:
     ///
     ///     127.0.0.0/8, ::1   loopback
     ///     fe80::/10          link-local%eth0, one for each interface
@@ -11,7 +11,7 @@ enum HeldSource {
     ///     other IPv4         as it is, also where it is mapped into IPv6
     ///     anything else      as it is, cut to 64 bytes
     ///
-    /// Hexes an earlier version held are counted by a link-local or loopback address of their own until their days are over.
+    /// Hexes that an earlier version held from a link-local or loopback address count separately until their days are over.
     static func of(_ address: String) -> String {
         let text = String(decoding: address.utf8.prefix(64), as: UTF8.self)
         guard let (address, zone) = IPAddress.withZone(text) else { return text }

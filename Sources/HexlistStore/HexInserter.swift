@@ -2,12 +2,12 @@ internal import GRDB
 internal import GRDBSQLite
 internal import HexlistModel
 
-/// Puts hexes and their links into their tables: the hot path of the store.
+/// Inserts hexes and their links: the hot path of the store.
 ///
-/// Prepared once, texts bound as they lie in the frame: SQLite reads them there while the statement runs, nothing is
-/// copied on the way.
+/// The statements are prepared once. Texts are bound where they lie in the frame, and SQLite reads them there while a statement runs, so
+/// nothing is copied on the way.
 struct HexInserter {
-    /// What a row has besides the texts of its content.
+    /// The values of a row besides the texts of its content.
     struct Row {
         var id: Int64
         var location: HexLocation
@@ -21,7 +21,7 @@ struct HexInserter {
         var heldFrom: String?
     }
 
-    /// Positions a link's id has room for.
+    /// The number of positions for links within a hex's range of link ids.
     static let linksPerHex = 8_192
 
     private let hex: SQLStatement
@@ -38,7 +38,7 @@ struct HexInserter {
         link = try SQLStatement("INSERT INTO link (id, url, description, service, extra) VALUES (?, ?, ?, ?, ?)", on: db)
     }
 
-    /// - Returns: `false` where a hex with that peer and proven message id is there already; then nothing was done.
+    /// - Returns: `false` if a hex with that peer and proven message id exists already; then nothing was inserted.
     func insert(_ content: HexContent, _ row: Row) throws -> Bool {
         guard content.links.count <= Self.linksPerHex else {
             throw HexlistError(.badRequest, "A hex has at most \(ProtocolLimits.links) links.")
@@ -92,12 +92,12 @@ struct HexInserter {
     }
 }
 
-/// The two buffers a hex's slices lie in.
+/// The two buffers that hold a hex's slices.
 private struct Texts {
     let frame: UnsafeRawBufferPointer
     let arena: UnsafeRawBufferPointer
 
-    /// The bytes of a slice; none for one that does not lie inside its buffer.
+    /// The bytes of a slice; none for a slice that does not lie inside its buffer.
     @inline(__always)
     subscript(slice: TextSlice) -> UnsafeRawBufferPointer {
         let bytes = slice.isInArena ? arena : frame

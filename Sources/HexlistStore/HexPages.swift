@@ -1,7 +1,7 @@
 internal import HexlistModel
 
-/// All hexes of a list, newest first, page by page: memory stays flat however many there are, and the store is not held
-/// between two pages. What arrives meanwhile is not in it; what is deleted meanwhile is passed over.
+/// All hexes of a list, newest first, page by page. Memory stays flat however many there are, and the store is not locked between two
+/// pages. Hexes that arrive meanwhile are not included; those deleted meanwhile are skipped.
 public struct HexPages: AsyncSequence, Sendable {
     public typealias Element = [HexSummary]
 
@@ -30,7 +30,7 @@ public struct HexPages: AsyncSequence, Sendable {
 }
 
 extension HexStore {
-    /// - Parameter pageSize: hexes read at once.
+    /// - Parameter pageSize: the number of hexes read at once.
     public func hexPages(_ filter: HexFilter = HexFilter(), pageSize: Int = 500) -> HexPages {
         HexPages(store: self, filter: filter, pageSize: pageSize)
     }

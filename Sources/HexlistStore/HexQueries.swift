@@ -2,10 +2,10 @@ internal import GRDB
 public import HexlistModel
 
 extension StoreReader {
-    /// One hex with its links; `nil` where there is none of that id.
+    /// One hex with its links; `nil` if there is no hex with that id.
     public func hex(_ id: Int64) throws -> HexDetail? { try hexes([id]).first }
 
-    /// Hexes with their links, in the order of the ids given, without those that are not there. Two queries.
+    /// The hexes with these ids, with their links, in the given order; missing ones are skipped. Takes two queries.
     public func hexes(_ ids: [Int64]) throws -> [HexDetail] {
         guard !ids.isEmpty else { return [] }
         let list = jsonArray(Set(ids))
@@ -39,7 +39,7 @@ extension StoreReader {
         return ids.compactMap { details[$0] }
     }
 
-    /// Where hexes are, of those that are there; none of their texts is looked at.
+    /// The locations of the hexes with these ids; missing ones are skipped. Reads none of their texts.
     func locations(of ids: [Int64]) throws -> [Int64: HexLocation] {
         let found = try all("SELECT id, location FROM hex WHERE id IN (SELECT value FROM json_each(?))", jsonArray(Set(ids))) {
             ($0.int64(0), HexLocation(rawValue: $0.text(1)) ?? .inbox)
@@ -47,10 +47,10 @@ extension StoreReader {
         return Dictionary(found) { first, _ in first }
     }
 
-    /// Where a hex stands in the order of a list, as `after` takes it: its number in the inbox, and elsewhere its id. `nil` where it has no
-    /// number, for it is not in the inbox.
+    /// The position of a hex in the order of a list, as `after` takes it: its number in the inbox, elsewhere its id. `nil` for the inbox if
+    /// the hex is not in it.
     ///
-    /// - Throws: `.notFound` where there is no such hex.
+    /// - Throws: `.notFound` if there is no such hex.
     public func position(of id: Int64, in location: HexLocation) throws -> Int64? {
         guard let number = try first("SELECT inboxNumber FROM hex WHERE id = ?", id, read: { $0.optionalInt64(0) }) else {
             throw HexlistError.noHex(id)
@@ -58,10 +58,10 @@ extension StoreReader {
         return location == .inbox ? number : id
     }
 
-    /// The highest id there is, wherever its hex is; 0 where there is none.
+    /// The highest id of any hex; 0 if there is none.
     public func newestHex() throws -> Int64 { try all("SELECT coalesce(max(id), 0) FROM hex") { $0.int64(0) }.first ?? 0 }
 
-    /// What lists show of hexes (`HexSubject`), of those that are there.
+    /// The subjects (`HexSubject`) of the hexes with these ids; missing ones are skipped.
     public func subjects(of ids: [Int64]) throws -> [Int64: String] {
         let found = try all(
             "SELECT id, substr(description, 1, 1024), \(HexSummary.firstLink) FROM hex WHERE id IN (SELECT value FROM json_each(?))",
@@ -70,10 +70,10 @@ extension StoreReader {
         return Dictionary(found) { first, _ in first }
     }
 
-    /// Ids of a group, as many as one transaction should change: `HexGroup.pageLimit` hexes and 4 MiB of them, a link counted as 256 bytes
-    /// at least, but one hex always. What joins a list meanwhile is on no later page.
+    /// Ids of a group, as many as one transaction should change: `HexGroup.pageLimit` hexes and 4 MiB, where a link counts as at least 256
+    /// bytes, but always one hex. Hexes that join a list meanwhile are on no later page.
     ///
-    /// - Parameter after: `next` of the page before.
+    /// - Parameter after: the `next` of the previous page.
     public func hexIDs(_ group: HexGroup, after: Int64? = nil) throws -> Page<Int64> {
         let limit = HexGroup.pageLimit
         let columns = "hex.id, coalesce(hex.inboxNumber, hex.id), hex.linkCount, hex.byteCount"
@@ -84,7 +84,7 @@ extension StoreReader {
             let (rows, hasMore) = try listed(columns, filter, limit: limit, after: after, size: size, read: read)
             return Page(items: rows.map(\.id), next: hasMore ? rows.last?.place : nil)
         case .ids(let range, let location, let peer):
-            // `location <> 'inbox'` is said as well where it follows, so that SQLite takes `hexBeside`, an index of those rows alone.
+            // `location <> 'inbox'` is redundant, but lets SQLite use `hexBeside`, an index of those rows alone.
             let place =
                 switch location {
                 case nil: ""
@@ -106,21 +106,21 @@ extension StoreReader {
     /// A page of summaries, newest first. Every page costs the same, and arrivals do not shift later ones.
     ///
     /// - Parameters:
-    ///   - limit: items at most; 10 000 is the most. Fewer come where their texts have more than 4 MiB, but one always.
-    ///   - after: `next` of the page before.
+    ///   - limit: the most items, up to 10 000. There are fewer if their texts exceed 4 MiB, but always one.
+    ///   - after: the `next` of the previous page.
     public func hexPage(_ filter: HexFilter = HexFilter(), limit: Int = 20, after: Int64? = nil) throws -> Page<HexSummary> {
         let (items, hasMore) = try listed(
             HexSummary.columns, filter, limit: pageLimit(limit), after: after, size: HexSummary.size, read: HexSummary.init)
         return Page(items: items, next: hasMore ? items.last.map { $0.inboxNumber ?? $0.id } : nil)
     }
 
-    /// Rows of a list, newest first, as long as there is room, and whether there are more.
+    /// Reads rows of a list, newest first, as long as there is room, and tells whether there are more.
     private func listed<Row>(
         _ columns: String, _ filter: HexFilter, limit: Int, after: Int64?, size: (SQLStatement) -> Int, read: (SQLStatement) -> Row
     ) throws -> ([Row], Bool) {
         let before = after ?? .max
         let peer = try filter.peer.map { try peerRow($0)?.id ?? -1 }
-        // Each list has an index in its order, so that no page is ever sorted or looked for among what it does not show.
+        // Each list has an index in its order, so that no page needs sorting, or a search among rows it does not show.
         let select = "SELECT \(columns) FROM \(HexSummary.tables)"
         let selectUnread = "SELECT \(columns) FROM hex INDEXED BY hexUnread LEFT JOIN peer ON peer.id = hex.peer"
         return
@@ -163,18 +163,18 @@ extension HexSummary {
         hex.description, \(firstLink), hex.color, hex.linkCount, hex.unread, hex.receivedAt, hex.messageID, hex.byteCount, peer.alias, peer.trust
         """
     fileprivate static let columnCount: Int32 = 18
-    /// Whether the description has nothing but white space, as `HexSubject` has it: of Unicode, where SQLite's `trim` alone knows spaces.
+    /// SQL: whether the description is only white space as in `HexSubject`, that is of Unicode; SQLite's `trim` alone only knows spaces.
     private static let isBlank = """
         trim(hex.description, char(9, 10, 11, 12, 13, 32, 133, 160, 5760, 8192, 8193, 8194, 8195, 8196, 8197, 8198, 8199, 8200, 8201, 8202,
             8232, 8233, 8239, 8287, 12288)) = ''
         """
-    /// Where there is no description, the first link's and its URL, in lengths that a subject can use.
+    /// SQL: if there is no description, the first link's description and URL, as far as a subject can use them.
     fileprivate static let firstLink = """
         CASE WHEN \(isBlank) THEN (SELECT substr(description, 1, 1024) FROM link WHERE link.id = hex.id << 13) END,
         CASE WHEN \(isBlank) THEN (SELECT substr(url, 1, 8192) FROM link WHERE link.id = hex.id << 13) END
         """
 
-    /// Bytes of the texts of a row.
+    /// The bytes of a row's texts.
     fileprivate static func size(_ row: SQLStatement) -> Int { row.size(of: 0...columnCount - 1) }
 
     fileprivate init(_ row: SQLStatement) {
@@ -199,7 +199,7 @@ extension HexSummary {
 }
 
 extension HexContent {
-    /// Appends the link a row of `id, url, description, service, extra` holds.
+    /// Appends the link in a row of `id, url, description, service, extra`.
     fileprivate mutating func appendLink(of row: SQLStatement) {
         let url = row.withBytes(1) { add(bytes: $0) }
         let description = row.withBytes(2) { add(bytes: $0) }

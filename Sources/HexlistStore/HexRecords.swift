@@ -1,23 +1,23 @@
 public import HexlistModel
 
-/// One hex as lists show it.
+/// The values of one hex that lists show.
 public struct HexSummary: Sendable, Equatable {
-    /// The local id people and scripts name it by; never used twice.
+    /// The local id, by which people and scripts name the hex; never reused.
     public var id: Int64
     public var location: HexLocation
-    /// Its place in the inbox, given on arrival there: greater is later, whatever the clock did.
+    /// The position in the inbox, given on arrival there: greater is later, whatever the clock did.
     public var inboxNumber: Int64?
     /// The proven sender; `nil` in My Hexlist.
     public var peer: PeerID?
-    /// What the proven sender calls itself, as last seen.
+    /// The proven sender's own name, as last seen. Peer text.
     public var peerName: String
     public var peerAlias: String?
     public var peerTrust: Trust
-    /// Whom it says it is from: a claim.
+    /// The sender's UUID according to the hex: only a claim.
     public var senderUUID: String
     public var senderName: String
     public var description: String
-    /// What a list shows of it (`HexSubject`).
+    /// The subject that a list shows (`HexSubject`).
     public var subject: String
     public var color: String
     public var linkCount: Int
@@ -25,26 +25,26 @@ public struct HexSummary: Sendable, Equatable {
     /// Milliseconds since 1970.
     public var receivedAt: Int64
     public var messageID: MessageID?
-    /// Bytes it takes at most, as quotas count them; of its frame in a store of the first version.
+    /// The most bytes the hex takes, as quotas count them; in a store of the first version, the bytes of its frame.
     public var byteCount: Int
 
-    /// The proven sender; `nil` in My Hexlist.
+    /// The label of the proven sender; `nil` in My Hexlist.
     public var peerLabel: PeerLabel? { peer.map { PeerLabel($0, name: peerName, alias: peerAlias, trust: peerTrust) } }
 }
 
-/// One hex with everything it carries.
+/// One hex with its whole content.
 public struct HexDetail: Sendable {
     public var summary: HexSummary
-    /// All texts lie in its arena; unknown members are kept.
+    /// The content. All texts lie in its arena; unknown members are included.
     public var content: HexContent
 }
 
-/// Which hexes a list shows.
+/// The hexes that a list shows.
 public struct HexFilter: Sendable, Equatable {
     public var location: HexLocation
-    /// Only unread ones.
+    /// Whether only unread hexes are shown.
     public var unread: Bool
-    /// Only those of one proven sender.
+    /// The proven sender whose hexes are shown; `nil` for all.
     public var peer: PeerID?
 
     public init(location: HexLocation = .inbox, unread: Bool = false, peer: PeerID? = nil) {
@@ -54,20 +54,20 @@ public struct HexFilter: Sendable, Equatable {
     }
 }
 
-/// Hexes a change is for that it does not name one by one.
+/// A group of hexes to change, without naming each.
 public enum HexGroup: Sendable, Equatable {
-    /// Those there are with an id in a range, in one place or wherever they are, of one proven sender or of all; the lowest first.
+    /// All hexes with an id in a range, in one location or in any (`nil`), of one proven sender or of all (`nil`); the lowest first.
     case ids(ClosedRange<Int64>, in: HexLocation?, of: PeerID? = nil)
-    /// Those of a list, newest first.
+    /// All hexes of a list, newest first.
     case list(HexFilter)
 
-    /// Hexes of one page of a group at most, so as many as one transaction changes.
+    /// The most hexes of one page of a group, and so of one transaction that changes it.
     public static let pageLimit = 1_000
 }
 
-/// Some items of a list, and where it goes on.
+/// Some items of a list, and the position to continue from.
 public struct Page<Item: Sendable>: Sendable {
     public var items: [Item]
-    /// Give it as `after` for the next page; `nil` at the end.
+    /// The value of `after` for the next page; `nil` at the end.
     public var next: Int64?
 }

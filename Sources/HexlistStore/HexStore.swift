@@ -5,19 +5,19 @@ internal import Synchronization
 
 /// The store of one installation: inbox, held hexes, My Hexlist, peers, outbox and events, in one SQLite file.
 ///
-/// One connection writes, with `synchronous=FULL`; readers have their own, read-only ones. Errors are `HexlistError`s:
-/// `.storageFull` when the disk is, `.internal` when SQLite fails otherwise, and those the operations name.
+/// One connection writes, with `synchronous=FULL`; readers have read-only connections of their own. Errors are `HexlistError`s:
+/// `.storageFull` if the disk is full, `.internal` if SQLite fails otherwise, and those the operations name.
 public final class HexStore: Sendable {
-    /// The file. SQLite keeps its log beside it.
+    /// The path of the file. SQLite keeps its log next to it.
     public let path: String
     private let pool: DatabasePool
     private let writes: WriteQueue
     private let residue: Residue
 
-    /// Opens the store, or makes a new one where there is no file. The caller holds the lock of its folder.
+    /// Opens the store, or makes a new one if there is no file. The caller holds the lock of its folder.
     ///
-    /// - Throws: `.storeUnusable` where there is something else than a store this version can use, or it cannot be read
-    ///   and written; nothing is overwritten. `.storageFull`.
+    /// - Throws: `.storeUnusable` if the file is not a store that this version can use, or cannot be read and written; nothing is
+    ///   overwritten. `.storageFull`.
     public init(path: String) throws {
         self.path = path
         do {
@@ -30,7 +30,7 @@ public final class HexStore: Sendable {
                 guard version <= StoreSchema.version else { throw StoreSchema.newer(path, version: version) }
             }
             try StoreSchema.migrator.migrate(pool)
-            _ = try pool.writeWithoutTransaction { db in try Tally(on: db) }  // a store without its counters is none
+            _ = try pool.writeWithoutTransaction { db in try Tally(on: db) }  // a store without its counters is invalid
             let queue = DispatchQueue(label: "hexlist.store.writer")
             residue = Residue(of: pool, on: queue)
             writes = WriteQueue(pool: pool, queue: queue, residue: residue)
@@ -42,20 +42,19 @@ public final class HexStore: Sendable {
 
     // MARK: - Writing
 
-    // Every transaction there is stands in this module, as a method of the store beside the records it changes: one that is awaited, or one
-    // with a completion where the caller needs the results in the order of the commits, or has no task.
+    // Every transaction is a method of the store, in the file of the records it changes: an awaited one, or one with a completion if its
+    // caller has no task or needs the results in the order of the commits.
 
-    /// Calls `observer` after each commit that changed something it tells of, on the writer's thread, once those who wait for the commit
-    /// were told. One observer at a time: another takes its place, and `nil` ends it. It must not wait for the store.
+    /// Sets the observer, which is called after each commit that changed what `StoreChange` names: on the writer's thread, after the
+    /// completions of the commit. The store has one observer; a new one replaces it, `nil` removes it. It must not wait for the store.
     public func observe(_ observer: (@Sendable (StoreChange) -> Void)?) { writes.observer.withLock { $0 = observer } }
 
-    /// Hands a piece of work to the writer. What waits there together shares one transaction; a piece that throws is
-    /// taken back alone.
+    /// Passes a piece of work to the writer. Pieces that wait together share one transaction; a piece that throws is rolled back alone.
     ///
     /// - Parameters:
-    ///   - rows: it may write. Many wait until it is their turn, and few go before them.
-    ///   - completion: runs on the writer's thread after COMMIT (with fsync) returned; with a failure nothing of the piece is in
-    ///     the store. It must not call `writeSync` or `close`.
+    ///   - rows: the number of rows it may write. Pieces of many rows wait for their turn; pieces of few rows go first.
+    ///   - completion: called on the writer's thread after COMMIT (with fsync) returned. After a failure nothing of the piece is in the
+    ///     store. Must not call `writeSync` or `close`.
     func submit<Value: Sendable>(
         rows: Int = 1, _ work: @escaping @Sendable (StoreWriter) throws -> Value,
         completion: @escaping @Sendable (Result<Value, any Error>) -> Void
@@ -77,15 +76,15 @@ public final class HexStore: Sendable {
                 }))
     }
 
-    /// `submit`, awaited. Cancelling the task does not stop what was submitted.
-    /// - Parameter rows: as `submit` takes it.
+    /// Submits a piece of work and awaits its result. Cancelling the task does not stop the piece.
+    /// - Parameter rows: the number of rows it may write, as for `submit`.
     func write<Value: Sendable>(rows: Int = 1, _ work: @escaping @Sendable (StoreWriter) throws -> Value) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
             submit(rows: rows, work) { continuation.resume(with: $0) }
         }
     }
 
-    /// `submit`, waited for. Not from a completion.
+    /// Submits a piece of work and blocks until its result. Must not be called from a completion.
     func writeSync<Value: Sendable>(_ work: @escaping @Sendable (StoreWriter) throws -> Value) throws -> Value {
         let box = Box<Result<Value, any Error>>()
         let done = DispatchSemaphore(value: 0)
@@ -98,14 +97,14 @@ public final class HexStore: Sendable {
         return try result.get()
     }
 
-    /// Why nothing can be written: what the last transaction failed of; `nil` while the store works.
+    /// The error of the last transaction, because of which nothing can be written; `nil` while the store works.
     public var fault: HexlistError? {
         writes.fault.withLock { $0 }.flatMap { HexlistError.of($0, path: path) as? HexlistError }
     }
 
     // MARK: - Reading
 
-    /// Reads on a connection of its own, beside the writer: it sees the newest commit, and that only.
+    /// Reads on a connection of its own, in parallel to the writer; sees the state of the newest commit throughout.
     public func read<Value: Sendable>(_ work: @escaping @Sendable (StoreReader) throws -> Value) async throws -> Value {
         do {
             return try await pool.read { [self] db in try read(work, on: db) }
@@ -114,7 +113,7 @@ public final class HexStore: Sendable {
         }
     }
 
-    /// `read` without waiting: `completion` runs on a thread of the reading connection.
+    /// Reads without waiting; `completion` is called on a thread of the reading connection.
     public func submitRead<Value: Sendable>(
         _ work: @escaping @Sendable (StoreReader) throws -> Value, completion: @escaping @Sendable (Result<Value, any Error>) -> Void
     ) {
@@ -123,7 +122,7 @@ public final class HexStore: Sendable {
         }
     }
 
-    /// `read`, waited for: for start-up and tools.
+    /// Reads and blocks until the result: for start-up and tools.
     public func readSync<Value>(_ work: (StoreReader) throws -> Value) throws -> Value {
         do {
             return try pool.read { db in try read(work, on: db) }
@@ -140,21 +139,21 @@ public final class HexStore: Sendable {
 
     // MARK: - Closing
 
-    /// Does what was submitted, refuses what comes later, moves the log into the file and closes it. Not from a
-    /// completion. Closing again does nothing.
+    /// Does the submitted work, refuses later work, moves the log into the file and closes it. Must not be called from a completion.
+    /// Closing again does nothing.
     public func close() throws {
         do { try writes.close() } catch { throw HexlistError.of(error, path: path) }
     }
 
     // MARK: - For tests
 
-    /// Runs outside any transaction on the writing connection.
+    /// Runs `body` outside any transaction on the writing connection.
     func onWritingConnection<Value>(_ body: (Database) throws -> Value) throws -> Value {
         try pool.writeWithoutTransaction(body)
     }
 }
 
-/// A value on its way between two threads.
+/// A value passed between two threads.
 private final class Box<Value: Sendable>: Sendable {
     let value = Mutex<Value?>(nil)
 }

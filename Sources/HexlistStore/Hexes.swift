@@ -1,26 +1,26 @@
 internal import GRDB
 public import HexlistModel
 
-/// What is done with hexes of the inbox, held ones, or those of My Hexlist.
+/// A change of stored hexes.
 public enum HexChange: Sendable, Equatable {
-    /// They count as read, or as unread.
+    /// Marks hexes read or unread.
     case read(Bool)
-    /// Deletes them wherever they are. The message id of one that was in the inbox is remembered until 60 days after it came there, so that a
-    /// late repeat is still a duplicate; that of a held one is forgotten.
+    /// Deletes hexes from any location. The message id of a hex that was in the inbox is remembered until 60 days after its arrival there, so
+    /// that a late repeat is still a duplicate; that of a held hex is forgotten.
     case delete
-    /// Takes held ones into the inbox, in the order given, without trusting their sender: one `hex.received` each.
+    /// Takes held hexes into the inbox, in the given order, without trusting their sender. Records one `hex.received` each.
     case accept
 
-    /// Where hexes have to be for it; `nil` for anywhere.
+    /// The location a hex must have for the change; `nil` for any.
     public var place: HexLocation? { self == .accept ? .held : nil }
 }
 
 extension HexStore {
-    /// Changes named hexes in the order given, in one transaction.
+    /// Changes hexes by their ids, in the given order, in one transaction.
     ///
     /// - Parameter now: milliseconds since 1970.
-    /// - Returns: those that were not so before.
-    /// - Throws: `.notFound` where one is not there, `.badRequest` where one is elsewhere than `change.place`; then nothing was changed.
+    /// - Returns: the number of hexes that changed.
+    /// - Throws: `.notFound` if one is missing, `.badRequest` if one has another location than `change.place`; then nothing is changed.
     public func change(_ ids: [Int64], _ change: HexChange, at now: Int64) async throws -> Int {
         try await write(rows: ids.count) { writer in
             let present = try writer.locations(of: ids)
@@ -33,14 +33,14 @@ extension HexStore {
         }
     }
 
-    /// Changes the hexes of a group in as many transactions as it takes, each of a page (`StoreReader.hexIDs`), so that what arrives
-    /// meanwhile is not held up; it is not changed.
+    /// Changes the hexes of a group, each page (`StoreReader.hexIDs`) in a transaction of its own, so that arriving hexes are not delayed.
+    /// Those that arrive meanwhile are not changed.
     ///
     /// - Parameters:
-    ///   - start: where in the group to begin, as `hexIDs` takes it.
+    ///   - start: the position in the group to start after, as `hexIDs` takes it.
     ///   - now: milliseconds since 1970.
-    /// - Returns: hexes that were not so before.
-    /// - Throws: what the store fails of. Pages before are changed then.
+    /// - Returns: the number of hexes that changed.
+    /// - Throws: the store's error; earlier pages stay changed.
     public func change(_ group: HexGroup, from start: Int64? = nil, _ change: HexChange, at now: Int64) async throws -> Int {
         var changed = 0
         var cursor = start
@@ -64,7 +64,7 @@ extension HexlistError {
 }
 
 extension StoreWriter {
-    /// - Returns: hexes that were not so before. Ids that are not there, or not where they have to be, are passed over.
+    /// - Returns: the number of hexes that changed. Missing ids, and those of hexes in another location, are skipped.
     fileprivate func apply(_ change: HexChange, to ids: [Int64], at now: Int64) throws -> Int {
         switch change {
         case .read(let isRead): try setRead(ids, isRead)
@@ -73,8 +73,8 @@ extension StoreWriter {
         }
     }
 
-    /// Marks hexes read or unread. Ids that are not there are passed over.
-    /// - Returns: hexes that changed.
+    /// Marks hexes read or unread. Missing ids are skipped.
+    /// - Returns: the number of hexes that changed.
     @discardableResult
     func setRead(_ ids: [Int64], _ read: Bool = true) throws -> Int {
         try change {
@@ -84,7 +84,7 @@ extension StoreWriter {
         }
     }
 
-    /// - Returns: hexes that were deleted; ids that are not there are passed over.
+    /// - Returns: the number of hexes deleted; missing ids are skipped.
     @discardableResult
     func delete(_ ids: [Int64], at now: Int64) throws -> Int {
         try change {
@@ -94,7 +94,7 @@ extension StoreWriter {
         }
     }
 
-    /// - Returns: those that were held.
+    /// - Returns: the ids that were held.
     func accept(_ ids: [Int64], at now: Int64) throws -> [Int64] {
         try change {
             let taken = try takeIn(ids, at: now)
@@ -103,8 +103,8 @@ extension StoreWriter {
         }
     }
 
-    /// Puts a hex into My Hexlist.
-    /// - Returns: its id.
+    /// Inserts a hex into My Hexlist.
+    /// - Returns: the hex's id.
     /// - Throws: `.badRequest` for too many links.
     func insertMine(_ content: HexContent, at now: Int64) throws -> Int64 {
         guard content.links.count <= ProtocolLimits.links else {
@@ -137,7 +137,7 @@ extension StoreWriter {
         return rows.count
     }
 
-    /// - Parameter now: message ids that reached the inbox are remembered from here on; `nil`: none is.
+    /// - Parameter now: the time from which message ids that reached the inbox are remembered; `nil` to remember none.
     @discardableResult
     func remove(_ ids: [Int64], remembering now: Int64?) throws -> Int {
         let list = jsonArray(ids)
@@ -157,7 +157,7 @@ extension StoreWriter {
         return gone.count
     }
 
-    /// 60 days: longer than any sender keeps an undelivered hex, and half of that again.
+    /// 60 days in milliseconds: the longest time a sender keeps an undelivered hex, and half of that again.
     private static let rememberedFor: Int64 = 60 * 86_400_000
 
     private func uncount(_ gone: StoredHex) {
@@ -183,7 +183,7 @@ extension StoreWriter {
         }
     }
 
-    /// Held hexes into the inbox, each with a new inbox number and a `hex.received`.
+    /// Moves held hexes into the inbox, each with a new inbox number and a `hex.received`.
     func takeIn(_ ids: [Int64], at now: Int64) throws -> [Int64] {
         let held = try all(
             """
@@ -210,7 +210,7 @@ extension StoreWriter {
                 }
             }
         }
-        // Runs of one peer each, in order.
+        // Runs of hexes of one peer, in order.
         var rest = taken[...]
         while let first = rest.first {
             let run = rest.prefix { $0.uuid == first.uuid }
@@ -221,7 +221,7 @@ extension StoreWriter {
     }
 }
 
-/// What counting needs to know of a stored hex.
+/// The values of a stored hex that its counters need.
 private struct StoredHex {
     static let columns = "location, peer, unread, byteCount"
     static let columnCount: Int32 = 4

@@ -1,7 +1,7 @@
 internal import GRDB
 internal import HexlistModel
 
-/// How long things are kept.
+/// The retention times that a user can set, in days.
 public struct RetentionLimits: Sendable, Equatable {
     public var heldDays: Int
     public var eventDays: Int
@@ -12,33 +12,33 @@ public struct RetentionLimits: Sendable, Equatable {
     }
 }
 
-/// What a round of maintenance did.
+/// The result of a round of maintenance.
 public struct MaintenanceReport: Sendable, Equatable {
-    /// Rows of the outbox that ran out of time.
+    /// The number of outbox rows that expired.
     public var expired = 0
-    /// Rows of the outbox that are remembered no longer.
+    /// The number of settled outbox rows that were forgotten.
     public var forgotten = 0
-    /// Held hexes whose days are over.
+    /// The number of held hexes dropped because their days are over.
     public var heldDropped = 0
-    /// Message ids of deleted hexes that are remembered no longer.
+    /// The number of message ids of deleted hexes that were forgotten.
     public var idsForgotten = 0
-    /// Rows of the event log, each one event or a run of them.
+    /// The number of rows dropped from the event log, each one event or a run of events.
     public var eventsDropped = 0
-    /// Peers nothing refers to any more.
+    /// The number of peers dropped because nothing refers to them any more.
     public var peersDropped = 0
-    /// There may be more to do: again.
+    /// Whether more may be due, so that another round is needed.
     public var isPartial = false
 }
 
 extension HexStore {
-    /// Lets go of what is due, a bounded part of it, in one transaction: a row of the outbox undelivered in its time becomes `expired`
-    /// (`hex.expired`) and one settled long enough is forgotten; held hexes, events and remembered ids that are too old go, and peers
-    /// nothing refers to.
+    /// Removes what is due, up to a bound, in one transaction: an outbox row that was not delivered in time becomes `expired`
+    /// (`hex.expired`), a row settled long enough is forgotten, and held hexes, events and remembered ids that are too old are dropped, and
+    /// peers that nothing refers to.
     ///
     /// - Parameters:
     ///   - now: milliseconds since 1970.
-    ///   - jump: milliseconds by which the wall clock jumped since the last round, new clock less old one: it moves no deadline.
-    ///   - completion: on the writer's thread. While the report is partial, there may be more to do.
+    ///   - jump: the milliseconds by which the wall clock jumped since the last round (new less old), which move all deadlines along.
+    ///   - completion: called on the writer's thread; call again while the report is partial.
     public func maintain(
         now: Int64, jump: Int64, limits: RetentionLimits, completion: @escaping @Sendable (Result<MaintenanceReport, any Error>) -> Void
     ) {
@@ -52,8 +52,8 @@ extension HexStore {
 
 extension StoreWriter {
     /// - Parameters:
-    ///   - now: milliseconds since 1970, of a clock whose jumps were told to `shiftDeadlines`.
-    ///   - chunk: rows of each kind at most, so that one piece of work does not hold up the others.
+    ///   - now: milliseconds since 1970, by a clock whose jumps were passed to `shiftDeadlines`.
+    ///   - chunk: the most rows of each kind, so that one piece of work does not delay the others.
     func maintain(now: Int64, limits: RetentionLimits = RetentionLimits(), chunk: Int = 2_000) throws -> MaintenanceReport {
         try change {
             var report = MaintenanceReport()
@@ -71,16 +71,16 @@ extension StoreWriter {
             report.eventsDropped = try dropEvents(now, limits, chunk)
             report.isPartial = [report.expired + report.forgotten, held.count, report.idsForgotten, report.eventsDropped]
                 .contains { $0 >= chunk }
-            try saveCounters()  // what is asked next reads them
+            try saveCounters()  // the next query reads them
             report.peersDropped = try dropPeers()
             return report
         }
     }
 
-    /// Tells of a jump of the wall clock, so that it moves no deadline: what expires, is forgotten or is tried again
-    /// does so as much later, or earlier, on the clock.
+    /// Shifts all deadlines after a jump of the wall clock, so that the time until rows expire, are forgotten or are tried again stays
+    /// the same.
     ///
-    /// - Parameter milliseconds: new clock less old clock.
+    /// - Parameter milliseconds: the new time minus the old time.
     func shiftDeadlines(by milliseconds: Int64) throws {
         try change {
             try run("UPDATE outbox SET dueAt = dueAt + ?, nextAttemptAt = nextAttemptAt + ?", milliseconds, milliseconds)
@@ -118,7 +118,7 @@ extension StoreWriter {
         }
     }
 
-    /// From the oldest on, so that the numbers that stay have no gap.
+    /// Drops old events, beginning with the oldest, so that the remaining numbers have no gap.
     private func dropEvents(_ now: Int64, _ limits: RetentionLimits, _ chunk: Int) throws -> Int {
         let tooOld = now &- Self.days(limits.eventDays)
         let oldest = try all("SELECT number, at, \(EventLog.sqlCost) FROM event ORDER BY number LIMIT ?", chunk) {

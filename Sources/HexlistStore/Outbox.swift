@@ -2,12 +2,12 @@ internal import GRDB
 public import HexlistModel
 
 extension HexStore {
-    /// Queues hexes in their order, one row for each recipient, in one transaction: durable before anything is promised of them.
+    /// Queues hexes in their order, one row per recipient, in one transaction: each is durable before anything is promised about it.
     ///
-    /// A hex has a row for each recipient or none: none where it is refused, which leaves the others as they are, and none where there is
-    /// no room for all, which ends the batch, so that the order is kept.
+    /// A hex gets a row for every recipient, or none: a refused one does not affect the others, but lack of room ends the batch, so that the
+    /// order is kept.
     ///
-    /// - Parameter completion: on the writer's thread, in the order of the calls. A failure is one of the whole batch: `.storageFull`,
+    /// - Parameter completion: called on the writer's thread, in the order of the calls. A failure is that of the whole batch: `.storageFull`,
     ///   `.internal`.
     public func enqueue(
         _ hexes: ArraySlice<PreparedHex>, _ terms: OutboxTerms, completion: @escaping @Sendable (Result<EnqueueReport, any Error>) -> Void
@@ -15,13 +15,13 @@ extension HexStore {
         submit({ try $0.enqueue(hexes, terms) }, completion: completion)
     }
 
-    /// Rows of a peer that one transaction changes, at most.
+    /// The most rows of a peer that one transaction changes.
     public static let outboxChangeLimit = 2_000
 
-    /// Queues `failed` and `rejected` rows again, at the place they had and with nothing counted against them, in one transaction.
+    /// Queues `failed` and `rejected` rows again, at their old position in the order, with no failures counted, in one transaction.
     ///
-    /// - Returns: those, and queued ones, which it leaves as they are. Delivered, cancelled and expired ones are passed over.
-    /// - Throws: `.notFound` where a named row is not there; then nothing was changed.
+    /// - Returns: those rows, and the queued ones of the selection, which stay as they are. Delivered, cancelled and expired ones are skipped.
+    /// - Throws: `.notFound` if a row selected by its id is missing; then nothing is changed.
     public func retry(_ selection: OutboxSelection, expiresAt: Int64) async throws -> ChangedRows {
         try await write { writer in
             let changed = try writer.outboxRows(selection, in: OutboxFilter.undelivered)
@@ -30,10 +30,10 @@ extension HexStore {
         }
     }
 
-    /// Takes rows back in one transaction: named ones that are not delivered, and of a peer those that wait. One in flight may have arrived
-    /// all the same; if that shows, its state says so.
+    /// Cancels rows in one transaction: of those selected by id all that are not delivered, of a peer's those that wait. A row in flight may
+    /// have arrived all the same; if that turns out, its state says so.
     ///
-    /// - Throws: `.notFound` where a named row is not there; then nothing was changed.
+    /// - Throws: `.notFound` if a row selected by its id is missing; then nothing is changed.
     public func cancel(_ selection: OutboxSelection, at now: Int64) async throws -> ChangedRows {
         try await write { writer in
             let states: Set<OutboxState> = if case .peer = selection { [.queued] } else { OutboxFilter.undelivered }
@@ -91,7 +91,7 @@ extension StoreWriter {
         }
     }
 
-    /// Of hexes without a key those that failed lately for a recipient, by index: the row that did.
+    /// The row that failed lately, by the index of each hex without a key that has one.
     private func failedLately(_ hexes: ArraySlice<PreparedHex>, _ terms: OutboxTerms) throws -> [Int: OutboxRow] {
         guard terms.warns, tally.outbox.failed > 0 else { return [:] }
         var rows: [Int: OutboxRow] = [:]
@@ -112,7 +112,8 @@ extension StoreWriter {
             hint: "`hexlist outbox retry \(row.id)` tries that one again; --force sends another.")
     }
 
-    /// - Parameter count: rows whose bodies are to be added.
+    /// The error of an outbox without room; `nil` if there is room.
+    /// - Parameter count: the number of rows whose bodies are added.
     private func full(for bytes: Int, times count: Int, _ bounds: OutboxBounds) -> HexlistError? {
         guard count > 0 else { return nil }
         let waiting = tally.outboxBytes &+ tally.outbox.undelivered &* OutboxBounds.rowBytes
@@ -123,7 +124,7 @@ extension StoreWriter {
             hint: "Wait until some are delivered, cancel some (hexlist outbox cancel), or raise outbox.rows and outbox.bytes.")
     }
 
-    /// Notes what is known of rows that still wait. Others are passed over.
+    /// Updates rows that still wait. Others are skipped.
     func note(_ notes: [AttemptNote]) throws {
         try change {
             for note in notes {
@@ -150,7 +151,7 @@ extension StoreWriter {
         }
     }
 
-    /// - Returns: those that were taken back.
+    /// - Returns: the ids of the cancelled rows.
     func cancel(_ ids: [Int64], at now: Int64) throws -> [Int64] {
         try change {
             try ids.filter { id in
@@ -161,7 +162,7 @@ extension StoreWriter {
         }
     }
 
-    /// - Returns: those that are queued now and were not.
+    /// - Returns: the ids of the rows that were not queued and now are.
     func retry(_ ids: [Int64], expiresAt: Int64) throws -> [Int64] {
         try change {
             try ids.filter { id in
@@ -174,7 +175,7 @@ extension StoreWriter {
 
     // MARK: - Inside `change`
 
-    /// What a row that the same key had made is to this send, whose content is the same.
+    /// Queues the row of an earlier send with the same key and content again, unless it waits or was delivered.
     private func requeue(_ earlier: OutboxRow, body: [UInt8], expiresAt: Int64) throws -> Enqueued {
         guard earlier.state != .queued, !earlier.state.isDelivered, let row = try outboxEntry(earlier.id) else { return .existing(earlier) }
         if !row.state.keepsBody {
@@ -198,7 +199,7 @@ extension StoreWriter {
     }
 }
 
-/// The statements of `enqueue`, looked up once a batch.
+/// The statements of `enqueue`, prepared once per batch.
 private struct OutboxInserter {
     private let store: StoreWriter
     private let earlier: SQLStatement
@@ -217,7 +218,7 @@ private struct OutboxInserter {
         body = try SQLStatement("INSERT INTO outboxBody (id, body) VALUES (?, ?)", on: store.db)
     }
 
-    /// Rows that earlier sends of the same message made, by peer, or the conflict where one of them, for whichever peer, has other content.
+    /// The rows of earlier sends of the same message, by peer; a failure if one of them has other content.
     func earlier(_ hex: PreparedHex) throws -> Result<[PeerID: OutboxRow], HexlistError> {
         defer { earlier.reset() }
         try earlier.check(hex.messageID.uuid.bindValue(to: earlier.handle, at: 1))

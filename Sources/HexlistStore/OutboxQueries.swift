@@ -2,10 +2,10 @@ internal import GRDB
 public import HexlistModel
 
 extension StoreReader {
-    /// A row of the outbox; `nil` where there is none of that id.
+    /// A row of the outbox; `nil` if there is none with that id.
     public func outboxRow(_ id: Int64) throws -> OutboxRow? { try outboxRows([id]).first }
 
-    /// Rows of the outbox in order, without those that are not there.
+    /// The rows of the outbox with these ids, in order; missing ones are skipped.
     public func outboxRows(_ ids: [Int64]) throws -> [OutboxRow] {
         try all(
             "SELECT \(OutboxRow.columns) FROM \(OutboxRow.tables) WHERE outbox.id IN (SELECT value FROM json_each(?)) ORDER BY outbox.id",
@@ -16,8 +16,8 @@ extension StoreReader {
     /// A page of the outbox in order of delivery, oldest first.
     ///
     /// - Parameters:
-    ///   - limit: rows at most; 10 000 is the most. Fewer come where their texts have more than 4 MiB, but one always.
-    ///   - after: `next` of the page before.
+    ///   - limit: the most rows, up to 10 000. There are fewer if their texts exceed 4 MiB, but always one.
+    ///   - after: the `next` of the previous page.
     public func outboxPage(_ filter: OutboxFilter = OutboxFilter(), limit: Int = 20, after: Int64 = 0) throws -> Page<OutboxRow> {
         let limit = pageLimit(limit)
         let states = filter.states ?? Set(OutboxState.allCases)
@@ -27,7 +27,7 @@ extension StoreReader {
         if let peer = filter.peer {
             sql += " AND outbox.peer = ?"
             values.append(try peerRow(peer)?.id ?? -1)
-            if states == [.queued] { sql += " AND outbox.state = 'queued'" }  // the queue's own index
+            if states == [.queued] { sql += " AND outbox.state = 'queued'" }  // uses the queue's own index
         } else if states.isSubset(of: OutboxFilter.undelivered) {
             sql += " AND outbox.id IN (SELECT id FROM outboxBody WHERE id > ? ORDER BY id)"
             values.append(after)
@@ -51,10 +51,10 @@ extension StoreReader {
     /// The next rows waiting for a peer, in order of delivery.
     ///
     /// - Parameters:
-    ///   - id: the last one already read; 0 for the first.
-    ///   - limit: rows at most.
-    ///   - maxBytes: of bodies; the first one comes whatever its size.
-    ///   - longest: rows with a longer body are passed over: the peer does not take them yet.
+    ///   - id: the last row already read; 0 for the first.
+    ///   - limit: the most rows.
+    ///   - maxBytes: the most bytes of bodies; the first row is read whatever its size.
+    ///   - longest: the length above which a body is skipped, because the peer does not take it yet.
     public func outboxBatch(
         _ peer: PeerID, after id: Int64, limit: Int, maxBytes: Int, longest: Int = .max
     ) throws -> OutboxBatch {
@@ -87,9 +87,9 @@ extension StoreReader {
         return batch
     }
 
-    /// How many rows are in each state, of those with ids in the ranges.
+    /// The number of rows in each state, among those with ids in the ranges.
     ///
-    /// One pass that keeps nothing: `GROUP BY` would sort the states of all rows in memory, 48 bytes a row.
+    /// One pass without intermediate storage: `GROUP BY` would sort the states of all rows in memory, 48 bytes per row.
     public func outboxCounts(of ranges: [ClosedRange<Int64>]) throws -> OutboxCounts {
         var counts = OutboxCounts()
         let states = OutboxState.allCases
@@ -105,7 +105,7 @@ extension StoreReader {
         return counts
     }
 
-    /// The same content for the same peer that `failed` lately: sending it again is worth a warning.
+    /// A row with the same content for the same peer that `failed` since a given time, about which a repeated send warns.
     func recentlyFailed(_ peer: PeerID, digest: [UInt8], since time: Int64) throws -> OutboxRow? {
         guard let row = try peerRow(peer) else { return nil }
         return try first(
@@ -125,10 +125,10 @@ extension OutboxRow {
         outbox.code, outbox.message, outbox.subject
         """
 
-    /// Bytes of the texts of a row.
+    /// The bytes of a row's texts.
     static func size(_ row: SQLStatement) -> Int { row.size(of: 0...16) }
 
-    /// `nil` where a UUID or the state is none: a damaged file.
+    /// `nil` if a UUID or the state is invalid, as in a damaged file.
     init?(_ row: SQLStatement) {
         guard let messageID = row.uuid(1), let peer = row.uuid(2), let state = OutboxState(rawValue: row.text(4)) else { return nil }
         self.init(

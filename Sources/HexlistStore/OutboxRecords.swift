@@ -5,13 +5,13 @@ public struct PreparedHex: Sendable {
     /// The line of a stream it came in; 0 for a single one.
     public var line: Int
     public var messageID: MessageID
-    /// Whether the id comes from a caller's key, so that an earlier row may have it. Without one it was minted just now, and no row has it.
+    /// Whether the message id follows from a caller's key, so that an earlier row may have it. Without a key it is newly made.
     public var hasKey: Bool
-    /// The HexJM as it travels.
+    /// The HexJM in JSON.
     public var body: [UInt8]
-    /// SHA-256 of the hex as it was given, without an own name that was filled in: tells the same key with other content.
+    /// The SHA-256 of the hex as its sender gave it, before an own name was filled in, by which the same key with other content is recognised.
     public var digest: [UInt8]
-    /// What it is about (`HexSubject`); kept when the body is gone.
+    /// The subject (`HexSubject`), kept when the body is gone.
     public var subject: String
 
     public init(line: Int = 0, messageID: MessageID, hasKey: Bool, body: [UInt8], digest: [UInt8], subject: String = "") {
@@ -24,18 +24,18 @@ public struct PreparedHex: Sendable {
     }
 }
 
-/// For whom hexes are queued, and what holds for their rows.
+/// The recipients of queued hexes, and what holds for their rows.
 public struct OutboxTerms: Sendable {
-    /// Each once. One the store does not remember is remembered with its first row.
+    /// The recipients, each once. One that the store does not remember is remembered with its first row.
     public var recipients: [PeerSighting]
-    /// Whether a hex without a key is refused where the same one failed for a recipient less than `warningTime` ago.
+    /// Whether a hex without a key is refused if the same one failed for a recipient less than `warningTime` ago.
     public var warns: Bool
     /// Milliseconds since 1970.
     public var now: Int64
     public var expiresAt: Int64
     public var bounds: OutboxBounds
 
-    /// 3 minutes, in milliseconds.
+    /// 3 minutes in milliseconds.
     static let warningTime: Int64 = 180_000
 
     public init(recipients: [PeerSighting], warns: Bool = false, now: Int64, expiresAt: Int64, bounds: OutboxBounds = OutboxBounds()) {
@@ -47,34 +47,34 @@ public struct OutboxTerms: Sendable {
     }
 }
 
-/// The row a queued hex has for one recipient.
+/// The row of a queued hex for one recipient.
 public enum Enqueued: Sendable, Equatable {
-    /// A new one; its id.
+    /// A new row, by its id.
     case new(Int64)
-    /// The one that an earlier send with the same key made, which was failed, rejected, cancelled or expired. It waits again, at the place it
-    /// had and with nothing counted against it.
+    /// The row of an earlier send with the same key, which had failed, was rejected, cancelled or expired. It waits again, at its old position
+    /// in the order, with no failures counted.
     case requeued(Int64, from: OutboxState)
-    /// The one that an earlier send with the same key made, which waits or was delivered. Nothing was done.
+    /// The row of an earlier send with the same key, which waits or was delivered. It is unchanged.
     case existing(OutboxRow)
 }
 
-/// What became of hexes that were to be queued.
+/// The outcome of queuing hexes.
 public struct EnqueueReport: Sendable {
-    /// For each hex, as far as there was room: its rows, in the order of the recipients, or why it was refused: `.keyConflict` where its key
-    /// stands for other content, `.recentlyFailed`.
+    /// For each hex, as far as there was room: its rows, in the order of the recipients, or the reason why it was refused: `.keyConflict` if
+    /// its key stands for other content, or `.recentlyFailed`.
     public var results: [Result<[Enqueued], HexlistError>] = []
-    /// `.outboxFull`, where there was no room for all rows of a hex. It has none then, nor have those behind it.
+    /// `.outboxFull` if there was no room for all rows of a hex. That hex and all later ones have no rows then.
     public var full: HexlistError?
 }
 
-/// Bounds on what waits, failed and rejected rows included.
+/// The bounds of the outbox, including failed and rejected rows.
 public struct OutboxBounds: Sendable, Equatable {
     public var rows: Int
-    /// Of bodies, and `rowBytes` for each row.
+    /// The most bytes of bodies, with `rowBytes` for each row.
     public var bytes: Int
 
-    /// Bytes a row may come to hold besides its body: what the peer and this side said of it last (`message`, `lastError`: 512 and a few
-    /// words each), its subject, its numbers, and its place in six indexes.
+    /// The most bytes of a row besides its body: the last texts of the peer and of this side (`message`, `lastError`: 512 and a few words
+    /// each), its subject, its numbers, and its entries in six indexes.
     public static let rowBytes: Int64 = 1_664
 
     public init(rows: Int = 1_000_000, bytes: Int = 2 << 30) {
@@ -83,54 +83,54 @@ public struct OutboxBounds: Sendable, Equatable {
     }
 }
 
-/// A row of the outbox without its body. Never `.sending`.
+/// A row of the outbox without its body. Its state is never `.sending`.
 public struct OutboxRow: Sendable, Equatable {
-    /// The order of delivery; never used twice.
+    /// The row's id, which is also the order of delivery; never reused.
     public var id: Int64
     public var messageID: MessageID
     public var peer: PeerID
     public var digest: [UInt8]
     public var state: OutboxState
-    /// Of its body.
+    /// The length of the body in bytes.
     public var bytes: Int
     /// Milliseconds since 1970.
     public var createdAt: Int64
-    /// While it keeps its body: when it expires; after that: when it is forgotten.
+    /// The time at which the row expires while it keeps its body, else the time at which it is forgotten.
     public var dueAt: Int64
     public var settledAt: Int64?
     public var attempts: Int
-    /// What counts against it: the peer failed on it.
+    /// The number of attempts that failed because of the peer.
     public var failures: Int
     public var nextAttemptAt: Int64?
     public var waitingFor: String?
     public var lastError: String?
-    /// Why it was rejected or failed.
+    /// The code of the reason why it was rejected or failed.
     public var code: String?
     public var message: String?
-    /// `nil` in a row of a version that kept none.
+    /// The subject; `nil` in a row of a version that kept none.
     public var subject: String?
 }
 
-/// A row of the outbox on its way out.
+/// A row of the outbox that is about to be sent.
 public struct OutboxItem: Sendable, Equatable {
     public var id: Int64
     public var messageID: MessageID
-    /// HexJM JSON.
+    /// The HexJM in JSON.
     public var body: [UInt8]
 }
 
 /// The next rows of the outbox for one peer.
 public struct OutboxBatch: Sendable, Equatable {
     public var items: [OutboxItem]
-    /// A bound was reached: there may be more behind the last one.
+    /// Whether a bound was reached, so that there may be more rows after the last one.
     public var hasMore: Bool
 }
 
-/// Which rows of the outbox a list shows.
+/// The rows of the outbox that a list shows.
 public struct OutboxFilter: Sendable, Equatable {
-    /// `nil`: of every peer.
+    /// The peer whose rows are shown; `nil` for all peers.
     public var peer: PeerID?
-    /// `nil`: in every state.
+    /// The states that are shown; `nil` for all states.
     public var states: Set<OutboxState>?
 
     public init(peer: PeerID? = nil, states: Set<OutboxState>? = nil) {
@@ -138,32 +138,32 @@ public struct OutboxFilter: Sendable, Equatable {
         self.states = states
     }
 
-    /// What keeps its body: it waits or can be sent again.
+    /// The states in which a row keeps its body: it waits or can be sent again.
     public static let undelivered: Set<OutboxState> = [.queued, .rejected, .failed]
 }
 
-/// Rows of the outbox a change is for.
+/// The rows of the outbox that a change applies to.
 public enum OutboxSelection: Sendable {
-    /// Named ones: all have to be there.
+    /// Rows by their ids, none of which may be missing.
     case ids([Int64])
-    /// Those of a peer behind one, `HexStore.outboxChangeLimit` at most.
+    /// The rows of a peer after an id, up to `HexStore.outboxChangeLimit`.
     case peer(PeerID, after: Int64)
 }
 
-/// Rows of the outbox that a change was made to.
+/// The rows of the outbox that a change applied to.
 public struct ChangedRows: Sendable {
-    /// As they were before.
+    /// The rows as they were before.
     public var rows: [OutboxRow]
-    /// Named ones whose state does not permit it.
+    /// The number of rows selected by id whose state does not permit the change.
     public var passedOver = 0
-    /// Where to go on in those of a peer; `nil` where that was all.
+    /// The id to continue after in the rows of a peer; `nil` if there are no more.
     public var next: Int64?
 }
 
-/// How one row of the outbox ended.
+/// The final state of one row of the outbox.
 public struct Settlement: Sendable, Equatable {
     public var id: Int64
-    /// `.stored`, `.held`, `.rejected` or `.failed`.
+    /// The state: `.stored`, `.held`, `.rejected` or `.failed`.
     public var state: OutboxState
     public var code: String?
     public var message: String?
@@ -189,19 +189,19 @@ public struct OutboxMove: Sendable, Equatable {
     }
 }
 
-/// What is known of a row that still waits.
+/// An update of a row that still waits.
 public struct AttemptNote: Sendable, Equatable {
     public var id: Int64
-    /// Added to `attempts`.
+    /// The number to add to `attempts`.
     public var attempts: Int
-    /// Added to `failures`.
+    /// The number to add to `failures`.
     public var failures: Int
     /// Milliseconds since 1970.
     public var nextAttemptAt: Int64?
     public var waitingFor: String?
     public var lastError: String?
 
-    /// Failures that count against one row before it is given up, with nothing delivered in between.
+    /// The failures of one row, with nothing delivered in between, after which it is given up.
     static let failureLimit = 5
 
     public init(
@@ -217,7 +217,7 @@ public struct AttemptNote: Sendable, Equatable {
     }
 }
 
-/// Rows of the outbox by state.
+/// The number of outbox rows in each state.
 public struct OutboxCounts: Sendable, Equatable {
     public var queued: Int64 = 0
     public var stored: Int64 = 0
@@ -227,7 +227,7 @@ public struct OutboxCounts: Sendable, Equatable {
     public var cancelled: Int64 = 0
     public var failed: Int64 = 0
 
-    /// 0 for `.sending`, which is never stored.
+    /// The number of rows in a state; 0 for `.sending`, which is never stored.
     public subscript(state: OutboxState) -> Int64 {
         get {
             switch state {
@@ -255,6 +255,6 @@ public struct OutboxCounts: Sendable, Equatable {
         }
     }
 
-    /// Rows that keep their body.
+    /// The number of rows that keep their body.
     public var undelivered: Int64 { queued + rejected + failed }
 }

@@ -1,14 +1,14 @@
 public import HexlistModel
 
-/// Where a peer was reached.
+/// An address at which a peer was reached.
 public struct PeerEndpoint: Sendable, Hashable {
-    /// A numeric address, with its scope where it has one, or a name the user configured.
+    /// A numeric address, with a scope if it has one, or a name that the user configured.
     public var host: String
     public var port: Int
     public var interface: String?
-    /// How it was found, as discovery names it.
+    /// The source of the endpoint, in discovery's terms.
     public var via: String
-    /// When a session on it last proved the peer; milliseconds since 1970, 0 for never.
+    /// The time at which a session there last proved the peer, in milliseconds since 1970; 0 for never.
     public var lastOKAt: Int64
 
     public init(host: String, port: Int, interface: String?, via: String, lastOKAt: Int64) {
@@ -23,9 +23,9 @@ public struct PeerEndpoint: Sendable, Hashable {
 /// A peer the store remembers: trusted, blocked, with an alias, or with hexes in the store or the outbox.
 public struct PeerRecord: Sendable, Equatable {
     public var peer: PeerID
-    /// `nil` until a session proved it. Always there for a trusted peer.
+    /// The fingerprint; `nil` until a session proved it. A trusted peer always has one.
     public var fingerprint: Fingerprint?
-    /// What it calls itself, as last seen.
+    /// The peer's own name, as last seen. Peer text.
     public var name: String
     public var alias: String?
     public var trust: Trust
@@ -33,24 +33,24 @@ public struct PeerRecord: Sendable, Equatable {
     public var boot: BootNonce?
     /// Milliseconds since 1970.
     public var lastSeenAt: Int64?
-    /// Hexes of it in the inbox or held.
+    /// The number of its hexes, in the inbox or held.
     public var hexes: Int
-    /// Of its hexes in the inbox.
+    /// The number of its unread hexes in the inbox.
     public var unread: Int
     public var held: Int
     public var heldBytes: Int
-    /// Rows of the outbox waiting for it.
+    /// The number of outbox rows waiting for it.
     public var queued: Int
-    /// Last one that worked first, `endpointLimit` at most.
+    /// The endpoints, up to `endpointLimit`, the one that worked last first.
     public var endpoints: [PeerEndpoint]
 
-    /// Addresses kept of one peer: they come from it, so they are bounded; the oldest go.
+    /// The most addresses kept of one peer. Peers provide them, so they are bounded; the oldest are dropped.
     public static let endpointLimit = 16
 
     public var label: PeerLabel { PeerLabel(peer, name: name, alias: alias, trust: trust) }
 }
 
-/// What one look at a peer showed.
+/// The facts that one contact with a peer showed.
 public struct PeerSighting: Sendable {
     public var peer: PeerID
     public var fingerprint: Fingerprint?
@@ -59,7 +59,7 @@ public struct PeerSighting: Sendable {
     public var boot: BootNonce?
     /// Milliseconds since 1970.
     public var seenAt: Int64
-    /// Where it was reached, the best last; none for a session the peer dialled.
+    /// The places where the peer was reached, the best last; empty for a session the peer dialled.
     public var endpoints: [PeerEndpoint]
 
     public init(
@@ -76,10 +76,10 @@ public struct PeerSighting: Sendable {
     }
 }
 
-/// What a change of trust did to the peer's held hexes.
+/// The effect of a change of trust on the peer's held hexes.
 public struct TrustChange: Sendable, Equatable {
-    /// Taken into the inbox, in order of arrival.
+    /// The hexes taken into the inbox, in order of arrival.
     public var moved: [Int64]
-    /// Held hexes that were deleted.
+    /// The number of held hexes that were deleted.
     public var deleted: Int
 }

@@ -1,6 +1,6 @@
 internal import HexlistModel
 
-/// What writing needs to know of a peer's row.
+/// The values of a peer's row that writing needs.
 struct PeerRow {
     var id: Int64
     var uuid: UUIDBytes
@@ -10,7 +10,7 @@ struct PeerRow {
     var alias: String?
     var held: Int64
     var heldBytes: Int64
-    /// What it sent into the inbox on `day` as a stranger, with `receiveFrom: everyone`.
+    /// The day, and below the hexes and bytes that the peer sent into the inbox on it as a stranger (`receiveFrom: everyone`).
     var day: Int64
     var dayHexes: Int64
     var dayBytes: Int64
@@ -30,7 +30,7 @@ extension StoreReader {
 }
 
 extension StoreWriter {
-    /// The peer's row, made where there is none. Inside `change`.
+    /// Reads the peer's row, or makes one if there is none. Called inside `change`.
     func peerRow(making peer: PeerID, fingerprint: Fingerprint? = nil, name: String = "") throws -> PeerRow {
         if let row = try peerRow(peer) { return row }
         try run("INSERT INTO peer (uuid, fingerprint, name) VALUES (?, ?, ?)", peer.uuid, fingerprint?.bytes, name)

@@ -2,17 +2,17 @@ internal import GRDB
 public import HexlistModel
 
 extension StoreReader {
-    /// Every remembered peer, trusted ones first, then by name. Two queries.
+    /// All remembered peers, trusted ones first, then by name. Takes two queries.
     public func peers() throws -> [PeerRecord] {
         try records("SELECT \(PeerRecord.columns) FROM peer ORDER BY trust <> 'trusted', coalesce(alias, name), uuid")
     }
 
-    /// `nil` for a peer the store does not remember.
+    /// The record of a peer; `nil` if the store does not remember it.
     public func peer(_ peer: PeerID) throws -> PeerRecord? {
         try records("SELECT \(PeerRecord.columns) FROM peer WHERE uuid = ?", peer.uuid).first
     }
 
-    /// Peers rows of the outbox wait for.
+    /// The peers for which rows of the outbox wait.
     public func peersWithQueuedRows() throws -> [PeerID] {
         try all("SELECT uuid FROM peer WHERE queued > 0") { $0.uuid(0).map(PeerID.init) }.compactMap(\.self)
     }
@@ -50,10 +50,10 @@ extension StoreReader {
 }
 
 extension HexStore {
-    /// Records what a look at a peer showed, in one transaction, where the store remembers the peer: one of which nothing is trusted,
-    /// blocked, named, stored or waiting is not worth a row. One whose key is known to be another is left as it is.
+    /// Updates a peer with what a contact showed, in one transaction, if the peer is remembered: a peer of which nothing is trusted, blocked,
+    /// named, stored or waiting gets no row. A peer known by another key stays as it is.
     ///
-    /// - Parameter completion: its record as it is then, `nil` for a peer the store does not remember; on the writer's thread.
+    /// - Parameter completion: called on the writer's thread with the peer's record; `nil` for a peer that is not remembered.
     public func record(_ sighting: PeerSighting, completion: @escaping @Sendable (Result<PeerRecord?, any Error>) -> Void) {
         submit(
             { writer in
@@ -62,16 +62,14 @@ extension HexStore {
             }, completion: completion)
     }
 
-    /// Trusts a peer, blocks it, or neither, in one transaction with what a look at it showed.
-    ///
-    /// Trusting gives a peer that has no alias one of its name (`PeerAlias.made`), and takes its held hexes into the inbox in order of
-    /// arrival, with a new inbox number and a `hex.received` each; blocking deletes them and forgets their ids. The alias stays, whatever
-    /// the trust becomes.
+    /// Sets a peer's trust, in one transaction with what a contact showed of it. A peer that becomes trusted without an alias gets one from its
+    /// name (`PeerAlias.made`), and its held hexes go into the inbox in order of arrival, each with a new inbox number and a `hex.received`.
+    /// Blocking deletes them and forgets their ids. The alias stays, whatever the trust becomes.
     ///
     /// - Parameters:
-    ///   - sighting: its key is the one that is trusted.
-    ///   - name: what a person read when trusting it, which makes the alias; `nil` for the name of the sighting.
-    /// - Throws: `.badRequest` where a peer would be trusted whose key is not known or is another one.
+    ///   - sighting: the contact, with the key to trust.
+    ///   - name: the name that the user saw when trusting the peer, even if it was empty; `nil` for that of the sighting.
+    /// - Throws: `.badRequest` if a peer is to be trusted whose key is unknown or another one.
     public func setTrust(_ trust: Trust, of sighting: PeerSighting, name: String?, at now: Int64) async throws {
         try await write { writer in
             try writer.upsertPeer(sighting, creating: true)
@@ -80,9 +78,9 @@ extension HexStore {
         }
     }
 
-    /// Sets the alias of a peer, or takes it away, in one transaction with what a look at it showed. Each names one peer (`NameKey`).
+    /// Sets or removes a local alias, in one transaction with what a contact showed of the peer. An alias names one peer only (`NameKey`).
     ///
-    /// - Throws: `.badRequest` where another peer has it.
+    /// - Throws: `.badRequest` if another peer has it.
     public func setAlias(_ alias: String?, of sighting: PeerSighting) async throws {
         try await write { writer in
             try writer.upsertPeer(sighting, creating: true)
@@ -90,15 +88,15 @@ extension HexStore {
         }
     }
 
-    /// Forgets trust, alias, addresses and when a peer was seen. Its hexes, and what waits for it, stay with its UUID; its key and name
-    /// are kept for them.
+    /// Forgets trust, alias, addresses and the time of the last contact of a peer. Its hexes, and what waits for it, stay with its UUID, key
+    /// and name.
     public func forgetPeer(_ peer: PeerID) async throws { _ = try await write { try $0.forgetPeer(peer) } }
 }
 
 extension StoreWriter {
-    /// Remembers what a look at a peer showed, where the peer is remembered.
+    /// Updates a peer with what a contact showed, if it is remembered.
     ///
-    /// - Parameter creating: make a row where there is none.
+    /// - Parameter creating: whether to make a row if there is none.
     /// - Returns: whether the peer is remembered now.
     @discardableResult
     func upsertPeer(_ sighting: PeerSighting, creating: Bool = false) throws -> Bool {
@@ -118,8 +116,9 @@ extension StoreWriter {
     }
 
     /// - Parameters:
-    ///   - fingerprint: the key that is trusted, for a peer whose key the store does not know.
-    ///   - name: what a person read when trusting it, also where that was no name; `nil` for the latest one that is known.
+    ///   - fingerprint: the key to trust, for a peer whose key the store does not know.
+    ///   - name: the name that the user saw when trusting the peer, even if it was empty; `nil` for the latest one known.
+    /// - Throws: `.badRequest` if a peer is to be trusted whose key is unknown or another one.
     func setTrust(
         _ peer: PeerID, _ trust: Trust, fingerprint: Fingerprint? = nil, name: String? = nil, at now: Int64
     ) throws -> TrustChange {
@@ -127,7 +126,7 @@ extension StoreWriter {
         return try setTrust(peer, trust, fingerprint: fingerprint, name: name, at: now, &aliases)
     }
 
-    /// - Parameter aliases: those there are, read where they are needed first.
+    /// - Parameter aliases: the existing aliases; read when they are first needed.
     func setTrust(
         _ peer: PeerID, _ trust: Trust, fingerprint: Fingerprint?, name: String?, at now: Int64, _ aliases: inout AliasBook?
     ) throws -> TrustChange {
@@ -146,7 +145,7 @@ extension StoreWriter {
                 trust.rawValue, fingerprint?.bytes, row.id)
             changed(.peers)
             let held = try all(
-                // What came without proof (plain TCP) is not the key's, and is only accepted one by one.
+                // A hex that came without proof (plain TCP) may be from another key; it can only be accepted by itself.
                 "SELECT id FROM hex WHERE peer = ? AND inboxNumber IS NULL AND location = 'held' AND (isProven = 1 OR ?) ORDER BY id",
                 row.id, trust == .blocked
             ) { $0.int64(0) }
@@ -162,7 +161,7 @@ extension StoreWriter {
         }
     }
 
-    /// - Returns: whether nothing of it is left.
+    /// - Returns: whether nothing of the peer is left. Otherwise its UUID, key and name are kept.
     @discardableResult
     func forgetPeer(_ peer: PeerID) throws -> Bool {
         guard let row = try peerRow(peer) else { return true }
@@ -178,7 +177,7 @@ extension StoreWriter {
     // MARK: - Inside `change`
 
     /// Deletes rows of peers that nothing refers to.
-    /// - Returns: rows deleted.
+    /// - Returns: the number of rows deleted.
     func dropPeers(_ condition: String = "", _ values: any SQLValue...) throws -> Int {
         let statement = try SQLStatement(
             """
@@ -217,7 +216,7 @@ extension PeerRecord {
     fileprivate static let columns =
         "id, uuid, fingerprint, name, alias, trust, version, boot, lastSeenAt, hexes, unread, held, heldBytes, queued"
 
-    /// `nil` where the row has no UUID: a damaged file.
+    /// `nil` if the row has no UUID, as in a damaged file.
     fileprivate init?(_ row: SQLStatement) {
         guard let uuid = row.uuid(1) else { return nil }
         peer = PeerID(uuid)

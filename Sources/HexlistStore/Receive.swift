@@ -2,19 +2,19 @@ internal import GRDB
 public import HexlistModel
 
 extension HexStore {
-    /// Takes in a batch of hexes of one session, in order and in one transaction: into the inbox, among the held ones, or not at all, by the
-    /// trust its sender has at that moment.
+    /// Stores a batch of hexes of one session, in order and in one transaction: in the inbox, as held, or not at all, by the sender's trust at
+    /// that moment.
     ///
-    /// After a temporary refusal of a hex that has a message id the later ones of the batch are refused with the same code, until one
-    /// refused so comes again, so that order is kept (Docs/Protocol.md, "Delivery").
+    /// After a temporary refusal of a hex with a message id, the later hexes of the batch are refused with the same code, until a refused
+    /// one comes again, so that order is kept (Docs/Protocol.md, "Delivery").
     ///
     /// - Parameters:
-    ///   - rows: the batch writes at most.
+    ///   - rows: the most rows that the batch writes.
     ///   - now: milliseconds since 1970.
-    ///   - policy: what is done with strangers' hexes.
-    ///   - diskReserve: bytes of the file system that are left free.
-    ///   - batch: makes the hexes, on the writer's thread.
-    ///   - completion: an outcome for each hex, durable, on the writer's thread.
+    ///   - policy: the policy for hexes of strangers.
+    ///   - diskReserve: the bytes of the file system to leave free.
+    ///   - batch: the hexes, made on the writer's thread.
+    ///   - completion: called on the writer's thread with an outcome per hex, which is durable.
     public func receive(
         rows: Int, from sender: Sender, at now: Int64, policy: ReceivePolicy, quotas: HeldQuotas, diskReserve: Int64,
         _ batch: @escaping @Sendable () -> [IncomingHex], completion: @escaping @Sendable (Result<[ReceiveOutcome], any Error>) -> Void
@@ -47,21 +47,21 @@ extension StoreWriter {
         try isDiskFull(reserve: reserve, writing: batch.reduce(into: Int64(0)) { $0 &+= Int64($1.byteCount) &+ Self.pageBytes })
     }
 
-    /// Whether less than the reserve would be left free once so many bytes are in the store's file and in its log; 0 is no reserve.
+    /// Whether less than the reserve would stay free once `bytes` are in the store's file and in its log; 0 is no reserve.
     func isDiskFull(reserve: Int64, writing bytes: Int64) throws -> Bool {
         guard reserve > 0, let free = StoreFile.freeBytes(path) else { return false }
-        // Each is written twice: into the log at once, and into the file when the log is moved there. The pages this transaction has made
-        // so far are counted with those of the log, but are not in it yet.
+        // Each byte is written twice: into the log at once, and into the file when the log is moved there. `unmovedBytes` includes the
+        // pages that this transaction has made so far, though they are not in the log yet.
         let (needed, overflow) = reserve.addingReportingOverflow(2 * bytes + reservedBytes + (try unmovedBytes()))
         guard !overflow, free >= needed else { return true }
         reservedBytes += bytes
         return false
     }
 
-    /// Bytes of what one hex may touch and no other one does, beside what it weighs: a page of an index, or the one its texts end in.
+    /// The bytes of pages that only one hex may touch, beyond its weight: a page of an index, or the one in which its texts end.
     private static let pageBytes: Int64 = 4_096
 
-    /// Bytes by which the file will grow when the log is moved into it.
+    /// The bytes by which the file will grow when the log is moved into it.
     private func unmovedBytes() throws -> Int64 {
         let pages = try first("PRAGMA page_count") { $0.int64(0) } ?? 0
         let pageSize = try first("PRAGMA page_size") { $0.int64(0) } ?? 0
@@ -69,12 +69,12 @@ extension StoreWriter {
     }
 }
 
-/// One batch on its way in.
+/// A batch while it is stored.
 private struct Reception {
-    /// Where the sender's hexes go.
+    /// The destination of the sender's hexes.
     private enum Way {
         case inbox
-        /// Into the inbox, counted against the stranger's day.
+        /// Into the inbox, counted against the stranger's daily quota.
         case inboxByDay
         case held
         case refused(RefusalCode, retryAfter: Int?)
@@ -88,10 +88,10 @@ private struct Reception {
     private let way: Way
     private let inserter: HexInserter
     private let tombstone: SQLStatement
-    /// `nil` until something of the sender is kept.
+    /// The sender's row; `nil` until something of the sender is kept.
     private var peer: PeerRow?
     private lazy var source = HeldSource.of(sender.address)
-    /// `nil` until a hex is to be held.
+    /// The room for held hexes; `nil` until a hex is to be held.
     private var room: HeldRoom?
     private var arrived: [Int64] = []
     private var refusal: (code: RefusalCode, retryAfter: Int?)?
@@ -123,8 +123,8 @@ private struct Reception {
     }
 
     private static func way(of peer: PeerRow?, sender: Sender, policy: ReceivePolicy) -> Way {
-        // Trust is in the key. Who proved none is a stranger; who proved another than the one known by that UUID is let
-        // in nowhere (it took 2^122 tries to make, or a damaged store).
+        // Trust belongs to the key. A sender that proved none is a stranger. One that proved another key than the one known by that UUID is
+        // not admitted at all (such a key takes 2^122 tries to make, or the store is damaged).
         if let known = peer?.fingerprint, let proved = sender.fingerprint, known != proved.bytes {
             return .refused(.notAccepting, retryAfter: RetryAfter.notAccepting)
         }
@@ -142,7 +142,7 @@ private struct Reception {
 
     mutating func take(_ hex: IncomingHex) throws -> ReceiveOutcome {
         if case .refused(.blocked, let retryAfter) = way { return .refused(.blocked, retryAfter: retryAfter) }
-        if let id = hex.messageID, refusedIDs.contains(id) {  // its sender has seen the refusal and begins again
+        if let id = hex.messageID, refusedIDs.contains(id) {  // its sender has seen the refusal and starts again
             refusal = nil
             refusedIDs.removeAll()
         }
@@ -167,7 +167,7 @@ private struct Reception {
         }
     }
 
-    /// Records the events and the day's counts.
+    /// Records the events and the counts of the day.
     mutating func finish() throws {
         guard let peer, !arrived.isEmpty else { return }
         if peer.fingerprint == nil, let fingerprint = sender.fingerprint {
@@ -187,7 +187,7 @@ private struct Reception {
 
     // MARK: - Duplicates and refusals
 
-    /// What an earlier hex of that sender and message id was answered; `nil` where there is none.
+    /// The status of an earlier hex with that sender and message id; `nil` if there is none.
     private func earlier(_ hex: IncomingHex) throws -> ReceiptStatus? {
         guard hex.deduplicates, let id = hex.messageID, let peer else { return nil }
         if try isBuried(id, of: peer) { return .stored }

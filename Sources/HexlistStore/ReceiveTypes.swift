@@ -1,14 +1,14 @@
 public import HexlistModel
 
-/// Whose session a batch of hexes came on.
+/// The peer whose session a batch of hexes came on.
 public struct Sender: Sendable {
     public var peer: PeerID
-    /// The key its session proved. `nil` where nothing was proved (plain TCP): such a sender is a stranger, whatever
-    /// the store knows of that UUID.
+    /// The key that the session proved; `nil` if none was (plain TCP). A sender without one is a stranger, whatever the store knows of that
+    /// UUID.
     public var fingerprint: Fingerprint?
-    /// What it calls itself.
+    /// The sender's own name. Peer text.
     public var name: String
-    /// The numeric address it came from, a link-local one with its interface. Held hexes are counted by it (`HeldSource`).
+    /// The numeric address of the sender, a link-local one with its interface. Held hexes are counted by it (`HeldSource`).
     public var address: String
 
     public init(peer: PeerID, fingerprint: Fingerprint?, name: String, address: String) {
@@ -23,10 +23,10 @@ public struct Sender: Sendable {
 public struct IncomingHex: Sendable {
     public var content: HexContent
     public var messageID: MessageID?
-    /// Bytes it takes at most (`HexContent.weight`): what quotas and the disk's reserve count.
+    /// The most bytes the hex takes (`HexContent.weight`): what quotas and the disk's reserve count.
     public var byteCount: Int
-    /// Whether `messageID` deduplicates. Not on plain TCP, where nobody proved to be its sender; such a hex is also not
-    /// taken in when that peer is trusted.
+    /// Whether `messageID` identifies duplicates. False on plain TCP, where nobody has proved to be the sender; such a hex is also not
+    /// taken in when the peer becomes trusted.
     public var deduplicates: Bool
 
     public init(content: HexContent, messageID: MessageID?, byteCount: Int, deduplicates: Bool = true) {
@@ -37,27 +37,27 @@ public struct IncomingHex: Sendable {
     }
 }
 
-/// What the store did with one received hex. True once the piece's transaction is committed, not before.
+/// The store's result for one received hex, true once the piece's transaction is committed.
 public enum ReceiveOutcome: Sendable, Equatable {
-    /// In the inbox; the local id.
+    /// In the inbox, with this local id.
     case stored(Int64)
-    /// Held; the local id.
+    /// Held, with this local id.
     case held(Int64)
-    /// It was there already: `.stored` or `.held`.
+    /// There already, as `.stored` or `.held`.
     case duplicate(of: ReceiptStatus)
-    /// Not kept. `retryAfter`: seconds, for a temporary refusal.
+    /// Not kept. `retryAfter`: the seconds to wait after a temporary refusal.
     case refused(RefusalCode, retryAfter: Int?)
 }
 
-/// How much of strangers, and in all, is taken (Docs/Operations.md, "Configuration").
+/// The quotas for strangers, and for the inbox as a whole (Docs/Operations.md, "Configuration").
 public struct HeldQuotas: Sendable, Equatable {
-    /// Held hexes, and bytes of them, of one peer; for `receiveFrom: everyone` of one stranger a day.
+    /// The most held hexes, and bytes of them, of one peer; with `receiveFrom: everyone`, of one stranger per day.
     public var hexesPerPeer: Int
     public var bytesPerPeer: Int
-    /// The same of all strangers. Of what is held one source has a quarter at most, and a quarter is left to peers with an alias.
+    /// The same for all strangers. Of held hexes, one source has at most a quarter, and a quarter is left to peers with an alias.
     public var hexes: Int
     public var bytes: Int
-    /// Hexes in the inbox; `nil`: no bound.
+    /// The most hexes in the inbox; `nil` for no bound.
     public var inboxHexes: Int?
 
     public init(
@@ -71,14 +71,14 @@ public struct HeldQuotas: Sendable, Equatable {
     }
 }
 
-/// Seconds a sender is told to wait after a temporary refusal.
+/// The seconds that a sender is asked to wait after a temporary refusal.
 public enum RetryAfter {
-    /// Somebody has to trust the sender first.
+    /// The user has to trust the sender first.
     public static let notAccepting = 3_600
-    /// Somebody has to look through what is held, or its days have to pass.
+    /// The user has to look through the held hexes, or their days have to pass.
     public static let quotaExceeded = 3_600
-    /// Disk space comes back by somebody's hand, soon or late; a sender asks with one hex.
+    /// Somebody has to free disk space, at an unknown time; meanwhile a sender asks with a single hex.
     public static let storageFull = 5
-    /// A failure nobody expected.
+    /// An unexpected failure.
     public static let `internal` = 30
 }

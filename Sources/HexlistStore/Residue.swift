@@ -3,22 +3,22 @@ internal import Dispatch
 internal import GRDB
 internal import Synchronization
 
-/// What passed through the store, and when what it left behind in memory is given back to the system: pages that SQLite's connections
-/// remember (16 MiB at most), and room of the heap that is free again, which glibc keeps.
+/// Decides when the memory that a burst of work left behind is returned to the system: pages cached by SQLite's connections (16 MiB at
+/// most), and free heap that glibc keeps.
 ///
-/// A burst is over when little passed for two seconds; until then both are needed again at once.
+/// A burst is over when little work was done for two seconds; before that the memory would be needed again at once.
 final class Residue: Sendable {
     private let state = Mutex(ResidueState())
     private let pool: DatabasePool
     private let queue: DispatchQueue
 
-    /// - Parameter queue: where the pool is closed: nothing of it is released meanwhile.
+    /// - Parameter queue: the queue on which the pool is closed, so that nothing of it is released meanwhile.
     init(of pool: DatabasePool, on queue: DispatchQueue) {
         self.pool = pool
         self.queue = queue
     }
 
-    /// Any thread, after each piece of work.
+    /// Counts work that was done. Called from any thread, after each piece of work.
     func passed(operations: Int, bytes: Int) {
         if state.withLock({ $0.passed(operations * ResidueState.operation + bytes) }) { look() }
     }
@@ -33,20 +33,20 @@ final class Residue: Sendable {
 }
 
 struct ResidueState {
-    /// Bytes one operation counts, beside its content: pages of the tree it walks down, its statement, its answer.
+    /// The bytes that an operation counts as, besides its content: pages of the tree it walks down, its statement, its answer.
     static let operation = 16 << 10
-    /// Bytes from which a burst is worth it; and so few in two seconds that it is over.
+    /// The bytes from which a burst is worth a release; and the bytes in two seconds at which it is over.
     static let burst = 8 << 20
     static let little = 2 << 20
 
     private enum Phase {
         case quiet(passed: Int)
-        /// A look is due; `passed` since the last one.
+        /// A check is due; `passed` counts the bytes since the previous one.
         case burst(passed: Int)
     }
     private var phase = Phase.quiet(passed: 0)
 
-    /// - Returns: whether a burst began: `isOver` is to be asked in two seconds.
+    /// - Returns: whether a burst began, so that `isOver` is to be called in two seconds.
     mutating func passed(_ bytes: Int) -> Bool {
         switch phase {
         case .quiet(let before) where before + bytes >= Self.burst:
@@ -60,7 +60,7 @@ struct ResidueState {
         return false
     }
 
-    /// Whether it is over; if not it is to be asked again in two seconds.
+    /// Whether the burst is over; if not, to be called again in two seconds.
     mutating func isOver() -> Bool {
         guard case .burst(let passed) = phase, passed > Self.little else {
             phase = .quiet(passed: 0)

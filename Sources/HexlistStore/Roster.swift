@@ -1,14 +1,14 @@
 public import HexlistModel
 
-/// What a roster says of one peer: who it is, by its key, and what it is here. Its UUID follows from the key, so no
-/// entry can give one key's name to another.
+/// One peer of a roster: its key, and its name, trust and places here. Its UUID follows from the key, so an entry cannot give one key the
+/// identity of another.
 public struct RosterEntry: Sendable, Equatable {
     public var fingerprint: Fingerprint
-    /// What it called itself; makes the alias of one that is trusted and has none.
+    /// The peer's own name. A trusted peer without an alias gets one from it.
     public var name: String
     public var alias: String?
     public var trust: Trust
-    /// Where it was reached.
+    /// The places where the peer was reached.
     public var places: [RosterPlace]
 
     public init(fingerprint: Fingerprint, name: String, alias: String? = nil, trust: Trust, places: [RosterPlace] = []) {
@@ -21,10 +21,10 @@ public struct RosterEntry: Sendable, Equatable {
 
     public var peer: PeerID { fingerprint.peerID }
 
-    /// `nil` for what belongs into no roster: who proved no key, and strangers nobody named.
+    /// `nil` for peers that no roster contains: those without a proven key, and strangers without an alias.
     init?(_ record: PeerRecord) {
         guard let fingerprint = record.fingerprint, record.trust != .stranger || record.alias != nil else { return nil }
-        // The scope of a link-local address is an interface of this machine, and says nothing on another.
+        // The scope of a link-local address is an interface of this machine and has no meaning on another.
         let places = record.endpoints.filter { !$0.host.utf8.contains(UInt8(ascii: "%")) }.map { RosterPlace(host: $0.host, port: $0.port) }
         var unique: [RosterPlace] = []
         for place in places where !unique.contains(place) { unique.append(place) }
@@ -44,12 +44,12 @@ public struct RosterPlace: Sendable, Hashable {
     }
 }
 
-/// What became of one entry that was imported.
+/// The outcome for one imported entry.
 public enum RosterOutcome: Sendable, Equatable {
     case changed
-    /// It was so before.
+    /// Everything in the entry was known before.
     case unchanged
-    /// It is this machine itself.
+    /// The entry is this machine itself.
     case own
     /// Another key of the same UUID is known here.
     case anotherKey
@@ -57,19 +57,18 @@ public enum RosterOutcome: Sendable, Equatable {
 }
 
 extension StoreReader {
-    /// Every peer that is trusted, blocked or has an alias: trusted ones first, then by name.
+    /// All peers that are trusted, blocked or have an alias: trusted ones first, then by name.
     public func roster() throws -> [RosterEntry] { try peers().compactMap { RosterEntry($0) } }
 }
 
 extension HexStore {
-    /// Takes entries of a roster over in their order, in one transaction; one that is refused does not keep the others from it. They only
-    /// add: `stranger` takes no trust and no block away, an entry without an alias no alias, and the name is that of a peer that was not
-    /// known. Again they change nothing.
+    /// Imports entries of a roster in their order, each completely or not at all, in one transaction. Only adds: `stranger` removes no trust and
+    /// no block, an entry without an alias removes none, and the name is used only for a peer that was unknown. Idempotent.
     ///
     /// - Parameters:
-    ///   - own: this machine, which is passed over.
-    ///   - proven: keys that peers proved which the store need not know.
-    /// - Returns: what became of each.
+    ///   - own: this machine, which is skipped.
+    ///   - proven: keys that peers have proved, some of which the store does not know.
+    /// - Returns: the outcome of each entry.
     public func importRoster(
         _ entries: ArraySlice<RosterEntry>, own: PeerID, proven: [PeerID: Fingerprint], at now: Int64
     ) async throws -> [RosterOutcome] {
@@ -85,23 +84,24 @@ extension HexStore {
 }
 
 extension StoreWriter {
-    /// Takes what an entry says, or nothing of it.
+    /// Imports an entry completely or not at all.
     ///
-    /// - Parameter aliases: those there are; one look serves many entries.
+    /// - Parameter aliases: the existing aliases; read once for many entries.
     func importPeer(_ entry: RosterEntry, at now: Int64, _ aliases: inout AliasBook?) throws -> RosterOutcome {
         let known = try peer(entry.peer)
         if let key = known?.fingerprint, key != entry.fingerprint { return .anotherKey }
         var book = try aliases ?? self.aliases()
         var alias = entry.alias ?? known?.alias
         if let wanted = entry.alias, PeerAlias.fault(wanted, of: entry.peer) != nil {
-            // As a peer that calls itself so is called; an older version allowed more. Again, it has one.
+            // Treated as the peer's own name would be: an older version allowed more aliases. On a repeated import the peer has one
+            // already.
             alias = known?.alias ?? PeerAlias.made(of: wanted, for: entry.peer) { book.isTaken($0, beside: entry.peer) }
         } else if let owner = entry.alias.flatMap({ NameKey($0) }).flatMap({ book.owner(of: $0) }), owner != entry.peer {
             aliases = book
             return .aliasTaken(by: owner)
         }
         let trust = entry.trust == .stranger ? known?.trust ?? .stranger : entry.trust
-        guard trust != .stranger || alias != nil else { return .unchanged }  // nothing to remember it for
+        guard trust != .stranger || alias != nil else { return .unchanged }  // no reason to remember the peer
 
         var isChanged = false
         if let alias, !(known?.alias.map { $0.utf8.elementsEqual(alias.utf8) } ?? false) {
@@ -117,7 +117,7 @@ extension StoreWriter {
         return try addPlaces(entry, to: known?.endpoints ?? []) || isChanged ? .changed : .unchanged
     }
 
-    /// Beside those the peer has, which were seen to work and are not pushed out.
+    /// Adds places to those the peer has, which were seen to work and are not displaced.
     /// - Returns: whether there were new ones.
     private func addPlaces(_ entry: RosterEntry, to known: [PeerEndpoint]) throws -> Bool {
         let new = entry.places.filter { place in !known.contains { $0.host == place.host && $0.port == place.port } }

@@ -3,7 +3,7 @@ internal import GRDB
 internal import GRDBSQLite
 internal import HexlistModel
 
-/// A value SQLite can keep; its bytes are copied when it is bound.
+/// A value for SQLite; binding copies its bytes.
 protocol SQLValue {
     func bindValue(to statement: OpaquePointer, at index: Int32) -> Int32
 }
@@ -58,8 +58,8 @@ extension Optional: SQLValue where Wrapped: SQLValue {
 
 /// A prepared statement of one connection, from GRDB's cache, driven through SQLite's own API.
 ///
-/// GRDB decodes rows by trapping on a value of another type, and costs a third of the insert rate; SQLite converts, and
-/// never traps on what a damaged file holds. Use it only on its connection's queue, and not inside its own rows.
+/// GRDB traps when it decodes a value of another type, and costs a third of the insert rate; SQLite converts, and never traps on the
+/// content of a damaged file. To be used only on its connection's queue, and not again while its rows are read.
 struct SQLStatement {
     private let prepared: Statement  // owns the handle
     let handle: OpaquePointer
@@ -72,10 +72,10 @@ struct SQLStatement {
         self.connection = connection
     }
 
-    /// Tells SQLite to copy what it is given.
+    /// The destructor that makes SQLite copy a value.
     static var copying: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 
-    /// - Parameter lifetime: `copying`, or `nil` for bytes that stay where they are until the statement was reset.
+    /// - Parameter lifetime: `copying`, or `nil` for bytes that stay in place until the statement is reset.
     @inline(__always)
     static func bindText(
         _ bytes: UnsafeRawBufferPointer, to statement: OpaquePointer, at index: Int32, _ lifetime: sqlite3_destructor_type?
@@ -96,7 +96,7 @@ struct SQLStatement {
         guard code == SQLITE_OK else { throw fault(code) }
     }
 
-    /// - Returns: whether there is a row; after the last one the statement is reset.
+    /// - Returns: whether there is a row. After the last one the statement is reset.
     func step() throws -> Bool {
         switch sqlite3_step(handle) {
         case SQLITE_ROW: return true
@@ -107,14 +107,14 @@ struct SQLStatement {
         }
     }
 
-    /// Runs it to its end.
+    /// Runs the statement to its end.
     func run() throws {
         while try step() {}
     }
 
     func reset() { sqlite3_reset(handle) }
 
-    /// Rows the last INSERT, UPDATE or DELETE of the connection touched, without what triggers and cascades did.
+    /// The number of rows that the connection's last INSERT, UPDATE or DELETE touched, without those of triggers and cascades.
     var changes: Int { Int(sqlite3_changes(connection)) }
 
     private func fault(_ code: Int32) -> StoreFault {
@@ -129,7 +129,7 @@ struct SQLStatement {
     }
 }
 
-// Columns of the row the statement stands on, from 0. SQLite converts where the stored type is another one.
+// The columns of the current row, from 0. SQLite converts a value of another type.
 extension SQLStatement {
     func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 
@@ -147,7 +147,7 @@ extension SQLStatement {
         return try body(UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : Int(sqlite3_column_bytes(handle, column))))
     }
 
-    /// Bytes of the texts and blobs in these columns, without copying them.
+    /// The bytes of the texts and blobs in these columns, without copying them.
     func size(of columns: ClosedRange<Int32>) -> Int {
         columns.reduce(0) { sum, column in
             switch sqlite3_column_type(handle, column) {
@@ -163,6 +163,6 @@ extension SQLStatement {
 
     func optionalText(_ column: Int32) -> String? { isNull(column) ? nil : text(column) }
 
-    /// `nil` for anything but 16 bytes.
+    /// The UUID in a column; `nil` if there are not exactly 16 bytes.
     func uuid(_ column: Int32) -> UUIDBytes? { withBytes(column) { UUIDBytes(bytes: $0) } }
 }

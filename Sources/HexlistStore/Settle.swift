@@ -1,7 +1,7 @@
 internal import GRDB
 public import HexlistModel
 
-/// What moving a row of the outbox needs to know of it.
+/// The values of an outbox row that a change of its state needs.
 struct OutboxEntry {
     var id: Int64
     var peer: Int64
@@ -10,14 +10,14 @@ struct OutboxEntry {
 }
 
 extension HexStore {
-    /// Records a peer's answers in one transaction: how rows of it ended, with their events, and what is known of those that still wait. Rows
-    /// the peer has failed on too often (`AttemptNote.failureLimit`) are given up, `failed` with the code `retryLimit`.
+    /// Records a peer's answers in one transaction: the final states of rows, with their events, and notes on rows that still wait. A row with
+    /// too many failures (`AttemptNote.failureLimit`) is given up: it becomes `failed` with the code `retryLimit`.
     ///
-    /// `stored` and `held` are taken whatever was recorded before, for the peer says so; `rejected` and `failed` only of rows that still
-    /// wait. Delivered rows lose their body at once. A delivery clears what counted against the peer's other rows. Rows of other peers, and
-    /// rows that are not there, are passed over.
+    /// `stored` and `held` replace any earlier state, because the peer reports them; `rejected` and `failed` only apply to rows that still
+    /// wait. Delivered rows lose their body at once. A delivery resets the failures of the peer's other rows. Rows of other peers, and
+    /// missing ones, are skipped.
     ///
-    /// - Parameter completion: rows that changed their state, on the writer's thread. With a failure they are as they were.
+    /// - Parameter completion: called on the writer's thread with the rows whose state changed. A failure leaves them as they were.
     public func settle(
         _ settlements: [Settlement], noting notes: [AttemptNote] = [], of peer: PeerID, at now: Int64,
         completion: @escaping @Sendable (Result<[OutboxMove], any Error>) -> Void
@@ -30,15 +30,14 @@ extension HexStore {
             }, completion: completion)
     }
 
-    /// Records that a transfer to a peer failed, of one row, in one transaction; a row the peer has failed on too often is given up, as by
-    /// `settle`.
+    /// Records a failed transfer to a peer on one of its rows, in one transaction. A row with too many failures is given up, as by `settle`.
     ///
     /// - Parameters:
-    ///   - row: the one that was on its way; `nil` for the first that waits for the peer, which tells of failures no row is to blame for.
-    ///   - counts: whether it counts against the row.
-    ///   - next: when it is tried again, in milliseconds since 1970.
-    ///   - error: what is told of it, for people.
-    ///   - completion: as that of `settle`.
+    ///   - row: the row that was on its way; `nil` for the first one that waits, which shows failures that no row is to blame for.
+    ///   - counts: whether the failure counts against the row.
+    ///   - next: the time of the next attempt, in milliseconds since 1970.
+    ///   - error: the reason, for people.
+    ///   - completion: called as that of `settle`.
     public func transferFailed(
         to peer: PeerID, blaming row: Int64?, counts: Bool, next: Int64, error: String, at now: Int64,
         completion: @escaping @Sendable (Result<[OutboxMove], any Error>) -> Void
@@ -47,15 +46,16 @@ extension HexStore {
             { writer -> [OutboxMove] in
                 guard let id = try row ?? writer.firstQueued(for: peer) else { return [] }
                 let note = AttemptNote(
-                    id: id, attempts: 1, failures: counts ? 1 : 0, nextAttemptAt: next, waitingFor: "retry", lastError: error)
+                    id: id, attempts: 1, failures: counts ? 1 : 0, nextAttemptAt: next, waitingFor: OutboxWait.retry.rawValue,
+                    lastError: error)
                 try writer.note([note])
                 return try writer.giveUp([note], of: peer, at: now)
             }, completion: completion)
     }
 
-    /// Rejects the oldest rows waiting for a peer, `outboxRejectLimit` at most, in one transaction: the peer blocked this machine.
+    /// Rejects the oldest rows waiting for a peer that blocked this node, up to `outboxRejectLimit`, in one transaction.
     ///
-    /// - Parameter completion: the rows, on the writer's thread; as many as the limit says that there may be more.
+    /// - Parameter completion: called on the writer's thread with the ids of the rejected rows; reject again while there are as many.
     public func rejectQueued(
         of peer: PeerID, code: String, message: String, at now: Int64, completion: @escaping @Sendable (Result<[Int64], any Error>) -> Void
     ) {
@@ -63,18 +63,18 @@ extension HexStore {
             { try $0.rejectQueued(peer, code: code, message: message, limit: HexStore.outboxRejectLimit, at: now) }, completion: completion)
     }
 
-    /// Rows of a peer that one transaction rejects, at most, so that one piece of work does not hold up the others.
+    /// The most rows that one transaction rejects, so that one piece of work does not delay the others.
     public static let outboxRejectLimit = 1_000
 }
 
 extension StoreWriter {
-    /// 7 days a delivered, cancelled or expired row is remembered, so that the same key is still known.
+    /// 7 days in milliseconds: the time a delivered, cancelled or expired row is remembered, so that its key stays known.
     private static let rememberedFor: Int64 = 7 * 86_400_000
 
-    /// Records how rows of one peer ended, with their events (`hex.delivered`, `hex.rejected`, `hex.failed`). Those that
-    /// follow each other with the same end go as one.
+    /// Records the final states of rows of one peer, with their events (`hex.delivered`, `hex.rejected`, `hex.failed`). Consecutive rows
+    /// with the same result are written together.
     ///
-    /// - Returns: rows that changed.
+    /// - Returns: the rows that changed.
     @discardableResult
     func settle(_ settlements: [Settlement], of peer: PeerID, at now: Int64) throws -> [OutboxMove] {
         guard let row = try peerRow(peer) else { return [] }
@@ -98,7 +98,8 @@ extension StoreWriter {
         }
     }
 
-    /// Gives up rows of one peer that have `failureLimit` failures since it last took one, of those a failure was noted of just now.
+    /// Gives up those rows with a noted failure that have `failureLimit` failures by now.
+    /// - Returns: the rows that changed.
     func giveUp(_ notes: [AttemptNote], of peer: PeerID, at now: Int64) throws -> [OutboxMove] {
         let blamed = notes.filter { $0.failures > 0 }.map(\.id)
         guard !blamed.isEmpty else { return [] }
@@ -115,7 +116,7 @@ extension StoreWriter {
         try outboxBatch(peer, after: 0, limit: 1, maxBytes: 0).items.first?.id
     }
 
-    /// - Returns: the rows.
+    /// - Returns: the ids of the rejected rows.
     func rejectQueued(_ peer: PeerID, code: String, message: String?, limit: Int, at now: Int64) throws -> [Int64] {
         guard let row = try peerRow(peer) else { return [] }
         let ids = try all("SELECT id FROM outbox WHERE peer = ? AND state = 'queued' ORDER BY id LIMIT ?", row.id, limit) { $0.int64(0) }
@@ -129,7 +130,7 @@ extension StoreWriter {
         try first("SELECT id, peer, state, bytes FROM outbox WHERE id = ?", id, read: OutboxEntry.init) ?? nil
     }
 
-    /// One row into a final state, without an event.
+    /// Moves one row to a final state, without an event.
     func move(_ row: OutboxEntry, to state: OutboxState, at now: Int64, code: String? = nil, message: String? = nil) throws {
         try move(row.id...row.id, to: state, at: now, code: code, message: message)
         count(row, movedTo: state)
@@ -167,7 +168,7 @@ extension StoreWriter {
         }
     }
 
-    /// Rows of consecutive ids into a final state.
+    /// Moves rows with consecutive ids to a final state.
     private func move(_ ids: ClosedRange<Int64>, to state: OutboxState, at now: Int64, code: String?, message: String?) throws {
         if state.keepsBody {
             try run(
@@ -194,14 +195,14 @@ extension StoreWriter {
 }
 
 extension Settlement {
-    /// Whether it is the same end of the next row.
+    /// Whether this is the settlement of the next row, with the same result.
     fileprivate func follows(_ id: Int64, as end: Settlement) -> Bool {
         self.id > id && self.id &- id == 1 && state == end.state && code == end.code && message == end.message
     }
 }
 
 extension OutboxEntry {
-    /// `nil` where the state is none: a damaged file.
+    /// `nil` if the state is invalid, as in a damaged file.
     init?(_ row: SQLStatement) {
         guard let state = OutboxState(rawValue: row.text(2)) else { return nil }
         self.init(id: row.int64(0), peer: row.int64(1), state: state, bytes: row.int64(3))

@@ -1,15 +1,14 @@
-/// What commits changed in the store, for those who show or use it.
+/// What commits changed in the store, for observers (`HexStore.observe`).
 public struct StoreChange: OptionSet, Sendable {
     public let rawValue: UInt8
 
     public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// Events were recorded.
+    /// New events in the log.
     public static let events = StoreChange(rawValue: 1)
-    /// Records of peers: some came or went, or their trust, alias or counters changed. Not told of are when and where a peer was seen,
-    /// what is queued for it, and what counts as unread because it came into the inbox.
+    /// Records of peers: new or removed ones, their trust, alias and counters. Excludes times and places of contacts, counts of queued rows,
+    /// and what arrives in the inbox.
     public static let peers = StoreChange(rawValue: 2)
-    /// Hexes were deleted or accepted, or held ones are kept no longer: more may be taken than before. What changes of trust free is not
-    /// told of.
+    /// Room for hexes: some were deleted or accepted, or held ones are too old. Excludes the room that a change of trust makes.
     public static let room = StoreChange(rawValue: 4)
 }

@@ -2,18 +2,18 @@ internal import CSQLite
 internal import GRDB
 internal import HexlistModel
 
-/// How connections are set up.
+/// The configuration of connections.
 enum StoreConnection {
-    /// Pages of log before a commit moves them into the file: 16 MiB. Fewer moves than SQLite's 4 MiB, so a page that
-    /// changes often is written to the file less often: 10 % of the insert rate.
+    /// The pages of log after which a commit moves them into the file: 16 MiB instead of SQLite's 4 MiB, so that a page that changes often
+    /// is written to the file less often; worth 10 % of the insert rate.
     private static let checkpointPages = 4_000
-    /// Bytes the log keeps after a burst.
+    /// The most bytes the log keeps after a burst.
     private static let logBytes = 32 << 20
-    /// Kilobytes of pages the writing connection remembers. A reader keeps SQLite's 2 MB at most.
+    /// The kilobytes of pages cached by the writing connection. A reader caches at most SQLite's 2 MB.
     private static let writerCache = 8_000
 
-    /// SQLite counts what it allocates, under a mutex of the process, and nobody asks: a tenth of the insert rate. Only
-    /// before its first use in the process; later it changes nothing.
+    /// Turns off SQLite's statistics of allocations, which nothing reads: their global mutex costs a tenth of the insert rate. Has an
+    /// effect only before SQLite's first use in the process.
     private static let withoutStatistics: Void = { _ = hexlist_sqlite3_without_memory_statistics() }()
 
     static var configuration: Configuration {
@@ -23,10 +23,10 @@ enum StoreConnection {
         configuration.foreignKeysEnabled = true
         configuration.busyMode = .timeout(5)
         configuration.maximumReaderCount = 4
-        // The write queue sees to its transactions itself; GRDB would trap on one that an error left open.
+        // The write queue controls its transactions itself; GRDB would trap on one that an error left open.
         configuration.allowsUnsafeTransactions = true
         configuration.prepareDatabase { db in
-            // Whatever is in the file, its schema runs no function that could do harm.
+            // The schema in the file, whatever it is, must not run a function that does harm.
             try db.execute(sql: "PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY")
             guard !db.configuration.readonly else { return }
             try db.execute(
@@ -40,8 +40,8 @@ enum StoreConnection {
         return configuration
     }
 
-    /// `synchronous=FULL`: COMMIT returns after fsync. GRDB sets NORMAL when it opens a pool, which loses the last
-    /// commits in a power cut; what is asked for here is looked at afterwards.
+    /// Sets `synchronous=FULL`, with which COMMIT returns after fsync. GRDB sets NORMAL when it opens a pool, which loses the last commits
+    /// in a power cut. Checks the result.
     static func makeDurable(_ db: Database, path: String) throws {
         try db.execute(sql: "PRAGMA synchronous = FULL")
         guard try Int.fetchOne(db, sql: "PRAGMA synchronous") == 2,

@@ -3,19 +3,19 @@ internal import GRDB
 internal import GRDBSQLite
 internal import HexlistModel
 
-/// What SQLite answered instead of OK.
+/// An error of SQLite.
 struct StoreFault: Error, Equatable {
-    /// An extended result code.
+    /// The extended result code.
     var code: Int32
     var message: String
-    /// `errno` of the system call that failed, 0 where none did.
+    /// The `errno` of the system call that failed; 0 if none did.
     var systemError: Int32 = 0
 
     static let closed = StoreFault(code: SQLITE_MISUSE, message: "the store is closed")
-    /// A row that was just written, or counts that are always there, cannot be read.
+    /// A row that was just written, or the counts, which always exist, cannot be read.
     static let lost = StoreFault(code: SQLITE_CORRUPT, message: "a row is missing")
 
-    /// The same for an error of SQLite that came through GRDB; `nil` for any other.
+    /// The fault in an error of SQLite, also one that came through GRDB; `nil` for other errors.
     init?(_ error: any Error) {
         if let fault = error as? StoreFault {
             self = fault
@@ -32,7 +32,7 @@ struct StoreFault: Error, Equatable {
         self.systemError = systemError
     }
 
-    /// The disk, or the bound SQLite was given, is full.
+    /// Whether the disk, or the bound given to SQLite, is full.
     var isFull: Bool {
         switch code & 0xFF {
         case SQLITE_FULL: true
@@ -43,11 +43,11 @@ struct StoreFault: Error, Equatable {
 }
 
 extension HexlistError {
-    /// An error of the store as a person meets it; errors that are none of SQLite's pass as they are.
+    /// An error of the store for people; errors that are not SQLite's pass unchanged.
     ///
     /// - Parameters:
-    ///   - path: the store file.
-    ///   - opening: while the store is opened, so that whatever fails makes it unusable.
+    ///   - path: the store's file.
+    ///   - opening: whether the store is being opened, so that every failure makes it unusable.
     static func of(_ error: any Error, path: String, opening: Bool = false) -> any Error {
         guard let fault = StoreFault(error) else { return error }
         if fault.isFull {

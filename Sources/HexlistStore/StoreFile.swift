@@ -2,9 +2,9 @@ internal import Foundation
 internal import GRDB
 internal import HexlistModel
 
-/// The store's file, before SQLite sees it: told apart from everything else, made whole, kept private.
+/// The store's file before SQLite opens it: recognises it, creates it whole, keeps it private.
 enum StoreFile {
-    /// Bytes 68 … 71 of the file: "Hex1". Tells the store from another program's database.
+    /// Bytes 68 … 71 of the file, "Hex1": distinguish the store from another program's database.
     static let applicationID: Int32 = 0x4865_7831
 
     enum Found: Equatable {
@@ -12,9 +12,9 @@ enum StoreFile {
         case store
     }
 
-    /// Looks without touching: nothing is written, locked or made.
+    /// Inspects the file without writing, locking or creating anything.
     ///
-    /// - Throws: `.storeUnusable` for whatever is not a store this version can use.
+    /// - Throws: `.storeUnusable` if there is something that is not a store this version can use.
     static func inspect(_ path: String) throws -> Found {
         var info = stat()
         guard stat(path, &info) == 0 else {
@@ -36,8 +36,8 @@ enum StoreFile {
         return .store
     }
 
-    /// A new, empty store with every migration applied: made beside its place and moved there, so that a crash leaves
-    /// either nothing or a whole store. The caller holds the lock of the folder and found nothing at `path`.
+    /// Creates an empty store with all migrations applied. It is made under another name and then renamed, so that a crash leaves either
+    /// nothing or a whole store. The caller holds the lock of the folder and found nothing at `path`.
     static func create(_ path: String) throws {
         let making = path + ".new"
         for leftover in [making, making + "-journal"] where unlink(leftover) != 0 && errno != ENOENT {
@@ -68,7 +68,7 @@ enum StoreFile {
         syncFolder(of: path)
     }
 
-    /// Mode 0600 for the file and for what SQLite keeps beside it; new ones take the mode of the file.
+    /// Sets mode 0600 on the file and on SQLite's files next to it. New ones get the mode of the file.
     static func restrict(_ path: String) throws {
         for file in [path, path + "-wal", path + "-shm"] {
             var info = stat()
@@ -79,16 +79,16 @@ enum StoreFile {
         }
     }
 
-    /// Bytes of the store on disk, with its write-ahead log.
+    /// The bytes of the store on disk, with its write-ahead log.
     static func bytes(_ path: String) -> Int64 { fileBytes(path) + fileBytes(path + "-wal") }
 
-    /// Bytes of one file; 0 where there is none.
+    /// The bytes of one file; 0 if there is none.
     static func fileBytes(_ path: String) -> Int64 {
         var info = stat()
         return stat(path, &info) == 0 ? Int64(info.st_size) : 0
     }
 
-    /// Bytes an ordinary process may still write on the file system of the store; `nil` where the system does not say.
+    /// The bytes that an ordinary process may still write on the store's file system; `nil` if the system does not tell.
     static func freeBytes(_ path: String) -> Int64? {
         var info = statvfs()
         guard statvfs(path, &info) == 0 else { return nil }
@@ -96,7 +96,7 @@ enum StoreFile {
         return overflow ? .max : Int64(clamping: bytes)
     }
 
-    // MARK: - Parts
+    // MARK: - Helpers
 
     private static let permissions = "Check the owner and the permissions of the file and its folder."
     private static var systemError: String { String(cString: strerror(errno)) }

@@ -1,14 +1,14 @@
 internal import GRDB
 internal import HexlistModel
 
-/// What can be asked of the store. One snapshot: everything read through it is of the same instant.
+/// The queries on the store. All of them see one snapshot.
 ///
-/// Lives as long as the closure it was given to; it must not leave it.
+/// Valid only during the closure that receives it; must not escape.
 public class StoreReader {
     let db: Database
-    /// The store file.
+    /// The path of the store's file.
     let path: String
-    /// Bytes of texts it read or wrote, for `Residue`.
+    /// The bytes of texts read or written, for `Residue`.
     var passedBytes = 0
 
     init(db: Database, path: String) {
@@ -16,20 +16,20 @@ public class StoreReader {
         self.path = path
     }
 
-    /// Counts that lists and `status` show. Costs one row.
+    /// The counts that lists and `status` show. Reads one row.
     public func counts() throws -> StoreCounts { try Tally(on: db).counts }
 
-    /// Bytes on disk, with the write-ahead log.
+    /// The bytes on disk, with the write-ahead log.
     public func storeBytes() -> Int64 { StoreFile.bytes(path) }
 
-    /// A remembered value; `nil` where there is none.
+    /// A value set by `setMeta`; `nil` if there is none.
     public func meta(_ key: String) throws -> String? {
         try first("SELECT value FROM meta WHERE key = ?", key) { $0.text(0) }
     }
 
     // MARK: - Statements
 
-    /// Every row, read by `read`, which may only look at columns.
+    /// Reads all rows with `read`, which may only look at columns.
     func all<Value>(_ sql: String, _ values: any SQLValue..., read: (SQLStatement) throws -> Value) throws -> [Value] {
         let statement = try SQLStatement(sql, on: db)
         defer { statement.reset() }
@@ -39,8 +39,8 @@ public class StoreReader {
         return rows
     }
 
-    /// Rows as long as there is room, each read by `read`; of one more only the size is looked at.
-    /// - Returns: the rows, and whether there is one more.
+    /// Reads rows with `read` as long as there is room. Of the row after them only the size is looked at.
+    /// - Returns: the rows, and whether there are more.
     func page<Value>(
         _ sql: String, _ values: any SQLValue..., limit: Int, size: (SQLStatement) -> Int, read: (SQLStatement) throws -> Value?
     ) throws -> (rows: [Value], hasMore: Bool) {
@@ -57,7 +57,7 @@ public class StoreReader {
         return (rows, false)
     }
 
-    /// The first row, or `nil`.
+    /// Reads the first row; `nil` if there is none.
     func first<Value>(_ sql: String, _ values: any SQLValue..., read: (SQLStatement) throws -> Value) throws -> Value? {
         let statement = try SQLStatement(sql, on: db)
         defer { statement.reset() }
@@ -66,12 +66,12 @@ public class StoreReader {
     }
 }
 
-/// Items of one page: what is asked for, 1 … 10 000.
+/// The items of one page: the number asked for, within 1 … 10 000.
 func pageLimit(_ limit: Int) -> Int { min(max(1, limit), 10_000) }
 
-/// What a page has room for: so many items, and so many bytes of their texts, but always one item.
+/// The room on a page: a number of items, and of bytes of their texts, but always one item.
 struct PageRoom {
-    /// Bytes of text that are read for one page; what is written of it may be longer.
+    /// The most bytes of text read for one page. What is written of it may be longer.
     static let bytes = 4 << 20
 
     private(set) var items: Int
@@ -81,7 +81,8 @@ struct PageRoom {
 
     init(items: Int) { self.items = items }
 
-    /// Takes one more item, where it fits.
+    /// Takes the room for one more item.
+    /// - Returns: whether it fits.
     mutating func take(_ size: Int) -> Bool {
         guard items > 0, isFresh || size <= bytes else { return false }
         isFresh = false
@@ -91,7 +92,7 @@ struct PageRoom {
     }
 }
 
-/// Lists of ids in one statement, whatever their count: `IN (SELECT value FROM json_each(?))`.
+/// The ids as one parameter, whatever their number: `IN (SELECT value FROM json_each(?))`.
 func jsonArray(_ ids: some Sequence<Int64>) -> String {
     "[" + ids.lazy.map(String.init).joined(separator: ",") + "]"
 }

@@ -1,11 +1,11 @@
 internal import GRDB
 internal import HexlistModel
 
-/// The tables, by migration. A migration is never edited once shipped; the next one only adds.
+/// The tables, by migration. A shipped migration is never edited; later ones only add.
 ///
 /// Times are milliseconds since 1970, UTC. UUIDs, fingerprints and digests are blobs of 16 and 32 bytes.
 enum StoreSchema {
-    /// `user_version` of a store with every migration applied. A greater one is of a newer Hexlist and left alone.
+    /// The `user_version` of a store with all migrations applied. A store with a greater one is a newer Hexlist's and stays untouched.
     static let version = 4
 
     static func newer(_ path: String, version: Int) -> HexlistError {
@@ -32,14 +32,14 @@ enum StoreSchema {
             try db.execute(sql: "PRAGMA user_version = 3")
         }
         migrator.registerMigration("4 what a row of the outbox is about") { db in
-            // Rows of an earlier version have none.
+            // Rows of an earlier version have no subject.
             try db.execute(sql: "ALTER TABLE outbox ADD COLUMN subject TEXT")
             try db.execute(sql: "PRAGMA user_version = 4")
         }
         return migrator
     }()
 
-    /// One row of numbers to give and of counts that are shown, so that nothing is ever counted row by row.
+    /// The row of the next numbers and of the counts that are shown, so that nothing is ever counted row by row.
     private static let tallyAndPeers = """
         CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
@@ -91,8 +91,8 @@ enum StoreSchema {
         CREATE INDEX trustedNameName ON trustedName (name);
         """
 
-    // A check with IN and more than two values makes SQLite build a table of them for every row it inserts or changes: a fifth
-    // of the outbox's time. OR says the same.
+    // A check with IN and more than two values makes SQLite build a table of them for every row inserted or changed: a fifth of the
+    // outbox's time. OR means the same.
 
     private static let hexes = """
         CREATE TABLE hex (
@@ -172,7 +172,7 @@ enum StoreSchema {
         ) STRICT;
         """
 
-    /// A row stands for `count` events, numbered on from `number`; its ids then count on as well.
+    /// A row stands for `count` events, whose numbers begin with `number`; the ids in them increase by one as well.
     private static let events = """
         CREATE TABLE event (
             number INTEGER PRIMARY KEY,             -- from tally.nextEvent, without gaps
@@ -186,7 +186,7 @@ enum StoreSchema {
         ) STRICT;
         """
 
-    /// What the rows of `event` take, as `EventLog` counts it.
+    /// The bytes that the rows of `event` take, counted as in `EventLog`.
     private static let eventBytes = """
         ALTER TABLE tally ADD COLUMN eventBytes INTEGER NOT NULL DEFAULT 0;
         UPDATE tally SET eventBytes = (SELECT coalesce(sum(64 + coalesce(length(CAST(data AS BLOB)), 0)), 0) FROM event);

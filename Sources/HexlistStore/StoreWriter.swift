@@ -1,31 +1,30 @@
 internal import GRDB
 internal import HexlistModel
 
-/// Everything a reader can ask, and every change. What it does is durable once the piece of work it was given to is
-/// reported done, and not before.
+/// The queries of a reader and all changes. A change is durable once its piece of work is reported done, and not before.
 ///
-/// Lives as long as the closure it was given to; it must not leave it. An operation that fails half way makes the whole
-/// piece fail, also where the closure catches its error.
+/// Valid only during the closure that receives it; must not escape. An operation that fails makes the whole piece fail, even if the closure
+/// catches its error.
 final class StoreWriter: StoreReader {
-    /// The counters as this transaction has them.
+    /// The counters as changed by this transaction.
     var tally = Tally()
     private var savedTally = Tally()
     /// Changes of peers' counters that are not in their rows yet, by row id.
     private var peerDeltas: [Int64: PeerDelta] = [:]
-    /// Most bytes of the event log.
+    /// The most bytes of the event log.
     var eventLogBytes = EventLog.bytes
-    /// Bytes of hexes this transaction has taken and may not have written yet.
+    /// The bytes of hexes that this transaction has taken and may not have written yet.
     var reservedBytes: Int64 = 0
-    /// What the pieces of this transaction that succeeded, and the one that runs, changed.
+    /// The changes by the pieces of this transaction that succeeded, and by the current one.
     private(set) var changes: StoreChange = []
-    /// Why the piece can no longer succeed.
+    /// The reason why the piece can no longer succeed.
     private var fault: (any Error)?
 
     override func counts() throws -> StoreCounts { tally.counts }
 
     // MARK: - One change
 
-    /// Runs one operation and brings the counters into their rows.
+    /// Runs one operation and writes the changed counters into their rows.
     @discardableResult
     func change<Value>(_ body: () throws -> Value) throws -> Value {
         do {
@@ -39,7 +38,7 @@ final class StoreWriter: StoreReader {
     }
 
     /// Runs one statement to its end.
-    /// - Returns: rows it touched.
+    /// - Returns: the number of rows it touched.
     @discardableResult
     func run(_ sql: String, _ values: any SQLValue...) throws -> Int {
         let statement = try SQLStatement(sql, on: db)
@@ -48,7 +47,7 @@ final class StoreWriter: StoreReader {
         return statement.changes
     }
 
-    /// Notes what the piece of work changes, for who observes the store. Inside `change`.
+    /// Notes a change for the store's observer. Inside `change`.
     func changed(_ what: StoreChange) { changes.formUnion(what) }
 
     func count(peer row: Int64, _ update: (inout PeerDelta) -> Void) {
@@ -69,9 +68,9 @@ final class StoreWriter: StoreReader {
         savedTally = tally
     }
 
-    // MARK: - What the write queue does around it
+    // MARK: - For the write queue
 
-    /// After BEGIN.
+    /// Prepares for a new transaction; called after BEGIN.
     func transactionBegan() throws {
         fault = nil
         reservedBytes = 0
@@ -83,8 +82,8 @@ final class StoreWriter: StoreReader {
 
     /// Runs one piece of work.
     ///
-    /// - Throws: its error, or that of an operation whose error it swallowed. Its changes are still in the transaction:
-    ///   the caller takes them back there.
+    /// - Throws: the piece's error, or that of an operation whose error the piece caught. Its changes are still in the transaction; the
+    ///   caller rolls them back.
     func perform(_ piece: (StoreWriter) throws -> Void) throws {
         let (before, changesBefore) = (tally, changes)
         do {
@@ -102,7 +101,7 @@ final class StoreWriter: StoreReader {
 
     // MARK: - Remembered values
 
-    /// Remembers a value, or forgets it with `nil`.
+    /// Sets a named value, or removes it with `nil`.
     func setMeta(_ key: String, _ value: String?) throws {
         try change {
             if let value {
@@ -115,7 +114,7 @@ final class StoreWriter: StoreReader {
 }
 
 extension HexStore {
-    /// Remembers values, all or none: of each key the value, or nothing any more where that is `nil`.
+    /// Sets named values in one transaction, and removes those that are `nil`.
     public func setMeta(_ values: [String: String?]) async throws {
         guard !values.isEmpty else { return }
         try await write { writer in for (key, value) in values { try writer.setMeta(key, value) } }

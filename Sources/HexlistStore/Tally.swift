@@ -1,6 +1,6 @@
 internal import GRDB
 
-/// The one row of `tally`: the next numbers to give, and counts of everything.
+/// The row of `tally`: the next numbers to give, and the counts of everything.
 struct Tally: Equatable {
     var nextHex: Int64 = 1
     var nextInbox: Int64 = 1
@@ -13,11 +13,11 @@ struct Tally: Equatable {
     var mine: Int64 = 0
     var outbox = OutboxCounts()
     var outboxBytes: Int64 = 0
-    /// What strangers sent into the inbox on a day (`receiveFrom: everyone`), as days since 1970.
+    /// The day, as days since 1970, and below what strangers sent into the inbox on it (`receiveFrom: everyone`).
     var day: Int64 = 0
     var dayHexes: Int64 = 0
     var dayBytes: Int64 = 0
-    /// Of the event log, as `EventLog` counts them.
+    /// The bytes of the event log, as `EventLog` counts them.
     var eventBytes: Int64 = 0
 
     init() {}
@@ -74,7 +74,7 @@ struct Tally: Equatable {
     }
 }
 
-/// Changes of one peer's counters, to be added to its row.
+/// The changes of one peer's counters, to be added to its row.
 struct PeerDelta: Equatable {
     var hexes: Int64 = 0
     var unread: Int64 = 0

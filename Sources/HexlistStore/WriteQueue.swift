@@ -4,19 +4,19 @@ internal import GRDBSQLite
 internal import HexlistModel
 internal import Synchronization
 
-/// The one writer. Pieces of work that wait together share a transaction and its one fsync; each runs in a savepoint, so
-/// that one that fails is taken back alone. A piece is reported done after COMMIT returned OK, and never otherwise.
+/// The only writer. Pieces of work that wait together share a transaction and its one fsync. Each runs in a savepoint, so that a failed one
+/// is rolled back alone. A piece is reported done only after COMMIT returned OK.
 ///
-/// The queue has no bound of its own: each caller waits for its completion before it submits much more. A transaction has one: of
-/// pieces that write many rows some have to wait for the next, so that nothing waits for those of all sessions together. What writes
-/// few rows goes before them; a piece of many always goes with it, so none of them waits for ever.
+/// The queue has no bound of its own: each caller waits for its completion before it submits much more. A transaction has one: if there
+/// are pieces with many rows, some wait for the next transaction, so that no piece waits for the rows of all sessions. Pieces with few rows
+/// go first; one piece with many rows is always included, so that none waits for ever.
 ///
 /// `@unchecked`: `writer` is touched on `queue` only.
 final class WriteQueue: @unchecked Sendable {
     struct Piece: Sendable {
         let rows: Int
         let work: @Sendable (StoreWriter) throws -> Void
-        /// `nil`: done and durable.
+        /// Called with the error; `nil` once the piece is durable.
         let finish: @Sendable ((any Error)?) -> Void
     }
 
@@ -26,7 +26,7 @@ final class WriteQueue: @unchecked Sendable {
         var isDraining = false
         var isClosed = false
 
-        /// Pieces of the next transaction, in order of submission among those of few rows and among those of many.
+        /// Takes the pieces of the next transaction, in order of submission among those with few rows and among those with many.
         mutating func take() -> [Piece] {
             var rows = 0
             let next = many.prefix { piece in
@@ -39,14 +39,14 @@ final class WriteQueue: @unchecked Sendable {
         }
     }
 
-    /// Rows from which a piece waits for its turn: more than one hex of a person has, and than 20 hexes of a stream.
+    /// The most rows of a piece that does not wait for its turn: more than a user's hex has, and than 20 hexes of a stream.
     private static let fewRows = 256
-    /// Rows of the pieces of many in one transaction, but one piece always: four full batches, a few hundredths of a second.
+    /// The most rows of the pieces with many in one transaction, but always one piece: four full batches, a few hundredths of a second.
     private static let transactionRows = 16_384
 
-    /// Why the last transaction could not be done; `nil` once one is committed.
+    /// The error of the last transaction; `nil` once one is committed.
     let fault = Mutex<(any Error)?>(nil)
-    /// Called on the writer's thread after commits that changed something, once their pieces were reported done.
+    /// The store's observer (`HexStore.observe`).
     let observer = Mutex<(@Sendable (StoreChange) -> Void)?>(nil)
     private let pool: DatabasePool
     private let queue: DispatchQueue
@@ -61,7 +61,7 @@ final class WriteQueue: @unchecked Sendable {
         self.residue = residue
     }
 
-    /// Any thread. `finish` runs on the writer's, or at once on the caller's when the store is closed.
+    /// Submits a piece, from any thread. `finish` is called on the writer's thread, or at once on the caller's if the queue is closed.
     func submit(_ piece: Piece) {
         let (isClosed, starts) = state.withLock { state in
             guard !state.isClosed else { return (true, false) }
@@ -73,7 +73,7 @@ final class WriteQueue: @unchecked Sendable {
         if starts { queue.async { self.drain() } }
     }
 
-    /// Does what waits, refuses what comes later, and moves the log into the store. Not from a completion.
+    /// Does the waiting work, refuses later work, and moves the log into the store. Must not be called from a completion.
     func close() throws {
         let wasClosed = state.withLock { state in
             defer { state.isClosed = true }
@@ -106,7 +106,7 @@ final class WriteQueue: @unchecked Sendable {
         }
     }
 
-    /// - Returns: for each piece why it failed; `nil` where it is committed.
+    /// - Returns: the error of each piece; `nil` for a committed one.
     private func commit(_ pieces: [Piece], on db: Database, _ changes: inout StoreChange) -> [(any Error)?] {
         let writer = writer ?? StoreWriter(db: db, path: pool.path)
         self.writer = writer
@@ -122,16 +122,16 @@ final class WriteQueue: @unchecked Sendable {
         return outcomes
     }
 
-    /// One transaction.
-    /// - Returns: the first piece it did not get to: SQLite gives up a whole transaction on some errors, and what comes
-    ///   after the piece that met one goes on in another.
+    /// Runs one transaction.
+    /// - Returns: the index of the first piece it did not reach: SQLite abandons a whole transaction on some errors, and the pieces after
+    ///   the one that caused it go on in another.
     private func transaction(
         _ pieces: [Piece], from start: Int, outcomes: inout [(any Error)?], _ changes: inout StoreChange, _ writer: StoreWriter
     ) -> Int {
-        let isAlone = pieces.count - start == 1  // then the transaction is its savepoint
+        let isAlone = pieces.count - start == 1  // then the transaction serves as its savepoint
         var next = start
         do {
-            try rollBack(writer)  // a transaction left open would swallow this one; there never is one
+            try rollBack(writer)  // an open transaction would absorb this one; there never is one
             try writer.run("BEGIN IMMEDIATE")
             try writer.transactionBegan()
             while next < pieces.count {
@@ -152,7 +152,7 @@ final class WriteQueue: @unchecked Sendable {
             changes.formUnion(writer.changes)
         } catch {
             if StoreFault(error) != nil { fault.withLock { $0 = error } }
-            if next == start { next = pieces.count }  // BEGIN failed, and would again
+            if next == start { next = pieces.count }  // BEGIN failed, and would fail again
             for index in start..<next where outcomes[index] == nil { outcomes[index] = error }
             try? rollBack(writer)
         }

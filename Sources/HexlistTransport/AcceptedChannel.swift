@@ -3,10 +3,10 @@ import Logging
 import NIOCore
 import NIOSSL
 
-/// One accepted TCP connection on its way to being a peer's: let in, told apart by its first byte, its handshake checked, all
-/// within the time there is for it.
+/// One accepted TCP connection before it becomes a peer's: admits it, reads its first byte, and checks its handshake, all within
+/// `TransportLimits.handshakeSeconds`.
 final class AcceptedChannel: ChannelGateOwner {
-    /// Of a TLS record that holds a handshake; a frame starts with 0 (Docs/Protocol.md, "Framing").
+    /// The first byte of a TLS handshake record. A frame begins with 0 (Docs/Protocol.md, "Framing").
     private static let tlsHandshake: UInt8 = 0x16
     private static let frame: UInt8 = 0x00
 
@@ -69,7 +69,7 @@ final class AcceptedChannel: ChannelGateOwner {
         if beginHandshake(on: channel) { gate?.beginHandshake() }
     }
 
-    /// - Returns: whether the handlers stand.
+    /// - Returns: whether the handlers could be installed.
     private func beginHandshake(on channel: any Channel) -> Bool {
         let tls = state.contexts.makeServerHandler()
         let pipeline = channel.pipeline.syncOperations

@@ -1,11 +1,11 @@
 import HexlistModel
 
-/// Decides which accepted TCP connections are let in, before a byte of them is read. Performs no IO.
+/// Decides which accepted TCP connections are admitted, before a byte of them is read. Performs no IO.
 struct Admission {
-    /// The place of one connection that was let in; given back by `release`.
+    /// The place of one admitted connection; `release` gives it back.
     struct Place {
         fileprivate let counted: IPAddress
-        /// From the last address of a trusted peer.
+        /// Whether the connection comes from the last address of a trusted peer.
         let isReserved: Bool
         fileprivate var isIdentified = false
     }
@@ -14,11 +14,11 @@ struct Admission {
         case connections, perAddress, unidentified
     }
 
-    /// For connections to come; those let in stay.
+    /// The limits for later connections. Those already admitted stay.
     var limits: TransportLimits
     /// The last addresses of trusted peers.
     private var reserved: Set<IPAddress> = []
-    /// IPv6 prefixes of own interfaces.
+    /// The IPv6 prefixes of this machine's interfaces.
     private var links: [(prefix: IPAddress, length: Int)] = []
     private var perAddress: [IPAddress: Int] = [:]
     private(set) var connections = 0
@@ -30,12 +30,13 @@ struct Admission {
         reserved = Set(addresses.map(\.withoutScope))
     }
 
-    /// A prefix shorter than a subscriber's is no link, but a network of many.
+    /// Sets the IPv6 prefixes of own links. A prefix shorter than 64 bits is ignored: it is a network of many links.
     mutating func setLinks(_ prefixes: some Sequence<(prefix: IPAddress, length: Int)>) {
         links = prefixes.filter { $0.prefix.isIPv6 && $0.length >= 64 }
     }
 
-    /// What counts as one: an IPv6 address of an own link, where each is a host's, or the subscriber of one from beyond it.
+    /// The unit in which connections are counted: the address itself if it is an IPv6 address on an own link, where each is a host's, else
+    /// its subscriber.
     func network(of address: IPAddress) -> IPAddress {
         links.contains { address.isInside($0.prefix, length: $0.length) } ? address : address.subscriber
     }
@@ -43,7 +44,7 @@ struct Admission {
     /// - Throws: the limit that was reached.
     mutating func admit(_ address: IPAddress) throws(Refusal) -> Place {
         let isReserved = reserved.contains(address.withoutScope)
-        // A trusted peer does not answer for its neighbours in the same /64.
+        // A trusted peer must not be shut out because of its neighbours in the same /64.
         let counted = isReserved ? address : network(of: address)
         guard perAddress[counted, default: 0] < limits.perAddress else { throw .perAddress }
         let kept = isReserved ? 0 : limits.reserved
@@ -56,7 +57,7 @@ struct Admission {
         return Place(counted: counted, isReserved: isReserved)
     }
 
-    /// The connection has said who it is; once or more often.
+    /// Notes that the peer of the connection is known. Repeated calls do nothing.
     mutating func identified(_ place: inout Place) {
         guard !place.isIdentified else { return }
         place.isIdentified = true

@@ -4,7 +4,7 @@
     import Foundation
 #endif
 
-/// The dates a certificate must name, and nobody looks at.
+/// The dates in a certificate, which X.509 demands and no peer checks.
 struct CertificateValidity: Sendable {
     var from: Date
     var until: Date

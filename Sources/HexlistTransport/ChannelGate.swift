@@ -1,38 +1,38 @@
 import NIOCore
 
-/// What a gate asks and tells about its channel.
+/// The owner of a gate: decides about the channel and learns of its end.
 protocol ChannelGateOwner: AnyObject {
-    /// The TCP connection is there.
+    /// Called when the TCP connection is established.
     /// - Returns: whether it may stay.
     func activated(_ channel: any Channel) -> Bool
-    /// The first byte of an accepted connection came. The handlers it needs stand behind the gate when this returns.
+    /// Called with the first byte of an accepted connection. The handlers it needs stand behind the gate when this returns.
     func firstByte(_ byte: UInt8, on channel: any Channel) -> ChannelGate.FirstByte
-    /// Once, when the channel is gone.
+    /// Called once, when the channel is gone.
     func ended()
 }
 
-/// The handler nearest to the socket, for as long as the channel lives: bounds what a stranger may send before its handshake
-/// is done, holds back a handshake whose turn has not come, and is where a channel is closed at once, without TLS's goodbye.
+/// The handler nearest to the socket, for the channel's whole life. Bounds what a stranger may send before the end of its handshake, holds
+/// back a handshake whose turn has not come, and can close the channel at once, without TLS's close_notify.
 final class ChannelGate: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
 
-    /// Bytes of handshake one side may send. A Hexlist peer's takes 2 KiB; BoringSSL alone would take a chain of 100 KiB.
+    /// The most bytes of handshake from one side. A Hexlist peer's takes 2 KiB; BoringSSL alone would accept a chain of 100 KiB.
     static let handshakeBytes = 32 << 10
 
     enum Phase {
-        /// Nothing has come yet.
+        /// No byte has arrived yet.
         case firstByte
-        /// What came first waits until the handshake may begin; the socket is not read.
+        /// The first bytes wait until the handshake may begin; the socket is not read.
         case waiting(ByteBuffer)
         case handshaking(bytes: Int)
         case open
     }
 
-    /// What the first byte of an accepted connection is taken for.
+    /// The decision about the first byte of an accepted connection.
     enum FirstByte {
         case handshake, frame, refused
-        /// A handshake, when `beginHandshake` is called.
+        /// A handshake that begins when `beginHandshake` is called.
         case later
     }
 
@@ -48,7 +48,7 @@ final class ChannelGate: ChannelInboundHandler {
 
     func handshakeCompleted() { phase = .open }
 
-    /// After `later`. The handlers it needs stand behind the gate.
+    /// Begins a handshake after `later`. Its handlers stand behind the gate.
     func beginHandshake() {
         guard case .waiting(let held) = phase, let context else { return }
         phase = .handshaking(bytes: 0)
@@ -57,7 +57,7 @@ final class ChannelGate: ChannelInboundHandler {
         try? context.channel.syncOptions?.setOption(.autoRead, value: true)
     }
 
-    /// Closes the socket now: nothing that waits is sent, nobody is waited for.
+    /// Closes the socket now: drops unsent bytes and does not wait for the other side.
     func abort() { context?.close(promise: nil) }
 
     func handlerAdded(context: ChannelHandlerContext) { self.context = context }
@@ -97,7 +97,7 @@ final class ChannelGate: ChannelInboundHandler {
                 return
             }
         }
-        if case .waiting(var held) = phase {  // the other side hung up: what it sent before is read to the end
+        if case .waiting(var held) = phase {  // the other side closed: what it sent before is read to the end
             held.writeImmutableBuffer(unwrapInboundIn(data))
             phase = .waiting(held)
             if held.readableBytes > Self.handshakeBytes { context.close(promise: nil) }
@@ -106,7 +106,7 @@ final class ChannelGate: ChannelInboundHandler {
         guard case .handshaking(let before) = phase else { return context.fireChannelRead(data) }
         let bytes = before + unwrapInboundIn(data).readableBytes
         phase = .handshaking(bytes: bytes)
-        // TLS takes them before this returns, and what comes together with the end of the handshake may be more.
+        // The bytes are passed on before they are judged: those at the end of the handshake may come together with many frames.
         context.fireChannelRead(data)
         if case .handshaking = phase, bytes > Self.handshakeBytes { context.close(promise: nil) }
     }

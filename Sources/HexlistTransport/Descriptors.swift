@@ -6,14 +6,16 @@
     import Glibc
 #endif
 
-/// The file descriptors this process may have.
+/// The file descriptors of this process.
 public enum Descriptors {
-    /// Kept back for the store, the local API, discovery and what is dialled: a flood of connections must not take those.
+    /// The descriptors kept for the store, the local API, discovery and dialled connections, so that a flood of connections cannot take
+    /// them.
     static let kept = 56
-    /// More than anything here needs; some systems allow a thousand million, and a child that closes each would take long.
+    /// The most descriptors to ask for, more than anything here needs. Some systems allow a thousand million, and a child that closes each
+    /// would take long.
     private static let most: rlim_t = 65_536
 
-    /// As many as the system lets this process have without asking anybody.
+    /// Raises the process's limit to its hard limit, at most `most`.
     public static func raise() {
         var limit = rlimit()
         guard getrlimit(kind, &limit) == 0, limit.rlim_cur < min(limit.rlim_max, most) else { return }
@@ -21,7 +23,7 @@ public enum Descriptors {
         _ = setrlimit(kind, &limit)
     }
 
-    /// At present.
+    /// The present limit.
     public static var limit: Int {
         var limit = rlimit()
         guard getrlimit(kind, &limit) == 0 else { return 1_024 }
@@ -36,7 +38,7 @@ public enum Descriptors {
 }
 
 extension TransportLimits {
-    /// No more connections than there are descriptors for, and some of them reserved still.
+    /// A copy with at most as many connections as there are descriptors, part of them still reserved.
     public func fitting(descriptors: Int) -> TransportLimits {
         var limits = self
         limits.connections = min(connections, max(8, descriptors - Descriptors.kept))

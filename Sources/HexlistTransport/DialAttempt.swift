@@ -13,13 +13,13 @@ import NIOSSL
 
 /// One TCP connection and handshake to one address.
 final class DialAttempt: ChannelGateOwner {
-    /// For both, TCP and TLS. A host of the same network answers within milliseconds.
+    /// The time for TCP and TLS together. A host on the same network answers within milliseconds.
     static let time = TimeAmount.seconds(3)
 
     let target: DialTarget
     private let address: IPAddress
     private let expected: PeerID?
-    /// Whose certificate the server showed instead of the expected one's.
+    /// The identity in the server's certificate if it was not the expected one.
     private var other: PeerID?
     private let state: TransportState
     private let openedAt = ContinuousClock.now
@@ -29,8 +29,8 @@ final class DialAttempt: ChannelGateOwner {
     private var deadline: Scheduled<Void>?
 
     /// - Parameters:
-    ///   - expected: anyone else is `otherIdentity`.
-    ///   - completion: exactly once.
+    ///   - expected: the peer that must answer; any other ends the attempt with `otherIdentity`.
+    ///   - completion: called exactly once.
     init(
         target: DialTarget, address: IPAddress, expecting expected: PeerID?, state: TransportState,
         completion: @escaping (DialAttempt, Result<PeerConnection, DialError>) -> Void
@@ -78,7 +78,7 @@ final class DialAttempt: ChannelGateOwner {
             })
     }
 
-    /// Whoever is dialled for another peer learns nothing of this one: the certificate is not sent to it.
+    /// Whether the handshake goes on with this peer. Another peer than the expected one does not get this machine's certificate.
     private func isWanted(_ peer: PeerID) -> Bool {
         guard let expected, peer != expected else { return true }
         other = peer
@@ -115,7 +115,7 @@ final class DialAttempt: ChannelGateOwner {
         completion?(self, result)
     }
 
-    // MARK: The gate's
+    // MARK: ChannelGateOwner
 
     func activated(_ channel: any Channel) -> Bool {
         guard completion != nil, let gate else { return false }
@@ -124,10 +124,10 @@ final class DialAttempt: ChannelGateOwner {
         return true
     }
 
-    func firstByte(_ byte: UInt8, on channel: any Channel) -> ChannelGate.FirstByte { .refused }  // never asked: it dialled
+    func firstByte(_ byte: UInt8, on channel: any Channel) -> ChannelGate.FirstByte { .refused }  // never called: this side dialled
 
     func ended() {
-        // A socket that never connected has an error of its own, which says more.
+        // A socket that never connected fails with an error of its own, which says more.
         if let channel {
             fail(.closed)
             state.ended(channel)
@@ -136,7 +136,7 @@ final class DialAttempt: ChannelGateOwner {
         gate = nil
     }
 
-    /// What an error before the handshake says about the address.
+    /// The meaning of an error before the handshake for the dialled address.
     static func classify(_ error: any Error) -> DialError {
         switch error {
         case let error as DialError: return error

@@ -1,7 +1,7 @@
 import HexlistModel
 public import NIOCore
 
-/// Dials several targets of one peer, each a moment after the one before (RFC 8305), until one has finished its handshake.
+/// Dials several targets of one peer, each a moment after the previous one (RFC 8305), until one has finished its handshake.
 final class DialRace {
     private struct Candidate {
         var target: DialTarget
@@ -12,14 +12,14 @@ final class DialRace {
     private let stagger: TimeAmount
     private let state: TransportState
     private let promise: EventLoopPromise<DialReport>
-    /// Best first.
+    /// The targets not tried yet, best first.
     private var targets: ArraySlice<DialTarget>
-    /// Addresses of a name, before the other targets.
+    /// The addresses of a name that was looked up; tried before the other targets.
     private var candidates: ArraySlice<Candidate> = []
     private var running: [DialAttempt] = []
     private var failures: [DialFailure] = []
     private var timer: Scheduled<Void>?
-    /// The name that is being looked up, and its end.
+    /// The name being looked up, and the deadline of the lookup.
     private var lookup: (target: DialTarget, deadline: Scheduled<Void>)?
     private var isOver = false
 
@@ -46,7 +46,7 @@ final class DialRace {
         end(nil)
     }
 
-    /// Starts the next address; with none left the race is over once none runs.
+    /// Starts the next address. If none is left, the race ends with the last running attempt.
     private func startNext() {
         timer?.cancel()
         timer = nil
@@ -129,9 +129,9 @@ final class DialRace {
     }
 }
 
-/// A dial that is under way.
+/// A dial in progress.
 public final class Dial: Sendable {
-    /// Never fails.
+    /// The result; never fails.
     public let report: EventLoopFuture<DialReport>
     private let race: NIOLoopBoundBox<DialRace?>
 
@@ -140,7 +140,7 @@ public final class Dial: Sendable {
         self.race = race
     }
 
-    /// From any thread. What was still running is reported as `cancelled`.
+    /// Ends the dial, from any thread. Attempts still running are reported as `cancelled`.
     public func cancel() {
         let race = race
         report.eventLoop.execute { race.value?.cancel() }

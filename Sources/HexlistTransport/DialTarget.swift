@@ -8,12 +8,12 @@ public import HexlistModel
     import Glibc
 #endif
 
-/// Where a peer may be.
+/// A place where a peer may be dialled.
 public struct DialTarget: Hashable, Sendable, CustomStringConvertible {
     /// A numeric address (a link-local one may name its interface, `fe80::1%eth0`), or a DNS name.
     public var host: String
     public var port: UInt16
-    /// Name or index; counts for a link-local address that names none.
+    /// The name or index of the interface for a link-local address that names none.
     public var interface: String?
 
     public init(host: String, port: UInt16, interface: String? = nil) {
@@ -22,15 +22,15 @@ public struct DialTarget: Hashable, Sendable, CustomStringConvertible {
         self.interface = interface
     }
 
-    /// Whether its host is to be looked up. Not what is written as an address: half of one (`1.2.3`) or one with zeros before it
-    /// (`010.0.0.1`) the system would take for another address than the one that is meant (1.2.0.3, 8.0.0.1).
+    /// Whether the host is a name to look up. False for texts that look like an address: the system would read part of one (`1.2.3`) or one
+    /// with leading zeros (`010.0.0.1`) as another address than the one meant (1.2.0.3, 8.0.0.1).
     public var isName: Bool {
         var other = in_addr()
         return IPAddress(scoped: host, interface: interface) == nil && !host.utf8.contains { ":%".utf8.contains($0) }
             && inet_aton(host, &other) == 0
     }
 
-    /// Of a host that is neither a name nor an address of this machine's networks.
+    /// The error for a host that is neither a name nor an address on this machine's networks.
     var isNowhere: DialError { .unreachable("\(self) is no address\(host.contains(":") ? " of this machine's networks" : "")") }
 
     public var description: String {
@@ -40,20 +40,20 @@ public struct DialTarget: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// Why one target could not be reached.
+/// The reason why a target could not be reached.
 public enum DialError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// The machine is there and nothing listens on the port: exactly ECONNREFUSED.
+    /// The machine is there, but nothing listens on the port: exactly ECONNREFUSED.
     case refused
     /// No route, the network is down, no such interface.
     case unreachable(String)
     /// No answer, or no end of the handshake, in time.
     case timeout
-    /// Accepted, and closed again during the handshake; what a peer at its limits does.
+    /// Accepted, then closed during the handshake, as a peer at its limits does.
     case closed
-    /// Something else answers there: no TLS 1.3, another ALPN, no P-256 certificate.
+    /// A service other than Hexlist: no TLS 1.3, another ALPN, no P-256 certificate.
     case notHexlist(String)
-    /// The certificate of another key than the expected one. The handshake ended there: nothing proves that key, and the own certificate
-    /// was not sent.
+    /// A certificate with another key than the expected one. The handshake ended there: that key is not proven, and this machine's
+    /// certificate was not sent.
     case otherIdentity(PeerID)
     /// DNS does not know the name.
     case nameNotFound(String)
@@ -85,11 +85,11 @@ public struct DialFailure: Sendable, Equatable {
     }
 }
 
-/// How a dial to several targets of one peer ended.
+/// The result of a dial to several targets of one peer.
 public struct DialReport: Sendable {
-    /// The first to finish its handshake with the expected identity; the others are closed and said nothing but TLS.
+    /// The connection that finished its handshake with the expected identity first. The others were closed before any frame.
     public var connection: PeerConnection?
-    /// In the order they came, also those before a success. A name with several addresses has one for each of them.
+    /// The failures in order, including those before a success. A name with several addresses has one for each.
     public var failures: [DialFailure]
 
     public init(connection: PeerConnection?, failures: [DialFailure]) {
@@ -97,7 +97,7 @@ public struct DialReport: Sendable {
         self.failures = failures
     }
 
-    /// The failure that says most about the peer; `nil` with a connection. `refused` only when every address was refused.
+    /// The failure that says most about the peer; `nil` with a connection. `refused` only if every address refused.
     public var summary: DialError? {
         guard connection == nil else { return nil }
         guard let error = failures.map(\.error).min(by: { Self.rank($0) < Self.rank($1) }) else {

@@ -3,11 +3,11 @@ import NIOCore
 import NIOSSL
 import NIOTLS
 
-/// Why a TLS handshake did not end in a peer.
+/// The reason why a TLS handshake failed.
 enum HandshakeFault: Error, Equatable, CustomStringConvertible {
-    /// The other side went away.
+    /// The other side closed the connection.
     case closed
-    /// It is no Hexlist peer, or not one that this version understands.
+    /// The other side is no Hexlist peer, or one this version does not understand.
     case foreign(String)
 
     init(_ error: any Error) {
@@ -27,16 +27,16 @@ enum HandshakeFault: Error, Equatable, CustomStringConvertible {
     }
 }
 
-/// Stands behind the TLS handler until the handshake is done, and reads from the finished session, resumed or not, whose key
-/// it proved and what was negotiated.
+/// Stands behind the TLS handler until the handshake is done, then reads the proven key and the negotiated protocol from the finished
+/// session, resumed or not.
 final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
 
     private let tls: NIOSSLHandler
     private var completion: ((HandshakeHandler, Result<Fingerprint, HandshakeFault>) -> Void)?
 
-    /// - Parameter completion: exactly once. After a success another handler must stand in this one's place when it returns,
-    ///   for frames may follow at once.
+    /// - Parameter completion: called exactly once. After a success another handler must replace this one before it returns, because frames
+    ///   may follow at once.
     init(tls: NIOSSLHandler, completion: @escaping (HandshakeHandler, Result<Fingerprint, HandshakeFault>) -> Void) {
         self.tls = tls
         self.completion = completion

@@ -1,19 +1,19 @@
 import HexlistWire
 import NIOCore
 
-/// Handshakes of accepted connections, begun no faster than so many a second: each costs this side a signature, a check of
-/// one and a key exchange, and whoever asks for it has shown nothing yet. Those over it wait in order, unread, within the time
-/// there is for a handshake. Confined to its event loop.
+/// Limits how many handshakes of accepted connections begin per second: each costs this side a signature, a verification and a key
+/// exchange, and the other side has proved nothing yet. Further connections wait in order, unread, within the time for a handshake.
+/// Confined to its event loop.
 ///
-/// How many wait is bounded by the places there are (`Admission`).
+/// The number of waiting connections is bounded by `Admission`.
 final class HandshakeTurns {
-    /// One connection's.
+    /// The turn of one connection.
     final class Turn {
         fileprivate var begin: (() -> Void)?
 
         fileprivate init(_ begin: @escaping () -> Void) { self.begin = begin }
 
-        /// The connection has gone: the turn is the next one's.
+        /// Gives the turn up because the connection is gone.
         func giveUp() { begin = nil }
     }
 
@@ -29,13 +29,13 @@ final class HandshakeTurns {
         bucket = TokenBucket(perSecond: Double(perSecond), now: now())
     }
 
-    /// That wait, or gave up while they did.
+    /// The number of waiting turns, including those given up while waiting.
     var count: Int { waiting.count }
 
     func setRate(_ perSecond: Int) { bucket.setRate(Double(perSecond), now: now()) }
 
-    /// - Parameter begin: called when it is its turn, never before this returns; not called when the turn was given up.
-    /// - Returns: `nil` where it is its turn at once, and `begin` is not called.
+    /// - Parameter begin: called when the turn comes, never before this returns; not called if the turn was given up.
+    /// - Returns: the turn; `nil` if the handshake may begin at once, in which case `begin` is not called.
     func enter(_ begin: @escaping () -> Void) -> Turn? {
         if waiting.isEmpty, bucket.hasToken(now: now()) {
             bucket.take(now: now())

@@ -5,23 +5,23 @@ import X509
 
 /// This installation's key and the self-signed certificate that carries it (Docs/Protocol.md, "Identity").
 public struct Identity: Sendable {
-    /// SHA-256 of the key's SubjectPublicKeyInfo: what others trust.
+    /// The SHA-256 of the key's SubjectPublicKeyInfo, which other peers trust.
     public let fingerprint: Fingerprint
-    /// DER.
+    /// The certificate in DER.
     let certificate: [UInt8]
-    /// DER, PKCS #8.
+    /// The private key in DER, PKCS #8.
     let privateKey: [UInt8]
 
-    /// The name other peers know this one by.
+    /// The identifier by which other peers know this one.
     public var peerID: PeerID { fingerprint.peerID }
 
-    /// The file in the state folder: key and certificate as PEM, mode 0600.
+    /// The name of the file in the state folder that holds key and certificate as PEM, mode 0600.
     public static let fileName = "identity.pem"
 
     /// - Parameter folder: the state folder.
-    /// - Returns: `nil` when there is no identity yet. Whether one may then be made is the caller's decision.
-    /// - Throws: `HexlistError` `identity` when the file is there and cannot be used: not a file, of another user, readable by
-    ///   others, unreadable, too long, cut off, no P-256 key, or a key and a certificate that do not belong together.
+    /// - Returns: `nil` if there is no identity yet. The caller decides whether to make one.
+    /// - Throws: `HexlistError` `identity` if the file exists but cannot be used: it is no file, belongs to another user, is readable by
+    ///   others, unreadable, too long or truncated, holds no P-256 key, or its key and certificate do not belong together.
     public static func load(from folder: String) throws -> Identity? {
         let path = "\(folder)/\(fileName)"
         guard let bytes = try IdentityFile.read(path) else { return nil }
@@ -44,7 +44,7 @@ public struct Identity: Sendable {
         return identity
     }
 
-    /// Makes a new key and puts it in the place of the old one. The change is one rename: a crash leaves the old identity or the new one.
+    /// Makes a new key and replaces the old one with it. The change is one rename: a crash leaves the old identity or the new one.
     /// - Parameter folder: the state folder.
     /// - Throws: `HexlistError` `identity` when it cannot be written; then the old one is still there.
     public static func replace(in folder: String) throws -> Identity {
@@ -53,7 +53,7 @@ public struct Identity: Sendable {
         return identity
     }
 
-    /// An identity that is stored nowhere.
+    /// Makes an identity that is stored nowhere.
     public static func ephemeral() throws -> Identity {
         try make(key: P256.Signing.PrivateKey())
     }

@@ -8,15 +8,15 @@ import HexlistModel
     import Glibc
 #endif
 
-/// Reads and writes the file of the private key: of this user alone at every instant, whole or not there.
+/// Reads and writes the private key's file, which is readable for this user only at every instant, and whole or absent.
 enum IdentityFile {
-    /// Bytes. A P-256 key and its certificate take about 900.
+    /// The most bytes of the file. A P-256 key and its certificate take about 900.
     private static let largest = 64 << 10
 
-    /// - Returns: `nil` when there is no such file.
+    /// - Returns: `nil` if there is no such file.
     /// - Throws: `HexlistError` `identity`.
     static func read(_ path: String) throws -> [UInt8]? {
-        // O_NONBLOCK, so that a FIFO in its place does not hang the start.
+        // O_NONBLOCK, so that a FIFO in place of the file does not block the start.
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard file >= 0 else {
             let code = errno
@@ -71,8 +71,8 @@ enum IdentityFile {
         guard state.st_size <= largest else { throw unusable(path, "is too long to be an identity", hint: restore) }
     }
 
-    /// Writes a temporary file, makes it durable, and only then gives it its name.
-    /// - Throws: `HexlistError` `identity`, also when the file exists.
+    /// Writes a temporary file, syncs it, and only then renames it.
+    /// - Throws: `HexlistError` `identity`, also if the file exists.
     static func create(_ path: String, in folder: String, contents: [UInt8]) throws {
         var state = stat()
         guard lstat(path, &state) != 0 else {
@@ -83,8 +83,8 @@ enum IdentityFile {
         try synchronize(folder)
     }
 
-    /// As `create`, whatever is there. Once the file has its name that is so, whether or not the folder can be synced: after
-    /// a power cut it may be the old one again.
+    /// Does the same as `create`, but replaces an existing file. The rename counts as success even if the folder cannot be synced: after a
+    /// power cut the old file may then be back.
     /// - Throws: `HexlistError` `identity`; then the old one is still there.
     static func replace(_ path: String, in folder: String, contents: [UInt8]) throws {
         try put(path, contents)
@@ -93,7 +93,7 @@ enum IdentityFile {
 
     private static func put(_ path: String, _ contents: [UInt8]) throws {
         let temporary = path + ".new"
-        unlink(temporary)  // of a start that was killed here; it never became an identity
+        unlink(temporary)  // left by a start that was killed here; it never became an identity
         do {
             try write(contents, to: temporary)
             guard rename(temporary, path) == 0 else { throw failure("create", path, errno) }
@@ -107,7 +107,7 @@ enum IdentityFile {
         let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { throw failure("create", path, errno) }
         defer { close(file) }
-        // Whatever the umask: exactly 0600. It can only have been narrower until here.
+        // Sets exactly 0600 whatever the umask is, which could only make the mode narrower until here.
         guard fchmod(file, 0o600) == 0 else { throw failure("protect", path, errno) }
         var written = 0
         while written < contents.count {
@@ -129,12 +129,12 @@ enum IdentityFile {
         #endif
     }
 
-    /// Makes the name durable, not only the bytes.
+    /// Makes the file's name durable, not only its bytes.
     private static func synchronize(_ folder: String) throws {
         let directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard directory >= 0 else { throw failure("open", folder, errno) }
         defer { close(directory) }
-        guard fsync(directory) == 0 || errno == EINVAL else { throw failure("write", folder, errno) }  // EINVAL: no such thing here
+        guard fsync(directory) == 0 || errno == EINVAL else { throw failure("write", folder, errno) }  // EINVAL: not supported here
     }
 
     private static let restore =

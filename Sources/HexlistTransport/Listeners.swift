@@ -13,7 +13,7 @@ import NIOPosix
 
 /// The listening sockets. Confined to its event loop.
 final class Listeners {
-    /// Before the next try, when the process is out of descriptors or a socket closed by itself.
+    /// The pause before the next attempt after the process ran out of descriptors or a socket closed by itself.
     static let pause = TimeAmount.seconds(1)
 
     typealias Bind = @Sendable (SocketAddress) -> EventLoopFuture<any Channel>
@@ -28,7 +28,7 @@ final class Listeners {
         self.logger = logger
     }
 
-    /// Keeps a listening socket until `close()`; one that closes by itself is bound again.
+    /// Keeps a listening socket until `close()`; binds again if it closes by itself.
     func keep(_ channel: any Channel, bind: @escaping Bind) {
         guard !isClosed else { return channel.close(promise: nil) }
         sockets.append(channel)
@@ -53,7 +53,7 @@ final class Listeners {
         }
     }
 
-    /// - Returns: one future a socket, when it is gone.
+    /// - Returns: one future per socket, completed when it is gone.
     func close() -> [EventLoopFuture<Void>] {
         isClosed = true
         let closing = sockets.map(\.closeFuture)
@@ -62,15 +62,15 @@ final class Listeners {
     }
 }
 
-/// In front of the handler that sets accepted connections up: when the process has no descriptor or memory left for one, NIO
-/// would try again at once and for ever; this waits.
+/// Pauses accepting when the process has no descriptor or memory left for a connection: NIO alone would try again at once, for ever.
+/// Stands in front of the handler that sets up accepted connections.
 final class AcceptPause: ChannelInboundHandler {
     typealias InboundIn = any Channel
 
     private let logger: Logger
     private let pause: TimeAmount
     private var isPaused = false
-    /// It may last: one line a minute tells it.
+    /// The instant of the last log line; there is at most one a minute, because the state may last.
     private var lastTold: ContinuousClock.Instant?
 
     init(logger: Logger, pause: TimeAmount = Listeners.pause) {

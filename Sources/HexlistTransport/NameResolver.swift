@@ -10,12 +10,12 @@ import NIOPosix
     import Glibc
 #endif
 
-/// Names of peers the user configured, looked up by the system. A name is asked for once at a time, so a resolver that hangs
-/// holds one thread a name and no more. Confined to its event loop.
+/// Looks up the host names of peers the user configured, through the system. There is one lookup per name at a time, so a resolver that
+/// hangs holds one thread per name and no more. Confined to its event loop.
 final class NameResolver {
     typealias Outcome = Result<[IPAddress], DialError>
 
-    /// Addresses of one name that are dialled.
+    /// The most addresses dialled of one name.
     private static let addresses = 8
 
     private let eventLoop: any EventLoop
@@ -23,7 +23,7 @@ final class NameResolver {
 
     init(eventLoop: any EventLoop) { self.eventLoop = eventLoop }
 
-    /// - Parameter completion: later, on the loop, exactly once; however long the system takes.
+    /// - Parameter completion: called exactly once, on the loop, after this returns, however long the system takes.
     func resolve(_ name: String, completion: @escaping (Outcome) -> Void) {
         guard (1...253).contains(name.utf8.count), !name.utf8.contains(0) else {
             return eventLoop.assumeIsolated().execute { completion(.failure(.nameNotFound("it is no name of a host"))) }
@@ -44,7 +44,7 @@ final class NameResolver {
             }
     }
 
-    /// Blocks.
+    /// Looks a name up. Blocks.
     private static func lookUp(_ name: String) -> Outcome {
         var hints = addrinfo()
         #if canImport(Darwin) || canImport(Musl)
@@ -75,7 +75,7 @@ final class NameResolver {
         case AF_INET6 where Int(entry.ai_addrlen) >= MemoryLayout<sockaddr_in6>.size:
             return IPAddress(SocketAddress(bytes.loadUnaligned(as: sockaddr_in6.self)))
         default:
-            return nil  // a family of sockets this program does not speak
+            return nil  // another socket family, which is not used here
         }
     }
 }

@@ -1,12 +1,12 @@
 import NIOCore
 
-/// What a connection wrote and did not yet give to its channel, in pieces that suit one write each.
+/// The bytes a connection has written but not yet passed to its channel, in pieces that suit one write each.
 struct OutgoingPieces {
-    /// Bytes from which a piece is sent as it is, and another one begun: in buffers of 64 KiB.
+    /// The size in bytes from which a piece is complete and a new one begins. Buffers are of 64 KiB.
     private static let pieceBytes = 48 << 10
     private static let allocator = ByteBufferAllocator()
 
-    /// Ready to be sent, and the one being filled.
+    /// The complete pieces; `last` is the one being filled.
     private var sealed: [ByteBuffer] = []
     private var last = ByteBuffer()
 
@@ -17,7 +17,7 @@ struct OutgoingPieces {
         sealIfFull()
     }
 
-    /// - Parameter encode: writes in place, behind what is there.
+    /// - Parameter encode: appends to the buffer it is given.
     mutating func append(_ encode: (inout ByteBuffer) -> Void) {
         if last.capacity == 0 { last = Self.allocator.buffer(capacity: sealed.isEmpty ? 1 << 10 : Self.pieceBytes) }
         encode(&last)
@@ -30,7 +30,7 @@ struct OutgoingPieces {
         last = ByteBuffer()
     }
 
-    /// All of it, in order; nothing is left, and no buffer is held.
+    /// Takes all pieces in order. Afterwards there are none, and no buffer is held.
     mutating func take() -> [ByteBuffer] {
         if last.readableBytes > 0 { sealed.append(last) }
         defer { self = OutgoingPieces() }

@@ -3,59 +3,59 @@ import HexlistWire
 public import NIOCore
 import Synchronization
 
-/// One session's channel: frames in, bytes out.
+/// The channel of one session: delivers frames, sends bytes.
 ///
-/// Confined to its event loop, which each entry asserts; that is what makes it `Sendable`. No method calls the delegate before
-/// it has returned: what follows from a call happens at the end of the current burst of frames or in the next turn of the loop.
+/// Confined to its event loop, which every entry asserts; that makes it `Sendable`. No method calls the delegate before it returns:
+/// consequences of a call happen at the end of the current burst of frames or in the next turn of the loop.
 public final class PeerConnection: @unchecked Sendable {
     public enum Role: Sendable {
         case dialer, acceptor
     }
 
-    /// Bytes waiting to be sent from which `isWritable` is false, and to which they must fall for it to be true again; for what
-    /// waits here and what waits in the channel alike, so that twice as much and a frame may wait in all.
+    /// Bytes waiting to be sent: `isWritable` becomes false at `high` and true again at `low`. The marks apply separately to this value and
+    /// to the channel's, so up to twice as much and a frame may wait in all.
     static let waterMark = (low: 64 << 10, high: 256 << 10)
-    /// How long `close()` waits for the other side.
+    /// The time `close()` waits for the other side.
     static let closeTime = TimeAmount.seconds(2)
-    /// Bytes given to TLS at once: what they become fits the 16 KiB it begins with. It keeps the longest it ever made.
+    /// The most bytes passed to TLS at once: encrypted they fit its initial buffer of 16 KiB, which would otherwise grow and stay so.
     private static let recordBytes = (16 << 10) - 256
     private static let allocator = ByteBufferAllocator()
-    /// Bytes read and thrown away after `close()`: what a peer may have had under way. Closing a socket that holds unread
-    /// bytes resets it, and a reset may overtake the last frame.
+    /// The most bytes read and dropped after `close()`: what a peer may have on its way. Closing a socket that holds unread bytes resets
+    /// it, and a reset may overtake the last frame.
     private static let closeBytes = ProtocolLimits.windowBytes
-    /// The same of a stranger, which is read no faster than it may speak: it has not much under way that is wanted.
+    /// The most bytes read and dropped after `close()` of a stranger, which is read slowly and has little on its way that is wanted.
     private static let strangerCloseBytes = 512 << 10
-    /// The same after a frame of a wrong length, whose sender is owed nothing.
+    /// The most bytes read and dropped after a frame of a wrong length, which is the sender's fault.
     private static let faultBytes = 64 << 10
 
     public let role: Role
     public let eventLoop: any EventLoop
-    /// Unique in the process, and greater than that of every connection before.
+    /// A number that is unique in the process and greater than those of earlier connections.
     public let id: UInt64
-    /// Numeric; a link-local one with `%interface`.
+    /// The numeric address of the other side; a link-local one with `%interface`.
     public let remoteAddress: String
     /// The address that connections are counted by: the other side's own, or its IPv6 /64 (`Admission.network`).
     public let remoteNetwork: String
     public let remotePort: UInt16
-    /// Numeric.
+    /// The numeric address of this side.
     public let localAddress: String
-    /// Where it was dialled; `nil` for an accepted connection.
+    /// The target that was dialled; `nil` for an accepted connection.
     public let target: DialTarget?
     public let isTLS: Bool
-    /// Of the key the other side proved; `nil` on plain TCP.
+    /// The fingerprint of the key that the other side proved; `nil` on plain TCP.
     public let peerFingerprint: Fingerprint?
-    /// When the TCP connection was accepted, or its dial began.
+    /// The instant at which the TCP connection was accepted, or its dial began.
     public let openedAt: ContinuousClock.Instant
 
     private enum Phase {
         case open
-        /// A frame had a wrong length: nothing is read any more.
+        /// A frame had a wrong length; reading has ended.
         case faulted
-        /// Closed from here: what comes is thrown away, at most `left` bytes of it.
+        /// Closed by this side: up to `left` bytes are still read, and dropped.
         case closing(left: Int)
         /// The channel is gone; frames that came before may still wait for `isReading`.
         case ended((any Error)?)
-        /// The delegate knows.
+        /// The delegate has been told of the end.
         case closed
     }
 
@@ -71,7 +71,7 @@ public final class PeerConnection: @unchecked Sendable {
     private var context: ChannelHandlerContext?
     private var phase = Phase.open
     private var decoder: FrameDecoder
-    /// Bytes of frames not yet delivered.
+    /// The bytes of frames not yet delivered.
     private var inbound = ByteBuffer()
     private var isDelivering = false
     private var owesReadCompleted = false
@@ -90,11 +90,11 @@ public final class PeerConnection: @unchecked Sendable {
         var target: DialTarget?
         var fingerprint: Fingerprint?
         var openedAt: ContinuousClock.Instant
-        /// What the other side's address counts as (`Admission.network`).
+        /// The unit in which the other side's connections are counted (`Admission.network`).
         var network: IPAddress?
     }
 
-    /// - Parameter identified: `markIdentified()` was called.
+    /// - Parameter identified: called by `markIdentified()`.
     init(channel: any Channel, gate: ChannelGate, origin: Origin, identified: @escaping () -> Void = {}) {
         self.channel = channel
         self.gate = gate
@@ -116,7 +116,7 @@ public final class PeerConnection: @unchecked Sendable {
 
     // MARK: For the session
 
-    /// Held until `closed`. Until it is set nothing is delivered, and nothing is lost.
+    /// The receiver of frames, held until `closed`. Until it is set nothing is delivered, and nothing is lost.
     public var delegate: (any PeerConnectionDelegate)? {
         get { receiver }
         set {
@@ -127,7 +127,7 @@ public final class PeerConnection: @unchecked Sendable {
         }
     }
 
-    /// Bytes of one frame's body, at most; counts for the next header. 8 KiB on TLS and 64 KiB on plain TCP to begin with.
+    /// The most bytes of one frame's body; applies from the next header on. Initially 8 KiB on TLS and 64 KiB on plain TCP.
     public var frameLimit: Int {
         get { decoder.limit }
         set {
@@ -136,7 +136,7 @@ public final class PeerConnection: @unchecked Sendable {
         }
     }
 
-    /// `false` holds the sender back: no further frame is delivered, and the socket is not read.
+    /// Whether frames are delivered and the socket is read. `false` holds the sender back.
     public var isReading: Bool {
         get { reading }
         set {
@@ -147,18 +147,18 @@ public final class PeerConnection: @unchecked Sendable {
         }
     }
 
-    /// `false` while 256 KiB or more wait to be sent; then `writabilityChanged` comes once it is 64 KiB or less.
+    /// Whether fewer than 256 KiB wait to be sent. After `false`, `writabilityChanged` follows once 64 KiB or less wait.
     public var isWritable: Bool {
         guard isOpen else { return false }
         return !isBlocked
     }
 
-    /// Bytes written here and not yet taken by the kernel.
+    /// Bytes written here and not yet accepted by the kernel.
     public var pendingWriteBytes: Int {
         outgoing.bytes + ((try? channel.syncOptions?.getOption(ChannelOptions.bufferedWritableBytes)) ?? 0)
     }
 
-    /// `false` after `close()` or `abort()`, and once the other side is gone.
+    /// Whether the connection is open: `false` after `close()` or `abort()`, and once the other side is gone.
     public var isOpen: Bool {
         switch phase {
         case .open, .faulted: true
@@ -166,7 +166,7 @@ public final class PeerConnection: @unchecked Sendable {
         }
     }
 
-    /// Appends to what goes out at the end of the burst or of this turn of the loop, as one piece. Without effect once closed.
+    /// Appends bytes to what is sent as one piece at the end of the burst or of this turn of the loop. No effect once closed.
     public func write(_ bytes: ByteBuffer) {
         eventLoop.assertInEventLoop()
         guard isOpen else { return }
@@ -174,7 +174,7 @@ public final class PeerConnection: @unchecked Sendable {
         written()
     }
 
-    /// As `write(_:)`, with frames encoded in place.
+    /// Does the same as `write(_:)`, with frames encoded in place.
     public func write(_ encode: (inout ByteBuffer) -> Void) {
         eventLoop.assertInEventLoop()
         guard isOpen else { return }
@@ -187,23 +187,23 @@ public final class PeerConnection: @unchecked Sendable {
         schedule()
     }
 
-    /// Not needed: what is written goes out by itself.
+    /// Sends at the next turn of the loop. Not needed after `write`, which schedules that itself.
     public func flush() {
         eventLoop.assertInEventLoop()
         schedule()
     }
 
-    /// It has said Hello and is who it says: it no longer counts as unidentified.
+    /// Notes that the peer has said Hello and proved its identity: the connection no longer counts as unidentified.
     public func markIdentified() {
         eventLoop.assertInEventLoop()
         identified()
     }
 
-    /// Sends what was written, says goodbye and waits at most 2 s for the other side to do the same. Nothing but `closed` is
-    /// delivered any more.
+    /// Sends what was written, says goodbye and waits at most 2 s for the other side to do the same. From now on only `closed` is
+    /// delivered.
     public func close() { leave(.orderly) }
 
-    /// Closes at once: what was written and not sent is lost.
+    /// Closes at once; unsent bytes are lost.
     public func abort() { leave(.abrupt) }
 
     private func leave(_ goodbye: Goodbye) {
@@ -241,7 +241,7 @@ public final class PeerConnection: @unchecked Sendable {
         endIfDelivered()
     }
 
-    /// Tells the delegate that a burst is over, and sends what was written meanwhile.
+    /// Tells the delegate that a burst is over, and sends what it wrote meanwhile.
     private func endBurst() {
         if owesReadCompleted {
             owesReadCompleted = false
@@ -277,7 +277,7 @@ public final class PeerConnection: @unchecked Sendable {
         guard let goodbye else { return }
         self.goodbye = nil
         guard let context else {
-            // The channel went first.
+            // The channel was removed first.
             if case .closing = phase { end() }
             return
         }
@@ -286,7 +286,7 @@ public final class PeerConnection: @unchecked Sendable {
             gate.abort()
         case .orderly:
             closeTimer = eventLoop.scheduleTask(in: Self.closeTime) { self.gate.abort() }
-            // TLS waits for the answer to its close_notify; plain TCP for the other's FIN.
+            // TLS waits for the answer to its close_notify; plain TCP for the other side's FIN.
             context.close(mode: isTLS ? .all : .output, promise: nil)
         }
     }
@@ -300,7 +300,7 @@ public final class PeerConnection: @unchecked Sendable {
         }
     }
 
-    /// Whether the socket is to be read.
+    /// Whether the socket has to be read.
     private var wantsBytes: Bool {
         switch phase {
         case .open: reading && receiver != nil
@@ -328,7 +328,7 @@ public final class PeerConnection: @unchecked Sendable {
         }
     }
 
-    /// An idle connection holds no buffer.
+    /// Frees the buffer of an idle connection.
     private func trim() {
         if inbound.readableBytes == 0 { inbound = ByteBuffer() } else { inbound.discardReadBytes() }
     }
@@ -340,9 +340,9 @@ public final class PeerConnection: @unchecked Sendable {
         close()
     }
 
-    // MARK: From the channel
+    // MARK: Events of the channel
 
-    /// Takes the end of the channel's pipeline.
+    /// Adds this connection's handler at the end of the channel's pipeline.
     func install(replacing handshake: HandshakeHandler?) throws {
         let pipeline = channel.pipeline.syncOperations
         try pipeline.addHandler(PeerConnectionHandler(self))
@@ -359,7 +359,7 @@ public final class PeerConnection: @unchecked Sendable {
             if inbound.readableBytes == 0 {
                 inbound = bytes
                 deliver()
-                // The rest is copied, so that the TLS handler has its buffer for itself again.
+                // The remaining bytes are copied, so that the TLS handler has its buffer for itself again.
                 inbound = inbound.readableBytes > 0 ? Self.allocator.buffer(buffer: inbound) : ByteBuffer()
             } else {
                 inbound.writeImmutableBuffer(bytes)
@@ -368,7 +368,7 @@ public final class PeerConnection: @unchecked Sendable {
             }
         case .closing(let left):
             phase = .closing(left: left - bytes.readableBytes)
-            // It sends on and on, and does not listen.
+            // The other side keeps sending and does not react to the close.
             if left <= bytes.readableBytes { gate.abort() }
         case .faulted, .ended, .closed:
             break
@@ -377,7 +377,7 @@ public final class PeerConnection: @unchecked Sendable {
 
     func burstEnded() { endBurst() }
 
-    /// - Returns: whether the channel may read; otherwise the read is made up for later.
+    /// - Returns: whether the channel may read now; otherwise it reads later, when reading resumes.
     func mayRead() -> Bool {
         let mayRead = wantsBytes
         isReadHeld = !mayRead
@@ -409,7 +409,7 @@ public final class PeerConnection: @unchecked Sendable {
         }
     }
 
-    /// Once the channel is gone and the last whole frame was delivered.
+    /// Ends the connection if the channel is gone and the last whole frame was delivered.
     private func endIfDelivered() {
         guard case .ended(let error) = phase, reading, receiver != nil, !isDelivering else { return }
         deliver()
@@ -426,7 +426,7 @@ public final class PeerConnection: @unchecked Sendable {
         inbound = ByteBuffer()
         outgoing = OutgoingPieces()
         guard let receiver else {
-            // Whoever comes as the delegate is still told.
+            // A delegate that is set later still learns of the end.
             reading = true
             phase = .ended(error)
             return
@@ -437,7 +437,7 @@ public final class PeerConnection: @unchecked Sendable {
     }
 }
 
-/// What ends a connection besides errors of TLS and of the socket.
+/// A reason for the end of a connection besides errors of TLS and of the socket.
 public enum ConnectionFault: Error, Sendable, CustomStringConvertible {
     /// The other side closed in the middle of a frame.
     case truncatedFrame

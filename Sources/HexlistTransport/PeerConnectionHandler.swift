@@ -1,6 +1,6 @@
 import NIOCore
 
-/// Puts a `PeerConnection` at the end of its channel's pipeline.
+/// Connects a `PeerConnection` to the end of its channel's pipeline.
 final class PeerConnectionHandler: ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundIn = ByteBuffer

@@ -3,7 +3,7 @@ public import NIOCore
 import NIOPosix
 
 extension PeerTransport {
-    /// The addresses of a host's name, as the system knows them; those a dial would try.
+    /// Looks up the addresses of a host's name: those that a dial would try.
     public func addresses(of name: String) -> EventLoopFuture<Result<[String], DialError>> {
         let promise = eventLoop.makePromise(of: Result<[String], DialError>.self)
         let state = state
@@ -13,8 +13,8 @@ extension PeerTransport {
         return promise.futureResult
     }
 
-    /// Opens a TCP connection and closes it: whether anything answers there, and how soon.
-    /// - Parameter target: a numeric one.
+    /// Opens a TCP connection and closes it, to find out whether and how fast something answers.
+    /// - Parameter target: a numeric target.
     public func connectTime(_ target: DialTarget) -> EventLoopFuture<Result<Duration, DialError>> {
         guard let address = IPAddress(scoped: target.host, interface: target.interface)?.socketAddress(port: target.port), target.port > 0
         else {

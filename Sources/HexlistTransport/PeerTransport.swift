@@ -17,16 +17,16 @@ public final class PeerTransport: Sendable {
     let logger: Logger
     let state: NIOLoopBoundBox<TransportState>
 
-    /// Does no IO and starts nothing.
+    /// Performs no IO and starts nothing.
     /// - Parameters:
-    ///   - eventLoop: one of `MultiThreadedEventLoopGroup`; every connection lives on it and every callback comes on it.
-    ///   - acceptsPlain: whether a connection may also be bare TCP, told apart by its first byte.
-    /// - Throws: `HexlistError` `identity` when TLS does not take the identity.
+    ///   - eventLoop: one of `MultiThreadedEventLoopGroup`; all connections live on it and all callbacks are called on it.
+    ///   - acceptsPlain: whether accepted connections may also be plain TCP, recognised by the first byte.
+    /// - Throws: `HexlistError` `identity` if TLS refuses the identity.
     public init(
         identity: Identity, eventLoop: any EventLoop, limits: TransportLimits = TransportLimits(), acceptsPlain: Bool = false,
         logger: Logger
     ) throws {
-        // A write to a socket the other side has closed must be an error, not the end of the process.
+        // A write to a socket that the other side has closed must be an error, not the end of the process.
         _ = signal(SIGPIPE, SIG_IGN)
         self.identity = identity
         self.eventLoop = eventLoop
@@ -43,32 +43,32 @@ public final class PeerTransport: Sendable {
         self.state = .makeBoxSendingValue(state, eventLoop: eventLoop)
     }
 
-    /// Keeps places free for the last addresses of trusted peers (`TransportLimits.reserved`). From any thread.
-    /// - Parameter addresses: numeric; they replace those given before. What is no address is left out.
+    /// Keeps places free for the last addresses of trusted peers (`TransportLimits.reserved`). Callable from any thread.
+    /// - Parameter addresses: numeric addresses, which replace the previous ones. Others are ignored.
     public func setReservedAddresses(_ addresses: [String]) {
         let addresses = addresses.compactMap { IPAddress(scoped: $0) }
         let state = state
         eventLoop.execute { state.value.admission.reserve(addresses) }
     }
 
-    /// Tells which IPv6 addresses are on an own link, for connections to come. From any thread.
-    /// - Parameter networks: the addresses of own interfaces, each with the bits of its prefix.
+    /// Sets which IPv6 addresses are on an own link, for later connections. Callable from any thread.
+    /// - Parameter networks: the addresses of this machine's interfaces, each with the length of its prefix in bits.
     public func setOwnNetworks(_ networks: [(prefix: IPAddress, length: Int)]) {
         let state = state
         eventLoop.execute { state.value.admission.setLinks(networks) }
     }
 
-    /// For connections to come; those there are stay. From any thread.
+    /// Sets the limits for later connections; existing ones stay. Callable from any thread.
     public func setLimits(_ limits: TransportLimits) {
         let state = state
         eventLoop.execute { state.value.setLimits(limits) }
     }
 
-    /// Dials targets of one peer, the next one `stagger` after the one before or as soon as that failed; each gets 3 s. The
-    /// first to finish its handshake wins, and the others are closed. From any thread.
+    /// Dials targets of one peer, each `stagger` after the previous one or as soon as that failed; each has 3 s. The first that finishes
+    /// its handshake wins, and the others are closed. Callable from any thread.
     /// - Parameters:
-    ///   - targets: best first.
-    ///   - expected: who must answer; anyone for `nil`. Another one there is a failure of that target, and the others go on.
+    ///   - targets: the targets, best first.
+    ///   - expected: the peer that must answer; `nil` for any. Another identity is a failure of that target; the others continue.
     public func dial(
         _ targets: [DialTarget], expecting expected: PeerID? = nil, stagger: TimeAmount = .milliseconds(250)
     ) -> Dial {
@@ -85,13 +85,13 @@ public final class PeerTransport: Sendable {
         return Dial(report: promise.futureResult, race: race)
     }
 
-    /// Stops listening and dialling, closes what is open, and returns when all of it is gone: after a little over 2 s at most.
+    /// Stops listening and dialling, closes all connections, and returns when they are gone: after little more than 2 s at most.
     public func shutdown() async {
-        // The loop lives longer than the transport, and the futures of closed channels do not fail.
+        // The loop outlives the transport, and the futures of closed channels do not fail.
         try? await eventLoop.flatSubmit { [state] in state.value.stop() }.get()
     }
 
-    /// Runs on the loop.
+    /// Runs work on the loop.
     func onLoop(_ work: @escaping @Sendable (TransportState) -> Void) async throws {
         try await eventLoop.submit { [state] in work(state.value) }.get()
     }

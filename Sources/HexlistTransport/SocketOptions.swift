@@ -10,17 +10,17 @@ import NIOCore
 
 /// The options of every peer's socket.
 ///
-/// No TCP_USER_TIMEOUT: the kernel counts a receiver that reads nothing as dead by it (a zero window older than the timeout
-/// ends the connection), and here who does not read for a while is alive. A session's own silence ends it sooner.
+/// TCP_USER_TIMEOUT is not set: with it the kernel ends the connection of a receiver that does not read for longer than the timeout (a
+/// zero window), and such a receiver may well be alive. The session's own rules of silence end a dead connection sooner.
 enum SocketOptions {
-    /// Bytes of one read of a socket. Larger reads gain little, and TLS keeps its buffer for them for as long as it lives.
+    /// The most bytes of one read of a socket. Larger reads gain little, and TLS keeps a buffer of their size as long as it lives.
     static let readBytes = 16 << 10
 
     static func apply(to channel: any Channel) throws {
         guard let options = channel.syncOptions else { return }
         try options.setOption(.tcpOption(.tcp_nodelay), value: 1)
         try options.setOption(.socketOption(.so_keepalive), value: 1)
-        // A silent host is found after 15 s + 3 × 5 s, also where no session speaks yet.
+        // A silent host is detected after 15 s + 3 × 5 s, even before a session speaks.
         #if os(Linux)
             let keepAlive = [(TCP_KEEPIDLE, 15), (TCP_KEEPINTVL, 5), (TCP_KEEPCNT, 3)]
         #else
@@ -37,10 +37,10 @@ enum SocketOptions {
     }
 }
 
-/// A buffer for each read, given back at once: an idle connection keeps none.
+/// Makes a buffer for each read, so that an idle connection keeps none.
 ///
-/// The channel keeps the first one for as long as it lives, and reads into it again only where it is told that reads do not grow: so the
-/// first one is small, and every other is a new one that nobody keeps.
+/// The channel keeps the first buffer for its whole life and reads into it again only if reads do not grow. So the first one is small, and
+/// all others are new ones that are not kept.
 struct ReadBufferAllocator: RecvByteBufferAllocator {
     private static let firstBytes = 1 << 10
     private var hasRead = false

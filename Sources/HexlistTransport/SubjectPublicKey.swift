@@ -3,8 +3,8 @@ import HexlistModel
 import NIOSSL
 import SwiftASN1
 
-/// The key of a peer's certificate: the only part of it that means anything here (Docs/Protocol.md, "Identity"). Names,
-/// dates, extensions and the certificate's own signature are not looked at: TLS has proved that the peer holds the key.
+/// The key of a peer's certificate, the only part that has a meaning here (Docs/Protocol.md, "Identity"). Names, dates, extensions and the
+/// certificate's own signature are ignored: TLS has proved that the peer holds the key.
 enum SubjectPublicKey {
     enum Fault: Error, Equatable, CustomStringConvertible {
         case noCertificate
@@ -22,8 +22,8 @@ enum SubjectPublicKey {
         }
     }
 
-    /// DER of `SubjectPublicKeyInfo { { id-ecPublicKey, prime256v1 }, BIT STRING of an uncompressed point }` up to the point's
-    /// two coordinates of 32 bytes (RFC 5480). One key has this one form, so it has one fingerprint.
+    /// The DER of `SubjectPublicKeyInfo { { id-ecPublicKey, prime256v1 }, BIT STRING of an uncompressed point }` up to the point's two
+    /// coordinates of 32 bytes (RFC 5480). A key has only this form, so it has one fingerprint.
     private static let p256Prefix: [UInt8] = [
         0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01, 0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE, 0x3D,
         0x03, 0x01, 0x07, 0x03, 0x42, 0x00, 0x04,
@@ -32,7 +32,7 @@ enum SubjectPublicKey {
     /// - Throws: `Fault`.
     static func fingerprint(of certificate: NIOSSLCertificate?) throws -> Fingerprint {
         guard let certificate else { throw Fault.noCertificate }
-        // Not `extractPublicKey()`: it ends the process on a key it does not know.
+        // `extractPublicKey()` is not used: it ends the process on a key type it does not know.
         guard let der = try? certificate.toDERBytes() else { throw Fault.unreadable }
         return try fingerprint(ofCertificate: der)
     }
@@ -44,7 +44,7 @@ enum SubjectPublicKey {
         return try fingerprint(ofKeyInfo: info)
     }
 
-    /// - Parameter info: DER of a SubjectPublicKeyInfo.
+    /// - Parameter info: the DER of a SubjectPublicKeyInfo.
     static func fingerprint(ofKeyInfo info: some Collection<UInt8>) throws -> Fingerprint {
         guard let fingerprint = Fingerprint(bytes: Array(SHA256.hash(data: Array(info)))) else { throw Fault.unreadable }
         return fingerprint

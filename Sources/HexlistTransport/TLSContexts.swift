@@ -24,7 +24,7 @@ struct TLSContexts: Sendable {
         configuration.minimumTLSVersion = .tlsv13
         configuration.maximumTLSVersion = .tlsv13
         configuration.applicationProtocols = [ProtocolLimits.alpn]
-        // `.none` would switch the verification callback off without a word, and a server would not ask for a certificate.
+        // `.none` would silently disable the verification callback, and a server would not ask for a certificate.
         configuration.certificateVerification = .noHostnameVerification
         configuration.trustRoots = .certificates([])
         configuration.verifySignatureAlgorithms = [.ecdsaSecp256R1Sha256]
@@ -34,8 +34,8 @@ struct TLSContexts: Sendable {
         return configuration
     }
 
-    /// Lets exactly one certificate with a P-256 key pass. A resumed session does not come through here, so the identity is
-    /// read again from every finished handshake (`HandshakeHandler`).
+    /// Accepts exactly one certificate with a P-256 key. Not called for a resumed session, so the identity is read again after every
+    /// handshake (`HandshakeHandler`).
     private static func verify(
         _ certificates: [NIOSSLCertificate], _ promise: EventLoopPromise<NIOSSLVerificationResult>, isWanted: (PeerID) -> Bool
     ) {
@@ -54,9 +54,9 @@ struct TLSContexts: Sendable {
         NIOSSLServerHandler(context: server) { Self.verify($0, $1) { _ in true } }
     }
 
-    /// Offers no session of an earlier connection: every dial proves both keys anew.
-    /// - Parameter isWanted: says whether the handshake goes on, once the server's certificate is there: before its key is proven, and
-    ///   before the own certificate is sent. It must not touch the channel.
+    /// Makes a handler that offers no earlier session: every dial proves both keys anew.
+    /// - Parameter isWanted: decides whether the handshake goes on, once the server's certificate has arrived: before its key is proven,
+    ///   and before this side's certificate is sent. Must not touch the channel.
     func makeClientHandler(_ isWanted: @escaping (PeerID) -> Bool) throws -> NIOSSLHandler {
         try NIOSSLClientHandler(
             context: client, serverHostname: nil, customVerificationCallback: { Self.verify($0, $1, isWanted: isWanted) })

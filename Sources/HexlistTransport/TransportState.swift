@@ -2,7 +2,7 @@ import HexlistModel
 import Logging
 import NIOCore
 
-/// What a transport knows, confined to its event loop.
+/// The state of a transport, confined to its event loop.
 final class TransportState {
     let eventLoop: any EventLoop
     let contexts: TLSContexts
@@ -10,7 +10,7 @@ final class TransportState {
     let logger: Logger
     let resolver: NameResolver
     var admission: Admission
-    /// Of the last addresses of trusted peers, and of everybody else: a flood of these does not hold those up.
+    /// The handshakes from the last addresses of trusted peers, and of all others, so that a flood of these does not delay those.
     let reservedTurns: HandshakeTurns
     let turns: HandshakeTurns
     private(set) var isStopping = false
@@ -60,7 +60,7 @@ final class TransportState {
 
     func ended(_ channel: any Channel) { live[ObjectIdentifier(channel)] = nil }
 
-    /// The race is held until it is over.
+    /// Holds a race until it is over.
     func began(_ race: DialRace) {
         races[ObjectIdentifier(race)] = race
         if isStopping { race.cancel() }
@@ -68,7 +68,7 @@ final class TransportState {
 
     func ended(_ race: DialRace) { races[ObjectIdentifier(race)] = nil }
 
-    /// - Returns: when everything is closed.
+    /// - Returns: a future that completes when everything is closed.
     func stop() -> EventLoopFuture<Void> {
         isStopping = true
         onAccept = nil

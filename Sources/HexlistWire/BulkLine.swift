@@ -1,13 +1,13 @@
 import HexlistModel
 
-/// What a line of a bulk stream has to be, in one place for the daemon that takes it and the command line that checks it
-/// before it sends anything.
+/// Decodes one line of a bulk stream. The daemon that takes lines and the command line that checks them before it sends anything share
+/// these rules.
 public struct BulkLineDecoder: Sendable {
-    /// Bytes of one line.
+    /// The most bytes of one line.
     public static let lineBytes = 1 << 20
 
     public enum Outcome: Sendable {
-        /// White space only: passed over.
+        /// White space only; skipped.
         case blank
         case hex(LocalHex)
         case refused(code: String, message: String)
@@ -16,10 +16,10 @@ public struct BulkLineDecoder: Sendable {
     private let allowsEmpty: Bool
     private var decoder = WrapperDecoder()
 
-    /// - Parameter allowsEmpty: takes a hex without links.
+    /// - Parameter allowsEmpty: whether a hex without links is taken.
     public init(allowsEmpty: Bool) { self.allowsEmpty = allowsEmpty }
 
-    /// - Parameter line: without its end; `nil` for one longer than `lineBytes`.
+    /// - Parameter line: the line without its end; `nil` for one longer than `lineBytes`.
     public mutating func decode(_ line: [UInt8]?) -> Outcome {
         guard let line, line.count <= Self.lineBytes else {
             return .refused(code: RefusalCode.tooLarge.rawValue, message: "the line is longer than \(Self.lineBytes) bytes")

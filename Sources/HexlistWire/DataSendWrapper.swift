@@ -1,6 +1,6 @@
 public import HexlistModel
 
-/// What a wrapper asks for (Docs/Protocol.md, "Operations"), in its canonical spelling.
+/// The operation of a wrapper (Docs/Protocol.md, "Operations"), in its canonical spelling.
 public enum Operation: String, Sendable, CaseIterable {
     case hello = "Hello"
     case store = "Store"
@@ -13,7 +13,7 @@ public enum Operation: String, Sendable, CaseIterable {
     case dialBack = "DialBack"
     case dialedBack = "DialedBack"
 
-    /// The `jmObjectType` it takes; `nil` for an operation that takes no object.
+    /// The `jmObjectType` of the operation's object; `nil` for an operation without an object.
     public var objectType: String? {
         switch self {
         case .hello: "Peer"
@@ -24,7 +24,7 @@ public enum Operation: String, Sendable, CaseIterable {
         }
     }
 
-    /// Whether its `message` is a token for the other side to repeat, and no text for a person.
+    /// Whether the `message` is a token that the other side repeats, not a text for a person.
     public var hasToken: Bool {
         switch self {
         case .ping, .pong, .dialBack, .dialedBack: true
@@ -32,27 +32,27 @@ public enum Operation: String, Sendable, CaseIterable {
         }
     }
 
-    /// Whether a `sequence` found on it counts; on the others it is ignored.
+    /// Whether a `sequence` counts on this operation; on others it is ignored.
     public var isNumbered: Bool {
         switch self {
-        // To a peer that does not know them the last two are unknown operations, and those may.
+        // A peer that does not know the last two takes them for unknown operations, whose `sequence` counts.
         case .store, .ping, .alert, .pair, .dialBack, .dialedBack: true
         case .hello, .ack, .pong, .bye: false
         }
     }
 }
 
-/// The object of a `Hello`: who speaks and what it can take.
+/// The object of a `Hello`: the sender's identity and limits.
 public struct Hello: Sendable, Equatable {
-    /// `nil` where the member was no UUID: the session ends with `identityMismatch`.
+    /// The sender's UUID; `nil` if the member was no UUID, which ends the session with `identityMismatch`.
     public var uuid: PeerID?
     public var name: String
     public var boot: BootNonce?
     public var protocols: [Int]
     public var features: [String]
-    /// Bytes of one frame it takes, at most.
+    /// The most bytes of one frame that the sender takes.
     public var maxFrameBytes: Int
-    /// Unacknowledged frames it takes, 1 … 65 536.
+    /// The most unacknowledged frames that the sender takes, 1 … 65 536.
     public var window: Int
 
     public init(
@@ -74,7 +74,7 @@ public struct Rejection: Sendable, Equatable {
     public var sequence: Int64
     public var code: RefusalCode
     public var message: String
-    /// Seconds; only a temporary refusal has one.
+    /// The seconds to wait; only for a temporary refusal.
     public var retryAfter: Int?
 
     public init(sequence: Int64, code: RefusalCode, message: String = "", retryAfter: Int? = nil) {
@@ -85,12 +85,12 @@ public struct Rejection: Sendable, Equatable {
     }
 }
 
-/// The object of an `Ack`: what became of the numbers after the previous receipt's `through` up to its own.
+/// The object of an `Ack`: the results of the numbers after the previous receipt's `through`, up to its own.
 public struct Receipt: Sendable, Equatable {
     public var through: Int64
-    /// Of every covered number not in `rejected`; `nil` where there are none.
+    /// The status of all covered numbers not in `rejected`; `nil` if there are none.
     public var status: ReceiptStatus?
-    /// For `duplicate`: where the first one went.
+    /// The status of the first copy; only for `duplicate`.
     public var of: ReceiptStatus?
     public var rejected: [Rejection]
 
@@ -104,9 +104,9 @@ public struct Receipt: Sendable, Equatable {
 
 /// The object of a `Pair` (Docs/Protocol.md, "Pairing").
 public struct Pairing: Sendable, Equatable {
-    /// As received: `commit`, `nonce`, `reveal`, `confirm`, `cancel` or something newer.
+    /// The step as received: `commit`, `nonce`, `reveal`, `confirm`, `cancel` or a newer one.
     public var step: String
-    /// Base64 as received.
+    /// The commitment in base64, as received.
     public var commitment: String
     public var nonce: String
     public var message: String
@@ -119,7 +119,7 @@ public struct Pairing: Sendable, Equatable {
     }
 }
 
-/// What a decoded wrapper carries.
+/// The object of a decoded wrapper.
 public enum WrapperObject: Sendable {
     case none
     case hex(HexContent)
@@ -128,9 +128,9 @@ public enum WrapperObject: Sendable {
     case pairing(Pairing)
 }
 
-/// One generosity the decoder showed: where, and by which rule (`T2`).
+/// One repair by the tolerant decoder: its place, and the rule applied (`T2`).
 public struct Repair: Sendable, Equatable {
-    /// As `links[0].service`, `jmObject`, `versionID`.
+    /// The repaired member, such as `links[0].service`, `jmObject`, `versionID`.
     public var path: String
     public var rule: String
 
@@ -140,23 +140,23 @@ public struct Repair: Sendable, Equatable {
     }
 }
 
-/// A wrapper that was understood.
+/// A decoded wrapper.
 public struct DecodedWrapper: Sendable {
     public var operation: Operation
     public var object: WrapperObject = .none
-    /// The sender's app version, cut; `""` where it named none.
+    /// The sender's app version, cut; `""` if it has none.
     public var versionID: String = ""
-    /// `nil` where there was none (T2) or it was no text (T4). Cut, but for a token.
+    /// The message, cut unless it is a token; `nil` if there was none (T2) or it was no text (T4).
     public var message: String?
     public var messageID: MessageID?
-    /// 1 … 2^63 - 1; `nil` where there was none, or one that does not count (T21, `Operation.isNumbered`).
+    /// The frame's number, 1 … 2^63 - 1; `nil` if there was none, or one that does not count (T21, `Operation.isNumbered`).
     public var sequence: Int64?
-    /// Unknown members of the wrapper as one JSON object; empty where there are none. Hop by hop: shown, never sent on.
+    /// The unknown members of the wrapper as one JSON object; empty if there are none. They are shown, but never sent on.
     public var extra: [UInt8] = []
-    /// Filled only by a decoder made with `reportsRepairs`.
+    /// The repairs; empty unless the decoder was made with `reportsRepairs`.
     public var repairs: [Repair] = []
 
-    /// The defaults, to be filled in place: a value made of all its parts at once costs the decoder a copy of each.
+    /// Makes a wrapper of defaults, to be filled in place: with all parts as arguments the decoder would pay for a copy of each.
     init(_ operation: Operation) { self.operation = operation }
 
     public init(
@@ -174,17 +174,17 @@ public struct DecodedWrapper: Sendable {
     }
 }
 
-/// A frame that is refused.
+/// The refusal of a frame.
 public struct Refusal: Error, Sendable, Equatable {
     public var code: RefusalCode
-    /// For a person: what was wrong and where.
+    /// A text for people that says what was wrong, and where.
     public var message: String
-    /// A frame whose JSON parsed keeps its number, also when it is `malformed` by T5; one that could not be decoded (T22) has none.
+    /// The frame's number if its JSON parsed, even if it is `malformed` by T5; a frame that could not be decoded (T22) has none.
     public var sequence: Int64?
     public var messageID: MessageID?
-    /// T22: the bytes could not be decoded at all. Only such a frame explains missing numbers.
+    /// Whether the bytes could not be decoded at all (T22). Only such a frame explains missing numbers.
     public var isUndecodable: Bool
-    /// `nil` where the operation was not known.
+    /// The operation; `nil` if it is unknown.
     public var operation: Operation?
 
     public init(
@@ -200,7 +200,7 @@ public struct Refusal: Error, Sendable, Equatable {
     }
 }
 
-/// What the tolerant decoder makes of one frame. There is no third outcome: no input makes it trap or throw.
+/// The result of decoding one frame. There is no third case: no input makes the decoder trap or throw.
 public enum DecodedFrame: Sendable {
     case wrapper(DecodedWrapper)
     case refused(Refusal)

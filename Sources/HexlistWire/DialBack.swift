@@ -1,13 +1,13 @@
 public import HexlistModel
 
-/// "Dial me back on this port": how a machine learns whether its port is reached from outside (Docs/Protocol.md, "Dialling back").
+/// A request to be dialled back on a port, by which a machine learns whether others can reach it (Docs/Protocol.md, "Dialling back").
 public struct DialBack: Sendable, Equatable {
-    /// In `features` of a Hello that answers such requests.
+    /// The name in a Hello's `features` of a peer that answers such requests.
     public static let feature = "dialBack"
 
-    /// Minted by who asks; the answer repeats it.
+    /// A token made by the asking side; the answer repeats it.
     public var token: BootNonce
-    /// 1024 … 65535. The address is the one the session comes from, and nobody else's.
+    /// The port to dial, 1024 … 65535. The address is the one the session comes from and no other.
     public var port: UInt16
 
     public init(token: BootNonce, port: UInt16) {
@@ -15,29 +15,29 @@ public struct DialBack: Sendable, Equatable {
         self.port = port
     }
 
-    /// `<token> <port>`
+    /// The wrapper's message, `<token> <port>`.
     public var message: String { "\(token) \(port)" }
 
-    /// `nil` for what is no request.
+    /// Reads a message; `nil` if it is no request.
     public init?(message: String) {
         guard let (token, rest) = DialBack.parts(message), let port = UInt16(rest), port >= 1_024 else { return nil }
         self.init(token: token, port: port)
     }
 
-    /// What came of it.
+    /// The result of dialling back.
     public enum Result: String, Sendable, CaseIterable {
-        /// The handshake was done, with the identity of who asked.
+        /// The handshake was done, with the identity of the asking peer.
         case reached
         case refused, timeout, unreachable, closed, otherIdentity
-        /// Something else than a Hexlist peer answers there.
+        /// A service other than a Hexlist peer answered.
         case foreign
-        /// Who asked is not trusted, so nothing was dialled.
+        /// The asking peer is not trusted, so nothing was dialled.
         case notTrusted
     }
 
     public struct Answer: Sendable, Equatable {
         public var token: BootNonce
-        /// `nil` for a word this version does not know.
+        /// The result; `nil` for a word this version does not know.
         public var result: Result?
 
         public init(token: BootNonce, result: Result?) {
@@ -45,7 +45,7 @@ public struct DialBack: Sendable, Equatable {
             self.result = result
         }
 
-        /// `<token> <result>`
+        /// The wrapper's message, `<token> <result>`.
         public var message: String { "\(token) \(result?.rawValue ?? "unknown")" }
 
         public init?(message: String) {
@@ -54,7 +54,7 @@ public struct DialBack: Sendable, Equatable {
         }
     }
 
-    /// Two words of bounded length, with one space between.
+    /// Splits a message of at most 48 bytes into a token and a word, with one space in between.
     private static func parts(_ message: String) -> (BootNonce, String)? {
         guard message.utf8.count <= 48 else { return nil }
         let parts = message.split(separator: " ", omittingEmptySubsequences: false)

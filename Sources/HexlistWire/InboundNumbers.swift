@@ -1,20 +1,20 @@
 public import HexlistModel
 
-/// A Store on its way into the store.
+/// A received Store on its way to the store.
 public struct InboundHex: Sendable {
     public var content: HexContent
-    /// `nil` where it had none, or came over plain TCP: nothing to deduplicate by.
+    /// The message id; `nil` if there was none, or on plain TCP. Without it duplicates are not recognised.
     public var messageID: MessageID?
-    /// `nil`: no receipt is owed.
+    /// The frame's number; `nil` if no receipt is owed.
     public var sequence: Int64?
-    /// Bytes it takes, at most, while it waits and in the store: a frame of 15 kB may hold 5 000 links. It is what quotas, reading and
-    /// the disk's reserve count.
+    /// The most bytes the hex takes while it waits and in the store: a frame of 15 kB may hold 5 000 links. Quotas, reading and the disk's
+    /// reserve count with it.
     public let weight: Int
 
-    /// Rows it becomes: its own, and one a link.
+    /// The rows of the hex: one for itself and one per link.
     public var rows: Int { 1 + content.links.count }
 
-    /// - Parameter byteCount: of its frame.
+    /// - Parameter byteCount: the length of its frame.
     public init(content: HexContent, messageID: MessageID?, sequence: Int64?, byteCount: Int) {
         self.content = content
         self.messageID = messageID
@@ -23,42 +23,43 @@ public struct InboundHex: Sendable {
     }
 }
 
-/// What the store did with one hex of a batch.
+/// The store's result for one hex of a batch.
 public enum InboundResult: Sendable, Equatable {
     /// Durable: committed with fsync.
     case kept(ReceiptStatus, of: ReceiptStatus? = nil)
     case refused(RefusalCode, message: String = "", retryAfter: Int? = nil)
 }
 
-/// When a batch of a stream is large enough for the store.
+/// Decides when a batch of a stream is large enough for the store.
 struct BatchPace {
-    /// Hexes of one batch from which they come in a stream.
+    /// The size of a batch, in hexes, from which hexes count as a stream.
     var stream = 64
-    /// Hexes, and weight of them, that wait for no more.
+    /// The waiting hexes, and their weight, that are enough for a batch.
     var enough = 512
     var enoughWeight = 2 << 20
-    /// How long fewer wait, from the end of the batch before: well within the time a window lasts.
+    /// The longest time that fewer hexes wait, from the end of the previous batch: much less than a window lasts.
     var patience = Duration.milliseconds(8)
-    /// A stream that paused so long may have no more to send before it is answered.
+    /// The pause after which a stream may have no more to send before it is answered.
     var gap = Duration.milliseconds(2)
 }
 
-/// The receiving half of a session: numbers in, batches to the store, results back, receipts out (Docs/Protocol.md, "Delivery").
+/// The receiving half of a session: takes numbers, passes batches to the store, takes results, makes receipts (Docs/Protocol.md,
+/// "Delivery").
 ///
-/// Holds no more than a window: the shell stops reading while `waitingFrames` or `waitingWeight` are at their bounds.
+/// Holds at most a window: the shell stops reading while `waitingFrames` or `waitingWeight` are at their bounds.
 struct InboundNumbers: Sendable {
     private enum Entry: Sendable {
-        /// With the store, or on its way there.
+        /// With the store, or waiting for it.
         case waiting
-        /// A number on an operation other than Store.
+        /// A number of an operation other than Store.
         case used
         case kept(ReceiptStatus, of: ReceiptStatus?)
         case refused(Rejection)
     }
 
-    /// A temporary refusal refuses every later Store of the session, until one refused so comes again.
+    /// The state after a temporary refusal: all later Stores of the session are refused, until a refused one is sent again.
     private struct Refusing: Sendable {
-        /// Ids remembered: more than any honest sender has in flight, and 128 KiB.
+        /// The most ids remembered: more than any honest sender has in flight, and 128 KiB.
         static let bound = 4_096
         var code: RefusalCode
         var message: String
@@ -66,25 +67,25 @@ struct InboundNumbers: Sendable {
         var ids: Set<MessageID>
     }
 
-    /// Frames that could not be decoded since the last number: they explain as many missing numbers.
+    /// The frames since the last number that could not be decoded: they explain as many missing numbers.
     var undecodable = 0
-    /// The last receipt's `through`.
+    /// The `through` of the last receipt.
     private(set) var through: Int64 = 0
-    /// Of the numbers after `through`, from `head` on.
+    /// The entries of the numbers after `through`, from index `head` on.
     private var entries: [Entry] = []
     private var head = 0
     private var waiting: [InboundHex] = []
-    /// Of hexes that wait for the store, and of those that are with it.
+    /// The weight of hexes that wait for the store or are with it.
     private(set) var waitingWeight = 0
-    /// Sequence and id of each hex that is with the store.
+    /// The sequence and id of each hex that is with the store.
     private var inFlight: [(sequence: Int64?, messageID: MessageID?)] = []
     private var inFlightWeight = 0
-    /// Hexes of the last batch, and when the store was done with it.
+    /// The size of the last batch, and the instant at which the store had finished it.
     private var lastBatch: (count: Int, completedAt: ContinuousClock.Instant)?
     private var refusing: Refusing?
 
     private var last: Int64 { through + Int64(entries.count - head) }
-    /// Frames that wait for the store, or for a receipt the peer does not read: neither may grow past the window.
+    /// The frames that wait for the store, or for a receipt that the peer does not read. Neither may grow beyond the window.
     var waitingFrames: Int { max(entries.count - head, waiting.count + inFlight.count) }
     var isIdle: Bool { waiting.isEmpty && inFlight.isEmpty }
     var hasBatchInFlight: Bool { !inFlight.isEmpty }
@@ -95,10 +96,10 @@ struct InboundNumbers: Sendable {
         return true
     }
 
-    /// Takes the next number, with its refusal if it has one already.
-    /// - Returns: whether numbers still rise as they must; if not the session ends with `sequenceFault`.
+    /// Takes the next number, with its refusal if there is one already.
+    /// - Returns: whether the number is the next one, as it must be; if not the session ends with `sequenceFault`.
     mutating func accept(_ sequence: Int64, refused refusal: Refusal? = nil) -> Bool {
-        // No overflow: both are positive.
+        // No overflow: both numbers are positive.
         let missing = sequence - last - 1
         guard missing >= 0, missing <= Int64(undecodable) else { return false }
         var number = last
@@ -116,16 +117,16 @@ struct InboundNumbers: Sendable {
         return true
     }
 
-    /// Takes a Store whose number, if it has one, was accepted just now.
+    /// Takes a Store. Its number, if it has one, was accepted just before.
     mutating func store(_ hex: InboundHex) {
         if hex.sequence != nil, !entries.isEmpty { entries[entries.count - 1] = .waiting }
         waitingWeight += hex.weight
         waiting.append(hex)
     }
 
-    /// Until when a batch waits for more, while hexes come in a stream: fewer and larger transactions store as much with a
-    /// quarter less work. A hex that comes alone waits for nothing.
-    /// - Parameter lastReceived: when the newest frame came.
+    /// The instant until which a batch waits for more hexes during a stream: fewer and larger transactions store as much with a quarter
+    /// less work. `nil` for a hex that comes alone, which does not wait.
+    /// - Parameter lastReceived: the instant at which the newest frame came.
     func batchDue(_ pace: BatchPace, lastReceived: ContinuousClock.Instant) -> ContinuousClock.Instant? {
         guard let lastBatch, lastBatch.count >= pace.stream, waiting.count < pace.enough, waitingWeight < pace.enoughWeight else {
             return nil
@@ -133,10 +134,10 @@ struct InboundNumbers: Sendable {
         return min(lastBatch.completedAt + pace.patience, lastReceived + pace.gap)
     }
 
-    /// The next hexes for the store; empty while a batch is there already: what it answers decides about the rest.
+    /// Takes the next hexes for the store. None while a batch is with it: its results decide about the rest.
     /// - Parameters:
-    ///   - limit: hexes at most.
-    ///   - rows: hexes and links together, at most; the first hex comes whatever it has.
+    ///   - limit: the most hexes.
+    ///   - rows: the most hexes and links together; the first hex is taken even if it has more.
     mutating func takeBatch(limit: Int, rows: Int) -> [InboundHex] {
         guard inFlight.isEmpty, !waiting.isEmpty else { return [] }
         var batch: [InboundHex] = []
@@ -160,7 +161,7 @@ struct InboundNumbers: Sendable {
         return batch
     }
 
-    /// Whether the state of temporary refusal meets this hex. It ends where a hex refused so comes again.
+    /// Whether the hex is refused because of an earlier temporary refusal. That state ends when a refused hex is sent again.
     private mutating func refuses(_ hex: InboundHex) -> Bool {
         guard var state = refusing else { return false }
         if let id = hex.messageID, state.ids.contains(id) {
@@ -176,7 +177,7 @@ struct InboundNumbers: Sendable {
         return true
     }
 
-    /// The batch was committed, or refused. `results` stand in its order.
+    /// Takes the results of the batch, in its order, after it was committed or refused.
     mutating func completed(_ results: [InboundResult], now: ContinuousClock.Instant) {
         lastBatch = (inFlight.count, now)
         for (hex, result) in zip(inFlight, results) {
@@ -191,7 +192,7 @@ struct InboundNumbers: Sendable {
         inFlightWeight = 0
     }
 
-    /// Refuses what is not with the store yet.
+    /// Refuses the hexes that are not with the store yet.
     mutating func refuseWaiting(_ code: RefusalCode) {
         for hex in waiting { settle(hex.sequence, .refused(code)) }
         waitingWeight -= waiting.reduce(0) { $0 + $1.weight }
@@ -210,10 +211,10 @@ struct InboundNumbers: Sendable {
         }
     }
 
-    /// Hexes and answers there is memory for.
+    /// The number of hexes and answers for which memory is allocated.
     var capacity: Int { waiting.capacity + inFlight.capacity + entries.capacity }
 
-    /// The memory of what came in a bulk.
+    /// Frees the memory that a bulk needed.
     mutating func giveBack() {
         if waiting.isEmpty { waiting = [] }
         if inFlight.isEmpty { inFlight = [] }
@@ -222,7 +223,7 @@ struct InboundNumbers: Sendable {
 
     // MARK: Receipts
 
-    /// Everything that can be said now, as few receipts as it takes.
+    /// Passes all receipts that can be made now to `emit`, as few as possible.
     mutating func takeReceipts(frameLimit: Int, _ emit: (Receipt) -> Void) {
         while owesReceipt { emit(nextReceipt(frameLimit: frameLimit)) }
         if head == entries.count {
@@ -250,7 +251,7 @@ struct InboundNumbers: Sendable {
                 receipt.status = status
                 receipt.of = of
             case .refused(let rejection):
-                // Every byte of a message may become an escape of six.
+                // Each byte of a message may become an escape of six bytes.
                 room -= 96 + 6 * rejection.message.utf8.count
                 guard room >= 0 || receipt.through == through else { break entries }
                 receipt.rejected.append(rejection)
@@ -258,7 +259,7 @@ struct InboundNumbers: Sendable {
             head += 1
             receipt.through += 1
         }
-        // A number that is not a Store's is covered under any status.
+        // Numbers of other operations than Store are covered by any status.
         if hasUsed, receipt.status == nil { receipt.status = .stored }
         through = receipt.through
         return receipt
@@ -266,26 +267,26 @@ struct InboundNumbers: Sendable {
 }
 
 extension Session {
-    /// The next hexes for the store, in order; empty while one batch is there already. Also after the end: received frames
-    /// are still handled.
+    /// Takes the next hexes for the store, in order; none while a batch is with it. Works after the end too: received frames are still
+    /// handled.
     /// - Parameters:
-    ///   - limit: hexes at most.
-    ///   - rows: hexes and links together, at most, but for a single hex that has more.
+    ///   - limit: the most hexes.
+    ///   - rows: the most hexes and links together; a single hex may have more.
     public mutating func takeBatch(limit: Int, rows: Int = ProtocolLimits.batchRows) -> [InboundHex] {
         inbound.takeBatch(limit: limit, rows: rows)
     }
 
-    /// Weight of the hexes that wait for the store or are with it. It falls to 0 also after the end, once the store has answered.
+    /// The weight of hexes that wait for the store or are with it. Falls to 0 after the end too, once the store has answered.
     public var waitingWeight: Int { inbound.waitingWeight }
 
-    /// Until when the next batch waits to become larger; `nil` where it does not.
+    /// The instant until which the next batch waits to become larger; `nil` if it does not wait.
     public func batchDue(now: Instant) -> Instant? {
         guard state != .closed, !inbound.hasBatchInFlight, let due = inbound.batchDue(BatchPace(), lastReceived: lastReceived), due > now
         else { return nil }
         return due
     }
 
-    /// The store answered for the batch, one result a hex, in its order. `kept` only after the transaction is durable.
+    /// Takes the store's results for the batch, one per hex, in its order. `kept` only after the transaction is durable.
     public mutating func batchCompleted(_ results: [InboundResult], now: Instant) { inbound.completed(results, now: now) }
 
     public var hasBatchInFlight: Bool { inbound.hasBatchInFlight }

@@ -1,18 +1,18 @@
 import HexlistModel
 
-/// The sending half of a session: numbers given, receipts checked. Holds at most a window.
+/// The sending half of a session: gives numbers and checks receipts. Holds at most a window.
 struct OutboundWindow: Sendable {
     private struct Sent: Sendable {
-        /// The outbox row of a Store; `nil` for another numbered frame.
+        /// The outbox row of a Store; `nil` for other numbered frames.
         var tag: Int64?
         var bytes: Int
     }
 
     private(set) var nextSequence: Int64 = 1
     private(set) var unacknowledgedBytes = 0
-    /// Since when a receipt is waited for; `nil` where nothing is unacknowledged.
+    /// The instant since which a receipt is waited for; `nil` if nothing is unacknowledged.
     private(set) var waitingSince: ContinuousClock.Instant?
-    /// Of the numbers after the last `through`, from `head` on.
+    /// The frames after the last `through`, from index `head` on.
     private var sent: [Sent] = []
     private var head = 0
 
@@ -27,10 +27,10 @@ struct OutboundWindow: Sendable {
         return nextSequence
     }
 
-    /// Frames there is memory for.
+    /// The number of frames for which memory is allocated.
     var capacity: Int { sent.capacity }
 
-    /// The memory of what was on its way in a bulk.
+    /// Frees the memory that a bulk needed.
     mutating func giveBack() {
         if sent.isEmpty { sent = [] }
     }
@@ -39,7 +39,7 @@ struct OutboundWindow: Sendable {
         if let since = waitingSince { waitingSince = since + pause }
     }
 
-    /// - Returns: what became of the rows it covers, in order; `nil` for a receipt that cannot be true (`receiptFault`).
+    /// - Returns: the results of the rows it covers, in order; `nil` for a receipt that cannot be true (`receiptFault`).
     mutating func receive(_ receipt: Receipt, now: ContinuousClock.Instant) -> [Session.Settled]? {
         let through = nextSequence - 1 - Int64(unacknowledgedFrames)
         guard receipt.through > through, receipt.through < nextSequence else { return nil }
@@ -49,7 +49,7 @@ struct OutboundWindow: Sendable {
                 rejections.updateValue(rejection, forKey: rejection.sequence) == nil
             else { return nil }
         }
-        // Checked before anything is taken: a false receipt settles nothing.
+        // Everything is checked before anything is taken: a false receipt settles nothing.
         let count = Int(receipt.through - through)
         var settled: [Session.Settled] = []
         settled.reserveCapacity(count)

@@ -1,9 +1,9 @@
 import HexlistModel
 
 extension Session {
-    // MARK: What is owed
+    // MARK: Owed frames
 
-    /// Receipts and the latest Pong, merged until now. Call when the connection takes writes.
+    /// Appends the receipts and the latest Pong that were merged until now. Called when the connection takes writes.
     public mutating func takeOwed(_ actions: inout [Action]) {
         guard state != .closed else { return }
         let limit = peerHello?.maxFrameBytes ?? configuration.strangerFrameBytes
@@ -18,28 +18,28 @@ extension Session {
         owesPairingCancel = false
     }
 
-    /// Whether `takeOwed` has anything to give.
+    /// Whether `takeOwed` has anything to append.
     public var owesAnything: Bool { owedPong != nil || owesPairingCancel || inbound.owesReceipt }
 
     // MARK: Pairing
 
-    /// A `Pair` that is not taken: who asks is told so, once for however many came. Any other step crossed with the `cancel` that ended its
-    /// exchange; an answer to it would end the next one.
+    /// Refuses a `Pair`. A request is answered with one `cancel`, however many came. Any other step crossed with the `cancel` that ended
+    /// its exchange; an answer to it would end the next exchange.
     public mutating func refusePairing(_ pairing: Pairing) {
         if pairing.step == "commit" { owesPairingCancel = true }
     }
 
-    /// One step of an exchange; what was refused before is said before it, so that the other side does not take the `cancel`
-    /// for this one's end.
+    /// Sends one step of an exchange. An owed `cancel` of an earlier request is sent first, so that the other side does not take it for the
+    /// end of this exchange.
     public mutating func sendPairing(_ pairing: Pairing, _ actions: inout [Action]) {
         guard state == .open, isTLS else { return }
         takeOwedPairingCancel(&actions)
         actions.append(.send(.pair(pairing)))
     }
 
-    // MARK: Own Stores
+    // MARK: This side's Stores
 
-    /// Whether one more Store of so many bytes fits the peer's window (`window` frames, 8 MiB; one longer frame may go alone).
+    /// Whether one more Store of `bytes` bytes fits the peer's window (`window` frames, 8 MiB; one longer frame may be sent alone).
     public func hasRoom(forBytes bytes: Int, windowFrames: Int, windowBytes: Int) -> Bool {
         guard state == .open, let peerHello else { return false }
         guard outbound.unacknowledgedFrames > 0 else { return true }
@@ -47,15 +47,15 @@ extension Session {
             && outbound.unacknowledgedBytes + bytes <= min(windowBytes, ProtocolLimits.windowBytes)
     }
 
-    /// Numbers one Store. Only when `hasRoom` said so.
-    /// - Parameter tag: the row of the outbox, given back in `Action.settled`.
+    /// Numbers one Store. Called only if `hasRoom` allows it.
+    /// - Parameter tag: the row of the outbox, which comes back in `Action.settled`.
     public mutating func numberStore(tag: Int64, bytes: Int, now: Instant) -> Int64 {
         lastActivity = now
         return outbound.number(tag: tag, bytes: bytes, now: now)
     }
 
     public var unacknowledgedFrames: Int { outbound.unacknowledgedFrames }
-    /// Rows of the outbox that are on their way.
+    /// The rows of the outbox that are on their way.
     public var unacknowledgedTags: Set<Int64> { outbound.tags }
     public var nextSequence: Int64 { outbound.nextSequence }
 
@@ -65,8 +65,8 @@ extension Session {
         actions.append(.send(.alert(message: message, sequence: outbound.number(tag: nil, bytes: 0, now: now))))
     }
 
-    /// Tells the peer more room or another name; `maxFrameBytes` and `window` are never lowered.
-    /// - Parameter always: also where nothing in it is new: a peer that was refused for now tries again at a Hello.
+    /// Tells the peer a larger limit or another name; `maxFrameBytes` and `window` are never lowered.
+    /// - Parameter always: whether to send it even without a change: a peer that was refused for now tries again after a Hello.
     public mutating func sayHelloAgain(name: String, maxFrameBytes: Int, always: Bool = false, _ actions: inout [Action]) {
         guard state == .open else { return }
         var hello = ownHello
@@ -74,16 +74,16 @@ extension Session {
         hello.maxFrameBytes = max(hello.maxFrameBytes, maxFrameBytes)
         guard always || hello != ownHello else { return }
         ownHello = hello
-        takeOwed(&actions)  // a refusal that came behind this Hello would begin the wait anew
+        takeOwed(&actions)  // a refusal that followed this Hello would start the wait anew
         actions.append(.send(.hello(hello)))
         if isTLS { actions.append(.setFrameLimit(hello.maxFrameBytes)) }
     }
 
     public mutating func setTrusted(_ trusted: Bool) { isTrusted = trusted }
 
-    /// Asks whether the other side still answers: only a Pong with this message, within 5 s of reading, counts.
+    /// Asks whether the other side still answers: only a Pong with this message within 5 s, not counting pauses in reading, counts.
     ///
-    /// - Parameter padding: bytes that make the Ping longer, beside the message.
+    /// - Parameter padding: the bytes that make the Ping longer, in addition to the message.
     public mutating func challenge(_ message: String, padding: Int = 0, now: Instant, _ actions: inout [Action]) {
         guard state == .open else { return }
         challenge = (message, now + timing.challenge)
@@ -91,10 +91,10 @@ extension Session {
         actions.append(.send(.ping(message: message, sequence: nil, padding: padding)))
     }
 
-    /// Whether a `challenge` waits for its Pong.
+    /// Whether a `challenge` is waiting for its Pong.
     public var isChallenging: Bool { challenge != nil }
 
-    /// Asks the peer to dial this machine. Only where its Hello has the feature.
+    /// Asks the peer to dial this machine. Only for a peer with that feature in its Hello.
     public mutating func askToDialBack(_ request: DialBack, _ actions: inout [Action]) {
         guard state == .open, isTLS else { return }
         actions.append(.send(.dialBack(request)))
@@ -107,7 +107,7 @@ extension Session {
 
     // MARK: Time
 
-    /// When `tick` has something to do.
+    /// The instant at which `tick` has something to do.
     public var nextDeadline: Instant? {
         guard state != .closed else { return nil }
         var earliest: Instant?
@@ -134,8 +134,8 @@ extension Session {
         return earliest
     }
 
-    /// Whether what is next is no more than the Ping of an idle session, for which a second more or less is nothing: many
-    /// sessions are then asked together.
+    /// Whether the next deadline is only the Ping of an idle session, for which a second more or less does not matter, so that many
+    /// sessions can be served together.
     public var mayTickLate: Bool {
         state == .open && pausedSince == nil && outbound.unacknowledgedFrames == 0 && idlePing < lastReceived + timing.silence
             && nextDeadline == idlePing
@@ -143,19 +143,20 @@ extension Session {
 
     private var idlePing: Instant { max(lastReceived, lastPing) + timing.ping }
 
-    /// Since when neither a frame nor, with own frames unacknowledged, a receipt came.
+    /// The instant since which no frame came or, with unacknowledged frames, no receipt.
     private var quietSince: Instant { outbound.waitingSince.map { min($0, lastReceived) } ?? lastReceived }
 
     private var isIdle: Bool { outbound.unacknowledgedFrames == 0 && inbound.isIdle }
 
-    /// - Parameter hasMoreToSend: rows wait for this peer, so a stranger's session is not idle.
+    /// - Parameter hasMoreToSend: whether rows wait for this peer, so that a stranger's session is not idle.
     public mutating func tick(now: Instant, hasMoreToSend: Bool, _ actions: inout [Action]) {
         switch state {
         case .closed: return
         case .awaitingHello:
             if now >= configuration.connectedAt + timing.hello { end(.helloTimeout, &actions) }
         case .legacy:
-            // Nothing is sent to it, so nothing can be asked of it: it may be silent as long as a stranger may be idle.
+            // A legacy session gets no frames, so it cannot be asked for a sign of life: it may be silent as long as a stranger may be
+            // idle.
             guard pausedSince == nil, inbound.isIdle else { return }
             if now >= lastReceived + (isTrusted ? timing.silence : timing.strangerIdle) { end(.idle, &actions) }
         case .open:
@@ -165,11 +166,11 @@ extension Session {
 
     private mutating func tickOpen(now: Instant, hasMoreToSend: Bool, _ actions: inout [Action]) {
         if let since = pausedSince {
-            // The store owes nothing: it is the peer that does not take what it is owed.
+            // The store owes nothing, so the peer is not taking what it is owed.
             if inbound.isIdle, outbound.waitingSince != nil || owesAnything, now >= since + timing.silence {
                 return end(.silent, &actions)
             }
-            // Who does not read says that it lives.
+            // While not reading, this side still sends a sign of life.
             if now >= lastPing + timing.pausedPing { ping(numbered: false, now: now, &actions) }
             return
         }
@@ -197,10 +198,10 @@ extension Session {
         }
     }
 
-    /// Frames it keeps memory for in any case.
+    /// The number of frames for which memory is always kept.
     private static let smallCapacity = 64
 
-    /// An idle session keeps no memory of a bulk. Called with each sign of life of one, whoever asks for it.
+    /// Frees the memory of a bulk once a session has been idle for `timing.quiet`. Called with each sign of life, in either direction.
     mutating func giveBack(now: Instant) {
         guard isIdle, now - lastActivity >= timing.quiet, inbound.capacity + outbound.capacity > Session.smallCapacity else { return }
         inbound.giveBack()
@@ -216,30 +217,30 @@ extension Session {
 
     // MARK: Back-pressure
 
-    /// Whether the shell should read on, as far as this session is concerned: not while the store owes it, and no faster than a
-    /// stranger may speak.
+    /// Whether the shell should read more, as far as this session is concerned: not while the store has not answered, and not faster than a
+    /// stranger may send.
     public func mayRead(now: Instant) -> Bool {
         guard state != .closed else { return false }
         guard inbound.waitingFrames < ownHello.window, inbound.waitingWeight < ProtocolLimits.sessionWeight else { return false }
         return isTrusted || bucket.hasToken(now: now)
     }
 
-    /// A stranger's frames from now on: where there are many strangers each is read more slowly.
+    /// Sets the rate of a stranger's frames from now on: the more strangers, the slower each is read.
     public mutating func setStrangerRate(_ framesPerSecond: Double, now: Instant) { bucket.setRate(framesPerSecond, now: now) }
 
-    /// When a stranger that spoke too fast may go on; `nil` where the store is what one waits for.
+    /// The instant at which a stranger that sent too fast may continue; `nil` if the store is what reading waits for.
     public func readsAgain(now: Instant) -> Instant? {
         guard state != .closed, !isTrusted, !bucket.hasToken(now: now) else { return nil }
         return bucket.nextToken
     }
 
-    /// The shell stopped reading: from now on silence is its own doing.
+    /// Notes that the shell stopped reading: from now on silence is this side's own doing.
     public mutating func pausedReading(now: Instant) {
         guard pausedSince == nil else { return }
         pausedSince = now
     }
 
-    /// The shell reads again; the time between counts as no silence.
+    /// Notes that the shell reads again; the time in between does not count as silence.
     public mutating func resumedReading(now: Instant) {
         guard let since = pausedSince else { return }
         pausedSince = nil

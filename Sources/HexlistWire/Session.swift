@@ -1,10 +1,10 @@
 public import HexlistModel
 
-/// One authenticated connection to a peer, as a machine without a socket (Docs/Protocol.md, "Session", "Delivery").
+/// One authenticated connection to a peer as a state machine without a socket (Docs/Protocol.md, "Session", "Delivery").
 ///
-/// The shell feeds it decoded frames, store results and the time, carries out the actions in order, and asks for what it
-/// owes: receipts and the latest Pong are merged here until the connection takes them, so a peer that does not read
-/// makes nothing grow. Time is passed in; there is no clock and no randomness in here.
+/// The shell passes in decoded frames, store results and the time, carries out the actions in order, and asks for owed frames: receipts
+/// and the latest Pong are merged here until the connection takes them, so a peer that does not read makes nothing grow. There is no clock
+/// and no randomness in here.
 public struct Session: Sendable {
     public typealias Instant = ContinuousClock.Instant
 
@@ -13,24 +13,24 @@ public struct Session: Sendable {
     public enum Security: Sendable, Equatable {
         /// TLS 1.3 with this key proven.
         case tls(Fingerprint)
-        /// Bare TCP: nothing a peer says of itself proves anything.
+        /// Plain TCP: nothing a peer says about itself is proven.
         case plain
     }
 
-    /// What the session is told when it begins.
+    /// The parameters of a new session.
     public struct Configuration: Sendable {
         public var own: PeerID
         public var role: Role
         public var security: Security
-        /// The peer that was dialled; `nil` for an acceptor, and for a dialer that asks who is there.
+        /// The peer that was dialled; `nil` for an acceptor, and for a dialer that only asks who is there.
         public var expected: PeerID?
-        /// Told to the peer. `maxFrameBytes` is what this side takes after the other's Hello.
+        /// The Hello to send. Its `maxFrameBytes` is this side's limit after the other's Hello.
         public var hello: Hello
-        /// Bytes of a frame before and without Hello, from the second frame on.
+        /// The most bytes of a frame before and without a Hello, from the second frame on.
         public var strangerFrameBytes: Int
         public var isTrusted: Bool
         public var strangerFramesPerSecond: Int
-        /// When the TCP connection was made: Hello must come within 5 s of it.
+        /// The instant at which the TCP connection was made; Hello must come within 5 s of it.
         public var connectedAt: Instant
 
         public init(
@@ -49,7 +49,7 @@ public struct Session: Sendable {
         }
     }
 
-    /// Times and bounds of one session; the protocol's, but for tests.
+    /// The times of one session, as the protocol fixes them; others only in tests.
     public struct Timing: Sendable {
         public var hello: Duration = .seconds(5)
         public var ping: Duration = .seconds(15)
@@ -60,18 +60,18 @@ public struct Session: Sendable {
         public var pausedPing: Duration = .seconds(5)
         public var strangerIdle: Duration = .seconds(60)
         public var challenge: Duration = .seconds(5)
-        /// Without anything but signs of life, until what a bulk took is given back.
+        /// The time without anything but signs of life after which the memory of a bulk is freed.
         public var quiet: Duration = .seconds(10)
 
         public init() {}
     }
 
     public enum End: Sendable, Equatable {
-        /// This side ended it, with that Bye where one may be said.
+        /// This side ended the session, with that Bye if it may send one.
         case own(ByeCode)
         /// The peer said Bye; `nil` for a code this version does not know.
         case peer(ByeCode?, text: String)
-        /// The connection went away without a word.
+        /// The connection ended without a Bye.
         case lost
     }
 
@@ -79,7 +79,7 @@ public struct Session: Sendable {
         case hello(Hello)
         case ack(Receipt)
         case alert(message: String, sequence: Int64)
-        /// `padding`: bytes that only make the frame longer.
+        /// `padding`: the bytes that only make the frame longer.
         case ping(message: String, sequence: Int64?, padding: Int = 0)
         case pong(message: String)
         case pair(Pairing)
@@ -90,31 +90,31 @@ public struct Session: Sendable {
 
     public enum Action: Sendable, Equatable {
         case send(OutFrame)
-        /// From the next frame on.
+        /// Set the most bytes of a frame, from the next frame on.
         case setFrameLimit(Int)
         /// The peer's Hello was checked; on TLS it is proven.
         case opened(Hello, versionID: String)
-        /// The peer's later Hello: another name, more room.
+        /// The peer sent another Hello, with another name or a larger limit.
         case updated(Hello)
-        /// The first frame was no Hello: a sender of the original app, or a foreign program.
+        /// The first frame was no Hello: the sender is the original app, or a foreign program.
         case legacy
         case alert(String)
-        /// Over TLS, after Hello. Who does not take it calls `refusePairing`.
+        /// A `Pair` came, over TLS and after Hello. A shell that does not take it calls `refusePairing`.
         case pairing(Pairing)
-        /// Own rows the peer has answered for, in order.
+        /// The peer has answered for own rows, in order.
         case settled([Settled])
-        /// Whether the Ping with this message was answered in time.
+        /// The Ping with this message was answered in time; `challengeFailed`: it was not.
         case challengeAnswered(String)
         case challengeFailed(String)
         /// The peer asks to be dialled back.
         case dialBack(DialBack)
-        /// The peer's word on a request of ours.
+        /// The peer answered a request of this side to be dialled back.
         case dialedBack(DialBack.Answer)
-        /// Everything sent before is flushed, then the connection is closed.
+        /// Flush everything sent before, then close the connection.
         case close(End)
     }
 
-    /// One of our Stores, answered for.
+    /// The peer's answer for one Store of this side.
     public struct Settled: Sendable, Equatable {
         public enum Result: Sendable, Equatable {
             case kept(ReceiptStatus, of: ReceiptStatus?)
@@ -135,11 +135,11 @@ public struct Session: Sendable {
     public let configuration: Configuration
     let timing: Timing
     var state = State.awaitingHello
-    /// The peer's latest Hello.
+    /// The latest Hello of the peer.
     public internal(set) var peerHello: Hello?
-    /// Another start that proved the own identity, where that ended the session (`conflict`).
+    /// Another start that proved this node's own identity, which ended the session (`conflict`).
     public internal(set) var refusedBoot: BootNonce?
-    /// The own latest Hello: only ever raised.
+    /// This side's latest Hello. Its limits only ever rise.
     public internal(set) var ownHello: Hello
     public internal(set) var isTrusted: Bool
 
@@ -153,7 +153,7 @@ public struct Session: Sendable {
 
     var lastReceived: Instant
     var lastPing: Instant
-    /// The last frame that was more than a sign of life, either way.
+    /// The instant of the last frame, either way, that was more than a sign of life.
     var lastActivity: Instant
     var pausedSince: Instant?
     var isAwaitingFirstFrame = true
@@ -173,14 +173,14 @@ public struct Session: Sendable {
     public var isOpen: Bool { state == .open }
     public var isClosed: Bool { state == .closed }
     public var isLegacy: Bool { state == .legacy }
-    /// It said Hello, or showed that it is a legacy sender, and has not ended.
+    /// Whether the peer has said Hello, or turned out to be a legacy sender, and the session has not ended.
     public var hasBegun: Bool { state == .open || state == .legacy }
     var isTLS: Bool { configuration.security != .plain }
 
     /// Whether anything but receipts may be sent (Docs/Protocol.md, "Session", 6).
     var maySpeak: Bool { isTLS || peerHello != nil }
 
-    /// Call once, when the handshake with the peer's certificate is complete.
+    /// Begins the session. Called once, when the handshake with the peer's certificate is complete.
     public mutating func start(_ actions: inout [Action]) {
         actions.append(.setFrameLimit(isTLS ? ProtocolLimits.firstFrameBytes : configuration.strangerFrameBytes))
         if isTLS { actions.append(.send(.hello(ownHello))) }
@@ -188,7 +188,7 @@ public struct Session: Sendable {
 
     // MARK: Frames
 
-    /// One frame came. Stores go to `takeBatch`.
+    /// Handles one frame. Hexes of Stores become available in `takeBatch`.
     public mutating func received(_ frame: DecodedFrame, bytes: Int, now: Instant, _ actions: inout [Action]) {
         guard state != .closed else { return }
         lastReceived = now
@@ -217,8 +217,8 @@ public struct Session: Sendable {
         }
     }
 
-    /// Receipts are not counted against a stranger: each has to answer for frames this side sent, or it ends the session.
-    /// Counted, they would slow down every send to a peer one has not trusted to 20 receipts a second.
+    /// Whether a frame does not count against a stranger's rate. Receipts do not: each must answer frames this side sent, or it ends the
+    /// session. Counted, they would limit every send to an untrusted peer to 20 receipts a second.
     private static func isEarned(_ frame: DecodedFrame) -> Bool {
         switch frame {
         case .wrapper(let wrapper): wrapper.operation == .ack
@@ -226,7 +226,7 @@ public struct Session: Sendable {
         }
     }
 
-    /// A length prefix outside the bounds: the stream cannot be read any further.
+    /// Ends the session because of a length outside the bounds: the stream cannot be read further.
     public mutating func frameFault(_ actions: inout [Action]) { end(.frameLength, &actions) }
 
     private mutating func received(_ wrapper: DecodedWrapper, bytes: Int, now: Instant, _ actions: inout [Action]) {
@@ -257,7 +257,7 @@ public struct Session: Sendable {
         case .ping:
             giveBack(now: now)
             let token = wrapper.message ?? ""
-            guard token.utf8.count <= ProtocolLimits.messageBytes else { return }  // nobody asks like that, and it would be kept
+            guard token.utf8.count <= ProtocolLimits.messageBytes else { return }  // no peer asks with a longer token, and it would be kept
             owedPong = token
         case .pong:
             guard let open = challenge, wrapper.message == open.message else { return }
@@ -270,14 +270,14 @@ public struct Session: Sendable {
             guard state == .open, isTLS else { return refusePairing(pairing) }
             actions.append(.pairing(pairing))
         case .dialBack:
-            // Only where both said Hello, on TLS: of anyone else the address may be anybody's.
+            // Only if both said Hello, on TLS: of anyone else the address may be another machine's.
             guard state == .open, isTLS, let request = wrapper.message.flatMap(DialBack.init(message:)) else { return }
             actions.append(.dialBack(request))
         case .dialedBack:
             guard state == .open, isTLS, let answer = wrapper.message.flatMap(DialBack.Answer.init(message:)) else { return }
             actions.append(.dialedBack(answer))
         case .hello:
-            return  // handled before it comes here
+            return  // handled before this switch
         }
     }
 
@@ -299,7 +299,7 @@ public struct Session: Sendable {
 
     private mutating func received(_ hello: Hello, versionID: String, now: Instant, _ actions: inout [Action]) {
         if let fault = check(hello) {
-            // Over plain TCP it is a claim.
+            // On plain TCP the identity is only a claim.
             if fault == .conflict, isTLS { refusedBoot = hello.boot }
             end(fault, &actions)
             return
@@ -337,7 +337,7 @@ public struct Session: Sendable {
     }
 
     private mutating func beginWithoutHello(_ refusal: Refusal, isFirst: Bool, _ actions: inout [Action]) {
-        // Bytes that could not be read, or a Hello that made no sense, say nothing of who speaks: the deadline stays.
+        // Bytes that could not be read, or a malformed Hello, do not tell who is speaking: the deadline stays.
         guard refusal.isUndecodable || refusal.operation == .hello else {
             becomeLegacy(&actions)
             return
@@ -346,7 +346,7 @@ public struct Session: Sendable {
     }
 
     private mutating func becomeLegacy(_ actions: inout [Action]) {
-        // Who was dialled answers with Hello; anything else is not the peer one looked for.
+        // A dialled peer answers with Hello; anything else is not the expected peer.
         guard configuration.role == .acceptor else {
             end(.identityMismatch, &actions)
             return
@@ -356,9 +356,9 @@ public struct Session: Sendable {
         actions.append(.legacy)
     }
 
-    // MARK: Ends
+    // MARK: Ending
 
-    /// Ends it from this side, saying why where one may speak.
+    /// Ends the session from this side, with a Bye if this side may send.
     public mutating func end(_ code: ByeCode, text: String = "", _ actions: inout [Action]) {
         guard state != .closed else { return }
         takeOwed(&actions)
@@ -374,8 +374,8 @@ public struct Session: Sendable {
         actions.append(.close(.peer(code, text: text)))
     }
 
-    /// Ends it with a peer that was blocked: Stores already read are refused, the person there is told, then `Bye` `blocked`.
-    /// One that did not begin yet is only told `Bye`.
+    /// Ends the session of a peer that was blocked: refuses Stores already read, tells the user there, then says `Bye` `blocked`. A session
+    /// that has not begun only gets the `Bye`.
     public mutating func endBlocked(ownName: String, now: Instant, _ actions: inout [Action]) {
         guard state != .closed else { return }
         inbound.refuseWaiting(.blocked)
@@ -384,10 +384,10 @@ public struct Session: Sendable {
         end(.blocked, &actions)
     }
 
-    /// The connection is gone. Nothing more is sent.
+    /// Notes that the connection is gone. Nothing more is sent.
     public mutating func connectionClosed() { state = .closed }
 
-    /// `<code>: <text>`, or the code alone.
+    /// Splits the message of a Bye, `<code>: <text>` or the code alone.
     static func parseBye(_ message: String) -> (ByeCode?, text: String) {
         let bytes = message.utf8
         guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else { return (ByeCode(rawValue: message), "") }

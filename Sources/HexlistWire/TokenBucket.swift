@@ -1,19 +1,19 @@
-/// So much a second, and a second's worth at once: the frames of a stranger, the handshakes of all of them. Time is passed in.
+/// A token bucket that holds one second's tokens, for the frames of a stranger and for handshakes. Time is passed in.
 public struct TokenBucket: Sendable {
     private var perSecond: Double
     private var tokens: Double
     private var filledAt: ContinuousClock.Instant
 
     /// - Parameters:
-    ///   - perSecond: under 0.1 counts as 0.1, so that nobody waits for ever.
-    ///   - first: what there is at the beginning; no more than a second's worth, or 1.
+    ///   - perSecond: the rate; less than 0.1 counts as 0.1, so that nobody waits for ever.
+    ///   - first: the tokens at the beginning; at most a second's, or 1.
     public init(perSecond: Double, first: Double = .infinity, now: ContinuousClock.Instant) {
         self.perSecond = max(0.1, perSecond)
         tokens = min(first, max(1, self.perSecond))
         filledAt = now
     }
 
-    /// From now on; what there is stays, up to a second's worth.
+    /// Changes the rate from now on. Present tokens stay, up to a second's.
     public mutating func setRate(_ perSecond: Double, now: ContinuousClock.Instant) {
         fill(now)
         self.perSecond = max(0.1, perSecond)
@@ -31,7 +31,7 @@ public struct TokenBucket: Sendable {
         filledAt = max(filledAt, now)
     }
 
-    /// It may be overdrawn; the debt is paid by waiting.
+    /// Takes a token. The bucket may be overdrawn; the debt is paid by waiting.
     public mutating func take(now: ContinuousClock.Instant) {
         fill(now)
         tokens -= 1
@@ -39,7 +39,7 @@ public struct TokenBucket: Sendable {
 
     public func hasToken(now: ContinuousClock.Instant) -> Bool { level(at: now) >= 1 }
 
-    /// When there is one token again.
+    /// The instant at which there is one token again.
     public var nextToken: ContinuousClock.Instant {
         filledAt + .milliseconds(Int64((max(0, 1 - tokens) * 1_000 / perSecond).rounded(.up)))
     }

@@ -1,10 +1,10 @@
 import HexlistModel
 
-/// A colour as a person types it, on its way to `#RRGGBB`.
+/// A colour as the user types it, converted to `#RRGGBB`.
 enum ColorInput {
-    /// - Parameter text: `#RRGGBB`, `#RGB`, or the name of a colour in CSS, without regard to case; empty for none.
+    /// - Parameter text: `#RRGGBB`, `#RGB`, or the name of a CSS colour, regardless of case; empty for none.
     /// - Returns: `#RRGGBB`, or empty.
-    /// - Throws: `HexlistError` for anything else, naming the nearest colour.
+    /// - Throws: `HexlistError` for anything else, with the nearest colour.
     static func parse(_ text: String) throws(HexlistError) -> String {
         if text.isEmpty { return "" }
         if let digits = digits(text.hasPrefix("#") ? text.dropFirst() : text[...]) {
@@ -23,7 +23,7 @@ enum ColorInput {
         HexlistError(.badRequest, "`\(TerminalText.clean(text, columns: 40))` is no colour.", hint: hint)
     }
 
-    /// Six hexadecimal digits; three are doubled, as CSS has it.
+    /// The colour's six hexadecimal digits; three digits are doubled, as in CSS.
     private static func digits(_ text: Substring) -> String? {
         guard text.utf8.count == 3 || text.utf8.count == 6, text.utf8.allSatisfy({ $0 < 0x80 }), text.allSatisfy(\.isHexDigit) else {
             return nil

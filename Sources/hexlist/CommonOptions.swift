@@ -4,7 +4,7 @@ import HexlistAPI
 import HexlistClient
 import HexlistModel
 
-/// What every command that talks to the daemon takes.
+/// The options of every command that talks to the daemon.
 struct CommonOptions: ParsableArguments {
     @Flag(name: .long, help: "Print JSON: one object, or one object a line for lists.")
     var json = false
@@ -18,7 +18,7 @@ struct CommonOptions: ParsableArguments {
 
     var output: Output { Output(json: json) }
 
-    /// Runs `body` with a client, which is closed whatever happens.
+    /// Runs `body` with a client, which is closed in any case.
     func withClient<Result>(_ body: (HexlistClient) async throws -> Result) async throws -> Result {
         do {
             return try await withClient(Environment.variables, body)
@@ -30,7 +30,7 @@ struct CommonOptions: ParsableArguments {
         }
     }
 
-    /// - Parameter variables: those of the user whose daemon is asked.
+    /// - Parameter variables: the variables of the user whose daemon is asked.
     func withClient<Result>(_ variables: [String: String], _ body: (HexlistClient) async throws -> Result) async throws -> Result {
         let paths = HexlistPaths(environment: variables, stateFolder: stateDir, socket: socket)
         let start = DaemonStart.command(variables, isNamed: stateDir != nil || socket != nil) { access($0, F_OK) == 0 }
@@ -46,7 +46,7 @@ struct CommonOptions: ParsableArguments {
     }
 }
 
-/// The variables of the process.
+/// The environment variables of the process.
 enum Environment {
     static var variables: [String: String] {
         ["HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "HEXLIST_STATE_DIR", "HEXLIST_CONFIG", "HEXLIST_SOCKET"]
@@ -56,7 +56,7 @@ enum Environment {
     static func value(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 }
 
-/// A span of time, as `10s`, `1.5m`, `250ms` or seconds.
+/// A span of time, such as `10s`, `1.5m`, `250ms`, or a number of seconds.
 struct Seconds: ExpressibleByArgument {
     var value: Double
 
@@ -70,7 +70,7 @@ struct Seconds: ExpressibleByArgument {
     var defaultValueDescription: String { "\(Int(value))s" }
 }
 
-/// A local id as the lists print it.
+/// A local id as printed in lists.
 struct HexID: ExpressibleByArgument {
     var value: Int64
 

@@ -1,13 +1,13 @@
 import HexlistAPI
 
-/// The line that starts this user's daemon.
+/// The command line that starts this user's daemon.
 enum DaemonStart {
     static let unit = "hexlistd.service"
 
-    /// By systemd where its user manager runs and has the unit, and the daemon that is asked is the one the unit starts: it knows nothing of
-    /// another socket or state folder that was named for this command.
+    /// The command for systemd if its user manager runs and has the unit, and the unit's daemon is the one asked for: a unit does not know
+    /// a socket or state folder named for this command only. Otherwise `hexlistd`.
     /// - Parameters:
-    ///   - variables: of the process.
+    ///   - variables: the environment variables of the process.
     ///   - isNamed: whether the command line names the socket or the state folder.
     ///   - exists: whether there is something at a path.
     static func command(_ variables: [String: String], isNamed: Bool, exists: (String) -> Bool) -> String {
@@ -17,7 +17,7 @@ enum DaemonStart {
         let home = variable("HOME").map {
             [variable("XDG_CONFIG_HOME") ?? "\($0)/.config", variable("XDG_DATA_HOME") ?? "\($0)/.local/share"]
         }
-        // As systemd.unit(5) lists them for units of users.
+        // The order and the folders of systemd.unit(5) for user units.
         let folders = (home ?? []) + ["/etc", "/run", runtime, "/usr/local/lib", "/usr/local/share", "/usr/lib", "/usr/share"]
         let isInstalled = folders.contains { exists("\($0)/systemd/user/\(unit)") }
         return isInstalled ? "systemctl --user start hexlistd" : "hexlistd"

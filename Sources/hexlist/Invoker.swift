@@ -1,14 +1,14 @@
 import Glibc
 import HexlistAPI
 
-/// Who ran this by `sudo`. The daemon is theirs, and it answers nobody but its own user, not even root.
+/// The user who ran this program by `sudo`. The daemon is that user's, and answers nobody else, not even root.
 struct Invoker {
     let name: String
     private let user: uid_t
     private let group: gid_t
     private let home: String
 
-    /// - Returns: `nil` where this is not root, or root by itself.
+    /// - Returns: `nil` if this process is not root, or root without `sudo`.
     static func ofSudo() -> Invoker? {
         guard geteuid() == 0, let user = Environment.value("SUDO_UID").flatMap(uid_t.init), user != 0, let entry = getpwuid(user)?.pointee,
             let name = entry.pw_name, let home = entry.pw_dir
@@ -16,7 +16,7 @@ struct Invoker {
         return Invoker(name: String(cString: name), user: user, group: entry.pw_gid, home: String(cString: home))
     }
 
-    /// The variables as that person has them, as far as can be told: `sudo` takes most of them away.
+    /// The user's environment variables, as far as they can be known: `sudo` removes most of them.
     var variables: [String: String] {
         var variables = Environment.variables
         variables["HOME"] = home
@@ -30,7 +30,7 @@ struct Invoker {
         return stat(folder, &status) == 0 && status.st_uid == user
     }
 
-    /// Runs `body` as that person, the whole process; then it is root again.
+    /// Runs `body` with the whole process as that user, then becomes root again.
     func with<Result>(_ body: () async throws -> Result) async throws -> Result {
         defer {
             _ = seteuid(0)

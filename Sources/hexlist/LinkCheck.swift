@@ -1,18 +1,18 @@
 import HexlistModel
 
-/// How a typed link is checked before it is sent. The receiver takes anything as a link, so a slip of the sender would arrive as one.
+/// The check of a typed link before it is sent. The receiver accepts anything as a link, so a slip of the sender would arrive as one.
 enum LinkCheck {
     /// A link needs a scheme.
     case scheme
     /// `https://` is put before a bare host name.
     case guess
-    /// Anything is sent as it is.
+    /// Anything is sent unchanged.
     case raw
 
     /// - Parameters:
-    ///   - place: the file and line the link stands in, for the message.
-    ///   - previous: the argument before, whose description this one may be the beginning of.
-    ///   - following: the arguments after it, which may be more of that.
+    ///   - place: the file and line of the link, for the message.
+    ///   - previous: the argument before, of whose description this one may be a part.
+    ///   - following: the arguments after it, which may be further parts.
     /// - Throws: `HexlistError` for a text without a scheme, with what was probably meant.
     func checked(
         _ link: LinkInput, from place: String? = nil, after previous: LinkInput? = nil, before following: ArraySlice<String> = []
@@ -47,7 +47,7 @@ enum LinkCheck {
     private func shown(_ text: String) -> String { TerminalText.clean(text, columns: 60) }
 }
 
-/// What the beginning of a text makes of it.
+/// The form of a text, judged by its beginning.
 enum LinkForm {
     /// A scheme (RFC 3986) and something after it.
     case link
@@ -55,13 +55,13 @@ enum LinkForm {
     case bareHost
     case other
 
-    /// Schemes whose rest may be digits, which `host:port` is otherwise.
+    /// Schemes that may be followed by digits only; otherwise that is `host:port`.
     private static let numberSchemes = ["tel", "sms", "fax"]
 
     init(_ text: String) {
         let bytes = Array(text.utf8)
         let authority = bytes.prefix { !"/?#".utf8.contains($0) }
-        // An IPv6 address in brackets has colons of its own.
+        // An IPv6 address in brackets contains colons.
         let bracket = bytes.first == UInt8(ascii: "[") ? authority.firstIndex(of: UInt8(ascii: "]")) : nil
         let name = bracket.map { bytes[...$0] } ?? bytes.prefix { $0 != UInt8(ascii: ":") }
         let rest = bytes.dropFirst(name.count + 1)
@@ -74,7 +74,7 @@ enum LinkForm {
         }
     }
 
-    /// One letter is a drive of another system, not a scheme.
+    /// Whether the bytes are a scheme. A single letter is a drive of another system, not a scheme.
     private static func isScheme(_ bytes: ArraySlice<UInt8>) -> Bool {
         guard bytes.count > 1, let first = bytes.first, isLetter(first) else { return false }
         return bytes.allSatisfy { isLetter($0) || isDigit($0) || "+-.".utf8.contains($0) }

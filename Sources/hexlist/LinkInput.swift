@@ -2,7 +2,7 @@ import Glibc
 import HexlistAPI
 import HexlistModel
 
-/// Links as a person types them: `URL` or `URL description`, split at the first white space.
+/// A link as the user types it: `URL` or `URL description`, split at the first white space.
 struct LinkInput: JSONEncodable {
     var url: String
     var description: String
@@ -23,7 +23,7 @@ struct LinkInput: JSONEncodable {
         }
     }
 
-    /// One link a line; empty lines and lines that begin with `#` are passed over.
+    /// Reads one link per line. Skips blank lines and lines that begin with `#`.
     /// - Parameter path: a file, or `-` for standard input.
     static func read(from path: String, _ check: LinkCheck) throws -> [LinkInput] {
         let bytes = try InputFile.read(path, limit: LocalAPI.bodyBytes)
@@ -37,7 +37,7 @@ struct LinkInput: JSONEncodable {
         }
     }
 
-    /// Links given as arguments; `-` stands for those of standard input.
+    /// Reads links from arguments; `-` stands for those on standard input.
     static func read(_ arguments: [String], _ check: LinkCheck) throws -> [LinkInput] {
         var links: [LinkInput] = []
         for (number, argument) in arguments.enumerated() {
@@ -51,7 +51,7 @@ struct LinkInput: JSONEncodable {
     }
 }
 
-/// A hex as typed, on its way to the daemon as HexJM.
+/// A typed hex, to be sent to the daemon as HexJM.
 struct HexInput: JSONEncodable {
     var description: String
     var color: String
@@ -66,11 +66,11 @@ struct HexInput: JSONEncodable {
     }
 }
 
-/// Files of the user, read whole up to a bound.
+/// Files of the user, read as a whole up to a bound.
 enum InputFile {
     /// - Parameters:
     ///   - path: a file, or `-` for standard input.
-    ///   - limit: bytes; a longer file is refused.
+    ///   - limit: the most bytes; a longer file is refused.
     static func read(_ path: String, limit: Int) throws -> [UInt8] {
         var bytes: [UInt8] = []
         try stream(path) { chunk in
@@ -82,7 +82,7 @@ enum InputFile {
         return bytes
     }
 
-    /// Calls `body` with each piece.
+    /// Calls `body` with each piece of a file.
     static func stream(_ path: String, _ body: (ArraySlice<UInt8>) throws -> Void) throws {
         let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw unreadable(path) }
@@ -94,7 +94,7 @@ enum InputFile {
         }
     }
 
-    /// What can be read now, as soon as there is any; empty at the end.
+    /// Reads what is available, waiting until there is something; empty at the end.
     static func piece(_ descriptor: CInt, bytes: Int, path: String) throws -> [UInt8] {
         var fault: CInt = 0
         let piece = [UInt8](unsafeUninitializedCapacity: bytes) { buffer, count in
@@ -110,10 +110,10 @@ enum InputFile {
         return piece
     }
 
-    /// The file as messages call it.
+    /// The name of the file in messages.
     static func name(_ path: String) -> String { path == "-" ? "Standard input" : path }
 
-    /// From `errno`.
+    /// The error for a file that cannot be read, with the reason from `errno`.
     static func unreadable(_ path: String) -> HexlistError {
         HexlistError(.badRequest, "\(name(path)) cannot be read (\(String(cString: strerror(errno)))).")
     }

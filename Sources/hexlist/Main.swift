@@ -6,7 +6,7 @@ import HexlistModel
 @main
 enum Main {
     static func main() async {
-        signal(SIGPIPE, SIG_IGN)  // a closed pipe or socket is an error to be told, not the end
+        signal(SIGPIPE, SIG_IGN)  // a closed pipe or socket is an error to report, not the end
         do {
             let command = try Hexlist.parseAsRoot()
             if var command = command as? any AsyncParsableCommand {
@@ -20,7 +20,7 @@ enum Main {
         }
     }
 
-    /// Tells the user, on one or two lines of standard error.
+    /// Reports an error on one or two lines of standard error.
     private static func report(_ error: any Error) -> ExitStatus {
         if let ending = error as? Ending { return ending.status }
         if let error = error as? HexlistError {
@@ -36,7 +36,7 @@ enum Main {
     }
 }
 
-/// The end of a command that has told everything already.
+/// The end of a command that has reported everything already.
 struct Ending: Error {
     var status: ExitStatus
 }

@@ -2,7 +2,7 @@ import ArgumentParser
 import HexlistAPI
 import HexlistModel
 
-/// What `hexlist` by itself tells: what is new, and what to try next, each with the line to type.
+/// The output of `hexlist` without a command: what is new and what to try next, each with the line to type.
 struct News: Equatable {
     struct Line: Equatable {
         var text: String
@@ -29,8 +29,7 @@ struct News: Equatable {
         }
         if status.unread > 0 { add("\(status.unread) unread", "hexlist inbox --unread") }
         if status.held > 0 { add("\(status.held) held from strangers", "hexlist inbox --held") }
-        func rows(_ states: OutboxState...) -> Int { states.reduce(0) { $0 + (status.outbox[$1] ?? 0) } }
-        let (waiting, failed) = (rows(.queued, .sending), rows(.rejected, .expired, .failed))
+        let (waiting, failed) = (status.outbox.rows(.queued, .sending), status.outbox.rows(.rejected, .expired, .failed))
         if waiting > 0 { add("\(waiting) waiting to be sent", "hexlist outbox") }
         if failed > 0 { add("\(failed) not delivered", "hexlist outbox") }
         let hasNoDiscovery = status.avahi.state == "unavailable" || status.avahi.state == "degraded"
@@ -75,7 +74,8 @@ struct News: Equatable {
 }
 
 extension Hexlist {
-    /// Without a daemon: how it is started, and the help. The exit code is 0 in any case: nothing was asked for that could fail.
+    /// Shows the news, or how to start the daemon if there is none, with the help. The exit code is always 0: nothing was asked for that
+    /// can fail.
     func run() async throws {
         do {
             let news = try await CommonOptions.parse([]).withClient { client in

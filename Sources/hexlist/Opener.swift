@@ -1,11 +1,11 @@
 import Glibc
 import HexlistModel
 
-/// Hands a link to a program of the user: no shell between, and nothing but the link as argument.
+/// Passes a link to a program of the user: without a shell, and with nothing but the link as its argument.
 enum Opener {
     /// - Parameters:
-    ///   - named: by the user.
-    ///   - browser: `BROWSER`, where it is the name of one program and nothing else; xdg-open knows its other forms.
+    ///   - named: the program the user named.
+    ///   - browser: the value of `BROWSER`. Used only if it is the name of one program; xdg-open handles its other forms.
     static func program(_ named: String?, browser: String?) -> String {
         if let named { return named }
         let separators: [Character] = [" ", "\t", ":", "%"]
@@ -13,14 +13,14 @@ enum Opener {
         return "xdg-open"
     }
 
-    /// Waits until it has ended.
-    /// - Throws: `HexlistError` where it cannot be started or fails.
+    /// Runs the program and waits until it has ended.
+    /// - Throws: `HexlistError` if it cannot be started or fails.
     static func run(_ program: String, link: String) throws(HexlistError) {
-        // The link begins with a scheme, so no program takes it for an option.
+        // A link begins with a scheme, so the program does not take it for an option.
         guard let first = link.utf8.first, first != UInt8(ascii: "-") else { throw HexlistError(.badRequest, "This is no link to open.") }
         var arguments = [strdup(program), strdup(link), nil]
         defer { for argument in arguments { free(argument) } }
-        // This program ignores SIGPIPE; the one it starts had better not.
+        // This program ignores SIGPIPE; the started one must not.
         var attributes = posix_spawnattr_t()
         var signals = sigset_t()
         sigemptyset(&signals)

@@ -1,17 +1,18 @@
 import HexlistAPI
 import HexlistModel
 
-/// Why a row of the outbox is where it is and what to do about it, in words: the same at the end of `send` as later in `outbox`.
+/// The reason for the state of an outbox row, and advice about it: the same at the end of `send` and later in `outbox`.
 struct RowReason {
     let row: Int64
     let state: OutboxState
-    /// How sentences name the peer.
+    /// The peer's name in sentences.
     let peer: String
-    /// What finds the peer in a command: its alias, or the beginning of its UUID.
+    /// The peer as an argument of a command: its alias, or the beginning of its UUID.
     let argument: String
+    /// A word of `OutboxWait`, or of a newer daemon; `nil` where nothing is known.
     let waitingFor: String?
     let next: Timestamp?
-    /// What the peer, or this side, said last: `code: message`.
+    /// The last message of the peer or of this side: `code: message`.
     let told: String
 
     init(_ send: SendShape) {
@@ -36,7 +37,7 @@ struct RowReason {
         self.told = told.compactMap(\.self).filter { !$0.isEmpty }.joined(separator: ": ")
     }
 
-    /// One line; empty where there is nothing to say. It holds text of the peer.
+    /// The reason on one line; empty if there is nothing to say. Contains peer text.
     var why: String {
         switch state {
         case .queued, .sending:
@@ -48,23 +49,22 @@ struct RowReason {
         }
     }
 
-    /// What it waits for, where that is known.
+    /// A phrase for what the row waits for, if that is known.
     private var waiting: String? {
-        switch waitingFor {
-        case "peer"?: "the peer is away"
-        case "conflict"?:
-            "held back: two machines have one identity, `hexlist status` and `hexlist peers --all --why` say whose"
-        case "session"?: "the peer is being dialled"
-        case "turn"?: "other transfers go first"
-        case "window"?: "the peer takes no more for now"
-        case "retry"?: "waits to be tried again"
-        case "trust"?: "too long until the peer trusts this one"
-        case let other?: "waits for \(other)"
-        case nil: "on its way, not confirmed yet"
+        guard let waitingFor else { return "on its way, not confirmed yet" }
+        return switch OutboxWait(rawValue: waitingFor) {
+        case .peer: "the peer is away"
+        case .conflict: "held back: two machines have one identity, `hexlist status` and `hexlist peers --all --why` say whose"
+        case .session: "the peer is being dialled"
+        case .turn: "other transfers go first"
+        case .window: "the peer takes no more for now"
+        case .retry: "waits to be tried again"
+        case .trust: "too long until the peer trusts this one"
+        case nil: "waits for \(waitingFor)"
         }
     }
 
-    /// What happens next, and what to type; `nil` where all is said.
+    /// What happens next and what to type; `nil` if nothing is left to say.
     var advice: String? {
         switch state {
         case .queued, .sending: "\(future) `hexlist outbox cancel \(row)` takes it back."
@@ -80,14 +80,14 @@ struct RowReason {
     }
 
     private var future: String {
-        switch waitingFor {
-        case "peer"?: "It is delivered by itself when \(peer) is back."
-        case "conflict"?: "It is delivered when one of the two machines has an identity of its own."
-        case "trust"?: "\(peer) takes hexes of that length from machines it trusts only. \(pairing)"
-        case "retry"? where isRefused("quotaExceeded"): "The tray for strangers is full there. \(pairing)"
-        case "retry"? where isRefused("notAccepting"): "\(peer) takes nothing from strangers. \(pairing)"
-        case "retry"? where isRefused("storageFull"): "The disk is full there; it is tried again by itself as soon as there is room."
-        default: "It goes on by itself; `hexlist outbox show \(row)` says how it stands."
+        switch waitingFor.flatMap(OutboxWait.init(rawValue:)) {
+        case .peer: "It is delivered by itself when \(peer) is back."
+        case .conflict: "It is delivered when one of the two machines has an identity of its own."
+        case .trust: "\(peer) takes hexes of that length from machines it trusts only. \(pairing)"
+        case .retry where isRefused("quotaExceeded"): "The tray for strangers is full there. \(pairing)"
+        case .retry where isRefused("notAccepting"): "\(peer) takes nothing from strangers. \(pairing)"
+        case .retry where isRefused("storageFull"): "The disk is full there; it is tried again by itself as soon as there is room."
+        case .session, .turn, .window, .retry, nil: "It goes on by itself; `hexlist outbox show \(row)` says how it stands."
         }
     }
 
@@ -95,13 +95,13 @@ struct RowReason {
         "It is tried again by itself, and at once when you pair: `hexlist pair` there, `hexlist pair \(argument)` here."
     }
 
-    /// Whether what was told begins with a refusal's code, as in `quotaExceeded: The tray is full.`
+    /// Whether the last message begins with a refusal's code, as in `quotaExceeded: The tray is full.`
     private func isRefused(_ code: String) -> Bool { told.utf8.prefix { $0 != UInt8(ascii: ":") }.elementsEqual(code.utf8) }
 }
 
-/// A key that is gone, and another one that is here under the same name: perhaps one machine, installed anew.
+/// A peer that is gone, and another key that is here under the same name: perhaps one machine, installed anew.
 enum Namesake {
-    /// The one peer that is here and goes by a name the other is known by; `nil` where there is none, or more than one.
+    /// The one peer that is here under a name of the other; `nil` if there is none, or more than one.
     static func of(_ gone: PeerShape, among peers: [PeerShape]) -> PeerShape? {
         let names = [gone.name, gone.alias ?? ""].compactMap(NameKey.init)
         let here = peers.filter { peer in
@@ -111,7 +111,7 @@ enum Namesake {
         return here.count == 1 ? here[0] : nil
     }
 
-    /// - Parameter row: the one that waits.
+    /// - Parameter row: the id of the row that waits.
     static func advice(_ gone: PeerShape, _ here: PeerShape, row: Int64) -> String {
         let short = HumanText.short(here.uuid ?? "")
         return "\(gone.label.shown()) is another key than \(here.label.shown(.full)), which is here under that name. Anybody can "

@@ -2,14 +2,14 @@ import ArgumentParser
 import HexlistAPI
 import HexlistModel
 
-/// What a command line that is none says: what is wrong with it, and what was perhaps meant.
+/// The error for a command line that is invalid: what is wrong, and what may have been meant.
 struct Usage {
-    /// The commands that were named, from `hexlist` itself on.
+    /// The named commands, beginning with `hexlist` itself.
     private let commands: [any ParsableCommand.Type]
-    /// The first word where a command is expected and is none; `nil` where there is no such word.
+    /// The first word in the place of a command that is no command; `nil` if there is none.
     private let unknown: String?
 
-    /// - Parameter arguments: without the program's name.
+    /// - Parameter arguments: the arguments without the program's name.
     init(_ arguments: [String]) {
         var commands: [any ParsableCommand.Type] = [Hexlist.self]
         var unknown: String?
@@ -25,7 +25,7 @@ struct Usage {
         self.unknown = unknown
     }
 
-    /// - Parameter message: swift-argument-parser's.
+    /// - Parameter message: the message of swift-argument-parser.
     func error(_ message: String) -> HexlistError {
         let help = "`\(line) --help` says more."
         if let unknown, message.contains("'\(unknown)'"), message.contains("nexpected argument") {
@@ -35,7 +35,7 @@ struct Usage {
         }
         let parts = message.split(separator: "'", omittingEmptySubsequences: false)
         guard message.hasPrefix("Unknown option '"), parts.count >= 3 else { return HexlistError(.badRequest, message, hint: help) }
-        // Its own guesses are any option three letters away: `--foo` would be `--to`.
+        // swift-argument-parser suggests any option within three letters: `--to` for `--foo`.
         let option = String(parts[1])
         let nearest = nearestOption(to: option)
         if nearest == option {
@@ -45,7 +45,7 @@ struct Usage {
         return HexlistError(.badRequest, "There is no option `\(option)` of `\(line)`.", hint: hint + help)
     }
 
-    /// Help with its usage as wide as the terminal, as swift-argument-parser makes the rest of it.
+    /// Help whose usage line is as wide as the terminal, as swift-argument-parser does for the rest.
     static func wrapped(_ help: String, _ width: Int?) -> String {
         guard let width else { return help }
         let indent = "USAGE: ".count
@@ -60,7 +60,8 @@ struct Usage {
 
     private static func name(_ command: any ParsableCommand.Type) -> String { command.configuration.commandName ?? "" }
 
-    /// One of those there are at this place, else one of that name elsewhere; what cannot be a command is perhaps whom or what to show.
+    /// A command with a similar name at this place, else one with that name elsewhere. A word that can be no command may be a peer or a
+    /// hex.
     private func nearestCommand(to word: String) -> String? {
         let last = commands[commands.count - 1]
         let names = last.configuration.subcommands.map(Self.name)
@@ -77,8 +78,17 @@ struct Usage {
     }
 
     private func nearestOption(to option: String) -> String? {
-        let help = Hexlist.helpMessage(for: commands[commands.count - 1], columns: 1_000)
-        let names = help.split(whereSeparator: { " \n[],/.".contains($0) }).filter { $0.hasPrefix("--") }.map { String($0.dropFirst(2)) }
+        let names = Self.words(ofHelpFor: commands[commands.count - 1]).filter { $0.hasPrefix("--") }.map { String($0.dropFirst(2)) }
         return NearestName.likely(String(option.drop { $0 == "-" }), among: names).map { "--\($0)" }
+    }
+
+    /// Whether an option of a command takes the next word as its value, according to the command's help.
+    static func takesValue(_ option: String, of command: any ParsableCommand.Type) -> Bool {
+        let words = words(ofHelpFor: command)
+        return zip(words, words.dropFirst()).contains { $0 == option && $1.hasPrefix("<") }
+    }
+
+    private static func words(ofHelpFor command: any ParsableCommand.Type) -> [Substring] {
+        Hexlist.helpMessage(for: command, columns: 1_000).split { " \n[],/.".contains($0) }
     }
 }

@@ -1,6 +1,7 @@
 """A peer that is not hexlistd, for the programs in this folder: it says Hello and stores hexes over TLS (Docs/Protocol.md)."""
 
 import base64
+import concurrent.futures
 import hashlib
 import json
 import os
@@ -34,6 +35,11 @@ class Identity:
         self.fingerprint = hashlib.sha256(key).digest()
         self.uuid = str(rig.uuid8(self.fingerprint)).upper()
         self.boot = hashlib.sha256(os.urandom(8)).hexdigest()[:16]
+
+
+def identities(folder, count):
+    with concurrent.futures.ThreadPoolExecutor(2) as workers:
+        return list(workers.map(lambda number: Identity(folder, f"peer{number}"), range(count)))
 
 
 def der_of(pem):

@@ -335,6 +335,17 @@ class Daemon:
         if status != 0:
             raise Failure(f"{self.name} ended with {status} when it was told to stop")
 
+    def trust_all(self, peers):
+        """Has it trust every `(uuid, fingerprint)` at once, without meeting them."""
+        peers = list(peers)
+        roster = "".join(json.dumps({"uuid": uuid, "fingerprint": fingerprint.hex().upper(), "name": "foreign", "trust": "trusted",
+                                     "addresses": []}) + "\n" for uuid, fingerprint in peers)
+        connection = Connection(self.socket, timeout=120)
+        connection.request("POST", "/v1/roster", roster, {"Content-Type": "application/x-ndjson"})
+        reply = json.loads(connection.getresponse().read())
+        if reply.get("changed") != len(peers):
+            raise Failure(f"the roster was not taken: {reply}")
+
     @property
     def is_running(self):
         return self.process is not None and self.process.poll() is None

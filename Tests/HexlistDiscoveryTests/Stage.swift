@@ -1,4 +1,5 @@
 public import HexlistModel
+import Testing
 
 @testable import HexlistDiscovery
 
@@ -124,6 +125,12 @@ struct Stage {
     }
 
     var rows: [DirectoryRow] { directory.listing() }
-    func row(_ peer: PeerID) -> DirectoryRow? { rows.first { $0.peer == peer && $0.state != .ghost } }
+    /// The row of the listing, which is also the one that is found without the others.
+    func row(_ peer: PeerID) -> DirectoryRow? {
+        let row = rows.first { $0.peer == peer && $0.state != .ghost }
+        let found = directory.row(of: peer, comparing: true).flatMap { $0.state == .ghost ? nil : $0 }
+        #expect(found == row)
+        return row
+    }
     func ghosts(_ peer: PeerID? = nil) -> [DirectoryRow] { rows.filter { $0.state == .ghost && (peer == nil || $0.peer == peer) } }
 }

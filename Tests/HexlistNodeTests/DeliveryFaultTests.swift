@@ -14,7 +14,7 @@ extension Node {
     var sessionCount: Int { sessions.count }
     func setTurns(_ turns: TransferTurns) { self.turns = turns }
     var fingerprintCount: Int { fingerprints.count }
-    var isWaitingToDrain: Bool { drained != nil }
+    var isWaitingToDrain: Bool { if case .waiting? = draining { true } else { false } }
 }
 
 /// Waits for what nothing tells of. The test's time limit ends it.

@@ -11,7 +11,7 @@ struct DialBackTests {
     @Test("a trusted peer dials the port of who asks; a stranger does not; who asks again at once is not answered")
     func trust() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
-            #expect(await two.node.dialBackPause == .seconds(10))
+            #expect(await two.node.dialBacks.pause == .seconds(10))
             for node in [one.node, two.node] { await node.pauseDialBacks(.seconds(1)) }
             #expect(await two.node.askToDialBack(one.id) == .result(.notTrusted))
             _ = try await two.node.setTrust(one.id, .trusted)
@@ -78,6 +78,6 @@ struct DialBackTests {
 }
 
 extension Node {
-    fileprivate func pauseDialBacks(_ pause: Duration) { dialBackPause = pause }
+    fileprivate func pauseDialBacks(_ pause: Duration) { dialBacks.pause = pause }
     fileprivate func forgetAsking(_ peer: PeerID) { links[peer]?.askedBackAt = nil }
 }

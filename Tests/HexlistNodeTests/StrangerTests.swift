@@ -113,6 +113,10 @@ final class Guest: Sendable {
 }
 
 extension Node {
+    fileprivate var nextOmission: ContinuousClock.Instant? { events.nextOmission }
+
+    fileprivate func recordOfStrangers(_ type: EventType) { events.record(type, peer: nil, from: .strangers, self) }
+
     fileprivate func begin(dialled connection: PeerConnection, _ endpoint: Endpoint) {
         begin(connection, Dialled(endpoint: endpoint, probe: nil, expected: nil))
     }
@@ -276,7 +280,7 @@ struct StrangerTests {
         let one = try await TestNode("one", on: link)
         let friend = try Identity.ephemeral()
         _ = try await one.node.importRoster([RosterEntry(fingerprint: friend.fingerprint, name: "friend", trust: .trusted)])
-        for _ in 0..<20 { await one.node.record(.peerGhost, peer: nil, data: [:], from: .strangers) }
+        for _ in 0..<20 { await one.node.recordOfStrangers(.peerGhost) }
         let guest = try Guest(one)
         let port = try await guest.transport.listen(addresses: ["127.0.0.1"], port: 0) { _ in }
         let forger = InMemoryDiscovery(link: link, ipv6: nil)
@@ -316,7 +320,7 @@ struct StrangerTests {
         let visit = try await guest.visit(one)
         try await visit.hello()
         for number in 1...5 { try await visit.write { WrapperEncoder.alert(message: "more", sequence: Int64(number), into: &$0) } }
-        try await until { await one.node.allowance.nextDeadline != nil }
+        try await until { await one.node.nextOmission != nil }
         await guest.transport.shutdown()
         try await until { await one.node.sessionCount == 0 }
         #expect(try await one.node.store.read { try $0.eventPage(since: 0, limit: 9).items }.isEmpty)

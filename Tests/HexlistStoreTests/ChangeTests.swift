@@ -33,7 +33,8 @@ import Testing
         #expect(try await told(by: test) { try await store.setMeta(["a": "b"]) } == [])
         #expect(try await told(by: test) { try await store.forgetPeer(stranger.id) } == [.peers])
         #expect(try await told(by: test) { _ = try test.write { try $0.enqueue(outgoing(1, to: friend)) } } == [])
-        #expect(try await told(by: test) { _ = try test.write { try $0.maintain(now: now + 7 * day) } } == [[.peers, .room]], "one was held")
+        #expect(
+            try await told(by: test) { _ = try test.write { try $0.maintain(now: now + 7 * day) } } == [[.peers, .room]], "one was held")
     }
 
     @Test func whatFailsIsNotTold() async throws {

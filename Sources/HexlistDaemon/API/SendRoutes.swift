@@ -1,6 +1,7 @@
 import HexlistAPI
 import HexlistModel
 import HexlistNode
+import HexlistStore
 import HexlistWire
 import Hummingbird
 
@@ -91,12 +92,8 @@ struct SendRoutes: Sendable {
         let names = query.texts("to")
         guard try query.flag("toAll") else {
             guard !names.isEmpty else { throw HexlistError(.badRequest, "No peer to send to.", hint: "Name one with `to`.") }
-            var targets: [PeerID] = []
-            for name in names {
-                guard let id = try await api.node.resolve(name, counting: false).uuid, !targets.contains(id) else { continue }
-                targets.append(id)
-            }
-            return targets
+            var targets: Set<PeerID> = []
+            return try await api.node.resolve(names).compactMap(\.uuid).filter { targets.insert($0).inserted }
         }
         guard names.isEmpty else { throw HexlistError(.badRequest, "`to` and `toAll` do not go together.") }
         let trusted = try await api.node.peers().filter { $0.state != .ghost && $0.trust == .trusted }.compactMap(\.uuid)

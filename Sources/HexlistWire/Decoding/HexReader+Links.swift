@@ -1,28 +1,28 @@
 import HexlistModel
 
-/// The `links` member of a hex, whatever it was.
+/// The `links` member of a hex in any form.
 struct LinksMember {
     enum Form {
         case absent
         case null
         case array
-        /// Path to link, or path to URL (T17).
+        /// An object of paths and links, or of paths and URLs (T17).
         case map
-        /// A string, read once it is clear that it counts (T18).
+        /// A string, read only once it is known to be the last of its name (T18).
         case text
         /// A number or a boolean (T4).
         case scalar
     }
 
     var form: Form = .absent
-    /// Of `text`: between the quotes.
+    /// The range between the quotes of a `text`.
     var start = 0
     var end = 0
     var hasEscapes = false
     var isRepeated = false
 }
 
-/// The known services whose spelling stands in the arena.
+/// The slices of known services' names that are in the arena already.
 struct KnownServices {
     var unknown: TextSlice?
     var dropbox: TextSlice?
@@ -31,8 +31,8 @@ struct KnownServices {
 }
 
 extension HexReader {
-    /// - Parameter open: containers open around the value.
-    /// - Returns: the position behind the value.
+    /// - Parameter open: the number of containers open around the value.
+    /// - Returns: the position after the value.
     @inline(__always)
     mutating func links(
         _ json: JSONScanner, at position: Int, open: Int, into member: inout LinksMember
@@ -57,7 +57,7 @@ extension HexReader {
         return try json.scalar(at: position)
     }
 
-    /// Reads the text that stands for links, once it is known to be the last of its name (T18).
+    /// Reads a text with links, once it is known to be the last of its name (T18).
     mutating func finishLinks(_ json: JSONScanner, _ member: LinksMember) {
         guard member.form == .text, member.start < member.end else { return }
         let mark = unknown.mark
@@ -67,7 +67,8 @@ extension HexReader {
         } else {
             var text: [UInt8] = []
             _ = json.appendText(member.start, member.end, to: &text)
-            // Slices of the text are slices of a copy of it in the arena, which may move while it is read.
+            // The text is copied into the arena, and slices point there. It is read from the original, because the arena may move
+            // meanwhile.
             let origin = texts.arena.count
             texts.arena.append(contentsOf: text)
             let isRead = text.withUnsafeBufferPointer { bytes in
@@ -82,7 +83,7 @@ extension HexReader {
         addLink(url: texts.text(json, member.start, member.end, hasEscapes: member.hasEscapes))
     }
 
-    /// Whether the text from a position on was an array or an object of links, all of it.
+    /// Whether all of the text from a position on is an array or an object of links; reads it.
     private mutating func isEmbedded(_ json: JSONScanner, from start: Int) -> Bool {
         let position = json.skipSpace(start)
         do throws(GrammarFault) {
@@ -108,7 +109,7 @@ extension HexReader {
         if member.isRepeated { report("T19", "links") }
     }
 
-    /// - Parameter open: containers open around an element.
+    /// - Parameter open: the number of containers open around an element.
     private mutating func array(_ json: JSONScanner, at start: Int, open: Int) throws(GrammarFault) -> Int {
         var position = json.enterArray(at: start)
         var index = 0
@@ -137,13 +138,13 @@ extension HexReader {
         return position &+ 1
     }
 
-    /// Where the name of a member of a map of links stands.
+    /// The position of a member's name in a map of links.
     private struct PathName {
         let start: Int
         let token: StringToken
     }
 
-    /// - Parameter open: containers open around a member's value.
+    /// - Parameter open: the number of containers open around a member's value.
     private mutating func map(_ json: JSONScanner, at start: Int, open: Int) throws(GrammarFault) -> Int {
         var position = try json.enterObject(at: start)
         var index = 0
@@ -171,8 +172,8 @@ extension HexReader {
     }
 
     /// - Parameters:
-    ///   - open: containers open around a member's value.
-    ///   - path: the name that stands for a missing description (T17).
+    ///   - open: the number of containers open around a member's value.
+    ///   - path: the name that replaces a missing description (T17).
     @inline(__always)
     private mutating func link(
         _ json: JSONScanner, at start: Int, open: Int, index: Int, path: PathName?
@@ -180,7 +181,7 @@ extension HexReader {
         var link = LinkMembers()
         var isSpelled = false
         var position = try json.enterObject(at: start)
-        // The usual members in the usual order; whatever else stands here, and whatever follows, is read after that.
+        // The usual members in the usual order are read here, all other members after them.
         if let value = json.value(of: #""url":"#, at: position) {
             position = try json.nextMember(texts.read(json, at: value, open: open, into: &link.url))
         }
@@ -217,8 +218,8 @@ extension HexReader {
         var extra = TextSlice.empty
     }
 
-    /// Reads a link to its end, from a name's quote on.
-    /// - Returns: where the `}` stands.
+    /// Reads a link to its end, beginning at a name's quote.
+    /// - Returns: the position of the `}`.
     @inline(never)
     private mutating func otherMembers(
         _ json: JSONScanner, at start: Int, open: Int, index: Int, path: PathName?, of link: inout LinkMembers
@@ -276,9 +277,9 @@ extension HexReader {
 // MARK: - Services
 
 extension JSONScanner {
-    /// Whether one of the known services stands here, in its known spelling: without a branch on which.
-    /// - Parameter quote: where the value's first byte stands.
-    /// - Returns: where the closing quote stands.
+    /// Finds a known service in its known spelling, without a branch on which service it is.
+    /// - Parameter quote: the position of the value's opening quote.
+    /// - Returns: the position of the closing quote; `nil` for any other text.
     @inline(__always)
     fileprivate func spelledService(at quote: Int) -> Int? {
         guard quote &+ 17 <= end else { return nil }
@@ -293,13 +294,13 @@ extension JSONScanner {
         return length == 0 ? nil : quote &+ length
     }
 
-    /// 1 or 0. Arithmetic, because of a comparison the compiler makes a branch again, and which service it is nobody can predict.
+    /// Returns 1 or 0. Computed without a comparison, which the compiler would turn into a branch, unpredictable for services.
     @inline(__always)
     private static func isZero(_ word: UInt64) -> Int { Int(truncatingIfNeeded: ~(word | (0 &- word)) >> 63) }
 }
 
 extension HexReader {
-    /// The service as it is kept (T13): a known one in its known spelling, any other text as it is.
+    /// The slice of a service's name (T13): known services in their known spelling, any other text unchanged.
     @inline(__always)
     private mutating func known(_ service: Text, _ json: JSONScanner, _ index: Int) -> TextSlice {
         switch service.slice.count {
@@ -327,7 +328,7 @@ extension HexReader {
         return spelled(match)
     }
 
-    /// A known service, in the arena.
+    /// The slice of a known service's name in the arena.
     private mutating func spelled(_ service: Service) -> TextSlice {
         switch service {
         case .unknown: texts.known(service, &services.unknown)

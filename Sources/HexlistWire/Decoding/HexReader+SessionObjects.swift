@@ -1,9 +1,9 @@
 import HexlistModel
 
-// The objects of Hello, Ack and Pair. They are few and small, so they are read into values, as tolerantly as a hex:
-// members in any order, unknown ones ignored, the last of a name counts.
+// The objects of Hello, Ack and Pair. They are few and small, so they are read into values, with the same tolerance as a hex: members in
+// any order, unknown ones ignored, the last of a name wins.
 
-/// Refused numbers a receipt can have: no window holds more. One too many is kept, as a number that was never sent.
+/// The most refused numbers kept of a receipt, as no window holds more. Further ones are kept as one number that was never sent.
 private let mostRejected = ProtocolLimits.windowFramesRange.upperBound
 
 private enum HelloMember: String, CaseIterable { case uuid, name, boot, protocols, features, maxFrameBytes, window }
@@ -12,8 +12,8 @@ private enum RejectionMember: String, CaseIterable { case sequence, code, messag
 private enum PairingMember: String, CaseIterable { case step, commitment, nonce, message }
 
 extension HexReader {
-    /// - Parameter open: containers open around the object.
-    /// - Returns: the position behind it.
+    /// - Parameter open: the number of containers open around the object.
+    /// - Returns: the position after it.
     mutating func hello(_ json: JSONScanner, at start: Int, open: Int) throws(GrammarFault) -> Int {
         var uuid = Text()
         var name = Text()
@@ -57,8 +57,8 @@ extension HexReader {
         return end
     }
 
-    /// What is odd in a receipt is read so that it cannot confirm anything by mistake: `through` as -1, a refused number that
-    /// cannot be read as -1. Neither was ever sent, so the session ends with `receiptFault`.
+    /// Reads a receipt. Members that cannot be read become values that confirm nothing: `through` -1, a refused number -1. Neither was ever
+    /// sent, so the session ends with `receiptFault`.
     mutating func receipt(_ json: JSONScanner, at start: Int, open: Int) throws(GrammarFault) -> Int {
         var status = Text()
         var of = Text()
@@ -79,13 +79,13 @@ extension HexReader {
             }
         }
         receipt.status = named(status, json)
-        // Where the first one went: never `duplicate` again.
+        // The status of the first copy, which cannot be `duplicate` itself.
         receipt.of = named(of, json).flatMap { $0 == .duplicate ? nil : $0 }
         object = .receipt(receipt)
         return end
     }
 
-    /// - Returns: the refused numbers, none for a missing member.
+    /// - Returns: the refused numbers; none for a missing member.
     private mutating func rejected(_ json: JSONScanner, at start: Int, open: Int) throws(GrammarFault) -> ([Rejection], Int) {
         let unreadable = Rejection(sequence: -1, code: .internal)
         guard json.byte(start) == UInt8(ascii: "[") else {
@@ -136,7 +136,7 @@ extension HexReader {
             rejection.code = known
             if !known.isTemporary { rejection.retryAfter = nil }
         } else {
-            // A newer peer's reason: tried again as after `internal`, and told as it came.
+            // A code of a newer version is treated as `internal`, which is tried again; its name becomes part of the message.
             let name = texts.string(code.slice, in: json, bytes: ProtocolLimits.wordBytes)
             let told = rejection.message.isEmpty ? name : "\(name): \(rejection.message)"
             rejection.message = PeerName.cut(told, bytes: ProtocolLimits.messageBytes)
@@ -169,7 +169,7 @@ extension HexReader {
 
     // MARK: - Walking
 
-    /// Calls `read` with each member, `nil` for an unknown one, and where its value stands; it answers the position behind it.
+    /// Calls `read` with each member, `nil` for an unknown one, and the position of its value. `read` returns the position after the value.
     private mutating func members<Member: RawRepresentable<String> & CaseIterable>(
         _ json: JSONScanner, at start: Int, _ read: (inout HexReader, Member?, _ position: Int) throws(GrammarFault) -> Int
     ) throws(GrammarFault) -> Int {
@@ -186,7 +186,7 @@ extension HexReader {
         return position + 1
     }
 
-    /// The case of that name, compared as bytes: comparing a peer's text as a `String` can be quadratic.
+    /// The case with that name, compared as bytes: comparing peer text as `String` can be quadratic.
     private static func named<Name: RawRepresentable<String> & CaseIterable>(_ bytes: UnsafeRawBufferPointer) -> Name? {
         Name.allCases.first { $0.rawValue.utf8.elementsEqual(bytes) }
     }
@@ -195,7 +195,7 @@ extension HexReader {
         texts.withBytes(of: text.slice, in: json) { Self.named($0) }
     }
 
-    /// The elements `element` takes, the others skipped; `nil` for what is no array.
+    /// The elements for which `element` returns a value; `nil` if the value is no array.
     private func elements<Element>(
         _ json: JSONScanner, at start: Int, open: Int, _ element: (JSONScanner, Int, Int) -> Element?
     ) throws(GrammarFault) -> ([Element]?, Int) {
@@ -216,7 +216,7 @@ extension HexReader {
 }
 
 extension JSONScanner {
-    /// A scanned value that is an integer, clamped to 64 bits; `nil` for every other value.
+    /// The integer of a scanned value, clamped to 64 bits; `nil` for any other value.
     fileprivate func integer(at start: Int, _ stop: Int) -> Int64? {
         switch byte(start) {
         case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): integer(start, stop)
@@ -228,12 +228,12 @@ extension JSONScanner {
         integer(at: start, stop).map { HexReader.clamped($0, to: range) } ?? value
     }
 
-    /// A number of a frame, -1 where it is none.
+    /// The frame number in a scanned value; -1 if it is none.
     fileprivate func number(at start: Int, _ stop: Int) -> Int64 {
         integer(at: start, stop).flatMap { $0 >= 0 && $0 < .max ? $0 : nil } ?? -1
     }
 
-    /// A scanned value that is a string, and not longer than a word: no feature is.
+    /// The string of a scanned value; `nil` for any other value, and for one longer than `ProtocolLimits.wordBytes`, as no feature is.
     fileprivate func plainString(_ start: Int, _ stop: Int) -> String? {
         guard byte(start) == UInt8(ascii: "\""), stop - start - 2 <= ProtocolLimits.wordBytes else { return nil }
         var text: [UInt8] = []

@@ -1,9 +1,9 @@
 import HexlistModel
 
-/// What a hex holds that is more than the protocol allows (Docs/Protocol.md, "Tolerant decoding").
+/// A bound of the protocol that a hex exceeds (Docs/Protocol.md, "Tolerant decoding").
 enum Excess {
     case links
-    /// The member's path.
+    /// A text that is too long, by the path of its member.
     case text(String)
 
     var code: RefusalCode {
@@ -23,24 +23,24 @@ enum Excess {
 
 /// Reads a HexJM in one pass over its bytes, into slices of them.
 ///
-/// Members come in any order and may repeat: each is read where it stands and the last one counts (T19), so a repeated
-/// member costs its own bytes and nothing more.
+/// Members come in any order and may repeat. Each is read at its place and the last one wins (T19), so a repeated member costs no more
+/// than its own bytes.
 struct HexReader {
     var texts = TextReader()
     var unknown = UnknownMembers()
-    /// A name with escapes, while it is compared.
+    /// The buffer for a name with escapes while it is compared.
     var scratch: [UInt8] = []
     let reportsRepairs: Bool
     var repairs: [Repair] = []
 
-    /// The wrapper that is being read.
+    /// The members of the wrapper being read.
     var members = WrapperMembers()
-    /// The object of a Hello, an Ack or a Pair that was read.
+    /// The object of the Hello, Ack or Pair that was read.
     var object: WrapperObject?
-    /// The text the object came out of, where it is not the frame's own bytes (T5).
+    /// The text that contained the object, if that is not the frame itself (T5).
     var text: [UInt8]?
 
-    // The hex that was read last; slices of the bytes it was read from, and of the arena.
+    // The hex that was read last. Its texts are slices of the bytes read, or of the arena.
     var senderUUID: TextSlice = .empty
     var senderName: TextSlice = .empty
     var hexDescription: TextSlice = .empty
@@ -48,19 +48,19 @@ struct HexReader {
     var links: [LinkContent] = []
     var extra: TextSlice = .empty
     var excess: Excess?
-    /// `packageUUID` of a link package (T14) where it can be a message's id.
+    /// The `packageUUID` of a link package (T14) if it can be a message's id.
     var packageUUID: MessageID?
-    /// The local side's `key`.
+    /// The `key` of a hex from the local side.
     var key: TextSlice?
 
-    /// The known spellings that were put into the arena, so that a hex of many links holds each once.
+    /// The known service names in the arena, so that a hex of many links holds each once.
     var services = KnownServices()
     let linkLimit = ProtocolLimits.links
     let textLimit = ProtocolLimits.stringBytes
 
     init(reportsRepairs: Bool) { self.reportsRepairs = reportsRepairs }
 
-    /// Forgets what was read before.
+    /// Forgets the previous frame.
     mutating func begin() {
         texts.begin()
         services = KnownServices()
@@ -88,8 +88,8 @@ struct HexReader {
         excess = nil
     }
 
-    /// The hex, in buffers of its own; the room it was read into stays for the next one.
-    /// - Parameter frame: the bytes it was read from.
+    /// Copies the hex into buffers of its own. The reader's buffers stay for the next one.
+    /// - Parameter frame: the bytes the hex was read from.
     @inline(__always)
     mutating func content(frame: [UInt8]) -> HexContent {
         var content = HexContent()
@@ -97,8 +97,8 @@ struct HexReader {
         return content
     }
 
-    /// Apart, and not inlined: so the value is made where it will stay. Made in one expression it is copied once more,
-    /// with a retain and a release for everything in it.
+    /// Fills a hex in place. Separate and not inlined, so that the value is made where it stays: made in one expression it is copied once
+    /// more, with a retain and a release for everything in it.
     @inline(never)
     private mutating func fill(_ content: inout HexContent, _ frame: [UInt8]) {
         content.frame = frame
@@ -127,9 +127,9 @@ struct HexReader {
 
 extension HexReader {
     /// - Parameters:
-    ///   - start: where the `{` stands.
-    ///   - open: containers open around it.
-    /// - Returns: the position behind the `}`.
+    ///   - start: the position of the `{`.
+    ///   - open: the number of containers open around the object.
+    /// - Returns: the position after the `}`.
     mutating func object(
         _ json: JSONScanner, at start: Int, open: Int, dialect: HexMember.Dialect = .wire
     ) throws(GrammarFault) -> Int {
@@ -143,7 +143,7 @@ extension HexReader {
         var links = LinksMember()
         var older = OlderNames()
         var position = try json.enterObject(at: start)
-        // The usual members in the usual order; whatever else stands here, and whatever follows, is read below.
+        // The usual members in the usual order are read here, all other members below.
         if let value = json.value(of: #""senderUUID":"#, at: position) {
             position = try json.nextMember(texts.read(json, at: value, open: open &+ 1, into: &senderUUID))
         }
@@ -201,7 +201,7 @@ extension HexReader {
         return position &+ 1
     }
 
-    /// Members of other names than a HexJM's, by their place among the unknown ones; the last one of each.
+    /// Members with names that a HexJM does not have, by their index among the unknown members; the last one of each.
     private struct OlderNames {
         var description: Int?
         var color: Int?
@@ -234,7 +234,7 @@ extension HexReader {
         excess = texts.first { $0.0.count > textLimit }.map { .text($0.1) }
     }
 
-    /// A UUID that can be a message's id (T21): neither nil nor max.
+    /// The UUID of a slice if it can be a message's id (T21): neither nil nor max.
     @inline(__always)
     func messageID(_ slice: TextSlice, _ json: JSONScanner) -> MessageID? {
         guard slice.count == 36, let uuid = texts.withBytes(of: slice, in: json, { UUIDBytes(text: $0) }),
@@ -247,8 +247,8 @@ extension HexReader {
 // MARK: - Unknown members
 
 extension HexReader {
-    /// Keeps a member as received (T1).
-    /// - Returns: the position behind its value.
+    /// Keeps a member unchanged (T1).
+    /// - Returns: the position after its value.
     mutating func keep(
         _ json: JSONScanner, _ name: Int, _ token: StringToken, at value: Int, open: Int
     ) throws(GrammarFault) -> Int {
@@ -257,7 +257,7 @@ extension HexReader {
         return end
     }
 
-    /// Keeps a member that may turn out to stand for a present one; the last one of its name counts.
+    /// Keeps a member that may replace a missing one; the last one of its name wins.
     mutating func keep(
         _ json: JSONScanner, _ name: Int, _ token: StringToken, at value: Int, open: Int, insteadOf index: inout Int?
     ) throws(GrammarFault) -> Int {
@@ -267,22 +267,22 @@ extension HexReader {
         return end
     }
 
-    /// Takes the member under an older name for the present one that is missing, unless it is missing too.
+    /// Uses the member with an older name for a missing one, unless that is missing too.
     mutating func takeOlder(_ index: Int?, _ json: JSONScanner, _ open: Int, into text: inout Text) -> Bool {
         guard let index else { return false }
         let value = unknown.members[index].value.lowerBound
         guard json.byte(value) != UInt8(ascii: "n") else { return false }
-        // It was scanned before, so it cannot throw.
+        // The value was scanned before, so reading it does not throw.
         guard (try? texts.read(json, at: value, open: open, into: &text)) != nil else { return false }
         unknown.drop(index)
         return true
     }
 
-    /// Closes an object's unknown members.
-    /// - Parameter path: of a member, from its name.
+    /// Ends an object's unknown members.
+    /// - Parameter path: returns the path of a member, given its name.
     mutating func close(from mark: Int, _ json: JSONScanner, path: (String) -> String) -> TextSlice {
         if reportsRepairs {
-            // A name is repeated once for each overridden member.
+            // A name is reported as repeated once for each overridden member.
             var repeated: [UnknownMember] = []
             let range = unknown.close(from: mark, in: json, appendingTo: &texts.arena) { repeated.append($0) }
             let kept = unknown.members[mark...].filter(\.isKept)

@@ -1,15 +1,15 @@
-/// The bytes of a member's name after unescaping, as names compare: exactly.
+/// The bytes of a member's name after unescaping. Names are equal if all their bytes are.
 struct NameBytes {
     let start: UnsafeRawPointer
     let count: Int
 
-    /// - Parameter name: of as many bytes as this one; the caller has switched on `count`.
+    /// - Parameter name: a name with as many bytes as this one; the caller has switched on `count`.
     @inline(__always)
     func equals(_ name: StaticString) -> Bool {
         let other = UnsafeRawPointer(name.utf8Start)
         let length = name.utf8CodeUnitCount
         guard count == length else { return false }
-        // Loads that may overlap, all inside the name, and one branch for all of them.
+        // Loads may overlap, all inside the name, and share one branch.
         if length > 16, length <= 32 {
             return differs(UInt64.self, other, 0) | differs(UInt64.self, other, 8) | differs(UInt64.self, other, length &- 16)
                 | differs(UInt64.self, other, length &- 8) == 0
@@ -31,7 +31,7 @@ enum WrapperMember {
     case versionID, operationType, message, jmObjectType, jmObject, messageID, sequence
     /// Older names of `versionID` (T11).
     case version, versionType
-    /// Only where there is no wrapper (T14); otherwise an unknown member.
+    /// The links of a link package, if there is no wrapper (T14); otherwise an unknown member.
     case links
     case unknown
 
@@ -53,13 +53,13 @@ enum WrapperMember {
 /// A member of a HexJM.
 enum HexMember {
     case senderUUID, senderName, hexDescription, hexColor, links
-    /// `description` and `color`, as this program prints a hex; `key`, which does not travel: on the local side only.
+    /// The names of the local side: `description` and `color`, as this program prints a hex, and `key`, which is not sent.
     case localDescription, localColor, key
-    /// Of a link package without a wrapper only (T14).
+    /// The `packageUUID` of a link package without a wrapper (T14).
     case packageUUID
     case unknown
 
-    /// Whose names a hex is read with.
+    /// The set of names with which a hex is read.
     enum Dialect {
         /// A HexJM.
         case wire
@@ -117,14 +117,14 @@ enum LinkMember {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Whether the bytes are exactly a name's.
+    /// Whether the bytes are exactly those of a name.
     @inline(__always)
     func equals(_ name: StaticString) -> Bool {
         guard count == name.utf8CodeUnitCount, let start = baseAddress else { return false }
         return NameBytes(start: start, count: count).equals(name)
     }
 
-    /// Whether the bytes are a name's, ASCII letters in either case.
+    /// Whether the bytes are those of a name, regardless of the case of ASCII letters.
     func matches(_ name: String) -> Bool {
         var index = 0
         for byte in name.utf8 {

@@ -1,6 +1,6 @@
 import HexlistModel
 
-/// A member that is a text, and what it took to read it as one.
+/// A member that is a text, and how it was read as one.
 struct Text {
     enum Form: UInt8 {
         /// No such member.
@@ -8,14 +8,14 @@ struct Text {
         case null
         /// A string.
         case plain
-        /// A string in which T20 replaced something.
+        /// A string in which T20 replaced characters.
         case repaired
-        /// A number or a boolean: its source text (T3).
+        /// A number or a boolean, as its source text (T3).
         case scalar
-        /// An object or an array: the default (T4).
+        /// An object or an array, read as the default (T4).
         case structure
 
-        /// The rule by which it was read generously.
+        /// The rule of tolerant decoding that was applied; `nil` if none was.
         var rule: String? {
             switch self {
             case .absent, .null: "T2"
@@ -29,29 +29,29 @@ struct Text {
 
     var slice: TextSlice = .empty
     var form: Form = .absent
-    /// An earlier member of the same name was overridden (T19).
+    /// Whether an earlier member of the same name was overridden (T19).
     var isRepeated = false
 
-    /// As if it were not there (T2).
+    /// Whether the member counts as missing (T2).
     var isMissing: Bool { form == .absent || form == .null }
-    /// An empty type name is a missing one; one of a wrong type reads as an empty one.
+    /// Whether a type name counts as missing: an empty one does, and one of a wrong type reads as empty.
     var isMissingName: Bool { slice.isEmpty }
 }
 
-/// Reads texts: as slices of the bytes they stand in, copying into the arena only what has escapes.
+/// Reads texts as slices of their bytes, copying only texts with escapes into the arena.
 struct TextReader {
-    /// The texts that could not stay where they stand. Bounded by the bytes read: a text is never longer than its escapes.
+    /// The copied texts. Bounded by the bytes read: a text is never longer than its escapes.
     var arena: [UInt8] = []
 
     mutating func begin() {
         guard !arena.isEmpty else { return }
-        // Room is kept for the next frame, but not a hostile one's.
+        // The buffer is kept for the next frame, unless a hostile frame made it large.
         if arena.capacity > 64 << 10 { arena = [] } else { arena.removeAll(keepingCapacity: true) }
     }
 
     /// Reads a value of any kind as a text.
-    /// - Parameter open: containers open around it.
-    /// - Returns: the position behind the value.
+    /// - Parameter open: the number of containers open around the value.
+    /// - Returns: the position after the value.
     @inline(__always)
     mutating func read(
         _ json: JSONScanner, at position: Int, open: Int, into text: inout Text
@@ -91,7 +91,7 @@ struct TextReader {
         return end
     }
 
-    /// The text of a scanned string with escapes.
+    /// The text of a scanned string with escapes, copied into the arena.
     @inline(never)
     mutating func unescaped(_ json: JSONScanner, _ start: Int, _ stop: Int) -> Text {
         let first = arena.count
@@ -104,7 +104,7 @@ struct TextReader {
         hasEscapes ? unescaped(json, start, stop) : Text(slice: json.slice(start, stop), form: .plain)
     }
 
-    /// The bytes of a slice this reader made of these bytes.
+    /// Calls `body` with the bytes of a slice that this reader made of `json`.
     @inline(__always)
     func withBytes<Result>(of slice: TextSlice, in json: JSONScanner, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         if slice.isInArena {
@@ -117,7 +117,7 @@ struct TextReader {
         withBytes(of: slice, in: json) { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// The longest beginning of whole Unicode scalars that fits. Nothing is made of the rest.
+    /// The longest prefix of whole Unicode scalars that fits into `limit` bytes. The rest is not decoded.
     func string(_ slice: TextSlice, in json: JSONScanner, bytes limit: Int) -> String {
         withBytes(of: slice, in: json) { bytes in
             guard bytes.count > limit else { return String(decoding: bytes, as: UTF8.self) }
@@ -129,7 +129,7 @@ struct TextReader {
 }
 
 extension JSONScanner {
-    /// A scanned name, unescaped into `scratch` where it has to be.
+    /// Calls `body` with a scanned name, unescaped into `scratch` if it has escapes.
     @inline(__always)
     func withName<Result>(_ start: Int, _ token: StringToken, _ scratch: inout [UInt8], _ body: (NameBytes) -> Result) -> Result {
         guard token.hasEscapes else { return body(NameBytes(start: base + start, count: token.end &- start)) }
@@ -141,7 +141,7 @@ extension JSONScanner {
         _ start: Int, _ token: StringToken, _ scratch: inout [UInt8], _ body: (NameBytes) -> Result
     ) -> Result {
         scratch.removeAll(keepingCapacity: true)
-        // Six bytes of escape for one of name at most: what is longer than any known name could be is unknown.
+        // Six bytes of escape for each byte of the name at most: a longer name is longer than any known one.
         if token.end &- start <= 6 * 16 { appendName(start, token.end, to: &scratch) }
         return scratch.withUnsafeBytes { bytes in
             body(NameBytes(start: bytes.baseAddress ?? UnsafeRawPointer(base), count: bytes.count))

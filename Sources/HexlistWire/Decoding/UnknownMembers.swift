@@ -1,12 +1,12 @@
 import HexlistModel
 
-/// Where a member that is kept as received (T1) stands in the bytes being read.
+/// The position of a member that is kept unchanged (T1), in the bytes being read.
 struct UnknownMember {
-    /// Between the quotes.
+    /// The range of the name between the quotes.
     var nameStart: UInt32
     var nameEnd: UInt32
     var valueStart: UInt32
-    /// Behind the value; 0 for a member that is not kept after all.
+    /// The position after the value; 0 for a member that is not kept after all.
     var valueEnd: UInt32
     var hasEscapedName: Bool
 
@@ -26,19 +26,19 @@ struct UnknownMember {
 
 /// The unknown members of the objects being read: a stack, because a link is read inside a hex inside a wrapper.
 ///
-/// What a peer can make of it is bounded by its frame: a member takes at least five bytes there and 20 here.
+/// Bounded by the peer's frame: a member takes at least 5 bytes there and 20 here.
 struct UnknownMembers {
     private(set) var members: [UnknownMember] = []
-    /// Names as they compare, while an object with many or with escaped names is closed.
+    /// The unescaped names of an object with many or escaped names while it is ended.
     private var names: [UInt8] = []
 
-    /// Where the members of an object that is opened now will begin.
+    /// The index at which the members of an object that is opened now begin.
     var mark: Int { members.count }
 
     mutating func removeAll() {
         guard !members.isEmpty else { return }
         members.removeAll(keepingCapacity: true)
-        // A hostile frame's room is not kept.
+        // A buffer that a hostile frame made large is not kept.
         if members.capacity > 4_096 || names.capacity > 64 << 10 { self = UnknownMembers() }
     }
 
@@ -47,7 +47,7 @@ struct UnknownMembers {
         return members.count - 1
     }
 
-    /// Forgets one member: it was taken under another name, or overridden by a later one.
+    /// Drops one member: it was used under another name, or overridden by a later one.
     mutating func drop(_ index: Int) {
         guard members.indices.contains(index) else { return }
         members[index].valueEnd = 0
@@ -58,10 +58,10 @@ struct UnknownMembers {
         members.removeSubrange(mark...)
     }
 
-    /// Closes an object: forgets every member but the last of each name (T19) and appends those left as one JSON object,
-    /// each byte for byte from its name's quote to its value's end. Takes time linear in the bytes of the members.
+    /// Ends an object: drops every member but the last of each name (T19) and appends the others as one JSON object, each byte for byte
+    /// from its name's quote to its value's end. Takes time linear in the bytes of the members.
     /// - Parameter repeated: called with each overridden member.
-    /// - Returns: the range in `buffer`, empty where no member was kept.
+    /// - Returns: the range in `buffer`; empty if no member was kept.
     mutating func close(
         from mark: Int, in json: JSONScanner, appendingTo buffer: inout [UInt8], repeated: (UnknownMember) -> Void
     ) -> Range<Int> {
@@ -76,7 +76,7 @@ struct UnknownMembers {
     }
 
     private mutating func dropOverridden(from mark: Int, in json: JSONScanner, repeated: (UnknownMember) -> Void) {
-        // Every name unescaped, one behind the other, so that names compare as bytes.
+        // All names are unescaped, one after another, so that they compare as bytes.
         names.removeAll(keepingCapacity: true)
         var ends: [Int] = []
         ends.reserveCapacity(members.count - mark)
@@ -89,7 +89,7 @@ struct UnknownMembers {
             ends.append(names.count)
         }
         let count = members.count - mark
-        // Open addressing, half empty; `Hasher` is seeded by the process, so no peer can choose names that collide.
+        // Open addressing, at most half full. `Hasher` is seeded by the process, so a peer cannot choose names that collide.
         var slots = [Int32](repeating: -1, count: max(4, count.nextPowerOf2 * 2))
         let wrap = slots.count - 1
         for index in (0..<count).reversed() where members[mark + index].isKept {
@@ -117,6 +117,6 @@ struct UnknownMembers {
 }
 
 extension Int {
-    /// The least power of two that is no less, for a count of members (under 2^28).
+    /// The least power of two that is not less, for a count of members (under 2^28).
     fileprivate var nextPowerOf2: Int { self <= 1 ? 1 : 1 << (Int.bitWidth - (self - 1).leadingZeroBitCount) }
 }

@@ -1,9 +1,9 @@
 public import HexlistModel
 
-/// A hex of the local side: an import, a line of a bulk stream, a request to the local API.
+/// A hex from the local side: from an import, a line of a bulk stream, or a request to the local API.
 public struct LocalHex: Sendable {
     public var content: HexContent
-    /// The caller's key, which makes a rerun idempotent and does not travel; `nil` where there was none or an empty one.
+    /// The caller's key, which makes a repeated import idempotent and is not sent; `nil` if there was none or an empty one.
     public var key: String?
 
     public init(content: HexContent, key: String? = nil) {
@@ -12,25 +12,24 @@ public struct LocalHex: Sendable {
     }
 }
 
-/// The tolerant decoder (Docs/Protocol.md, "Tolerant decoding"): grammar is strict, what the object says is read
-/// generously.
+/// The tolerant decoder (Docs/Protocol.md, "Tolerant decoding"): strict about grammar, tolerant about content.
 ///
-/// One pass over the bytes, without a general JSON tree on the way: texts are slices of the frame. Takes time linear in
-/// the bytes whatever they are: no more than a few passes over any of them, no recursion, no allocation by a claim. A
-/// decoder keeps room for the next frame and nothing else; it is used by one thread at a time.
+/// One pass over the bytes without a general JSON tree: texts are slices of the frame. Takes time linear in the bytes, whatever they are: a
+/// few passes over each at most, no recursion, no allocation because of an announced size. A decoder keeps buffers for the next frame and
+/// no other state; it is used by one thread at a time.
 public struct WrapperDecoder: Sendable {
-    /// Bytes; slices count in 31 bits. Far above the longest frame.
+    /// The most bytes of an input, far more than the longest frame; offsets of slices have 31 bits.
     static let largestInput = 1 << 28
 
     private static let tooLarge = Refusal(code: .tooLarge, message: "more than \(largestInput) bytes of JSON")
 
     private var reader: HexReader
 
-    /// - Parameter reportsRepairs: fills `DecodedWrapper.repairs`, for a person to read. Costs time.
+    /// - Parameter reportsRepairs: whether `DecodedWrapper.repairs` is filled, for people to read. Takes time.
     public init(reportsRepairs: Bool = false) { reader = HexReader(reportsRepairs: reportsRepairs) }
 
-    /// Never traps and never throws, whatever the bytes.
-    /// - Parameter frame: one frame's body.
+    /// Decodes a frame. Never traps and never throws, whatever the bytes.
+    /// - Parameter frame: the body of one frame.
     public mutating func decode(_ frame: [UInt8]) -> DecodedFrame {
         reader.begin()
         guard frame.count <= Self.largestInput else { return .refused(Self.tooLarge) }
@@ -50,7 +49,7 @@ public struct WrapperDecoder: Sendable {
         }
     }
 
-    /// Apart, and not inlined, for the reason `HexReader.fill` is.
+    /// Makes the decoded wrapper. Separate and not inlined for the same reason as `HexReader.fill`.
     @inline(never)
     private mutating func wrapper(_ operation: Operation, _ json: JSONScanner, _ frame: [UInt8]) -> DecodedFrame {
         var wrapper = DecodedWrapper(operation)
@@ -58,11 +57,11 @@ public struct WrapperDecoder: Sendable {
         return .wrapper(wrapper)
     }
 
-    /// Decodes a HexJM that stands alone (T1–T4, T12, T13, T15–T20 and the bounds).
+    /// Decodes a HexJM without a wrapper (T1–T4, T12, T13, T15–T20 and the bounds).
     /// - Parameters:
-    ///   - json: white space and a byte order mark around the object are allowed.
-    ///   - acceptsLocalNames: `description` and `color` stand for `hexDescription` and `hexColor` where those are
-    ///     missing, and `key` is taken out of the hex.
+    ///   - json: the object; white space and a byte order mark around it are allowed.
+    ///   - acceptsLocalNames: whether `description` and `color` replace missing `hexDescription` and `hexColor`, and `key` is taken out of
+    ///     the hex.
     public mutating func decodeHex(_ json: [UInt8], acceptsLocalNames: Bool) -> Result<LocalHex, Refusal> {
         reader.begin()
         guard json.count <= Self.largestInput else { return .failure(Self.tooLarge) }
@@ -79,7 +78,7 @@ public struct WrapperDecoder: Sendable {
         }
     }
 
-    /// The scanner of the bytes and where their object begins.
+    /// A scanner of the bytes, and the position at which their object begins.
     private static func object(in buffer: UnsafeBufferPointer<UInt8>) throws(GrammarFault) -> (JSONScanner, Int) {
         guard let base = buffer.baseAddress else { throw GrammarFault(reason: .end, offset: 0) }
         let json = JSONScanner(base: base, end: buffer.count)
@@ -95,7 +94,7 @@ public struct WrapperDecoder: Sendable {
 extension WrapperDecoder {
     private enum Decision {
         case refused(Refusal)
-        /// The reader has the object.
+        /// The object is in the reader.
         case accepted(Operation)
     }
 
@@ -132,7 +131,7 @@ extension WrapperDecoder {
                 _ = try read(operation, json, at: start, open: 1)
                 return accepted(operation, json)
             } catch {
-                return refused(.malformed, error.message, operation, json)  // not reached: it was read before
+                return refused(.malformed, error.message, operation, json)  // not reached: the grammar was checked before
             }
         case .text(let start, let end, let hasEscapes):
             return embedded(operation, start, end, hasEscapes, json)
@@ -150,8 +149,8 @@ extension WrapperDecoder {
     }
 
     /// Reads the object into the reader.
-    /// - Parameter open: containers open around the object.
-    /// - Returns: the position behind it.
+    /// - Parameter open: the number of containers open around the object.
+    /// - Returns: the position after it.
     private mutating func read(
         _ operation: Operation, _ json: JSONScanner, at start: Int, open: Int
     ) throws(GrammarFault) -> Int {
@@ -164,7 +163,7 @@ extension WrapperDecoder {
         }
     }
 
-    /// The object comes out of a text (T5), whose bytes then are what a hex is made of.
+    /// Decides about an object inside a text (T5). The slices of a hex are slices of that text.
     private mutating func embedded(
         _ operation: Operation, _ start: Int, _ end: Int, _ hasEscapes: Bool, _ json: JSONScanner
     ) -> Decision {
@@ -193,13 +192,13 @@ extension WrapperDecoder {
         }
     }
 
-    /// No wrapper: the whole object is the hex, and no member of a wrapper is read (T14).
+    /// Decides about an object without a wrapper: all of it is the hex, and no member of a wrapper is read (T14).
     private mutating func package(_ json: JSONScanner, _ start: Int) -> Decision {
         reader.begin()
         do throws(GrammarFault) {
             _ = try reader.object(json, at: start, open: 0, dialect: .package)
         } catch {
-            return refused(.malformed, error.message, .store, json)  // not reached: it was read before
+            return refused(.malformed, error.message, .store, json)  // not reached: the grammar was checked before
         }
         reader.members.isPackage = true
         return accepted(.store, json)
@@ -220,14 +219,14 @@ extension WrapperDecoder {
                 messageID: reader.messageID(json), operation: operation))
     }
 
-    /// The beginning of a peer's word, for a message.
+    /// The beginning of a peer's word, for use in a message.
     private func excerpt(_ text: Text, _ json: JSONScanner) -> String {
         PeerName.cut(reader.texts.string(text.slice, in: json), bytes: 64)
     }
 }
 
 extension Operation {
-    /// The operation of that name, ASCII letters in either case (T8).
+    /// The operation with that name, regardless of the case of ASCII letters (T8).
     @inline(__always)
     fileprivate init?(matching name: UnsafeRawBufferPointer) {
         if name.equals("Store") {

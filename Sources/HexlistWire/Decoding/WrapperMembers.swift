@@ -1,16 +1,16 @@
 import HexlistModel
 
-/// The members of a DataSendWrapper as one pass found them; the last one of each name (T19).
+/// The members of a DataSendWrapper, as found in one pass; the last one of each name (T19).
 struct WrapperMembers {
-    /// The `jmObject` member, whatever it was.
+    /// The `jmObject` member in any form.
     enum Object {
         case absent
         case null
-        /// An object that was read as a hex on the way: the reader has it.
+        /// An object that was read as a hex already; the reader has it.
         case hex(start: Int)
-        /// An object that was only checked.
+        /// An object of which only the grammar was checked.
         case object(start: Int)
-        /// A string, between its quotes (T5).
+        /// A string, by the range between its quotes (T5).
         case text(start: Int, end: Int, hasEscapes: Bool)
         /// A number, a boolean or an array.
         case other
@@ -30,17 +30,17 @@ struct WrapperMembers {
     var messageID = Text()
     var object = Object.absent
     var sequence: Int64?
-    /// A `sequence` that does not count (T21).
+    /// Whether there was a `sequence` that does not count (T21).
     var hasOddSequence = false
-    /// `links` stands where a link package has it, and is not null (T14).
+    /// Whether there is a `links` member that is not null, as in a link package (T14).
     var hasLinks = false
-    /// A member was overridden by a later one, for the report: the text members know that themselves.
+    /// Whether a later member overrode an earlier one, for the report. Text members have this information themselves.
     var isObjectRepeated = false
     var isSequenceRepeated = false
-    /// Older names of `versionID` (T11), by their place among the unknown members.
+    /// The members with older names of `versionID` (T11), by their index among the unknown members.
     var version: Int?
     var versionType: Int?
-    /// There was no wrapper (T14).
+    /// Whether there was no wrapper (T14).
     var isPackage = false
 
     func excess(over limit: Int) -> Excess? {
@@ -51,13 +51,13 @@ struct WrapperMembers {
 }
 
 extension HexReader {
-    /// Reads a whole frame: its grammar is checked to the last byte, a `jmObject` that may be a hex is read as one.
-    /// - Parameter start: where the `{` stands.
+    /// Reads a whole frame: checks its grammar to the last byte and reads a `jmObject` that may be a hex as one.
+    /// - Parameter start: the position of the `{`.
     mutating func wrapper(_ json: JSONScanner, at start: Int) throws(GrammarFault) {
         var version: Int?
         var versionType: Int?
         var position = try json.enterObject(at: start)
-        // The usual members in the usual order; whatever else stands here, and whatever follows, is read below.
+        // The usual members in the usual order are read here, all other members below.
         if let value = json.value(of: #""versionID":"#, at: position) {
             position = try json.nextMember(texts.read(json, at: value, open: 1, into: &members.versionID))
         }
@@ -117,7 +117,7 @@ extension HexReader {
         }
         switch json.byte(start) {
         case UInt8(ascii: "{"):
-            // An operation may still follow; most frames are a Store, and say so first.
+            // The operation may still follow; most frames are a Store and name it first.
             guard mayBeStore(members.operationType, json) else {
                 members.object = .object(start: start)
                 return try json.skipValue(at: start, open: 1)
@@ -134,17 +134,17 @@ extension HexReader {
         return try json.skipValue(at: start, open: 1)
     }
 
-    @inline(__always)  // as a call it would be handed a copy of the whole reader; so would the others that are marked so
+    @inline(__always)  // as a call it would be passed a copy of the whole reader; the same applies to other functions with this attribute
     private func mayBeStore(_ operationType: Text, _ json: JSONScanner) -> Bool {
         operationType.isMissingName
             || texts.withBytes(of: operationType.slice, in: json) { $0.equals("Store") || $0.matches(Operation.store.rawValue) }
     }
 }
 
-// MARK: - What is made of them
+// MARK: The decoded wrapper
 
 extension HexReader {
-    /// Fills a wrapper that was accepted. Apart for the reason `fill(_:_:)` of a hex is.
+    /// Fills an accepted wrapper. Separate for the same reason as `HexReader.fill`.
     @inline(never)
     mutating func fill(_ wrapper: inout DecodedWrapper, _ json: JSONScanner, _ frame: [UInt8]) {
         if reportsRepairs { reportRepairs(wrapper.operation, json) }
@@ -153,7 +153,7 @@ extension HexReader {
         }
         switch members.message.form {
         case .plain, .repaired, .scalar:
-            // A token is compared and repeated as it is.
+            // A token is compared and repeated unchanged, so it is not cut.
             let limit = wrapper.operation.hasToken ? textLimit : ProtocolLimits.messageBytes
             wrapper.message = texts.string(members.message.slice, in: json, bytes: limit)
         case .absent, .null, .structure: break
@@ -169,7 +169,7 @@ extension HexReader {
         if reportsRepairs { wrapper.repairs = repairs }
     }
 
-    /// The wrapper's, or that of a link package.
+    /// The wrapper's message id, or the one of a link package.
     @inline(__always)
     func messageID(_ json: JSONScanner) -> MessageID? { packageUUID ?? messageID(members.messageID.slice, json) }
 
@@ -181,7 +181,7 @@ extension HexReader {
         }
     }
 
-    /// The wrapper's unknown members as one JSON object.
+    /// The unknown members of the wrapper as one JSON object.
     private mutating func closeWrapper(_ json: JSONScanner) -> [UInt8] {
         let first = texts.arena.count
         _ = close(from: 0, json) { $0 }

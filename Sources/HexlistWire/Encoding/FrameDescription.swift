@@ -1,9 +1,9 @@
 import HexlistModel
 
-/// What `hexlist frame` shows of a frame, and the frame it makes.
+/// The output and the frames of `hexlist frame`.
 public enum FrameDescription {
-    /// One JSON object on one line, without a line end, that a terminal can show. Kept members stand as they were received,
-    /// but for what makes them so (`JSONText.makePrintable`).
+    /// One JSON object on one line, without a line end, that a terminal can show. Kept members appear as they were received, except for
+    /// characters that are not shown (`JSONText.makePrintable`).
     public static func json(_ frame: DecodedFrame) -> [UInt8] {
         var json = JSONWriter()
         switch frame {
@@ -20,8 +20,8 @@ public enum FrameDescription {
         return bytes
     }
 
-    /// Makes a frame, length and body, of a wrapper that is read as tolerantly as a peer's.
-    /// - Returns: the canonical frame: known members in their present names and forms, unknown ones as they were.
+    /// Makes a frame, length and body, from a wrapper that is read with the same tolerance as a peer's.
+    /// - Returns: the canonical frame: known members with their present names and forms, unknown ones unchanged.
     public static func frame(fromJSON text: [UInt8]) -> Result<[UInt8], Refusal> {
         var decoder = WrapperDecoder()
         switch decoder.decode(text) {

@@ -1,15 +1,15 @@
 public import HexlistModel
 
-/// The HexJM of a hex, as it travels.
+/// Encodes a hex as the HexJM that is sent.
 public enum HexEncoder {
-    /// A hex inside a wrapper: levels of nesting around a member of the hex, and around one of a link.
+    /// The levels of nesting around a member of a hex inside a wrapper, and around a member of one of its links.
     private static let hexLevel = 2
     private static let linkLevel = 4
 
-    /// One JSON object: the known members, all of them, then the unknown ones byte for byte as they were received (T1).
+    /// One JSON object: all known members, then the unknown ones byte for byte as received (T1).
     ///
-    /// A kept member whose name this version knows is left out, and so is one that would be nested deeper in the frame
-    /// than a receiver takes: it came in a text of its own (T5, T18), where levels are counted anew.
+    /// Leaves out a kept member whose name this version knows, and one that would be nested deeper in the frame than a receiver takes: it
+    /// was received in a text of its own (T5, T18), where levels are counted anew.
     public static func encode(_ hex: HexContent) -> [UInt8] {
         var json = JSONWriter(capacity: hex.byteCount + 128 + hex.links.count * 48)
         json.raw(#"{"senderUUID":"#)
@@ -62,12 +62,11 @@ public enum HexEncoder {
     }
 }
 
-/// Walks a kept object, `{"a":1}`, member by member.
+/// Iterates over a kept object, `{"a":1}`, member by member.
 enum KeptMembers {
-    /// - Parameters:
-    ///   - level: containers that will be open around a member's value.
-    ///   - body: gets each name as it compares, and the member from its name's quote to its value's end. Members that
-    ///     would be nested too deep are passed over, and so is everything behind what is no JSON.
+    ///   - level: the number of containers open around a member's value.
+    ///   - body: receives each name, and the member from its name's quote to its value's end. Members that would be nested too deep are
+    ///     skipped, as is everything after a grammar fault.
     static func forEach(in object: UnsafeRawBufferPointer, level: Int, _ body: (NameBytes, UnsafeRawBufferPointer) -> Void) {
         object.withMemoryRebound(to: UInt8.self) { buffer in
             guard let base = buffer.baseAddress, base[0] == UInt8(ascii: "{") else { return }
@@ -86,7 +85,7 @@ enum KeptMembers {
                     position = try json.nextMember(end)
                 }
             } catch {
-                return  // kept members were checked when they were received; what a damaged store holds is not sent on
+                return  // kept members were checked when they were received; nothing is sent on from a damaged store
             }
         }
     }

@@ -1,8 +1,8 @@
 import HexlistModel
 
-/// The JSON of wrappers, as this version writes them: members in a fixed order, nothing that is not needed.
+/// Writes the JSON of wrappers: members in a fixed order, and only those that are needed.
 enum WrapperWriter {
-    /// The beginning of every wrapper, up to its operation.
+    /// Begins a wrapper: its first members up to the operation.
     static func begin(_ operation: Operation, versionID: String = ProtocolLimits.appVersion) -> JSONWriter {
         var json = JSONWriter(capacity: 192)
         json.raw(#"{"versionID":"#)
@@ -45,7 +45,7 @@ enum WrapperWriter {
         return json.bytes
     }
 
-    /// A decoded wrapper in canonical form, with the unknown members it had: its maker wrote them, it is not forwarded.
+    /// Encodes a decoded wrapper in canonical form, with its unknown members: it is the sender's own, not one that is forwarded.
     static func encode(_ wrapper: DecodedWrapper) -> [UInt8] {
         var json = begin(wrapper.operation, versionID: wrapper.versionID)
         json.identity(wrapper.messageID, wrapper.sequence)

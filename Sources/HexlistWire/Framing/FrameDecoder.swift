@@ -1,9 +1,9 @@
 import HexlistModel
 public import NIOCore
 
-/// Why a stream of frames cannot be read further.
+/// The reason why a stream of frames cannot be read further.
 public enum FrameFault: Error, Sendable, Equatable {
-    /// The length a header announced, in bytes, is 0 or more than the limit.
+    /// The length in bytes that a header announced, which is 0 or exceeds the limit.
     case length(UInt32)
 }
 
@@ -11,18 +11,18 @@ public enum FrameFault: Error, Sendable, Equatable {
 ///
 ///     | length N: UInt32 big-endian | N bytes: one DataSendWrapper |
 ///
-/// Reads only what has arrived and asks for no room: the buffer grows as bytes come, never by the announced length.
+/// Reads only what has arrived: the buffer grows with the bytes received, never by the announced length.
 public struct FrameDecoder: Sendable {
-    /// The bytes of a body, at most. Counts from the next frame on; one whose header has been seen is judged again.
+    /// The most bytes of a body. Applies from the next frame on, also to one whose header has arrived already.
     public var limit: Int
-    /// A stream cannot be resynchronised, so a fault stays.
+    /// The first fault. It stays, because a stream cannot be resynchronised.
     private var fault: FrameFault?
 
-    /// - Parameter limit: bytes; never above 16 MiB - 1, so that the first byte of a frame is always 0.
+    /// - Parameter limit: the most bytes of a body; limited to 16 MiB - 1, so that the first byte of a frame is always 0.
     public init(limit: Int) { self.limit = limit }
 
-    /// The next whole body, `nil` until it has arrived.
-    /// - Throws: `FrameFault.length` from the header alone, no byte of the body is read; the caller closes the connection.
+    /// Takes the next whole body; `nil` until it has arrived.
+    /// - Throws: `FrameFault.length`, from the header alone, before a byte of the body is read. The caller closes the connection.
     public mutating func next(from buffer: inout ByteBuffer) throws(FrameFault) -> [UInt8]? {
         if let fault { throw fault }
         guard let announced = buffer.getInteger(at: buffer.readerIndex, as: UInt32.self) else { return nil }

@@ -3,7 +3,7 @@ public import NIOCore
 
 /// Appends whole frames, length and body, to a buffer.
 public enum WrapperEncoder {
-    /// Bytes of the name in a Hello. Escaped it is six times as long at most, and the frame stays under 8 KiB.
+    /// The most bytes of the name in a Hello. Escaped it is at most six times as long, and the frame stays under 8 KiB.
     private static let nameBytes = 1_024
 
     public static func hello(_ hello: Hello, into buffer: inout ByteBuffer) {
@@ -20,17 +20,17 @@ public enum WrapperEncoder {
         frame(WrapperWriter.message(.alert, message, sequence: sequence), into: &buffer)
     }
 
-    /// - Parameter padding: bytes of an unknown member, which receivers ignore (T1), to make the frame longer.
+    /// - Parameter padding: the bytes of an unknown member, which receivers ignore (T1), to make the frame longer.
     public static func ping(message: String, sequence: Int64?, padding: Int = 0, into buffer: inout ByteBuffer) {
         frame(WrapperWriter.message(.ping, message, sequence: sequence, padding: padding), into: &buffer)
     }
 
-    /// - Parameter message: that of the Ping.
+    /// - Parameter message: the message of the Ping.
     public static func pong(message: String?, into buffer: inout ByteBuffer) {
         frame(WrapperWriter.message(.pong, message), into: &buffer)
     }
 
-    /// - Parameter text: for a person.
+    /// - Parameter text: a text for people.
     public static func bye(_ code: ByeCode, text: String, into buffer: inout ByteBuffer) {
         frame(WrapperWriter.message(.bye, "\(code.rawValue): \(text)"), into: &buffer)
     }
@@ -61,12 +61,12 @@ public enum WrapperEncoder {
         buffer.writeInteger(UInt8(ascii: "}"))
     }
 
-    /// The bytes of a Store's body that are not its HexJM: what the receiver's limit has to leave room for.
+    /// The bytes of a Store's body besides its HexJM, for which the receiver's limit must have room.
     public static func storeFrameOverhead(sequence: Int64) -> Int {
         overheadOfFirst - 1 + String(sequence).utf8.count
     }
 
-    /// That of the number 1.
+    /// The bytes for the sequence 1.
     private static let overheadOfFirst = WrapperWriter.store(messageID: MessageID(.nil), sequence: 1).bytes.count + 1
 
     private static func frame(_ body: [UInt8], into buffer: inout ByteBuffer) {

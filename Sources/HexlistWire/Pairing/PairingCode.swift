@@ -9,7 +9,7 @@ public struct PairingNonce: Sendable, Equatable {
         bytes = (0..<4).flatMap { _ in withUnsafeBytes(of: generator.next() as UInt64) { Array($0) } }
     }
 
-    /// `nil` for anything but 32 bytes in base64.
+    /// Reads 32 bytes in base64; `nil` for anything else.
     init?(base64 text: String) {
         guard let bytes = Base64.decode32(text) else { return nil }
         self.bytes = bytes
@@ -18,15 +18,15 @@ public struct PairingNonce: Sendable, Equatable {
     var base64: String { Base64.encode(bytes) }
 }
 
-/// What two people compare, and what keeps a machine in the middle from choosing it (Docs/Protocol.md, "Pairing").
-/// `asker` is who sent the commitment; both sides put it first.
+/// The digits that two people compare, and the commitment that keeps a machine in the middle from choosing them (Docs/Protocol.md,
+/// "Pairing"). `asker` is the side that sent the commitment; both sides put it first.
 enum PairingCode {
-    /// SHA-256: 32 bytes. It binds the asker to its nonce before it sees the other one.
+    /// The SHA-256 (32 bytes) that binds the asker to its nonce before it sees the other one.
     static func commitment(nonce: PairingNonce, asker: Fingerprint, asked: Fingerprint) -> [UInt8] {
         hash("hexlist-pair-1", nonce.bytes, asker.bytes, asked.bytes)
     }
 
-    /// Six decimal digits.
+    /// The six decimal digits of a pairing.
     static func digits(asker: Fingerprint, asked: Fingerprint, askerNonce: PairingNonce, askedNonce: PairingNonce) -> String {
         let digest = hash("hexlist-sas-1", asker.bytes, asked.bytes, askerNonce.bytes, askedNonce.bytes)
         let number = digest.prefix(8).reduce(0 as UInt64) { $0 << 8 | UInt64($1) } % 1_000_000
@@ -48,7 +48,7 @@ enum PairingCode {
     }
 }
 
-/// RFC 4648, for the one length that travels: 32 bytes, which are 43 digits and a `=`.
+/// Base64 (RFC 4648) for the only length that is sent: 32 bytes, 43 digits and a `=`.
 enum Base64 {
     private static let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
@@ -64,7 +64,7 @@ enum Base64 {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// `nil` for any other length, another alphabet, missing padding, or bits beyond the last byte.
+    /// Decodes 32 bytes; `nil` for any other length, another alphabet, missing padding, or bits beyond the last byte.
     static func decode32(_ text: String) -> [UInt8]? {
         let utf8 = Array(text.utf8)
         guard utf8.count == 44, utf8.last == UInt8(ascii: "=") else { return nil }
@@ -78,7 +78,7 @@ enum Base64 {
                 bits = 0
             }
         }
-        // Three digits are left: 16 bits and two that mean nothing.
+        // The last three digits hold 16 bits, and two that must be zero.
         guard bits & 3 == 0 else { return nil }
         for shift in [10, 2] as [UInt32] { bytes.append(UInt8(truncatingIfNeeded: bits >> shift)) }
         return bytes

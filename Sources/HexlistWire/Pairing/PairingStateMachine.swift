@@ -1,19 +1,20 @@
 public import HexlistModel
 
-/// One exchange of six digits on one session (Docs/Protocol.md, "Pairing"). Performs no IO: the caller carries out the
-/// actions, in order. It ends with `paired` or `ended` and is of no use afterwards.
+/// One exchange of six digits on one session (Docs/Protocol.md, "Pairing"). Performs no IO: the caller carries out the actions, in order.
+/// Ends with `paired` or `ended` and cannot be used afterwards.
 ///
-/// Whoever has the session's keys proven gives them in; this value sees to it that neither side could have chosen its nonce
-/// after it saw the other's.
+/// The caller provides the keys that the session has proved. This machine ensures that neither side can have chosen its nonce after it saw
+/// the other's.
 public struct PairingStateMachine: Sendable {
     public typealias Instant = ContinuousClock.Instant
 
     public struct Timing: Sendable {
-        /// For a step that no person has to do.
+        /// The time for a step that needs no person.
         public var step: Duration = .seconds(5)
-        /// For the person to compare and answer.
+        /// The time for the user to compare and answer.
         public var answer: Duration = .seconds(120)
-        /// For the other side's answer, behind that: who said yes at the last moment still hears of the other's yes.
+        /// The time for the other side's answer, on top of `answer`: a user who says yes at the last moment still learns of the other's
+        /// yes.
         public var grace: Duration = .seconds(10)
 
         public init() {}
@@ -21,51 +22,52 @@ public struct PairingStateMachine: Sendable {
 
     public enum Action: Sendable, Equatable {
         case send(Pairing)
-        /// For the person to compare with those on the other machine.
+        /// Show digits, for the user to compare with those on the other machine.
         case show(digits: String)
-        /// Both people said yes.
+        /// Both users said yes.
         case paired
-        /// - Parameter isFailure: it was one more try that somebody may have had of the digits.
+        /// The exchange is over without a pairing.
+        /// - Parameter isFailure: whether somebody may have had one more guess at the digits.
         case ended(End, isFailure: Bool)
     }
 
     public enum End: Sendable, Equatable {
         /// The other side takes no request, or gave up before it could know the digits.
         case notTaken
-        /// The other side had the own nonce, by which it could know the digits, and went no further.
+        /// The other side had this side's nonce, by which it could know the digits, and did not continue.
         case givenUp
-        /// The other side said no, or broke off, with the digits before it.
+        /// The other side saw the digits, and said no or broke off.
         case refused
-        /// The own person said no.
+        /// This side's user said no.
         case rejected
-        /// The own person gave up before there were digits.
+        /// This side's user gave up before there were digits.
         case withdrawn
-        /// The own person entered other digits.
+        /// This side's user entered other digits.
         case wrongCode
-        /// The nonce is not the one committed to: somebody tried to choose the digits.
+        /// The nonce differs from the one committed to: somebody tried to choose the digits.
         case badReveal
-        /// A step that is not due, or makes no sense.
+        /// A step that is not due, or is malformed.
         case outOfOrder
-        /// Nobody answered in time, here or there.
+        /// Nobody answered in time, on either side.
         case timedOut
-        /// The session is gone.
+        /// The session ended.
         case lost
     }
 
     public enum Stage: Sendable, Equatable {
-        /// Nothing to see yet.
+        /// Nothing to show yet.
         case opening
-        /// The digits are shown and the own person has not answered.
+        /// The digits are shown, and this side's user has not answered.
         case comparing(digits: String)
-        /// The own person said yes; the other side's answer is due.
+        /// This side's user said yes; the other side's answer is due.
         case confirmed(digits: String)
         case ended
     }
 
     private enum State: Sendable {
-        /// Asked, and waits for the other's nonce. `crossed`: the other asked at the same time, and gives way.
+        /// This side asked and waits for the other's nonce. `crossed`: the other side asked at the same time and gives way.
         case committed(PairingNonce, crossed: Bool)
-        /// Was asked, has answered with its nonce, and waits for the one committed to.
+        /// This side was asked, has answered with its nonce, and waits for the nonce that was committed to.
         case answered(PairingNonce, commitment: [UInt8])
         case comparing(digits: String, saidYes: Bool, heardYes: Bool)
         case ended
@@ -87,7 +89,7 @@ public struct PairingStateMachine: Sendable {
 
     // MARK: Beginning
 
-    /// Asks the peer. `nonce` is used for this exchange only.
+    /// Begins an exchange by asking the peer. `nonce` is used for this exchange only.
     public static func ask(
         own: Fingerprint, peer: Fingerprint, nonce: PairingNonce, timing: Timing = Timing(), now: Instant
     ) -> (PairingStateMachine, [Action]) {
@@ -96,7 +98,7 @@ public struct PairingStateMachine: Sendable {
         return (machine, [.send(Pairing(step: "commit", commitment: Base64.encode(commitment)))])
     }
 
-    /// Takes a request of the peer. `nil` where it is no `commit`, or its commitment no 32 bytes.
+    /// Begins an exchange by taking the peer's request; `nil` if that is no `commit`, or its commitment is not 32 bytes.
     public static func answer(
         _ request: Pairing, own: Fingerprint, peer: Fingerprint, nonce: PairingNonce, timing: Timing = Timing(), now: Instant
     ) -> (PairingStateMachine, [Action])? {
@@ -106,7 +108,7 @@ public struct PairingStateMachine: Sendable {
         return (machine, [.send(Pairing(step: "nonce", nonce: nonce.base64))])
     }
 
-    // MARK: What is there to see
+    // MARK: The stage
 
     public var stage: Stage {
         switch state {
@@ -117,7 +119,7 @@ public struct PairingStateMachine: Sendable {
         }
     }
 
-    /// When `tick` has something to do.
+    /// The instant at which `tick` has something to do.
     public var nextDeadline: Instant? {
         if case .ended = state { return nil }
         return deadline
@@ -127,13 +129,13 @@ public struct PairingStateMachine: Sendable {
 
     // MARK: The other side
 
-    /// A `Pair` came on the session.
-    /// - Parameter freshNonce: used where both asked and this side gives way.
+    /// Handles a `Pair` that came on the session.
+    /// - Parameter freshNonce: the nonce to use if both sides asked and this one gives way.
     public mutating func received(_ pairing: Pairing, freshNonce: @autoclosure () -> PairingNonce, now: Instant) -> [Action] {
         if case .ended = state { return [] }
         if pairing.step == "cancel" {
-            // Its message is for a log at most: next to a question it would be a stranger's advice. One is known, which tells a person
-            // who said no from one who said nothing; it ends the exchange all the same.
+            // The message is for a log at most: shown next to a question it would be a stranger's advice. Only a known one, which
+            // distinguishes a user who said no from one who did not answer, changes the end that is reported.
             let end: End =
                 switch state {
                 case .committed, .ended: .notTaken
@@ -144,7 +146,7 @@ public struct PairingStateMachine: Sendable {
         }
         switch (state, pairing.step) {
         case (.committed(let nonce, crossed: false), "commit"):
-            // Of two requests that cross, that of the greater UUID stands.
+            // Of two requests that cross, the one of the greater UUID stands.
             guard own.peerID < peer.peerID else {
                 state = .committed(nonce, crossed: true)
                 return []
@@ -178,9 +180,9 @@ public struct PairingStateMachine: Sendable {
         }
     }
 
-    // MARK: The own person
+    // MARK: This side's user
 
-    /// The person says that these digits are on both screens. Counts only while digits are shown and no answer was given.
+    /// Takes the digits that the user says are on both screens. Counts only while digits are shown and not yet answered.
     public mutating func confirm(digits entered: String) -> [Action] {
         guard case .comparing(let digits, saidYes: false, let heardYes) = state else { return [] }
         guard PairingCode.areEqual(Array(entered.utf8), Array(digits.utf8)) else { return end(.wrongCode) }
@@ -194,7 +196,7 @@ public struct PairingStateMachine: Sendable {
         return [confirmation]
     }
 
-    /// The person says no, or gives up.
+    /// Takes the user's no, or the request back.
     public mutating func reject() -> [Action] {
         if case .ended = state { return [] }
         return end(hasShown ? .rejected : .withdrawn)
@@ -208,7 +210,7 @@ public struct PairingStateMachine: Sendable {
         return end(.timedOut)
     }
 
-    /// An exchange dies with its session. That is no failure: links break.
+    /// Ends the exchange with its session. That is no failure: connections break.
     public mutating func sessionEnded() -> [Action] {
         if case .ended = state { return [] }
         return end(.lost, tells: nil)
@@ -222,7 +224,7 @@ public struct PairingStateMachine: Sendable {
 
     private mutating func end(_ end: End) -> [Action] { self.end(end, tells: end.message) }
 
-    /// - Parameter message: what the other side is told; `nil` where it knows, or cannot be told.
+    /// - Parameter message: the text for the other side; `nil` if it knows, or cannot be told.
     private mutating func end(_ end: End, tells message: String?) -> [Action] {
         let isFailure = hasShown && end != .lost || end == .badReveal
         state = .ended
@@ -232,7 +234,7 @@ public struct PairingStateMachine: Sendable {
 }
 
 extension PairingStateMachine.End {
-    /// For the person at the other side.
+    /// The text for the user on the other side.
     fileprivate var message: String {
         switch self {
         case .notTaken, .refused, .lost: ""

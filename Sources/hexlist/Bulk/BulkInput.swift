@@ -6,21 +6,21 @@ import HexlistWire
 import NIOCore
 import Synchronization
 
-/// The lines of a bulk send from a file, a pipe or a terminal: read when asked for, on a thread of its own, because a read
-/// of a pipe blocks for as long as its other end likes. Ends where a line ends when it is stopped.
+/// The lines of a bulk send from a file, a pipe or a terminal. Read on demand, on a thread of their own, because a read of a pipe blocks
+/// for as long as its writer likes. When stopped, ends at the end of a line.
 final class BulkInput: AsyncSequence, Sendable {
     typealias Element = ByteBuffer
 
-    /// Bytes of one read.
+    /// The most bytes of one read.
     private static let pieceBytes = 64 << 10
 
-    /// How far it is.
+    /// How far the input has been read.
     struct Position: Sendable {
-        /// Handed out.
+        /// The number of lines handed out.
         var lines = 0
-        /// Handed out.
+        /// The number of bytes handed out.
         var bytes: Int64 = 0
-        /// Of the whole input, where it is a file.
+        /// The bytes of the whole input if it is a file.
         var size: Int64?
         var isAtEnd = false
     }
@@ -29,7 +29,7 @@ final class BulkInput: AsyncSequence, Sendable {
         var position = Position()
         var isStopped = false
         var failure: HexlistError?
-        /// Who waits for the thread.
+        /// The caller that waits for the thread.
         var waiting: CheckedContinuation<Void, Never>?
     }
 
@@ -37,7 +37,7 @@ final class BulkInput: AsyncSequence, Sendable {
     private let path: String
     private let thread = DispatchQueue(label: "input")
     private let state = Mutex(State())
-    /// Used by the thread only.
+    /// The descriptor and what was read of it; used by the thread only.
     private let source = Mutex(Source())
 
     private struct Source {
@@ -53,10 +53,10 @@ final class BulkInput: AsyncSequence, Sendable {
 
     var position: Position { state.withLock(\.position) }
 
-    /// Why it ended before its end, where it did.
+    /// The error that ended the input before its end; `nil` if there was none.
     var failure: HexlistError? { state.withLock(\.failure) }
 
-    /// Opens it. A named pipe opens only when somebody writes into it.
+    /// Opens the input. A named pipe opens only when somebody writes into it.
     /// - Throws: `HexlistError`
     func open() async throws {
         try await onThread { [self] in
@@ -76,7 +76,7 @@ final class BulkInput: AsyncSequence, Sendable {
         }
     }
 
-    /// No more is handed out from now on; what is being waited for is given up.
+    /// Ends the input: nothing more is handed out, and a caller that waits is released.
     func stop() {
         let waiting = state.withLock { state in
             state.isStopped = true
@@ -91,7 +91,7 @@ final class BulkInput: AsyncSequence, Sendable {
     struct Iterator: AsyncIteratorProtocol {
         let input: BulkInput
 
-        /// `nil` at the end, once it is stopped, and where it cannot be read any more.
+        /// `nil` at the end, once the input is stopped, and after an error.
         func next() async -> ByteBuffer? {
             await withTaskCancellationHandler {
                 await input.next()
@@ -112,8 +112,8 @@ final class BulkInput: AsyncSequence, Sendable {
         }
     }
 
-    /// Runs `body` on the thread and waits for it, or until it is stopped.
-    /// - Returns: `nil` where it was stopped meanwhile.
+    /// Runs `body` on the thread and waits for it, or until the input is stopped.
+    /// - Returns: `nil` if the input was stopped meanwhile.
     @discardableResult
     private func onThread<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result?) async throws -> Result? {
         let outcome = Outcome<Result>()
@@ -143,7 +143,7 @@ final class BulkInput: AsyncSequence, Sendable {
 
     // MARK: On the thread
 
-    /// The next whole lines.
+    /// Reads the next whole lines.
     private func read() throws -> ByteBuffer? {
         try source.withLock { source in
             while true {
@@ -164,12 +164,12 @@ final class BulkInput: AsyncSequence, Sendable {
     }
 }
 
-// MARK: Checked before it is sent
+// MARK: Checks before sending
 
 extension BulkInput {
-    /// Reads all of it and goes back to its beginning. What cannot be read twice is kept in a file that has no name.
-    /// - Parameter onRefused: called on another thread with each line the daemon would refuse.
-    /// - Returns: lines, without blank ones.
+    /// Reads the whole input and returns to its beginning. Input that cannot be read twice is kept in a file without a name.
+    /// - Parameter onRefused: called on another thread with each line that the daemon would refuse.
+    /// - Returns: the number of lines, without blank ones.
     func check(allowsEmpty: Bool, onRefused: @escaping @Sendable (BulkRefusal) -> Void) async throws -> Int {
         let lines = try await onThread { [self] in
             try source.withLock { source in

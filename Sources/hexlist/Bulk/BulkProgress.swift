@@ -1,8 +1,8 @@
 import HexlistAPI
 
-/// The one line that says how far a bulk send is: how many, how fast, and how long it still takes where that can be known.
+/// The line that shows the progress of a bulk send: how many, how fast, and the remaining time if it can be estimated.
 struct BulkProgress {
-    /// Progress that tells the rate: about 10 s of it at two a second.
+    /// The number of updates from which the rate is computed: about 10 s at two a second.
     private static let samples = 20
 
     private let wait: SendWait
@@ -18,7 +18,7 @@ struct BulkProgress {
         if recent.count > Self.samples { recent.removeFirst() }
     }
 
-    /// Rows that are where they are waited for.
+    /// The number of rows that have reached the state waited for.
     private var done: Int {
         switch wait {
         case .queued: summary.accepted
@@ -26,25 +26,25 @@ struct BulkProgress {
         }
     }
 
-    /// Rows a second, of late.
+    /// The recent number of rows per second.
     var rate: Double {
         guard let first = recent.first, let last = recent.last, last.seconds > first.seconds else { return 0 }
         return Double(max(0, last.done - first.done)) / (last.seconds - first.seconds)
     }
 
-    /// Rows there will be; `nil` where the input's length is not known and it has not ended.
+    /// The estimated number of rows in all; `nil` if the input has not ended and its length is unknown.
     func total(_ position: BulkInput.Position) -> Int? {
         if summary.ended { return summary.accepted }
         guard let size = position.size ?? (position.isAtEnd ? position.bytes : nil), position.bytes > 0 else { return nil }
         let valid = summary.lines - summary.invalid
         guard valid > 0, summary.lines > 0 else { return nil }
-        // Lines of the input, as many as those handed out make likely, of which as many are valid as so far.
+        // Lines are estimated from those handed out so far, and the same share of them is assumed valid.
         let lines = Double(position.lines) * Double(max(size, position.bytes)) / Double(position.bytes)
         let rowsPerLine = max(1, (Double(summary.accepted) / Double(valid)).rounded(.up))
         return Int(lines * Double(valid) / Double(summary.lines) * rowsPerLine)
     }
 
-    /// Seconds; `nil` where nobody can know.
+    /// The estimated seconds until the end; `nil` if there is no estimate.
     func timeLeft(_ position: BulkInput.Position) -> Int? {
         guard let total = total(position), rate > 0 else { return nil }
         return Int((Double(max(0, total - done)) / rate).rounded(.up))

@@ -3,9 +3,9 @@ import HexlistAPI
 import HexlistModel
 import Synchronization
 
-/// What a bulk send tells the person or script that runs it. Used from several tasks.
+/// The report of a bulk send to the person or script that runs it. Used from several tasks.
 final class BulkReport: Sendable {
-    /// Lines and rows that are told one by one to a person; of more only the number is told.
+    /// The number of lines and rows that are reported one by one to a person; of further ones only the number.
     private static let toldLimit = 20
 
     private struct State {
@@ -14,7 +14,7 @@ final class BulkReport: Sendable {
         var progress: BulkProgress
         var told = 0
         var untold = 0
-        /// Columns of the progress line that stands on the terminal.
+        /// The columns of the progress line now on the terminal; 0 for none.
         var shownColumns = 0
         var summary: BulkSummary?
         var error: HexlistError?
@@ -24,15 +24,15 @@ final class BulkReport: Sendable {
     private let wait: SendWait
     private let to: [String]
 
-    /// - Parameter to: PEERs, for the hint how to follow what waits.
+    /// - Parameter to: the PEER arguments, for the hint how to follow waiting rows.
     init(json: Bool, wait: SendWait, to: [String]) {
         state = Mutex(State(output: Output(json: json), progress: BulkProgress(wait: wait)))
         self.wait = wait
         self.to = to
     }
 
-    /// Tells a line of the reply.
-    /// - Throws: where standard output is gone.
+    /// Reports a line of the reply.
+    /// - Throws: an error if standard output is closed.
     func take(_ line: BulkLine, at position: BulkInput.Position) throws {
         try state.withLock { state in
             switch line {
@@ -48,17 +48,17 @@ final class BulkReport: Sendable {
             }
             if state.output.json {
                 try state.output.object(line)
-                try state.output.flush()  // whoever reads it follows
+                try state.output.flush()  // a reader of the output may follow it
             }
         }
     }
 
-    /// Counts as last heard; all of them where it came to its end.
+    /// The last counts received; the final ones after the end of the reply.
     var counts: BulkSummary { state.withLock { $0.summary ?? $0.progress.summary } }
 
     // MARK: The end
 
-    /// It came to its end.
+    /// Reports a send whose reply is complete.
     func end() throws -> ExitStatus {
         try state.withLock { state in
             clear(&state)
@@ -78,10 +78,10 @@ final class BulkReport: Sendable {
         }
     }
 
-    /// The person stopped it.
+    /// Reports a send that the user stopped.
     /// - Parameters:
-    ///   - isKnown: the daemon has told what became of all that was sent.
-    ///   - isWhole: all of the input was read.
+    ///   - isKnown: whether the daemon has reported the outcome of everything that was sent.
+    ///   - isWhole: whether the whole input was read.
     func interrupted(isKnown: Bool, isWhole: Bool) throws -> ExitStatus {
         try state.withLock { state in
             clear(&state)
@@ -96,13 +96,13 @@ final class BulkReport: Sendable {
                 if let hint = BulkText.hint(summary, wait: .stored, to: to) { StandardError.note(hint) }
             }
             try state.output.flush()
-            // What was not read was not sent: that is not done, however well the rest went.
+            // Lines that were not read were not sent, so the send is not done, however well the rest went.
             let rest: [ExitStatus] = isKnown && isWhole ? [] : [summary.accepted > 0 ? .pending : .failed]
             return .combined([summary.exitStatus(wait: .stored)] + rest)
         }
     }
 
-    /// The daemon went away in the middle.
+    /// Reports a send during which the daemon went away.
     func broke() {
         state.withLock { state in
             clear(&state)
@@ -113,7 +113,7 @@ final class BulkReport: Sendable {
         }
     }
 
-    /// Lines that `--strict` found; nothing was sent.
+    /// Reports that `--strict` refused the input and nothing was sent.
     func refusedAll(lines: Int, invalid: Int) throws {
         try state.withLock { state in
             if state.output.json {
@@ -127,7 +127,7 @@ final class BulkReport: Sendable {
         }
     }
 
-    /// A line `--strict` found: every one is told.
+    /// Reports a line that `--strict` refused; never shortened.
     func tellRefused(_ refusal: BulkRefusal) {
         state.withLock { state in
             if state.output.json {
@@ -167,7 +167,7 @@ final class BulkReport: Sendable {
         state.untold = 0
     }
 
-    /// One line that is written over and over, where somebody looks.
+    /// Writes a line over the previous one if standard error is a terminal.
     private func show(_ state: inout State, _ text: String) {
         guard state.terminal.isInteractive else { return }
         let shown = TextWidth.cut(text, columns: max(20, (state.terminal.width ?? 80) - 1))
@@ -183,7 +183,7 @@ final class BulkReport: Sendable {
     }
 }
 
-/// A bulk send in words.
+/// Texts about bulk sends.
 enum BulkText {
     static func summary(_ summary: BulkSummary, wait: SendWait) -> String {
         guard summary.lines > 0 else { return "There was no hex in the input." }
@@ -196,7 +196,7 @@ enum BulkText {
         return text
     }
 
-    /// `1997 stored, 3 not valid`
+    /// The counts of a summary: `1997 stored, 3 not valid`.
     static func parts(_ summary: BulkSummary, wait: SendWait) -> String {
         let counts = [
             (summary.stored, "stored"), (summary.held, "held until their receiver trusts this machine"), (summary.rejected, "refused"),
@@ -206,7 +206,7 @@ enum BulkText {
         return parts.isEmpty ? "nothing yet" : parts.joined(separator: ", ")
     }
 
-    /// How to follow what waits.
+    /// A hint how to follow the rows that wait; `nil` if none does.
     static func hint(_ summary: BulkSummary, wait: SendWait, to peers: [String]) -> String? {
         guard summary.queued > 0, wait == .stored else { return nil }
         let peer = peers.count == 1 ? " --to \(ShellText.quoted(TerminalText.clean(peers[0], columns: 60)))" : ""
@@ -216,7 +216,7 @@ enum BulkText {
 
 /// Words for a shell.
 enum ShellText {
-    /// As it is where no shell makes anything else of it.
+    /// The word, in quotes if a shell would read it in another way without.
     static func quoted(_ word: String) -> String {
         let isPlain = !word.isEmpty && word.utf8.allSatisfy { ASCII.isAlphanumeric($0) || "-_.:/@%+=,".utf8.contains($0) }
         return isPlain ? word : "'" + word.split(separator: "'", omittingEmptySubsequences: false).joined(separator: #"'\''"#) + "'"

@@ -7,7 +7,7 @@ import UnixSignals
 
 /// `hexlist send --bulk`, from the first line read to the exit status.
 struct BulkRun: Sendable {
-    /// What the daemon has to say of what was sent is waited for so long after Ctrl-C.
+    /// The time that a send waits after Ctrl-C for the daemon to report what was sent.
     private static let lastWord = Duration.seconds(2)
 
     let send: HexlistClient.BulkSend
@@ -17,13 +17,13 @@ struct BulkRun: Sendable {
 
     private enum End: Sendable {
         case summary
-        /// Stopped by the person; what was accepted is known.
+        /// Stopped by the user; the outcome of what was accepted is known.
         case stopped
         case failed(any Error)
-        /// After Ctrl-C nothing came any more.
+        /// The daemon reported nothing more after Ctrl-C.
         case silence
         case refused(ExitStatus)
-        /// Not an end.
+        /// The task has ended, but not the send.
         case none
     }
 
@@ -101,7 +101,7 @@ struct BulkRun: Sendable {
         }
     }
 
-    /// - Returns: what to end with; `nil` where every line is valid.
+    /// - Returns: the exit status if a line is invalid; `nil` if all are valid.
     private func check(_ input: BulkInput, _ report: BulkReport) async throws -> ExitStatus? {
         let invalid = Mutex(0)
         let lines = try await input.check(allowsEmpty: send.allowsEmpty) { refusal in

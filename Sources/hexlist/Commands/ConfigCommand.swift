@@ -66,7 +66,7 @@ struct ConfigCommand: AsyncParsableCommand {
         throw Ending(status: answer.status == ExitStatus.usage.rawValue ? .usage : .failed)
     }
 
-    /// hexlistd as it was installed with this program.
+    /// The path of the hexlistd that was installed together with this program.
     private static func daemon() -> String? {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
         let count = readlink("/proc/self/exe", &buffer, buffer.count)
@@ -91,7 +91,7 @@ struct ConfigCommand: AsyncParsableCommand {
 }
 
 enum SettingText {
-    /// Where the value comes from, and what a restart will make of it.
+    /// The source of the value, and what a restart will change about it.
     static func source(_ item: SettingShape) -> String {
         let source =
             switch item.source {

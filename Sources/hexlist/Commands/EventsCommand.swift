@@ -33,10 +33,10 @@ struct EventsCommand: AsyncParsableCommand {
         if follow, since != nil, limit != nil { throw ValidationError("--limit goes with --since or --follow, not with both.") }
     }
 
-    /// As the daemon has it.
+    /// The most events of a query, as in the daemon.
     private static let mostEvents = 1_000_000
 
-    /// - Parameter newest: how many of the newest, where nothing else is said.
+    /// - Parameter newest: the number of newest events if no other start is given.
     private func start(newest: Int) -> HexlistClient.EventStart {
         if let since { return .after(since) }
         return limit == 0 ? .oldest : .last(limit ?? newest)
@@ -97,13 +97,13 @@ enum EventText {
         return parts.joined(separator: "  ")
     }
 
-    /// Text of a peer on one line, in marks it cannot close, so that it does not look like more of the event.
+    /// Text of a peer on one line, in quotation marks that it cannot close, so that it does not look like another part of the event.
     private static func quoted(_ text: String) -> String {
         let words = text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
         return "“\(words.replacing("“", with: "'").replacing("”", with: "'"))”"
     }
 
-    /// A word as it is, anything else as JSON, so that text of a peer does not look like more members.
+    /// A word unchanged, anything else as JSON, so that text of a peer does not look like further members.
     private static func value(_ json: JSONValue) -> String {
         guard let text = json.string, !text.isEmpty, text.utf8.allSatisfy({ ASCII.isAlphanumeric($0) || "-_.".utf8.contains($0) }) else {
             return json.text

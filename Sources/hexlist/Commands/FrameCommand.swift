@@ -83,12 +83,12 @@ struct FrameEncodeCommand: ParsableCommand {
     }
 }
 
-/// Wrappers from a file, one at a time, so that a stream of any length fits.
+/// Reads wrappers from a file one at a time, so that the length of a stream does not matter.
 private enum FrameInput {
-    /// A line may be as long as the longest frame; a longer one is decoded up to that length, which refuses it.
+    /// The most bytes kept of a line: those of the longest frame. A longer line is cut, and so refused by the decoder.
     private static let lineBytes = ProtocolLimits.largestFrameBytes + 1
 
-    /// One wrapper a line; lines without anything on them are passed over.
+    /// Calls `body` with the wrapper on each line; skips blank lines.
     static func lines(_ file: String, _ output: Output, _ body: ([UInt8]) throws -> Void) throws {
         var line: [UInt8] = []
         func end() throws {
@@ -112,14 +112,14 @@ private enum FrameInput {
         try end()
     }
 
-    /// Frames behind their lengths.
+    /// Calls `body` with each frame of a stream of lengths and frames.
     static func frames(_ file: String, _ output: Output, _ body: ([UInt8]) throws -> Void) throws {
         var decoder = FrameDecoder(limit: ProtocolLimits.largestFrameBytes)
         var buffer = ByteBuffer()
         try InputFile.stream(file) { chunk in
             buffer.writeBytes(chunk)
             defer { buffer.discardReadBytes() }
-            defer { try? output.flush() }  // what went before a broken length is told all the same
+            defer { try? output.flush() }  // frames before a wrong length are still shown
             while let frame = try next(&decoder, &buffer, file) { try body(frame) }
         }
         guard buffer.readableBytes == 0 else {

@@ -33,7 +33,7 @@ struct ShowCommand: AsyncParsableCommand {
                     }
                     if hex.unread { unread.append(hex.id) }
                 } catch let error as HexlistError {
-                    // One that is not there does not hide the others.
+                    // A missing hex does not hide the others.
                     if first == nil { first = error }
                 }
             }
@@ -68,7 +68,7 @@ struct ShowCommand: AsyncParsableCommand {
 }
 
 extension HexlistClient {
-    /// After a person saw them. That it could not be noted down is told; it is no failure of what was wanted.
+    /// Marks hexes as read after they were shown. A failure is noted, but does not make the command fail.
     func markAsRead(_ ids: [Int64]) async {
         guard !ids.isEmpty else { return }
         do {
@@ -79,7 +79,7 @@ extension HexlistClient {
     }
 }
 
-/// The hexes a change is for.
+/// The arguments that select the hexes of a change.
 struct HexArguments: ParsableArguments {
     @Option(help: ArgumentHelp("All that this peer sent.", valueName: "peer"))
     var from: String?
@@ -97,8 +97,8 @@ struct HexArguments: ParsableArguments {
     }
 
     /// - Parameters:
-    ///   - location: of the list that --from and --all are of; `nil` for the usual one.
-    ///   - newest: the first hex of that list when it was asked about.
+    ///   - location: the location of the list for --from and --all; `nil` for the default.
+    ///   - newest: the first hex of that list when the user was asked.
     func selection(_ location: String? = nil, newest: Int64? = nil) -> HexSelection {
         guard !hexes.isEmpty else { return .list(from: from, location: location, newest: newest) }
         let ranges = hexes.map(\.ids)
@@ -106,7 +106,7 @@ struct HexArguments: ParsableArguments {
     }
 }
 
-/// A local id, or a range of them as `3-40`.
+/// A local id, or a range of them such as `3-40`.
 struct HexRange {
     var ids: ClosedRange<Int64>
 
@@ -161,7 +161,7 @@ struct DeleteCommand: AsyncParsableCommand {
             guard let newest = try await client.newest(location) else { return ChangedShape(changed: 0) }
             let status = try await client.status()
             let count = held ? status.held : status.inbox
-            // A daemon from before does not say how many there are.
+            // An older daemon does not tell the number.
             let hexes = count.map { HumanText.count($0, "hex", "hexes") } ?? "all hexes"
             let what = hexes + (held ? " that \(count == 1 ? "is" : "are") held" : " of the inbox")
             try AllQuestion(
@@ -205,21 +205,21 @@ struct AcceptCommand: AsyncParsableCommand {
 }
 
 extension HexlistClient {
-    /// The first hex of a list before one is asked about it: what comes while one thinks is not meant.
+    /// The first hex of a list, read before a question about the list: hexes that arrive while the user thinks are not meant.
     fileprivate func newest(_ location: String?) async throws -> Int64? {
         try await hexes(.init(location: location ?? "inbox"), limit: 1).items.first?.id
     }
 }
 
-/// Asked before --all: a slip of it costs more than a word.
+/// The question before `--all`, because a slip there costs more than a word.
 struct AllQuestion {
-    /// What --all does, as in `deletes 7 hexes`.
+    /// The effect of --all, such as `deletes 7 hexes`.
     var deed: String
     var question: String
-    /// What does it without asking.
+    /// The command line that does it without a question.
     var line: String
 
-    /// - Throws: the end of the command without a yes; `HexlistError` where there is nobody to ask.
+    /// - Throws: the end of the command unless the answer is yes; `HexlistError` if standard input is no terminal.
     func ask() throws {
         guard isatty(STDIN_FILENO) == 1 else { throw refusal }
         try Terminal.confirm("\(question) [y/N]")

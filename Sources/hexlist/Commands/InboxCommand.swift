@@ -51,7 +51,8 @@ struct InboxCommand: AsyncParsableCommand {
         }
     }
 
-    /// What an empty list says, with what waits elsewhere: who does not know that strangers' hexes are held does not look there.
+    /// The text for an empty list, with the number of held hexes: a user who does not know that strangers' hexes are held would not look
+    /// there.
     private func nothing(_ client: HexlistClient) async throws -> String {
         var count = 0
         if !held, let from {
@@ -73,10 +74,10 @@ struct InboxCommand: AsyncParsableCommand {
 
 enum InboxText {
     /// - Parameters:
-    ///   - from: only of this peer, as typed.
-    ///   - isHeld: this is the list of what is held.
-    ///   - isEnd: this is the rest of a list.
-    ///   - held: what is held, of that peer where there is one.
+    ///   - from: the peer whose hexes are listed, as typed; `nil` for all.
+    ///   - isHeld: whether the list is that of held hexes.
+    ///   - isEnd: whether this is a later page of a list.
+    ///   - held: the number of held hexes, of that peer if there is one.
     static func nothing(from: String?, isHeld: Bool, unread: Bool, isEnd: Bool, held: Int) -> String {
         let what = "Nothing \(isEnd ? "more " : "")\(unread ? "unread " : "")"
         let sender = from.map { "of \(TerminalText.clean($0, columns: 40)) " } ?? ""
@@ -88,16 +89,16 @@ enum InboxText {
     }
 }
 
-/// Hexes in words.
+/// Texts about hexes.
 enum HexText {
-    /// The description, or what stands for one that is blank.
+    /// The description; if it is blank, the subject in its place.
     static func subject(_ hex: HexShape) -> String {
-        hex.description.unicodeScalars.allSatisfy(\.properties.isWhitespace) ? hex.subject ?? "" : hex.description
+        HexSubject.isBlank(hex.description) ? hex.subject ?? "" : hex.description
     }
 
-    /// The proven sender, and whom it says the hex is from where that is another: of a trusted peer that forwarded it, of others a claim. Who
-    /// has no alias here is told with the short UUID, for anybody can claim any name.
-    /// - Parameter columns: what the proven sender takes at most.
+    /// The proven sender, and the claimed one if that is another: a trusted peer forwards for others, of other peers it is only a claim. A
+    /// peer without an alias is shown with its short UUID, because anybody can claim any name.
+    /// - Parameter columns: the most columns of the proven sender.
     static func sender(_ hex: HexShape, columns: Int) -> String {
         guard let peer = hex.peerUUID else { return hex.senderName.isEmpty ? "unknown" : "says \(hex.senderName)" }
         let proven = PeerLabel(peer, hex.tag).listed(columns: columns)
@@ -109,13 +110,13 @@ enum HexText {
 }
 
 extension PeerLabel {
-    /// For questions and notes, wherever they go: what stands behind a name is not pushed out of sight by it.
-    /// - Parameter columns: of the name, as a terminal counts them.
+    /// The label for questions and notes. A long name cannot push what follows it out of sight.
+    /// - Parameter columns: the most columns of the name on a terminal.
     func shown(_ detail: Detail = .short, columns: Int = 44) -> String {
         text(detail, columns: columns) { TextWidth.cut($0, columns: $1) }
     }
 
-    /// For what is listed on standard output: whole where that is no terminal.
+    /// The label for lists on standard output; not shortened unless that is a terminal.
     func listed(_ detail: Detail = .short, columns: Int = 44) -> String {
         shown(detail, columns: Terminal.output.isInteractive ? columns : .max)
     }

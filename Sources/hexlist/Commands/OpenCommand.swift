@@ -41,7 +41,7 @@ struct OpenCommand: AsyncParsableCommand {
                 .badRequest, "This link is not opened: \(link.notOpened ?? "the daemon does not say where it leads").",
                 hint: "`hexlist show \(hex.id)` prints it, to be looked at.")
         }
-        // Before the program begins to write.
+        // Noted before the program begins to write.
         StandardError.note("Opening \(TerminalText.clean(leadsTo, columns: 300))")
         let program = Opener.program(with, browser: Environment.value("BROWSER"))
         try Opener.run(program, link: link.url)
@@ -54,7 +54,7 @@ struct OpenCommand: AsyncParsableCommand {
         try output.flush()
     }
 
-    /// - Parameter number: from 1; `nil` for the only one.
+    /// - Parameter number: the link's number, from 1; `nil` for the only link.
     static func choose(_ number: Int?, of hex: HexShape) throws(HexlistError) -> LinkShape {
         let links = hex.links ?? []
         guard let number else {

@@ -56,7 +56,7 @@ struct OutboxListCommand: AsyncParsableCommand {
         }
     }
 
-    /// How many rows are not shown, where that is counted.
+    /// A sentence about the rows that are not shown, with their number if it is known.
     private func more(than listed: Int, _ states: [OutboxState], _ client: HexlistClient) async throws -> String {
         guard to == nil else { return "There are more: --limit 0 lists all." }
         let counts = try await client.status().outbox
@@ -91,7 +91,7 @@ struct OutboxShowCommand: AsyncParsableCommand {
     }
 }
 
-/// The rows a change is for.
+/// The arguments that select the rows of a change.
 struct OutboxSelection: ParsableArguments {
     @OptionGroup var common: CommonOptions
 
@@ -105,7 +105,7 @@ struct OutboxSelection: ParsableArguments {
         if ids.isEmpty != (to != nil) { throw ValidationError("Name some ids, or give --to PEER.") }
     }
 
-    /// Changes the named rows one by one and shows what each became, or all rows for a peer and says how many there were.
+    /// Changes the named rows one by one and shows each, or changes all rows for a peer and shows their number.
     func change(
         _ verb: String, _ one: (HexlistClient, Int64) async throws -> OutboxShape,
         _ many: (HexlistClient, OutboxRows) async throws -> OutboxChange
@@ -119,7 +119,7 @@ struct OutboxSelection: ParsableArguments {
         }
     }
 
-    /// A row that cannot be changed does not keep the others from it; the first error is thrown at the end.
+    /// Changes rows one by one. A row that cannot be changed does not keep the others from it; the first error is thrown at the end.
     private func change(_ client: HexlistClient, _ one: (HexlistClient, Int64) async throws -> OutboxShape) async throws {
         let output = common.output
         var changed: [OutboxShape] = []
@@ -189,7 +189,7 @@ struct OutboxCancelCommand: AsyncParsableCommand {
     }
 }
 
-/// Rows of the outbox in words.
+/// Texts about rows of the outbox.
 enum OutboxText {
     static func show(_ rows: [OutboxShape], _ output: Output, hasHeader: Bool) throws {
         if output.json {
@@ -213,7 +213,7 @@ enum OutboxText {
         ]
     }
 
-    /// All that is known of one row.
+    /// All facts about one row.
     static func details(_ row: OutboxShape) -> Table {
         let reason = RowReason(row)
         var table = Table()
@@ -229,14 +229,14 @@ enum OutboxText {
         return table
     }
 
-    /// `2 wait, 1 refused, 412 delivered (3 of them held there)`
+    /// The number of rows in each state: `2 wait, 1 refused, 412 delivered (3 of them held there)`.
     static func summary(_ counts: [OutboxState: Int]) -> String {
-        func count(_ states: OutboxState...) -> Int { states.reduce(0) { $0 + (counts[$1] ?? 0) } }
-        let (waiting, held) = (count(.queued, .sending), count(.held))
+        let (waiting, held) = (counts.rows(.queued, .sending), counts.rows(.held))
         let parts = [
-            (waiting, waiting == 1 ? "waits" : "wait"), (count(.rejected), "refused"), (count(.failed), "failed"),
-            (count(.expired), "expired"),
-            (count(.stored, .held), "delivered\(held > 0 ? " (\(held) of them held there)" : "")"), (count(.cancelled), "taken back"),
+            (waiting, waiting == 1 ? "waits" : "wait"), (counts.rows(.rejected), "refused"), (counts.rows(.failed), "failed"),
+            (counts.rows(.expired), "expired"),
+            (counts.rows(.stored, .held), "delivered\(held > 0 ? " (\(held) of them held there)" : "")"),
+            (counts.rows(.cancelled), "taken back"),
         ]
         let told = parts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
         return told.isEmpty ? "empty" : told.joined(separator: ", ")

@@ -62,7 +62,7 @@ struct PairCommand: AsyncParsableCommand {
         try output.flush()
     }
 
-    /// Blanks, as people write six digits, do not matter.
+    /// The six digits of a code, which people may write with blanks; `nil` if they are no code.
     private static func digits(_ code: String) -> String? {
         let digits = String(decoding: code.utf8.filter { $0 != UInt8(ascii: " ") }, as: UTF8.self)
         return PairingConfirmation.areDigits(digits) ? digits : nil
@@ -97,12 +97,12 @@ struct PairCommand: AsyncParsableCommand {
     }
 }
 
-/// Pairings in words.
+/// Texts about pairings.
 enum PairText {
-    /// Clean. With the short UUID, which the other person can read out, and the trust.
+    /// The peer's label, cleaned, with the short UUID, which the other person can read out, and the trust.
     static func name(_ pairing: PairingShape) -> String { pairing.label.shown(.full, columns: 64) }
 
-    /// What the person at this side is to do, with the digits before them. Clean, of several lines.
+    /// The question about the digits for the user of this machine. Cleaned; several lines.
     static func question(_ pairing: PairingShape, digits: String, _ terminal: Terminal) -> String {
         let trusted = pairing.trust == Trust.trusted.rawValue ? " It is trusted here already." : ""
         return """
@@ -117,8 +117,8 @@ enum PairText {
 
     enum Answer { case yes, no, otherDigits }
 
-    /// What was typed at the question. The digits themselves, with or without a gap, are as good as a yes; others, a slip of the keyboard
-    /// perhaps, are no answer.
+    /// The meaning of what was typed. The digits themselves, with or without a gap, count as yes; other digits may be a slip of the
+    /// keyboard and count as no answer.
     static func answer(_ line: String, digits: String) -> Answer {
         guard !Terminal.isYes(line) else { return .yes }
         let typed = line.utf8.filter { ![UInt8(ascii: " "), UInt8(ascii: "-"), UInt8(ascii: "\t"), UInt8(ascii: "\r")].contains($0) }
@@ -130,7 +130,7 @@ enum PairText {
         "\(pairing.label.shown(.named, columns: 64)) is trusted here already. Pairing again helps where it does not trust this machine."
     }
 
-    /// Why it came to nothing, and how many tries are left where they are few.
+    /// A sentence that says why there was no pairing, and how many attempts are left if they are few.
     static func ended(_ pairing: PairingShape) -> String {
         let why = pairing.message.map { ": \(TerminalText.clean($0, columns: 300))" } ?? "."
         return (["Not paired with \(name(pairing))\(why)"] + [left(pairing)].compactMap(\.self)).joined(separator: " ")

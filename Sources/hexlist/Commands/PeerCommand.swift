@@ -23,7 +23,7 @@ struct PeerArgument: ParsableArguments {
     @Argument(help: ArgumentHelp("A UUID, a prefix of one, an alias, or a stranger's name.", valueName: "peer"))
     var peer: String
 
-    /// Runs one change and says what came of it.
+    /// Runs one change and shows its result.
     func change(_ body: (HexlistClient) async throws -> PeerShape, told: (PeerShape) -> String) async throws {
         let output = common.output
         let changed = try await common.withClient(body)
@@ -86,7 +86,7 @@ struct PeerTrustCommand: AsyncParsableCommand {
     func run() async throws {
         let isInteractive = isatty(STDIN_FILENO) == 1
         try await argument.change { client in
-            // Asked for first: a peer that is not there is the better news to give.
+            // Looked up first: that there is no such peer is the more helpful error.
             let peer = try await client.peer(argument.peer)
             try checkArgument(isInteractive: isInteractive)
             guard let id = peer.uuid else { throw HexlistError(.badRequest, "\(peer.label.shown()) announces no UUID.") }
@@ -97,7 +97,7 @@ struct PeerTrustCommand: AsyncParsableCommand {
         }
     }
 
-    /// A name is not enough to trust somebody by: anyone can take any name.
+    /// Refuses a name as the argument: anyone can take any name, so it cannot tell whom to trust.
     private func checkArgument(isInteractive: Bool) throws {
         let digits = argument.peer.utf8.filter { $0 != UInt8(ascii: "-") }
         guard digits.count >= 8, digits.count <= 32, digits.allSatisfy({ Hexadecimal.value(of: $0) != nil }) else {

@@ -44,7 +44,7 @@ struct PeersListCommand: AsyncParsableCommand {
 
     func run() async throws {
         let output = common.output
-        // People see who is away among those they trust; what --json lists is released.
+        // People also see which trusted peers are away; the output of --json is fixed by releases.
         let asksAll = all || !output.json
         try await common.withClient { client in
             if watch {
@@ -61,7 +61,7 @@ struct PeersListCommand: AsyncParsableCommand {
         try output.flush()
     }
 
-    /// The list as it is when `count` peers are verified.
+    /// Waits until at least `count` peers are verified, and returns the list.
     private func waitFor(_ count: Int, _ client: HexlistClient, _ all: Bool) async throws -> [PeerShape] {
         guard let timeout else { return try await Self.watch(client, all: all, until: count) }
         let list = try await withThrowingTaskGroup(of: [PeerShape]?.self) { group in
@@ -135,9 +135,10 @@ struct PeersListCommand: AsyncParsableCommand {
     }
 }
 
-/// The list of peers in words.
+/// Texts and rows of the list of peers.
 enum PeersText {
-    /// Those that are shown, in their order: trusted peers, here or away, then who else is here, then with `all` who else is away, and ghosts.
+    /// The peers to show, in order: trusted ones, here or away, then others that are here, then with `all` others that are away, and
+    /// ghosts.
     static func listed(_ peers: [PeerShape], all: Bool) -> [PeerShape] {
         let ranked = peers.map { (rank: rank($0), peer: $0) }.filter { all || $0.rank <= 2 }
         return (0...4).flatMap { rank in ranked.filter { $0.rank == rank }.map(\.peer) }
@@ -153,7 +154,7 @@ enum PeersText {
         }
     }
 
-    /// Where a peer is; of one that is away when it was last seen.
+    /// The address of a peer; for one that is away, when it was last seen.
     static func place(_ peer: PeerShape) -> String {
         if peer.state == .away, let seen = peer.lastSeen { return "last seen \(HumanText.time(seen))" }
         return peer.endpoints.first.map { HostPort.text($0.host, $0.port) } ?? "–"

@@ -50,7 +50,7 @@ struct PeersImportCommand: AsyncParsableCommand {
     }
 }
 
-/// What came of an import, in words.
+/// Texts about imports of rosters.
 enum RosterText {
     static func summary(_ done: RosterImport) -> String {
         var parts = ["\(HumanText.count(done.changed, "peer", "peers")) taken over"]

@@ -73,7 +73,7 @@ struct SendCommand: AsyncParsableCommand {
     var links: [String] = []
 
     func validate() throws {
-        // The last word may be whom it is for, which only the daemon knows.
+        // The last word may be the peer, which only the daemon knows.
         if to.isEmpty && !toAll {
             guard lastWord != nil else { throw Self.nobody }
             return
@@ -106,18 +106,18 @@ struct SendCommand: AsyncParsableCommand {
 
     private static let nobody = ValidationError("Say to whom: --to PEER, or --to-all.")
 
-    /// The last word, where it is none of the links and something is left to send without it.
+    /// The last word if it is not a link and something to send remains without it.
     private var lastWord: String? {
         guard let word = links.last, links.count > 1 || from != nil || hex != nil || bulk != nil, word != "-" else { return nil }
         return LinkForm(word) == .link ? nil : word
     }
 
-    /// Takes the last word as the peer, `send LINK bob`, if it is one and the person says so.
+    /// Takes the last word as the peer, `send LINK bob`, if it is one and the user confirms it.
     private mutating func takeLastWordAsPeer() async throws {
         guard let word = lastWord, let peer = try? await common.withClient({ try await $0.peer(word) }) else { throw Self.nobody }
         guard isatty(STDIN_FILENO) == 1 else { throw MissingTo.refusal(word, arguments: CommandLine.arguments) }
         try Terminal.confirm("There is no --to. Send it to \(peer.label.shown())? [y/N]")
-        to = [peer.uuid ?? word]  // whoever goes by the name meanwhile
+        to = [peer.uuid ?? word]  // the UUID, in case another peer takes the name meanwhile
         links.removeLast()
         try validate()
     }
@@ -169,7 +169,7 @@ struct SendCommand: AsyncParsableCommand {
     private func table(_ outcomes: [SendShape]) -> Table {
         var table = Table()
         for outcome in outcomes {
-            // Who asked for no more than that it is queued is not told what it waits for.
+            // With `--wait queued`, what the row waits for is of no interest.
             let reason = wait == .queued && outcome.state == .queued ? "" : RowReason(outcome).why
             let why = [outcome.earlier ? "was there already, by its key" : "", reason].filter { !$0.isEmpty }.joined(separator: "; ")
             table.add([
@@ -181,24 +181,21 @@ struct SendCommand: AsyncParsableCommand {
     }
 }
 
-/// `send LINK bob`, where nobody can be asked whether bob is meant as the peer.
+/// The refusal of `send LINK bob` when there is nobody to ask whether bob is the peer.
 enum MissingTo {
-    /// Flags of `send` that take no value: what follows one is a word of its own.
-    private static let flags = ["--to-all", "--guess", "--raw", "--strict", "--allow-empty", "--force", "--json"]
-
     static func refusal(_ word: String, arguments: [String]) -> HexlistError {
         HexlistError(
             .badRequest, "There is no --to, and `\(TerminalText.clean(word, columns: 60))` is a peer.",
             hint: "To send to that peer: \(TerminalText.clean(line(word, arguments), columns: 1_000))")
     }
 
-    /// The command line with the word as the peer.
+    /// The command line with the word as the value of `--to`.
     static func line(_ word: String, _ arguments: [String]) -> String {
         var words = Array(arguments.dropFirst())
         let place = words.indices.last { index in
             guard words[index] == word else { return false }
             let before = index > 0 ? words[index - 1] : ""
-            return !before.hasPrefix("--") || before.contains("=") || before == "--" || flags.contains(before)
+            return !before.hasPrefix("--") || before.contains("=") || !Usage.takesValue(before, of: SendCommand.self)
         }
         if let place { words.remove(at: place) }
         let verb = words.firstIndex(of: "send").map { $0 + 1 } ?? 0
@@ -207,7 +204,7 @@ enum MissingTo {
     }
 }
 
-/// What `--wait` takes.
+/// The values of `--wait`.
 enum WaitArgument: String, ExpressibleByArgument, CaseIterable {
     case queued, stored
 

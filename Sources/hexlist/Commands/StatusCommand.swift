@@ -48,7 +48,7 @@ struct StatusCommand: AsyncParsableCommand {
     }
 }
 
-/// What is wrong with hooks, in words.
+/// Texts about failures of hooks.
 enum HookText {
     static func told(_ fault: HookFault) -> String {
         let name = fault.hook.map { "\($0): " } ?? ""

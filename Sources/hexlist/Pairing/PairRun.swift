@@ -3,8 +3,7 @@ import HexlistClient
 import HexlistModel
 import UnixSignals
 
-/// `hexlist pair`, from the request to the outcome. What the daemon says, what the person types and Ctrl-C come in one
-/// after the other.
+/// `hexlist pair`, from the request to the outcome. Handles the daemon's reports, the user's answers and Ctrl-C one after another.
 final class PairRun {
     private enum Event: Sendable {
         case pairings(PairingsShape)
@@ -22,13 +21,13 @@ final class PairRun {
     private let events: AsyncStream<Event>
     private let incoming: AsyncStream<Event>.Continuation
 
-    /// What was told last, so that nothing is told twice.
+    /// What was shown last, so that nothing is shown twice.
     private var told: (id: Int, state: PairingShape.State, message: String?)?
     private var reported: Set<Int> = []
-    /// Why it waits, as told: the daemon tries every 2 s, and the reasons come back.
+    /// The reasons for waiting shown so far: the daemon tries every 2 s, and the reasons repeat.
     private var waits: Set<String> = []
     private var openUntil: Timestamp?
-    /// Whether the cursor stands behind a question.
+    /// Whether the cursor is behind a question.
     private var hasQuestion = false
 
     init(client: HexlistClient, output: Output, isInteractive: Bool) {
@@ -38,9 +37,9 @@ final class PairRun {
         (events, incoming) = AsyncStream.makeStream(of: Event.self)
     }
 
-    // MARK: What it is run for
+    // MARK: Commands
 
-    /// Takes requests until one led to trust, the time is up, or the person stops it.
+    /// Takes requests until one has led to trust, the time is up, or the user stops.
     func takeRequests() async throws {
         let begun = try await client.openPairing()
         let first = (begun.items.filter(\.state.isFinal).map(\.id).max() ?? 0) + 1
@@ -70,7 +69,7 @@ final class PairRun {
         }
     }
 
-    /// Asks a peer until it took the request and both people answered, the time is up, or the person stops it.
+    /// Asks a peer until it has taken the request and both users have answered, the time is up, or the user stops.
     func ask(_ peer: String) async throws {
         let asked = try await client.pair(with: peer)
         if asked.trust == Trust.trusted.rawValue { note(PairText.isTrusted(asked)) }
@@ -83,7 +82,7 @@ final class PairRun {
         if pairing.state.isFinal, let end = try tell([pairing], leavesOpen: false) { return try finish(end) }
         try await run { pairings in
             let own = pairings.items.filter { $0.peer == pairing.peer && $0.id >= pairing.id }
-            // A request whose exchange came to nothing may go on, with new digits.
+            // A request whose exchange failed may continue with new digits.
             if let last = own.last { return try self.tell(own, leavesOpen: !last.state.isFinal) }
             self.note("The pairing is over: this machine has another identity now. Try again.")
             return .failed
@@ -95,8 +94,8 @@ final class PairRun {
     // MARK: Events
 
     /// - Parameters:
-    ///   - look: at what there is now; an end, or `nil` to go on.
-    ///   - stop: what the person's Ctrl-C is to the daemon, and the pairing it ended.
+    ///   - look: handles the present pairings; returns the exit status at the end, `nil` to continue.
+    ///   - stop: tells the daemon about Ctrl-C; returns the pairing that this ended.
     private func run(_ look: (PairingsShape) throws -> ExitStatus?, stop: () async throws -> PairingShape?) async throws {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
         let end = try await withThrowingTaskGroup(of: Void.self) { [client, incoming, events] group in
@@ -116,7 +115,7 @@ final class PairRun {
                 reader.giveUp()
             }
             for await event in events {
-                if case .answer(.some, _) = event { hasQuestion = false }  // the line typed ended the question's
+                if case .answer(.some, _) = event { hasQuestion = false }  // the typed line ended the question's
                 switch event {
                 case .failed(let error): throw error
                 case .pairings(let pairings): if let end = try look(pairings) { return end }
@@ -132,7 +131,7 @@ final class PairRun {
                             "Those are not the digits shown here. Where the other screen does show them, somebody may be in between: say no."
                         )
                         askWhetherSame(pairing)
-                    case .otherDigits: break  // these digits are shown no longer
+                    case .otherDigits: break  // these digits are no longer shown
                     }
                 case .stop: return try await gaveUp(stop)
                 }
@@ -156,11 +155,11 @@ final class PairRun {
     private func say(yes pairing: PairingShape) async throws {
         do {
             _ = try await client.confirmPairing(with: pairing.peer, digits: pairing.digits ?? "", id: pairing.id)
-        } catch let error as HexlistError where error.code == .gone || error.code == .notFound {}  // what it is now is told next
+        } catch let error as HexlistError where error.code == .gone || error.code == .notFound {}  // its present state is reported next
     }
 
     private func say(no pairing: PairingShape) async throws {
-        guard told?.id == pairing.id else { return }  // those digits are shown no longer
+        guard told?.id == pairing.id else { return }  // those digits are no longer shown
         do {
             _ = try await client.rejectPairing(with: pairing.peer)
         } catch let error as HexlistError where error.code == .notFound {}  // it ended by itself
@@ -171,11 +170,11 @@ final class PairRun {
         if end != .done { throw Ending(status: end) }
     }
 
-    // MARK: Telling
+    // MARK: Reporting
 
-    /// Tells what is new of these pairings, oldest first.
-    /// - Parameter leavesOpen: whether to go on after one that came to nothing.
-    /// - Returns: the end, where one of them is it.
+    /// Reports what is new about these pairings, oldest first.
+    /// - Parameter leavesOpen: whether to continue after a pairing that failed.
+    /// - Returns: the exit status if one of them is the end.
     private func tell(_ pairings: [PairingShape], leavesOpen: Bool) throws -> ExitStatus? {
         for pairing in pairings {
             if pairing.state.isFinal {
@@ -240,7 +239,7 @@ final class PairRun {
         reader.ask { [incoming] in incoming.yield(.answer($0, pairing)) }
     }
 
-    /// Takes a question back that nobody answered; what is told next begins a line of its own.
+    /// Takes an unanswered question back, so that the next report begins on a new line.
     private func endQuestion() {
         reader.giveUp()
         if hasQuestion { StandardError.write("\n") }

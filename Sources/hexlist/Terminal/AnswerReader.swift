@@ -2,20 +2,19 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// Answers to questions that may become pointless before they are answered: one line of the terminal each, read on a
-/// thread of its own.
+/// Reads answers to questions that may become pointless before they are answered: one line of the terminal each, on a thread of its own.
 final class AnswerReader: Sendable {
     private let thread = DispatchQueue(label: "answers")
-    /// The question that waits for an answer; questions are counted.
+    /// The number of the question that waits for an answer.
     private let current = Mutex(0)
-    /// Bytes of a line that can be an answer.
+    /// The most bytes of a line that can be an answer.
     private static let longest = 256
 
-    /// Call before a question is shown: what was typed before it is no answer to it.
+    /// Drops what was typed before a question is shown, which is no answer to it.
     func discard() { tcflush(STDIN_FILENO, TCIFLUSH) }
 
-    /// Takes an answer to the next question, which is shown; the one before it is given up.
-    /// - Parameter then: called with the line, or `nil` at the end of the input; not at all once the question is given up.
+    /// Reads an answer to the question that is now shown; the previous question is given up.
+    /// - Parameter then: called with the line, or `nil` at the end of the input; not called once the question is given up.
     func ask(_ then: @escaping @Sendable (String?) -> Void) {
         let question = current.withLock { current in
             current += 1
@@ -32,16 +31,16 @@ final class AnswerReader: Sendable {
     private func isCurrent(_ question: Int) -> Bool { current.withLock { $0 == question } }
 
     private struct Line {
-        /// `nil` at the end of the input.
+        /// The line; `nil` at the end of the input.
         var text: String?
     }
 
-    /// `nil` once the question is given up.
+    /// Reads a line; `nil` once the question is given up.
     private func read(_ question: Int) -> Line? {
         var bytes: [UInt8] = []
         while isCurrent(question) {
             var input = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
-            // A question given up ends the wait within a tenth of a second.
+            // After a question is given up the wait ends within a tenth of a second.
             guard poll(&input, 1, 100) > 0, isCurrent(question) else { continue }
             var byte: UInt8 = 0
             let count = Glibc.read(STDIN_FILENO, &byte, 1)

@@ -2,14 +2,14 @@ import Glibc
 import HexlistAPI
 import HexlistModel
 
-/// Figures as people read them.
+/// Figures in the form people read.
 enum HumanText {
-    /// Local time, to the minute; with seconds where asked.
+    /// The local time to the minute, or with seconds.
     static func time(_ moment: Timestamp, seconds: Bool = false) -> String {
         text(moment).map { seconds ? "\($0.date) \($0.clock):\($0.seconds)" : "\($0.date) \($0.clock)" } ?? moment.description
     }
 
-    /// Local time of today, to the second.
+    /// The local time of day to the second.
     static func clock(_ moment: Timestamp) -> String { text(moment).map { "\($0.clock):\($0.seconds)" } ?? moment.description }
 
     private static func text(_ moment: Timestamp) -> (date: String, clock: String, seconds: String)? {
@@ -22,7 +22,7 @@ enum HumanText {
         return (date, clock, pad(parts.tm_sec))
     }
 
-    /// `3 h 5 min`: the two largest units.
+    /// A span of time in its two largest units: `3 h 5 min`.
     static func span(seconds: Int) -> String {
         switch seconds {
         case ..<60: "\(max(0, seconds)) s"
@@ -36,8 +36,8 @@ enum HumanText {
         "\(number) \(number == 1 ? singular : plural)"
     }
 
-    /// `5e:3c:12:34:…`, eight pairs a line, to be read aloud. A UUID begins with the same digits, and nobody shall take one for the other: a
-    /// peer can be made to have 8 digits of another's.
+    /// A fingerprint to be read aloud, `5e:3c:12:34:…`, eight pairs per line. A UUID begins with the same digits, so the two look different
+    /// on purpose: a key can be made whose first 8 digits are those of another peer.
     static func fingerprint(_ digits: String) -> [String] {
         let digits = Array(TerminalText.clean(digits.lowercased(), columns: 64))
         return stride(from: 0, to: digits.count, by: 16).map { start in

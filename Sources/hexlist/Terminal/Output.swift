@@ -2,7 +2,7 @@ import Glibc
 import HexlistAPI
 import HexlistModel
 
-/// Standard output of one command: JSON for scripts or text for people, collected and written in large pieces.
+/// The standard output of one command: JSON for scripts or text for people, collected and written in large pieces.
 final class Output {
     let json: Bool
     let terminal = Terminal.output
@@ -10,19 +10,19 @@ final class Output {
 
     init(json: Bool) { self.json = json }
 
-    /// One object on a line of its own.
+    /// Adds one object on a line of its own.
     func object(_ value: some JSONEncodable) throws {
         pending += value.jsonBytes
         try lineEnd()
     }
 
-    /// One line, whoever its text is from: it is cleaned here, so that no command can forget to.
+    /// Adds one line. Cleans the text, whoever it is from, so that no command can forget to.
     func line(_ text: String = "") throws {
         pending += Array(TerminalText.clean(text).utf8)
         try lineEnd()
     }
 
-    /// One line of a list: on a terminal its words go on below, set in, where it is longer than the terminal is wide.
+    /// Adds one line of a list. On a terminal a long line is wrapped, with its continuation indented.
     func wrapped(_ text: String) throws {
         let text = TerminalText.clean(text)
         guard let width = terminal.width else { return try line(text) }
@@ -31,7 +31,7 @@ final class Output {
         }
     }
 
-    /// A line whose beginning stands out on a terminal.
+    /// Adds a line whose beginning is emphasised on a terminal.
     func line(_ beginning: String, _ style: Terminal.Style, _ rest: String) throws {
         pending += Array(terminal.line(beginning, style, rest).utf8)
         try lineEnd()
@@ -49,7 +49,7 @@ final class Output {
         if pending.count >= 1 << 16 { try flush() }
     }
 
-    /// Writes what was collected. A reader that went away (`| head`) ends the command without a word.
+    /// Writes what was collected. If the reader has gone (`| head`), ends the command silently.
     func flush() throws {
         var rest = pending[...]
         while !rest.isEmpty {
@@ -67,12 +67,12 @@ final class Output {
     private func lineEnd() throws { try bytes([UInt8(ascii: "\n")]) }
 }
 
-/// Errors, questions and notes for the person: never mixed into what a script reads.
+/// Errors, questions and notes for the user, kept apart from output that a script reads.
 enum StandardError {
-    /// One line, whoever its text is from.
+    /// Writes one line, cleaned, whoever its text is from.
     static func note(_ text: String) { write(TerminalText.clean(text) + "\n") }
 
-    /// - Parameter text: clean already where it holds text of a peer.
+    /// - Parameter text: already cleaned if it contains peer text.
     static func write(_ text: String) {
         var rest = Array(text.utf8)[...]
         while !rest.isEmpty {
@@ -82,7 +82,7 @@ enum StandardError {
         }
     }
 
-    /// One or two lines: what happened, and what to try.
+    /// Writes one or two lines: what happened, and what to try.
     static func complain(_ error: HexlistError) {
         let terminal = Terminal(descriptor: STDERR_FILENO)
         write(terminal.styled("hexlist: ", .failure))

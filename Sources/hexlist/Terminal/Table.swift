@@ -1,7 +1,7 @@
 import HexlistModel
 
-/// Rows with aligned columns, for people. In a pipe every cell is whole. On a terminal lines are as wide as it is: cells that may be are
-/// cut first; where that is not enough each row flows over several lines, and a list of names and values wraps its values.
+/// Rows with aligned columns, for people. In a pipe all cells are whole. On a terminal lines are as wide as it is: first the cells that
+/// may be cut are; if that is not enough, each row flows over several lines, and a list of names and values wraps its values.
 struct Table {
     struct Cell {
         let text: String
@@ -10,9 +10,9 @@ struct Table {
         let minimum: Int?
 
         /// - Parameters:
-        ///   - text: of anyone; it is cleaned here.
-        ///   - columns: the most it takes on a terminal, and is padded to anywhere.
-        ///   - minimum: columns it may be cut to where the terminal is narrow; `nil` for a text that is of no use then.
+        ///   - text: text of anyone; cleaned here.
+        ///   - columns: the most columns on a terminal, and the width to pad to anywhere.
+        ///   - minimum: the columns to which it may be cut on a narrow terminal; `nil` for a text that is useless when cut.
         init(_ text: String, _ style: Terminal.Style = .plain, columns: Int = 60, minimum: Int? = nil) {
             self.text = TerminalText.clean(text)
             self.style = style
@@ -20,7 +20,7 @@ struct Table {
             self.minimum = minimum
         }
 
-        /// As a terminal shows it. Bytes are bounded too: hostile text may hold thousands of marks on one letter.
+        /// The text as a terminal shows it. Bytes are bounded too: hostile text may have thousands of marks on one letter.
         func shown(columns: Int) -> String {
             let columns = min(columns, self.columns)
             return TextWidth.cut(PeerName.cut(text, bytes: columns * 16), columns: columns)
@@ -30,17 +30,17 @@ struct Table {
     private var header: [String]
     private var rows: [[Cell]] = []
 
-    /// - Parameter header: empty for a list of names and values.
+    /// - Parameter header: the names of the columns; empty for a list of names and values.
     init(_ header: [String] = []) { self.header = header }
 
     mutating func add(_ cells: [Cell]) { rows.append(cells) }
 
-    /// A name and its value.
+    /// Adds a name and its value.
     mutating func add(_ name: String, _ value: String, _ style: Terminal.Style = .plain) {
         rows.append([Cell(name, .faint), Cell(value, style, columns: 400)])
     }
 
-    /// A name and the lines of its value.
+    /// Adds a name and the lines of its value.
     mutating func add(_ name: String, lines: [String]) {
         for (number, line) in lines.enumerated() { add(number == 0 ? name : "", line) }
     }
@@ -57,13 +57,14 @@ struct Table {
         }
         var least: [Int] = []
         for (row, sizes) in zip(all, sizes) { least = Self.widest(least, zip(row, sizes).map { min($1, $0.minimum ?? $1) }) }
-        // The widest of the columns that may be cut gives way first.
-        while !Self.isFitting(widths, sizes, width),
+        // The widest column that may be cut is cut first.
+        let ends = Self.ends(sizes)
+        while !Self.isFitting(widths, ends, width),
             let widest = widths.indices.filter({ widths[$0] > least[$0] }).max(by: { widths[$0] < widths[$1] })
         {
             widths[widest] -= 1
         }
-        if Self.isFitting(widths, sizes, width) {
+        if Self.isFitting(widths, ends, width) {
             return all.map { row in Self.line(zip(row, widths).map { $0.shown(columns: $1) }, row, widths, terminal) }
         }
         let indent = widths.dropLast().reduce(0) { $0 + $1 + Self.gap }
@@ -71,24 +72,26 @@ struct Table {
         return rows.flatMap { Self.hanging($0, widths, indent, width, terminal) }
     }
 
-    /// Columns between two cells.
+    /// The columns between two cells.
     private static let gap = 2
-    /// Columns in which a value can still be read.
+    /// The columns a value needs to be readable.
     private static let leastValue = 24
 
     private static func widest(_ widths: [Int], _ row: [Int]) -> [Int] {
         (0..<max(widths.count, row.count)).map { max($0 < widths.count ? widths[$0] : 0, $0 < row.count ? row[$0] : 0) }
     }
 
-    /// - Parameter sizes: columns each cell of each row takes; nothing stands behind the last that takes any.
-    private static func isFitting(_ widths: [Int], _ sizes: [[Int]], _ width: Int) -> Bool {
-        sizes.allSatisfy { row in
-            guard let last = row.lastIndex(where: { $0 > 0 }) else { return true }
-            return widths[..<last].reduce(0) { $0 + $1 + gap } + min(widths[last], row[last]) <= width
-        }
+    /// The widest last cell of the rows that end in each column: a row ends with its last cell that is not empty.
+    /// - Parameter sizes: the columns of each cell of each row.
+    private static func ends(_ sizes: [[Int]]) -> [Int: Int] {
+        Dictionary(sizes.compactMap { row in row.lastIndex { $0 > 0 }.map { ($0, row[$0]) } }, uniquingKeysWith: max)
     }
 
-    /// - Parameter texts: of the cells. The last of a row is not padded.
+    private static func isFitting(_ widths: [Int], _ ends: [Int: Int], _ width: Int) -> Bool {
+        ends.allSatisfy { column, size in widths[..<column].reduce(0) { $0 + $1 + gap } + min(widths[column], size) <= width }
+    }
+
+    /// - Parameter texts: the texts of the cells. The last one of a row is not padded.
     private static func line(_ texts: [String], _ row: [Cell], _ widths: [Int], _ terminal: Terminal) -> String {
         let count = (texts.lastIndex { !$0.isEmpty } ?? -1) + 1
         var line = ""
@@ -101,7 +104,8 @@ struct Table {
         return line
     }
 
-    /// The last cell wrapped within its column, or below where one of its words is too long for that: a UUID is to be copied.
+    /// The row with its last cell wrapped within its column, or below if one of its words is too long for that: a UUID must stay whole to
+    /// be copied.
     private static func hanging(_ row: [Cell], _ widths: [Int], _ indent: Int, _ width: Int, _ terminal: Terminal) -> [String] {
         let texts = row.map { $0.shown(columns: $0.columns) }
         guard row.count == widths.count, let last = row.last, let text = texts.last else { return [line(texts, row, widths, terminal)] }
@@ -114,7 +118,7 @@ struct Table {
             + parts.dropFirst().map { String(repeating: " ", count: indent) + terminal.styled($0, last.style) }
     }
 
-    /// The cells one after the other. A number has the name of its column before it, and a dash says nothing.
+    /// The cells of a row one after another. A number follows the name of its column, and dashes are left out.
     private func flowed(_ row: [Cell], _ width: Int, _ terminal: Terminal) -> [String] {
         var lines: [String] = []
         var (line, used) = ("", 0)

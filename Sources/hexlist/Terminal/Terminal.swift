@@ -1,11 +1,11 @@
 import Glibc
 import HexlistModel
 
-/// One of the standard streams: whether a person looks at it, and what it can show.
+/// One of the standard streams: whether it is a terminal, and what it can show.
 struct Terminal {
     let isInteractive: Bool
     let hasColor: Bool
-    /// Columns; `nil` where nobody looks.
+    /// The number of columns; `nil` if it is no terminal.
     let width: Int?
 
     enum Style: String {
@@ -21,16 +21,16 @@ struct Terminal {
         hasColor && style != .plain ? "\(style.rawValue)\(text)\u{1B}[0m" : text
     }
 
-    /// A line whose beginning stands out. Both parts are cleaned here, each by itself: the colour is not part of them.
+    /// A line whose beginning is emphasised. Both parts are cleaned separately, without the colour.
     func line(_ beginning: String, _ style: Style, _ rest: String) -> String {
         styled(TerminalText.clean(beginning), style) + TerminalText.clean(rest)
     }
 
-    /// Moves to the top left corner and clears the screen; nothing where nobody looks.
+    /// The sequence that clears the screen; empty if it is no terminal.
     var cleared: String { isInteractive ? "\u{1B}[H\u{1B}[2J" : "" }
 
-    /// Asks on standard error and reads a line; only an explicit yes is one.
-    /// - Throws: the end of the command for anything else.
+    /// Asks on standard error and reads a line. Only an explicit yes counts.
+    /// - Throws: the end of the command for any other answer.
     static func confirm(_ question: String) throws(Ending) {
         StandardError.note(question)
         guard let answer = readLine(), isYes(answer) else {

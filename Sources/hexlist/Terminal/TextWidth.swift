@@ -1,12 +1,12 @@
-/// How many columns a text takes on a terminal. Every look is linear in the scalars, however hostile they are put together.
+/// The number of columns of a text on a terminal. All functions are linear in the scalars, however hostile.
 enum TextWidth {
-    /// - Parameter text: clean, so without control characters.
+    /// - Parameter text: a cleaned text, without control characters.
     static func of(_ text: String) -> Int {
         var counter = Counter()
         return text.unicodeScalars.reduce(0) { $0 + counter.added(by: $1) }
     }
 
-    /// The longest beginning that fits, with `…` where something is missing; no mark is cut off its letter.
+    /// The longest prefix that fits, with `…` if something is missing. Marks are not separated from their letter.
     static func cut(_ text: String, columns: Int) -> String {
         let scalars = text.unicodeScalars
         var counter = Counter()
@@ -20,10 +20,10 @@ enum TextWidth {
         return text
     }
 
-    /// Lines of whole words; a word longer than a line is broken.
+    /// Breaks a text into lines of whole words; a word longer than a line is broken.
     /// - Parameters:
-    ///   - columns: of a line, from 2 up.
-    ///   - first: of the first line, where it is another.
+    ///   - columns: the most columns of a line, 2 or more.
+    ///   - first: the most columns of the first line if they differ.
     static func lines(_ text: String, columns: Int, first: Int? = nil) -> [String] {
         var lines: [String] = []
         var (line, used) = ("", 0)
@@ -56,9 +56,10 @@ enum TextWidth {
         return lines
     }
 
-    /// The columns a scalar adds to those before it: a wide one two, a combining one none, and of an emoji made of several the first alone.
+    /// Counts the columns that a scalar adds to those before it: two for a wide one, none for a combining one, and one emoji's for a
+    /// sequence.
     private struct Counter {
-        /// Of the last scalar that had columns.
+        /// The columns of the last scalar that had any.
         private var base = 0
         private var (isEmoji, isJoined) = (false, false)
 
@@ -72,11 +73,11 @@ enum TextWidth {
             case 0x200D:
                 isJoined = isEmoji
                 return 0
-            case 0xFE0F where base == 1 && isEmoji:  // shown as a picture
+            case 0xFE0F where base == 1 && isEmoji:  // presentation as an emoji
                 base = 2
                 return 1
-            case 0x1F3FB...0x1F3FF where isEmoji: return 0  // the colour of a skin
-            case 0x1160...0x11FF, 0xD7B0...0xD7FF: return 0  // goes into the syllable before
+            case 0x1F3FB...0x1F3FF where isEmoji: return 0  // a skin tone
+            case 0x1160...0x11FF, 0xD7B0...0xD7FF: return 0  // part of the syllable before
             default: break
             }
             switch properties.generalCategory {
@@ -92,8 +93,8 @@ enum TextWidth {
             return base
         }
 
-        /// East Asian Wide and Fullwidth (Unicode Annex 11), by blocks, and what is shown as a picture; of two letters that make a flag
-        /// each has one column.
+        /// Whether a scalar is East Asian Wide or Fullwidth (Unicode Annex 11), by blocks, or shown as an emoji. The two letters of a flag
+        /// have one column each.
         private func isWide(_ scalar: Unicode.Scalar) -> Bool {
             switch scalar.value {
             case 0x1100...0x115F, 0x2329...0x232A, 0x2E80...0x303E, 0x3041...0xA4CF, 0xA960...0xA97F, 0xAC00...0xD7A3, 0xF900...0xFAFF,

@@ -1,0 +1,21 @@
+import NIOCore
+
+extension EventLoop {
+    /// Runs `task` at an instant of the steady clock, at once where that has passed.
+    func schedule(at deadline: ContinuousClock.Instant, _ task: @escaping @Sendable () -> Void) -> Scheduled<Void> {
+        scheduleTask(in: TimeAmount(max(.zero, deadline - .now)), task)
+    }
+
+    /// What `begin` is told, or `value` when the time is up first.
+    /// - Parameter isolation: an actor whose executor is this event loop.
+    func within<Value: Sendable>(
+        _ time: TimeAmount, otherwise value: Value, isolation: isolated (any Actor)? = #isolation,
+        _ begin: (@escaping (Value) -> Void) -> Void
+    ) async -> Value {
+        let promise = makePromise(of: Value.self)
+        begin { promise.succeed($0) }
+        let timer = scheduleTask(in: time) { promise.succeed(value) }
+        defer { timer.cancel() }
+        return (try? await promise.futureResult.get()) ?? value
+    }
+}

@@ -1,0 +1,81 @@
+public import HexlistModel
+import HexlistTransport
+import HexlistWire
+public import NIOCore
+
+/// Dial-back (Docs/Protocol.md): whether one's own port is reached, found out by a peer that dials it.
+extension Node {
+    /// Asks the peer whether it reaches this machine's port.
+    /// - Parameter patience: a dial takes 3 s, and its answer has to come back.
+    public func askToDialBack(_ peer: PeerID, patience: TimeAmount = .seconds(8)) async -> DialBackOutcome {
+        // Who asks again too soon is not answered.
+        if let last = links[peer]?.askedBackAt { try? await Task.sleep(until: last + dialBacks.pause * 1.25, clock: .continuous) }
+        guard let session = links[peer]?.sending, session.checks.dialBack == nil, let port = UInt16(exactly: port),
+            session.machine.peerHello?.features.contains(DialBack.feature) == true
+        else { return .cannotAsk }
+        links[peer]?.askedBackAt = .now
+        let request = DialBack(token: BootNonce.random, port: port)
+        let result = await eventLoop.within(patience, otherwise: DialBack.Result?.none) { done in
+            session.checks.dialBack = (request.token, done)
+            session.act { $0.askToDialBack(request, &$1) }
+        }
+        session.checks.dialBack = nil
+        return result.map { .result($0) } ?? .noReply
+    }
+
+    /// A peer asks to be dialled: only where its session comes from, only where it is trusted, and seldom. Who asks too often is not
+    /// answered, so that a peer that does not read makes nothing grow.
+    func dialBack(_ request: DialBack, _ session: PeerSession) {
+        guard let peer = session.peer, let link = links[peer], !isStopping else { return }
+        let now = ContinuousClock.now
+        if let last = link.dialledBackAt, now - last < dialBacks.pause { return }
+        link.dialledBackAt = now
+        guard trust(of: peer, fingerprint: session.connection.peerFingerprint) == .trusted else {
+            return session.act { $0.answerDialBack(DialBack.Answer(token: request.token, result: .notTrusted), &$1) }
+        }
+        guard dialBacks.begin() else { return }
+        let target = DialTarget(host: session.connection.remoteAddress, port: request.port)
+        transport.dial([target], expecting: peer).report.whenSuccess { [weak self] report in
+            report.connection?.abort()
+            self?.assumeIsolated { node in
+                node.dialBacks.ended()
+                let answer = DialBack.Answer(token: request.token, result: DialBack.Result(report))
+                session.act { $0.answerDialBack(answer, &$1) }
+            }
+        }
+    }
+}
+
+/// How many dials peers may ask for, and how often.
+struct DialBackTurns {
+    /// Under way at once, of all peers.
+    static let atOnce = 4
+
+    /// The least time between two dials that one peer asks for; the own questions to one peer are a quarter further apart. Tests make it
+    /// shorter.
+    var pause: Duration = .seconds(10)
+    private var underWay = 0
+
+    /// - Returns: whether one more may begin; each that does has to be `ended`.
+    mutating func begin() -> Bool {
+        guard underWay < Self.atOnce else { return false }
+        underWay += 1
+        return true
+    }
+
+    mutating func ended() { underWay -= 1 }
+}
+
+extension DialBack.Result {
+    init(_ report: DialReport) {
+        switch report.summary {
+        case nil: self = .reached
+        case .refused?: self = .refused
+        case .timeout?: self = .timeout
+        case .closed?: self = .closed
+        case .otherIdentity?: self = .otherIdentity
+        case .notHexlist?: self = .foreign
+        case .unreachable?, .nameNotFound?, .cancelled?, .failed?: self = .unreachable
+        }
+    }
+}

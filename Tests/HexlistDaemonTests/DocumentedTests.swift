@@ -1,0 +1,24 @@
+import Foundation
+import HexlistStore
+import Testing
+
+@testable import HexlistDaemon
+
+/// Lists of the code that a page repeats for people: whoever adds to one adds to the other.
+@Suite("What the documents list") struct DocumentedTests {
+    @Test("Docs/Operations.md has every key of the configuration", arguments: SettingKey.all.map(\.name)) func key(_ name: String) throws {
+        #expect(try Self.page("Operations", "Configuration").contains("`\(name)`"))
+    }
+
+    @Test("Docs/API.md has every event", arguments: EventType.all.map(\.rawValue)) func event(_ name: String) throws {
+        #expect(try Self.page("API", "Streams").contains("`\(name)`"))
+    }
+
+    /// One chapter of a page of `Docs`.
+    private static func page(_ name: String, _ chapter: String) throws -> String {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let text = try String(contentsOf: root.appending(path: "Docs/\(name).md"), encoding: .utf8)
+        let start = try #require(text.range(of: "\n## \(chapter)\n"), "Docs/\(name).md has no chapter \"\(chapter)\"").upperBound
+        return String(text[start...].prefix(upTo: text.range(of: "\n## ", range: start..<text.endIndex)?.lowerBound ?? text.endIndex))
+    }
+}
