@@ -34,15 +34,22 @@ let package = Package(
         .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
         .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-collections", exact: "1.6.0"),
     ],
     targets: [
         .target(name: "HexlistModel", swiftSettings: settings),
+        .target(name: "HexlistJSON", dependencies: ["HexlistModel"], swiftSettings: settings),
         .target(
             name: "HexlistWire",
             dependencies: [
-                "HexlistModel", .product(name: "NIOCore", package: "swift-nio"), .product(name: "Crypto", package: "swift-crypto"),
+                "HexlistModel", "HexlistJSON", .product(name: "NIOCore", package: "swift-nio"), .product(name: "Crypto", package: "swift-crypto"),
             ], swiftSettings: settings),
-        .target(name: "HexlistDiscovery", dependencies: ["HexlistModel"], swiftSettings: settings),
+        .target(
+            name: "HexlistDiscovery",
+            dependencies: [
+                "HexlistModel", .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "HeapModule", package: "swift-collections"),
+            ], swiftSettings: settings),
         .systemLibrary(
             name: "CAvahi", pkgConfig: "avahi-client", providers: [.apt(["libavahi-client-dev"])]),
         .target(
@@ -56,7 +63,7 @@ let package = Package(
         .target(
             name: "HexlistStore",
             dependencies: [
-                "HexlistModel", "CGlibc", "CSQLite",
+                "HexlistModel", "HexlistJSON", "CGlibc", "CSQLite",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ], swiftSettings: settings),
@@ -76,17 +83,17 @@ let package = Package(
         .target(
             name: "HexlistNode",
             dependencies: [
-                "HexlistModel", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistTransport",
+                "HexlistModel", "HexlistJSON", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistTransport",
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: settings),
-        .target(name: "HexlistAPI", dependencies: ["HexlistModel"], swiftSettings: settings),
+        .target(name: "HexlistAPI", dependencies: ["HexlistModel", "HexlistJSON"], swiftSettings: settings),
         .systemLibrary(name: "CSpawn"),
         .target(
             name: "HexlistDaemon",
             dependencies: [
-                "CSpawn", "CGlibc", "HexlistModel", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistNode", "HexlistAPI",
+                "CSpawn", "CGlibc", "HexlistModel", "HexlistJSON", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistNode", "HexlistAPI",
                 "HexlistAvahi",
                 "HexlistDNS",
                 "HexlistTransport",
@@ -105,7 +112,7 @@ let package = Package(
         .target(
             name: "HexlistClient",
             dependencies: [
-                "HexlistModel", "HexlistAPI", .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                "HexlistModel", "HexlistJSON", "HexlistAPI", .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOHTTP1", package: "swift-nio"),
             ], swiftSettings: settings),
         .executableTarget(
@@ -117,7 +124,7 @@ let package = Package(
         .executableTarget(
             name: "hexlist",
             dependencies: [
-                "HexlistClient", "HexlistModel", "HexlistAPI", "HexlistWire", "CGlibc",
+                "HexlistClient", "HexlistModel", "HexlistJSON", "HexlistAPI", "HexlistWire", "CGlibc",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
@@ -125,10 +132,10 @@ let package = Package(
         .target(name: "HostileTexts", path: "Tests/HostileTexts", resources: [.copy("texts.json")], swiftSettings: settings),
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
         .testTarget(
-            name: "HexlistModelTests", dependencies: ["HexlistModel", "HexlistAPI", "HostileTexts", "TestSupport"], swiftSettings: settings),
+            name: "HexlistModelTests", dependencies: ["HexlistModel", "HexlistJSON", "HexlistAPI", "HostileTexts", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "HexlistWireTests",
-            dependencies: ["HexlistWire", "HexlistModel", "HostileTexts", "TestSupport", .product(name: "NIOCore", package: "swift-nio")],
+            dependencies: ["HexlistWire", "HexlistJSON", "HexlistModel", "HostileTexts", "TestSupport", .product(name: "NIOCore", package: "swift-nio")],
             resources: [.copy("Vectors")], swiftSettings: settings),
         .testTarget(
             name: "HexlistDiscoveryTests", dependencies: ["HexlistDiscovery", "HexlistModel", "HostileTexts", "TestSupport"],
@@ -139,7 +146,7 @@ let package = Package(
             name: "HexlistAvahiTests", dependencies: ["HexlistAvahi", "HexlistDiscovery", "HexlistModel"], swiftSettings: settings),
         .testTarget(
             name: "HexlistStoreTests",
-            dependencies: ["HexlistStore", "HexlistModel", "TestSupport", .product(name: "GRDB", package: "GRDB.swift")],
+            dependencies: ["HexlistStore", "HexlistJSON", "HexlistModel", "TestSupport", .product(name: "GRDB", package: "GRDB.swift")],
             resources: [.copy("Fixtures")], swiftSettings: settings),
         .testTarget(
             name: "HexlistTransportTests",
@@ -158,7 +165,7 @@ let package = Package(
             name: "HexlistDaemonTests",
             dependencies: [
                 "HexlistDaemon", "HexlistClient", "HexlistAPI", "HexlistNode", "HexlistStore", "HexlistTransport", "HexlistDiscovery",
-                "HexlistDNS", "HexlistModel", "CGlibc", "HostileTexts", .product(name: "Hummingbird", package: "hummingbird"),
+                "HexlistDNS", "HexlistModel", "HexlistJSON", "CGlibc", "HostileTexts", .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOEmbedded", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"), .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -166,7 +173,7 @@ let package = Package(
         .testTarget(
             name: "HexlistCommandTests",
             dependencies: [
-                "hexlist", "HexlistAPI", "HexlistModel", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                "hexlist", "HexlistAPI", "HexlistJSON", "HexlistModel", .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "NIOCore", package: "swift-nio"),
             ],
             swiftSettings: settings),

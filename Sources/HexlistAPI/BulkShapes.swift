@@ -1,3 +1,4 @@
+public import HexlistJSON
 import HexlistModel
 
 /// One line of the reply to a bulk send, `POST /v1/sends` with a stream of hexes. A summary is always the last.

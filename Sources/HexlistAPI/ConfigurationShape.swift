@@ -1,3 +1,5 @@
+public import HexlistJSON
+
 /// What `GET /v1/config` gives: the configuration that counts now.
 public struct ConfigurationShape: JSONShape, Sendable, Equatable {
     /// Its path; the file need not be there.

@@ -1,3 +1,5 @@
+public import HexlistJSON
+
 /// One step of `hexlist doctor`: what was looked at, how it is, and what to do.
 public struct DoctorStep: JSONShape, Sendable, Equatable {
     /// A newer daemon may know more.

@@ -1,3 +1,5 @@
+public import HexlistJSON
+
 /// One event of the log.
 public struct EventShape: JSONShape, Sendable, Equatable {
     /// Gap-free: the event after `n` is `n + 1`.

@@ -1,3 +1,5 @@
+public import HexlistJSON
+
 /// One message of a Server-Sent Events stream.
 public struct StreamMessage: Sendable, Equatable {
     /// What `Last-Event-ID` repeats.

@@ -1,3 +1,5 @@
+public import HexlistJSON
+
 /// A stored hex as lists show it, and with its links as `show` does.
 public struct HexShape: JSONShape, Sendable, Equatable {
     /// Local: it does not travel.

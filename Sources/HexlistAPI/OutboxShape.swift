@@ -1,3 +1,4 @@
+public import HexlistJSON
 public import HexlistModel
 
 /// What became of one hex for one peer, so far.

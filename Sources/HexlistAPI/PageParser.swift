@@ -1,3 +1,5 @@
+public import HexlistJSON
+
 /// Takes a page, `{"items":[…],"next":…}`, apart as its bytes arrive: only the item that is not complete yet is kept.
 public struct PageParser: Sendable {
     /// Bytes of one item, and of what is around the items.

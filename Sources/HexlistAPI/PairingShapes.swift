@@ -1,3 +1,4 @@
+public import HexlistJSON
 public import HexlistModel
 
 /// What `GET /v1/pairings` gives: `{"openUntil"?,"triesLeft"?,"items":[…]}`.

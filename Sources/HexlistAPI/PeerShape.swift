@@ -1,3 +1,4 @@
+public import HexlistJSON
 public import HexlistModel
 
 /// A peer, or a ghost, in lists and by itself.

@@ -1,3 +1,4 @@
+import HexlistJSON
 public import HexlistModel
 
 /// Who a peer is to a person, beside the UUID that a row names it by: `name`?, `alias`? and `trust`, as they are now.

@@ -1,3 +1,5 @@
+public import HexlistJSON
+
 /// One page of a list: `{"items":[…],"next":cursor|null}`.
 public struct Page<Item: JSONShape & Sendable>: JSONShape, Sendable {
     public var items: [Item]

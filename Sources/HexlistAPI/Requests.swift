@@ -1,3 +1,5 @@
+public import HexlistJSON
+
 /// The body of `POST /v1/peers/{peer}/trust`: what the person compared. A trust request that names neither is refused
 /// unless the path has the whole UUID.
 public struct TrustRequest: JSONShape, Sendable, Equatable {

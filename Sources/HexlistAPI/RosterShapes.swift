@@ -1,3 +1,5 @@
+public import HexlistJSON
+
 /// One peer of a roster, a line of `GET /v1/roster` and of what `POST /v1/roster` takes.
 public struct RosterPeer: JSONShape, Sendable, Equatable {
     public var uuid: String

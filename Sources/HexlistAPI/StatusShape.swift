@@ -1,3 +1,4 @@
+public import HexlistJSON
 public import HexlistModel
 
 /// The daemon at a glance.

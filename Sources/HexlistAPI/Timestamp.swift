@@ -1,3 +1,4 @@
+public import HexlistJSON
 import HexlistModel
 
 #if canImport(Glibc)

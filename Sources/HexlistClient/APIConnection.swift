@@ -5,6 +5,7 @@ import AsyncHTTPClient
     import Darwin
 #endif
 import HexlistAPI
+import HexlistJSON
 import HexlistModel
 import NIOCore
 import NIOHTTP1

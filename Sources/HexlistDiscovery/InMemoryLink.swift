@@ -1,3 +1,4 @@
+import DequeModule
 public import HexlistModel
 import Synchronization
 
@@ -38,7 +39,7 @@ public final class InMemoryLink: Sendable {
         var nodes: [NodeNumber: Node] = [:]
         var items: [Int: Item] = [:]
         var lastNumber = 0
-        var pending = Fifo<(NodeNumber, DiscoveryEvent)>()
+        var pending: Deque<(NodeNumber, DiscoveryEvent)> = []
         var isDelivering = false
         var waitingForDelivery: [CheckedContinuation<Void, Never>] = []
     }

@@ -7,7 +7,7 @@ extension PeerDirectory {
             guard makeRoomForRecord() else { return }
             records[record] = DirectoryRecord()
             arrivals.append(record)
-            if arrivals.count > 2 * records.count + 256 { arrivals.keep { records[$0] != nil } }
+            if arrivals.count > 2 * records.count + 256 { arrivals.removeAll { records[$0] == nil } }
         }
         records[record]?.interfaceName = interfaceName.map { PeerName.cut($0, bytes: 32) }
         touchedRecords.insert(record)
@@ -83,7 +83,7 @@ extension PeerDirectory {
         guard peers[id]?.forgetAt == nil, peers[id]?.hasStaticEndpoint == false else { return }
         let forgetAt = now + DirectoryTimes.forget
         peers[id]?.forgetAt = forgetAt
-        timers.push(.forget(id), at: forgetAt)
+        timers.insert(Deadline(at: forgetAt, timer: .forget(id)))
         cancel(.peer(id))
     }
 

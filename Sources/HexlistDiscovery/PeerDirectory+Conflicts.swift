@@ -14,7 +14,7 @@ extension PeerDirectory {
         peers[id]?.conflict = conflict
         touchedPeers.insert(id)
         guard peer.conflict == nil else { return }
-        timers.push(.conflict(id), at: conflict.checkAt)
+        timers.insert(Deadline(at: conflict.checkAt, timer: .conflict(id)))
         outputs.append(.changed(.conflict(id)))
     }
 
@@ -25,7 +25,7 @@ extension PeerDirectory {
         guard conflict.starts.count > 1 else { return conflictEnded(id) }
         conflict.checkAt = now + DirectoryTimes.conflictCheck
         peers[id]?.conflict = conflict
-        timers.push(.conflict(id), at: conflict.checkAt)
+        timers.insert(Deadline(at: conflict.checkAt, timer: .conflict(id)))
         checkStartsAnew(of: id)
         if let peer = peers[id], mayProbe(peer) { request(.peer(id), at: now, as: retryUrgency(peer)) }
     }
@@ -51,7 +51,7 @@ extension PeerDirectory {
         ownConflict = conflict
         touchedRecords.formUnion(ownRecords)
         guard isNew else { return }
-        timers.push(.ownConflict, at: conflict.checkAt)
+        timers.insert(Deadline(at: conflict.checkAt, timer: .ownConflict))
         outputs.append(.changed(.conflict(own)))
     }
 
@@ -66,7 +66,7 @@ extension PeerDirectory {
         }
         conflict.checkAt = now + DirectoryTimes.conflictCheck
         ownConflict = conflict
-        timers.push(.ownConflict, at: conflict.checkAt)
+        timers.insert(Deadline(at: conflict.checkAt, timer: .ownConflict))
         for boot in Set(ownRecords.compactMap { records[$0]?.claim?.boot }) where boot != self.boot {
             ownDisproved.remove(boot)
             request(.start(own, boot), at: now, as: .routine)

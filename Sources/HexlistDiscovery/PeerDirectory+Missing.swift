@@ -32,7 +32,7 @@ extension PeerDirectory {
         let pause = bounds.lowerBound + (bounds.upperBound - bounds.lowerBound) / 1_000 * randomNumber(below: 1_000)
         let at = max(next.at, now + pause)
         nextLookoutAt = at
-        timers.push(.lookout, at: at)
+        timers.insert(Deadline(at: at, timer: .lookout))
     }
 
     mutating func lookOut() {

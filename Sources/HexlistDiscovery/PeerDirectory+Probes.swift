@@ -1,3 +1,4 @@
+import HeapModule
 import HexlistModel
 
 // Probes: which target, when, and with what result.
@@ -32,7 +33,7 @@ extension PeerDirectory {
             queue.enqueue(target, as: urgency)
         } else {
             schedule.nextAt = instant
-            timers.push(.probe(target), at: instant)
+            timers.insert(Deadline(at: instant, timer: .probe(target)))
         }
         schedules[target] = schedule
     }
@@ -94,7 +95,7 @@ extension PeerDirectory {
             let probe = ProbeID(number: lastProbe)
             let deadline = now + DirectoryTimes.probe
             running[probe] = RunningProbe(target: target, endpoints: endpoints, deadline: deadline)
-            timers.push(.probeTimeout(probe), at: deadline)
+            timers.insert(Deadline(at: deadline, timer: .probeTimeout(probe)))
             schedules[target, default: ProbeSchedule()].running = probe
             schedules[target]?.nextAt = nil
             schedules[target]?.again = false
@@ -312,10 +313,10 @@ extension PeerDirectory {
     // MARK: - Time
 
     mutating func fireTimers() {
-        while let first = timers.first, first.at <= now {
-            _ = timers.popFirst()
-            guard isMeant(first.key, at: first.at) else { continue }
-            switch first.key {
+        while let first = timers.min, first.at <= now {
+            timers.removeMin()
+            guard isMeant(first) else { continue }
+            switch first.timer {
             case .probe(let target):
                 schedules[target]?.nextAt = nil
                 queue.enqueue(target, as: schedules[target]?.urgency ?? .retry)
@@ -328,24 +329,22 @@ extension PeerDirectory {
         }
     }
 
-    private func isMeant(_ timer: DirectoryTimer, at instant: Instant) -> Bool {
-        switch timer {
-        case .probe(let target): schedules[target]?.nextAt == instant
-        case .probeTimeout(let probe): running[probe]?.deadline == instant
-        case .forget(let id): peers[id]?.forgetAt == instant
-        case .conflict(let id): peers[id]?.conflict?.checkAt == instant
-        case .ownConflict: ownConflict?.checkAt == instant
-        case .lookout: nextLookoutAt == instant
+    private func isMeant(_ deadline: Deadline) -> Bool {
+        switch deadline.timer {
+        case .probe(let target): schedules[target]?.nextAt == deadline.at
+        case .probeTimeout(let probe): running[probe]?.deadline == deadline.at
+        case .forget(let id): peers[id]?.forgetAt == deadline.at
+        case .conflict(let id): peers[id]?.conflict?.checkAt == deadline.at
+        case .ownConflict: ownConflict?.checkAt == deadline.at
+        case .lookout: nextLookoutAt == deadline.at
         }
     }
 
     /// Removes cancelled deadlines: those at the top, so that they cause no wake-up, and all of them once they are the majority.
     mutating func tidyTimers() {
-        while let first = timers.first, !isMeant(first.key, at: first.at) { _ = timers.popFirst() }
+        while let first = timers.min, !isMeant(first) { timers.removeMin() }
         guard timers.count > 2 * (schedules.count + peers.count + running.count) + 1_024 else { return }
-        var kept = timers
-        kept.keep { isMeant($1, at: $0) }
-        timers = kept
+        timers = Heap(timers.unordered.filter(isMeant))
     }
 }
 

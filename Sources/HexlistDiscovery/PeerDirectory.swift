@@ -1,3 +1,5 @@
+import DequeModule
+import HeapModule
 public import HexlistModel
 
 /// The state machine of discovery: takes announcements, tells peers from ghosts (Docs/Protocol.md, "Discovery"; Docs/Ghosts.md).
@@ -19,7 +21,7 @@ public struct PeerDirectory: Sendable {
     private var known: Set<PeerID> = []
     var records: [Record: DirectoryRecord] = [:]
     /// Records in the order they appeared. Entries that are no longer in `records` are skipped.
-    var arrivals = Fifo<Record>()
+    var arrivals: Deque<Record> = []
     /// The records that claim the own UUID.
     var ownRecords: Set<Record> = []
     /// The other starts that proved the own UUID.
@@ -41,7 +43,8 @@ public struct PeerDirectory: Sendable {
     var lastProbe: UInt64 = 0
     var queue: ProbeQueue
     var turns: ResolverTurns
-    var timers = DeadlineQueue<DirectoryTimer>()
+    /// Deadlines, among them cancelled ones: one counts only while it `isMeant`, and the others go with `tidyTimers()`.
+    var timers: Heap<Deadline> = []
     /// The state of the generator that spreads the routine.
     var random: UInt64
 
@@ -95,7 +98,7 @@ public struct PeerDirectory: Sendable {
     /// The instant at which to call `handle(.tick, now:)`; `nil` if nothing happens by itself.
     public var nextDeadline: ContinuousClock.Instant? {
         let permit = running.count < limits.concurrentProbes ? queue.nextPermit(now: now) : nil
-        return [timers.first?.at, turns.nextTurn, permit].compactMap { $0 }.min()
+        return [timers.min?.at, turns.nextTurn, permit].compactMap { $0 }.min()
     }
 
     private mutating func apply(_ input: Input) {
@@ -318,14 +321,21 @@ public struct PeerDirectory: Sendable {
     }
 }
 
-/// A kind of deadline. Whether it still applies is checked against the state it belongs to.
-enum DirectoryTimer: Hashable, Sendable {
-    case probe(ProbeTarget)
-    case probeTimeout(ProbeID)
-    case forget(PeerID)
-    case conflict(PeerID)
-    case ownConflict
-    case lookout
+/// A moment at which something is due. Whether it still applies is checked against the state it belongs to.
+struct Deadline: Comparable, Sendable {
+    enum Timer: Hashable, Sendable {
+        case probe(ProbeTarget)
+        case probeTimeout(ProbeID)
+        case forget(PeerID)
+        case conflict(PeerID)
+        case ownConflict
+        case lookout
+    }
+
+    var at: ContinuousClock.Instant
+    var timer: Timer
+
+    static func < (one: Deadline, other: Deadline) -> Bool { one.at < other.at }
 }
 
 /// A configured address.

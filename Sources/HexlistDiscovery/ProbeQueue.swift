@@ -1,3 +1,4 @@
+import DequeModule
 import HexlistModel
 
 /// The purpose of a probe.
@@ -47,7 +48,7 @@ struct ProbeQueue: Sendable {
     private let savedLimit: Double
     private var refilledAt: ContinuousClock.Instant?
 
-    private var lines: [Fifo<ProbeTarget>] = Urgency.allCases.map { _ in Fifo() }
+    private var lines: [Deque<ProbeTarget>] = Urgency.allCases.map { _ in [] }
     /// The line in which a target waits. Entries in other lines are skipped.
     private var standing: [ProbeTarget: Urgency] = [:]
     private var turn = 0
@@ -120,6 +121,6 @@ struct ProbeQueue: Sendable {
 
     private mutating func sweep(_ urgency: Urgency) {
         var seen: Set<ProbeTarget> = []
-        lines[urgency.rawValue].keep { standing[$0] == urgency && seen.insert($0).inserted }
+        lines[urgency.rawValue].removeAll { standing[$0] != urgency || !seen.insert($0).inserted }
     }
 }

@@ -1,3 +1,5 @@
+import DequeModule
+
 /// Shares the resolvers that may be open at once among the records that want one: records of trusted peers first, the rest in turn.
 ///
 /// An open resolver stays open while no record waits. While one does, the resolver gives up its place after `turn`.
@@ -17,11 +19,11 @@ struct ResolverTurns: Sendable {
     private var open: [Record: Open] = [:]
     private var trustedOpen = 0
     /// The resolvers in the order they were opened. Entries that differ from `open` are skipped.
-    private var opened = Fifo<(record: Record, since: ContinuousClock.Instant)>()
+    private var opened: Deque<(record: Record, since: ContinuousClock.Instant)> = []
     /// The waiting records, and whether each is trusted. Lines may hold further records, which are skipped.
     private var waiting: [Record: Bool] = [:]
-    private var trustedLine = Fifo<Record>()
-    private var restLine = Fifo<Record>()
+    private var trustedLine: Deque<Record> = []
+    private var restLine: Deque<Record> = []
     private var restWaiting = 0
     private var trustedWaiting: Int { waiting.count - restWaiting }
 
@@ -121,7 +123,7 @@ struct ResolverTurns: Sendable {
         return first(of: \.restLine, isTrusted: false) ?? first(of: \.trustedLine, isTrusted: true)
     }
 
-    private mutating func first(of line: WritableKeyPath<Self, Fifo<Record>>, isTrusted: Bool) -> Record? {
+    private mutating func first(of line: WritableKeyPath<Self, Deque<Record>>, isTrusted: Bool) -> Record? {
         while let record = self[keyPath: line].first {
             if waiting[record] == isTrusted { return record }
             _ = self[keyPath: line].popFirst()
@@ -147,8 +149,8 @@ struct ResolverTurns: Sendable {
 
     private mutating func sweep() {
         var seen: Set<Record> = []
-        trustedLine.keep { waiting[$0] == true && seen.insert($0).inserted }
-        restLine.keep { waiting[$0] == false && seen.insert($0).inserted }
-        opened.keep { open[$0.record]?.since == $0.since }
+        trustedLine.removeAll { waiting[$0] != true || !seen.insert($0).inserted }
+        restLine.removeAll { waiting[$0] != false || !seen.insert($0).inserted }
+        opened.removeAll { open[$0.record]?.since != $0.since }
     }
 }

@@ -1,3 +1,4 @@
+import HexlistJSON
 import HexlistModel
 import HexlistStore
 import Logging

@@ -11,12 +11,12 @@ extension Node {
     /// - Throws: `HexlistError` as `send`.
     public func beginBulk(
         to peers: [PeerID], force: Bool, tellsAll: Bool = false, onChange: @escaping @Sendable () -> Void
-    ) throws -> BulkSend {
-        BulkSend(recipients: try recipients(peers), warns: !force, tellsAll: tellsAll, onChange: onChange)
+    ) throws -> TrackedSend {
+        TrackedSend(to: try recipients(peers), warns: !force, .stream(tellsAll: tellsAll), onChange: onChange)
     }
 
     /// Runs `body` while what becomes of the rows is followed; later they go their way all the same.
-    public nonisolated func following(_ bulk: BulkSend, _ body: () async throws -> Void) async throws {
+    public nonisolated func following(_ bulk: TrackedSend, _ body: () async throws -> Void) async throws {
         await follow(bulk)
         do {
             try await body()
@@ -27,21 +27,21 @@ extension Node {
         await unfollow(bulk)
     }
 
-    func follow(_ bulk: BulkSend) { bulks[ObjectIdentifier(bulk)] = bulk }
+    func follow(_ bulk: TrackedSend) { sends.follow(bulk) }
 
-    func unfollow(_ bulk: BulkSend) { bulks[ObjectIdentifier(bulk)] = nil }
+    func unfollow(_ bulk: TrackedSend) { sends.unfollow(bulk) }
 
     /// Takes hexes into the outbox, in their order, durably once it returns. At the outbox's bound it waits until rows are
     /// delivered.
     /// - Parameter timeout: seconds without anything delivered at the bound, after which it is given up.
     /// - Returns: those that were refused, and why what is behind them was not taken: `outboxFull`, `storageFull`, `internal`.
     public func enqueue(
-        _ batch: [PreparedHex], for bulk: BulkSend, timeout: Double
+        _ batch: [PreparedHex], for bulk: TrackedSend, timeout: Double
     ) async -> (refused: [RefusedHex], failure: HexlistError?) {
         var rest = batch[...]
         var refused: [RefusedHex] = []
         while !rest.isEmpty {
-            let ended = endedRows
+            let madeRoom = sends.madeRoom
             let taken: Taken
             do {
                 taken = try await submit(rest, for: bulk)
@@ -54,7 +54,7 @@ extension Node {
             }
             rest = rest.dropFirst(taken.results.count)
             guard let full = taken.full else { continue }
-            guard await hasDrained(since: ended, within: timeout) else { return (refused, full) }
+            guard await hasDrained(since: madeRoom, within: timeout) else { return (refused, full) }
         }
         return (refused, nil)
     }
@@ -62,48 +62,45 @@ extension Node {
     /// What became of hexes on their way into the outbox.
     struct Taken: Sendable {
         /// For each hex, as far as the outbox had room: its rows, one a peer, or why it was refused.
-        var results: [Result<[SendOutcome], HexlistError>]
+        var results: [Result<[SendOutcome], HexlistError>] = []
         /// Rows that were there before and are queued anew.
         var requeued: [RowMove] = []
         var full: HexlistError?
 
         init(_ report: EnqueueReport, of hexes: ArraySlice<PreparedHex>, for recipients: [PeerSighting]) {
             full = report.full
-            results = []
             results.reserveCapacity(report.results.count)
             for (hex, result) in zip(hexes, report.results) {
-                results.append(
-                    result.map { rows in
-                        zip(recipients, rows).map { recipient, row in
-                            var outcome = SendOutcome(outboxID: 0, messageID: hex.messageID, peer: recipient.peer, state: .queued)
-                            switch row {
-                            case .new(let id): outcome.outboxID = id
-                            case .requeued(let id, let state):
-                                outcome.outboxID = id
-                                requeued.append(RowMove(id: id, peer: recipient.peer, from: state, to: .queued))
-                            case .existing(let earlier):
-                                outcome = SendOutcome(earlier)
-                                outcome.isEarlier = true
-                            }
-                            return outcome
-                        }
-                    })
+                let rows = result.map { rows in zip(recipients, rows).map { outcome(of: $1, hex, for: $0.peer) } }
+                results.append(rows)
+            }
+        }
+
+        private mutating func outcome(of row: Enqueued, _ hex: PreparedHex, for peer: PeerID) -> SendOutcome {
+            switch row {
+            case .new(let id): return SendOutcome(outboxID: id, messageID: hex.messageID, peer: peer, state: .queued)
+            case .requeued(let id, let state):
+                requeued.append(RowMove(id: id, peer: peer, from: state, to: .queued))
+                return SendOutcome(outboxID: id, messageID: hex.messageID, peer: peer, state: .queued)
+            case .existing(let earlier):
+                var outcome = SendOutcome(earlier)
+                outcome.isEarlier = true
+                return outcome
             }
         }
     }
 
-    private func submit(_ hexes: ArraySlice<PreparedHex>, for bulk: BulkSend) async throws -> Taken {
+    private func submit(_ hexes: ArraySlice<PreparedHex>, for bulk: TrackedSend) async throws -> Taken {
         try checkTakesRows()
-        let terms = terms(for: bulk.recipients, warns: bulk.warns, at: Node.wallClock())
-        return try await enqueue(hexes, terms) { node, taken in
+        return try await enqueue(hexes, terms(for: bulk, at: Node.wallClock())) { node, taken in
             node.enqueued(hexes, taken) { bulk.accepted($1, line: $0) }
             bulk.progressed()
         }
     }
 
-    func terms(for recipients: [PeerSighting], warns: Bool, at now: Int64) -> OutboxTerms {
+    func terms(for send: TrackedSend, at now: Int64) -> OutboxTerms {
         OutboxTerms(
-            recipients: recipients, warns: warns, now: now, expiresAt: outboxExpiry(from: now),
+            recipients: send.recipients, warns: send.warns, now: now, expiresAt: outboxExpiry(from: now),
             bounds: OutboxBounds(rows: configuration.outbox.rows, bytes: configuration.outbox.bytes))
     }
 
@@ -112,9 +109,7 @@ extension Node {
 
     /// Rows were queued, in this order: their deliveries take them up.
     func enqueued(_ hexes: ArraySlice<PreparedHex>, _ taken: Taken, _ accepted: (_ line: Int, SendOutcome) -> Void) {
-        rowsMoved(taken.requeued)
-        // A row queued anew stands before those that were loaded already.
-        for peer in Set(taken.requeued.map(\.peer)) { link(to: peer).delivery.rowsChanged() }
+        sends.moved(taken.requeued)
         var queued: [PeerID: [OutgoingHex]] = [:]
         for (hex, result) in zip(hexes, taken.results) {
             guard case .success(let rows) = result else { continue }
@@ -124,22 +119,21 @@ extension Node {
                 queued[row.peer, default: []].append(OutgoingHex(id: row.outboxID, messageID: row.messageID, body: hex.body))
             }
         }
-        for (peer, rows) in queued { link(to: peer).delivery.appended(rows) }
-        for peer in Set(queued.keys).union(taken.requeued.map(\.peer)) { kick(link(to: peer)) }
+        deliveries.queued(queued, again: Set(taken.requeued.map(\.peer)), self)
         notifyWatchers()
     }
 
     /// Waits until something of the outbox came to an end.
-    /// - Parameter ended: `endedRows` before it was found full.
+    /// - Parameter madeRoom: that of the tracker before the outbox was found full.
     /// - Returns: `false` after so many seconds without, or when nobody wants it any more.
-    private func hasDrained(since ended: UInt64, within seconds: Double) async -> Bool {
-        if endedRows == ended, !isStopping, !Task.isCancelled {
-            let waiter = OutcomeWaiter()
-            outcomeWaiters[ObjectIdentifier(waiter)] = waiter
-            defer { outcomeWaiters[ObjectIdentifier(waiter)] = nil }
-            await wait(waiter, until: .now + .seconds(seconds))
+    private func hasDrained(since madeRoom: UInt64, within seconds: Double) async -> Bool {
+        if sends.madeRoom == madeRoom, !isStopping, !Task.isCancelled {
+            let wakeup = Wakeup()
+            sends.waitForRoom(wakeup)
+            defer { sends.stopWaiting(wakeup) }
+            await wakeup.sleep(until: .now + .seconds(seconds), on: eventLoop)
         }
-        return endedRows != ended && !isStopping && !Task.isCancelled
+        return sends.madeRoom != madeRoom && !isStopping && !Task.isCancelled
     }
 
     // MARK: What became of it
@@ -147,17 +141,13 @@ extension Node {
     /// Whether there is nothing to wait for any more: every row has an end, or cannot have one for now, or nothing
     /// happened for so long.
     /// - Parameter timeout: seconds.
-    public func isOver(_ bulk: BulkSend, timeout: Double) -> Bool {
-        let deadline = bulk.lastProgress + .seconds(timeout)
-        guard !isStopping, ContinuousClock.Instant.now < deadline else { return true }
-        return !bulk.pending.contains { $1 > 0 && isWorthWaiting(for: $0, until: deadline) }
-    }
+    public func isOver(_ bulk: TrackedSend, timeout: Double) -> Bool { isOver(bulk, until: bulk.lastProgress + .seconds(timeout)) }
 
     /// The counts as they were last heard of; `outboxCounts` of the store has the last word.
-    public func progress(of bulk: BulkSend) -> BulkCounts { bulk.counts }
+    public func progress(of bulk: TrackedSend) -> BulkCounts { bulk.counts }
 
     /// What the store says became of its rows.
-    public func summary(of bulk: BulkSend) async throws -> BulkCounts {
+    public func summary(of bulk: TrackedSend) async throws -> BulkCounts {
         let ranges = bulk.rows.ranges
         let stored = try await store.read { try $0.outboxCounts(of: ranges) }
         var counts = BulkCounts()
@@ -167,7 +157,7 @@ extension Node {
     }
 
     /// Ends other than `stored` and `held` that were not told yet, with their lines.
-    public func takeEnds(of bulk: BulkSend) async throws -> [(line: Int?, outcome: SendOutcome)] {
+    public func takeEnds(of bulk: TrackedSend) async throws -> [(line: Int?, outcome: SendOutcome)] {
         let ids = bulk.takeUnread()
         guard !ids.isEmpty else { return [] }
         return try await store.read { try $0.outboxRows(ids) }.map { (bulk.line(of: $0.id), SendOutcome($0)) }
@@ -177,7 +167,7 @@ extension Node {
     /// - Parameters:
     ///   - all: those without an end too.
     ///   - limit: at most.
-    public func takeRows(of bulk: BulkSend, all: Bool, limit: Int) async throws -> [(line: Int?, outcome: SendOutcome)] {
+    public func takeRows(of bulk: TrackedSend, all: Bool, limit: Int) async throws -> [(line: Int?, outcome: SendOutcome)] {
         let ids = bulk.nextUntold(limit)
         guard !ids.isEmpty else { return [] }
         let rows = try await store.read { try $0.outboxRows(ids) }.prefix { all || $0.state != .queued }

@@ -10,10 +10,10 @@ extension Node {
     /// Seconds; a conflict is looked at every half minute.
     static let ownConflictRetry = 60
 
-    func isQuarantined(_ peer: PeerID) -> Bool { draining != nil || directory.isInConflict(peer) || directory.isInConflict(id) }
+    func isQuarantined(_ peer: PeerID) -> Bool { deliveries.isHeld(peer, self) }
 
     func conflictBegan(_ peer: PeerID) {
-        let isKnown = peer == id || known[peer]?.trust == .trusted
+        let isKnown = peer == id || known.isTrusted(peer)
         logger.log(
             level: isKnown ? .warning : .debug, peer == id ? "another machine uses this identity" : "two machines use one identity",
             metadata: ["peer.id": "\(peer)"])
@@ -26,10 +26,10 @@ extension Node {
     }
 
     func conflictEnded(_ peer: PeerID) {
-        let isKnown = peer == id || known[peer]?.trust == .trusted
+        let isKnown = peer == id || known.isTrusted(peer)
         logger.log(level: isKnown ? .notice : .debug, "one machine uses this identity again", metadata: ["peer.id": "\(peer)"])
-        for link in links.values where peer == id || link.peer == peer { kick(link) }
-        if peer == id { mayTakeMore() }
+        for link in links.values where peer == id || link.peer == peer { deliveries.kick(link, self) }
+        if peer == id { invitations.mayTakeMore(self) }
         wakeWaiters()
         notifyWatchers()
     }
@@ -37,7 +37,7 @@ extension Node {
     /// A peer that meets two machines with this identity ends its sessions with both. A stranger may say what it likes; a trusted peer's
     /// word is worth telling, and no more than that.
     func conflictTold(by peer: PeerID, _ end: Session.End) {
-        guard case .peer(.conflict, _) = end, known[peer]?.trust == .trusted else {
+        guard case .peer(.conflict, _) = end, known.isTrusted(peer) else {
             conflictWitnesses.remove(peer)
             return
         }
@@ -58,10 +58,10 @@ extension Node {
 
     /// For people; `nil` where there is none.
     var conflictText: String? {
-        if directory.isInConflict(id) {
+        if finder.directory.isInConflict(id) {
             return "Another machine has this one's identity, so nothing is sent or taken. Run `hexlist id rotate` on one of them."
         }
-        guard let witness = conflictWitnesses.filter({ known[$0]?.trust == .trusted }).min() else { return nil }
+        guard let witness = conflictWitnesses.filter({ known.isTrusted($0) }).min() else { return nil }
         return
             "\(label(of: witness)?.text() ?? witness.shortID) says that another machine has this one's identity, and takes nothing from either. "
             + "Run `hexlist id rotate` on one of them."

@@ -30,7 +30,7 @@ extension Node {
         let now = ContinuousClock.now
         if let last = link.dialledBackAt, now - last < dialBacks.pause { return }
         link.dialledBackAt = now
-        guard trust(of: peer, fingerprint: session.connection.peerFingerprint) == .trusted else {
+        guard known.trust(of: session.connection.peerFingerprint) == .trusted else {
             return session.act { $0.answerDialBack(DialBack.Answer(token: request.token, result: .notTrusted), &$1) }
         }
         guard dialBacks.begin() else { return }

@@ -22,13 +22,13 @@ extension Node {
         .sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
         return NodeFacts(
             status: status(), listen: configuration.listen, diskReserveBytes: configuration.limits.diskReserveBytes,
-            isIdentityElsewhere: directory.isInConflict(id), announcements: directory.ownAnnouncements,
-            staticPeers: directory.configuredAddresses,
+            isIdentityElsewhere: finder.directory.isInConflict(id), announcements: finder.directory.ownAnnouncements,
+            staticPeers: finder.directory.configuredAddresses,
             dialledIn: named.filter { $0.session.connection.role == .acceptor && !isOwn($0.session) }
                 .map { ($0.peer, $0.name, $0.session.connection.remoteAddress, .now - $0.session.connection.openedAt) }
                 .sorted { $0.age < $1.age },
             mayDialBack: named.filter { entry in
-                trust(of: entry.peer, fingerprint: entry.session.connection.peerFingerprint) == .trusted && !isOwn(entry.session)
+                known.trust(of: entry.session.connection.peerFingerprint) == .trusted && !isOwn(entry.session)
                     && entry.session.machine.peerHello?.features.contains(DialBack.feature) == true
             }.map { ($0.peer, $0.name, $0.session.connection.localAddress) })
     }
@@ -78,7 +78,7 @@ extension Node {
     public func greet(_ peer: PeerID, at host: String, port: Int, interface: String?) async -> Result<Void, ReachFailure> {
         guard links[peer]?.sending == nil else { return .success(()) }
         let endpoint =
-            directory.endpoints(of: peer).first { $0.host == host && Int($0.port) == port }
+            finder.directory.endpoints(of: peer).first { $0.host == host && Int($0.port) == port }
             ?? Endpoint(host: host, port: UInt16(clamping: port), interface: interface, via: .lastKnown)
         guard let report = try? await transport.dial([DialTarget(endpoint)], expecting: peer).report.get(), !isStopping else {
             return .failure(ReachFailure(.cancelled))
@@ -88,7 +88,7 @@ extension Node {
         let opened = await eventLoop.within(.seconds(7), otherwise: false) { session.checks.opened = $0 }
         guard links[peer]?.sending == nil, !opened || session.end != nil else { return .success(()) }
         return .failure(
-            ReachFailure(text: session.end.map(Node.describe) ?? "No Hello came.", isBlocked: session.end?.isBlockedThere ?? false))
+            ReachFailure(text: session.end?.text ?? "No Hello came.", isBlocked: session.end?.isBlockedThere ?? false))
     }
 
     // MARK: On a session
@@ -115,7 +115,7 @@ extension Node {
             session.checks.ping = nil
             // Ended meanwhile for another one, which is asked instead.
             if !session.connection.isOpen, let next = links[peer]?.sending, next !== session { continue }
-            if let end = session.end { return .ended(Node.describe(end), isBlocked: end.isBlockedThere) }
+            if let end = session.end { return .ended(end.text, isBlocked: end.isBlockedThere) }
             if session.connection.isOpen { session.act { $0.end(.silent, &$1) } }
             return .unanswered(bytes: bytes)
         }

@@ -12,7 +12,7 @@ extension Node {
     ) async throws -> (rows: [OutboxView], next: Int64?) {
         // `sending` is a queued row on its way; it is told apart here, where that is known.
         let filter = OutboxFilter(peer: peer, states: states.map { wanted in Set(wanted.map { $0 == .sending ? .queued : $0 }) })
-        let live = liveRows()
+        let live = deliveries.liveRows
         var cursor = after
         while true {
             let page = try await store.read { [cursor] in try $0.outboxPage(filter, limit: limit, after: cursor ?? 0) }
@@ -26,15 +26,10 @@ extension Node {
         }
     }
 
-    /// Rows that are on their way: a window of each peer at most.
-    private func liveRows() -> Set<Int64> {
-        links.values.reduce(into: Set<Int64>()) { $0.formUnion($1.sending?.machine.unacknowledgedTags ?? []) }
-    }
-
     /// - Throws: `HexlistError` `notFound`.
     public func outboxRow(_ id: Int64) async throws -> OutboxView {
         guard let row = try await store.read({ try $0.outboxRow(id) }) else { throw HexlistError.noOutboxRow(id) }
-        var view = view(of: row, isSending: liveRows().contains(id))
+        var view = view(of: row, isSending: deliveries.liveRows.contains(id))
         view.label = label(of: row.peer)
         return view
     }
@@ -59,12 +54,8 @@ extension Node {
 
     /// - Parameter rows: as they were.
     private func rowsQueuedAgain(_ rows: [OutboxRow]) {
-        rowsMoved(rows.filter { $0.state != .queued }.map { RowMove(id: $0.id, peer: $0.peer, from: $0.state, to: .queued) })
-        for peer in Set(rows.map(\.peer)) {
-            let link = link(to: peer)
-            link.delivery.retryNow()
-            kick(link)
-        }
+        sends.moved(rows.filter { $0.state != .queued }.map { RowMove(id: $0.id, peer: $0.peer, from: $0.state, to: .queued) })
+        deliveries.retryNow(Set(rows.map(\.peer)), self)
         notifyWatchers()
     }
 
@@ -92,13 +83,13 @@ extension Node {
     /// Takes rows back: named ones that are not delivered, and of a peer those that wait.
     /// - Throws: `HexlistError` `notFound` where a named one is not there; then nothing was changed.
     public func cancel(_ selection: OutboxSelection) async throws -> OutboxChange {
-        let live = liveRows()
+        let live = deliveries.liveRows
         let changed = try await store.cancel(selection, at: Node.wallClock())
         let rows = changed.rows
-        let arrived = live.union(liveRows())
+        let arrived = live.union(deliveries.liveRows)
         let mayHaveArrived = rows.count { arrived.contains($0.id) || $0.attempts > 0 }
-        for peer in Set(rows.map(\.peer)) { links[peer]?.delivery.rowsChanged() }
-        rowsMoved(rows.map { RowMove(id: $0.id, peer: $0.peer, from: $0.state, to: .cancelled) })
+        deliveries.rowsChanged(for: Set(rows.map(\.peer)))
+        sends.moved(rows.map { RowMove(id: $0.id, peer: $0.peer, from: $0.state, to: .cancelled) })
         notifyWatchers()
         return OutboxChange(
             changed: rows.count, mayHaveArrived: mayHaveArrived, passedOver: changed.passedOver, next: changed.next)
@@ -111,33 +102,19 @@ extension Node {
             attempts: row.attempts, waitingFor: nil, nextAttemptAt: nil, lastError: row.lastError, code: row.code, message: row.message,
             subject: row.subject, createdAt: row.createdAt, bytes: row.bytes)
         guard row.state == .queued, !isSending else { return view }
-        let wait = wait(of: row.peer, bytes: row.bytes)
-        (view.waitingFor, view.nextAttemptAt) = (wait.reason.rawValue, wait.nextAttemptAt)
+        let wait = deliveries.wait(of: row.peer, bytes: row.bytes, self)
+        (view.waitingFor, view.nextAttemptAt) = (wait.reason.rawValue, wait.until.map(times().milliseconds))
         return view
-    }
-
-    /// What a row that is queued for a peer and not on its way waits for, and when it is tried again where that is known.
-    private func wait(of peer: PeerID, bytes: Int) -> (reason: OutboxWait, nextAttemptAt: Int64?) {
-        guard !isQuarantined(peer) else { return (.conflict, nil) }
-        let link = links[peer]
-        // Whatever pause there is ends when it is back.
-        guard link?.sending != nil || directory.isVerified(peer) else { return (.peer, nil) }
-        if let link, let until = link.delivery.pausedUntil, link.delivery.isPaused(now: .now) {
-            return (.retry, times().milliseconds(of: until))
-        }
-        guard let link, link.sending != nil else { return (.session, nil) }
-        guard !link.delivery.waitsForTrust(bytes: bytes) else { return (.trust, nil) }
-        return (turns.isWaiting(peer) ? .turn : .window, nil)
     }
 
     /// What the rows of a send wait for that have no end yet.
     /// - Parameter bytes: of the hex they are all of.
     func addWaits(to outcomes: inout [SendOutcome], bytes: Int) {
         guard outcomes.contains(where: { $0.state == .queued }) else { return }  // most sends: `liveRows` looks at every session
-        let live = liveRows()
+        let live = deliveries.liveRows
         for index in outcomes.indices where outcomes[index].state == .queued && !live.contains(outcomes[index].outboxID) {
-            let wait = wait(of: outcomes[index].peer, bytes: bytes)
-            (outcomes[index].waitingFor, outcomes[index].nextAttemptAt) = (wait.reason.rawValue, wait.nextAttemptAt)
+            let wait = deliveries.wait(of: outcomes[index].peer, bytes: bytes, self)
+            (outcomes[index].waitingFor, outcomes[index].nextAttemptAt) = (wait.reason.rawValue, wait.until.map(times().milliseconds))
         }
     }
 }

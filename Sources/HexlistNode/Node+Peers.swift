@@ -7,7 +7,7 @@ import HexlistWire
 extension Node {
     /// Everything there is: verified, away, ghosts; within each by name.
     public func peers() async throws -> [PeerView] {
-        await reloadKnown()
+        await known.reload(self)
         return peerViews()
     }
 
@@ -15,11 +15,11 @@ extension Node {
         var views: [PeerView] = []
         var listed: Set<PeerID> = []
         let times = times()
-        for row in directory.listing() {
+        for row in finder.directory.listing() {
             if isPeer(row), let peer = row.peer { listed.insert(peer) }
             views.append(view(of: row, times))
         }
-        for record in known.values where !listed.contains(record.peer) { views += viewAway(record).map { [$0] } ?? [] }
+        for record in known.all where !listed.contains(record.peer) { views += viewAway(record).map { [$0] } ?? [] }
         return views.sorted { left, right in
             if left.state != right.state { return left.state.rank < right.state.rank }
             // As bytes: `String`'s own comparison is quadratic on hostile text.
@@ -33,7 +33,7 @@ extension Node {
     /// - Parameter comparing: its `why` says too whether it may be another one installed anew, which looks at the names of all.
     func view(of peer: PeerID, comparing: Bool = true) -> PeerView? {
         guard peer != id else { return nil }
-        guard let row = directory.row(of: peer, comparing: comparing), isPeer(row) else { return known[peer].flatMap(viewAway) }
+        guard let row = finder.directory.row(of: peer, comparing: comparing), isPeer(row) else { return known[peer].flatMap(viewAway) }
         let view = view(of: row, times())
         return view.isPeer ? view : nil
     }
@@ -43,11 +43,7 @@ extension Node {
 
     private func view(of row: DirectoryRow, _ times: WallTimes) -> PeerView {
         let peer = isPeer(row) ? row.peer : nil
-        let proven = peer.flatMap { fingerprints[$0] }
-        var record = peer.flatMap { known[$0] }
-        // What is known of another key with the same UUID is not this one's.
-        if let kept = record?.fingerprint, let proven, kept != proven { record = nil }
-        return PeerView(row, record: record, fingerprint: proven, times: times)
+        return PeerView(row, record: peer.flatMap(known.record(of:)), fingerprint: peer.flatMap { known.keys[$0] }, times: times)
     }
 
     /// Of a record that no row of the directory is about. Who never proved a key (a sender over plain TCP) can be neither trusted nor sent
@@ -58,12 +54,7 @@ extension Node {
 
     /// How a peer is told apart, by what is known of it now; `nil` for this machine itself.
     public func label(of peer: PeerID) -> PeerLabel? {
-        guard peer != id else { return nil }
-        var record = known[peer]
-        // What is known of another key with the same UUID is not this one's.
-        if let kept = record?.fingerprint, let proven = fingerprints[peer], kept != proven { record = nil }
-        return PeerLabel(
-            peer, name: directory.provenName(of: peer) ?? record?.name ?? "", alias: record?.alias, trust: record?.trust ?? .stranger)
+        peer == id ? nil : known.label(of: peer, name: finder.directory.provenName(of: peer))
     }
 
     public func labels(of peers: some Sequence<PeerID>) -> [PeerID: PeerLabel] {
@@ -74,7 +65,7 @@ extension Node {
     /// - Parameter counting: with counters as they are now, and not as they were last read.
     /// - Throws: `HexlistError` `notFound`, or `ambiguous` with the candidates in its message.
     public func resolve(_ text: String, counting: Bool = true) async throws -> PeerView {
-        if counting { await reloadKnown() }
+        if counting { await known.reload(self) }
         return try resolve([text])[0]
     }
 
@@ -99,7 +90,7 @@ extension Node {
     /// - Parameter proven: the key that is meant, where the caller has it from a session.
     /// - Throws: `badRequest` where the peer is known by another key.
     func setTrust(_ peer: PeerID, _ trust: Trust, proven: Fingerprint?, name: String?) async throws -> PeerView {
-        await reloadKnown()
+        await known.reload(self)
         guard var before = view(of: peer) else { throw Node.unknown(peer) }
         if let proven { before.fingerprint = proven }
         if trust != .stranger, before.fingerprint == nil {
@@ -109,17 +100,28 @@ extension Node {
         }
         var sighting = self.sighting(peer, before)
         let at = Node.wallClock()
-        if trust == .trusted { sighting.endpoints = answeredEndpoints(of: peer, at: at) }
+        if trust == .trusted { sighting.endpoints = finder.directory.answeredEndpoints(of: peer).map { PeerEndpoint($0, at) } }
         try await store.setTrust(trust, of: sighting, name: name, at: at)
-        await reloadKnown()
-        reserveAddresses()
-        apply(.trustChanged(peer, trust))
+        await known.reload(self)
+        known.reserveAddresses(self)
+        finder.apply(.trustChanged(peer, trust), self)
         tellSessions(of: peer, trust)
         trustTold(of: peer, trust)
-        if trust == .blocked { stopPairing(with: peer) }
+        if trust == .blocked { pairing.reject(peer, self) }
         endUninvited()
         notifyWatchers()
         return view(of: peer) ?? before
+    }
+
+    /// After a change of trust. A peer that is trusted now may send what was refused before, and is likely to trust this node too; and
+    /// whatever becomes of its held hexes may make room for those of others.
+    func trustTold(of peer: PeerID, _ trust: Trust) {
+        invitations.forget(peer)
+        if trust == .trusted {
+            invitations.invite(peer, self)
+            deliveries.trustBegan(peer, self)
+        }
+        invitations.mayTakeMore(self)
     }
 
     /// What a change of trust is to the sessions of that key, said Hello or not: another Hello, or their end.
@@ -137,25 +139,25 @@ extension Node {
     /// - Parameter alias: a name of one's own for the peer; `nil` takes it away.
     /// - Throws: `badRequest` for an alias another peer has, or one that cannot be (`PeerAlias.fault`).
     public func rename(_ peer: PeerID, alias: String?) async throws -> PeerView {
-        await reloadKnown()
+        await known.reload(self)
         guard let before = view(of: peer) else { throw Node.unknown(peer) }
         if let alias, let fault = PeerAlias.fault(alias, of: peer) {
             throw HexlistError(.badRequest, fault, hint: "Choose another one: `hexlist peer rename \(peer.shortID) ALIAS`.")
         }
         try await store.setAlias(alias, of: sighting(peer, before))
-        await reloadKnown()
+        await known.reload(self)
         notifyWatchers()
         return view(of: peer) ?? before
     }
 
     /// Drops what is kept of a peer but its hexes; one that is there is met again as a stranger.
     public func forget(_ peer: PeerID) async throws {
-        await reloadKnown()
+        await known.reload(self)
         guard view(of: peer) != nil else { throw Node.unknown(peer) }
         try await store.forgetPeer(peer)
-        await reloadKnown()
-        reserveAddresses()
-        apply(.forget(peer))
+        await known.reload(self)
+        known.reserveAddresses(self)
+        finder.apply(.forget(peer), self)
         tellSessions(of: peer, .stranger)
         endUninvited()
         notifyWatchers()
@@ -164,7 +166,7 @@ extension Node {
     /// With the name the peer said itself: what an announcement says of it is not kept.
     func sighting(_ peer: PeerID, _ view: PeerView) -> PeerSighting {
         PeerSighting(
-            peer: peer, fingerprint: view.fingerprint, name: directory.provenName(of: peer) ?? view.name, version: view.version,
+            peer: peer, fingerprint: view.fingerprint, name: finder.directory.provenName(of: peer) ?? view.name, version: view.version,
             boot: view.boot, seenAt: view.lastSeen ?? Node.wallClock())
     }
 
@@ -172,144 +174,6 @@ extension Node {
         HexlistError(.notFound, "There is no peer \(peer).", hint: "`hexlist peers --all` lists every peer that was seen.")
     }
 
-    // MARK: What is known
-
-    func reloadKnown() async {
-        let changes = knownChanges
-        do {
-            setKnown(try await store.read { try $0.peers() })
-            if knownChanges != changes { lookAtKnown() }
-        } catch {
-            logger.error("peers could not be read", metadata: ["error": "\(error)"])
-        }
-    }
-
-    /// Without waiting, after a change on the hot path.
-    func reloadKnownSoon() {
-        knownChanges += 1
-        lookAtKnown()
-    }
-
-    /// One look is under way at a time; what changes meanwhile is in the next.
-    private func lookAtKnown() {
-        guard !isLookingAtKnown else { return }
-        isLookingAtKnown = true
-        let changes = knownChanges
-        store.submitRead({ try $0.peers() }) { [self] result in
-            onLoop { node in
-                node.isLookingAtKnown = false
-                if case .success(let records) = result { node.setKnown(records) }
-                if node.knownChanges != changes { node.lookAtKnown() }
-            }
-        }
-    }
-
-    func setKnown(_ records: [PeerRecord]) {
-        known = Dictionary(records.map { ($0.peer, $0) }, uniquingKeysWith: { first, _ in first })
-        apply(.remembered(Set(known.keys)))
-    }
-
-    /// A peer the store knows showed itself: its name, version and address are the newest.
-    func remember(_ peer: PeerID, fingerprint: Fingerprint, hello: Hello, version: String, session: PeerSession) {
-        guard let record = known[peer] else { return }
-        guard record.fingerprint == nil || record.fingerprint == fingerprint else { return }
-        let address = session.connection.remoteAddress
-        if record.trust == .trusted, lastAddresses[peer] != address {
-            lastAddresses[peer] = address
-            reserveAddressesSoon()
-        }
-        let at = Node.wallClock()
-        var endpoints: [PeerEndpoint] = []
-        if let dialled = session.dialled?.endpoint {
-            if let host = session.addressBehindName {
-                endpoints.append(PeerEndpoint(Endpoint(host: host, port: dialled.port, interface: dialled.interface, via: .lastKnown), at))
-            }
-            endpoints.append(PeerEndpoint(dialled, at))  // so that the name is tried first
-        }
-        keep(
-            PeerSighting(
-                peer: peer, fingerprint: fingerprint, name: PeerName.cut(hello.name, bytes: NameKey.bytes),
-                version: PeerName.cut(version, bytes: 64),
-                boot: hello.boot, seenAt: at, endpoints: endpoints))
-    }
-
-    /// Records that a peer was seen until now, when a session with it ended; trusted peers alone, and none while this node stops.
-    func rememberSeen(_ peer: PeerID) {
-        guard !isStopping, let record = known[peer], record.trust == .trusted else { return }
-        let name = PeerName.cut(directory.provenName(of: peer) ?? record.name, bytes: NameKey.bytes)
-        keep(
-            PeerSighting(
-                peer: peer, fingerprint: record.fingerprint, name: name, version: record.version, boot: record.boot,
-                seenAt: Node.wallClock()))
-    }
-
-    /// Where a trusted peer answered, for the next start.
-    func rememberPlaces(of peer: PeerID) {
-        guard let record = known[peer], record.trust == .trusted else { return }
-        let at = Node.wallClock()
-        let endpoints = answeredEndpoints(of: peer, at: at)
-        guard !endpoints.isEmpty else { return }
-        keep(
-            PeerSighting(
-                peer: peer, fingerprint: record.fingerprint, name: record.name, version: record.version, boot: record.boot, seenAt: at,
-                endpoints: endpoints))
-    }
-
-    /// A later Hello told another name: that is its latest. One such write a second at most for each session, and none that no Hello caused:
-    /// two sessions of one key may tell different names, and neither is to write its own over and over.
-    func rememberName(_ session: PeerSession) {
-        guard !isStopping, session.connection.isOpen, let fingerprint = session.connection.peerFingerprint, let peer = session.peer,
-            let record = known[peer], record.fingerprint == fingerprint, let hello = session.machine.peerHello
-        else { return }
-        guard session.namePause == nil else { return session.namePause = .toldAgain }
-        let name = PeerName.cut(hello.name, bytes: NameKey.bytes)
-        guard !name.utf8.elementsEqual(record.name.utf8) else { return }
-        session.namePause = .quiet
-        keep(
-            PeerSighting(
-                peer: peer, fingerprint: fingerprint, name: name, version: record.version, boot: record.boot, seenAt: Node.wallClock())
-        ) { $0.notifyWatchers() }
-        eventLoop.scheduleTask(in: .seconds(1)) { [weak self, weak session] in
-            self?.assumeIsolated { node in
-                guard let session, session.namePause.take() == .toldAgain else { return }
-                node.rememberName(session)
-            }
-        }
-    }
-
-    private func keep(_ sighting: PeerSighting, then: (@Sendable (isolated Node) -> Void)? = nil) {
-        store.record(sighting) { [self] result in
-            switch result {
-            case .success(let record):
-                onLoop { node in
-                    node.known[sighting.peer] = record
-                    node.knownChanges += 1
-                    then?(node)
-                }
-            case .failure(let error):
-                logger.error("peer could not be recorded", metadata: ["peer.id": "\(sighting.peer)", "error": "\(error)"])
-            }
-        }
-    }
-
-    private func answeredEndpoints(of peer: PeerID, at: Int64) -> [PeerEndpoint] {
-        directory.answeredEndpoints(of: peer).map { PeerEndpoint($0, at) }
-    }
-
-    /// Once for all peers that come within a second.
-    private func reserveAddressesSoon() {
-        reserveTimer.set(.now + .seconds(1), self) { $0.reserveAddresses() }
-    }
-
-    /// Places kept for the last addresses of trusted peers, so that a flood of strangers does not shut them out.
-    func reserveAddresses() {
-        for link in links.values {
-            if let session = link.sending { lastAddresses[link.peer] = session.connection.remoteAddress }
-        }
-        lastAddresses = lastAddresses.filter { known[$0.key]?.trust == .trusted }
-        let addresses = known.values.filter { $0.trust == .trusted }.flatMap { $0.endpoints.map(\.host) }
-        transport.setReservedAddresses(addresses + lastAddresses.values)
-    }
 }
 
 extension PeerView.State {

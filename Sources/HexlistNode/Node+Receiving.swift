@@ -5,36 +5,9 @@ import HexlistWire
 
 /// From a session into the store, and the answer back. Nothing is said before the transaction is durable.
 extension Node {
-    /// Whether another trusted session's hexes went to the store not long ago.
-    func storeIsShared(beside session: PeerSession, within time: Duration) -> Bool {
-        let now = ContinuousClock.Instant.now
-        return lastKeepers.contains { $0.session != ObjectIdentifier(session) && now - $0.at < time }
-    }
-
-    private func noteKeeper(_ session: PeerSession) {
-        guard session.machine.isTrusted else { return }
-        let id = ObjectIdentifier(session)
-        lastKeepers.removeAll { $0.session == id }
-        lastKeepers.append((id, .now))
-        if lastKeepers.count > 2 { lastKeepers.removeFirst() }
-    }
-
-    /// What a session has waiting for the store changed; where that lets others be read again, or holds them, they are told.
-    func waitingChanged(from before: (owner: InboundRoom.Owner, weight: Int), to now: (owner: InboundRoom.Owner, weight: Int)) {
-        var changed = false
-        if before.owner == now.owner {
-            changed = inboundRoom.change(now.owner, by: now.weight - before.weight)
-        } else {  // it was trusted meanwhile, or is no longer
-            for (owner, weight) in [(before.owner, -before.weight), (now.owner, now.weight)] where inboundRoom.change(owner, by: weight) {
-                changed = true
-            }
-        }
-        if changed { for session in sessions.values { session.updateReading() } }
-    }
-
     func keep(_ batch: [InboundHex], from session: PeerSession) {
-        noteKeeper(session)
-        guard !directory.isInConflict(id) else {
+        sessions.noteKeeper(session)
+        guard !finder.directory.isInConflict(id) else {
             // Which of the two machines its sender means, nobody can know.
             let refusal = InboundResult.refused(.notAccepting, message: Node.ownConflictMessage, retryAfter: Node.ownConflictRetry)
             return onLoop { _ in session.batchCompleted(Array(repeating: refusal, count: batch.count)) }
@@ -44,7 +17,7 @@ extension Node {
         let quotas = HeldQuotas(configuration.limits)
         let reserve = Int64(configuration.limits.diskReserveBytes)
         let at = Node.wallClock()
-        let takings = takings
+        let takings = invitations.takings
         store.receive(rows: batch.reduce(0) { $0 + $1.rows }, from: sender, at: at, policy: policy, quotas: quotas, diskReserve: reserve) {
             batch.map {
                 IncomingHex(content: $0.content, messageID: $0.messageID, byteCount: $0.weight, deduplicates: sender.fingerprint != nil)
@@ -59,7 +32,7 @@ extension Node {
             }
             onLoop { node in
                 session.batchCompleted(results)
-                node.noteRefusals(results, of: session, decidedAt: takings)
+                node.invitations.refused(results, of: session, decidedAt: takings, node)
             }
         }
     }

@@ -16,17 +16,17 @@ extension Node {
         do {
             while outcomes.count < entries.count {
                 let batch = entries[outcomes.count...].prefix(Node.rosterBatch)
-                outcomes += try await store.importRoster(batch, own: id, proven: fingerprints, at: at)
+                outcomes += try await store.importRoster(batch, own: id, proven: known.keys, at: at)
             }
         } catch {
             failure = error
         }
-        await reloadKnown()
+        await known.reload(self)
         for (number, entry) in entries.prefix(outcomes.count).enumerated() where outcomes[number] == .changed {
             imported(entry.peer)
             if number % Node.rosterTurn == 0 { await Task.yield() }
         }
-        reserveAddresses()
+        known.reserveAddresses(self)
         notifyWatchers()
         if let failure { throw failure }
         return outcomes
@@ -41,7 +41,7 @@ extension Node {
     private func imported(_ peer: PeerID) {
         guard let record = known[peer] else { return }
         // One that is trusted is looked for where it was reached, as after a start.
-        apply(record.trust == .trusted ? .knownPeer(KnownPeer(record)) : .trustChanged(peer, record.trust))
+        finder.apply(record.trust == .trusted ? .knownPeer(KnownPeer(record)) : .trustChanged(peer, record.trust), self)
         tellSessions(of: peer, record.trust)
         trustTold(of: peer, record.trust)
     }

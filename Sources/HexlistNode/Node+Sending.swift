@@ -15,24 +15,23 @@ extension Node {
         try checkTakesRows()
         let hex = try await prepare(request, at: now)
         let recipients = try recipients(request.peers)
-        let terms = terms(for: recipients, warns: !request.force, at: now)
-
-        // Waits from the moment it is queued, so that no end is missed.
-        let waiter = deadline.map { _ in OutcomeWaiter() }
-        defer { waiter.map(endWaiting) }
-        let taken = try await enqueue([hex], terms) { node, taken in
-            if let waiter, case .success(let rows)? = taken.results.first { node.wait(for: rows, waiter) }
-            node.enqueued([hex], taken) { _, _ in }
+        let wakeup = Wakeup()
+        let send = TrackedSend(to: recipients, warns: !request.force, .single(bytes: hex.body.count)) { wakeup.wake() }
+        defer { sends.unfollow(send) }
+        let taken = try await enqueue([hex], terms(for: send, at: now)) { node, taken in
+            if deadline != nil { node.sends.follow(send) }  // from the moment it is queued, so that no end is missed
+            node.enqueued([hex], taken) { send.accepted($1, line: $0) }
         }
         if let error = taken.full { throw error }
         guard let rows = try taken.results.first?.get() else { throw HexlistError(.internal, "The outbox lost a row.") }
-        guard let deadline, let waiter else { return rows }
-        return try await outcomes(of: rows, bytes: hex.body.count, waiter, until: deadline)
+        guard let deadline else { return rows }
+        while !isOver(send, until: deadline), !Task.isCancelled { await wakeup.sleep(until: deadline, on: eventLoop) }
+        return try await outcomes(of: rows, send, bytes: hex.body.count)
     }
 
     /// - Throws: `daemonUnreachable` while another node takes this one's place: it would not hear of rows this one queues.
     func checkTakesRows() throws(HexlistError) {
-        guard draining == nil, !isStopping else {
+        guard !deliveries.isDraining, !isStopping else {
             throw HexlistError(
                 .daemonUnreachable, "hexlistd is stopping, or is taking another identity.", hint: "Send again what was not accepted.")
         }
@@ -88,134 +87,28 @@ extension Node {
 
     // MARK: Waiting
 
-    private func wait(for rows: [SendOutcome], _ waiter: OutcomeWaiter) {
-        waiter.rows = Set(rows.map(\.outboxID))
-        outcomeWaiters[ObjectIdentifier(waiter)] = waiter
-    }
-
-    private func endWaiting(_ waiter: OutcomeWaiter) { outcomeWaiters[ObjectIdentifier(waiter)] = nil }
-
-    /// - Parameter bytes: of the one hex all rows are of.
-    private func outcomes(
-        of rows: [SendOutcome], bytes: Int, _ waiter: OutcomeWaiter, until deadline: ContinuousClock.Instant
-    ) async throws -> [SendOutcome] {
-        while rows.contains(where: { waiter.ended[$0.outboxID] == nil && isWorthWaiting(for: $0, bytes: bytes, until: deadline) }),
-            ContinuousClock.Instant.now < deadline, !isStopping, !Task.isCancelled
-        {
-            await wait(waiter, until: deadline)
-        }
+    /// What became of the rows of a single hex.
+    private func outcomes(of rows: [SendOutcome], _ send: TrackedSend, bytes: Int) async throws -> [SendOutcome] {
         // Whoever was not delivered has a reason, which the store knows.
-        let isDelivered = rows.allSatisfy { (waiter.ended[$0.outboxID] ?? $0.state).isDelivered }
+        let isDelivered = rows.allSatisfy { (send.delivered[$0.outboxID] ?? $0.state).isDelivered }
         let ids = rows.map(\.outboxID)
         var latest = isDelivered ? rows : try await store.read { try $0.outboxRows(ids) }.map { SendOutcome($0) }
         let earlier = Set(rows.filter(\.isEarlier).map(\.outboxID))
         for index in latest.indices {
             let id = latest[index].outboxID
-            if let end = waiter.ended[id], end.isDelivered { latest[index].state = end }
+            if let end = send.delivered[id] { latest[index].state = end }
             latest[index].isEarlier = earlier.contains(id)
         }
         addWaits(to: &latest, bytes: bytes)
         return latest
     }
 
-    func wait(_ waiter: OutcomeWaiter, until deadline: ContinuousClock.Instant) async {
-        let timer = eventLoop.scheduleTask(in: TimeAmount(max(.zero, deadline - .now))) { [weak self] in
-            self?.assumeIsolated { _ in waiter.wake() }
-        }
-        await withTaskCancellationHandler {
-            await sleep(waiter)
-        } onCancel: {
-            onLoop { _ in waiter.wake() }
-        }
-        timer.cancel()
-    }
-
-    private func sleep(_ waiter: OutcomeWaiter) async {
-        await withCheckedContinuation { waiter.sleep($0) }
-    }
-
-    /// A row whose peer is not there, takes nothing as long as it does not trust this one, or refused until after the
-    /// deadline, is nothing to wait for.
-    private func isWorthWaiting(for row: SendOutcome, bytes: Int, until deadline: ContinuousClock.Instant) -> Bool {
-        guard row.state == .queued, isWorthWaiting(for: row.peer, until: deadline) else { return false }
-        return !(links[row.peer]?.delivery.waitsForTrust(bytes: bytes) ?? false)
-    }
-
-    func isWorthWaiting(for peer: PeerID, until deadline: ContinuousClock.Instant) -> Bool {
-        guard !isQuarantined(peer) else { return false }
-        guard let link = links[peer] else { return directory.isVerified(peer) }
-        // A refusal is told with its reason, which the store has in a moment.
-        if link.delivery.isWriting { return true }
-        if let until = link.delivery.pausedUntil, until > deadline { return false }
-        // A session that is just ending may have another one behind it.
-        guard let session = link.sending, !session.machine.isClosed else { return directory.isVerified(peer) }
-        return true
-    }
-
-    /// Rows that were answered, cancelled, given up, or queued again.
-    func rowsMoved(_ moves: [RowMove]) {
-        guard !moves.isEmpty else { return }
-        for bulk in bulks.values { bulk.moved(moves) }
-        let ends = moves.filter { $0.to != .queued }
-        guard !ends.isEmpty else { return }
-        endedRows &+= UInt64(ends.count)
-        for waiter in outcomeWaiters.values { waiter.ended(ends) }
-    }
-
-    /// Receipts that are not written down yet. Who waits for one hex is told at once: the peer has it, and says so again
-    /// should this node forget.
-    func receiptsCame(_ ends: [RowMove]) {
-        for waiter in outcomeWaiters.values where waiter.rows != nil { waiter.ended(ends) }
-    }
-
-    /// Rows expired: there is room in the outbox.
-    func outboxDrained() {
-        endedRows &+= 1
-        for waiter in outcomeWaiters.values where waiter.rows == nil { waiter.wake() }
+    /// Whether there is nothing to wait for any more: every row has an end, or cannot have one for now, or the deadline has come.
+    func isOver(_ send: TrackedSend, until deadline: ContinuousClock.Instant) -> Bool {
+        guard !isStopping, ContinuousClock.Instant.now < deadline else { return true }
+        return !send.pending.contains { $1 > 0 && deliveries.isWorthWaiting(for: $0, bytes: send.bytes, until: deadline, self) }
     }
 
     /// Something changed about what rows wait for: everyone looks again.
-    func wakeWaiters() {
-        for waiter in outcomeWaiters.values where waiter.rows != nil || isStopping { waiter.wake() }
-        for bulk in bulks.values { bulk.changed() }
-    }
-}
-
-/// One caller that waits for rows; lives on the node's loop.
-final class OutcomeWaiter: @unchecked Sendable {
-    /// `nil`: for whichever row ends next.
-    var rows: Set<Int64>?
-    private(set) var ended: [Int64: OutboxState] = [:]
-    private var continuation: CheckedContinuation<Void, Never>?
-    /// Woken while it was not asleep: between the look at what it waits for and its sleep the loop may do other things.
-    private var isDue = false
-
-    init(rows: Set<Int64>? = nil) { self.rows = rows }
-
-    func ended(_ ends: [RowMove]) {
-        guard let rows else { return wake() }
-        let own = ends.filter { rows.contains($0.id) }
-        guard !own.isEmpty else { return }
-        for end in own { ended[end.id] = end.to }
-        wake()
-    }
-
-    /// Something is to be looked at again.
-    func wake() {
-        guard let continuation else {
-            isDue = true
-            return
-        }
-        self.continuation = nil
-        continuation.resume()
-    }
-
-    func sleep(_ continuation: CheckedContinuation<Void, Never>) {
-        if isDue {
-            isDue = false
-            continuation.resume()
-        } else {
-            self.continuation = continuation
-        }
-    }
+    func wakeWaiters() { sends.lookAgain(isStopping: isStopping) }
 }

@@ -4,13 +4,13 @@ import HexlistModel
 extension Node {
     /// The node at a glance.
     public func status() -> NodeStatus {
-        let rows = directory.listing()
-        let backend = discovery == nil ? .off : discoveryState
+        let rows = finder.directory.listing()
+        let backend = finder.state
         return NodeStatus(
             uuid: id, fingerprint: identity.fingerprint, name: configuration.name, isAnnounced: configuration.announce, port: port,
             boot: boot,
             discoveryState: backend?.state ?? .starting, discoveryMessage: backend?.message, conflict: conflictText,
-            domains: domainStates.sorted { $0.key < $1.key }.map(DomainStatus.init),
+            domains: finder.domains.sorted { $0.key < $1.key }.map(DomainStatus.init),
             peers: rows.count { $0.state == .verified }, ghosts: rows.count(where: \.isOddGhost))
     }
 }

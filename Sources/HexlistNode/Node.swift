@@ -16,6 +16,9 @@ import HexlistWire
 ///
 /// Its executor is the event loop its connections live on, so a frame reaches the state it changes without a hop; what
 /// takes time (SQLite, DNS-SD) runs on threads of its own and comes back to the loop.
+///
+/// It has more than 15 properties because they are its parts: what it was made with and never changes, and the owners of its state
+/// (Docs/Architecture.md, "The node and its owners"). Its own state is the configuration, the port, and whether it drains or stops.
 public actor Node {
     public nonisolated let store: HexStore
     public nonisolated let identity: Identity
@@ -24,73 +27,24 @@ public actor Node {
     nonisolated let logger: Logger
     private nonisolated let executor: any SerialExecutor
 
-    let transport: PeerTransport
-    let discovery: (any PeerDiscovery)?
+    nonisolated let transport: PeerTransport
     public internal(set) var configuration: NodeConfiguration
-    var directory: PeerDirectory
-    var discoveryState: BackendState?
-    /// Of domains browsed by unicast DNS, once something is known.
-    var domainStates: [String: BackendState] = [:]
     var port = 0
     var isStopping = false
-    /// `nil` while hexes are sent as ever.
-    var draining: Draining?
-    /// What two people agreed on, on its way into the store.
-    var trusting: Task<Void, Never>?
 
-    /// Every connection with a session, until it is closed.
-    var sessions: [ObjectIdentifier: PeerSession] = [:]
-    /// The two sessions whose hexes went to the store last, and when.
-    var lastKeepers: [(session: ObjectIdentifier, at: ContinuousClock.Instant)] = []
-    /// Weight of what waits for the store, of all sessions.
-    var inboundRoom = InboundRoom()
-    nonisolated let decoder = SharedDecoder()
-    /// Frames a second a stranger is read at.
-    var strangerRate = 0.0
-    var links: [PeerID: PeerLink] = [:]
-    /// Peers the store knows: trust, alias, counters. Strangers that left nothing are not here.
-    var known: [PeerID: PeerRecord] = [:]
-    /// The keys proven since the start, of peers the store need not know. Bounded in `proved`.
-    var fingerprints: [PeerID: Fingerprint] = [:]
-    /// Strangers that were refused for now since they were last told that more may be taken.
-    var refusedStrangers: Set<PeerID> = []
-    /// The same, of trusted peers.
-    var refusedTrusted: Set<PeerID> = []
-    /// Peers that are here and are to be told, on the next session with them, that more may be taken.
-    var invitations: Set<PeerID> = []
-    /// Peers that were away when more could be taken, to be told with their next Hello. Bounded in `inviteLater`.
-    var invitedLater: Set<PeerID> = []
-    var invitationTurns = InvitationTurns()
-    /// Rises whenever more may be taken than before.
-    var takings = 0
-    var turns: TransferTurns
-    var turnTimer: Scheduled<Void>?
-    var challenges: [String: (newer: PeerSession, older: PeerSession)] = [:]
-    var probes: [ProbeID: Dial] = [:]
+    let finder: PeerFinder
+    let known: KnownPeers
+    let sessions: SessionTable
+    let duplicates = DuplicateChallenges()
+    let invitations = Invitations()
     var dialBacks = DialBackTurns()
-    var pairing: PairingDesk
-    let pairingTimer: DeadlineTimer
-    var isDiallingToPair = false
-    /// Duplicates that are ended once the pairing on them is over.
-    var endsAfterPairing: PeerSession?
-    let directoryTimer: DeadlineTimer
-    var sharedTicks = SharedTicks()
-    let sharedTickTimer: DeadlineTimer
+    let pairing: PairingShell
     let maintenance = Maintenance()
-    /// Rises with all that makes an older look at the peers of the store an old one.
-    var knownChanges = 0
-    var isLookingAtKnown = false
-    /// Of trusted peers that had a session since the start, whoever dialled: those that only dial have no endpoint.
-    var lastAddresses: [PeerID: String] = [:]
-    /// Runs while `lastAddresses` has something the transport was not told yet.
-    let reserveTimer: DeadlineTimer
     let events: EventRecorder
     /// Trusted peers that ended a session because another machine proves this one's identity to them.
     var conflictWitnesses: Set<PeerID> = []
-    var outcomeWaiters: [ObjectIdentifier: OutcomeWaiter] = [:]
-    var bulks: [ObjectIdentifier: BulkSend] = [:]
-    /// Rows that came to an end since the start.
-    var endedRows: UInt64 = 0
+    let deliveries: DeliveryScheduler
+    var sends = SendTracker()
     private var wallTimes = WallTimes(wall: Node.wallClock(), steady: .now)
     nonisolated let watchers = Watchers()
 
@@ -108,22 +62,20 @@ public actor Node {
         self.configuration = configuration
         self.identity = identity
         self.store = store
-        self.discovery = discovery
         self.eventLoop = eventLoop
         self.logger = logger
         executor = eventLoop.executor
-        pairingTimer = DeadlineTimer(on: eventLoop)
-        directoryTimer = DeadlineTimer(on: eventLoop)
-        sharedTickTimer = DeadlineTimer(on: eventLoop)
-        reserveTimer = DeadlineTimer(on: eventLoop)
+        sessions = SessionTable(on: eventLoop)
+        known = KnownPeers(on: eventLoop)
         events = EventRecorder(on: eventLoop)
         boot = .random
         var bounds = DirectoryLimits()
         bounds.instances = configuration.discovery.instances
         bounds.resolvers = configuration.discovery.resolvers
-        directory = PeerDirectory(own: identity.peerID, boot: boot, limits: bounds)
-        pairing = PairingDesk(own: identity.fingerprint)
-        turns = TransferTurns(limit: configuration.send.concurrentTransfers)
+        finder = PeerFinder(
+            PeerDirectory(own: identity.peerID, boot: boot, limits: bounds), own: identity.peerID, backend: discovery, on: eventLoop)
+        pairing = PairingShell(own: identity.fingerprint, on: eventLoop)
+        deliveries = DeliveryScheduler(configuration.send, on: eventLoop)
         transport = try PeerTransport(
             identity: identity, eventLoop: eventLoop, limits: Node.transportLimits(configuration),
             acceptsPlain: configuration.acceptsPlain, logger: logger)
@@ -147,7 +99,7 @@ public actor Node {
     public func start() async throws {
         store.observe { [weak self] change in self?.storeChanged(change) }
         let records = try await store.read { try $0.peers() }
-        setKnown(records)
+        known.set(records, self)
         port = try await listen()
         let connections = Node.transportLimits(configuration).connections
         if connections < configuration.limits.connections {
@@ -155,19 +107,15 @@ public actor Node {
                 "fewer connections than configured: the system allows few open files",
                 metadata: ["connections": "\(connections)", "open.files": "\(Descriptors.limit)"])
         }
-        reserveAddresses()
+        known.reserveAddresses(self)
 
-        apply(.hiding(!configuration.announce))
+        finder.apply(.hiding(!configuration.announce), self)
         for record in records where record.trust == .trusted {
-            apply(.knownPeer(KnownPeer(record)))
+            finder.apply(.knownPeer(KnownPeer(record)), self)
         }
-        apply(.staticPeers(configuration.peers.map(StaticAddress.init)))
+        finder.apply(.staticPeers(configuration.peers.map(StaticAddress.init)), self)
 
-        if let discovery {
-            discovery.start(publishing: announcement()) { [weak self] event in
-                self?.onLoop { $0.discovered(event) }
-            }
-        }
+        finder.start(publishing: announcement()) { [weak self] event in self?.onLoop { $0.discovered(event) } }
         maintenance.start(self)
         logger.info("node started", metadata: ["peer.id": "\(id)", "port": "\(port)"])
     }
@@ -199,11 +147,11 @@ public actor Node {
     /// Goodbye on the network, `Bye` `shutdown` on every session, then a bounded wait for what is being stored.
     public func stop() async {
         isStopping = true
-        await trusting?.value
+        await pairing.stop(self)
         maintenance.stop()
-        for timer in [directoryTimer, sharedTickTimer, pairingTimer, reserveTimer] { timer.cancel() }
-        if let discovery { await discovery.stop() }
-        for dial in probes.values { dial.cancel() }
+        sessions.stop()
+        known.stop()
+        await finder.stop(self)
         for session in sessions.values { session.act { $0.end(.shutdown, &$1) } }
         await transport.shutdown()
         events.stop(self)
@@ -222,15 +170,15 @@ public actor Node {
         self.configuration.limits = configuration.limits
         transport.setLimits(Node.transportLimits(configuration))
         if configuration.peers != old.peers {
-            apply(.staticPeers(configuration.peers.map(StaticAddress.init)))
+            finder.apply(.staticPeers(configuration.peers.map(StaticAddress.init)), self)
         }
-        if configuration.name != old.name || configuration.announce != old.announce { discovery?.publish(announcement()) }
-        if configuration.announce != old.announce { apply(.hiding(!configuration.announce)) }
+        if configuration.name != old.name || configuration.announce != old.announce { finder.publish(announcement()) }
+        if configuration.announce != old.announce { finder.apply(.hiding(!configuration.announce), self) }
         for session in sessions.values { tellHello(session) }
         endUninvited()
         let takesOthers = configuration.receiveFrom != old.receiveFrom || configuration.announce != old.announce
-        if takesOthers || configuration.limits != old.limits { mayTakeMore() }
-        shareAmongStrangers()
+        if takesOthers || configuration.limits != old.limits { invitations.mayTakeMore(self) }
+        sessions.shareAmongStrangers(configuration.limits)
         notifyWatchers()
     }
 
@@ -241,7 +189,7 @@ public actor Node {
     }
 
     func maintained(_ report: MaintenanceReport) {
-        if report.expired > 0 { outboxDrained() }
+        if report.expired > 0 { sends.roomMade() }
     }
 
     // MARK: Watching
@@ -256,8 +204,8 @@ public actor Node {
         notifyWatchers()
         guard change.contains(.peers) || change.contains(.room) else { return }
         onLoop { node in
-            if change.contains(.peers) { node.reloadKnownSoon() }
-            if change.contains(.room) { node.mayTakeMore() }
+            if change.contains(.peers) { node.known.reloadSoon(node) }
+            if change.contains(.room) { node.invitations.mayTakeMore(node) }
         }
     }
 
@@ -275,4 +223,12 @@ public actor Node {
     }
 }
 
-extension Node: EventHost, MaintenanceHost {}
+extension Node: DuplicatesHost, InvitationsHost, MaintenanceHost, SessionTableHost {
+    func session(_ key: ObjectIdentifier) -> PeerSession? { sessions[key] }
+    func sessions(with peer: PeerID) -> [PeerSession] { links[peer]?.sessions ?? [] }
+    func isDialling(_ peer: PeerID) -> Bool { links[peer]?.isDialling ?? false }
+    func trust(_ peer: PeerID, by key: Fingerprint, name: String?) async throws {
+        _ = try await setTrust(peer, .trusted, proven: key, name: name)
+    }
+    var sessionAddresses: [PeerID: String] { links.compactMapValues { $0.sending?.connection.remoteAddress } }
+}

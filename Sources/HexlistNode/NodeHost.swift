@@ -1,9 +1,11 @@
+import HexlistDiscovery
+import HexlistModel
 import HexlistStore
 import Logging
 import NIOCore
 
-/// What the owners of a node's state use of it. An owner is a class that lives on the node's event loop: whoever calls it passes the node as
-/// `isolated` host, and callbacks of timers and of the store come back by way of the host, so an owner needs neither locks nor tasks.
+/// What the owners of a node's state use of it. An owner is a class that lives on the node's event loop: its methods take the node as their
+/// `isolated` host, and callbacks of timers and of the store come back by way of the host, so it needs neither locks nor tasks.
 protocol NodeHost: Actor {
     nonisolated var store: HexStore { get }
     nonisolated var eventLoop: any EventLoop { get }
@@ -18,4 +20,14 @@ extension NodeHost {
     nonisolated func onLoop(_ body: @escaping @Sendable (isolated Self) -> Void) {
         eventLoop.execute { self.assumeIsolated { body($0) } }
     }
+}
+
+/// What an owner uses that makes sessions of its own.
+protocol DialHost: KnownPeersHost {
+    /// Open ones, oldest first.
+    func sessions(with peer: PeerID) -> [PeerSession]
+    /// Whether a dial for rows that wait is under way.
+    func isDialling(_ peer: PeerID) -> Bool
+    /// Begins the session where the peer answers.
+    func dial(_ peer: PeerID, _ endpoints: [Endpoint], then completion: @escaping @Sendable (isolated Self, _ connected: Bool) -> Void)
 }

@@ -87,7 +87,7 @@ struct PairingDesk {
 
     /// When a key may try again; `nil` where it may now.
     func mayTry(_ key: Fingerprint, now: Instant) -> Instant? {
-        let recent = (failed[key] ?? []).filter { $0 + limits.memory > now }
+        let recent = recent(failed[key], now: now)
         guard recent.count >= limits.failuresPerKey, let first = recent.dropLast(limits.failuresPerKey - 1).last else { return nil }
         return first + limits.memory
     }
@@ -310,7 +310,7 @@ struct PairingDesk {
         if exchange.isSpent || exchange.isOwn && request == nil {
             let outcome = Outcome(
                 number: exchange.number, peer: exchange.peer, isOwn: exchange.isOwn, name: exchange.name, result: .ended(end),
-                isLast: isLast, triesLeft: exchange.isSpent && end != .lost ? max(0, limits.failuresPerKey - recent(key, now)) : nil)
+                isLast: isLast, triesLeft: exchange.isSpent && end != .lost ? triesLeft(of: key, now: now) : nil)
             remember(outcome)
             out.append(.over(outcome))
         }
@@ -335,13 +335,15 @@ struct PairingDesk {
         failed[key] = ((failed[key] ?? []) + [now]).suffix(limits.failuresPerKey)
     }
 
-    private func recent(_ key: Fingerprint, _ now: Instant) -> Int { (failed[key] ?? []).count { $0 + limits.memory > now } }
+    private func triesLeft(of key: Fingerprint, now: Instant) -> Int {
+        max(0, limits.failuresPerKey - recent(failed[key], now: now).count)
+    }
+
+    /// Of a key's failures those that count still.
+    private func recent(_ failures: [Instant]?, now: Instant) -> [Instant] { (failures ?? []).filter { $0 + limits.memory > now } }
 
     private func recentFailures(now: Instant) -> [Fingerprint: [Instant]] {
-        failed.compactMapValues { times in
-            let recent = times.filter { $0 + limits.memory > now }
-            return recent.isEmpty ? nil : recent
-        }
+        failed.mapValues { recent($0, now: now) }.filter { !$0.value.isEmpty }
     }
 
     private mutating func over(_ request: Request, _ result: Outcome.Result) -> Action {

@@ -18,7 +18,7 @@ final class PeerLink {
     /// Whether rows may have waited when the last session ended.
     var endedWithRows = true
     /// Goes on after a pause.
-    var resumption: Scheduled<Void>?
+    let resumption: DeadlineTimer
     /// Whether an alert was recorded since the last session of this peer ended: a stranger's go into the event log once.
     var alertRecorded = false
 
@@ -27,7 +27,13 @@ final class PeerLink {
     /// When the peer was last asked to dial.
     var askedBackAt: ContinuousClock.Instant?
 
-    init(peer: PeerID) { self.peer = peer }
+    init(peer: PeerID, on eventLoop: any EventLoop) {
+        self.peer = peer
+        resumption = DeadlineTimer(on: eventLoop)
+    }
 
     var sending: PeerSession? { sessions.last }
+
+    /// Whether the peer answered for all that was sent to it.
+    var isAnswered: Bool { sessions.allSatisfy(\.machine.unacknowledgedTags.isEmpty) }
 }

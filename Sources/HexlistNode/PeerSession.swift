@@ -41,6 +41,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         case toldAgain
     }
 
+    private let decoder: SharedDecoder
     private let node: Node
     /// What the node counts of this session among what waits for the store.
     private var counted: (owner: InboundRoom.Owner, weight: Int) = (.strangers, 0)
@@ -54,10 +55,11 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     /// Who waits for something of this session to examine it.
     var checks = SessionChecks()
 
-    init(connection: PeerConnection, machine: Session, dialled: Dialled?, node: Node) {
+    init(connection: PeerConnection, machine: Session, dialled: Dialled?, decoder: SharedDecoder, node: Node) {
         self.connection = connection
         self.machine = machine
         self.dialled = dialled
+        self.decoder = decoder
         self.node = node
     }
 
@@ -96,7 +98,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         let now = burst ?? .now
         burst = now
         var actions: [Session.Action] = []
-        machine.received(node.decoder.decode(frame), bytes: frame.count, now: now, &actions)
+        machine.received(decoder.decode(frame), bytes: frame.count, now: now, &actions)
         if !actions.isEmpty { perform(actions) }
         let isUncounted = machine.waitingWeight >= counted.weight + Self.uncountedWeight
         if isUncounted { count() }
@@ -115,7 +117,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
 
     func writabilityChanged(on connection: PeerConnection) {
         settle()
-        node.assumeIsolated { $0.pump(self) }
+        node.assumeIsolated { $0.deliveries.pump(self, $0) }
     }
 
     func closed(on connection: PeerConnection, error: (any Error)?) {
@@ -186,13 +188,13 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
             case .alert(let message):
                 node.assumeIsolated { $0.alertReceived(message, self) }
             case .pairing(let pairing):
-                node.assumeIsolated { $0.pairingReceived(pairing, self) }
+                node.assumeIsolated { $0.pairing.received(pairing, self, $0) }
             case .settled(let rows):
-                node.assumeIsolated { $0.settled(rows, on: self) }
+                node.assumeIsolated { $0.deliveries.settled(rows, on: self, $0) }
             case .challengeAnswered(let message):
-                node.assumeIsolated { $0.challengeEnded(self, message: message, answered: true) }
+                challengeEnded(message, answered: true)
             case .challengeFailed(let message):
-                node.assumeIsolated { $0.challengeEnded(self, message: message, answered: false) }
+                challengeEnded(message, answered: false)
             case .dialBack(let request):
                 node.assumeIsolated { $0.dialBack(request, self) }
             case .dialedBack(let answer):
@@ -202,6 +204,11 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
                 connection.close()
             }
         }
+    }
+
+    private func challengeEnded(_ message: String, answered: Bool) {
+        if checks.ping?.message == message { return checks.ping.take()?.done(answered) ?? () }
+        node.assumeIsolated { $0.duplicates.ended(self, message: message, answered: answered, $0) }
     }
 
     private func write(_ frame: Session.OutFrame) {
@@ -236,7 +243,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         }
         batchTimer?.cancel()
         batchTimer = nil
-        let isShared = node.assumeIsolated { $0.storeIsShared(beside: self, within: Self.sharedTime) }
+        let isShared = node.assumeIsolated { $0.sessions.storeIsShared(beside: self, within: Self.sharedTime) }
         let batch = machine.takeBatch(limit: isShared ? Self.sharedBatchLimit : Self.batchLimit)
         guard !batch.isEmpty else { return }
         node.assumeIsolated { $0.keep(batch, from: self) }
@@ -259,14 +266,14 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         guard weight != counted.weight || owner != counted.owner else { return }
         let before = counted
         counted = (owner, weight)
-        node.assumeIsolated { $0.waitingChanged(from: before, to: (owner, weight)) }
+        node.assumeIsolated { $0.sessions.waitingChanged(from: before, to: (owner, weight)) }
     }
 
     /// After anything that decides whether more is taken from the peer.
     func updateReading() {
         guard !machine.isClosed else { return }
         let now = Session.Instant.now
-        let mayRead = machine.mayRead(now: now) && node.assumeIsolated { $0.inboundRoom.mayRead(counted.owner) }
+        let mayRead = machine.mayRead(now: now) && node.assumeIsolated { $0.sessions.mayRead(counted.owner) }
         // The share of a stranger may have become smaller since the timer was set.
         if !mayRead, readTimer == nil, let again = machine.readsAgain(now: now) {
             readTimer = connection.eventLoop.schedule(at: again) { [self] in
@@ -298,7 +305,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
             let second = WholeSeconds.next(from: deadline)
             guard needsTick(at: second) else { return }
             tick = (nil, second)
-            node.assumeIsolated { $0.shareTick(self, at: second) }
+            node.assumeIsolated { $0.sessions.shareTick(self, at: second, $0) }
         } else if needsTick(at: deadline) {
             let task = connection.eventLoop.schedule(at: deadline) { [self] in
                 tick = nil

@@ -1,4 +1,5 @@
 internal import GRDB
+import HexlistJSON
 public import HexlistModel
 
 /// The values of an outbox row that a change of its state needs.

@@ -1,5 +1,6 @@
 import Glibc
 import HexlistAPI
+import HexlistJSON
 import HexlistModel
 
 /// A link as the user types it: `URL` or `URL description`, split at the first white space.

@@ -1,5 +1,6 @@
 import ArgumentParser
 import HexlistAPI
+import HexlistJSON
 import HexlistModel
 import Testing
 

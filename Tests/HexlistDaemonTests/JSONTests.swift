@@ -1,4 +1,5 @@
 import HexlistAPI
+import HexlistJSON
 import Testing
 
 @Suite("JSON of the local API")

@@ -1,5 +1,6 @@
 import HexlistAPI
 import HexlistClient
+import HexlistJSON
 import HexlistModel
 import Testing
 

@@ -1,6 +1,7 @@
 import HexlistAPI
 import HexlistClient
 import HexlistDiscovery
+import HexlistJSON
 import HexlistModel
 import HexlistNode
 import HexlistStore

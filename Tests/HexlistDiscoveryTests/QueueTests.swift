@@ -5,35 +5,6 @@ import Testing
 @testable import HexlistDiscovery
 
 @Suite struct QueueTests {
-    @Test func deadlinesComeInOrder() {
-        var generator = SeededGenerator(seed: 1)
-        var queue = DeadlineQueue<Int>()
-        let base = ContinuousClock.now
-        let offsets = (0..<500).map { _ in Int.random(in: 0..<1_000, using: &generator) }
-        for offset in offsets { queue.push(offset, at: base + .seconds(offset)) }
-        queue.keep { _, offset in offset % 3 != 0 }
-        var seen: [Int] = []
-        while let first = queue.popFirst() { seen.append(first.key) }
-        #expect(seen == offsets.filter { $0 % 3 != 0 }.sorted())
-    }
-
-    @Test func fifoKeepsOrder() {
-        var fifo = Fifo<Int>()
-        var next = 0
-        var expected = 0
-        for round in 0..<300 {
-            for _ in 0..<(round % 7) {
-                fifo.append(next)
-                next += 1
-            }
-            for _ in 0..<(round % 5) where !fifo.isEmpty {
-                #expect(fifo.popFirst() == expected)
-                expected += 1
-            }
-        }
-        #expect(fifo.count == next - expected)
-    }
-
     @Test func budgetHoldsAndLetsNewcomersHurry() {
         let base = ContinuousClock.now
         var queue = ProbeQueue(rate: 2, burst: 8)

@@ -20,7 +20,7 @@ struct BulkTests {
     }
 
     /// Waits for its end as the local API does.
-    static func untilOver(_ bulk: BulkSend, on node: TestNode, timeout: Double = 20) async throws -> BulkCounts {
+    static func untilOver(_ bulk: TrackedSend, on node: TestNode, timeout: Double = 20) async throws -> BulkCounts {
         try await node.until { await $0.isOver(bulk, timeout: timeout) }
         return try await node.node.summary(of: bulk)
     }

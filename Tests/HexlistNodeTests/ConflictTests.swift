@@ -88,7 +88,7 @@ struct ConflictTests {
                 try await one.node.store.write { _ in }
                 #expect(try await one.node.conflicts() == expected)
                 // It is no conflict of the one who says so.
-                #expect(await one.node.directory.isInConflict(two.id) == false)
+                #expect(await one.node.isInConflict(two.id) == false)
                 try await one.untilSession(with: two)
             }
         }
@@ -121,6 +121,9 @@ struct ConflictTests {
 }
 
 extension Node {
+    fileprivate func apply(_ input: PeerDirectory.Input) { finder.apply(input, self) }
+    fileprivate func isInConflict(_ peer: PeerID) -> Bool { finder.directory.isInConflict(peer) }
+
     func conflicts() async throws -> [String] {
         try await store.read { try $0.eventPage(since: 0, limit: 1_000).items }.filter { $0.type == .conflictIdentity }.compactMap {
             $0.peer?.description

@@ -11,10 +11,10 @@ import Testing
 
 extension Node {
     var linkCount: Int { links.count }
-    var sessionCount: Int { sessions.count }
-    func setTurns(_ turns: TransferTurns) { self.turns = turns }
-    var fingerprintCount: Int { fingerprints.count }
-    var isWaitingToDrain: Bool { if case .waiting? = draining { true } else { false } }
+    var sessionCount: Int { sessions.values.count }
+    func setTurns(_ turns: TransferTurns) { deliveries.turns = turns }
+    var fingerprintCount: Int { known.keys.count }
+    var isWaitingToDrain: Bool { deliveries.isWaitingToDrain }
 }
 
 /// Waits for what nothing tells of. The test's time limit ends it.

@@ -105,11 +105,11 @@ struct InboundWeightTests {
 }
 
 extension Node {
-    fileprivate var waiting: InboundRoom { inboundRoom }
-    fileprivate var hasSessions: Bool { !sessions.isEmpty }
+    fileprivate var waiting: InboundRoom { sessions.room }
+    fileprivate var hasSessions: Bool { !sessions.values.isEmpty }
     fileprivate var isReadingAll: Bool { sessions.values.allSatisfy(\.connection.isReading) }
     /// As a session of that owner would.
     fileprivate func change(_ owner: InboundRoom.Owner, by weight: Int) {
-        waitingChanged(from: (owner, 0), to: (owner, weight))
+        sessions.waitingChanged(from: (owner, 0), to: (owner, weight))
     }
 }

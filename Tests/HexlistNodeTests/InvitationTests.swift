@@ -10,7 +10,7 @@ import Testing
 extension Node {
     /// As many strangers as are remembered were refused for now.
     fileprivate func refuseStrangers() {
-        refusedStrangers = Set((1...64).map { PeerID(UUIDBytes(high: 0x8000, low: 0x8000_0000_0000_0000 | $0)) })
+        invitations.refused = Set((1...64).map { PeerID(UUIDBytes(high: 0x8000, low: 0x8000_0000_0000_0000 | $0)) })
     }
 
     /// Ends every session as an idle one is ended.
@@ -18,7 +18,10 @@ extension Node {
         for session in sessions.values { session.act { $0.end(.idle, &$1) } }
     }
 
-    fileprivate func inviteLater(_ peers: [PeerID]) { for peer in peers { inviteLater(peer) } }
+    fileprivate func inviteLater(_ peers: [PeerID]) { for peer in peers { invitations.inviteLater(peer, self) } }
+    fileprivate var refusedTrusted: Set<PeerID> { invitations.refused.filter { known.isTrusted($0) } }
+    fileprivate var refusedStrangers: Set<PeerID> { invitations.refused.filter { !known.isTrusted($0) } }
+    fileprivate var invitedLater: Set<PeerID> { Set(invitations.invited.filter { $0.value == .later }.keys) }
 
     fileprivate func change(_ change: (inout NodeConfiguration) -> Void) async {
         var changed = configuration

@@ -13,6 +13,8 @@ extension Node {
         for frame in frames { links[peer]?.sending?.act { $1.append(.send(.pair(frame))) } }
     }
 
+    fileprivate var isComparingSessions: Bool { duplicates.isAsking }
+
     fileprivate func cutSessions() { for session in sessions.values { session.connection.abort() } }
 
     fileprivate func count(of peer: PeerID) -> Int { links[peer]?.sessions.count ?? 0 }
@@ -24,9 +26,9 @@ extension Node {
     /// As after ten minutes.
     fileprivate func forgetFailures() {
         var fresh = PairingDesk(own: identity.fingerprint)
-        fresh.lastNumber = pairing.lastNumber
-        fresh.outcomes = pairing.outcomes
-        pairing = fresh
+        fresh.lastNumber = pairing.desk.lastNumber
+        fresh.outcomes = pairing.desk.outcomes
+        pairing.desk = fresh
     }
 
     /// As when the peer has asked on its session, and the answer to that is under way.
@@ -35,16 +37,16 @@ extension Node {
         guard let session = links[peer]?.sending, let key = session.connection.peerFingerprint else { return false }
         var random = SystemRandomNumberGenerator()
         let nonce = PairingNonce(using: &random)
-        pairing.limits.timing.step = .seconds(600)
+        pairing.desk.limits.timing.step = .seconds(600)
         let commit = Pairing(step: "commit", commitment: "dzxNRkEIm9SUOS2rf5DpVyi3T5IRYpQ3js0UQ2C9rYA=")
-        _ = pairing.received(commit, from: key, on: ObjectIdentifier(session), canAnswer: true, freshNonce: nonce, now: .now)
-        return pairing.hasExchange(on: ObjectIdentifier(session))
+        _ = pairing.desk.received(commit, from: key, on: ObjectIdentifier(session), canAnswer: true, freshNonce: nonce, now: .now)
+        return pairing.desk.hasExchange(on: ObjectIdentifier(session))
     }
 
     /// Whether there is one session, and none more on its way or about to be ended.
-    fileprivate func isSettled(with peer: PeerID) -> Bool { count(of: peer) == 1 && probes.isEmpty && challenges.isEmpty }
+    fileprivate func isSettled(with peer: PeerID) -> Bool { count(of: peer) == 1 && !finder.isProbing && !duplicates.isAsking }
 
-    fileprivate func dialAgain(_ peer: PeerID) { dial(peer, directory.endpoints(of: peer)) { _, _ in } }
+    fileprivate func dialAgain(_ peer: PeerID) { dial(peer, finder.directory.endpoints(of: peer)) { _, _ in } }
 }
 
 extension TestNode {
@@ -98,7 +100,7 @@ extension TestNode {
 
     /// Until the node has made up its mind which of two sessions is too many.
     fileprivate func untilCompared() async throws {
-        while await !node.challenges.isEmpty { try await Task.sleep(for: .milliseconds(5)) }
+        while await node.isComparingSessions { try await Task.sleep(for: .milliseconds(5)) }
     }
 
     fileprivate func events(_ type: EventType) async throws -> [EventRow] {

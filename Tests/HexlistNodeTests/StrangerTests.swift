@@ -113,6 +113,7 @@ final class Guest: Sendable {
 }
 
 extension Node {
+    fileprivate var strangerRate: Double { sessions.strangerRate }
     fileprivate var nextOmission: ContinuousClock.Instant? { events.nextOmission }
 
     fileprivate func recordOfStrangers(_ type: EventType) { events.record(type, peer: nil, from: .strangers, self) }

@@ -138,5 +138,5 @@ struct TwoNodesTests {
 
 extension Node {
     /// As a transfer that failed leaves it.
-    fileprivate func pause(for peer: PeerID) { link(to: peer).delivery.pause(until: .now + .seconds(300)) }
+    fileprivate func pause(for peer: PeerID) { deliveries.link(to: peer).delivery.pause(until: .now + .seconds(300)) }
 }

@@ -1,4 +1,5 @@
 import GRDB
+import HexlistJSON
 import HexlistModel
 import Testing
 

@@ -1,4 +1,5 @@
 import Foundation
+import HexlistJSON
 import HexlistModel
 import HexlistWire
 import NIOCore

@@ -1,5 +1,6 @@
 import HTTPTypes
 import HexlistAPI
+import HexlistJSON
 import HexlistModel
 import Hummingbird
 import Logging

@@ -33,7 +33,7 @@ struct BulkReply: Sendable {
 
     let api: APIContext
     private let node: Node
-    let bulk: BulkSend
+    let bulk: TrackedSend
     /// How the receivers are told apart, as it was when the stream began.
     private let labels: [PeerID: PeerLabel]
     let wishes: Wishes

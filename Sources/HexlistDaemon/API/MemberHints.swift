@@ -1,4 +1,5 @@
 import HexlistAPI
+import HexlistJSON
 import HexlistModel
 
 /// Unknown members of a bulk's lines that are probably misspelt known ones: they travel as any unknown member does, and each is told once.

@@ -1,4 +1,5 @@
 import HexlistAPI
+import HexlistJSON
 import HexlistModel
 import HexlistNode
 import HexlistStore
@@ -56,53 +57,7 @@ extension HexShape {
             }
             return link
         }
-        extra = JSONValue(KeptMembers(content: content))
-    }
-}
-
-/// `{"hex":{…},"links":{"0":{…}}}`, empty levels left out.
-private struct KeptMembers: JSONEncodable {
-    var content: HexContent
-
-    func write(to json: inout JSONWriter) {
-        json.object {
-            $0.member("hex", Kept(content: content, slice: content.extra))
-            let links = Links(content: content)
-            if !links.positions.isEmpty { $0.member("links", links) }
-        }
-    }
-
-    private struct Links: JSONEncodable {
-        var content: HexContent
-        var positions: [Int]
-
-        init(content: HexContent) {
-            self.content = content
-            positions = content.links.indices.filter { !content.links[$0].extra.isEmpty }
-        }
-
-        func write(to json: inout JSONWriter) {
-            json.object {
-                for position in positions {
-                    $0.member(String(position), Kept(content: content, slice: content.links[position].extra))
-                }
-            }
-        }
-    }
-
-    /// An object as it was received.
-    private struct Kept: JSONEncodable {
-        var content: HexContent
-        var slice: TextSlice
-
-        /// `nil` where nothing was kept.
-        init?(content: HexContent, slice: TextSlice) {
-            guard !slice.isEmpty else { return nil }
-            self.content = content
-            self.slice = slice
-        }
-
-        func write(to json: inout JSONWriter) { content.withBytes(of: slice) { json.raw($0) } }
+        extra = JSONValue { $0.keptMembers(of: content) }
     }
 }
 

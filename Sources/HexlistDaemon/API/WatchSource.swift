@@ -1,4 +1,5 @@
 import HexlistAPI
+import HexlistJSON
 
 /// What there is to see, told whenever it is not what was told before.
 struct WatchSource<Shape: JSONEncodable>: StreamSource {

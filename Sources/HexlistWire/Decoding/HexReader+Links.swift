@@ -1,3 +1,4 @@
+import HexlistJSON
 import HexlistModel
 
 /// The `links` member of a hex in any form.

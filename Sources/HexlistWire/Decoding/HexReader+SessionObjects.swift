@@ -1,3 +1,4 @@
+import HexlistJSON
 import HexlistModel
 
 // The objects of Hello, Ack and Pair. They are few and small, so they are read into values, with the same tolerance as a hex: members in

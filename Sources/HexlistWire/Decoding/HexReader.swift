@@ -1,3 +1,4 @@
+import HexlistJSON
 import HexlistModel
 
 /// A bound of the protocol that a hex exceeds (Docs/Protocol.md, "Tolerant decoding").

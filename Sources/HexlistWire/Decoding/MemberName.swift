@@ -1,30 +1,4 @@
-/// The bytes of a member's name after unescaping. Names are equal if all their bytes are.
-struct NameBytes {
-    let start: UnsafeRawPointer
-    let count: Int
-
-    /// - Parameter name: a name with as many bytes as this one; the caller has switched on `count`.
-    @inline(__always)
-    func equals(_ name: StaticString) -> Bool {
-        let other = UnsafeRawPointer(name.utf8Start)
-        let length = name.utf8CodeUnitCount
-        guard count == length else { return false }
-        // Loads may overlap, all inside the name, and share one branch.
-        if length > 16, length <= 32 {
-            return differs(UInt64.self, other, 0) | differs(UInt64.self, other, 8) | differs(UInt64.self, other, length &- 16)
-                | differs(UInt64.self, other, length &- 8) == 0
-        }
-        if length >= 8, length <= 16 { return differs(UInt64.self, other, 0) | differs(UInt64.self, other, length &- 8) == 0 }
-        if length >= 4, length < 8 { return differs(UInt32.self, other, 0) | differs(UInt32.self, other, length &- 4) == 0 }
-        for index in 0..<length where differs(UInt8.self, other, index) != 0 { return false }
-        return true
-    }
-
-    @inline(__always)
-    private func differs<Word: FixedWidthInteger & BitwiseCopyable>(_: Word.Type, _ other: UnsafeRawPointer, _ offset: Int) -> Word {
-        start.loadUnaligned(fromByteOffset: offset, as: Word.self) ^ other.loadUnaligned(fromByteOffset: offset, as: Word.self)
-    }
-}
+import HexlistJSON
 
 /// A member of a DataSendWrapper.
 enum WrapperMember {
@@ -117,13 +91,6 @@ enum LinkMember {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Whether the bytes are exactly those of a name.
-    @inline(__always)
-    func equals(_ name: StaticString) -> Bool {
-        guard count == name.utf8CodeUnitCount, let start = baseAddress else { return false }
-        return NameBytes(start: start, count: count).equals(name)
-    }
-
     /// Whether the bytes are those of a name, regardless of the case of ASCII letters.
     func matches(_ name: String) -> Bool {
         var index = 0

@@ -1,3 +1,4 @@
+import HexlistJSON
 import HexlistModel
 
 /// A member that is a text, and how it was read as one.

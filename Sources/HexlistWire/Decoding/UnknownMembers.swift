@@ -1,3 +1,4 @@
+import HexlistJSON
 import HexlistModel
 
 /// The position of a member that is kept unchanged (T1), in the bytes being read.

@@ -1,3 +1,4 @@
+import HexlistJSON
 public import HexlistModel
 
 /// A hex from the local side: from an import, a line of a bulk stream, or a request to the local API.
@@ -80,7 +81,7 @@ public struct WrapperDecoder: Sendable {
 
     /// A scanner of the bytes, and the position at which their object begins.
     private static func object(in buffer: UnsafeBufferPointer<UInt8>) throws(GrammarFault) -> (JSONScanner, Int) {
-        guard let base = buffer.baseAddress else { throw GrammarFault(reason: .end, offset: 0) }
+        guard let base = buffer.baseAddress else { throw GrammarFault(reason: .value, offset: 0, isAtEnd: true) }
         let json = JSONScanner(base: base, end: buffer.count)
         let hasMark = json.byte(0) == 0xEF && json.byte(1) == 0xBB && json.byte(2) == 0xBF
         let start = json.skipSpace(hasMark ? 3 : 0)

@@ -1,3 +1,4 @@
+import HexlistJSON
 import HexlistModel
 
 /// The members of a DataSendWrapper, as found in one pass; the last one of each name (T19).

@@ -1,3 +1,4 @@
+import HexlistJSON
 import HexlistModel
 
 /// The output and the frames of `hexlist frame`.
@@ -15,9 +16,7 @@ public enum FrameDescription {
             json.string(refusal.message)
             json.raw("}")
         }
-        var bytes = json.bytes
-        JSONText.makePrintable(&bytes)
-        return bytes
+        return json.bytes
     }
 
     /// Makes a frame, length and body, from a wrapper that is read with the same tolerance as a peer's.
@@ -56,7 +55,8 @@ extension JSONWriter {
         case .none, .hello, .receipt, .pairing: break
         }
         if let hex { self.hex(hex) }
-        extra(wrapper.extra, hex)
+        raw(#","extra":"#)
+        keptMembers(ofWrapper: wrapper.extra, of: hex)
         raw(#","repairs":"#)
         array(wrapper.repairs) { json, repair in
             json.member(#"{"path":"#) { $0.string(repair.path) }
@@ -81,40 +81,5 @@ extension JSONWriter {
             }
         }
         raw("}")
-    }
-
-    private mutating func extra(_ wrapper: [UInt8], _ hex: HexContent?) {
-        var levels: [(name: StaticString, write: (inout JSONWriter) -> Void)] = []
-        if !wrapper.isEmpty { levels.append((#""wrapper":"#, { $0.raw(wrapper) })) }
-        if let hex {
-            if !hex.extra.isEmpty { levels.append((#""hex":"#, { $0.kept(hex.extra, of: hex) })) }
-            let links = hex.links.enumerated().filter { !$0.element.extra.isEmpty }
-            if !links.isEmpty {
-                levels.append(
-                    (
-                        #""links":"#,
-                        { json in
-                            json.raw("{")
-                            for (position, link) in links.enumerated() {
-                                if position > 0 { json.raw(",") }
-                                json.string(String(link.offset))
-                                json.raw(":")
-                                json.kept(link.element.extra, of: hex)
-                            }
-                            json.raw("}")
-                        }
-                    ))
-            }
-        }
-        raw(#","extra":{"#)
-        for (index, level) in levels.enumerated() {
-            if index > 0 { raw(",") }
-            member(level.name, level.write)
-        }
-        raw("}")
-    }
-
-    private mutating func kept(_ slice: TextSlice, of hex: HexContent) {
-        hex.withBytes(of: slice) { raw($0) }
     }
 }

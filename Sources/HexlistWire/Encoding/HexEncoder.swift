@@ -1,3 +1,4 @@
+import HexlistJSON
 public import HexlistModel
 
 /// Encodes a hex as the HexJM that is sent.
@@ -11,7 +12,7 @@ public enum HexEncoder {
     /// Leaves out a kept member whose name this version knows, and one that would be nested deeper in the frame than a receiver takes: it
     /// was received in a text of its own (T5, T18), where levels are counted anew.
     public static func encode(_ hex: HexContent) -> [UInt8] {
-        var json = JSONWriter(capacity: hex.byteCount + 128 + hex.links.count * 48)
+        var json = JSONWriter(wireCapacity: hex.byteCount + 128 + hex.links.count * 48)
         json.raw(#"{"senderUUID":"#)
         json.string(hex.senderUUID, of: hex)
         json.raw(#","senderName":"#)

@@ -1,10 +1,11 @@
+import HexlistJSON
 import HexlistModel
 
 /// Writes the JSON of wrappers: members in a fixed order, and only those that are needed.
 enum WrapperWriter {
     /// Begins a wrapper: its first members up to the operation.
     static func begin(_ operation: Operation, versionID: String = ProtocolLimits.appVersion) -> JSONWriter {
-        var json = JSONWriter(capacity: 192)
+        var json = JSONWriter(wireCapacity: 192)
         json.raw(#"{"versionID":"#)
         json.string(versionID)
         json.raw(#","operationType":""#)
@@ -114,14 +115,5 @@ extension JSONWriter {
         if !pairing.nonce.isEmpty { member(#","nonce":"#) { $0.string(pairing.nonce) } }
         if !pairing.message.isEmpty { member(#","message":"#) { $0.string(pairing.message) } }
         raw("}")
-    }
-
-    mutating func array<Element>(_ elements: some Sequence<Element>, _ element: (inout JSONWriter, Element) -> Void) {
-        raw("[")
-        for (index, one) in elements.enumerated() {
-            if index > 0 { raw(",") }
-            element(&self, one)
-        }
-        raw("]")
     }
 }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Glibc
 import HexlistAPI
+import HexlistJSON
 import HexlistModel
 
 struct ConfigCommand: AsyncParsableCommand {

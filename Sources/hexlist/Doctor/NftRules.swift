@@ -1,4 +1,5 @@
 import HexlistAPI
+import HexlistJSON
 
 /// What `nft -j list ruleset` says of a packet.
 enum NftRules {

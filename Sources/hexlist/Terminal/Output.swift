@@ -1,5 +1,6 @@
 import Glibc
 import HexlistAPI
+import HexlistJSON
 import HexlistModel
 
 /// The standard output of one command: JSON for scripts or text for people, collected and written in large pieces.

@@ -1,24 +1,30 @@
 /// A string that was scanned.
-struct StringToken {
+public struct StringToken {
     /// Where the closing quote stands.
-    let end: Int
+    public let end: Int
     /// Whether its text differs from its bytes.
-    let hasEscapes: Bool
+    public let hasEscapes: Bool
+
+    @inlinable
+    public init(end: Int, hasEscapes: Bool) {
+        self.end = end
+        self.hasEscapes = hasEscapes
+    }
 }
 
 extension JSONScanner {
     /// Checks a string: escapes, control characters, UTF-8.
     /// - Parameter start: just behind the opening quote.
-    @inline(__always)
-    func string(from start: Int) throws(GrammarFault) -> StringToken {
+    @inlinable @inline(__always)
+    public func string(from start: Int) throws(GrammarFault) -> StringToken {
         let position = plainRun(from: start)
         if byte(position) == UInt8(ascii: "\"") { return StringToken(end: position, hasEscapes: false) }
         return try oddString(from: position)
     }
 
     /// The first byte from here that is a quote, a backslash, a control character or not ASCII; `end` where there is none.
-    @inline(__always)
-    private func plainRun(from start: Int) -> Int {
+    @inlinable @inline(__always)
+    func plainRun(from start: Int) -> Int {
         var position = start
         while position &+ 16 <= end {
             let chunk = UnsafeRawPointer(base + position).loadUnaligned(as: SIMD16<Int8>.self)
@@ -38,21 +44,21 @@ extension JSONScanner {
     }
 
     /// The same among the last 15 bytes.
-    @inline(never)
-    private func plainTail(from start: Int) -> Int {
+    @usableFromInline @inline(never)
+    func plainTail(from start: Int) -> Int {
         var position = start
         while position < end, Self.isPlain(base[position]) { position &+= 1 }
         return position
     }
 
-    @inline(__always)
-    private static func isPlain(_ byte: UInt8) -> Bool {
+    @inlinable @inline(__always)
+    static func isPlain(_ byte: UInt8) -> Bool {
         byte &- 0x20 < 0x60 && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
     }
 
     /// - Parameter start: the first byte that is not plain.
-    @inline(never)
-    private func oddString(from start: Int) throws(GrammarFault) -> StringToken {
+    @usableFromInline @inline(never)
+    func oddString(from start: Int) throws(GrammarFault) -> StringToken {
         var position = start
         var hasEscapes = false
         while position < end {
@@ -65,24 +71,24 @@ extension JSONScanner {
             } else if byte == UInt8(ascii: "\"") {
                 return StringToken(end: position, hasEscapes: hasEscapes)
             } else if byte < 0x20 {
-                throw fault(at: position, .string)
+                throw fault(at: position, .control)
             } else {
                 position = plainRun(from: position)
             }
         }
-        throw fault(at: end, .end)
+        throw fault(at: end, .openString)
     }
 
     /// - Parameter start: where a backslash stands.
     /// - Returns: the position behind the escape.
-    @inline(__always)
-    private func escape(at start: Int) throws(GrammarFault) -> Int {
+    @inlinable @inline(__always)
+    func escape(at start: Int) throws(GrammarFault) -> Int {
         switch byte(start &+ 1) {
         case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"), UInt8(ascii: "n"),
             UInt8(ascii: "r"), UInt8(ascii: "t"):
             return start &+ 2
         case UInt8(ascii: "u"):
-            guard start &+ 6 <= end, unit(at: start) <= 0xFFFF else { throw fault(at: start, .escape) }
+            guard start &+ 6 <= end, unit(at: start) <= 0xFFFF else { throw fault(at: start, .digits) }
             return start &+ 6
         default:
             throw fault(at: start &+ 1, .escape)
@@ -91,8 +97,8 @@ extension JSONScanner {
 
     /// Checks one UTF-8 sequence of two to four bytes: no overlong form, no surrogate, nothing over U+10FFFF.
     /// - Returns: the position behind it.
-    @inline(__always)
-    private func multibyte(at start: Int) throws(GrammarFault) -> Int {
+    @inlinable @inline(__always)
+    func multibyte(at start: Int) throws(GrammarFault) -> Int {
         let first = base[start]
         let second = byte(start &+ 1)
         switch first {
@@ -114,8 +120,8 @@ extension JSONScanner {
 
     /// The four digits of a `\u`, inside the bytes; over 0xFFFF where they are no digits.
     /// - Parameter backslash: where it stands.
-    @inline(__always)
-    func unit(at backslash: Int) -> UInt32 {
+    @inlinable @inline(__always)
+    public func unit(at backslash: Int) -> UInt32 {
         func digit(_ offset: Int) -> UInt32 {
             let byte = base[backslash &+ offset]
             let decimal = byte &- UInt8(ascii: "0")
@@ -126,15 +132,16 @@ extension JSONScanner {
         return high | digit(4) << 4 | digit(5)
     }
 
-    @inline(__always)
-    private func isContinuation(_ byte: UInt8) -> Bool { byte & 0xC0 == 0x80 }
+    @inlinable @inline(__always)
+    func isContinuation(_ byte: UInt8) -> Bool { byte & 0xC0 == 0x80 }
 }
 
 // MARK: - Whole numbers
 
 extension JSONScanner {
     /// A scanned number that is written as an integer, clamped to what `Int64` holds; `nil` for a fraction or an exponent.
-    func integer(_ start: Int, _ stop: Int) -> Int64? {
+    @inlinable
+    public func integer(_ start: Int, _ stop: Int) -> Int64? {
         let isNegative = byte(start) == UInt8(ascii: "-")
         var magnitude: Int64 = 0
         var isClamped = false
@@ -151,8 +158,8 @@ extension JSONScanner {
 
     /// A number as T21 takes it: an integer 1 … 2^63 - 1 written in digits; `nil` for every other value, of any kind.
     /// - Returns: the number and the position behind it.
-    @inline(__always)
-    func sequence(at start: Int) -> (Int64, end: Int)? {
+    @inlinable @inline(__always)
+    public func sequence(at start: Int) -> (Int64, end: Int)? {
         guard byte(start) != UInt8(ascii: "0") else { return nil }
         var sequence: Int64 = 0
         var position = start

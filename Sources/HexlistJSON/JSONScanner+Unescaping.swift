@@ -2,7 +2,7 @@
 extension JSONScanner {
     /// Appends the text of a scanned string, lone surrogates and U+0000 as U+FFFD (T20).
     /// - Returns: whether T20 had to be applied.
-    func appendText(_ start: Int, _ stop: Int, to text: inout [UInt8]) -> Bool {
+    public func appendText(_ start: Int, _ stop: Int, to text: inout [UInt8]) -> Bool {
         var wasRepaired = false
         unescape(start, stop, into: &text) { unit in
             guard unit == 0 || unit & 0xF800 == 0xD800 else { return unit }
@@ -12,8 +12,13 @@ extension JSONScanner {
         return wasRepaired
     }
 
+    /// Appends the text of a scanned string, lone surrogates as U+FFFD.
+    func appendString(_ start: Int, _ stop: Int, to text: inout [UInt8]) {
+        unescape(start, stop, into: &text) { $0 & 0xF800 == 0xD800 ? 0xFFFD : $0 }
+    }
+
     /// Appends a name as it compares: lone surrogates stay what they are (as WTF-8), so no two different names become one.
-    func appendName(_ start: Int, _ stop: Int, to name: inout [UInt8]) {
+    public func appendName(_ start: Int, _ stop: Int, to name: inout [UInt8]) {
         unescape(start, stop, into: &name) { $0 }
     }
 

@@ -1,3 +1,5 @@
+import HexlistModel
+
 /// Texts in JSON: the one place that escapes, for the wire, the store and the local API.
 public enum JSONText {
     /// Appends a text in quotes. Only what RFC 8259 wants escaped is: quotes, backslashes and characters under U+0020.

@@ -1,100 +1,78 @@
-import HexlistModel
+public import HexlistModel
 
-/// Why bytes are not JSON, and where (T22).
-struct GrammarFault: Error {
-    enum Reason: UInt8 {
-        case end, character, string, escape, utf8, number, nesting, trailing, notObject
-    }
-
-    let reason: Reason
-    /// Bytes before the fault.
-    let offset: Int
-
-    /// For a person.
-    var message: String {
-        let what =
-            switch reason {
-            case .end: "the JSON ends early"
-            case .character: "a character that cannot stand here"
-            case .string: "a control character inside a string"
-            case .escape: "an escape JSON does not know"
-            case .utf8: "not UTF-8"
-            case .number: "not a JSON number"
-            case .nesting: "nested deeper than \(JSONScanner.deepest) levels"
-            case .trailing: "text after the object"
-            case .notObject: "not a JSON object"
-            }
-        return "\(what), at byte \(offset)"
-    }
-}
-
-/// Reads strict JSON (RFC 8259) where it stands, in one pass, without building anything.
+/// Reads strict JSON (RFC 8259) where it stands, in one pass, without building anything: frames of peers, and values of the local API.
+///
+/// All of it is `@inlinable`, but for what is rare: the decoder of frames is as fast as if it stood in one module with this type.
 ///
 /// Positions are offsets from `base`. Every read is preceded by a comparison with `end`: positions never pass it, and
 /// the wide loads are made only where all their bytes lie before it. `base` is valid only inside the closure that lent it.
-struct JSONScanner {
+public struct JSONScanner {
     /// Levels of `{` and `[`.
-    static let deepest = 64
+    @inlinable public static var deepest: Int { 64 }
 
-    let base: UnsafePointer<UInt8>
-    let end: Int
+    public let base: UnsafePointer<UInt8>
+    public let end: Int
     /// The place (`TextSlice.init(place:count:)`) of position 0: these bytes are the frame, or stand somewhere in the arena.
-    private let origin: UInt32
+    @usableFromInline let origin: UInt32
 
-    init(base: UnsafePointer<UInt8>, end: Int) {
+    @inlinable
+    public init(base: UnsafePointer<UInt8>, end: Int) {
         self.init(base: base, end: end, origin: 0)
     }
 
     /// - Parameter start: where a copy of the same bytes stands in the arena.
-    init(base: UnsafePointer<UInt8>, end: Int, inArenaAt start: Int) {
+    @inlinable
+    public init(base: UnsafePointer<UInt8>, end: Int, inArenaAt start: Int) {
         self.init(base: base, end: end, origin: UInt32(truncatingIfNeeded: start) | 0x8000_0000)
     }
 
-    private init(base: UnsafePointer<UInt8>, end: Int, origin: UInt32) {
+    @inlinable
+    init(base: UnsafePointer<UInt8>, end: Int, origin: UInt32) {
         self.base = base
         self.end = end
         self.origin = origin
     }
 
     /// The same bytes, ending earlier.
-    func ending(at end: Int) -> JSONScanner { JSONScanner(base: base, end: min(end, self.end), origin: origin) }
+    @inlinable
+    public func ending(at end: Int) -> JSONScanner { JSONScanner(base: base, end: min(end, self.end), origin: origin) }
 
     /// A scanned range as a slice of the frame or of the arena, wherever these bytes are.
-    @inline(__always)
-    func slice(_ start: Int, _ stop: Int) -> TextSlice {
+    @inlinable @inline(__always)
+    public func slice(_ start: Int, _ stop: Int) -> TextSlice {
         TextSlice(place: origin &+ UInt32(truncatingIfNeeded: start), count: UInt32(truncatingIfNeeded: stop &- start))
     }
 
     /// 0, which stands nowhere in JSON, at the end.
-    @inline(__always)
-    func byte(_ position: Int) -> UInt8 { position < end ? base[position] : 0 }
+    @inlinable @inline(__always)
+    public func byte(_ position: Int) -> UInt8 { position < end ? base[position] : 0 }
 
     /// The bytes of a range that a scan gave.
-    @inline(__always)
-    func bytes(_ start: Int, _ stop: Int) -> UnsafeRawBufferPointer {
+    @inlinable @inline(__always)
+    public func bytes(_ start: Int, _ stop: Int) -> UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(start: base + start, count: stop &- start)
     }
 
     /// Why the byte at a position cannot stand there.
     @inline(never)
-    func fault(at position: Int, _ reason: GrammarFault.Reason = .character) -> GrammarFault {
-        GrammarFault(reason: position < end ? reason : .end, offset: position)
+    public func fault(at position: Int, _ reason: GrammarFault.Reason) -> GrammarFault {
+        GrammarFault(reason: reason, offset: position, isAtEnd: position >= end)
     }
 }
 
 // MARK: - White space and structure
 
 extension JSONScanner {
-    @inline(__always)
-    func skipSpace(_ position: Int) -> Int {
+    @inlinable @inline(__always)
+    public func skipSpace(_ position: Int) -> Int {
         if byte(position) > 0x20 { return position }
         // One space after `,` and `:` is how most programs print.
         if byte(position) == 0x20, byte(position &+ 1) > 0x20 { return position &+ 1 }
         return skipSpaces(position)
     }
 
-    @inline(never)
-    private func skipSpaces(_ position: Int) -> Int {
+    @usableFromInline @inline(never)
+    func skipSpaces(_ position: Int) -> Int {
         var position = position
         while position < end {
             switch base[position] {
@@ -107,20 +85,20 @@ extension JSONScanner {
 
     /// - Parameter start: where a `{` stands.
     /// - Returns: where the first name's quote stands, or the `}`.
-    @inline(__always)
-    func enterObject(at start: Int) throws(GrammarFault) -> Int {
+    @inlinable @inline(__always)
+    public func enterObject(at start: Int) throws(GrammarFault) -> Int {
         let position = skipSpace(start &+ 1)
         let byte = byte(position)
         if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "}") { return position }
-        throw fault(at: position)
+        throw fault(at: position, .name)
     }
 
     /// - Parameter position: just behind a name's closing quote.
     /// - Returns: where the value's first byte stands.
-    @inline(__always)
-    func value(behindName position: Int) throws(GrammarFault) -> Int {
+    @inlinable @inline(__always)
+    public func value(behindName position: Int) throws(GrammarFault) -> Int {
         let colon = skipSpace(position)
-        guard byte(colon) == UInt8(ascii: ":") else { throw fault(at: colon) }
+        guard byte(colon) == UInt8(ascii: ":") else { throw fault(at: colon, .colon) }
         return skipSpace(colon &+ 1)
     }
 
@@ -129,8 +107,8 @@ extension JSONScanner {
     ///   - name: of 5 to 32 bytes with its quotes and the colon, `"url":`.
     ///   - position: where a name's quote or the `}` stands.
     /// - Returns: where the value's first byte stands; `nil` where another member does, or white space before the colon.
-    @inline(__always)
-    func value(of name: StaticString, at position: Int) -> Int? {
+    @inlinable @inline(__always)
+    public func value(of name: StaticString, at position: Int) -> Int? {
         let behind = position &+ name.utf8CodeUnitCount
         guard behind < end, NameBytes(start: base + position, count: name.utf8CodeUnitCount).equals(name) else { return nil }
         if base[behind] == UInt8(ascii: "\"") { return behind }
@@ -139,8 +117,8 @@ extension JSONScanner {
 
     /// - Parameter position: just behind a member's value.
     /// - Returns: where the next name's quote stands, or the `}`.
-    @inline(__always)
-    func nextMember(_ position: Int) throws(GrammarFault) -> Int {
+    @inlinable @inline(__always)
+    public func nextMember(_ position: Int) throws(GrammarFault) -> Int {
         // `,"` and `, "` are what most programs print.
         if position &+ 2 < end {
             let two = UInt16(littleEndian: UnsafeRawPointer(base + position).loadUnaligned(as: UInt16.self))
@@ -150,40 +128,42 @@ extension JSONScanner {
         return byte(position) == UInt8(ascii: "}") ? position : try nextMemberBehindSpace(position)
     }
 
-    private func nextMemberBehindSpace(_ position: Int) throws(GrammarFault) -> Int {
+    @inlinable
+    func nextMemberBehindSpace(_ position: Int) throws(GrammarFault) -> Int {
         let position = skipSpace(position)
         let byte = byte(position)
         if byte == UInt8(ascii: ",") {
             let next = skipSpace(position &+ 1)
             if self.byte(next) == UInt8(ascii: "\"") { return next }
-            throw fault(at: next)
+            throw fault(at: next, .name)
         }
         if byte == UInt8(ascii: "}") { return position }
-        throw fault(at: position)
+        throw fault(at: position, .comma)
     }
 
     /// - Parameter start: where a `[` stands.
     /// - Returns: where the first element's first byte stands, or the `]`.
-    @inline(__always)
-    func enterArray(at start: Int) -> Int { skipSpace(start &+ 1) }
+    @inlinable @inline(__always)
+    public func enterArray(at start: Int) -> Int { skipSpace(start &+ 1) }
 
     /// - Parameter position: just behind an element.
     /// - Returns: where the next element's first byte stands, or the `]`.
-    @inline(__always)
-    func nextElement(_ position: Int) throws(GrammarFault) -> Int {
+    @inlinable @inline(__always)
+    public func nextElement(_ position: Int) throws(GrammarFault) -> Int {
         let position = skipSpace(position)
         let byte = byte(position)
         if byte == UInt8(ascii: ",") {
             let next = skipSpace(position &+ 1)
             if self.byte(next) != UInt8(ascii: "]") { return next }
-            throw fault(at: next)
+            throw fault(at: next, .value)
         }
         if byte == UInt8(ascii: "]") { return position }
-        throw fault(at: position)
+        throw fault(at: position, .comma)
     }
 
     /// Throws unless nothing but white space follows.
-    func finish(_ position: Int) throws(GrammarFault) {
+    @inlinable
+    public func finish(_ position: Int) throws(GrammarFault) {
         let position = skipSpace(position)
         guard position == end else { throw fault(at: position, .trailing) }
     }
@@ -192,19 +172,34 @@ extension JSONScanner {
 // MARK: - Values of no interest
 
 extension JSONScanner {
-    /// Checks one value of any kind and steps over it. Nesting is kept as one bit a level, so depth costs no stack.
-    /// - Parameter open: containers open around it.
+    /// Checks one value of any kind and steps over it.
+    /// - Parameter open: containers open around it; `deepest` are the most.
     /// - Returns: the position behind it.
-    func skipValue(at start: Int, open: Int) throws(GrammarFault) -> Int {
+    @inlinable
+    public func skipValue(at start: Int, open: Int) throws(GrammarFault) -> Int {
+        try skipValue(at: start, open: open, deepest: Self.deepest, kinds: UInt64(0))
+    }
+
+    /// The same for the local API, which has objects of its own around those of a peer: `JSONValue.maximumDepth` levels.
+    func skipDeepValue(at start: Int) throws(GrammarFault) -> Int {
+        try skipValue(at: start, open: 0, deepest: JSONValue.maximumDepth, kinds: UInt128(0))
+    }
+
+    /// Nesting is kept as one bit a level, so depth costs no stack.
+    /// - Parameter kinds: a bit for each level there may be, the lowest for the innermost container: 1 an object, 0 an array.
+    @inlinable @inline(__always)
+    func skipValue<Kinds: FixedWidthInteger & UnsignedInteger>(
+        at start: Int, open: Int, deepest: Int, kinds: Kinds
+    ) throws(GrammarFault) -> Int {
         var position = start
         var depth = 0
-        var kinds: UInt64 = 0  // the lowest bit is the innermost container: 1 an object, 0 an array
+        var kinds = kinds
         while true {
             switch byte(position) {
             case UInt8(ascii: "\""):
                 position = try string(from: position &+ 1).end &+ 1
             case UInt8(ascii: "{"):
-                guard open &+ depth < Self.deepest else { throw fault(at: position, .nesting) }
+                guard open &+ depth < deepest else { throw fault(at: position, .nesting) }
                 position = try enterObject(at: position)
                 if byte(position) == UInt8(ascii: "\"") {
                     depth &+= 1
@@ -214,7 +209,7 @@ extension JSONScanner {
                 }
                 position &+= 1
             case UInt8(ascii: "["):
-                guard open &+ depth < Self.deepest else { throw fault(at: position, .nesting) }
+                guard open &+ depth < deepest else { throw fault(at: position, .nesting) }
                 position = enterArray(at: position)
                 if byte(position) != UInt8(ascii: "]") {
                     depth &+= 1
@@ -241,31 +236,34 @@ extension JSONScanner {
         }
     }
 
-    @inline(__always)
-    private func skipName(at quote: Int) throws(GrammarFault) -> Int {
+    @inlinable @inline(__always)
+    func skipName(at quote: Int) throws(GrammarFault) -> Int {
         try value(behindName: string(from: quote &+ 1).end &+ 1)
     }
 
     /// A number, `true`, `false` or `null`.
     /// - Returns: the position behind it.
-    func scalar(at start: Int) throws(GrammarFault) -> Int {
+    @inlinable
+    public func scalar(at start: Int) throws(GrammarFault) -> Int {
         switch byte(start) {
         case UInt8(ascii: "t"): return try literal("true", at: start)
         case UInt8(ascii: "f"): return try literal("false", at: start)
         case UInt8(ascii: "n"): return try literal("null", at: start)
         case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): return try number(at: start)
-        default: throw fault(at: start)
+        default: throw fault(at: start, .value)
         }
     }
 
-    private func literal(_ text: StaticString, at start: Int) throws(GrammarFault) -> Int {
+    @inlinable
+    func literal(_ text: StaticString, at start: Int) throws(GrammarFault) -> Int {
         for index in 0..<text.utf8CodeUnitCount where byte(start &+ index) != text.utf8Start[index] {
-            throw fault(at: start &+ index)
+            throw fault(at: start &+ index, .word)
         }
         return start &+ text.utf8CodeUnitCount
     }
 
-    private func number(at start: Int) throws(GrammarFault) -> Int {
+    @inlinable
+    func number(at start: Int) throws(GrammarFault) -> Int {
         var position = start
         if byte(position) == UInt8(ascii: "-") { position &+= 1 }
         if byte(position) == UInt8(ascii: "0") { position &+= 1 } else { position = try digits(at: position) }
@@ -278,7 +276,8 @@ extension JSONScanner {
         return position
     }
 
-    private func digits(at start: Int) throws(GrammarFault) -> Int {
+    @inlinable
+    func digits(at start: Int) throws(GrammarFault) -> Int {
         var position = start
         while byte(position) &- UInt8(ascii: "0") < 10 { position &+= 1 }
         guard position > start else { throw fault(at: position, .number) }

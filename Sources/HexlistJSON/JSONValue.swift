@@ -14,14 +14,19 @@ public struct JSONValue: Sendable {
 
     /// - Throws: `JSONFault`, for anything but one value with white space around it at most.
     public init(parsing text: [UInt8]) throws(JSONFault) {
-        var scanner = JSONScanner(text[...])
-        scanner.skipSpace()
-        let start = scanner.position
-        try scanner.value(depth: 0)
-        let end = scanner.position
-        scanner.skipSpace()
-        guard scanner.isAtEnd else { throw JSONFault(offset: scanner.position, "text after the value") }
-        bytes = text[start..<end]
+        let range = try text.withUnsafeBufferPointer { buffer throws(JSONFault) -> Range<Int> in
+            guard let base = buffer.baseAddress else { throw JSONFault(offset: 0, "the text ends where a value belongs") }
+            let json = JSONScanner(base: base, end: buffer.count)
+            do throws(GrammarFault) {
+                let start = json.skipSpace(0)
+                let end = try json.skipDeepValue(at: start)
+                try json.finish(end)
+                return start..<end
+            } catch {
+                throw JSONFault(error, in: json)
+            }
+        }
+        bytes = text[range]
     }
 
     public init(parsing text: String) throws(JSONFault) { try self.init(parsing: Array(text.utf8)) }
@@ -36,6 +41,13 @@ public struct JSONValue: Sendable {
         bytes = json.bytes[...]
     }
 
+    /// What `write` writes: one value.
+    public init(_ write: (inout JSONWriter) -> Void) {
+        var json = JSONWriter()
+        write(&json)
+        bytes = json.bytes[...]
+    }
+
     /// `{}`
     public static let emptyObject = JSONValue(checked: Array("{}".utf8)[...])
 
@@ -45,7 +57,9 @@ public struct JSONValue: Sendable {
     /// `nil` where the value is no string. A lone surrogate reads as U+FFFD.
     public var string: String? {
         guard bytes.first == UInt8(ascii: "\"") else { return nil }
-        return JSONScanner.unescape(bytes.dropFirst().dropLast())
+        var string = ""
+        walk { json in string = String(decoding: text(1, bytes.count - 1, in: json), as: UTF8.self) }
+        return string
     }
 
     public var bool: Bool? {
@@ -71,8 +85,14 @@ public struct JSONValue: Sendable {
     public var elements: [JSONValue]? {
         guard bytes.first == UInt8(ascii: "[") else { return nil }
         var values: [JSONValue] = []
-        var scanner = JSONScanner(bytes.dropFirst())
-        while let value = scanner.nextElement() { values.append(JSONValue(checked: value)) }
+        walk { json throws(GrammarFault) in
+            var position = json.enterArray(at: 0)
+            while json.byte(position) != UInt8(ascii: "]") {
+                let end = try json.skipDeepValue(at: position)
+                values.append(value(position, end))
+                position = try json.nextElement(end)
+            }
+        }
         return values
     }
 
@@ -80,11 +100,36 @@ public struct JSONValue: Sendable {
     public var members: [JSONMember]? {
         guard bytes.first == UInt8(ascii: "{") else { return nil }
         var members: [JSONMember] = []
-        var scanner = JSONScanner(bytes.dropFirst())
-        while let (name, value) = scanner.nextMember() {
-            members.append(JSONMember(nameBytes: Array(JSONScanner.unescape(name).utf8), value: JSONValue(checked: value)))
+        walk { json throws(GrammarFault) in
+            var position = try json.enterObject(at: 0)
+            while json.byte(position) != UInt8(ascii: "}") {
+                let name = try json.string(from: position + 1)
+                let start = try json.value(behindName: name.end + 1)
+                let end = try json.skipDeepValue(at: start)
+                members.append(JSONMember(nameBytes: text(position + 1, name.end, in: json), value: value(start, end)))
+                position = try json.nextMember(end)
+            }
         }
         return members
+    }
+
+    /// Positions count from the first byte of the value. It was checked when it was made, so the scanner finds no fault in it.
+    private func walk(_ body: (JSONScanner) throws(GrammarFault) -> Void) {
+        bytes.withUnsafeBufferPointer { buffer in
+            guard let base = buffer.baseAddress else { return }
+            try? body(JSONScanner(base: base, end: buffer.count))
+        }
+    }
+
+    private func value(_ start: Int, _ end: Int) -> JSONValue {
+        JSONValue(checked: bytes[bytes.startIndex + start..<bytes.startIndex + end])
+    }
+
+    /// What stands in a string between its quotes, unescaped.
+    private func text(_ start: Int, _ end: Int, in json: JSONScanner) -> [UInt8] {
+        var text: [UInt8] = []
+        json.appendString(start, end, to: &text)
+        return text
     }
 }
 
@@ -99,18 +144,4 @@ public struct JSONMember: Sendable {
     public var value: JSONValue
 
     public var name: String { String(decoding: nameBytes, as: UTF8.self) }
-}
-
-/// A text that is no JSON, or not the JSON that was expected.
-public struct JSONFault: Error, Sendable, CustomStringConvertible {
-    /// Where, in bytes; `nil` where the text was JSON and its meaning was wrong.
-    public var offset: Int?
-    public var message: String
-
-    public init(offset: Int? = nil, _ message: String) {
-        self.offset = offset
-        self.message = message
-    }
-
-    public var description: String { offset.map { "\(message) at byte \($0)" } ?? message }
 }

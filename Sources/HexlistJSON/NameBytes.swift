@@ -1,0 +1,42 @@
+/// The bytes of a member's name after unescaping. Names are equal if all their bytes are.
+public struct NameBytes {
+    public let start: UnsafeRawPointer
+    public let count: Int
+
+    @inlinable
+    public init(start: UnsafeRawPointer, count: Int) {
+        self.start = start
+        self.count = count
+    }
+
+    /// - Parameter name: a name with as many bytes as this one; the caller has switched on `count`.
+    @inlinable @inline(__always)
+    public func equals(_ name: StaticString) -> Bool {
+        let other = UnsafeRawPointer(name.utf8Start)
+        let length = name.utf8CodeUnitCount
+        guard count == length else { return false }
+        // Loads may overlap, all inside the name, and share one branch.
+        if length > 16, length <= 32 {
+            return differs(UInt64.self, other, 0) | differs(UInt64.self, other, 8) | differs(UInt64.self, other, length &- 16)
+                | differs(UInt64.self, other, length &- 8) == 0
+        }
+        if length >= 8, length <= 16 { return differs(UInt64.self, other, 0) | differs(UInt64.self, other, length &- 8) == 0 }
+        if length >= 4, length < 8 { return differs(UInt32.self, other, 0) | differs(UInt32.self, other, length &- 4) == 0 }
+        for index in 0..<length where differs(UInt8.self, other, index) != 0 { return false }
+        return true
+    }
+
+    @inlinable @inline(__always)
+    func differs<Word: FixedWidthInteger & BitwiseCopyable>(_: Word.Type, _ other: UnsafeRawPointer, _ offset: Int) -> Word {
+        start.loadUnaligned(fromByteOffset: offset, as: Word.self) ^ other.loadUnaligned(fromByteOffset: offset, as: Word.self)
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Whether the bytes are exactly those of a name.
+    @inlinable @inline(__always)
+    public func equals(_ name: StaticString) -> Bool {
+        guard count == name.utf8CodeUnitCount, let start = baseAddress else { return false }
+        return NameBytes(start: start, count: count).equals(name)
+    }
+}

@@ -1,0 +1,228 @@
+import HexlistDiscovery
+import HexlistModel
+import HexlistTransport
+import HexlistWire
+import Logging
+import NIOCore
+
+protocol FinderHost: NodeHost {
+    nonisolated var transport: PeerTransport { get }
+    var finder: PeerFinder { get }
+    @discardableResult
+    func begin(_ connection: PeerConnection, _ dialled: Dialled?) -> PeerSession
+    func changed(_ event: PeerEvent)
+    /// A peer proved its key where it was asked to.
+    func reached(_ peer: PeerID)
+    /// Whether a peer is here may have become known.
+    func probeEnded()
+}
+
+/// The shell of the `PeerDirectory`: carries out probes, resolvers and events, and runs its clock.
+final class PeerFinder {
+    /// After a dial that was closed, before a second one.
+    private static let portClosing = TimeAmount.milliseconds(50)
+
+    private let own: PeerID
+    private let backend: (any PeerDiscovery)?
+    private(set) var directory: PeerDirectory
+    /// `nil` until something is heard of it.
+    private(set) var state: BackendState?
+    /// Of domains browsed by unicast DNS, once something is known.
+    private(set) var domains: [String: BackendState] = [:]
+    /// Dials under way; those that led to a session, until it said Hello or ended.
+    private var probes: [ProbeID: Dial] = [:]
+    private let timer: DeadlineTimer
+
+    var isProbing: Bool { !probes.isEmpty }
+
+    /// - Parameter backend: `nil` where only static and last-known peers are looked for.
+    init(_ directory: PeerDirectory, own: PeerID, backend: (any PeerDiscovery)?, on eventLoop: any EventLoop) {
+        self.directory = directory
+        self.own = own
+        self.backend = backend
+        state = backend == nil ? .off : nil
+        timer = DeadlineTimer(on: eventLoop)
+    }
+
+    func start(publishing announcement: ServiceAnnouncement?, _ events: @escaping @Sendable (DiscoveryEvent) -> Void) {
+        backend?.start(publishing: announcement, events: events)
+    }
+
+    func publish(_ announcement: ServiceAnnouncement?) { backend?.publish(announcement) }
+
+    func stop(_ host: isolated some FinderHost) async {
+        timer.cancel()
+        if let backend { await backend.stop() }
+        for dial in probes.values { dial.cancel() }
+    }
+
+    func discovered(_ event: DiscoveryEvent, _ host: isolated some FinderHost) {
+        switch event {
+        case .backend(let state):
+            if self.state != state { host.logger.notice("discovery changed", metadata: ["discovery.state": "\(state.logText)"]) }
+            self.state = state
+        case .domain(let domain, let state):
+            host.logger.notice("discovery changed", metadata: ["discovery.domain": "\(domain)", "discovery.state": "\(state.logText)"])
+            domains[domain] = state
+        case .interfaces(let addresses):
+            host.transport.setOwnNetworks(addresses.map { (prefix: $0.address, length: $0.prefixLength) })
+        case .woke, .appeared, .withdrawn, .resolved, .resolveFailed: break
+        }
+        apply(.discovery(event), host)
+    }
+
+    /// One input into the directory, its outputs out.
+    func apply(_ input: PeerDirectory.Input, _ host: isolated some FinderHost) {
+        let outputs = directory.handle(input, now: .now)
+        for output in outputs {
+            switch output {
+            case .probe(let probe, let endpoints, let expecting): dial(probe, endpoints, expecting: expecting, host)
+            case .check(let probe, let endpoints, let expecting): check(probe, endpoints, expecting: expecting, host)
+            case .openResolver(let record): backend?.resolve(record, open: true)
+            case .closeResolver(let record): backend?.resolve(record, open: false)
+            case .changed(let event): host.changed(event)
+            case .listingChanged: host.watchers.notify()
+            }
+        }
+        timer.set(directory.nextDeadline, host) { $0.finder.apply(.tick, $0) }
+    }
+
+    // MARK: Probes
+
+    /// A dial up to Hello. The session stays where the peer proves itself.
+    private func dial(
+        _ probe: ProbeID, _ endpoints: [Endpoint], expecting: PeerID?, isSecond: Bool = false, _ host: isolated some FinderHost
+    ) {
+        guard !host.isStopping else { return }
+        let dial = host.transport.dial(endpoints.map { DialTarget($0) }, expecting: expecting)
+        probes[probe] = dial
+        dial.report.whenSuccess { [weak host] report in
+            host?.assumeIsolated { host in
+                guard host.finder.probes[probe] != nil, !host.isStopping else {
+                    report.connection?.abort()
+                    return
+                }
+                if let connection = report.connection {
+                    // Ends when Hello was checked, or the session ended before.
+                    let reached = endpoints.first { DialTarget($0) == connection.target }
+                    host.begin(connection, reached.map { Dialled(endpoint: $0, probe: probe, expected: expecting) })
+                } else if !isSecond, case .closed? = report.summary {
+                    // A process that is being ended closes its sessions before the port it listens on: a moment later it refuses.
+                    host.eventLoop.scheduleTask(in: PeerFinder.portClosing) { [weak host] in
+                        host?.assumeIsolated { host in
+                            guard host.finder.probes[probe] != nil else { return }
+                            host.finder.dial(probe, endpoints, expecting: expecting, isSecond: true, host)
+                        }
+                    }
+                } else {
+                    host.finder.endProbe(probe, host.finder.result(report, of: endpoints), host)
+                }
+            }
+        }
+    }
+
+    /// A dial up to the end of the handshake, where the key is proven.
+    private func check(_ probe: ProbeID, _ endpoints: [Endpoint], expecting: PeerID, _ host: isolated some FinderHost) {
+        guard !host.isStopping else { return }
+        let dial = host.transport.dial(endpoints.map { DialTarget($0) }, expecting: expecting)
+        probes[probe] = dial
+        dial.report.whenSuccess { [weak host] report in
+            host?.assumeIsolated { host in
+                report.connection?.close()
+                guard let reached = endpoints.first(where: { DialTarget($0) == report.connection?.target }) else {
+                    return host.finder.endProbe(probe, host.finder.result(report, of: endpoints), host)
+                }
+                host.finder.endProbe(probe, .reached(reached), host)
+                host.reached(expecting)
+            }
+        }
+    }
+
+    private func endProbe(_ probe: ProbeID, _ result: ProbeResult, _ host: isolated some FinderHost) {
+        guard probes.removeValue(forKey: probe) != nil else { return }
+        apply(.probeEnded(probe, result), host)
+        host.probeEnded()
+    }
+
+    /// A dialled peer said Hello.
+    func proved(_ peer: PeerID, _ boot: BootNonce, by dialled: Dialled, _ host: isolated some FinderHost) {
+        if let probe = dialled.probe { endProbe(probe, .proved(peer, boot, dialled.endpoint), host) }
+    }
+
+    func sessionEnded(_ session: PeerSession, _ end: Session.End, _ host: isolated some FinderHost) {
+        if let dialled = session.dialled, let probe = dialled.probe { endProbe(probe, result(session, dialled, end: end), host) }
+        if case .own(.conflict) = end, session.peer == nil, let boot = session.machine.refusedBoot {
+            apply(.ownIdentityElsewhere(boot), host)
+        }
+    }
+
+    private func result(_ report: DialReport, of endpoints: [Endpoint]) -> ProbeResult {
+        for failure in report.failures {
+            guard case .otherIdentity(let other) = failure.error,
+                let endpoint = endpoints.first(where: { DialTarget($0) == failure.target })
+            else { continue }
+            // Without a Hello nobody said which start it is: where another machine has this identity, its own announcements tell.
+            return other == own ? .ownIdentity(sameBoot: true, endpoint) : .otherIdentity(other, endpoint)
+        }
+        switch report.summary {
+        case .refused: return .refused
+        case .timeout, .unreachable, .otherIdentity, .nameNotFound, .failed, .cancelled, nil: return .noAnswer
+        case .closed: return .failed("closes the connection")
+        case .notHexlist: return .failed("is no Hexlist peer")
+        }
+    }
+
+    private func result(_ session: PeerSession, _ dialled: Dialled, end: Session.End) -> ProbeResult {
+        let proven = session.connection.peerFingerprint?.peerID
+        switch end {
+        case .own(.`self`): return .ownIdentity(sameBoot: true, dialled.endpoint)
+        case .own(.conflict): return .ownIdentity(sameBoot: false, dialled.endpoint)
+        // Only who proved the own key may say that it is one's own.
+        case .peer(.`self`, _) where proven == own: return .ownIdentity(sameBoot: true, dialled.endpoint)
+        case .peer(.conflict, _) where proven == own: return .ownIdentity(sameBoot: false, dialled.endpoint)
+        case .own(.identityMismatch):
+            guard let proven, proven != dialled.expected else { return .failed("does not say who it is") }
+            return .otherIdentity(proven, dialled.endpoint)
+        case .own(let code): return .failed("does not greet as a peer does (\(code.rawValue))")
+        case .peer(let code, _): return .failed("ends the session (\(code?.rawValue ?? "for a reason unknown here"))")
+        case .lost: return .failed("closes the connection")
+        }
+    }
+}
+
+extension BackendState {
+    var state: DiscoveryState {
+        switch self {
+        case .running: .running
+        case .degraded: .degraded
+        case .unavailable: .unavailable
+        case .off: .off
+        }
+    }
+
+    var message: String? {
+        switch self {
+        case .running, .off: nil
+        case .degraded(let message), .unavailable(let message): message
+        }
+    }
+
+    var logText: String { message.map { "\(state.rawValue): \($0)" } ?? state.rawValue }
+}
+
+extension SessionEnd {
+    /// What the directory makes of it.
+    init(_ end: Session.End) {
+        self =
+            switch end {
+            case .peer(.shutdown, _): .shutdown
+            case .peer(.idle, _), .own(.idle): .idle
+            case .lost, .own(.silent), .own(.receiptTimeout): .lost
+            case .peer, .own: .other
+            }
+    }
+}
+
+extension DialTarget {
+    init(_ endpoint: Endpoint) { self.init(host: endpoint.host, port: endpoint.port, interface: endpoint.interface) }
+}

@@ -1,0 +1,87 @@
+import HexlistModel
+import NIOCore
+
+/// Who waits for rows of the outbox to come to an end: sends, single ones and streams alike, and streams that wait for room. Lives on the
+/// node's loop.
+struct SendTracker {
+    private var sends: [ObjectIdentifier: TrackedSend] = [:]
+    private var waitingForRoom: [ObjectIdentifier: Wakeup] = [:]
+    /// Rises with each row that makes room in the outbox.
+    private(set) var madeRoom: UInt64 = 0
+
+    /// Whether a receipt is told before it is in the store.
+    var followsReceipts: Bool { sends.values.contains(where: \.followsReceipts) }
+
+    mutating func follow(_ send: TrackedSend) { sends[ObjectIdentifier(send)] = send }
+
+    mutating func unfollow(_ send: TrackedSend) { sends[ObjectIdentifier(send)] = nil }
+
+    /// Wakes the caller whenever there may be more room than there was, until `stopWaiting`.
+    mutating func waitForRoom(_ wakeup: Wakeup) { waitingForRoom[ObjectIdentifier(wakeup)] = wakeup }
+
+    mutating func stopWaiting(_ wakeup: Wakeup) { waitingForRoom[ObjectIdentifier(wakeup)] = nil }
+
+    /// Takes rows that were answered, cancelled, given up, or queued again, as the store has them now.
+    mutating func moved(_ moves: [RowMove]) {
+        guard !moves.isEmpty else { return }
+        for send in sends.values { send.moved(moves) }
+        if moves.contains(where: { $0.to != .queued }) { roomMade() }
+    }
+
+    /// Takes receipts that are not in the store yet. Who waits for one hex is told at once: the peer has it, and says so again should this
+    /// node forget.
+    func received(_ receipts: [RowMove]) {
+        for send in sends.values { send.received(receipts) }
+    }
+
+    /// Rows came to an end, or are gone.
+    mutating func roomMade() {
+        madeRoom &+= 1
+        for wakeup in waitingForRoom.values { wakeup.wake() }
+    }
+
+    /// Something changed about what rows wait for: everyone looks again.
+    /// - Parameter isStopping: there is going to be no room either.
+    func lookAgain(isStopping: Bool) {
+        for send in sends.values { send.changed() }
+        if isStopping { for wakeup in waitingForRoom.values { wakeup.wake() } }
+    }
+}
+
+/// The sleep of one caller on the node's loop.
+final class Wakeup: @unchecked Sendable {
+    private var continuation: CheckedContinuation<Void, Never>?
+    /// Woken while it was not asleep: between the look at what it waits for and its sleep the loop may do other things.
+    private var isDue = false
+
+    /// Ends the sleep, or the next one before it begins.
+    func wake() {
+        guard let continuation else {
+            isDue = true
+            return
+        }
+        self.continuation = nil
+        continuation.resume()
+    }
+
+    /// Sleeps until it is woken, the deadline has come or the task is cancelled.
+    /// - Parameter isolation: the actor whose executor is the event loop.
+    func sleep(
+        until deadline: ContinuousClock.Instant, on eventLoop: any EventLoop, isolation: isolated (any Actor)? = #isolation
+    ) async {
+        let timer = eventLoop.schedule(at: deadline) { self.wake() }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                if isDue {
+                    isDue = false
+                    continuation.resume()
+                } else {
+                    self.continuation = continuation
+                }
+            }
+        } onCancel: {
+            eventLoop.execute { self.wake() }
+        }
+        timer.cancel()
+    }
+}

@@ -1,0 +1,161 @@
+public import HexlistModel
+import HexlistStore
+
+/// Rows of one send by what became of them.
+public struct BulkCounts: Sendable, Equatable {
+    public var stored = 0
+    public var held = 0
+    public var rejected = 0
+    /// Failed, expired or cancelled.
+    public var failed = 0
+    public var queued = 0
+    /// Of them all: rows that an earlier send with the same key had made.
+    public var earlier = 0
+
+    public var accepted: Int { stored + held + rejected + failed + queued }
+
+    public init() {}
+
+    mutating func add(_ count: Int = 1, in state: OutboxState) {
+        switch state {
+        case .queued, .sending: queued += count
+        case .stored: stored += count
+        case .held: held += count
+        case .rejected: rejected += count
+        case .expired, .cancelled, .failed: failed += count
+        }
+    }
+}
+
+/// A hex of a stream that was not taken into the outbox.
+public struct RefusedHex: Sendable {
+    public var line: Int
+    public var error: HexlistError
+}
+
+/// A row of the outbox changed its state.
+struct RowMove: Sendable {
+    var id: Int64
+    var peer: PeerID
+    var from: OutboxState
+    var to: OutboxState
+}
+
+/// The rows of one send, from the first one queued to the last one's end: one hex to one or more peers, or a stream of hexes. Holds no hex:
+/// a bit for each row, counts, and what is still to be told, which has a bound.
+///
+/// Everything but `init` runs on the node's loop; that is what makes it `Sendable`.
+public final class TrackedSend: @unchecked Sendable {
+    enum Kind: Sendable {
+        /// Of one hex, of so many bytes, a row for each peer. A peer's receipt is a row's end, written or not.
+        case single(bytes: Int)
+        /// Of hexes as they come. Told are bad ends alone, or each row, in the order it was taken in.
+        case stream(tellsAll: Bool)
+    }
+
+    /// Ends that wait to be told, at most; those beyond are counted only.
+    static let unreadLimit = 10_000
+
+    let recipients: [PeerSighting]
+    /// Whether what failed within the last 3 minutes is refused.
+    let warns: Bool
+    let kind: Kind
+    private let onChange: @Sendable () -> Void
+    private(set) var rows = RowSet()
+    private(set) var counts = BulkCounts()
+    /// Rows without an end, by peer.
+    private(set) var pending: [PeerID: Int] = [:]
+    /// Of a single hex: the rows their peers have.
+    private(set) var delivered: [Int64: OutboxState] = [:]
+    /// Of a stream: rows with a bad end that was not told yet.
+    private var unread: [Int64] = []
+    /// Of a stream.
+    private var lines: RowLines
+    private(set) var lastProgress = ContinuousClock.Instant.now
+
+    /// - Parameters:
+    ///   - warns: refuses what failed within the last 3 minutes.
+    ///   - onChange: something is to be looked at again. On the node's loop.
+    init(to recipients: [PeerSighting], warns: Bool, _ kind: Kind, onChange: @escaping @Sendable () -> Void) {
+        self.recipients = recipients
+        self.warns = warns
+        self.kind = kind
+        self.onChange = onChange
+        lines = RowLines(rowsPerLine: recipients.count)
+    }
+
+    /// Bytes of the one hex all rows are of; `nil` for a stream.
+    var bytes: Int? { if case .single(let bytes) = kind { bytes } else { nil } }
+
+    var followsReceipts: Bool { bytes != nil }
+
+    private var tellsAll: Bool { if case .stream(tellsAll: true) = kind { true } else { false } }
+
+    // MARK: Events
+
+    /// Takes a row that was queued, or that an earlier send with the same key had queued.
+    /// - Parameter line: of the stream.
+    func accepted(_ row: SendOutcome, line: Int) {
+        if tellsAll { lines.tell(row.outboxID, line: line) }
+        guard rows.insert(row.outboxID) else { return }  // the same key twice in one stream
+        counts.add(in: row.state)
+        if row.isEarlier { counts.earlier += 1 }
+        if row.state == .queued { pend(row.peer, 1) }
+        if bytes == nil { lines.add(row.outboxID, line: line) }
+    }
+
+    /// Takes rows that changed, as the store has them now; others than its own are passed over.
+    func moved(_ moves: [RowMove]) {
+        var isOwn = false
+        for move in moves where rows.contains(move.id) && delivered[move.id] == nil {
+            isOwn = true
+            count(move)
+            if !move.to.isDelivered, move.to != .queued, bytes == nil, !tellsAll, unread.count < Self.unreadLimit { unread.append(move.id) }
+        }
+        if isOwn { progressed() }
+    }
+
+    /// Takes receipts that are not in the store yet.
+    func received(_ receipts: [RowMove]) {
+        if followsReceipts { moved(receipts) }
+    }
+
+    private func count(_ move: RowMove) {
+        counts.add(-1, in: move.from)
+        counts.add(in: move.to)
+        if move.from == .queued { pend(move.peer, -1) }
+        if move.to == .queued { pend(move.peer, 1) }
+        if move.to.isDelivered, followsReceipts { delivered[move.id] = move.to }
+    }
+
+    private func pend(_ peer: PeerID, _ change: Int) {
+        let count = pending[peer, default: 0] + change
+        pending[peer] = count == 0 ? nil : count
+    }
+
+    func progressed() {
+        lastProgress = .now
+        onChange()
+    }
+
+    /// What its rows wait for may be another thing now.
+    func changed() { onChange() }
+
+    // MARK: To be told
+
+    /// Rows with other ends than `stored` and `held` that nobody was told of yet.
+    func takeUnread() -> [Int64] {
+        defer { unread = [] }
+        return unread
+    }
+
+    /// The next rows to be told, at most so many, of lines that follow each other.
+    func nextUntold(_ limit: Int) -> [Int64] { lines.nextUntold(limit) }
+
+    /// - Parameter count: of the rows `nextUntold` gave, from the first.
+    /// - Returns: their lines.
+    func told(_ count: Int) -> [Int] { lines.told(count) }
+
+    /// The line a new row came in.
+    func line(of row: Int64) -> Int? { lines.line(of: row) }
+}

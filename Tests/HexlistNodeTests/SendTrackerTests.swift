@@ -1,0 +1,96 @@
+import HexlistModel
+import HexlistStore
+import Synchronization
+import Testing
+
+@testable import HexlistNode
+
+@Suite("Who waits for rows")
+struct SendTrackerTests {
+    static let peers = (1...3).map { PeerID(UUIDBytes(high: $0, low: 0)) }
+
+    static func send(_ kind: TrackedSend.Kind, onChange: @escaping @Sendable () -> Void = {}) -> TrackedSend {
+        let recipients = peers.map { PeerSighting(peer: $0, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: 0) }
+        return TrackedSend(to: recipients, warns: false, kind, onChange: onChange)
+    }
+
+    /// Rows 1, 2 and 3, one a peer, of line 7.
+    static func followed(_ kind: TrackedSend.Kind, by tracker: inout SendTracker, onChange: @escaping @Sendable () -> Void = {})
+        -> TrackedSend
+    {
+        let send = send(kind, onChange: onChange)
+        tracker.follow(send)
+        for (row, peer) in zip(Int64(1)..., peers) {
+            send.accepted(SendOutcome(outboxID: row, messageID: MessageID(.nil), peer: peer, state: .queued), line: 7)
+        }
+        return send
+    }
+
+    static func move(_ row: Int64, _ from: OutboxState = .queued, to state: OutboxState) -> RowMove {
+        RowMove(id: row, peer: peers[Int(row) - 1], from: from, to: state)
+    }
+
+    @Test("a single hex's rows end with their receipts, and once")
+    func single() {
+        var tracker = SendTracker()
+        let looks = Mutex(0)
+        let send = Self.followed(.single(bytes: 10), by: &tracker) { looks.withLock { $0 += 1 } }
+        #expect(tracker.followsReceipts)
+        tracker.received([Self.move(1, to: .stored), Self.move(2, to: .held)])
+        #expect(send.delivered == [1: .stored, 2: .held])
+        #expect(send.pending == [Self.peers[2]: 1])
+        #expect(looks.withLock { $0 } == 1)
+        // In the store a moment later; of others it is not heard.
+        tracker.moved([Self.move(1, to: .stored), Self.move(2, to: .held)])
+        tracker.moved([RowMove(id: 9, peer: Self.peers[0], from: .queued, to: .failed)])
+        #expect(looks.withLock { $0 } == 1)
+        tracker.moved([Self.move(3, to: .rejected)])
+        #expect(send.pending.isEmpty)
+        #expect(send.counts.stored == 1 && send.counts.held == 1 && send.counts.rejected == 1 && send.counts.queued == 0)
+    }
+
+    @Test("a stream's rows end in the store; bad ends are told with their lines, and a row queued again is waited for again")
+    func stream() {
+        var tracker = SendTracker()
+        let send = Self.followed(.stream(tellsAll: false), by: &tracker)
+        #expect(!tracker.followsReceipts)
+        tracker.received([Self.move(1, to: .stored)])
+        #expect(send.counts.queued == 3)
+        tracker.moved([Self.move(1, to: .stored), Self.move(2, to: .failed)])
+        #expect(send.counts.stored == 1 && send.counts.failed == 1 && send.counts.queued == 1)
+        #expect(send.pending == [Self.peers[2]: 1])
+        #expect(send.takeUnread() == [2] && send.takeUnread().isEmpty)
+        #expect(send.line(of: 2) == 7 && send.line(of: 4) == nil)
+        tracker.moved([Self.move(2, .failed, to: .queued)])
+        #expect(send.pending == [Self.peers[1]: 1, Self.peers[2]: 1])
+        tracker.unfollow(send)
+        tracker.moved([Self.move(2, to: .stored)])
+        #expect(send.counts.queued == 2)
+    }
+
+    @Test("a stream that tells all tells each row once, in the order of its lines")
+    func telling() {
+        var tracker = SendTracker()
+        let send = Self.followed(.stream(tellsAll: true), by: &tracker)
+        for (row, peer) in zip(Int64(4)..., Self.peers) {
+            send.accepted(SendOutcome(outboxID: row, messageID: MessageID(.nil), peer: peer, state: .queued), line: 8)
+        }
+        tracker.moved([Self.move(1, to: .failed)])
+        #expect(send.takeUnread().isEmpty)
+        #expect(send.nextUntold(4) == [1, 2, 3, 4])
+        #expect(send.told(4) == [7, 7, 7, 8])
+        #expect(send.nextUntold(4) == [5, 6])
+        #expect(send.told(2) == [8, 8] && send.nextUntold(4).isEmpty)
+    }
+
+    @Test("room is made by an end, and by no row that is queued again")
+    func room() {
+        var tracker = SendTracker()
+        tracker.moved([Self.move(1, .failed, to: .queued)])
+        #expect(tracker.madeRoom == 0)
+        tracker.moved([Self.move(1, to: .cancelled)])
+        #expect(tracker.madeRoom == 1)
+        tracker.roomMade()
+        #expect(tracker.madeRoom == 2)
+    }
+}
