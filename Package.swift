@@ -132,7 +132,8 @@ let package = Package(
         .target(name: "HostileTexts", path: "Tests/HostileTexts", resources: [.copy("texts.json")], swiftSettings: settings),
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
         .testTarget(
-            name: "HexlistModelTests", dependencies: ["HexlistModel", "HexlistJSON", "HexlistAPI", "HostileTexts", "TestSupport"], swiftSettings: settings),
+            name: "HexlistModelTests", dependencies: ["HexlistModel", "HexlistJSON", "HostileTexts", "TestSupport"], swiftSettings: settings),
+        .testTarget(name: "HexlistJSONTests", dependencies: ["HexlistJSON"], swiftSettings: settings),
         .testTarget(
             name: "HexlistWireTests",
             dependencies: ["HexlistWire", "HexlistJSON", "HexlistModel", "HostileTexts", "TestSupport", .product(name: "NIOCore", package: "swift-nio")],
@@ -161,11 +162,15 @@ let package = Package(
                 "HexlistNode", "HexlistStore", "HexlistTransport", "HexlistWire", "HexlistDiscovery", "HexlistModel", "TestSupport",
                 .product(name: "NIOPosix", package: "swift-nio"),
             ], swiftSettings: settings),
+        .testTarget(name: "HexlistAPITests", dependencies: ["HexlistAPI", "HexlistJSON", "HexlistModel"], swiftSettings: settings),
+        .testTarget(
+            name: "HexlistClientTests", dependencies: ["HexlistClient", "HexlistModel", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "HexlistDaemonTests",
             dependencies: [
                 "HexlistDaemon", "HexlistClient", "HexlistAPI", "HexlistNode", "HexlistStore", "HexlistTransport", "HexlistDiscovery",
-                "HexlistDNS", "HexlistModel", "HexlistJSON", "CGlibc", "HostileTexts", .product(name: "Hummingbird", package: "hummingbird"),
+                "HexlistDNS", "HexlistModel", "HexlistJSON", "CGlibc", "HostileTexts", "TestSupport",
+                .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOEmbedded", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"), .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),

@@ -292,18 +292,4 @@ struct APITests {
             _ = try await daemons[0].client.status()
         }
     }
-
-    @Test("without a daemon the message says what to do")
-    func unreachable() async throws {
-        try await TemporaryFolder.with { folder in
-            for path in ["\(folder.path)/control.sock", "\(folder.path)/with a space/é"] {
-                let client = HexlistClient(socketPath: path)
-                let error = try await #require(throws: HexlistError.self) { try await client.status() }
-                await client.close()
-                #expect(error.code == .daemonUnreachable)
-                #expect(error.message == "Nothing is listening on \(path).")
-                #expect(error.hint == "Start the daemon with `hexlistd`.")
-            }
-        }
-    }
 }

@@ -3,6 +3,7 @@ import HexlistModel
 import HexlistNode
 import Logging
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import HexlistDaemon

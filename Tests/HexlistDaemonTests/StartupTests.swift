@@ -3,6 +3,7 @@ import HexlistAPI
 import HexlistModel
 import HexlistTransport
 import NIOEmbedded
+import TestSupport
 import Testing
 
 @testable import HexlistDaemon
