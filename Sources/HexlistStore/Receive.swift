@@ -94,8 +94,7 @@ private struct Reception {
     /// The room for held hexes; `nil` until a hex is to be held.
     private var room: HeldRoom?
     private var arrived: [Int64] = []
-    private var refusal: (code: RefusalCode, retryAfter: Int?)?
-    private var refusedIDs: Set<MessageID> = []
+    private var refusals = RefusalOrder<ReceiveOutcome>()
 
     init(
         _ store: StoreWriter, sender: Sender, now: Int64, policy: ReceivePolicy, quotas: HeldQuotas, isDiskFull: Bool
@@ -142,11 +141,7 @@ private struct Reception {
 
     mutating func take(_ hex: IncomingHex) throws -> ReceiveOutcome {
         if case .refused(.blocked, let retryAfter) = way { return .refused(.blocked, retryAfter: retryAfter) }
-        if let id = hex.messageID, refusedIDs.contains(id) {  // its sender has seen the refusal and starts again
-            refusal = nil
-            refusedIDs.removeAll()
-        }
-        if let refusal { return refuse(hex, refusal.code, retryAfter: refusal.retryAfter) }
+        if let refusal = refusals.reason(toRefuse: hex.messageID) { return refusal }
         guard hex.content.links.count <= ProtocolLimits.links else { return .refused(.tooManyLinks, retryAfter: nil) }
         switch way {
         case .refused(let code, let retryAfter):
@@ -204,11 +199,9 @@ private struct Reception {
     }
 
     private mutating func refuse(_ hex: IncomingHex, _ code: RefusalCode, retryAfter: Int?) -> ReceiveOutcome {
-        if code.isTemporary, let id = hex.messageID {
-            refusal = (code, retryAfter)
-            refusedIDs.insert(id)
-        }
-        return .refused(code, retryAfter: retryAfter)
+        let outcome = ReceiveOutcome.refused(code, retryAfter: retryAfter)
+        if code.isTemporary, let id = hex.messageID { refusals.refused(id, for: outcome) }
+        return outcome
     }
 
     private mutating func refuseUnlessEarlier(_ hex: IncomingHex, _ code: RefusalCode, _ retryAfter: Int) throws -> ReceiveOutcome {
