@@ -89,8 +89,7 @@ extension StoreReader {
                 switch location {
                 case nil: ""
                 case .inbox: "hex.location = 'inbox' AND "
-                case .held: "hex.location = 'held' AND hex.location <> 'inbox' AND "
-                case .mine: "hex.location = 'mine' AND hex.location <> 'inbox' AND "
+                case let location?: "hex.location = '\(location.rawValue)' AND hex.location <> 'inbox' AND "
                 }
             let sender = try peer.map { try peerRow($0)?.id ?? -1 }
             let (rows, hasMore) = try page(
@@ -146,12 +145,12 @@ extension StoreReader {
                 \(selectUnread) WHERE hex.unread = 1 AND hex.inboxNumber IS NOT NULL AND hex.peer = ? AND hex.inboxNumber < ?
                 ORDER BY hex.inboxNumber DESC LIMIT ?
                 """, peer, before, limit + 1, limit: limit, size: size, read: read)
-        case (.held, _, _), (.mine, _, _):
+        case (let location, _, _):
             try page(
                 """
                 \(select) WHERE hex.location = ? AND hex.location <> 'inbox' AND hex.id < ? AND hex.peer IS coalesce(?, hex.peer)
                     AND hex.unread >= ? ORDER BY hex.id DESC LIMIT ?
-                """, filter.location.rawValue, before, peer, filter.unread, limit + 1, limit: limit, size: size, read: read)
+                """, location.rawValue, before, peer, filter.unread, limit + 1, limit: limit, size: size, read: read)
         }
     }
 }

@@ -161,25 +161,18 @@ extension StoreWriter {
     private static let rememberedFor: Int64 = 60 * 86_400_000
 
     private func uncount(_ gone: StoredHex) {
-        switch gone.location {
-        case .inbox:
-            tally.inbox &-= 1
-            if gone.unread { tally.unread &-= 1 }
-        case .held:
-            tally.held &-= 1
-            tally.heldBytes &-= gone.byteCount
-        case .mine: tally.mine &-= 1
-        }
+        let countsAsUnread = gone.location == .inbox && gone.unread
+        let isHeld = gone.location == .held
+        tally[gone.location] &-= 1
+        if countsAsUnread { tally.unread &-= 1 }
+        if isHeld { tally.heldBytes &-= gone.byteCount }
         guard let peer = gone.peer else { return }
         count(peer: peer) { delta in
             delta.hexes &-= 1
-            switch gone.location {
-            case .inbox: if gone.unread { delta.unread &-= 1 }
-            case .held:
-                delta.held &-= 1
-                delta.heldBytes &-= gone.byteCount
-            case .mine: break
-            }
+            if countsAsUnread { delta.unread &-= 1 }
+            guard isHeld else { return }
+            delta.held &-= 1
+            delta.heldBytes &-= gone.byteCount
         }
     }
 
