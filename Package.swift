@@ -134,8 +134,8 @@ let package = Package(
         .target(name: "HostileTexts", path: "Tests/HostileTexts", resources: [.copy("texts.json")], swiftSettings: settings),
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
         .testTarget(
-            name: "HexlistModelTests", dependencies: ["HexlistModel", "HexlistJSON", "HexlistAPI", "HostileTexts", "TestSupport"],
-            swiftSettings: settings),
+            name: "HexlistModelTests", dependencies: ["HexlistModel", "HexlistJSON", "HostileTexts", "TestSupport"], swiftSettings: settings),
+        .testTarget(name: "HexlistJSONTests", dependencies: ["HexlistJSON"], swiftSettings: settings),
         .testTarget(name: "HexlistSystemTests", dependencies: ["HexlistSystem", "CLinux"], swiftSettings: settings),
         .testTarget(
             name: "HexlistWireTests",
@@ -168,11 +168,14 @@ let package = Package(
                 "HexlistNode", "HexlistStore", "HexlistTransport", "HexlistWire", "HexlistDiscovery", "HexlistModel", "TestSupport",
                 .product(name: "NIOPosix", package: "swift-nio"),
             ], swiftSettings: settings),
+        .testTarget(name: "HexlistAPITests", dependencies: ["HexlistAPI", "HexlistJSON", "HexlistModel"], swiftSettings: settings),
+        .testTarget(
+            name: "HexlistClientTests", dependencies: ["HexlistClient", "HexlistModel", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "HexlistDaemonTests",
             dependencies: [
                 "HexlistDaemon", "HexlistClient", "HexlistAPI", "HexlistNode", "HexlistStore", "HexlistTransport", "HexlistDiscovery",
-                "HexlistDNS", "HexlistModel", "HexlistJSON", "HexlistSystem", "HostileTexts",
+                "HexlistDNS", "HexlistModel", "HexlistJSON", "HexlistSystem", "HostileTexts", "TestSupport",
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOEmbedded", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"), .product(name: "Logging", package: "swift-log"),

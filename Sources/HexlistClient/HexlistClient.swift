@@ -306,11 +306,6 @@ extension HexlistClient {
         }
     }
 
-    /// - Parameter number: the event after which the list begins; `nil` for the oldest event kept.
-    public func events(since number: Int64?, limit: Int) async throws -> Page<EventShape> {
-        try await Self.collected { try await events(number.map { .after($0) } ?? .oldest, limit: limit, $0) }
-    }
-
     /// Calls `body` with each event of a page as it arrives.
     /// - Parameter types: the types to list; empty for all.
     /// - Returns: the number to continue after; `nil` at the end. A page may have fewer than `limit`.

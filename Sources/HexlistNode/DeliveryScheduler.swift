@@ -263,11 +263,7 @@ final class DeliveryScheduler {
         let next = link.delivery.pausedUntil.map { now + ($0 - .now).milliseconds }
         let settlements = verdicts.compactMap(Settlement.init)
         let notes = AttemptNote.refusals(in: verdicts, nextAttemptAt: next)
-        host.store.submit({ writer in
-            let moves = try writer.settle(settlements, of: peer, at: now)
-            try writer.note(notes)
-            return moves + (try writer.giveUp(notes, of: peer, at: now))
-        }) { [host] result in
+        host.store.settle(settlements, noting: notes, of: peer, at: now) { [host] result in
             host.onLoop { host in
                 let link = host.deliveries.links[peer]
                 if counted { link?.delivery.written() }
@@ -292,16 +288,13 @@ final class DeliveryScheduler {
 
     /// Rejects what waits for a peer that blocked this node, so many rows at a time.
     private func rejectAll(for peer: PeerID, _ host: isolated some DeliveryHost) {
-        let now = Node.wallClock()
-        let limit = 1_000
-        host.store.submit({
-            try $0.rejectQueued(peer, code: RefusalCode.blocked.rawValue, message: "This peer blocked you.", limit: limit, at: now)
-        }) { [host] result in
+        host.store.rejectQueued(of: peer, code: RefusalCode.blocked.rawValue, message: "This peer blocked you.", at: Node.wallClock()) {
+            [host] result in
             host.onLoop { host in
                 switch result {
                 case .success(let rows):
                     host.sends.moved(rows.map { RowMove(id: $0, peer: peer, from: .queued, to: .rejected) })
-                    if rows.count == limit { host.deliveries.rejectAll(for: peer, host) }
+                    if rows.count == HexStore.outboxRejectLimit { host.deliveries.rejectAll(for: peer, host) }
                 case .failure(let error): host.logger.error("outbox could not be written", metadata: ["error": "\(error)"])
                 }
                 host.wakeWaiters()
@@ -363,18 +356,11 @@ final class DeliveryScheduler {
         resume(link, at: link.delivery.pausedUntil ?? until, host)
         let error = end?.text ?? "The outbox could not be read."
         let at = Node.wallClock()
-        let failures = end?.countsAgainstHex(closedByPeer: closedByPeer) ?? false ? 1 : 0
+        let counts = end?.countsAgainstHex(closedByPeer: closedByPeer) ?? false
         let peer = link.peer
-        host.store.submit({ writer -> [OutboxMove] in
-            // One the peer has refused for now was answered; the session's end is not its doing. The first row that waits
-            // tells of failures nobody is to blame for.
-            guard let first = try blamed ?? writer.outboxBatch(peer, after: 0, limit: 1, maxBytes: 0).items.first?.id else { return [] }
-            let note = AttemptNote(
-                id: first, attempts: 1, failures: failures, nextAttemptAt: at + pause.milliseconds,
-                waitingFor: OutboxWait.retry.rawValue, lastError: error)
-            try writer.note([note])
-            return try writer.giveUp([note], of: peer, at: at)
-        }) { [host] result in
+        // A row that the peer refused for now was answered; the session's end is not its doing.
+        host.store.transferFailed(to: peer, blaming: blamed, counts: counts, next: at + pause.milliseconds, error: error, at: at) {
+            [host] result in
             host.onLoop { host in
                 switch result {
                 case .success(let moves): host.sends.moved(moves.map { RowMove($0, peer: peer) })

@@ -11,9 +11,6 @@ protocol EventHost: NodeHost {
 /// Writes the event log. What peers may cause as often as they like is recorded within their allowance and the disk's reserve; the rest is
 /// counted, for one `events.omitted` a minute.
 final class EventRecorder {
-    /// The most bytes of an event that a peer causes: its escaped text, and a page.
-    private static let eventBytes: Int64 = 8_192
-
     private var allowance = EventAllowance()
     private let timer: DeadlineTimer
 
@@ -53,11 +50,7 @@ final class EventRecorder {
         let text = data.isEmpty ? nil : JSONText.object(data.sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
         let at = Node.wallClock()
         let reserve = counted == nil ? nil : Int64(host.configuration.limits.diskReserveBytes)
-        host.store.submit({ writer in
-            if let reserve, try writer.isDiskFull(reserve: reserve, writing: EventRecorder.eventBytes) { return false }
-            try writer.appendEvent(type, at: at, peer: peer, data: text)
-            return true
-        }) { [host] result in
+        host.store.appendEvent(type, at: at, peer: peer, data: text, leaving: reserve) { [host] result in
             switch result {
             case .success(true): break
             case .success(false):
@@ -68,7 +61,6 @@ final class EventRecorder {
                 }
             case .failure(let error): host.logger.error("event could not be recorded", metadata: ["error": "\(error)"])
             }
-            host.watchers.notify()
         }
     }
 

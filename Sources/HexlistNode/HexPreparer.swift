@@ -1,20 +1,7 @@
 import Crypto
 public import HexlistModel
+public import HexlistStore
 import HexlistWire
-
-/// A hex as it goes into the outbox, for whichever peer.
-public struct PreparedHex: Sendable {
-    /// The line of a stream it came in; 0 for a single one.
-    public var line: Int
-    public var messageID: MessageID
-    /// Whether the id comes from a caller's key, so that an earlier row may have it.
-    public var hasKey: Bool
-    /// The HexJM as it travels.
-    public var body: [UInt8]
-    /// SHA-256 of the hex as it was given: the own name in the body may change, what was given does not.
-    public var digest: [UInt8]
-    public var subject: String
-}
 
 /// Makes of hexes what travels: fills in the sender where there is none, and gives each a message id. Any thread.
 public struct HexPreparer: Sendable {

@@ -181,10 +181,7 @@ final class KnownPeers {
 
     /// - Parameter tells: whether those who watch are told.
     private func keep(_ sighting: PeerSighting, tells: Bool = false, _ host: isolated some KnownPeersHost) {
-        host.store.submit({ writer in
-            try writer.upsertPeer(sighting)
-            return try writer.peer(sighting.peer)
-        }) { [host] result in
+        host.store.record(sighting) { [host] result in
             switch result {
             case .success(let record):
                 host.onLoop { host in

@@ -29,10 +29,7 @@ final class Maintenance {
         let jump = jumps.jump(wall: wall, steady: .now)
         var limits = RetentionLimits()
         limits.heldDays = host.configuration.limits.heldDays
-        host.store.submit({ [limits] writer in
-            if jump != 0 { try writer.shiftDeadlines(by: jump) }
-            return try writer.maintain(now: wall, limits: limits)
-        }) { [host] result in
+        host.store.maintain(now: wall, jump: jump, limits: limits) { [host] result in
             switch result {
             case .failure(let error): host.logger.warning("maintenance failed", metadata: ["error": "\(error)"])
             case .success(let report):

@@ -1,6 +1,6 @@
 public import HexlistAPI
 public import HexlistModel
-import HexlistStore
+public import HexlistStore
 import NIOCore
 
 /// Many hexes of one stream: batch by batch into the outbox, and from there as any other.
@@ -12,13 +12,8 @@ extension Node {
     /// - Throws: `HexlistError` as `send`.
     public func beginBulk(
         to peers: [PeerID], force: Bool, tellsAll: Bool = false, onChange: @escaping @Sendable () -> Void
-    ) async throws -> TrackedSend {
-        let recipients = try recipients(peers)
-        try await store.write { writer in
-            for recipient in recipients { try writer.upsertPeer(recipient, creating: true) }
-        }
-        await known.reload(self)
-        return TrackedSend(to: recipients, warns: !force, .stream(tellsAll: tellsAll), onChange: onChange)
+    ) throws -> TrackedSend {
+        TrackedSend(to: try recipients(peers), warns: !force, .stream(tellsAll: tellsAll), onChange: onChange)
     }
 
     /// Runs `body` while what becomes of the rows is followed; later they go their way all the same.
@@ -72,108 +67,46 @@ extension Node {
         /// Rows that were there before and are queued anew.
         var requeued: [RowMove] = []
         var full: HexlistError?
+
+        init(_ report: EnqueueReport, of hexes: ArraySlice<PreparedHex>, for recipients: [PeerSighting]) {
+            full = report.full
+            results.reserveCapacity(report.results.count)
+            for (hex, result) in zip(hexes, report.results) {
+                let rows = result.map { rows in zip(recipients, rows).map { outcome(of: $1, hex, for: $0.peer) } }
+                results.append(rows)
+            }
+        }
+
+        private mutating func outcome(of row: Enqueued, _ hex: PreparedHex, for peer: PeerID) -> SendOutcome {
+            switch row {
+            case .new(let id): return SendOutcome(outboxID: id, messageID: hex.messageID, peer: peer, state: .queued)
+            case .requeued(let id, let state):
+                requeued.append(RowMove(id: id, peer: peer, from: state, to: .queued))
+                return SendOutcome(outboxID: id, messageID: hex.messageID, peer: peer, state: .queued)
+            case .existing(let earlier):
+                var outcome = SendOutcome(earlier)
+                outcome.isEarlier = true
+                return outcome
+            }
+        }
     }
 
     private func submit(_ hexes: ArraySlice<PreparedHex>, for bulk: TrackedSend) async throws -> Taken {
         try checkTakesRows()
-        let terms = queueTerms(for: bulk, at: Node.wallClock())
-        return try await inOrder({ try Node.enqueue(hexes, terms, $0) }) { node, taken in
+        return try await enqueue(hexes, terms(for: bulk, at: Node.wallClock())) { node, taken in
             node.enqueued(hexes, taken) { bulk.accepted($1, line: $0) }
             bulk.progressed()
         }
     }
 
-    /// For whom hexes are queued, and what holds for their rows.
-    struct QueueTerms: Sendable {
-        var peers: [PeerID]
-        /// Refuses what failed within the last 3 minutes.
-        var warns: Bool
-        var now: Int64
-        var expiresAt: Int64
-        var bounds: OutboxBounds
-    }
-
-    func queueTerms(for send: TrackedSend, at now: Int64) -> QueueTerms {
-        QueueTerms(
-            peers: send.recipients.map(\.peer), warns: send.warns, now: now, expiresAt: outboxExpiry(from: now),
+    func terms(for send: TrackedSend, at now: Int64) -> OutboxTerms {
+        OutboxTerms(
+            recipients: send.recipients, warns: send.warns, now: now, expiresAt: outboxExpiry(from: now),
             bounds: OutboxBounds(rows: configuration.outbox.rows, bytes: configuration.outbox.bytes))
     }
 
     /// When a row that is queued at `time` is given up, in milliseconds since 1970.
     func outboxExpiry(from time: Int64) -> Int64 { time + Int64(configuration.outbox.expireDays) * 86_400_000 }
-
-    /// Hexes without a key that failed lately, by line.
-    private static func failedLately(
-        _ hexes: ArraySlice<PreparedHex>, _ peers: [PeerID], _ writer: StoreWriter, since time: Int64
-    ) throws -> [Int: HexlistError] {
-        guard try writer.counts().outbox.failed > 0 else { return [:] }
-        var errors: [Int: HexlistError] = [:]
-        for hex in hexes where !hex.hasKey {
-            for peer in peers {
-                guard let failed = try writer.recentlyFailed(peer, digest: hex.digest, since: time) else { continue }
-                errors[hex.line] = failedLately(failed)
-            }
-        }
-        return errors
-    }
-
-    /// Queues each hex for each peer; all of the peers, or none where there is no room.
-    static func enqueue(_ hexes: ArraySlice<PreparedHex>, _ terms: QueueTerms, _ writer: StoreWriter) throws -> Taken {
-        let peers = terms.peers
-        let failedLately = terms.warns ? try failedLately(hexes, peers, writer, since: terms.now - 180_000) : [:]
-        var inserts: [OutboxInsert] = []
-        inserts.reserveCapacity(hexes.count * peers.count)
-        for hex in hexes where failedLately[hex.line] == nil {
-            for peer in peers {
-                inserts.append(
-                    OutboxInsert(
-                        peer: peer, messageID: hex.messageID, body: hex.body, digest: hex.digest, subject: hex.subject,
-                        isFresh: !hex.hasKey, createdAt: terms.now, expiresAt: terms.expiresAt))
-            }
-        }
-        var taken = Taken()
-        taken.results.reserveCapacity(hexes.count)
-        var outcomes = zip(inserts, try writer.enqueue(inserts, groupsOf: peers.count, bounds: terms.bounds)).makeIterator()
-        for hex in hexes {
-            if let error = failedLately[hex.line] {
-                taken.results.append(.failure(error))
-                continue
-            }
-            var rows: [SendOutcome] = []
-            do {
-                for _ in peers {
-                    guard let (insert, outcome) = outcomes.next() else { break }
-                    rows.append(try row(of: outcome, insert, terms, writer, &taken.requeued))
-                }
-                taken.results.append(.success(rows))
-            } catch let error as HexlistError where error.code == .outboxFull {
-                taken.full = error
-                return taken
-            } catch let error as HexlistError where error.code == .keyConflict {
-                for _ in rows.count + 1..<peers.count { _ = outcomes.next() }
-                taken.results.append(.failure(error))
-            }
-        }
-        return taken
-    }
-
-    private static func row(
-        of outcome: Enqueued, _ insert: OutboxInsert, _ terms: QueueTerms, _ writer: StoreWriter, _ requeued: inout [RowMove]
-    ) throws -> SendOutcome {
-        switch outcome {
-        case .new(let id): return SendOutcome(outboxID: id, messageID: insert.messageID, peer: insert.peer, state: .queued)
-        case .refused(let error): throw error
-        case .existing(let earlier):
-            // The same key again: what failed, expired or was taken back is given another chance.
-            guard try writer.requeue(earlier.id, insert, bounds: terms.bounds, at: terms.now) else {
-                var outcome = SendOutcome(earlier)
-                outcome.earlier = true
-                return outcome
-            }
-            requeued.append(RowMove(id: earlier.id, peer: insert.peer, from: earlier.state, to: .queued))
-            return SendOutcome(outboxID: earlier.id, messageID: insert.messageID, peer: insert.peer, state: .queued)
-        }
-    }
 
     /// Rows were queued, in this order: their deliveries take them up.
     func enqueued(_ hexes: ArraySlice<PreparedHex>, _ taken: Taken, _ accepted: (_ line: Int, SendOutcome) -> Void) {

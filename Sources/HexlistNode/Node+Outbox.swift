@@ -1,7 +1,7 @@
 public import HexlistAPI
 import HexlistJSON
 public import HexlistModel
-import HexlistStore
+public import HexlistStore
 import NIOCore
 
 /// The outbox as people and scripts see it: the rows, and what this node knows of them right now.
@@ -30,7 +30,7 @@ extension Node {
 
     /// - Throws: `HexlistError` `notFound`.
     public func outboxRow(_ id: Int64) async throws -> OutboxView {
-        guard let row = try await store.read({ try $0.outboxRow(id) }) else { throw Node.noRow(id) }
+        guard let row = try await store.read({ try $0.outboxRow(id) }) else { throw HexlistError.noOutboxRow(id) }
         var view = view(of: row, isSending: deliveries.liveRows.contains(id))
         view.tag = label(of: row.peer).map(PeerTag.init)
         return view
@@ -65,13 +65,6 @@ extension Node {
 
     // MARK: Many at once
 
-    /// Rows a change is for.
-    public enum OutboxSelection: Sendable {
-        case ids([Int64])
-        /// Those of a peer behind one, as many as one transaction takes.
-        case peer(PeerID, after: Int64)
-    }
-
     /// What a change of many rows did.
     public struct OutboxChange: Sendable, Equatable {
         public var changed = 0
@@ -83,66 +76,27 @@ extension Node {
         public var next: Int64?
     }
 
-    /// Rows of a peer that one transaction changes, at most.
-    private static let changeLimit = 2_000
-
     /// Tries rows again now, whatever they wait for. Delivered, cancelled and expired ones are passed over.
     /// - Throws: `HexlistError` `notFound` where a named one is not there; then nothing was changed.
     public func retry(_ selection: OutboxSelection) async throws -> OutboxChange {
-        let at = Node.wallClock()
-        let expiresAt = outboxExpiry(from: at)
-        let (change, rows) = try await store.write { writer in
-            var (change, rows) = try Node.rows(selection, in: writer, states: [.queued, .rejected, .failed])
-            _ = try writer.retry(rows.map(\.id), at: at, expiresAt: expiresAt)
-            change.changed = rows.count
-            return (change, rows)
-        }
-        rowsQueuedAgain(rows)
-        return change
+        let changed = try await store.retry(selection, expiresAt: outboxExpiry(from: Node.wallClock()))
+        rowsQueuedAgain(changed.rows)
+        return OutboxChange(changed: changed.rows.count, passedOver: changed.passedOver, next: changed.next)
     }
 
     /// Takes rows back: named ones that are not delivered, and of a peer those that wait.
     /// - Throws: `HexlistError` `notFound` where a named one is not there; then nothing was changed.
     public func cancel(_ selection: OutboxSelection) async throws -> OutboxChange {
         let live = deliveries.liveRows
-        let states: Set<OutboxState> = if case .peer = selection { [.queued] } else { [.queued, .rejected, .failed] }
-        let at = Node.wallClock()
-        var (change, rows) = try await store.write { writer in
-            let (change, rows) = try Node.rows(selection, in: writer, states: states)
-            let cancelled = Set(try writer.cancel(rows.map(\.id), at: at))
-            return (change, rows.filter { cancelled.contains($0.id) })
-        }
+        let changed = try await store.cancel(selection, at: Node.wallClock())
+        let rows = changed.rows
         let arrived = live.union(deliveries.liveRows)
-        change.changed = rows.count
-        change.mayHaveArrived = rows.count { arrived.contains($0.id) || $0.attempts > 0 }
+        let mayHaveArrived = rows.count { arrived.contains($0.id) || $0.attempts > 0 }
         deliveries.rowsChanged(for: Set(rows.map(\.peer)))
         sends.moved(rows.map { RowMove(id: $0.id, peer: $0.peer, from: $0.state, to: .cancelled) })
         notifyWatchers()
-        return change
-    }
-
-    private static func rows(
-        _ selection: OutboxSelection, in reader: StoreReader, states: Set<OutboxState>
-    ) throws -> (OutboxChange, [OutboxRow]) {
-        switch selection {
-        case .ids(let ids):
-            let all = try rows(ids, in: reader)
-            let fitting = all.filter { states.contains($0.state) }
-            return (OutboxChange(passedOver: all.count - fitting.count), fitting)
-        case .peer(let peer, let after):
-            let page = try reader.outboxPage(OutboxFilter(peer: peer, states: states), limit: changeLimit, after: after)
-            return (OutboxChange(next: page.next), page.items)
-        }
-    }
-
-    private static func rows(_ ids: [Int64], in reader: StoreReader) throws -> [OutboxRow] {
-        let rows = try reader.outboxRows(ids)
-        if let missing = Set(ids).subtracting(rows.map(\.id)).min() { throw noRow(missing) }
-        return rows
-    }
-
-    static func noRow(_ id: Int64) -> HexlistError {
-        HexlistError(.notFound, "There is no outbox row \(id).", hint: "`hexlist outbox list` lists those there are.")
+        return OutboxChange(
+            changed: rows.count, mayHaveArrived: mayHaveArrived, passedOver: changed.passedOver, next: changed.next)
     }
 
     private func view(of row: OutboxRow, isSending: Bool) -> OutboxView {

@@ -102,10 +102,7 @@ extension Node {
         var sighting = self.sighting(peer, before)
         let at = Node.wallClock()
         if trust == .trusted { sighting.endpoints = finder.directory.answeredEndpoints(of: peer).map { PeerEndpoint($0, at) } }
-        try await store.write { [sighting] writer in
-            try writer.upsertPeer(sighting, creating: true)
-            _ = try writer.setTrust(peer, trust, fingerprint: sighting.fingerprint, name: name ?? sighting.name, at: at)
-        }
+        try await store.setTrust(trust, of: sighting, name: name, at: at)
         await known.reload(self)
         known.reserveAddresses(self)
         finder.apply(.trustChanged(peer, trust), self)
@@ -148,11 +145,7 @@ extension Node {
         if let alias, let fault = PeerAlias.fault(alias, of: peer) {
             throw HexlistError(.badRequest, fault, hint: "Choose another one: `hexlist peer rename \(peer.shortID) ALIAS`.")
         }
-        let sighting = self.sighting(peer, before)
-        try await store.write { writer in
-            try writer.upsertPeer(sighting, creating: true)
-            try writer.setAlias(peer, alias)
-        }
+        try await store.setAlias(alias, of: sighting(peer, before))
         await known.reload(self)
         notifyWatchers()
         return view(of: peer) ?? before
@@ -162,7 +155,7 @@ extension Node {
     public func forget(_ peer: PeerID) async throws {
         await known.reload(self)
         guard view(of: peer) != nil else { throw Node.unknown(peer) }
-        _ = try await store.write { try $0.forgetPeer(peer) }
+        try await store.forgetPeer(peer)
         await known.reload(self)
         known.reserveAddresses(self)
         finder.apply(.forget(peer), self)

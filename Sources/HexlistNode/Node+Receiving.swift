@@ -18,12 +18,10 @@ extension Node {
         let reserve = Int64(configuration.limits.diskReserveBytes)
         let at = Node.wallClock()
         let takings = invitations.takings
-        store.submit(rows: batch.reduce(0) { $0 + $1.rows }) { writer in
-            try writer.receive(
-                batch.map {
-                    IncomingHex(
-                        content: $0.content, messageID: $0.messageID, byteCount: $0.weight, deduplicates: sender.fingerprint != nil)
-                }, from: sender, at: at, policy: policy, quotas: quotas, diskReserve: reserve)
+        store.receive(rows: batch.reduce(0) { $0 + $1.rows }, from: sender, at: at, policy: policy, quotas: quotas, diskReserve: reserve) {
+            batch.map {
+                IncomingHex(content: $0.content, messageID: $0.messageID, byteCount: $0.weight, deduplicates: sender.fingerprint != nil)
+            }
         } completion: { [self] result in
             let results: [InboundResult]
             switch result {
@@ -35,8 +33,6 @@ extension Node {
             onLoop { node in
                 session.batchCompleted(results)
                 node.invitations.refused(results, of: session, decidedAt: takings, node)
-                if results.contains(where: { if case .kept(.held, _) = $0 { true } else { false } }) { node.known.reloadSoon(node) }
-                node.notifyWatchers()
             }
         }
     }

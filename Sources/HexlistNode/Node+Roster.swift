@@ -10,22 +10,13 @@ extension Node {
     /// - Returns: what became of each.
     /// - Throws: `HexlistError` where the store fails. What was taken before is kept; importing again takes the rest.
     public func importRoster(_ entries: [RosterEntry]) async throws -> [RosterOutcome] {
-        let own = id
-        let proven = known.keys  // of strangers too, which the store does not remember
         let at = Node.wallClock()
         var outcomes: [RosterOutcome] = []
         var failure: (any Error)?
         do {
             while outcomes.count < entries.count {
                 let batch = entries[outcomes.count...].prefix(Node.rosterBatch)
-                outcomes += try await store.write { writer in
-                    var aliases: AliasBook?
-                    return try batch.map { entry in
-                        if entry.peer == own { return .own }
-                        if let key = proven[entry.peer], key != entry.fingerprint { return .anotherKey }
-                        return try writer.importPeer(entry, at: at, &aliases)
-                    }
-                }
+                outcomes += try await store.importRoster(batch, own: id, proven: known.keys, at: at)
             }
         } catch {
             failure = error

@@ -18,20 +18,13 @@ extension Node {
         let recipients = try recipients(request.peers)
         let wakeup = Wakeup()
         let send = TrackedSend(to: recipients, warns: !request.force, .single(bytes: hex.body.count)) { wakeup.wake() }
-        let terms = queueTerms(for: send, at: now)
-
         defer { sends.unfollow(send) }
-        let taken = try await inOrder({ writer in
-            for recipient in recipients { try writer.upsertPeer(recipient, creating: true) }
-            let taken = try Node.enqueue([hex], terms, writer)
-            if let error = taken.full { throw error }
-            return taken
-        }) { node, taken in
+        let taken = try await enqueue([hex], terms(for: send, at: now)) { node, taken in
             if deadline != nil { node.sends.follow(send) }  // from the moment it is queued, so that no end is missed
             node.enqueued([hex], taken) { send.accepted($1, line: $0) }
         }
+        if let error = taken.full { throw error }
         guard let rows = try taken.results.first?.get() else { throw HexlistError(.internal, "The outbox lost a row.") }
-        if rows.contains(where: { known[$0.peer] == nil }) { known.reloadSoon(self) }
         guard let deadline else { return rows }
         while !isOver(send, until: deadline), !Task.isCancelled { await wakeup.sleep(until: deadline, on: eventLoop) }
         return try await outcomes(of: rows, send, bytes: hex.body.count)
@@ -45,26 +38,20 @@ extension Node {
         }
     }
 
-    /// Work that queues rows, and what follows from it on the loop, in the order in which the rows were queued: a delivery
-    /// that heard of a later row first would take the earlier one for read.
-    func inOrder<Value: Sendable>(
-        _ work: @escaping @Sendable (StoreWriter) throws -> Value, _ then: @escaping @Sendable (isolated Node, Value) -> Void
-    ) async throws -> Value {
+    /// Queues rows, and does what follows from it on the loop in the order in which the rows were queued: a delivery that heard of a later
+    /// row first would take the earlier one for read.
+    func enqueue(
+        _ hexes: ArraySlice<PreparedHex>, _ terms: OutboxTerms, then: @escaping @Sendable (isolated Node, Taken) -> Void
+    ) async throws -> Taken {
         try await withCheckedThrowingContinuation { continuation in
-            store.submit(work) { [self] result in
+            store.enqueue(hexes, terms) { [self] result in
+                let result = result.map { Taken($0, of: hexes, for: terms.recipients) }
                 onLoop { node in
-                    if case .success(let value) = result { then(node, value) }
+                    if case .success(let taken) = result { then(node, taken) }
                     continuation.resume(with: result)
                 }
             }
         }
-    }
-
-    static func failedLately(_ row: OutboxRow) -> HexlistError {
-        HexlistError(
-            .recentlyFailed,
-            "The same hex to the same peer failed less than 3 minutes ago: \(row.message ?? row.lastError ?? "no reason given")",
-            hint: "`hexlist outbox retry \(row.id)` tries that one again; --force sends another.")
     }
 
     func recipients(_ peers: [PeerID]) throws -> [PeerSighting] {

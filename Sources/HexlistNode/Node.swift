@@ -97,6 +97,7 @@ public actor Node {
     /// Binds the port, announces itself, browses, and dials the peers it remembers.
     /// - Throws: `HexlistError` `portInUse` where a configured port is taken, `storeUnusable` where the store cannot be read.
     public func start() async throws {
+        store.observe { [weak self] change in self?.storeChanged(change) }
         let records = try await store.read { try $0.peers() }
         known.set(records, self)
         port = try await listen()
@@ -139,7 +140,7 @@ public actor Node {
             }
         }
         guard let chosen else { throw HexlistError(.portInUse, "No port could be bound.") }
-        if chosen != remembered { try await store.write { try $0.setMeta("port", "\(chosen)") } }
+        if chosen != remembered { try await store.setMeta(["port": "\(chosen)"]) }
         return chosen
     }
 
@@ -189,8 +190,6 @@ public actor Node {
 
     func maintained(_ report: MaintenanceReport) {
         if report.expired > 0 { sends.roomMade() }
-        if report.peersDropped > 0 { known.reloadSoon(self) }
-        if report.heldDropped > 0 { invitations.mayTakeMore(self) }
     }
 
     // MARK: Watching
@@ -200,12 +199,14 @@ public actor Node {
 
     nonisolated func notifyWatchers() { watchers.notify() }
 
-    /// Someone changed the store beside the node: read marks, deletions, accepted hexes.
-    /// - Parameter makesRoom: less is held or in the inbox than before.
-    public func storeChanged(makesRoom: Bool = false) async {
-        await known.reload(self)
-        if makesRoom { invitations.mayTakeMore(self) }
+    /// What follows from a commit of the store, whoever asked for it. Any thread.
+    nonisolated func storeChanged(_ change: StoreChange) {
         notifyWatchers()
+        guard change.contains(.peers) || change.contains(.room) else { return }
+        onLoop { node in
+            if change.contains(.peers) { node.known.reloadSoon(node) }
+            if change.contains(.room) { node.invitations.mayTakeMore(node) }
+        }
     }
 
     /// The converter of instants of the monotonic clock, for display.

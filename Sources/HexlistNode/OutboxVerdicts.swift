@@ -43,22 +43,3 @@ extension AttemptNote {
         return notes
     }
 }
-
-extension StoreWriter {
-    /// Failures that count against one row before it is given up.
-    static let failureLimit = 5
-
-    /// Gives up rows the peer has failed on too often, with nothing delivered in between.
-    /// - Returns: those.
-    func giveUp(_ notes: [AttemptNote], of peer: PeerID, at now: Int64) throws -> [OutboxMove] {
-        let blamed = notes.filter { $0.failures > 0 }.map(\.id)
-        guard !blamed.isEmpty else { return [] }
-        let failed = try outboxRows(blamed).filter { $0.state == .queued && $0.failures >= Self.failureLimit }
-        return try settle(
-            failed.map {
-                Settlement(
-                    id: $0.id, state: .failed, code: "retryLimit",
-                    message: "The peer failed on it \(Self.failureLimit) times. Last: \($0.lastError ?? "no reason given")")
-            }, of: peer, at: now)
-    }
-}

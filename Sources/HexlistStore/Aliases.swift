@@ -1,8 +1,8 @@
 internal import GRDB
-public import HexlistModel
+internal import HexlistModel
 
 /// The owner of each alias. All aliases are read together, because no index of SQLite compares as `NameKey` does.
-public struct AliasBook: Sendable {
+struct AliasBook {
     private var owners: [NameKey: PeerID] = [:]
 
     func owner(of key: NameKey) -> PeerID? { owners[key] }
@@ -18,7 +18,7 @@ public struct AliasBook: Sendable {
 
 extension StoreReader {
     /// Reads all aliases.
-    public func aliases() throws -> AliasBook {
+    func aliases() throws -> AliasBook {
         var book = AliasBook()
         for (peer, alias) in try all(
             "SELECT uuid, alias FROM peer WHERE alias IS NOT NULL", read: { ($0.uuid(0).map(PeerID.init), $0.text(1)) })
@@ -33,7 +33,7 @@ extension StoreWriter {
     /// Sets or removes a local alias. An alias names one peer only (`NameKey`).
     ///
     /// - Throws: `.badRequest` if another peer has it.
-    public func setAlias(_ peer: PeerID, _ alias: String?) throws {
+    func setAlias(_ peer: PeerID, _ alias: String?) throws {
         if let key = alias.flatMap({ NameKey($0) }), let owner = try aliases().owner(of: key), owner != peer {
             let label = try self.peer(owner)?.label.text(.whole) ?? "\(owner)"
             throw HexlistError(
@@ -56,7 +56,10 @@ extension StoreWriter {
         aliases = book
     }
 
-    func setAlias(_ alias: String?, of row: Int64) throws { try run("UPDATE peer SET alias = ? WHERE id = ?", alias, row) }
+    func setAlias(_ alias: String?, of row: Int64) throws {
+        try run("UPDATE peer SET alias = ? WHERE id = ?", alias, row)
+        changed(.peers)
+    }
 }
 
 extension StoreSchema {

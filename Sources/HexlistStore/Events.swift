@@ -2,11 +2,6 @@ internal import GRDB
 public import HexlistModel
 
 extension StoreReader {
-    /// The items of `eventPage`.
-    public func events(since number: Int64, limit: Int, of type: EventType? = nil) throws -> [EventRow] {
-        try eventPage(since: number, limit: limit, of: type.map { [$0] } ?? []).items
-    }
-
     /// Reads the events after a number, oldest first; runs become single events. The page's `next` is the number to continue from.
     ///
     /// - Parameters:
@@ -92,6 +87,9 @@ enum EventLog {
     /// in 30 days at most; events of hexes have no allowance.
     static let bytes: Int64 = 128 << 20
 
+    /// The most bytes that an event caused by a peer writes: its text, escaped, and a page.
+    static let mostBytes: Int64 = 8_192
+
     /// The bytes a row counts as: its data, and about 64 for its numbers, type and UUID.
     static func cost(_ data: String?) -> Int64 { rowBytes &+ Int64(data?.utf8.count ?? 0) }
 
@@ -104,13 +102,46 @@ enum EventLog {
     static let prunedAtOnce = 256
 }
 
-extension StoreWriter {
-    /// Records one event.
+extension HexStore {
+    /// Records one event in one transaction with values that are remembered (`setMeta`).
     ///
     /// - Parameter data: a JSON object, whose length the caller bounds.
     /// - Returns: the event's number.
     @discardableResult
     public func appendEvent(
+        _ type: EventType, at time: Int64, peer: PeerID? = nil, hex: Int64? = nil, outboxID: Int64? = nil, data: String? = nil,
+        remembering values: [String: String?] = [:]
+    ) async throws -> Int64 {
+        try await write { writer in
+            for (key, value) in values { try writer.setMeta(key, value) }
+            return try writer.appendEvent(type, at: time, peer: peer, hex: hex, outboxID: outboxID, data: data)
+        }
+    }
+
+    /// Records one event, in the order of the calls.
+    ///
+    /// - Parameters:
+    ///   - data: a JSON object; the caller bounds it.
+    ///   - reserve: bytes of the file system that are left free; `nil` for what is recorded in any case.
+    ///   - completion: whether it was recorded, which the reserve may forbid; on the writer's thread.
+    public func appendEvent(
+        _ type: EventType, at time: Int64, peer: PeerID?, data: String?, leaving reserve: Int64?,
+        completion: @escaping @Sendable (Result<Bool, any Error>) -> Void
+    ) {
+        submit(
+            { writer in
+                if let reserve, try writer.isDiskFull(reserve: reserve, writing: EventLog.mostBytes) { return false }
+                try writer.appendEvent(type, at: time, peer: peer, data: data)
+                return true
+            }, completion: completion)
+    }
+}
+
+extension StoreWriter {
+    /// - Parameter data: a JSON object; the caller bounds it.
+    /// - Returns: its number.
+    @discardableResult
+    func appendEvent(
         _ type: EventType, at time: Int64, peer: PeerID? = nil, hex: Int64? = nil, outboxID: Int64? = nil, data: String? = nil
     ) throws -> Int64 {
         try change { try record(type, at: time, peer: peer, hex: hex, outboxID: outboxID, data: data) }
@@ -129,6 +160,7 @@ extension StoreWriter {
             "INSERT INTO event (number, count, at, type, peer, hex, outbox, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             number, count, time, type.rawValue, peer?.uuid, hex, outboxID, data)
         tally.nextEvent &+= Int64(count)
+        changed(.events)
         tally.eventBytes &+= EventLog.cost(data)
         try pruneEvents()
         return number

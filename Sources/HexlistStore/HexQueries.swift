@@ -40,11 +40,22 @@ extension StoreReader {
     }
 
     /// The locations of the hexes with these ids; missing ones are skipped. Reads none of their texts.
-    public func locations(of ids: [Int64]) throws -> [Int64: HexLocation] {
+    func locations(of ids: [Int64]) throws -> [Int64: HexLocation] {
         let found = try all("SELECT id, location FROM hex WHERE id IN (SELECT value FROM json_each(?))", jsonArray(Set(ids))) {
             ($0.int64(0), HexLocation(rawValue: $0.text(1)) ?? .inbox)
         }
         return Dictionary(found) { first, _ in first }
+    }
+
+    /// The position of a hex in the order of a list, as `after` takes it: its number in the inbox, elsewhere its id. `nil` for the inbox if
+    /// the hex is not in it.
+    ///
+    /// - Throws: `.notFound` if there is no such hex.
+    public func position(of id: Int64, in location: HexLocation) throws -> Int64? {
+        guard let number = try first("SELECT inboxNumber FROM hex WHERE id = ?", id, read: { $0.optionalInt64(0) }) else {
+            throw HexlistError.noHex(id)
+        }
+        return location == .inbox ? number : id
     }
 
     /// The highest id of any hex; 0 if there is none.
@@ -59,12 +70,12 @@ extension StoreReader {
         return Dictionary(found) { first, _ in first }
     }
 
-    /// Ids of a group, as many as one transaction should change: 1 000 hexes and 4 MiB, where a link counts as at least 256 bytes, but
-    /// always one hex. Hexes that join a list meanwhile are on no later page.
+    /// Ids of a group, as many as one transaction should change: `HexGroup.pageLimit` hexes and 4 MiB, where a link counts as at least 256
+    /// bytes, but always one hex. Hexes that join a list meanwhile are on no later page.
     ///
     /// - Parameter after: the `next` of the previous page.
     public func hexIDs(_ group: HexGroup, after: Int64? = nil) throws -> Page<Int64> {
-        let limit = 1_000
+        let limit = HexGroup.pageLimit
         let columns = "hex.id, coalesce(hex.inboxNumber, hex.id), hex.linkCount, hex.byteCount"
         let size = { (row: SQLStatement) in Swift.max(row.int(3), row.int(2).multipliedReportingOverflow(by: 256).partialValue) }
         let read = { (row: SQLStatement) in (id: row.int64(0), place: row.int64(1)) }
@@ -72,19 +83,21 @@ extension StoreReader {
         case .list(let filter):
             let (rows, hasMore) = try listed(columns, filter, limit: limit, after: after, size: size, read: read)
             return Page(items: rows.map(\.id), next: hasMore ? rows.last?.place : nil)
-        case .ids(let range, let location):
+        case .ids(let range, let location, let peer):
             // `location <> 'inbox'` is redundant, but lets SQLite use `hexBeside`, an index of those rows alone.
             let place =
                 switch location {
                 case nil: ""
                 case .inbox: "hex.location = 'inbox' AND "
-                case .held: "hex.location = 'held' AND hex.location <> 'inbox' AND "
-                case .mine: "hex.location = 'mine' AND hex.location <> 'inbox' AND "
+                case let location?: "hex.location = '\(location.rawValue)' AND hex.location <> 'inbox' AND "
                 }
+            let sender = try peer.map { try peerRow($0)?.id ?? -1 }
             let (rows, hasMore) = try page(
-                "SELECT \(columns) FROM hex WHERE \(place)hex.id BETWEEN ? AND ? ORDER BY hex.id LIMIT ?",
-                Swift.max(range.lowerBound, after.map { $0 &+ 1 } ?? .min), range.upperBound, limit + 1, limit: limit, size: size,
-                read: read)
+                """
+                SELECT \(columns) FROM hex WHERE \(place)hex.id BETWEEN ? AND ? AND hex.peer IS coalesce(?, hex.peer)
+                ORDER BY hex.id LIMIT ?
+                """, Swift.max(range.lowerBound, after.map { $0 &+ 1 } ?? .min), range.upperBound, sender, limit + 1, limit: limit,
+                size: size, read: read)
             return Page(items: rows.map(\.id), next: hasMore ? rows.last?.id : nil)
         }
     }
@@ -132,12 +145,12 @@ extension StoreReader {
                 \(selectUnread) WHERE hex.unread = 1 AND hex.inboxNumber IS NOT NULL AND hex.peer = ? AND hex.inboxNumber < ?
                 ORDER BY hex.inboxNumber DESC LIMIT ?
                 """, peer, before, limit + 1, limit: limit, size: size, read: read)
-        case (.held, _, _), (.mine, _, _):
+        case (let location, _, _):
             try page(
                 """
                 \(select) WHERE hex.location = ? AND hex.location <> 'inbox' AND hex.id < ? AND hex.peer IS coalesce(?, hex.peer)
                     AND hex.unread >= ? ORDER BY hex.id DESC LIMIT ?
-                """, filter.location.rawValue, before, peer, filter.unread, limit + 1, limit: limit, size: size, read: read)
+                """, location.rawValue, before, peer, filter.unread, limit + 1, limit: limit, size: size, read: read)
         }
     }
 }

@@ -56,10 +56,13 @@ public struct HexFilter: Sendable, Equatable {
 
 /// A group of hexes to change, without naming each.
 public enum HexGroup: Sendable, Equatable {
-    /// All hexes with an id in a range, in one location or in any (`nil`); the lowest first.
-    case ids(ClosedRange<Int64>, in: HexLocation?)
+    /// All hexes with an id in a range, in one location or in any (`nil`), of one proven sender or of all (`nil`); the lowest first.
+    case ids(ClosedRange<Int64>, in: HexLocation?, of: PeerID? = nil)
     /// All hexes of a list, newest first.
     case list(HexFilter)
+
+    /// The most hexes of one page of a group, and so of one transaction that changes it.
+    public static let pageLimit = 1_000
 }
 
 /// Some items of a list, and the position to continue from.

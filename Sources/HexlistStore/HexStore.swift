@@ -42,13 +42,20 @@ public final class HexStore: Sendable {
 
     // MARK: - Writing
 
+    // Every transaction is a method of the store, in the file of the records it changes: an awaited one, or one with a completion if its
+    // caller has no task or needs the results in the order of the commits.
+
+    /// Sets the observer, which is called after each commit that changed what `StoreChange` names: on the writer's thread, after the
+    /// completions of the commit. The store has one observer; a new one replaces it, `nil` removes it. It must not wait for the store.
+    public func observe(_ observer: (@Sendable (StoreChange) -> Void)?) { writes.observer.withLock { $0 = observer } }
+
     /// Passes a piece of work to the writer. Pieces that wait together share one transaction; a piece that throws is rolled back alone.
     ///
     /// - Parameters:
     ///   - rows: the number of rows it may write. Pieces of many rows wait for their turn; pieces of few rows go first.
     ///   - completion: called on the writer's thread after COMMIT (with fsync) returned. After a failure nothing of the piece is in the
     ///     store. Must not call `writeSync` or `close`.
-    public func submit<Value: Sendable>(
+    func submit<Value: Sendable>(
         rows: Int = 1, _ work: @escaping @Sendable (StoreWriter) throws -> Value,
         completion: @escaping @Sendable (Result<Value, any Error>) -> Void
     ) {
@@ -71,14 +78,14 @@ public final class HexStore: Sendable {
 
     /// Submits a piece of work and awaits its result. Cancelling the task does not stop the piece.
     /// - Parameter rows: the number of rows it may write, as for `submit`.
-    public func write<Value: Sendable>(rows: Int = 1, _ work: @escaping @Sendable (StoreWriter) throws -> Value) async throws -> Value {
+    func write<Value: Sendable>(rows: Int = 1, _ work: @escaping @Sendable (StoreWriter) throws -> Value) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
             submit(rows: rows, work) { continuation.resume(with: $0) }
         }
     }
 
-    /// Submits a piece of work and blocks until its result: for start-up and tools. Must not be called from a completion.
-    public func writeSync<Value: Sendable>(_ work: @escaping @Sendable (StoreWriter) throws -> Value) throws -> Value {
+    /// Submits a piece of work and blocks until its result. Must not be called from a completion.
+    func writeSync<Value: Sendable>(_ work: @escaping @Sendable (StoreWriter) throws -> Value) throws -> Value {
         let box = Box<Result<Value, any Error>>()
         let done = DispatchSemaphore(value: 0)
         submit(work) { result in

@@ -1,33 +1,112 @@
 internal import GRDB
 public import HexlistModel
 
+/// A change of stored hexes.
+public enum HexChange: Sendable, Equatable {
+    /// Marks hexes read or unread.
+    case read(Bool)
+    /// Deletes hexes from any location. The message id of a hex that was in the inbox is remembered until 60 days after its arrival there, so
+    /// that a late repeat is still a duplicate; that of a held hex is forgotten.
+    case delete
+    /// Takes held hexes into the inbox, in the given order, without trusting their sender. Records one `hex.received` each.
+    case accept
+
+    /// The location a hex must have for the change; `nil` for any.
+    public var place: HexLocation? { self == .accept ? .held : nil }
+}
+
+extension HexStore {
+    /// Changes hexes by their ids, in the given order, in one transaction.
+    ///
+    /// - Parameter now: milliseconds since 1970.
+    /// - Returns: the number of hexes that changed.
+    /// - Throws: `.notFound` if one is missing, `.badRequest` if one has another location than `change.place`; then nothing is changed.
+    public func change(_ ids: [Int64], _ change: HexChange, at now: Int64) async throws -> Int {
+        try await write(rows: ids.count) { writer in
+            let present = try writer.locations(of: ids)
+            if let missing = ids.first(where: { present[$0] == nil }) { throw HexlistError.noHex(missing) }
+            if let place = change.place, let other = ids.first(where: { present[$0] != place }) {
+                throw HexlistError(
+                    .badRequest, "Hex \(other) is not \(place.rawValue).", hint: "`hexlist inbox --held` lists those that are.")
+            }
+            return try writer.apply(change, to: ids, at: now)
+        }
+    }
+
+    /// Changes the hexes of a group, each page (`StoreReader.hexIDs`) in a transaction of its own, so that arriving hexes are not delayed.
+    /// Those that arrive meanwhile are not changed.
+    ///
+    /// - Parameters:
+    ///   - start: the position in the group to start after, as `hexIDs` takes it.
+    ///   - now: milliseconds since 1970.
+    /// - Returns: the number of hexes that changed.
+    /// - Throws: the store's error; earlier pages stay changed.
+    public func change(_ group: HexGroup, from start: Int64? = nil, _ change: HexChange, at now: Int64) async throws -> Int {
+        var changed = 0
+        var cursor = start
+        repeat {
+            let after = cursor
+            let (count, next) = try await write(rows: HexGroup.pageLimit) { writer in
+                let page = try writer.hexIDs(group, after: after)
+                return (try writer.apply(change, to: page.items, at: now), page.next)
+            }
+            changed += count
+            cursor = next
+        } while cursor != nil
+        return changed
+    }
+}
+
+extension HexlistError {
+    public static func noHex(_ id: Int64) -> HexlistError {
+        HexlistError(.notFound, "There is no hex \(id).", hint: "`hexlist inbox` and `hexlist inbox --held` list those there are.")
+    }
+}
+
 extension StoreWriter {
+    /// - Returns: the number of hexes that changed. Missing ids, and those of hexes in another location, are skipped.
+    fileprivate func apply(_ change: HexChange, to ids: [Int64], at now: Int64) throws -> Int {
+        switch change {
+        case .read(let isRead): try setRead(ids, isRead)
+        case .delete: try delete(ids, at: now)
+        case .accept: try accept(ids, at: now).count
+        }
+    }
+
     /// Marks hexes read or unread. Missing ids are skipped.
     /// - Returns: the number of hexes that changed.
     @discardableResult
-    public func setRead(_ ids: [Int64], _ read: Bool = true) throws -> Int {
-        try change { try mark(ids, unread: !read) }
+    func setRead(_ ids: [Int64], _ read: Bool = true) throws -> Int {
+        try change {
+            let count = try mark(ids, unread: !read)
+            if count > 0 { changed(.peers) }
+            return count
+        }
     }
 
-    /// Deletes hexes from any location. The message id of a hex that was in the inbox is remembered until 60 days after its arrival there,
-    /// so that a late repeat is still a duplicate; that of a held hex is forgotten.
-    ///
     /// - Returns: the number of hexes deleted; missing ids are skipped.
     @discardableResult
-    public func delete(_ ids: [Int64], at now: Int64) throws -> Int {
-        try change { try remove(ids, remembering: now) }
+    func delete(_ ids: [Int64], at now: Int64) throws -> Int {
+        try change {
+            let count = try remove(ids, remembering: now)
+            if count > 0 { changed([.peers, .room]) }
+            return count
+        }
     }
 
-    /// Takes held hexes into the inbox, in the given order, without trusting their sender. Records one `hex.received` each.
     /// - Returns: the ids that were held.
-    public func accept(_ ids: [Int64], at now: Int64) throws -> [Int64] {
-        try change { try takeIn(ids, at: now) }
+    func accept(_ ids: [Int64], at now: Int64) throws -> [Int64] {
+        try change {
+            let taken = try takeIn(ids, at: now)
+            if !taken.isEmpty { changed([.peers, .room]) }
+            return taken
+        }
     }
 
     /// Inserts a hex into My Hexlist.
     /// - Returns: the hex's id.
     /// - Throws: `.badRequest` for too many links.
-    public func insertMine(_ content: HexContent, at now: Int64) throws -> Int64 {
+    func insertMine(_ content: HexContent, at now: Int64) throws -> Int64 {
         guard content.links.count <= ProtocolLimits.links else {
             throw HexlistError(.badRequest, "A hex has at most \(ProtocolLimits.links) links; this one has \(content.links.count).")
         }
@@ -82,25 +161,18 @@ extension StoreWriter {
     private static let rememberedFor: Int64 = 60 * 86_400_000
 
     private func uncount(_ gone: StoredHex) {
-        switch gone.location {
-        case .inbox:
-            tally.inbox &-= 1
-            if gone.unread { tally.unread &-= 1 }
-        case .held:
-            tally.held &-= 1
-            tally.heldBytes &-= gone.byteCount
-        case .mine: tally.mine &-= 1
-        }
+        let countsAsUnread = gone.location == .inbox && gone.unread
+        let isHeld = gone.location == .held
+        tally[gone.location] &-= 1
+        if countsAsUnread { tally.unread &-= 1 }
+        if isHeld { tally.heldBytes &-= gone.byteCount }
         guard let peer = gone.peer else { return }
         count(peer: peer) { delta in
             delta.hexes &-= 1
-            switch gone.location {
-            case .inbox: if gone.unread { delta.unread &-= 1 }
-            case .held:
-                delta.held &-= 1
-                delta.heldBytes &-= gone.byteCount
-            case .mine: break
-            }
+            if countsAsUnread { delta.unread &-= 1 }
+            guard isHeld else { return }
+            delta.held &-= 1
+            delta.heldBytes &-= gone.byteCount
         }
     }
 

@@ -30,15 +30,31 @@ public struct MaintenanceReport: Sendable, Equatable {
     public var isPartial = false
 }
 
-extension StoreWriter {
-    /// Removes what is due, up to a bound: an outbox row that was not delivered in time becomes `expired` (`hex.expired`), a row settled
-    /// long enough is forgotten, and held hexes, events and remembered ids that are too old are dropped.
+extension HexStore {
+    /// Removes what is due, up to a bound, in one transaction: an outbox row that was not delivered in time becomes `expired`
+    /// (`hex.expired`), a row settled long enough is forgotten, and held hexes, events and remembered ids that are too old are dropped, and
+    /// peers that nothing refers to.
     ///
     /// - Parameters:
+    ///   - now: milliseconds since 1970.
+    ///   - jump: the milliseconds by which the wall clock jumped since the last round (new less old), which move all deadlines along.
+    ///   - completion: called on the writer's thread; call again while the report is partial.
+    public func maintain(
+        now: Int64, jump: Int64, limits: RetentionLimits, completion: @escaping @Sendable (Result<MaintenanceReport, any Error>) -> Void
+    ) {
+        submit(
+            { writer in
+                if jump != 0 { try writer.shiftDeadlines(by: jump) }
+                return try writer.maintain(now: now, limits: limits)
+            }, completion: completion)
+    }
+}
+
+extension StoreWriter {
+    /// - Parameters:
     ///   - now: milliseconds since 1970, by a clock whose jumps were passed to `shiftDeadlines`.
-    ///   - chunk: the most rows of each kind, so that one piece of work does not delay the others; call again while the report is
-    ///     partial.
-    public func maintain(now: Int64, limits: RetentionLimits = RetentionLimits(), chunk: Int = 2_000) throws -> MaintenanceReport {
+    ///   - chunk: the most rows of each kind, so that one piece of work does not delay the others.
+    func maintain(now: Int64, limits: RetentionLimits = RetentionLimits(), chunk: Int = 2_000) throws -> MaintenanceReport {
         try change {
             var report = MaintenanceReport()
             try letGoOfOutbox(now, chunk, &report)
@@ -46,6 +62,7 @@ extension StoreWriter {
                 "SELECT id FROM hex WHERE heldSince <= ? ORDER BY heldSince LIMIT ?", now &- Self.days(limits.heldDays), chunk
             ) { $0.int64(0) }
             report.heldDropped = try remove(held, remembering: nil)
+            if report.heldDropped > 0 { changed([.peers, .room]) }
             report.idsForgotten = try run(
                 """
                 DELETE FROM tombstone WHERE (peer, messageID) IN
@@ -64,7 +81,7 @@ extension StoreWriter {
     /// the same.
     ///
     /// - Parameter milliseconds: the new time minus the old time.
-    public func shiftDeadlines(by milliseconds: Int64) throws {
+    func shiftDeadlines(by milliseconds: Int64) throws {
         try change {
             try run("UPDATE outbox SET dueAt = dueAt + ?, nextAttemptAt = nextAttemptAt + ?", milliseconds, milliseconds)
             try run("UPDATE tombstone SET forgetAt = forgetAt + ?", milliseconds)

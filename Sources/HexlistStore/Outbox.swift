@@ -1,58 +1,120 @@
 internal import GRDB
-internal import HexlistModel
+public import HexlistModel
 
-extension StoreWriter {
-    /// Queues hexes, each durable before anything is promised about it.
+extension HexStore {
+    /// Queues hexes in their order, one row per recipient, in one transaction: each is durable before anything is promised about it.
     ///
-    /// - Parameter group: the number of consecutive inserts that are one hex for as many peers: there is room for all of them or for none.
-    /// - Returns: the outcome of each. A refused one does not affect the others, except for lack of room: then all later ones are refused
-    ///   too, so that their order is kept.
-    public func enqueue(_ batch: [OutboxInsert], groupsOf group: Int = 1, bounds: OutboxBounds = OutboxBounds()) throws -> [Enqueued] {
-        guard !batch.isEmpty else { return [] }
-        return try change {
-            let writer = try OutboxInserter(self)
-            var peers: [PeerID: Int64] = [:]
-            var outcomes: [Enqueued] = []
-            outcomes.reserveCapacity(batch.count)
-            var noRoom: HexlistError?
-            for start in stride(from: 0, to: batch.count, by: Swift.max(1, group)) {
-                let group = batch[start..<Swift.min(start + Swift.max(1, group), batch.count)]
-                let earlier = try noRoom == nil ? group.map { try $0.isFresh ? nil : writer.earlier($0) } : []
-                if noRoom == nil { noRoom = full(for: group[start].body.count, times: earlier.count { $0 == nil }, bounds) }
-                if let noRoom {
-                    outcomes += group.map { _ in .refused(noRoom) }
-                    continue
-                }
-                for (insert, earlier) in zip(group, earlier) {
-                    if let earlier {
-                        outcomes.append(earlier)
-                        continue
-                    }
-                    let peer = try peers[insert.peer] ?? peerRow(making: insert.peer).id
-                    peers[insert.peer] = peer
-                    let id = tally.nextOutbox
-                    try writer.insert(insert, id: id, peer: peer)
-                    tally.nextOutbox &+= 1
-                    tally.outbox.queued &+= 1
-                    tally.outboxBytes &+= Int64(insert.body.count)
-                    count(peer: peer) { $0.queued &+= 1 }
-                    outcomes.append(.new(id))
-                }
-            }
-            return outcomes
+    /// A hex gets a row for every recipient, or none: a refused one does not affect the others, but lack of room ends the batch, so that the
+    /// order is kept.
+    ///
+    /// - Parameter completion: called on the writer's thread, in the order of the calls. A failure is that of the whole batch: `.storageFull`,
+    ///   `.internal`.
+    public func enqueue(
+        _ hexes: ArraySlice<PreparedHex>, _ terms: OutboxTerms, completion: @escaping @Sendable (Result<EnqueueReport, any Error>) -> Void
+    ) {
+        submit({ try $0.enqueue(hexes, terms) }, completion: completion)
+    }
+
+    /// The most rows of a peer that one transaction changes.
+    public static let outboxChangeLimit = 2_000
+
+    /// Queues `failed` and `rejected` rows again, at their old position in the order, with no failures counted, in one transaction.
+    ///
+    /// - Returns: those rows, and the queued ones of the selection, which stay as they are. Delivered, cancelled and expired ones are skipped.
+    /// - Throws: `.notFound` if a row selected by its id is missing; then nothing is changed.
+    public func retry(_ selection: OutboxSelection, expiresAt: Int64) async throws -> ChangedRows {
+        try await write { writer in
+            let changed = try writer.outboxRows(selection, in: OutboxFilter.undelivered)
+            _ = try writer.retry(changed.rows.map(\.id), expiresAt: expiresAt)
+            return changed
         }
     }
 
-    /// Queues one hex.
+    /// Cancels rows in one transaction: of those selected by id all that are not delivered, of a peer's those that wait. A row in flight may
+    /// have arrived all the same; if that turns out, its state says so.
     ///
-    /// - Throws: `.keyConflict`, `.outboxFull`.
-    public func enqueue(_ insert: OutboxInsert, bounds: OutboxBounds = OutboxBounds()) throws -> Enqueued {
-        guard let outcome = try enqueue([insert], bounds: bounds).first else { throw StoreFault.lost }
-        if case .refused(let error) = outcome { throw error }
-        return outcome
+    /// - Throws: `.notFound` if a row selected by its id is missing; then nothing is changed.
+    public func cancel(_ selection: OutboxSelection, at now: Int64) async throws -> ChangedRows {
+        try await write { writer in
+            let states: Set<OutboxState> = if case .peer = selection { [.queued] } else { OutboxFilter.undelivered }
+            let changed = try writer.outboxRows(selection, in: states)
+            _ = try writer.cancel(changed.rows.map(\.id), at: now)
+            return changed
+        }
+    }
+}
+
+extension HexlistError {
+    public static func noOutboxRow(_ id: Int64) -> HexlistError {
+        HexlistError(.notFound, "There is no outbox row \(id).", hint: "`hexlist outbox list` lists those there are.")
+    }
+}
+
+extension StoreWriter {
+    func enqueue(_ hexes: ArraySlice<PreparedHex>, _ terms: OutboxTerms) throws -> EnqueueReport {
+        let failed = try failedLately(hexes, terms)
+        return try change {
+            let inserter = try OutboxInserter(self)
+            var peers: [PeerID: Int64] = [:]
+            var report = EnqueueReport()
+            report.results.reserveCapacity(hexes.count)
+            for (index, hex) in zip(hexes.indices, hexes) {
+                if let row = failed[index] {
+                    report.results.append(.failure(Self.failedLately(row)))
+                    continue
+                }
+                let earlier: [PeerID: OutboxRow]
+                switch try hex.hasKey ? inserter.earlier(hex) : .success([:]) {
+                case .success(let rows): earlier = rows
+                case .failure(let conflict):
+                    report.results.append(.failure(conflict))
+                    continue
+                }
+                let bodies = terms.recipients.count { earlier[$0.peer].map { !$0.state.keepsBody && !$0.state.isDelivered } ?? true }
+                report.full = full(for: hex.body.count, times: bodies, terms.bounds)
+                guard report.full == nil else { break }
+                let rows = try terms.recipients.map { recipient -> Enqueued in
+                    if let row = earlier[recipient.peer] { return try requeue(row, body: hex.body, expiresAt: terms.expiresAt) }
+                    let peer = try peers[recipient.peer] ?? peerRow(of: recipient)
+                    peers[recipient.peer] = peer
+                    let id = tally.nextOutbox
+                    try inserter.insert(hex, id: id, peer: peer, terms)
+                    tally.nextOutbox &+= 1
+                    tally.outbox.queued &+= 1
+                    tally.outboxBytes &+= Int64(hex.body.count)
+                    count(peer: peer) { $0.queued &+= 1 }
+                    return .new(id)
+                }
+                report.results.append(.success(rows))
+            }
+            return report
+        }
     }
 
-    private func full(for bytes: Int, times count: Int = 1, _ bounds: OutboxBounds) -> HexlistError? {
+    /// The row that failed lately, by the index of each hex without a key that has one.
+    private func failedLately(_ hexes: ArraySlice<PreparedHex>, _ terms: OutboxTerms) throws -> [Int: OutboxRow] {
+        guard terms.warns, tally.outbox.failed > 0 else { return [:] }
+        var rows: [Int: OutboxRow] = [:]
+        for (index, hex) in zip(hexes.indices, hexes) where !hex.hasKey {
+            for recipient in terms.recipients {
+                guard let row = try recentlyFailed(recipient.peer, digest: hex.digest, since: terms.now - OutboxTerms.warningTime)
+                else { continue }
+                rows[index] = row
+            }
+        }
+        return rows
+    }
+
+    private static func failedLately(_ row: OutboxRow) -> HexlistError {
+        HexlistError(
+            .recentlyFailed,
+            "The same hex to the same peer failed less than 3 minutes ago: \(row.message ?? row.lastError ?? "no reason given")",
+            hint: "`hexlist outbox retry \(row.id)` tries that one again; --force sends another.")
+    }
+
+    /// The error of an outbox without room; `nil` if there is room.
+    /// - Parameter count: the number of rows whose bodies are added.
+    private func full(for bytes: Int, times count: Int, _ bounds: OutboxBounds) -> HexlistError? {
         guard count > 0 else { return nil }
         let waiting = tally.outboxBytes &+ tally.outbox.undelivered &* OutboxBounds.rowBytes
         let more = Int64(bytes &* count) &+ Int64(count) &* OutboxBounds.rowBytes
@@ -63,7 +125,7 @@ extension StoreWriter {
     }
 
     /// Updates rows that still wait. Others are skipped.
-    public func note(_ notes: [AttemptNote]) throws {
+    func note(_ notes: [AttemptNote]) throws {
         try change {
             for note in notes {
                 try run(
@@ -75,10 +137,22 @@ extension StoreWriter {
         }
     }
 
-    /// Cancels rows that are not delivered. A row in flight may have arrived all the same; if that turns out, its state says so.
-    ///
+    /// The rows of a selection that are in one of these states.
+    func outboxRows(_ selection: OutboxSelection, in states: Set<OutboxState>) throws -> ChangedRows {
+        switch selection {
+        case .ids(let ids):
+            let all = try outboxRows(ids)
+            if let missing = Set(ids).subtracting(all.map(\.id)).min() { throw HexlistError.noOutboxRow(missing) }
+            let fitting = all.filter { states.contains($0.state) }
+            return ChangedRows(rows: fitting, passedOver: all.count - fitting.count)
+        case .peer(let peer, let after):
+            let page = try outboxPage(OutboxFilter(peer: peer, states: states), limit: HexStore.outboxChangeLimit, after: after)
+            return ChangedRows(rows: page.items, next: page.next)
+        }
+    }
+
     /// - Returns: the ids of the cancelled rows.
-    public func cancel(_ ids: [Int64], at now: Int64) throws -> [Int64] {
+    func cancel(_ ids: [Int64], at now: Int64) throws -> [Int64] {
         try change {
             try ids.filter { id in
                 guard let row = try outboxEntry(id), row.state.keepsBody else { return false }
@@ -88,42 +162,32 @@ extension StoreWriter {
         }
     }
 
-    /// Queues `failed` and `rejected` rows again, at their old position in the order, with no failures counted.
-    ///
     /// - Returns: the ids of the rows that were not queued and now are.
-    public func retry(_ ids: [Int64], at now: Int64, expiresAt: Int64) throws -> [Int64] {
+    func retry(_ ids: [Int64], expiresAt: Int64) throws -> [Int64] {
         try change {
             try ids.filter { id in
                 guard let row = try outboxEntry(id), row.state == .failed || row.state == .rejected else { return false }
-                try requeue(row, at: now, expiresAt: expiresAt)
+                try requeue(row, expiresAt: expiresAt)
                 return true
             }
         }
     }
 
-    /// Queues a row again whose content was sent once more with the same key after the row failed, was rejected, cancelled or expired.
-    ///
-    /// - Returns: whether the row was queued. A queued or delivered row, and one with another digest, stays unchanged.
-    /// - Throws: `.outboxFull` if the row's body is gone and there is no room for it.
-    public func requeue(_ id: Int64, _ insert: OutboxInsert, bounds: OutboxBounds = OutboxBounds(), at now: Int64) throws -> Bool {
-        if let row = try outboxEntry(id), !row.state.keepsBody, !row.state.isDelivered, let full = full(for: insert.body.count, bounds) {
-            throw full
+    // MARK: - Inside `change`
+
+    /// Queues the row of an earlier send with the same key and content again, unless it waits or was delivered.
+    private func requeue(_ earlier: OutboxRow, body: [UInt8], expiresAt: Int64) throws -> Enqueued {
+        guard earlier.state != .queued, !earlier.state.isDelivered, let row = try outboxEntry(earlier.id) else { return .existing(earlier) }
+        if !row.state.keepsBody {
+            try run("INSERT INTO outboxBody (id, body) VALUES (?, ?)", row.id, body)
+            try run("UPDATE outbox SET bytes = ? WHERE id = ?", body.count, row.id)
+            tally.outboxBytes &+= Int64(body.count)
         }
-        return try change {
-            guard let row = try outboxEntry(id), row.state != .queued, !row.state.isDelivered else { return false }
-            let same = try first("SELECT 1 FROM outbox WHERE id = ? AND digest = ?", id, insert.digest) { _ in true } ?? false
-            guard same else { return false }
-            if !row.state.keepsBody {
-                try run("INSERT INTO outboxBody (id, body) VALUES (?, ?)", id, insert.body)
-                try run("UPDATE outbox SET bytes = ? WHERE id = ?", insert.body.count, id)
-                tally.outboxBytes &+= Int64(insert.body.count)
-            }
-            try requeue(row, at: now, expiresAt: insert.expiresAt)
-            return true
-        }
+        try requeue(row, expiresAt: expiresAt)
+        return .requeued(row.id, from: row.state)
     }
 
-    private func requeue(_ row: OutboxEntry, at now: Int64, expiresAt: Int64) throws {
+    private func requeue(_ row: OutboxEntry, expiresAt: Int64) throws {
         try run(
             """
             UPDATE outbox SET state = 'queued', dueAt = ?, settledAt = NULL, failures = 0, nextAttemptAt = NULL,
@@ -145,7 +209,7 @@ private struct OutboxInserter {
     init(_ store: StoreWriter) throws {
         self.store = store
         earlier = try SQLStatement(
-            "SELECT outbox.id, outbox.digest, peer.uuid FROM outbox JOIN peer ON peer.id = outbox.peer WHERE messageID = ?", on: store.db)
+            "SELECT id, digest FROM outbox WHERE messageID = ?", on: store.db)
         row = try SQLStatement(
             """
             INSERT INTO outbox (id, messageID, peer, digest, state, bytes, createdAt, dueAt, subject)
@@ -154,37 +218,37 @@ private struct OutboxInserter {
         body = try SQLStatement("INSERT INTO outboxBody (id, body) VALUES (?, ?)", on: store.db)
     }
 
-    /// The outcome that follows from an earlier insert of the same message, for whichever peer; `nil` if there is none.
-    func earlier(_ insert: OutboxInsert) throws -> Enqueued? {
+    /// The rows of earlier sends of the same message, by peer; a failure if one of them has other content.
+    func earlier(_ hex: PreparedHex) throws -> Result<[PeerID: OutboxRow], HexlistError> {
         defer { earlier.reset() }
-        try earlier.check(insert.messageID.uuid.bindValue(to: earlier.handle, at: 1))
-        var existing: Int64?
+        try earlier.check(hex.messageID.uuid.bindValue(to: earlier.handle, at: 1))
+        var ids: [Int64] = []
         while try earlier.step() {
-            guard earlier.withBytes(1, { $0.elementsEqual(insert.digest) }) else {
-                return .refused(
+            guard earlier.withBytes(1, { $0.elementsEqual(hex.digest) }) else {
+                return .failure(
                     HexlistError(
                         .keyConflict, "The same key was used before for other content (outbox \(earlier.int64(0))).",
                         hint: "Use another key, or send the same content."))
             }
-            if earlier.uuid(2) == insert.peer.uuid { existing = earlier.int64(0) }
+            ids.append(earlier.int64(0))
         }
-        guard let existing else { return nil }
-        guard let row = try store.outboxRow(existing) else { throw StoreFault.lost }
-        return .existing(row)
+        let rows = try ids.isEmpty ? [] : store.outboxRows(ids)
+        guard rows.count == ids.count else { throw StoreFault.lost }
+        return .success(Dictionary(rows.map { ($0.peer, $0) }) { _, last in last })
     }
 
-    func insert(_ insert: OutboxInsert, id: Int64, peer: Int64) throws {
+    func insert(_ hex: PreparedHex, id: Int64, peer: Int64, _ terms: OutboxTerms) throws {
         try row.check(id.bindValue(to: row.handle, at: 1))
-        try row.check(insert.messageID.uuid.bindValue(to: row.handle, at: 2))
+        try row.check(hex.messageID.uuid.bindValue(to: row.handle, at: 2))
         try row.check(peer.bindValue(to: row.handle, at: 3))
-        try row.check(insert.digest.bindValue(to: row.handle, at: 4))
-        try row.check(insert.body.count.bindValue(to: row.handle, at: 5))
-        try row.check(insert.createdAt.bindValue(to: row.handle, at: 6))
-        try row.check(insert.expiresAt.bindValue(to: row.handle, at: 7))
-        try row.check(insert.subject.bindValue(to: row.handle, at: 8))
+        try row.check(hex.digest.bindValue(to: row.handle, at: 4))
+        try row.check(hex.body.count.bindValue(to: row.handle, at: 5))
+        try row.check(terms.now.bindValue(to: row.handle, at: 6))
+        try row.check(terms.expiresAt.bindValue(to: row.handle, at: 7))
+        try row.check(hex.subject.bindValue(to: row.handle, at: 8))
         try row.run()
         try body.check(id.bindValue(to: body.handle, at: 1))
-        try body.check(insert.body.bindValue(to: body.handle, at: 2))
+        try body.check(hex.body.bindValue(to: body.handle, at: 2))
         try body.run()
     }
 }

@@ -106,7 +106,7 @@ extension StoreReader {
     }
 
     /// A row with the same content for the same peer that `failed` since a given time, about which a repeated send warns.
-    public func recentlyFailed(_ peer: PeerID, digest: [UInt8], since time: Int64) throws -> OutboxRow? {
+    func recentlyFailed(_ peer: PeerID, digest: [UInt8], since time: Int64) throws -> OutboxRow? {
         guard let row = try peerRow(peer) else { return nil }
         return try first(
             """

@@ -1,44 +1,70 @@
 public import HexlistModel
 
-/// One hex for one peer, to be kept until it is delivered.
-public struct OutboxInsert: Sendable {
-    public var peer: PeerID
+/// A hex as it goes into the outbox, for whichever peers.
+public struct PreparedHex: Sendable {
+    /// The line of a stream it came in; 0 for a single one.
+    public var line: Int
     public var messageID: MessageID
+    /// Whether the message id follows from a caller's key, so that an earlier row may have it. Without a key it is newly made.
+    public var hasKey: Bool
     /// The HexJM in JSON.
     public var body: [UInt8]
-    /// The SHA-256 of the body as its sender gave it, by which the same key with other content is recognised.
+    /// The SHA-256 of the hex as its sender gave it, before an own name was filled in, by which the same key with other content is recognised.
     public var digest: [UInt8]
     /// The subject (`HexSubject`), kept when the body is gone.
     public var subject: String
-    /// Whether the message id is newly made, so that no earlier row with it is searched for.
-    public var isFresh: Bool
-    /// Milliseconds since 1970.
-    public var createdAt: Int64
-    public var expiresAt: Int64
 
-    public init(
-        peer: PeerID, messageID: MessageID, body: [UInt8], digest: [UInt8], subject: String = "", isFresh: Bool = false, createdAt: Int64,
-        expiresAt: Int64
-    ) {
-        self.peer = peer
+    public init(line: Int = 0, messageID: MessageID, hasKey: Bool, body: [UInt8], digest: [UInt8], subject: String = "") {
+        self.line = line
         self.messageID = messageID
+        self.hasKey = hasKey
         self.body = body
         self.digest = digest
         self.subject = subject
-        self.isFresh = isFresh
-        self.createdAt = createdAt
-        self.expiresAt = expiresAt
     }
 }
 
-/// The outcome of an `OutboxInsert`.
+/// The recipients of queued hexes, and what holds for their rows.
+public struct OutboxTerms: Sendable {
+    /// The recipients, each once. One that the store does not remember is remembered with its first row.
+    public var recipients: [PeerSighting]
+    /// Whether a hex without a key is refused if the same one failed for a recipient less than `warningTime` ago.
+    public var warns: Bool
+    /// Milliseconds since 1970.
+    public var now: Int64
+    public var expiresAt: Int64
+    public var bounds: OutboxBounds
+
+    /// 3 minutes in milliseconds.
+    static let warningTime: Int64 = 180_000
+
+    public init(recipients: [PeerSighting], warns: Bool = false, now: Int64, expiresAt: Int64, bounds: OutboxBounds = OutboxBounds()) {
+        self.recipients = recipients
+        self.warns = warns
+        self.now = now
+        self.expiresAt = expiresAt
+        self.bounds = bounds
+    }
+}
+
+/// The row of a queued hex for one recipient.
 public enum Enqueued: Sendable, Equatable {
     /// A new row, by its id.
     case new(Int64)
-    /// An earlier row of the same message for the same peer.
+    /// The row of an earlier send with the same key, which had failed, was rejected, cancelled or expired. It waits again, at its old position
+    /// in the order, with no failures counted.
+    case requeued(Int64, from: OutboxState)
+    /// The row of an earlier send with the same key, which waits or was delivered. It is unchanged.
     case existing(OutboxRow)
-    /// `.keyConflict`: the same message id has other content. `.outboxFull`: a bound is reached.
-    case refused(HexlistError)
+}
+
+/// The outcome of queuing hexes.
+public struct EnqueueReport: Sendable {
+    /// For each hex, as far as there was room: its rows, in the order of the recipients, or the reason why it was refused: `.keyConflict` if
+    /// its key stands for other content, or `.recentlyFailed`.
+    public var results: [Result<[Enqueued], HexlistError>] = []
+    /// `.outboxFull` if there was no room for all rows of a hex. That hex and all later ones have no rows then.
+    public var full: HexlistError?
 }
 
 /// The bounds of the outbox, including failed and rejected rows.
@@ -116,6 +142,24 @@ public struct OutboxFilter: Sendable, Equatable {
     public static let undelivered: Set<OutboxState> = [.queued, .rejected, .failed]
 }
 
+/// The rows of the outbox that a change applies to.
+public enum OutboxSelection: Sendable {
+    /// Rows by their ids, none of which may be missing.
+    case ids([Int64])
+    /// The rows of a peer after an id, up to `HexStore.outboxChangeLimit`.
+    case peer(PeerID, after: Int64)
+}
+
+/// The rows of the outbox that a change applied to.
+public struct ChangedRows: Sendable {
+    /// The rows as they were before.
+    public var rows: [OutboxRow]
+    /// The number of rows selected by id whose state does not permit the change.
+    public var passedOver = 0
+    /// The id to continue after in the rows of a peer; `nil` if there are no more.
+    public var next: Int64?
+}
+
 /// The final state of one row of the outbox.
 public struct Settlement: Sendable, Equatable {
     public var id: Int64
@@ -156,6 +200,9 @@ public struct AttemptNote: Sendable, Equatable {
     public var nextAttemptAt: Int64?
     public var waitingFor: String?
     public var lastError: String?
+
+    /// The failures of one row, with nothing delivered in between, after which it is given up.
+    static let failureLimit = 5
 
     public init(
         id: Int64, attempts: Int = 0, failures: Int = 0, nextAttemptAt: Int64? = nil, waitingFor: String? = nil,

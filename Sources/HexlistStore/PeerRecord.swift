@@ -41,8 +41,11 @@ public struct PeerRecord: Sendable, Equatable {
     public var heldBytes: Int
     /// The number of outbox rows waiting for it.
     public var queued: Int
-    /// The endpoints, the one that worked last first.
+    /// The endpoints, up to `endpointLimit`, the one that worked last first.
     public var endpoints: [PeerEndpoint]
+
+    /// The most addresses kept of one peer. Peers provide them, so they are bounded; the oldest are dropped.
+    public static let endpointLimit = 16
 
     public var label: PeerLabel { PeerLabel(peer, name: name, alias: alias, trust: trust) }
 }

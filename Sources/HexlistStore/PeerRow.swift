@@ -35,6 +35,14 @@ extension StoreWriter {
         if let row = try peerRow(peer) { return row }
         try run("INSERT INTO peer (uuid, fingerprint, name) VALUES (?, ?, ?)", peer.uuid, fingerprint?.bytes, name)
         guard let row = try peerRow(peer) else { throw StoreFault.lost }
+        changed(.peers)
         return row
+    }
+
+    /// The row of a peer that something is queued for, made where there is none, with its key where none is known. Inside `change`.
+    func peerRow(of recipient: PeerSighting) throws -> Int64 {
+        if let row = try peerRow(recipient.peer), row.fingerprint != nil || recipient.fingerprint == nil { return row.id }
+        try upsertPeer(recipient, creating: true)
+        return try peerRow(making: recipient.peer).id
     }
 }

@@ -49,14 +49,57 @@ extension StoreReader {
     }
 }
 
+extension HexStore {
+    /// Updates a peer with what a contact showed, in one transaction, if the peer is remembered: a peer of which nothing is trusted, blocked,
+    /// named, stored or waiting gets no row. A peer known by another key stays as it is.
+    ///
+    /// - Parameter completion: called on the writer's thread with the peer's record; `nil` for a peer that is not remembered.
+    public func record(_ sighting: PeerSighting, completion: @escaping @Sendable (Result<PeerRecord?, any Error>) -> Void) {
+        submit(
+            { writer in
+                try writer.upsertPeer(sighting)
+                return try writer.peer(sighting.peer)
+            }, completion: completion)
+    }
+
+    /// Sets a peer's trust, in one transaction with what a contact showed of it. A peer that becomes trusted without an alias gets one from its
+    /// name (`PeerAlias.made`), and its held hexes go into the inbox in order of arrival, each with a new inbox number and a `hex.received`.
+    /// Blocking deletes them and forgets their ids. The alias stays, whatever the trust becomes.
+    ///
+    /// - Parameters:
+    ///   - sighting: the contact, with the key to trust.
+    ///   - name: the name that the user saw when trusting the peer, even if it was empty; `nil` for that of the sighting.
+    /// - Throws: `.badRequest` if a peer is to be trusted whose key is unknown or another one.
+    public func setTrust(_ trust: Trust, of sighting: PeerSighting, name: String?, at now: Int64) async throws {
+        try await write { writer in
+            try writer.upsertPeer(sighting, creating: true)
+            _ = try writer.setTrust(
+                sighting.peer, trust, fingerprint: sighting.fingerprint, name: name ?? sighting.name, at: now)
+        }
+    }
+
+    /// Sets or removes a local alias, in one transaction with what a contact showed of the peer. An alias names one peer only (`NameKey`).
+    ///
+    /// - Throws: `.badRequest` if another peer has it.
+    public func setAlias(_ alias: String?, of sighting: PeerSighting) async throws {
+        try await write { writer in
+            try writer.upsertPeer(sighting, creating: true)
+            try writer.setAlias(sighting.peer, alias)
+        }
+    }
+
+    /// Forgets trust, alias, addresses and the time of the last contact of a peer. Its hexes, and what waits for it, stay with its UUID, key
+    /// and name.
+    public func forgetPeer(_ peer: PeerID) async throws { _ = try await write { try $0.forgetPeer(peer) } }
+}
+
 extension StoreWriter {
-    /// Updates a peer with what a contact showed, if it is remembered: a peer of which nothing is trusted, blocked, named, stored or
-    /// waiting gets no row.
+    /// Updates a peer with what a contact showed, if it is remembered.
     ///
     /// - Parameter creating: whether to make a row if there is none.
     /// - Returns: whether the peer is remembered now.
     @discardableResult
-    public func upsertPeer(_ sighting: PeerSighting, creating: Bool = false) throws -> Bool {
+    func upsertPeer(_ sighting: PeerSighting, creating: Bool = false) throws -> Bool {
         guard try peerRow(sighting.peer) != nil || creating else { return false }
         try change {
             let row = try peerRow(making: sighting.peer, fingerprint: sighting.fingerprint, name: sighting.name)
@@ -72,15 +115,11 @@ extension StoreWriter {
         return true
     }
 
-    /// Sets a peer's trust. A peer that becomes trusted without an alias gets one from its name (`PeerAlias.made`), and its held hexes go
-    /// into the inbox in order of arrival, each with a new inbox number and a `hex.received`. Blocking deletes them and forgets their ids.
-    /// The alias stays, whatever the trust becomes.
-    ///
     /// - Parameters:
     ///   - fingerprint: the key to trust, for a peer whose key the store does not know.
     ///   - name: the name that the user saw when trusting the peer, even if it was empty; `nil` for the latest one known.
     /// - Throws: `.badRequest` if a peer is to be trusted whose key is unknown or another one.
-    public func setTrust(
+    func setTrust(
         _ peer: PeerID, _ trust: Trust, fingerprint: Fingerprint? = nil, name: String? = nil, at now: Int64
     ) throws -> TrustChange {
         var aliases: AliasBook?
@@ -104,6 +143,7 @@ extension StoreWriter {
             try run(
                 "UPDATE peer SET trust = ?, fingerprint = coalesce(fingerprint, ?) WHERE id = ?",
                 trust.rawValue, fingerprint?.bytes, row.id)
+            changed(.peers)
             let held = try all(
                 // A hex that came without proof (plain TCP) may be from another key; it can only be accepted by itself.
                 "SELECT id FROM hex WHERE peer = ? AND inboxNumber IS NULL AND location = 'held' AND (isProven = 1 OR ?) ORDER BY id",
@@ -121,16 +161,15 @@ extension StoreWriter {
         }
     }
 
-    /// Forgets trust, alias, addresses and the time of the last contact. Its hexes, and what waits for it, stay with its UUID.
-    ///
     /// - Returns: whether nothing of the peer is left. Otherwise its UUID, key and name are kept.
     @discardableResult
-    public func forgetPeer(_ peer: PeerID) throws -> Bool {
+    func forgetPeer(_ peer: PeerID) throws -> Bool {
         guard let row = try peerRow(peer) else { return true }
         return try change {
             try run(
                 "UPDATE peer SET trust = 'stranger', alias = NULL, version = NULL, boot = NULL, lastSeenAt = NULL WHERE id = ?", row.id)
             try run("DELETE FROM endpoint WHERE peer = ?", row.id)
+            changed(.peers)
             return try dropPeers("AND id = ?", row.id) == 1
         }
     }
@@ -149,11 +188,9 @@ extension StoreWriter {
             """, on: db)
         try statement.bind(values)
         try statement.run()
+        if statement.changes > 0 { changed(.peers) }
         return statement.changes
     }
-
-    /// The most addresses kept of one peer. Peers provide them, so they are bounded; the oldest are dropped.
-    public static let endpointsPerPeer = 16
 
     func remember(_ endpoint: PeerEndpoint, of row: Int64) throws {
         try run(
@@ -165,7 +202,7 @@ extension StoreWriter {
             """
             DELETE FROM endpoint WHERE peer = ? AND (host, port, interface) IN
                 (SELECT host, port, interface FROM endpoint WHERE peer = ? ORDER BY lastOKAt DESC, host, port LIMIT -1 OFFSET ?)
-            """, row, row, Self.endpointsPerPeer)
+            """, row, row, PeerRecord.endpointLimit)
     }
 
     private static func anotherKey(_ peer: PeerID) -> HexlistError {

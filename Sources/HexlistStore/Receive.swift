@@ -1,18 +1,34 @@
 internal import GRDB
 public import HexlistModel
 
-extension StoreWriter {
-    /// Stores a batch of hexes of one session, in order: in the inbox, as held, or not at all, by the sender's trust at this moment.
+extension HexStore {
+    /// Stores a batch of hexes of one session, in order and in one transaction: in the inbox, as held, or not at all, by the sender's trust at
+    /// that moment.
     ///
     /// After a temporary refusal of a hex with a message id, the later hexes of the batch are refused with the same code, until a refused
     /// one comes again, so that order is kept (Docs/Protocol.md, "Delivery").
     ///
     /// - Parameters:
+    ///   - rows: the most rows that the batch writes.
     ///   - now: milliseconds since 1970.
     ///   - policy: the policy for hexes of strangers.
     ///   - diskReserve: the bytes of the file system to leave free.
-    /// - Returns: an outcome per hex, true once the piece is committed.
+    ///   - batch: the hexes, made on the writer's thread.
+    ///   - completion: called on the writer's thread with an outcome per hex, which is durable.
     public func receive(
+        rows: Int, from sender: Sender, at now: Int64, policy: ReceivePolicy, quotas: HeldQuotas, diskReserve: Int64,
+        _ batch: @escaping @Sendable () -> [IncomingHex], completion: @escaping @Sendable (Result<[ReceiveOutcome], any Error>) -> Void
+    ) {
+        submit(
+            rows: rows,
+            { try $0.receive(batch(), from: sender, at: now, policy: policy, quotas: quotas, diskReserve: diskReserve) },
+            completion: completion)
+    }
+}
+
+extension StoreWriter {
+    /// - Returns: an outcome for each hex. They are true once the piece is committed.
+    func receive(
         _ batch: [IncomingHex], from sender: Sender, at now: Int64, policy: ReceivePolicy, quotas: HeldQuotas, diskReserve: Int64
     ) throws -> [ReceiveOutcome] {
         guard !batch.isEmpty else { return [] }
@@ -32,7 +48,7 @@ extension StoreWriter {
     }
 
     /// Whether less than the reserve would stay free once `bytes` are in the store's file and in its log; 0 is no reserve.
-    public func isDiskFull(reserve: Int64, writing bytes: Int64) throws -> Bool {
+    func isDiskFull(reserve: Int64, writing bytes: Int64) throws -> Bool {
         guard reserve > 0, let free = StoreFile.freeBytes(path) else { return false }
         // Each byte is written twice: into the log at once, and into the file when the log is moved there. `unmovedBytes` includes the
         // pages that this transaction has made so far, though they are not in the log yet.
@@ -78,8 +94,7 @@ private struct Reception {
     /// The room for held hexes; `nil` until a hex is to be held.
     private var room: HeldRoom?
     private var arrived: [Int64] = []
-    private var refusal: (code: RefusalCode, retryAfter: Int?)?
-    private var refusedIDs: Set<MessageID> = []
+    private var refusals = RefusalOrder<ReceiveOutcome>()
 
     init(
         _ store: StoreWriter, sender: Sender, now: Int64, policy: ReceivePolicy, quotas: HeldQuotas, isDiskFull: Bool
@@ -126,11 +141,7 @@ private struct Reception {
 
     mutating func take(_ hex: IncomingHex) throws -> ReceiveOutcome {
         if case .refused(.blocked, let retryAfter) = way { return .refused(.blocked, retryAfter: retryAfter) }
-        if let id = hex.messageID, refusedIDs.contains(id) {  // its sender has seen the refusal and starts again
-            refusal = nil
-            refusedIDs.removeAll()
-        }
-        if let refusal { return refuse(hex, refusal.code, retryAfter: refusal.retryAfter) }
+        if let refusal = refusals.reason(toRefuse: hex.messageID) { return refusal }
         guard hex.content.links.count <= ProtocolLimits.links else { return .refused(.tooManyLinks, retryAfter: nil) }
         switch way {
         case .refused(let code, let retryAfter):
@@ -163,6 +174,7 @@ private struct Reception {
             try store.run(
                 "UPDATE peer SET day = ?, dayHexes = ?, dayBytes = ? WHERE id = ?", peer.day, peer.dayHexes, peer.dayBytes, peer.id)
         case .held:
+            store.changed(.peers)
             return try store.record(.hexHeld, at: now, peer: sender.peer, hexes: arrived)
         }
         try store.record(.hexReceived, at: now, peer: sender.peer, hexes: arrived)
@@ -187,11 +199,9 @@ private struct Reception {
     }
 
     private mutating func refuse(_ hex: IncomingHex, _ code: RefusalCode, retryAfter: Int?) -> ReceiveOutcome {
-        if code.isTemporary, let id = hex.messageID {
-            refusal = (code, retryAfter)
-            refusedIDs.insert(id)
-        }
-        return .refused(code, retryAfter: retryAfter)
+        let outcome = ReceiveOutcome.refused(code, retryAfter: retryAfter)
+        if code.isTemporary, let id = hex.messageID { refusals.refused(id, for: outcome) }
+        return outcome
     }
 
     private mutating func refuseUnlessEarlier(_ hex: IncomingHex, _ code: RefusalCode, _ retryAfter: Int) throws -> ReceiveOutcome {

@@ -61,12 +61,33 @@ extension StoreReader {
     public func roster() throws -> [RosterEntry] { try peers().compactMap { RosterEntry($0) } }
 }
 
+extension HexStore {
+    /// Imports entries of a roster in their order, each completely or not at all, in one transaction. Only adds: `stranger` removes no trust and
+    /// no block, an entry without an alias removes none, and the name is used only for a peer that was unknown. Idempotent.
+    ///
+    /// - Parameters:
+    ///   - own: this machine, which is skipped.
+    ///   - proven: keys that peers have proved, some of which the store does not know.
+    /// - Returns: the outcome of each entry.
+    public func importRoster(
+        _ entries: ArraySlice<RosterEntry>, own: PeerID, proven: [PeerID: Fingerprint], at now: Int64
+    ) async throws -> [RosterOutcome] {
+        try await write { writer in
+            var aliases: AliasBook?
+            return try entries.map { entry in
+                if entry.peer == own { return .own }
+                if let key = proven[entry.peer], key != entry.fingerprint { return .anotherKey }
+                return try writer.importPeer(entry, at: now, &aliases)
+            }
+        }
+    }
+}
+
 extension StoreWriter {
-    /// Imports an entry completely or not at all. Only adds: `stranger` removes no trust and no block, an entry without an alias removes
-    /// none, and the name is used only for a peer that was unknown. Idempotent.
+    /// Imports an entry completely or not at all.
     ///
     /// - Parameter aliases: the existing aliases; read once for many entries.
-    public func importPeer(_ entry: RosterEntry, at now: Int64, _ aliases: inout AliasBook?) throws -> RosterOutcome {
+    func importPeer(_ entry: RosterEntry, at now: Int64, _ aliases: inout AliasBook?) throws -> RosterOutcome {
         let known = try peer(entry.peer)
         if let key = known?.fingerprint, key != entry.fingerprint { return .anotherKey }
         var book = try aliases ?? self.aliases()
@@ -100,7 +121,7 @@ extension StoreWriter {
     /// - Returns: whether there were new ones.
     private func addPlaces(_ entry: RosterEntry, to known: [PeerEndpoint]) throws -> Bool {
         let new = entry.places.filter { place in !known.contains { $0.host == place.host && $0.port == place.port } }
-        let fitting = new.prefix(max(0, Self.endpointsPerPeer - known.count))
+        let fitting = new.prefix(max(0, PeerRecord.endpointLimit - known.count))
         guard !fitting.isEmpty else { return false }
         try change {
             let row = try peerRow(making: entry.peer)

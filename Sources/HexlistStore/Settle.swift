@@ -10,6 +10,64 @@ struct OutboxEntry {
     var bytes: Int64
 }
 
+extension HexStore {
+    /// Records a peer's answers in one transaction: the final states of rows, with their events, and notes on rows that still wait. A row with
+    /// too many failures (`AttemptNote.failureLimit`) is given up: it becomes `failed` with the code `retryLimit`.
+    ///
+    /// `stored` and `held` replace any earlier state, because the peer reports them; `rejected` and `failed` only apply to rows that still
+    /// wait. Delivered rows lose their body at once. A delivery resets the failures of the peer's other rows. Rows of other peers, and
+    /// missing ones, are skipped.
+    ///
+    /// - Parameter completion: called on the writer's thread with the rows whose state changed. A failure leaves them as they were.
+    public func settle(
+        _ settlements: [Settlement], noting notes: [AttemptNote] = [], of peer: PeerID, at now: Int64,
+        completion: @escaping @Sendable (Result<[OutboxMove], any Error>) -> Void
+    ) {
+        submit(
+            { writer in
+                let moves = try writer.settle(settlements, of: peer, at: now)
+                try writer.note(notes)
+                return moves + (try writer.giveUp(notes, of: peer, at: now))
+            }, completion: completion)
+    }
+
+    /// Records a failed transfer to a peer on one of its rows, in one transaction. A row with too many failures is given up, as by `settle`.
+    ///
+    /// - Parameters:
+    ///   - row: the row that was on its way; `nil` for the first one that waits, which shows failures that no row is to blame for.
+    ///   - counts: whether the failure counts against the row.
+    ///   - next: the time of the next attempt, in milliseconds since 1970.
+    ///   - error: the reason, for people.
+    ///   - completion: called as that of `settle`.
+    public func transferFailed(
+        to peer: PeerID, blaming row: Int64?, counts: Bool, next: Int64, error: String, at now: Int64,
+        completion: @escaping @Sendable (Result<[OutboxMove], any Error>) -> Void
+    ) {
+        submit(
+            { writer -> [OutboxMove] in
+                guard let id = try row ?? writer.firstQueued(for: peer) else { return [] }
+                let note = AttemptNote(
+                    id: id, attempts: 1, failures: counts ? 1 : 0, nextAttemptAt: next, waitingFor: OutboxWait.retry.rawValue,
+                    lastError: error)
+                try writer.note([note])
+                return try writer.giveUp([note], of: peer, at: now)
+            }, completion: completion)
+    }
+
+    /// Rejects the oldest rows waiting for a peer that blocked this node, up to `outboxRejectLimit`, in one transaction.
+    ///
+    /// - Parameter completion: called on the writer's thread with the ids of the rejected rows; reject again while there are as many.
+    public func rejectQueued(
+        of peer: PeerID, code: String, message: String, at now: Int64, completion: @escaping @Sendable (Result<[Int64], any Error>) -> Void
+    ) {
+        submit(
+            { try $0.rejectQueued(peer, code: code, message: message, limit: HexStore.outboxRejectLimit, at: now) }, completion: completion)
+    }
+
+    /// The most rows that one transaction rejects, so that one piece of work does not delay the others.
+    public static let outboxRejectLimit = 1_000
+}
+
 extension StoreWriter {
     /// 7 days in milliseconds: the time a delivered, cancelled or expired row is remembered, so that its key stays known.
     private static let rememberedFor: Int64 = 7 * 86_400_000
@@ -17,13 +75,9 @@ extension StoreWriter {
     /// Records the final states of rows of one peer, with their events (`hex.delivered`, `hex.rejected`, `hex.failed`). Consecutive rows
     /// with the same result are written together.
     ///
-    /// `stored` and `held` replace any earlier state, because the peer reports them; `rejected` and `failed` only apply to rows that still
-    /// wait. Delivered rows lose their body at once. A delivery resets the failures of the peer's other rows. Rows of other peers, and
-    /// missing ones, are skipped.
-    ///
     /// - Returns: the rows that changed.
     @discardableResult
-    public func settle(_ settlements: [Settlement], of peer: PeerID, at now: Int64) throws -> [OutboxMove] {
+    func settle(_ settlements: [Settlement], of peer: PeerID, at now: Int64) throws -> [OutboxMove] {
         guard let row = try peerRow(peer) else { return [] }
         return try change {
             var moves: [OutboxMove] = []
@@ -45,11 +99,26 @@ extension StoreWriter {
         }
     }
 
-    /// Rejects the oldest rows waiting for a peer that blocked this node.
-    ///
-    /// - Parameter limit: the most rows, so that one piece of work does not delay the others; call again while as many are returned.
+    /// Gives up those rows with a noted failure that have `failureLimit` failures by now.
+    /// - Returns: the rows that changed.
+    func giveUp(_ notes: [AttemptNote], of peer: PeerID, at now: Int64) throws -> [OutboxMove] {
+        let blamed = notes.filter { $0.failures > 0 }.map(\.id)
+        guard !blamed.isEmpty else { return [] }
+        let failed = try outboxRows(blamed).filter { $0.state == .queued && $0.failures >= AttemptNote.failureLimit }
+        return try settle(
+            failed.map {
+                Settlement(
+                    id: $0.id, state: .failed, code: "retryLimit",
+                    message: "The peer failed on it \(AttemptNote.failureLimit) times. Last: \($0.lastError ?? "no reason given")")
+            }, of: peer, at: now)
+    }
+
+    func firstQueued(for peer: PeerID) throws -> Int64? {
+        try outboxBatch(peer, after: 0, limit: 1, maxBytes: 0).items.first?.id
+    }
+
     /// - Returns: the ids of the rejected rows.
-    public func rejectQueued(_ peer: PeerID, code: String, message: String?, limit: Int, at now: Int64) throws -> [Int64] {
+    func rejectQueued(_ peer: PeerID, code: String, message: String?, limit: Int, at now: Int64) throws -> [Int64] {
         guard let row = try peerRow(peer) else { return [] }
         let ids = try all("SELECT id FROM outbox WHERE peer = ? AND state = 'queued' ORDER BY id LIMIT ?", row.id, limit) { $0.int64(0) }
         try settle(ids.map { Settlement(id: $0, state: .rejected, code: code, message: message) }, of: peer, at: now)

@@ -5,7 +5,7 @@ internal import HexlistModel
 ///
 /// Valid only during the closure that receives it; must not escape. An operation that fails makes the whole piece fail, even if the closure
 /// catches its error.
-public final class StoreWriter: StoreReader {
+final class StoreWriter: StoreReader {
     /// The counters as changed by this transaction.
     var tally = Tally()
     private var savedTally = Tally()
@@ -15,10 +15,12 @@ public final class StoreWriter: StoreReader {
     var eventLogBytes = EventLog.bytes
     /// The bytes of hexes that this transaction has taken and may not have written yet.
     var reservedBytes: Int64 = 0
+    /// The changes by the pieces of this transaction that succeeded, and by the current one.
+    private(set) var changes: StoreChange = []
     /// The reason why the piece can no longer succeed.
     private var fault: (any Error)?
 
-    public override func counts() throws -> StoreCounts { tally.counts }
+    override func counts() throws -> StoreCounts { tally.counts }
 
     // MARK: - One change
 
@@ -45,6 +47,9 @@ public final class StoreWriter: StoreReader {
         return statement.changes
     }
 
+    /// Notes a change for the store's observer. Inside `change`.
+    func changed(_ what: StoreChange) { changes.formUnion(what) }
+
     func count(peer row: Int64, _ update: (inout PeerDelta) -> Void) {
         update(&peerDeltas[row, default: PeerDelta()])
     }
@@ -69,6 +74,7 @@ public final class StoreWriter: StoreReader {
     func transactionBegan() throws {
         fault = nil
         reservedBytes = 0
+        changes = []
         peerDeltas.removeAll(keepingCapacity: true)
         tally = try Tally(on: db)
         savedTally = tally
@@ -79,7 +85,7 @@ public final class StoreWriter: StoreReader {
     /// - Throws: the piece's error, or that of an operation whose error the piece caught. Its changes are still in the transaction; the
     ///   caller rolls them back.
     func perform(_ piece: (StoreWriter) throws -> Void) throws {
-        let before = tally
+        let (before, changesBefore) = (tally, changes)
         do {
             try piece(self)
             if let fault { throw fault }
@@ -87,13 +93,16 @@ public final class StoreWriter: StoreReader {
             fault = nil
             peerDeltas.removeAll(keepingCapacity: true)
             tally = before
+            changes = changesBefore
             savedTally = before
             throw error
         }
     }
 
+    // MARK: - Remembered values
+
     /// Sets a named value, or removes it with `nil`.
-    public func setMeta(_ key: String, _ value: String?) throws {
+    func setMeta(_ key: String, _ value: String?) throws {
         try change {
             if let value {
                 try run("INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", key, value)
@@ -101,5 +110,13 @@ public final class StoreWriter: StoreReader {
                 try run("DELETE FROM meta WHERE key = ?", key)
             }
         }
+    }
+}
+
+extension HexStore {
+    /// Sets named values in one transaction, and removes those that are `nil`.
+    public func setMeta(_ values: [String: String?]) async throws {
+        guard !values.isEmpty else { return }
+        try await write { writer in for (key, value) in values { try writer.setMeta(key, value) } }
     }
 }

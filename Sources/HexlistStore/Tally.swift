@@ -1,4 +1,5 @@
 internal import GRDB
+internal import HexlistModel
 
 /// The row of `tally`: the next numbers to give, and the counts of everything.
 struct Tally: Equatable {
@@ -21,6 +22,24 @@ struct Tally: Equatable {
     var eventBytes: Int64 = 0
 
     init() {}
+
+    /// The number of hexes in a location.
+    subscript(location: HexLocation) -> Int64 {
+        get {
+            switch location {
+            case .inbox: inbox
+            case .held: held
+            case .mine: mine
+            }
+        }
+        set {
+            switch location {
+            case .inbox: inbox = newValue
+            case .held: held = newValue
+            case .mine: mine = newValue
+            }
+        }
+    }
 
     init(on db: Database) throws {
         let row = try SQLStatement(

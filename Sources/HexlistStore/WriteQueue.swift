@@ -46,6 +46,8 @@ final class WriteQueue: @unchecked Sendable {
 
     /// The error of the last transaction; `nil` once one is committed.
     let fault = Mutex<(any Error)?>(nil)
+    /// The store's observer (`HexStore.observe`).
+    let observer = Mutex<(@Sendable (StoreChange) -> Void)?>(nil)
     private let pool: DatabasePool
     private let queue: DispatchQueue
     private let state = Mutex(State())
@@ -97,13 +99,15 @@ final class WriteQueue: @unchecked Sendable {
                 return pieces
             }
             guard !pieces.isEmpty else { return }
-            let outcomes = pool.writeWithoutTransaction { db in commit(pieces, on: db) }
+            var changes: StoreChange = []
+            let outcomes = pool.writeWithoutTransaction { db in commit(pieces, on: db, &changes) }
             for (piece, outcome) in zip(pieces, outcomes) { piece.finish(outcome) }
+            if !changes.isEmpty { observer.withLock { $0 }?(changes) }
         }
     }
 
     /// - Returns: the error of each piece; `nil` for a committed one.
-    private func commit(_ pieces: [Piece], on db: Database) -> [(any Error)?] {
+    private func commit(_ pieces: [Piece], on db: Database, _ changes: inout StoreChange) -> [(any Error)?] {
         let writer = writer ?? StoreWriter(db: db, path: pool.path)
         self.writer = writer
         defer {
@@ -113,7 +117,7 @@ final class WriteQueue: @unchecked Sendable {
         var outcomes = [(any Error)?](repeating: nil, count: pieces.count)
         var start = 0
         while start < pieces.count {
-            start = transaction(pieces, from: start, outcomes: &outcomes, writer)
+            start = transaction(pieces, from: start, outcomes: &outcomes, &changes, writer)
         }
         return outcomes
     }
@@ -122,7 +126,7 @@ final class WriteQueue: @unchecked Sendable {
     /// - Returns: the index of the first piece it did not reach: SQLite abandons a whole transaction on some errors, and the pieces after
     ///   the one that caused it go on in another.
     private func transaction(
-        _ pieces: [Piece], from start: Int, outcomes: inout [(any Error)?], _ writer: StoreWriter
+        _ pieces: [Piece], from start: Int, outcomes: inout [(any Error)?], _ changes: inout StoreChange, _ writer: StoreWriter
     ) -> Int {
         let isAlone = pieces.count - start == 1  // then the transaction serves as its savepoint
         var next = start
@@ -145,6 +149,7 @@ final class WriteQueue: @unchecked Sendable {
             }
             try writer.run("COMMIT")
             fault.withLock { $0 = nil }
+            changes.formUnion(writer.changes)
         } catch {
             if StoreFault(error) != nil { fault.withLock { $0 = error } }
             if next == start { next = pieces.count }  // BEGIN failed, and would fail again

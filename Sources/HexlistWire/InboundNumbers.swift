@@ -57,16 +57,6 @@ struct InboundNumbers: Sendable {
         case refused(Rejection)
     }
 
-    /// The state after a temporary refusal: all later Stores of the session are refused, until a refused one is sent again.
-    private struct Refusing: Sendable {
-        /// The most ids remembered: more than any honest sender has in flight, and 128 KiB.
-        static let bound = 4_096
-        var code: RefusalCode
-        var message: String
-        var retryAfter: Int?
-        var ids: Set<MessageID>
-    }
-
     /// The frames since the last number that could not be decoded: they explain as many missing numbers.
     var undecodable = 0
     /// The `through` of the last receipt.
@@ -82,7 +72,7 @@ struct InboundNumbers: Sendable {
     private var inFlightWeight = 0
     /// The size of the last batch, and the instant at which the store had finished it.
     private var lastBatch: (count: Int, completedAt: ContinuousClock.Instant)?
-    private var refusing: Refusing?
+    private var refusals = RefusalOrder<InboundResult>()
 
     private var last: Int64 { through + Int64(entries.count - head) }
     /// The frames that wait for the store, or for a receipt that the peer does not read. Neither may grow beyond the window.
@@ -145,7 +135,8 @@ struct InboundNumbers: Sendable {
         var room = rows
         while taken < waiting.count, batch.count < limit {
             let hex = waiting[taken]
-            if refuses(hex) {
+            if let refusal = refusals.reason(toRefuse: hex.messageID) {
+                settle(hex.sequence, refusal)
                 taken += 1
                 waitingWeight -= hex.weight
                 continue
@@ -161,31 +152,12 @@ struct InboundNumbers: Sendable {
         return batch
     }
 
-    /// Whether the hex is refused because of an earlier temporary refusal. That state ends when a refused hex is sent again.
-    private mutating func refuses(_ hex: InboundHex) -> Bool {
-        guard var state = refusing else { return false }
-        if let id = hex.messageID, state.ids.contains(id) {
-            refusing = nil
-            return false
-        }
-        if let id = hex.messageID, state.ids.count < Refusing.bound {
-            refusing = nil  // so that the set is not copied
-            state.ids.insert(id)
-            refusing = state
-        }
-        settle(hex.sequence, .refused(state.code, message: state.message, retryAfter: state.retryAfter))
-        return true
-    }
-
     /// Takes the results of the batch, in its order, after it was committed or refused.
     mutating func completed(_ results: [InboundResult], now: ContinuousClock.Instant) {
         lastBatch = (inFlight.count, now)
         for (hex, result) in zip(inFlight, results) {
             settle(hex.sequence, result)
-            guard case .refused(let code, let message, let retryAfter) = result, code.isTemporary, let id = hex.messageID
-            else { continue }
-            if refusing == nil { refusing = Refusing(code: code, message: message, retryAfter: retryAfter, ids: []) }
-            refusing?.ids.insert(id)
+            if case .refused(let code, _, _) = result, code.isTemporary, let id = hex.messageID { refusals.refused(id, for: result) }
         }
         inFlight.removeAll(keepingCapacity: true)
         waitingWeight -= inFlightWeight

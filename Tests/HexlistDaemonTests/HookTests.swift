@@ -4,6 +4,7 @@ import HexlistNode
 import HexlistSystem
 import Logging
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import HexlistDaemon
@@ -36,9 +37,7 @@ struct HookTests {
 
         @discardableResult
         func happens(_ event: EventType, _ data: String? = nil) async throws -> Int64 {
-            let number = try await store.write { try $0.appendEvent(event, at: 0, data: data) }
-            await daemon.node.storeChanged()
-            return number
+            try await store.appendEvent(event, at: 0, data: data)
         }
 
         /// Waits for the store to have what `condition` wants.
@@ -147,7 +146,6 @@ struct HookTests {
             _ = try await stage.store.write { writer in
                 try writer.change { try writer.record(.hexReceived, at: 0, count: 150, peer: nil, hex: 7) }
             }
-            await stage.daemon.node.storeChanged()
             try await untilPassed(stage, .hexReceived, 150)
             #expect(stage.lines("log").count == 150)
             #expect(stage.lines("log").last?.contains(#""number":150"#) == true)
@@ -161,14 +159,14 @@ struct HookTests {
             try stage.hook(.peerUp, "cat >>$OUT/log; echo 'bad\u{1B}[31m luck' >&2; exit 3")
             await stage.read()
             let first = try await stage.happens(.peerUp)
-            try await stage.until { try $0.events(since: 0, limit: 9, of: .hookFailed).count == 1 }
+            try await stage.until { try $0.eventPage(since: 0, limit: 9, of: [.hookFailed]).items.count == 1 }
             let second = try await stage.happens(.peerUp)
-            try await stage.until { try $0.events(since: 0, limit: 9, of: .hookFailed).count == 2 }
+            try await stage.until { try $0.eventPage(since: 0, limit: 9, of: [.hookFailed]).items.count == 2 }
             let numbers = stage.lines("log").map { $0.prefix { $0 != "," } }
             #expect(numbers.filter { $0 == #"{"number":\#(first)"# }.count == 6)
             #expect(numbers.filter { $0 == #"{"number":\#(second)"# }.count == 6)
             #expect(numbers.count == 12)
-            let failed = try await stage.store.read { try $0.events(since: 0, limit: 9, of: .hookFailed) }
+            let failed = try await stage.store.read { try $0.eventPage(since: 0, limit: 9, of: [.hookFailed]).items }
             #expect(stage.daemon.hookFaults.all.map(\.hook) == ["peer.up"])
             #expect(stage.daemon.hookFaults.all.first?.message.hasPrefix("it failed: it ended with status 3 (event ") == true)
             #expect(failed[0].data == #"{"hook":"peer.up","number":\#(first),"error":"it ended with status 3"}"#)
@@ -184,7 +182,7 @@ struct HookTests {
             let number = try await stage.happens(.hookFailed)
             try await untilPassed(stage, .hookFailed, number)
             #expect(stage.lines("log").count == 6)
-            #expect(try await stage.store.read { try $0.events(since: 0, limit: 9, of: .hookFailed).count } == 1)
+            #expect(try await stage.store.read { try $0.eventPage(since: 0, limit: 9, of: [.hookFailed]).items.count } == 1)
         }
     }
 
@@ -269,7 +267,7 @@ struct HookTests {
             // More than a pipe takes.
             let number = try await stage.happens(.peerUp, #"{"long":"\#(String(repeating: "x", count: 200_000))"}"#)
             try await untilPassed(stage, .peerUp, number)
-            #expect(try await stage.store.read { try $0.events(since: number, limit: 1).isEmpty } == succeeds)
+            #expect(try await stage.store.read { try $0.eventPage(since: number, limit: 1).items.isEmpty } == succeeds)
             #expect(stage.log.text.utf8.count < 20_000)
         }
     }
@@ -281,7 +279,7 @@ struct HookTests {
             chmod("\(stage.folder.path)/hooks/peer.up", 0o700)
             await stage.read()
             try await stage.happens(.peerUp)
-            try await stage.until { try $0.events(since: 0, limit: 9, of: .hookFailed).count == 1 }
+            try await stage.until { try $0.eventPage(since: 0, limit: 9, of: [.hookFailed]).items.count == 1 }
             #expect(stage.lines("run").isEmpty)
             #expect(stage.log.text.contains("Exec format error"))
         }

@@ -5,6 +5,7 @@ import HexlistNode
 import HexlistStore
 import HexlistTransport
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import HexlistDaemon

@@ -1,11 +1,11 @@
 import HexlistAPI
 import HexlistModel
-import HexlistStore
 import NIOCore
 import NIOPosix
 import Testing
 
 @testable import HexlistDaemon
+@testable import HexlistStore
 
 /// What a caller meets that is not our client: `curl --unix-socket`, a script, a mistake.
 @Suite("The local API by hand", .timeLimit(.minutes(5)))

@@ -1,13 +1,14 @@
 import Glibc
 import HexlistAPI
 import HexlistModel
-import HexlistStore
 import HexlistSystem
 import HexlistTransport
 import NIOEmbedded
+import TestSupport
 import Testing
 
 @testable import HexlistDaemon
+@testable import HexlistStore
 
 @Suite("Starting")
 struct StartupTests {

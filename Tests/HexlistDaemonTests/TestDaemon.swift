@@ -9,6 +9,7 @@ import HexlistTransport
 import Logging
 import NIOPosix
 import ServiceLifecycle
+import TestSupport
 
 @testable import HexlistDaemon
 

@@ -1,4 +1,3 @@
-import HexlistAPI
 import HexlistJSON
 import HexlistModel
 import HostileTexts

@@ -1,10 +1,10 @@
 import HexlistDiscovery
 import HexlistModel
-import HexlistStore
 import Synchronization
 import Testing
 
 @testable import HexlistNode
+@testable import HexlistStore
 
 @Suite("Bulk sends between two nodes", .serialized, .timeLimit(.minutes(5)))
 struct BulkTests {

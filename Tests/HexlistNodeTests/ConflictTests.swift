@@ -1,6 +1,5 @@
 import HexlistDiscovery
 import HexlistModel
-import HexlistStore
 import HexlistTransport
 import HexlistWire
 import Logging
@@ -8,6 +7,7 @@ import NIOPosix
 import Testing
 
 @testable import HexlistNode
+@testable import HexlistStore
 
 @Suite("Two machines with one identity", .serialized, .timeLimit(.minutes(5)))
 struct ConflictTests {
@@ -125,7 +125,7 @@ extension Node {
     fileprivate func isInConflict(_ peer: PeerID) -> Bool { finder.directory.isInConflict(peer) }
 
     func conflicts() async throws -> [String] {
-        try await store.read { try $0.events(since: 0, limit: 1_000) }.filter { $0.type == .conflictIdentity }.compactMap {
+        try await store.read { try $0.eventPage(since: 0, limit: 1_000).items }.filter { $0.type == .conflictIdentity }.compactMap {
             $0.peer?.description
         }
     }

@@ -1,10 +1,10 @@
 import Dispatch
 import HexlistDiscovery
 import HexlistModel
-import HexlistStore
 import Testing
 
 @testable import HexlistNode
+@testable import HexlistStore
 
 struct InboundRoomTests {
     private static let peers = (1...6).map { InboundRoom.Owner.peer(PeerID(UUIDBytes(high: UInt64($0), low: 0))) }

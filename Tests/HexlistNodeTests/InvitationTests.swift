@@ -1,11 +1,11 @@
 import HexlistDiscovery
 import HexlistModel
-import HexlistStore
 import HexlistTransport
 import HexlistWire
 import Testing
 
 @testable import HexlistNode
+@testable import HexlistStore
 
 extension Node {
     /// As many strangers as are remembered were refused for now.
@@ -106,7 +106,6 @@ struct InvitationTests {
         let rows = try await refused(one, two, by: .room)
         let held = try await two.node.store.read { try $0.hexPage(HexFilter(location: .held), limit: 10, after: nil) }.items
         try await two.node.store.write { _ = try $0.delete(held.map(\.id), at: Node.wallClock()) }
-        await two.node.storeChanged(makesRoom: true)
         try await until { try await one.node.store.read { try $0.outboxRows(rows) }.first?.state == .held }
         #expect(try await one.node.store.read { try $0.outboxRows(rows) }.last?.state == .queued)
         try await one.stop()

@@ -118,7 +118,7 @@ struct NamesTests {
         _ = try await bob.node.confirmPairing(with: one.id, digits: shown)
         try await one.until { try await $0.resolve(bob.id.description).trust == .trusted }
         #expect(try await one.node.resolve(bob.id.description).alias == (name.isEmpty ? "peer \(bob.id.shortID)" : name))
-        let events = try await one.node.store.read { try $0.events(since: 0, limit: 100) }
+        let events = try await one.node.store.read { try $0.eventPage(since: 0, limit: 100).items }
         #expect(events.first { $0.type == .pairingRequested }?.data?.contains("\"name\":\"\(name)\"") == true)
         for node in [one, bob] { try await node.stop() }
     }
@@ -130,7 +130,8 @@ struct NamesTests {
         let peer = try await one.node.resolve(two.id.description)
         let seen = try #require(peer.lastSeen)
         // The Hello came before the trust, which came before the end.
-        let trusted = try #require(try await one.node.store.read { try $0.events(since: 0, limit: 100) }.first { $0.type == .peerUp })
+        let trusted = try #require(
+            try await one.node.store.read { try $0.eventPage(since: 0, limit: 100).items }.first { $0.type == .peerUp })
         try await one.until { node in try await node.store.read { try $0.peer(two.id)?.lastSeenAt ?? 0 } > trusted.at }
         let stored = try #require(try await one.node.store.read { try $0.peer(two.id) }?.lastSeenAt)
         try await one.stop(removing: false)

@@ -105,7 +105,7 @@ extension TestNode {
     }
 
     fileprivate func events(_ type: EventType) async throws -> [EventRow] {
-        try await node.store.read { try $0.events(since: 0, limit: 10_000) }.filter { $0.type == type }
+        try await node.store.read { try $0.eventPage(since: 0, limit: 10_000).items }.filter { $0.type == type }
     }
 }
 
@@ -176,7 +176,7 @@ struct PairingNodesTests {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             _ = try await two.node.setTrust(one.id, .trusted)  // so that it may speak as fast as it likes
             try await two.until { _ in try await two.events(.peerUp).count == 1 }
-            let before = try await two.node.store.read { try $0.events(since: 0, limit: 1_000) }.count
+            let before = try await two.node.store.read { try $0.eventPage(since: 0, limit: 1_000).items }.count
             let commit = Pairing(step: "commit", commitment: "dzxNRkEIm9SUOS2rf5DpVyi3T5IRYpQ3js0UQ2C9rYA=")
             for step in ["commit", "nonce", "reveal", "confirm", "cancel", "else"] {
                 let frame = Pairing(step: step, commitment: commit.commitment, nonce: commit.commitment, message: "\u{1B}[2J")
@@ -186,7 +186,7 @@ struct PairingNodesTests {
             #expect(try await one.send(to: two).state == .stored)
             let overview = await two.node.pairings()
             #expect(overview.items.isEmpty && overview.openUntil == nil)
-            let events = try await two.node.store.read { try $0.events(since: 0, limit: 1_000) }.dropFirst(before)
+            let events = try await two.node.store.read { try $0.eventPage(since: 0, limit: 1_000).items }.dropFirst(before)
             #expect(events.map(\.type) == [.hexReceived])
         }
     }

@@ -266,7 +266,7 @@ struct StrangerTests {
         let path = one.folder.appending(path: "hexlist.sqlite").path
         try await one.stop(removing: false)
         let store = try HexStore(path: path)
-        let events = try await store.read { try $0.events(since: 0, limit: 1_000) }
+        let events = try await store.read { try $0.eventPage(since: 0, limit: 1_000).items }
         #expect(events.count { $0.type == .alertReceived } == 20)
         #expect(events.filter { $0.type != .alertReceived }.map(\.type) == [.eventsOmitted])
         #expect(events.last?.data == #"{"count":"4","of":"strangers"}"#)
@@ -289,7 +289,7 @@ struct StrangerTests {
             displayName: "friend", peer: friend.peerID, boot: BootNonce(9), port: try #require(UInt16(exactly: port)))
         forger.start(publishing: announcement) { _ in }
         try await one.until { node in
-            let events = try await node.store.read { try $0.events(since: 0, limit: 99) }
+            let events = try await node.store.read { try $0.eventPage(since: 0, limit: 99).items }
             return events.contains { $0.type == .peerGhost && $0.peer == friend.peerID && $0.data?.contains("impostor") == true }
         }
         await forger.stop()
@@ -305,7 +305,7 @@ struct StrangerTests {
         try await visit.hello()
         try await visit.store(1)
         try await one.until { node in
-            try await node.store.read { try $0.events(since: 0, limit: 9) }.map(\.type).contains(.peerUp)
+            try await node.store.read { try $0.eventPage(since: 0, limit: 9).items }.map(\.type).contains(.peerUp)
         }
         await guest.transport.shutdown()
         try await until { await one.node.sessionCount == 0 }
@@ -324,7 +324,7 @@ struct StrangerTests {
         try await until { await one.node.nextOmission != nil }
         await guest.transport.shutdown()
         try await until { await one.node.sessionCount == 0 }
-        #expect(try await one.node.store.read { try $0.events(since: 0, limit: 9) }.isEmpty)
+        #expect(try await one.node.store.read { try $0.eventPage(since: 0, limit: 9).items }.isEmpty)
         try await one.stop()
     }
 

@@ -53,7 +53,7 @@ struct TwoNodesTests {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             _ = try await two.node.setTrust(one.id, .blocked)
             try await one.until { node in
-                try await node.store.read { try $0.events(since: 0, limit: 100) }
+                try await node.store.read { try $0.eventPage(since: 0, limit: 100).items }
                     .contains { $0.type == .alertReceived && $0.data?.contains("two blocked you.") == true }
             }
             await #expect { try await two.send(to: one) } throws: { ($0 as? HexlistError)?.code == .badRequest }

@@ -70,7 +70,7 @@ import Testing
         gate.release()
         done.wait()
         #expect(seen.withLock { $0 } == [Int64?](repeating: 20, count: 20))
-        #expect(try test.read { try $0.events(since: 0, limit: 100) }.map(\.number) == Array(1...20))
+        #expect(try test.read { try $0.eventPage(since: 0, limit: 100).items }.map(\.number) == Array(1...20))
     }
 
     @Test func whatWritesFewRowsWaitsForOneTransactionOfThoseThatWriteMany() throws {
@@ -156,7 +156,7 @@ import Testing
         done.wait()
         #expect(results.withLock { $0 } == [1: true, 2: true, 3: false, 4: true, 5: true])
         #expect(try test.read { reader in try (1...5).map { try reader.meta("\($0)") != nil } } == [true, true, false, true, true])
-        #expect(try test.read { try $0.events(since: 0, limit: 10) }.map(\.number) == [1, 2, 3, 4])
+        #expect(try test.read { try $0.eventPage(since: 0, limit: 10).items }.map(\.number) == [1, 2, 3, 4])
         #expect(try test.countersAreRight())
     }
 
@@ -204,7 +204,7 @@ import Testing
                     var ids: [Int64] = []
                     for number in 0..<50 {
                         let insert = outgoing(UInt64(thread * 1_000 + number), to: peer)
-                        ids.append(try await store.write { try $0.enqueue(insert).id ?? 0 })
+                        ids.append(try await store.write { try $0.enqueue(insert).id })
                     }
                     return ids
                 }

@@ -45,14 +45,14 @@ import Testing
                 _ = try test.write { try $0.settle(ends, of: peer.id, at: time) }
             case 10:
                 _ = try test.write { try $0.cancel(Array(rowIDs.prefix(2)), at: time) }
-                _ = try test.write { try $0.retry(rowIDs, at: time, expiresAt: time + 30 * day) }
+                _ = try test.write { try $0.retry(rowIDs, expiresAt: time + 30 * day) }
             default:
                 _ = try test.write { try $0.maintain(now: time, limits: RetentionLimits(heldDays: 7, eventDays: 20), chunk: 20) }
                 if Bool.random(using: &random) { _ = try test.write { try $0.forgetPeer(peer.id) } }
             }
         }
         #expect(try test.countersAreRight())
-        let events = try test.read { try $0.events(since: 0, limit: 100_000) }
+        let events = try test.read { try $0.eventPage(since: 0, limit: 100_000).items }
         let (oldest, last) = (try test.read { try $0.oldestEvent() }, try test.read { try $0.counts() }.lastEvent)
         #expect(events.map(\.number) == (oldest..<last + 1).map { $0 })
         // Order in the inbox is that of arrival there.

@@ -73,7 +73,7 @@ import Testing
             #expect(try reader.outboxBatch(friend.id, after: 0, limit: 9, maxBytes: 999).items.map(\.id) == [3, 4])
             #expect(try reader.outboxRow(3)?.waitingFor == "backoff")
             #expect(try reader.outboxRow(3)?.subject == nil)
-            let events = try reader.events(since: 0, limit: 100)
+            let events = try reader.eventPage(since: 0, limit: 100).items
             let eventBytes = try Int64.fetchOne(reader.db, sql: "SELECT sum(64 + coalesce(length(CAST(data AS BLOB)), 0)) FROM event")
             #expect(try Tally(on: reader.db).eventBytes == eventBytes)
             #expect(events.map(\.number) == Array(1...9))

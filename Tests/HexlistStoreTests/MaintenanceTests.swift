@@ -18,7 +18,7 @@ import Testing
         let report = try test.write { try $0.maintain(now: start + 30 * day) }
         #expect(report.expired == 5 && report.forgotten == 1 && !report.isPartial)
         #expect(try test.read { try $0.outboxPage() }.items.map(\.state) == [.expired, .expired, .expired, .expired, .expired, .queued])
-        let events = try test.read { try $0.events(since: 2, limit: 100) }
+        let events = try test.read { try $0.eventPage(since: 2, limit: 100).items }
         #expect(events.map(\.outboxID) == [3, 4, 5, 7, 6] && events.allSatisfy { $0.type == .hexExpired })
         #expect(events.map(\.peer) == [one.id, one.id, one.id, one.id, two.id])
         #expect(try test.countersAreRight())
@@ -47,21 +47,21 @@ import Testing
         #expect(try test.read { try $0.oldestEvent() } == 1)
         #expect(try test.write { try $0.maintain(now: start + 34 * day) }.eventsDropped == 4)
         #expect(try test.read { try $0.oldestEvent() } == 41)
-        #expect(try test.read { try $0.events(since: 0, limit: 1_000) }.map(\.number) == Array(41...100))
-        #expect(try test.read { try $0.events(since: 44, limit: 3) }.map(\.number) == [45, 46, 47])
+        #expect(try test.read { try $0.eventPage(since: 0, limit: 1_000).items }.map(\.number) == Array(41...100))
+        #expect(try test.read { try $0.eventPage(since: 44, limit: 3).items }.map(\.number) == [45, 46, 47])
         #expect(try test.write { try $0.maintain(now: start + 38 * day) }.eventsDropped == 4)
         #expect(try test.read { try $0.oldestEvent() } == 81)
         #expect(try test.write { try $0.maintain(now: start + 400 * day) }.eventsDropped == 2)
         #expect(try test.read { try $0.oldestEvent() } == 101)
         #expect(try test.write { try $0.appendEvent(.peerUp, at: start, peer: peer.id, data: "{}") } == 101)
         #expect(
-            try test.read { try $0.events(since: 100, limit: 1) } == [
+            try test.read { try $0.eventPage(since: 100, limit: 1).items } == [
                 EventRow(number: 101, at: start, type: .peerUp, peer: peer.id, data: "{}")
             ])
-        #expect(try test.read { try $0.events(since: 101, limit: 1) }.isEmpty)
-        #expect(try test.read { try $0.events(since: -5, limit: 0) }.isEmpty)
-        #expect(try test.read { try $0.events(since: .max, limit: 5) }.isEmpty)
-        #expect(try test.read { try $0.events(since: .min, limit: 5) }.map(\.number) == [101])
+        #expect(try test.read { try $0.eventPage(since: 101, limit: 1).items }.isEmpty)
+        #expect(try test.read { try $0.eventPage(since: -5, limit: 0).items }.isEmpty)
+        #expect(try test.read { try $0.eventPage(since: .max, limit: 5).items }.isEmpty)
+        #expect(try test.read { try $0.eventPage(since: .min, limit: 5).items }.map(\.number) == [101])
         #expect(try test.countersAreRight())
     }
 
@@ -80,7 +80,7 @@ import Testing
         #expect((9_000...10_000).contains(rows))
         #expect(try test.countersAreRight())
         let oldest = try test.read { try $0.oldestEvent() }
-        #expect(try test.read { try $0.events(since: 0, limit: 1_000) }.map(\.number) == Array(oldest...500))
+        #expect(try test.read { try $0.eventPage(since: 0, limit: 1_000).items }.map(\.number) == Array(oldest...500))
         // A run is one row, however many it stands for; the newest row stays even where it alone is too long.
         try test.write { $0.eventLogBytes = 10_000 }
         try test.receive((1...900).map { hex($0) }, from: peer)

@@ -36,7 +36,7 @@ import Testing
         let test = try TestStore()
         let peer = try TestPeer(1)
         var insert = outgoing(1, to: peer)
-        insert.subject = "to read"
+        insert.hex.subject = "to read"
         _ = try test.write { [insert] in try $0.enqueue(insert) }
         let refusal = Settlement(id: 1, state: .rejected, code: "blocked", message: "This peer blocked you.")
         try test.write { _ = try $0.settle([refusal], of: peer.id, at: start) }
@@ -102,7 +102,7 @@ import Testing
         let body = "0123456789"
         let batch = try test.write { try $0.enqueue((1...5).map { outgoing($0, to: peer, body: body) }, bounds: bounds) }
         #expect(batch.map(\.id) == [1, 2, 3, nil, nil])
-        guard case .refused(let error) = batch[4] else { return }
+        guard case .failure(let error) = batch[4] else { return }
         #expect(error.code == .outboxFull)
         #expect(throws: HexlistError.self) { try test.write { try $0.enqueue(outgoing(4, to: peer, body: body), bounds: bounds) } }
         #expect(try test.write { try $0.enqueue(outgoing(1, to: peer, body: body), bounds: bounds) }.id == 1)
@@ -133,7 +133,7 @@ import Testing
             } == [
                 false, false, false, false, true, true, true,
             ])
-        let events = try test.read { try $0.events(since: 0, limit: 100) }
+        let events = try test.read { try $0.eventPage(since: 0, limit: 100).items }
         #expect(events.map(\.type) == [.hexDelivered, .hexDelivered, .hexDelivered, .hexDelivered, .hexRejected, .hexFailed])
         #expect(events.map(\.outboxID) == [1, 2, 3, 4, 5, 6] && events.allSatisfy { $0.peer == one.id })
         #expect(
@@ -187,17 +187,22 @@ import Testing
 
         #expect(try test.write { try $0.cancel([1, 3, 4, 99], at: start) } == [3, 4])
         #expect(try test.write { try $0.cancel([4], at: start) } == [])
-        #expect(try test.write { try $0.retry([1, 2, 3, 4, 5, 99], at: start, expiresAt: start + day) } == [2])
+        #expect(try test.write { try $0.retry([1, 2, 3, 4, 5, 99], expiresAt: start + day) } == [2])
         let row = try #require(try test.read { try $0.outboxRow(2) })
         #expect(row.state == .queued && row.failures == 0 && row.settledAt == nil && row.dueAt == start + day)
         #expect(try test.read { try $0.outboxBatch(peer.id, after: 0, limit: 9, maxBytes: 999) }.items.map(\.id) == [2, 5])
 
         // The same key again brings a cancelled row back with its body, at the place it had.
         let again = outgoing(4, to: peer, body: "{\"hexDescription\":\"4\"}", createdAt: start + 5)
-        #expect(try test.write { try $0.requeue(4, again, at: start) })
-        #expect(try test.write { try $0.requeue(4, again, at: start) } == false)
-        #expect(try test.write { try $0.requeue(1, again, at: start) } == false)
-        #expect(try test.write { try $0.requeue(3, again, at: start) } == false)  // other content
+        #expect(try test.write { try $0.enqueue(again) } == .requeued(4, from: .cancelled))
+        for (number, state) in [(4, OutboxState.queued), (1, .stored)] {
+            let row = try #require(try test.read { try $0.outboxRow(Int64(number)) })
+            let same = outgoing(UInt64(number), to: peer, body: "{\"hexDescription\":\"\(number)\"}")
+            #expect(row.state == state)
+            #expect(try test.write { try $0.enqueue(same) } == .existing(row))
+        }
+        let other = outgoing(3, to: peer, body: "{\"hexDescription\":\"4\"}")
+        #expect(throws: HexlistError.self) { try test.write { try $0.enqueue(other) } }
         #expect(try test.read { try $0.outboxBatch(peer.id, after: 0, limit: 9, maxBytes: 999) }.items.map(\.id) == [2, 4, 5])
         #expect(try test.countersAreRight())
         // One taken back in flight had arrived: its state says so.

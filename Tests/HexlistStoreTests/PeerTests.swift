@@ -106,7 +106,7 @@ import Testing
         let items = try test.read { try $0.hexPage() }.items
         #expect(items.map(\.id) == [4, 2, 1] && items.map(\.inboxNumber) == [3, 2, 1])
         #expect(items.map(\.unread) == [true, false, true] && items.allSatisfy { $0.receivedAt == start })
-        let events = try test.read { try $0.events(since: 4, limit: 100) }
+        let events = try test.read { try $0.eventPage(since: 4, limit: 100).items }
         #expect(events.map(\.hex) == [1, 2, 4] && events.allSatisfy { $0.type == .hexReceived && $0.peer == one.id && $0.at == start + 5 })
         #expect(events.map(\.number) == [5, 6, 7])
         #expect(try test.trust(one) == TrustChange(moved: [], deleted: 0))

@@ -45,10 +45,12 @@ import Testing
                 _ = try reader.outboxBatch(trusted.id, after: 0, limit: 10, maxBytes: 1)
                 _ = try reader.outboxRows([1, 2])
                 _ = try reader.recentlyFailed(trusted.id, digest: [1], since: 0)
-                _ = try reader.events(since: 5, limit: 10)
+                _ = try reader.eventPage(since: 5, limit: 10).items
                 _ = try reader.hexes([1, 2])
                 _ = try reader.subjects(of: [1, 2])
-                for location in [nil, HexLocation.inbox, .held, .mine] { _ = try reader.hexIDs(.ids(3...40, in: location)) }
+                for location in [nil, HexLocation.inbox, .held, .mine] {
+                    for peer in [nil, trusted.id] { _ = try reader.hexIDs(.ids(3...40, in: location, of: peer)) }
+                }
                 _ = try reader.counts()
             }
         }
@@ -72,7 +74,7 @@ import Testing
                 _ = try writer.settle([Settlement(id: 1, state: .stored), Settlement(id: 2, state: .failed)], of: trusted.id, at: start)
                 _ = try writer.rejectQueued(trusted.id, code: "blocked", message: nil, limit: 2, at: start)
                 _ = try writer.cancel([5], at: start)
-                _ = try writer.retry([2], at: start, expiresAt: start + 1)
+                _ = try writer.retry([2], expiresAt: start + 1)
                 _ = try writer.enqueue(outgoing(99, to: trusted))
                 _ = try writer.maintain(now: start + 100 * day)
             }

@@ -22,7 +22,7 @@ import Testing
         if trust != .stranger { _ = try test.trust(peer, trust) }
         #expect(try test.receive([hex(1)], from: peer, policy: policy) == [outcome])
         #expect(try test.countersAreRight())
-        let events = try test.read { try $0.events(since: 0, limit: 10) }
+        let events = try test.read { try $0.eventPage(since: 0, limit: 10).items }
         switch outcome {
         case .stored(let id):
             #expect(events == [EventRow(number: 1, at: start, type: .hexReceived, peer: peer.id, hex: id)])
@@ -344,7 +344,7 @@ import Testing
         try test.receive((1...5).map { hex($0) }, from: peer)
         try test.receive([hex(5), hex(6), hex(5), hex(7)], from: peer, at: start + 1)
         #expect(try test.read { try Int.fetchOne($0.db, sql: "SELECT count(*) FROM event") } == 2)
-        let events = try test.read { try $0.events(since: 0, limit: 100) }
+        let events = try test.read { try $0.eventPage(since: 0, limit: 100).items }
         #expect(events.map(\.number) == Array(1...7))
         #expect(events.map(\.hex) == (1...7).map(Optional.init))
         #expect(events.map(\.at) == [Int64](repeating: start, count: 5) + [start + 1, start + 1])

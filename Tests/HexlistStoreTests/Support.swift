@@ -1,6 +1,8 @@
 import Foundation
 import GRDB
 import HexlistModel
+import Testing
+
 @testable import HexlistStore
 
 /// A store in a folder of its own, both gone at the end.
@@ -123,10 +125,42 @@ func hex(_ number: UInt64, _ description: String = "A hex", bytes: Int = 500, de
     IncomingHex(content: content(description), messageID: message(number), byteCount: bytes, deduplicates: deduplicates)
 }
 
-func outgoing(_ number: UInt64, to peer: TestPeer, body: String = "{}", createdAt: Int64 = start) -> OutboxInsert {
-    OutboxInsert(
-        peer: peer.id, messageID: message(number), body: Array(body.utf8), digest: Array(body.utf8.prefix(32)), createdAt: createdAt,
-        expiresAt: createdAt + 30 * day)
+/// A hex for one peer, with a key.
+struct Outgoing: Sendable {
+    var peer: TestPeer
+    var hex: PreparedHex
+    var createdAt: Int64
+}
+
+func outgoing(_ number: UInt64, to peer: TestPeer, body: String = "{}", createdAt: Int64 = start) -> Outgoing {
+    Outgoing(
+        peer: peer,
+        hex: PreparedHex(messageID: message(number), hasKey: true, body: Array(body.utf8), digest: Array(body.utf8.prefix(32))),
+        createdAt: createdAt)
+}
+
+extension StoreWriter {
+    /// Queues hexes for one peer each.
+    /// - Returns: for each its row, or why it has none.
+    func enqueue(_ batch: [Outgoing], bounds: OutboxBounds = OutboxBounds()) throws -> [Result<Enqueued, HexlistError>] {
+        var full: HexlistError?
+        return try batch.map { outgoing in
+            if let full { return .failure(full) }
+            let recipient = PeerSighting(
+                peer: outgoing.peer.id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: outgoing.createdAt)
+            let report = try enqueue(
+                [outgoing.hex],
+                OutboxTerms(
+                    recipients: [recipient], now: outgoing.createdAt, expiresAt: outgoing.createdAt + 30 * day, bounds: bounds))
+            full = report.full
+            guard let result = report.results.first else { return .failure(try #require(report.full)) }
+            return result.map { $0[0] }
+        }
+    }
+
+    func enqueue(_ outgoing: Outgoing, bounds: OutboxBounds = OutboxBounds()) throws -> Enqueued {
+        try enqueue([outgoing], bounds: bounds)[0].get()
+    }
 }
 
 extension HexContent {
@@ -148,11 +182,14 @@ extension ReceiveOutcome {
 }
 
 extension Enqueued {
-    var id: Int64? {
+    var id: Int64 {
         switch self {
-        case .new(let id): id
+        case .new(let id), .requeued(let id, _): id
         case .existing(let row): row.id
-        case .refused: nil
         }
     }
+}
+
+extension Result<Enqueued, HexlistError> {
+    var id: Int64? { (try? get())?.id }
 }

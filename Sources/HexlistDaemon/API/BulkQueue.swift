@@ -1,4 +1,5 @@
 import HexlistNode
+import HexlistStore
 import Synchronization
 
 /// Hexes on their way from the stream they came in to the outbox: what is read while a batch is being stored makes the

@@ -78,94 +78,62 @@ struct HexRoutes: Sendable {
 
     /// What arrives meanwhile stays unread.
     private func mark(_ hexes: HexSelection, unread: Bool) async throws -> Response {
-        try await change(hexes, onlyUnread: true) { try $0.setRead($1, !unread) }
+        try await change(hexes, .read(!unread))
     }
 
     private func delete(_ hexes: HexSelection) async throws -> Response {
-        try await change(hexes, makesRoom: true) { try $0.delete($1, at: Timestamp.now.milliseconds) }
+        try await change(hexes, .delete)
     }
 
-    /// Named ones in the order given, others in that of their arrival (of one peer: of each 1 000 the first).
+    /// Named ones in the order given, others in that of their arrival.
     private func accept(_ hexes: HexSelection) async throws -> Response {
-        let isNamed = if case .ids = hexes { true } else { false }
-        return try await change(hexes, in: .held, makesRoom: true) { writer, ids in
-            try writer.accept(isNamed ? ids : ids.sorted(), at: Timestamp.now.milliseconds).count
-        }
+        try await change(hexes, .accept)
     }
 
     // MARK: Changes of many
 
-    private typealias Work = @Sendable (StoreWriter, [Int64]) throws -> Int
-
-    /// Named hexes are changed in one transaction, all or none; ranges and lists in as many as it takes, each of a bounded size, so that
-    /// what arrives meanwhile is not held up.
-    /// - Parameters:
-    ///   - place: where all of them have to be; `nil` for anywhere.
-    ///   - onlyUnread: whether of a list only what is unread is changed; named hexes and ranges are changed as they are.
-    ///   - makesRoom: whether it frees room for hexes that were refused.
-    private func change(
-        _ hexes: HexSelection, in place: HexLocation? = nil, onlyUnread: Bool = false, makesRoom: Bool = false, _ work: @escaping Work
-    ) async throws -> Response {
+    /// Named hexes are changed in one transaction, all or none; ranges and lists in as many as it takes. Of a list only what is unread is
+    /// marked; named hexes and ranges are marked as they are.
+    private func change(_ hexes: HexSelection, _ change: HexChange) async throws -> Response {
+        let now = Timestamp.now.milliseconds
         var changed = 0
         switch hexes {
         case .ids(let ids, let ranges):
             try Self.check(ids, ranges)
-            if !ids.isEmpty {
-                changed = try await api.store.write(rows: ids.count) { writer in
-                    try Self.checkAll(ids, in: place, among: writer.locations(of: ids))
-                    return try work(writer, ids)
-                }
-                await api.node.storeChanged(makesRoom: makesRoom)
-            }
+            if !ids.isEmpty { changed = try await api.store.change(ids, change, at: now) }
             // What arrives meanwhile is not meant, however high a range goes.
             let newest = ranges.isEmpty ? 0 : try await api.store.read { try $0.newestHex() }
             for range in ranges where range.lowerBound <= newest {
-                changed += try await change(.ids(range.clamped(to: range.lowerBound...newest), in: place), makesRoom, work)
+                let group = HexGroup.ids(range.clamped(to: range.lowerBound...newest), in: change.place)
+                changed += try await api.store.change(group, change, at: now)
             }
         case .list(let from, let location, let newest):
-            let location: HexLocation = try location.map { try APIQuery.choice($0, of: "location") } ?? place ?? .inbox
-            guard place == nil || place == location else { throw HexlistError(.badRequest, "What is accepted is `held`.") }
-            var filter = HexFilter(location: location, unread: onlyUnread)
-            if let from { filter.peer = try await sender(from) }
+            let location: HexLocation = try location.map { try APIQuery.choice($0, of: "location") } ?? change.place ?? .inbox
+            guard change.place == nil || change.place == location else {
+                throw HexlistError(.badRequest, "What is accepted is `held`.")
+            }
+            let peer: PeerID? = if let from { try await sender(from) } else { nil }
             var start: Int64?
             if let newest {
-                guard let hex = try await api.store.read({ try $0.hex(newest) })?.summary else { throw Self.noHex(newest) }
-                // The inbox has an order of its own; other places are in that of ids.
-                guard let place = location == .inbox ? hex.inboxNumber : hex.id else {
+                guard let position = try await api.store.read({ try $0.position(of: newest, in: location) }) else {
                     throw HexlistError(.badRequest, "Hex \(newest) is not in the inbox.")
                 }
-                start = place + 1
+                start = position + 1
             }
-            if place == .held, filter.peer == nil {
-                // The lowest id first: the order of arrival, which a list has the other way round.
-                let last = if let newest { newest } else { try await api.store.read { try $0.newestHex() } }
-                if last > 0 { changed = try await change(.ids(1...last, in: .held), makesRoom, work) }
+            guard change == .accept else {
+                let filter = HexFilter(location: location, unread: change != .delete, peer: peer)
+                changed = try await api.store.change(.list(filter), from: start, change, at: now)
                 break
             }
-            changed = try await change(.list(filter), from: start, makesRoom, work)
+            // The lowest id first: the order of arrival, which a list has the other way round.
+            let last = if let newest { newest } else { try await api.store.read { try $0.newestHex() } }
+            if last > 0 { changed = try await api.store.change(.ids(1...last, in: location, of: peer), change, at: now) }
         }
         return APIReply.json(ChangedShape(changed: changed))
     }
 
-    private func change(_ group: HexGroup, from start: Int64? = nil, _ makesRoom: Bool, _ work: @escaping Work) async throws -> Int {
-        var changed = 0
-        var cursor = start
-        repeat {
-            let after = cursor
-            // As many rows as the most a page has, so that few others go with it.
-            let (count, next) = try await api.store.write(rows: 1_000) { writer in
-                let page = try writer.hexIDs(group, after: after)
-                return (try work(writer, page.items), page.next)
-            }
-            changed += count
-            cursor = next
-            await api.node.storeChanged(makesRoom: makesRoom)
-        } while cursor != nil
-        return changed
-    }
-
     private func shape(of id: Int64) async throws -> HexShape {
-        guard let detail = try await api.store.read({ try $0.hex(id) }) else { throw Self.noHex(id) }
+        guard let detail = try await api.store.read({ try $0.hex(id) }) else { throw HexlistError.noHex(id) }
         return HexShape(detail, await labels([detail.summary]), openSchemes: api.openSchemes)
     }
 
@@ -183,17 +151,6 @@ struct HexRoutes: Sendable {
             throw HexlistError(
                 .badRequest, "\(ranges.count) ranges are too many for one request; \(rangesOfRequest) fit.", hint: "Split them.")
         }
-    }
-
-    private static func checkAll(_ ids: [Int64], in place: HexLocation?, among present: [Int64: HexLocation]) throws(HexlistError) {
-        if let missing = ids.first(where: { present[$0] == nil }) { throw noHex(missing) }
-        if let place, let other = ids.first(where: { present[$0] != place }) {
-            throw HexlistError(.badRequest, "Hex \(other) is not \(place.rawValue).", hint: "`hexlist inbox --held` lists those that are.")
-        }
-    }
-
-    private static func noHex(_ id: Int64) -> HexlistError {
-        HexlistError(.notFound, "There is no hex \(id).", hint: "`hexlist inbox` and `hexlist inbox --held` list those there are.")
     }
 }
 

@@ -64,8 +64,8 @@ struct RosterReader {
     }
 
     private static func places(_ texts: [String]) throws(Fault) -> [RosterPlace] {
-        guard texts.count <= StoreWriter.endpointsPerPeer else {
-            throw Fault(message: "It has more than \(StoreWriter.endpointsPerPeer) addresses.")
+        guard texts.count <= PeerRecord.endpointLimit else {
+            throw Fault(message: "It has more than \(PeerRecord.endpointLimit) addresses.")
         }
         var places: [RosterPlace] = []
         for text in texts {

@@ -1,6 +1,7 @@
 import HexlistAPI
 import HexlistModel
 import HexlistNode
+import HexlistStore
 import HexlistWire
 import Hummingbird
 
@@ -116,7 +117,7 @@ struct SendRoutes: Sendable {
     }
 
     /// The rows the body names.
-    private func rows(_ request: Request) async throws -> Node.OutboxSelection {
+    private func rows(_ request: Request) async throws -> OutboxSelection {
         let wanted: OutboxRows = try await APIInput.requiredShape(request)
         switch wanted {
         case .ids(let ids):

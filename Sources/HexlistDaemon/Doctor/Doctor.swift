@@ -45,7 +45,7 @@ struct Doctor: Sendable {
         do {
             // A row is written and read again, with everything that a commit requires of the disk.
             let now = "\(Timestamp.now.milliseconds)"
-            try await api.store.write { try $0.setMeta("examined", now) }
+            try await api.store.setMeta(["examined": now])
             let (found, bytes) = try await api.store.read { (try $0.meta("examined"), $0.storeBytes()) }
             guard found == now else { return DoctorStep("store", .failed, "What was written to the store is not in it.", advice: advice) }
             return DoctorStep("store", .ok, "\(api.store.path) is written and read, \(ByteCountText.of(bytes)).")

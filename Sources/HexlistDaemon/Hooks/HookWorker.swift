@@ -75,12 +75,11 @@ struct HookWorker: Sendable {
 
     /// Gives new hooks a position in the event log: they begin with the next event.
     static func place(_ events: [EventType], in store: HexStore) async throws {
-        try await store.write { writer in
-            let cursor = HookCursor(number: try writer.counts().lastEvent)
-            for key in events.map(key) where try writer.meta(key).flatMap(HookCursor.init(text:)) == nil {
-                try writer.setMeta(key, cursor.text)
-            }
+        let keys = events.map(key)
+        let (last, new) = try await store.read { reader in
+            (try reader.counts().lastEvent, try keys.filter { try reader.meta($0).flatMap(HookCursor.init(text:)) == nil })
         }
+        try await store.setMeta(Dictionary(new.map { ($0, HookCursor(number: last).text) }) { first, _ in first })
     }
 
     private func begin() async throws -> HookCursor {
@@ -179,7 +178,7 @@ struct HookWorker: Sendable {
     /// Saves the cursor. If the store cannot be written now, that is no reason to run the hook again now.
     private func save(_ cursor: HookCursor) async {
         do {
-            try await store.write { try $0.setMeta(key, cursor.text) }
+            try await store.setMeta([key: cursor.text])
         } catch {
             logger.error("hook's place cannot be kept", metadata: ["hook": "\(event.rawValue)", "error": "\(error)"])
         }
@@ -190,12 +189,9 @@ struct HookWorker: Sendable {
         guard self.event != .hookFailed else { return await save(cursor) }
         let data = HookFailure(hook: self.event.rawValue, number: event.number, error: failure).jsonText
         do {
-            try await store.write { writer in
-                try writer.setMeta(key, cursor.text)
-                try writer.appendEvent(
-                    .hookFailed, at: Timestamp.now.milliseconds, peer: event.peer, hex: event.hex, outboxID: event.outboxID, data: data)
-            }
-            await keeper.node.storeChanged()
+            try await store.appendEvent(
+                .hookFailed, at: Timestamp.now.milliseconds, peer: event.peer, hex: event.hex, outboxID: event.outboxID, data: data,
+                remembering: [key: cursor.text])
         } catch {
             logger.error("hook's place cannot be kept", metadata: ["hook": "\(self.event.rawValue)", "error": "\(error)"])
         }

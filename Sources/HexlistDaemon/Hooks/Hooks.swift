@@ -92,7 +92,6 @@ actor Hooks {
     private func forget(_ events: [EventType]) async throws {
         let keys = events.map(HookWorker.key)
         let kept = try await keeper.node.store.read { reader in try keys.filter { try reader.meta($0) != nil } }
-        guard !kept.isEmpty else { return }
-        try await keeper.node.store.write { writer in for key in kept { try writer.setMeta(key, nil) } }
+        try await keeper.node.store.setMeta(Dictionary(uniqueKeysWithValues: kept.map { ($0, nil) }))
     }
 }

@@ -42,7 +42,6 @@ struct MachineMark: Sendable {
 
     /// Makes the store this machine's from now on.
     func keep(_ store: HexStore) async throws {
-        let present = present
-        try await store.write { try $0.setMeta(Self.key, present) }
+        try await store.setMeta([Self.key: present])
     }
 }

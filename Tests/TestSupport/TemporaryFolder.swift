@@ -1,26 +1,27 @@
-import Glibc
-import Testing
+public import Glibc
 
 /// A folder of its own for one test, removed afterwards.
-struct TemporaryFolder {
-    let path: String
+public struct TemporaryFolder: Sendable {
+    public let path: String
+
+    private struct Fault: Error {}
 
     /// Short: a socket's path has 107 bytes.
-    static func with<Result>(_ body: (TemporaryFolder) async throws -> Result) async throws -> Result {
+    public static func with<Result>(_ body: (TemporaryFolder) async throws -> Result) async throws -> Result {
         var template = Array("/tmp/hexapi.XXXXXX".utf8CString)
-        let path = try #require(mkdtemp(&template).map { String(cString: $0) })
+        guard let path = mkdtemp(&template).map({ String(cString: $0) }) else { throw Fault() }
         defer { removeTree(path) }
         return try await body(TemporaryFolder(path: path))
     }
 
-    func write(_ text: String, to name: String) throws {
+    public func write(_ text: String, to name: String) throws {
         let descriptor = open("\(path)/\(name)", O_WRONLY | O_CREAT | O_TRUNC, 0o600)
         defer { close(descriptor) }
         let bytes = Array(text.utf8)
-        try #require(bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) } == bytes.count)
+        guard bytes.withUnsafeBytes({ Glibc.write(descriptor, $0.baseAddress, $0.count) }) == bytes.count else { throw Fault() }
     }
 
-    static func mode(_ path: String) -> mode_t? {
+    public static func mode(_ path: String) -> mode_t? {
         var status = stat()
         return lstat(path, &status) == 0 ? status.st_mode & 0o7777 : nil
     }

@@ -1,0 +1,21 @@
+import HexlistClient
+import HexlistModel
+import TestSupport
+import Testing
+
+@Suite("The client, with nobody to talk to")
+struct UnreachableTests {
+    @Test("without a daemon the message says what to do")
+    func unreachable() async throws {
+        try await TemporaryFolder.with { folder in
+            for path in ["\(folder.path)/control.sock", "\(folder.path)/with a space/é"] {
+                let client = HexlistClient(socketPath: path)
+                let error = try await #require(throws: HexlistError.self) { try await client.status() }
+                await client.close()
+                #expect(error.code == .daemonUnreachable)
+                #expect(error.message == "Nothing is listening on \(path).")
+                #expect(error.hint == "Start the daemon with `hexlistd`.")
+            }
+        }
+    }
+}
