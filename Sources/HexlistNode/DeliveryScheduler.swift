@@ -6,19 +6,13 @@ import HexlistWire
 import NIOCore
 
 /// What the deliveries use of their node.
-protocol DeliveryHost: NodeHost {
+protocol DeliveryHost: DialHost {
     var deliveries: DeliveryScheduler { get }
     var sends: SendTracker { get set }
     /// Whether two machines have one identity, the peer's or this node's own.
     func isInConflict(with peer: PeerID) -> Bool
-    /// Whether the peer is here.
-    func isVerified(_ peer: PeerID) -> Bool
-    /// Where the peer can be dialled, the best first.
-    func endpoints(of peer: PeerID) -> [Endpoint]
     /// Whether the store had rows for the peer when it was last asked.
     func hadRows(for peer: PeerID) -> Bool
-    /// Dials a peer for work of this node's own, and begins the session where it answers.
-    func dial(_ peer: PeerID, _ endpoints: [Endpoint], then completion: @escaping @Sendable (isolated Self, _ connected: Bool) -> Void)
     /// What rows wait for may be another thing now.
     func wakeWaiters()
 }

@@ -6,7 +6,7 @@ import HexlistWire
 import Logging
 import NIOCore
 
-protocol PairingHost: DialHost, EventHost {
+protocol PairingHost: LinkHost, KnownPeersHost, EventHost {
     var pairing: PairingShell { get }
     func session(_ key: PairingDesk.SessionKey) -> PeerSession?
     /// Trusts a peer by the key that was compared.
@@ -148,7 +148,7 @@ final class PairingShell {
             else { return }
             return carry(desk.begin(on: ObjectIdentifier(session), with: key, nonce: Self.nonce(), now: .now), host)
         }
-        let endpoints = host.finder.directory.endpoints(of: peer)
+        let endpoints = host.endpoints(of: peer)
         guard !endpoints.isEmpty else { return carry(desk.notReached(peer), host) }
         guard !isDialling, !host.isDialling(peer) else { return }
         isDialling = true
