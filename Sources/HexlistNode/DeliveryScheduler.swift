@@ -1,29 +1,15 @@
-import HexlistDiscovery
 import HexlistModel
 import HexlistStore
-import HexlistTransport
 import HexlistWire
 import NIOCore
 
-/// What the deliveries use of their node.
-protocol DeliveryHost: DialHost {
-    var deliveries: DeliveryScheduler { get }
-    var sends: SendTracker { get set }
-    /// Whether two machines have one identity, the peer's or this node's own.
-    func isInConflict(with peer: PeerID) -> Bool
-    /// Whether the store had rows for the peer when it was last asked.
-    func hadRows(for peer: PeerID) -> Bool
-    /// What rows wait for may be another thing now.
-    func wakeWaiters()
-}
-
-/// The way of all rows from the outbox onto the sessions: at most four peers at a time, each when it is its turn, and none before its pause
-/// is over. What goes to one peer, and in which order, `PeerDelivery` decides.
+/// Sends the rows of the outbox on the sessions: to at most four peers at a time, to each when it is its turn, to none before its pause is
+/// over. What goes to one peer, and in which order, `PeerDelivery` decides.
 final class DeliveryScheduler {
-    /// Of peers with a session, or with something to send.
+    /// A link for each peer with a session, or with rows to send.
     private(set) var links: [PeerID: PeerLink] = [:]
     var turns: TransferTurns
-    /// `nil` while hexes are sent as ever.
+    /// `nil` unless another node is taking this one's place.
     private var draining: Draining?
     private let turnTimer: DeadlineTimer
     private let limits: NodeConfiguration.Send
@@ -69,12 +55,12 @@ final class DeliveryScheduler {
         for peer in again.union(rows.keys) { kick(link(to: peer), host) }
     }
 
-    /// Rows were cancelled.
+    /// Forgets what was loaded for these peers: some of it was cancelled.
     func rowsChanged(for peers: Set<PeerID>) {
         for peer in peers { links[peer]?.delivery.rowsChanged() }
     }
 
-    /// A person asked for it: rows go out now, whatever they wait for.
+    /// Ends the pauses of these peers, as a person asked for.
     func retryNow(_ peers: Set<PeerID>, _ host: isolated some DeliveryHost) {
         for peer in peers {
             let link = link(to: peer)
@@ -83,14 +69,14 @@ final class DeliveryScheduler {
         }
     }
 
-    /// The own person trusted the peer.
+    /// Tries what the peer refused for now: its person is likely to have trusted this node, as the own person trusted the peer.
     func trustBegan(_ peer: PeerID, _ host: isolated some DeliveryHost) {
         guard let link = links[peer] else { return }
         link.delivery.trustBegan()
         kick(link, host)
     }
 
-    /// Rows wait for this peer: they are sent where there is a session, a session is made where there is a peer.
+    /// Sends what waits for the peer where there is a session, and dials where the peer is here.
     func kick(_ link: PeerLink, _ host: isolated some DeliveryHost) {
         guard !host.isStopping else { return }
         if link.sending != nil { return pump(link, host) }
@@ -109,10 +95,10 @@ final class DeliveryScheduler {
 
     // MARK: What rows wait for
 
-    /// Whether nothing may be sent to the peer, whatever it has to say.
+    /// Whether nothing may be sent to the peer: while this node drains, and while there is a conflict of identities.
     func isHeld(_ peer: PeerID, _ host: isolated some DeliveryHost) -> Bool { draining != nil || host.isInConflict(with: peer) }
 
-    /// Rows that are on their way: a window of each peer at most.
+    /// The rows on their way: a window of each peer at most.
     var liveRows: Set<Int64> {
         links.values.reduce(into: []) { $0.formUnion($1.sending?.machine.unacknowledgedTags ?? []) }
     }
@@ -224,7 +210,7 @@ final class DeliveryScheduler {
         if turns.release(link.peer) != nil { wakeNext(host) }
     }
 
-    /// Whoever is first in line asks for the turn that is free, and after it the next one for another.
+    /// Has the peer that is first in line ask for the turn that is free, and the next one for another.
     private func wakeNext(_ host: isolated some DeliveryHost) {
         // Not from inside the other one's steps.
         host.onLoop { host in
@@ -239,7 +225,7 @@ final class DeliveryScheduler {
         }
     }
 
-    /// While others wait, a turn goes back after 30 s without a receipt, whatever the session makes of that time: a stranger
+    /// Takes a turn back after 30 s without a receipt, while others wait, whatever the session makes of that time: a stranger
     /// that says more than is read of it is given longer there.
     private func watchTurns(_ host: isolated some DeliveryHost) {
         turnTimer.set(turns.deadline, host) { host in
@@ -304,7 +290,7 @@ final class DeliveryScheduler {
         }
     }
 
-    /// The peer blocked this node: what waits for it is rejected, so many rows at a time.
+    /// Rejects what waits for a peer that blocked this node, so many rows at a time.
     private func rejectAll(for peer: PeerID, _ host: isolated some DeliveryHost) {
         let now = Node.wallClock()
         let limit = 1_000
@@ -326,7 +312,7 @@ final class DeliveryScheduler {
 
     // MARK: Sessions
 
-    /// The peer said Hello once more, on one of its sessions.
+    /// Takes a later Hello of the peer, on one of its sessions.
     func greetedAgain(_ link: PeerLink, on session: PeerSession, frameLimit: Int, _ host: isolated some DeliveryHost) {
         let now = ContinuousClock.Instant.now
         // Where both sides dialled at the same moment, it is said on one of two sessions.
@@ -335,13 +321,13 @@ final class DeliveryScheduler {
         pump(link, host)
     }
 
-    /// A dial for the peer led to a connection that ended before it was a session with it.
+    /// Takes the end of a connection that was dialled for the peer and never became a session with it.
     func notReached(_ peer: PeerID, _ end: Session.End, _ host: isolated some DeliveryHost) {
         guard let link = links[peer], link.sending == nil, mayHaveRows(link, host) else { return }
         transferFailed(link, end: end, closedByPeer: false, host)
     }
 
-    /// The session that was sent on has ended, and the link has it no longer.
+    /// Takes the end of the session that was sent on, which the link no longer has.
     func ended(_ session: PeerSession, of link: PeerLink, _ end: Session.End, closedByPeer: Bool, _ host: isolated some DeliveryHost) {
         let hadWork = link.delivery.inFlight > 0
         if case .peer(.blocked, _) = end { rejectAll(for: link.peer, host) }
@@ -364,7 +350,7 @@ final class DeliveryScheduler {
 
     // MARK: Pauses
 
-    /// The peer is there and the transfer failed: it waits, longer each time, whatever discovery brings meanwhile.
+    /// Pauses after a transfer that failed though the peer is there, longer each time, whatever discovery brings meanwhile.
     /// - Parameter blamed: the first row that was sent and not answered; `nil` where none was.
     private func transferFailed(
         _ link: PeerLink, end: Session.End?, closedByPeer: Bool, blamed: Int64? = nil, _ host: isolated some DeliveryHost
@@ -403,17 +389,18 @@ final class DeliveryScheduler {
         if let until = link.delivery.pausedUntil, until > now { resume(link, at: until, host) }
     }
 
-    /// Gives the turn back until then.
+    /// Gives the turn back, and goes on at an instant.
     private func resume(_ link: PeerLink, at instant: ContinuousClock.Instant, _ host: isolated some DeliveryHost) {
         giveTurnBack(link, host)
         goOn(link, at: instant, host)
     }
 
+    /// Goes on at an instant, or when the pause is over where it was made longer meanwhile.
     private func goOn(_ link: PeerLink, at instant: ContinuousClock.Instant, _ host: isolated some DeliveryHost) {
         link.resumption.set(instant, host) { [peer = link.peer] host in
             guard let link = host.deliveries.links[peer] else { return }
             if let until = link.delivery.pausedUntil, until > .now {
-                host.deliveries.goOn(link, at: until, host)  // the pause was made longer meanwhile
+                host.deliveries.goOn(link, at: until, host)
             } else {
                 host.deliveries.kick(link, host)
             }
@@ -433,17 +420,17 @@ final class DeliveryScheduler {
         lookWhetherDrained()
     }
 
-    /// Takes back the wait for answers, and goes on sending nothing.
+    /// Ends the wait for answers; still nothing is sent.
     func stopWaitingToDrain() { if draining != nil { draining = .silent } }
 
-    /// After receipts, and after the end of a session.
+    /// Ends the wait for answers where all are there. Called after receipts, and after the end of a session.
     func lookWhetherDrained() {
         guard case .waiting(let done)? = draining, links.values.allSatisfy(\.isAnswered) else { return }
         draining = .silent
         done()
     }
 
-    /// Takes `drain` back.
+    /// Ends `drain`: rows are sent again.
     func resume(_ host: isolated some DeliveryHost) {
         if case .waiting(let done)? = draining { done() }
         draining = nil
@@ -451,11 +438,10 @@ final class DeliveryScheduler {
     }
 }
 
-/// While another node takes this one's place, with another identity.
+/// The state of a node whose place another one takes, with another identity: nothing new is sent.
 private enum Draining {
-    /// Until nothing that was sent is unanswered: then it is called.
+    /// Something sent is unanswered; the closure is called once nothing is.
     case waiting(() -> Void)
-    /// Nothing is waited for, and nothing is sent.
     case silent
 }
 
@@ -470,19 +456,6 @@ extension Session.End {
             case .shutdown, .idle, .duplicateSession, .limit, .blocked: false
             default: true
             }
-        }
-    }
-
-    /// One sentence for people. Holds text of the peer.
-    var text: String {
-        switch self {
-        case .lost: "The connection was lost."
-        case .own(.receiptTimeout): "The peer took hexes and did not answer for 30 s."
-        case .own(.silent): "The peer fell silent."
-        case .own(.conflict): "Two machines use this peer's identity."
-        case .peer(.conflict, _): "The peer says that another machine uses this machine's identity too."
-        case .own(let code): "The session was ended (\(code.rawValue))."
-        case .peer(let code, let text): "The peer ended the session (\(code?.rawValue ?? "unknown")\(text.isEmpty ? "" : ": \(text)"))."
         }
     }
 }

@@ -4,7 +4,7 @@ import HexlistTransport
 import NIOCore
 
 extension Node: DeliveryHost {
-    /// What of the node's state is kept for each peer that has a session, or something to send.
+    /// A link for each peer with a session, or with rows to send.
     var links: [PeerID: PeerLink] { deliveries.links }
 
     func hasWork(for peer: PeerID?) -> Bool {

@@ -2,7 +2,7 @@ import HexlistModel
 import HexlistWire
 import NIOCore
 
-/// What a node holds of one peer while it has a session or something to send: a reference, so that its queues change in place.
+/// The state of one peer that has a session, or rows to send. A reference, so that its queues change in place.
 final class PeerLink {
     let peer: PeerID
     /// Open sessions, oldest first; the last one is sent on. More than one only while duplicates are being settled.
@@ -13,11 +13,11 @@ final class PeerLink {
     /// After such a failure, with full jitter from `shortestPause` up: at most 2, 4, 8 … 300 s.
     static let backoff = Backoff(from: .seconds(2), to: .seconds(300))
     static let shortestPause = Duration.seconds(1)
-    /// A dial of this node's own, for rows that wait; the directory's probes are apart.
+    /// Whether this node dials for rows that wait; the directory's probes are apart.
     var isDialling = false
     /// Whether rows may have waited when the last session ended.
     var endedWithRows = true
-    /// Goes on after a pause.
+    /// Goes off when a pause is over.
     let resumption: DeadlineTimer
     /// Whether an alert was recorded since the last session of this peer ended: a stranger's go into the event log once.
     var alertRecorded = false

@@ -1,8 +1,8 @@
 import HexlistModel
 import NIOCore
 
-/// Who waits for rows of the outbox to come to an end: sends, single ones and streams alike, and streams that wait for room. Lives on the
-/// node's loop.
+/// Tells of what becomes of rows of the outbox whoever waits for them: sends, single ones and streams alike, and streams that wait for room.
+/// Lives on the node's loop.
 struct SendTracker {
     private var sends: [ObjectIdentifier: TrackedSend] = [:]
     private var waitingForRoom: [ObjectIdentifier: Wakeup] = [:]
@@ -34,14 +34,14 @@ struct SendTracker {
         for send in sends.values { send.received(receipts) }
     }
 
-    /// Rows came to an end, or are gone.
+    /// Wakes those who wait for room: rows came to an end, or are gone.
     mutating func roomMade() {
         madeRoom &+= 1
         for wakeup in waitingForRoom.values { wakeup.wake() }
     }
 
-    /// Something changed about what rows wait for: everyone looks again.
-    /// - Parameter isStopping: there is going to be no room either.
+    /// Has every send look again: what its rows wait for may have changed.
+    /// - Parameter isStopping: whether those who wait for room look too, as there is going to be none.
     func lookAgain(isStopping: Bool) {
         for send in sends.values { send.changed() }
         if isStopping { for wakeup in waitingForRoom.values { wakeup.wake() } }
@@ -51,7 +51,7 @@ struct SendTracker {
 /// The sleep of one caller on the node's loop.
 final class Wakeup: @unchecked Sendable {
     private var continuation: CheckedContinuation<Void, Never>?
-    /// Woken while it was not asleep: between the look at what it waits for and its sleep the loop may do other things.
+    /// Whether it was woken while nobody slept: between a look and the sleep the loop may do other things.
     private var isDue = false
 
     /// Ends the sleep, or the next one before it begins.

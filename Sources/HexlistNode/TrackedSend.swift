@@ -47,9 +47,9 @@ struct RowMove: Sendable {
 /// Everything but `init` runs on the node's loop; that is what makes it `Sendable`.
 public final class TrackedSend: @unchecked Sendable {
     enum Kind: Sendable {
-        /// Of one hex, of so many bytes, a row for each peer. A peer's receipt is a row's end, written or not.
+        /// One hex of so many bytes, a row for each peer. A peer's receipt is a row's end, written or not.
         case single(bytes: Int)
-        /// Of hexes as they come. Told are bad ends alone, or each row, in the order it was taken in.
+        /// Hexes as they come. Told are bad ends alone, or each row, in the order it was taken in.
         case stream(tellsAll: Bool)
     }
 
@@ -65,11 +65,11 @@ public final class TrackedSend: @unchecked Sendable {
     private(set) var counts = BulkCounts()
     /// Rows without an end, by peer.
     private(set) var pending: [PeerID: Int] = [:]
-    /// Of a single hex: the rows their peers have.
+    /// Rows of a single hex that their peers have.
     private(set) var delivered: [Int64: OutboxState] = [:]
-    /// Of a stream: rows with a bad end that was not told yet.
+    /// Rows of a stream with a bad end that was not told yet.
     private var unread: [Int64] = []
-    /// Of a stream.
+    /// Lines of a stream; empty for a single hex.
     private var lines: RowLines
     private(set) var lastProgress = ContinuousClock.Instant.now
 
@@ -138,7 +138,7 @@ public final class TrackedSend: @unchecked Sendable {
         onChange()
     }
 
-    /// What its rows wait for may be another thing now.
+    /// Has the caller look again: what its rows wait for may have changed.
     func changed() { onChange() }
 
     // MARK: To be told

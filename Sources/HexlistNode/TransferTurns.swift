@@ -1,6 +1,6 @@
 import HexlistModel
 
-/// Who may send: at most so many peers at once, the rest in the order in which they asked (SURFACE "Sending").
+/// The peers that are sent to: so many at once at most, the others in the order in which they asked (Docs/Protocol.md, "Delivery").
 struct TransferTurns: Sendable {
     typealias Instant = ContinuousClock.Instant
 
@@ -34,7 +34,7 @@ struct TransferTurns: Sendable {
 
     var othersWait: Bool { !waiting.isEmpty }
 
-    /// Who may ask: the first in line, while a turn is free.
+    /// The first in line, which may ask again; `nil` while no turn is free.
     var next: PeerID? { granted.count < limit ? waiting.first : nil }
 
     /// When `overdue` may name somebody; `nil` where nobody waits.
@@ -56,17 +56,17 @@ struct TransferTurns: Sendable {
         return false
     }
 
-    /// The peer answered for something that was sent to it.
+    /// Notes that the peer answered for something that was sent to it.
     mutating func progressed(_ peer: PeerID, now: Instant) { granted[peer]?.progressed = now }
 
-    /// Who keeps others waiting and has had its time.
+    /// Peers that keep others waiting and have had their time.
     func overdue(now: Instant) -> [PeerID] {
         guard othersWait else { return [] }
         return granted.filter { now >= $0.value.end(patience) }.map(\.key)
     }
 
     /// Gives the turn, or the place in the queue, back.
-    /// - Returns: who may ask again.
+    /// - Returns: the peer that may ask again.
     mutating func release(_ peer: PeerID) -> PeerID? {
         waiting.removeAll { $0 == peer }
         granted[peer] = nil

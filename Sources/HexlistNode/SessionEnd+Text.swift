@@ -1,0 +1,16 @@
+import HexlistWire
+
+extension Session.End {
+    /// One sentence for people. Holds text of the peer.
+    var text: String {
+        switch self {
+        case .lost: "The connection was lost."
+        case .own(.receiptTimeout): "The peer took hexes and did not answer for 30 s."
+        case .own(.silent): "The peer fell silent."
+        case .own(.conflict): "Two machines use this peer's identity."
+        case .peer(.conflict, _): "The peer says that another machine uses this machine's identity too."
+        case .own(let code): "The session was ended (\(code.rawValue))."
+        case .peer(let code, let text): "The peer ended the session (\(code?.rawValue ?? "unknown")\(text.isEmpty ? "" : ": \(text)"))."
+        }
+    }
+}
