@@ -20,7 +20,6 @@ let package = Package(
     ],
     dependencies: [
         // Exact, so that a build next year takes the same code; Docs/Operations.md, "Raising a dependency".
-        // HexlistTransport/LazyMemory uses SPI of swift-nio.
         .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
         .package(url: "https://github.com/apple/swift-nio-extras", exact: "1.35.2"),
         .package(url: "https://github.com/apple/swift-nio-ssl", exact: "2.37.6"),
@@ -38,11 +37,14 @@ let package = Package(
     ],
     targets: [
         .target(name: "HexlistModel", swiftSettings: settings),
+        .target(name: "CLinux", linkerSettings: [.linkedLibrary("resolv")]),
+        .target(name: "HexlistSystem", dependencies: ["HexlistModel", "CLinux"], swiftSettings: settings),
         .target(name: "HexlistJSON", dependencies: ["HexlistModel"], swiftSettings: settings),
         .target(
             name: "HexlistWire",
             dependencies: [
-                "HexlistModel", "HexlistJSON", .product(name: "NIOCore", package: "swift-nio"), .product(name: "Crypto", package: "swift-crypto"),
+                "HexlistModel", "HexlistJSON", .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "Crypto", package: "swift-crypto"),
             ], swiftSettings: settings),
         .target(
             name: "HexlistDiscovery",
@@ -56,14 +58,13 @@ let package = Package(
             name: "HexlistAvahi",
             dependencies: ["HexlistModel", "HexlistDiscovery", "CAvahi", .product(name: "Logging", package: "swift-log")],
             swiftSettings: settings),
-        .systemLibrary(name: "CGlibc"),
         .target(
-            name: "HexlistDNS", dependencies: ["HexlistModel", "HexlistDiscovery", "CGlibc"], swiftSettings: settings),
+            name: "HexlistDNS", dependencies: ["HexlistModel", "HexlistDiscovery", "HexlistSystem"], swiftSettings: settings),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(
             name: "HexlistStore",
             dependencies: [
-                "HexlistModel", "HexlistJSON", "CGlibc", "CSQLite",
+                "HexlistModel", "HexlistJSON", "HexlistSystem", "CSQLite",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ], swiftSettings: settings),
@@ -89,11 +90,11 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: settings),
         .target(name: "HexlistAPI", dependencies: ["HexlistModel", "HexlistJSON"], swiftSettings: settings),
-        .systemLibrary(name: "CSpawn"),
         .target(
             name: "HexlistDaemon",
             dependencies: [
-                "CSpawn", "CGlibc", "HexlistModel", "HexlistJSON", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistNode", "HexlistAPI",
+                "HexlistModel", "HexlistSystem", "HexlistJSON", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistNode",
+                "HexlistAPI",
                 "HexlistAvahi",
                 "HexlistDNS",
                 "HexlistTransport",
@@ -109,6 +110,7 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ], swiftSettings: settings),
+        .target(name: "HexlistDoctor", dependencies: ["HexlistModel", "HexlistSystem", "HexlistAPI"], swiftSettings: settings),
         .target(
             name: "HexlistClient",
             dependencies: [
@@ -124,7 +126,7 @@ let package = Package(
         .executableTarget(
             name: "hexlist",
             dependencies: [
-                "HexlistClient", "HexlistModel", "HexlistJSON", "HexlistAPI", "HexlistWire", "CGlibc",
+                "HexlistClient", "HexlistModel", "HexlistJSON", "HexlistAPI", "HexlistWire", "HexlistSystem", "HexlistDoctor",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
@@ -132,10 +134,15 @@ let package = Package(
         .target(name: "HostileTexts", path: "Tests/HostileTexts", resources: [.copy("texts.json")], swiftSettings: settings),
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
         .testTarget(
-            name: "HexlistModelTests", dependencies: ["HexlistModel", "HexlistJSON", "HexlistAPI", "HostileTexts", "TestSupport"], swiftSettings: settings),
+            name: "HexlistModelTests", dependencies: ["HexlistModel", "HexlistJSON", "HexlistAPI", "HostileTexts", "TestSupport"],
+            swiftSettings: settings),
+        .testTarget(name: "HexlistSystemTests", dependencies: ["HexlistSystem", "CLinux"], swiftSettings: settings),
         .testTarget(
             name: "HexlistWireTests",
-            dependencies: ["HexlistWire", "HexlistJSON", "HexlistModel", "HostileTexts", "TestSupport", .product(name: "NIOCore", package: "swift-nio")],
+            dependencies: [
+                "HexlistWire", "HexlistJSON", "HexlistModel", "HostileTexts", "TestSupport",
+                .product(name: "NIOCore", package: "swift-nio"),
+            ],
             resources: [.copy("Vectors")], swiftSettings: settings),
         .testTarget(
             name: "HexlistDiscoveryTests", dependencies: ["HexlistDiscovery", "HexlistModel", "HostileTexts", "TestSupport"],
@@ -165,11 +172,13 @@ let package = Package(
             name: "HexlistDaemonTests",
             dependencies: [
                 "HexlistDaemon", "HexlistClient", "HexlistAPI", "HexlistNode", "HexlistStore", "HexlistTransport", "HexlistDiscovery",
-                "HexlistDNS", "HexlistModel", "HexlistJSON", "CGlibc", "HostileTexts", .product(name: "Hummingbird", package: "hummingbird"),
+                "HexlistDNS", "HexlistModel", "HexlistJSON", "HexlistSystem", "HostileTexts",
+                .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOEmbedded", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"), .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ], swiftSettings: settings),
+        .testTarget(name: "HexlistDoctorTests", dependencies: ["HexlistDoctor", "HexlistAPI"], swiftSettings: settings),
         .testTarget(
             name: "HexlistCommandTests",
             dependencies: [

@@ -176,10 +176,10 @@ def cpu_seconds(pid):
 
 
 def memory_mb(pid):
-    """Resident now, and at most so far."""
+    """Anonymous now (what the process alone keeps in physical memory), and resident at most so far (the kernel keeps no mark of the former)."""
     with open(f"/proc/{pid}/status", encoding="ascii") as status:
         values = dict(line.split(":", 1) for line in status)
-    return tuple(int(values[key].split()[0]) / 1024 for key in ("VmRSS", "VmHWM"))
+    return tuple(int(values[key].split()[0]) / 1024 for key in ("RssAnon", "VmHWM"))
 
 
 started = []

@@ -9,12 +9,20 @@
 public struct HexlistPaths: Sendable, Equatable {
     /// `hexlist.sqlite`, `identity.pem` and the lock, mode 0700.
     public var stateFolder: String
+    /// Whether the state folder was named by the user.
+    public var stateFolderIsNamed: Bool
     public var configurationFile: String
     /// Whether the configuration file was named by the user, and must be there.
     public var configurationIsNamed: Bool
     public var socket: String
     /// Whether the socket's place was named by the user.
     public var socketIsNamed: Bool
+    /// The user's runtime folder (`XDG_RUNTIME_DIR`); `nil` where there is none.
+    public var runtimeFolder: String?
+    /// `XDG_CONFIG_HOME`, or `~/.config`.
+    public var configurationHome: String
+    /// `XDG_DATA_HOME`, or `~/.local/share`.
+    public var dataHome: String
 
     /// - Parameters:
     ///   - environment: the variables of the process.
@@ -32,17 +40,21 @@ public struct HexlistPaths: Sendable, Equatable {
             if let path = variable(name), path.hasPrefix("/") { return path }
             return HexlistPaths.join(variable("HOME") ?? HexlistPaths.homeFolder(), fallback)
         }
-        self.stateFolder =
-            stateFolder ?? variable("HEXLIST_STATE_DIR") ?? HexlistPaths.join(base("XDG_DATA_HOME", ".local/share"), "hexlist")
+        configurationHome = base("XDG_CONFIG_HOME", ".config")
+        dataHome = base("XDG_DATA_HOME", ".local/share")
+        runtimeFolder = variable("XDG_RUNTIME_DIR").flatMap { $0.hasPrefix("/") && isFolder($0) ? $0 : nil }
+        let namedFolder = stateFolder ?? variable("HEXLIST_STATE_DIR")
+        stateFolderIsNamed = namedFolder != nil
+        self.stateFolder = namedFolder ?? HexlistPaths.join(dataHome, "hexlist")
         let named = configurationFile ?? variable("HEXLIST_CONFIG")
         configurationIsNamed = named != nil
-        self.configurationFile = named ?? HexlistPaths.join(base("XDG_CONFIG_HOME", ".config"), "hexlist/config.yaml")
+        self.configurationFile = named ?? HexlistPaths.join(configurationHome, "hexlist/config.yaml")
         let namedSocket = socket ?? variable("HEXLIST_SOCKET")
         socketIsNamed = namedSocket != nil
         if let path = namedSocket {
             self.socket = path
-        } else if let runtime = variable("XDG_RUNTIME_DIR"), runtime.hasPrefix("/"), isFolder(runtime) {
-            self.socket = HexlistPaths.join(runtime, "hexlist/control.sock")
+        } else if let runtimeFolder {
+            self.socket = HexlistPaths.join(runtimeFolder, "hexlist/control.sock")
         } else {
             self.socket = HexlistPaths.join(self.stateFolder, "control.sock")
         }

@@ -1,7 +1,7 @@
-import CGlibc
 import Dispatch
 public import HexlistDiscovery
 public import HexlistModel
+import HexlistSystem
 import Synchronization
 
 /// Browses domains by unicast DNS through the servers the machine is configured with. Publishes nothing: the zone lists the services.
@@ -118,21 +118,17 @@ public final class DNSDiscovery: Sendable {
 
     /// Asks the system's resolver. Blocks, for some seconds if no server answers.
     static func askSystem(_ name: DNSName, _ type: DNSType) -> DNSOutcome<DNSMessage> {
-        var bytes: [UInt8] = []
-        let length = withUnsafeTemporaryAllocation(of: UInt8.self, capacity: answerBytes) { buffer -> Int32 in
-            let length = hexlist_dns_query(name.description, type.rawValue, buffer.baseAddress, Int32(buffer.count))
-            if length > 0 { bytes = Array(buffer.prefix(Int(length))) }
-            return length
-        }
-        switch length {
-        case Int32(HEXLIST_DNS_NO_NAME), Int32(HEXLIST_DNS_NO_DATA): return .none
-        case 1...:
+        do {
+            let bytes = try SystemResolver.ask(name.description, type: type.rawValue, atMost: answerBytes)
             guard let message = DNSMessage(bytes) else { return .failed("its answer cannot be read") }
             return .found(message, seconds: message.seconds)
-        case Int32(HEXLIST_DNS_SERVER_FAILED):
-            return .failed("the server says that it cannot answer the question for \(name.text) (SERVFAIL)")
-        case Int32(HEXLIST_DNS_SERVER_REFUSED): return .failed("the server refuses the question for \(name.text) (REFUSED)")
-        default: return .failed("no server of resolv.conf answers the question for \(name.text)")
+        } catch {
+            switch error {
+            case .nothing: return .none
+            case .serverFailed: return .failed("the server says that it cannot answer the question for \(name.text) (SERVFAIL)")
+            case .serverRefused: return .failed("the server refuses the question for \(name.text) (REFUSED)")
+            case .noAnswer: return .failed("no server of resolv.conf answers the question for \(name.text)")
+            }
         }
     }
 }

@@ -1,4 +1,3 @@
-import CGlibc
 public import HexlistAPI
 import HexlistAvahi
 import HexlistDNS
@@ -6,6 +5,7 @@ import HexlistDiscovery
 import HexlistModel
 import HexlistNode
 import HexlistStore
+import HexlistSystem
 import HexlistTransport
 import Logging
 import NIOCore
@@ -62,12 +62,12 @@ public struct Daemon: Sendable {
     /// - Throws: `HexlistError` where it cannot start, or one of its parts ended by itself.
     public func run() async throws {
         StandardDescriptors.fill()
-        hexlist_bound_heap()
+        ProcessMemory.boundHeap()
         signal(SIGPIPE, SIG_IGN)
         signal(SIGCHLD, SIG_DFL)  // a parent that ignores it would keep the ends of hooks from us
         umask(0o077)
         // The private key is in this memory: no core dump of it, and no other process of this user may look into it.
-        hexlist_forbid_core_dumps()
+        ProcessMemory.forbidCoreDumps()
         Descriptors.raise()
         // From here on a signal is an event; one that comes while the daemon starts stops it right after.
         let signals = await UnixSignalsSequence(trapping: .sighup, .sigterm, .sigint)

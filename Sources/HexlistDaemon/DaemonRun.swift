@@ -78,7 +78,6 @@ struct DaemonRun: Sendable {
                 logger.notice("hexlistd is ready", metadata: ["socket": "\(socket.path)", "version": "\(ProtocolLimits.appVersion)"])
                 notifier.tell(.ready)
                 await hooks.read(current.hooks)
-                StartupPages.giveBack()
             case .signal(.sighup) where !isStopping:
                 if let new = await reload() { current = new }
             case .signal(.sighup): break
@@ -125,7 +124,7 @@ struct DaemonRun: Sendable {
             let new = try loader.load()
             await api.keeper.reconfigure(new.node)
             await hooks.read(new.hooks)
-            let waiting = api.configuration.read(new)
+            let waiting = api.configuration.took(new)
             if waiting.isEmpty {
                 logger.notice("configuration read again")
             } else {

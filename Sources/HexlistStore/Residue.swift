@@ -1,6 +1,6 @@
-internal import CGlibc
 internal import Dispatch
 internal import GRDB
+internal import HexlistSystem
 internal import Synchronization
 
 /// Decides when the memory that a burst of work left behind is returned to the system: pages cached by SQLite's connections (16 MiB at
@@ -27,7 +27,7 @@ final class Residue: Sendable {
         queue.asyncAfter(deadline: .now() + 2) { [self] in
             guard state.withLock({ $0.isOver() }) else { return look() }
             pool.releaseMemory()
-            hexlist_return_memory()
+            ProcessMemory.returnFreePages()
         }
     }
 }

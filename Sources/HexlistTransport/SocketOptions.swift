@@ -29,7 +29,6 @@ enum SocketOptions {
         for (name, value) in keepAlive {
             try options.setOption(.tcpOption(.init(rawValue: name)), value: .init(value))
         }
-        try options.setOption(.allocator, value: LazyMemory.allocator)
         try options.setOption(.recvAllocator, value: ReadBufferAllocator())
         try options.setOption(.maxMessagesPerRead, value: 1)
         try options.setOption(

@@ -33,8 +33,7 @@ struct CommonOptions: ParsableArguments {
     /// - Parameter variables: the variables of the user whose daemon is asked.
     func withClient<Result>(_ variables: [String: String], _ body: (HexlistClient) async throws -> Result) async throws -> Result {
         let paths = HexlistPaths(environment: variables, stateFolder: stateDir, socket: socket)
-        let start = DaemonStart.command(variables, isNamed: stateDir != nil || socket != nil) { access($0, F_OK) == 0 }
-        let client = HexlistClient(socketPath: paths.socket, startCommand: start)
+        let client = HexlistClient(socketPath: paths.socket, startCommand: DaemonStart.command(paths) { access($0, F_OK) == 0 })
         do {
             let result = try await body(client)
             await client.close()

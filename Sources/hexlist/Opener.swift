@@ -1,5 +1,5 @@
-import Glibc
 import HexlistModel
+import HexlistSystem
 
 /// Passes a link to a program of the user: without a shell, and with nothing but the link as its argument.
 enum Opener {
@@ -18,29 +18,21 @@ enum Opener {
     static func run(_ program: String, link: String) throws(HexlistError) {
         // A link begins with a scheme, so the program does not take it for an option.
         guard let first = link.utf8.first, first != UInt8(ascii: "-") else { throw HexlistError(.badRequest, "This is no link to open.") }
-        var arguments = [strdup(program), strdup(link), nil]
-        defer { for argument in arguments { free(argument) } }
-        // This program ignores SIGPIPE; the started one must not.
-        var attributes = posix_spawnattr_t()
-        var signals = sigset_t()
-        sigemptyset(&signals)
-        sigaddset(&signals, SIGPIPE)
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        posix_spawnattr_setsigdefault(&attributes, &signals)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF))
-        var pid: pid_t = 0
-        let error = posix_spawnp(&pid, program, nil, &attributes, &arguments, environ)
-        guard error == 0 else {
+        let end: Program.End
+        do {
+            end = try Program(program, [link]).runHere()
+        } catch {
             throw HexlistError(
-                .internal, "`\(program)` cannot be started (\(String(cString: strerror(error)))).",
+                .internal, "`\(program)` cannot be started (\(error)).",
                 hint: "Name another program with --with, or with the variable BROWSER.")
         }
-        var status: CInt = 0
-        while waitpid(pid, &status, 0) < 0, errno == EINTR {}
-        guard status == 0 else {
-            let how = status & 0x7F == 0 ? "ended with status \(status >> 8 & 0xFF)" : "was ended by signal \(status & 0x7F)"
-            throw HexlistError(.internal, "`\(program)` \(how).", hint: "Name another program with --with, or with the variable BROWSER.")
+        let how: String
+        switch end {
+        case .exited(0): return
+        case .exited(let status): how = "ended with status \(status)"
+        case .signalled(let number): how = "was ended by signal \(number)"
+        case .timedOut, .stopped, .notStarted: how = "did not end by itself"
         }
+        throw HexlistError(.internal, "`\(program)` \(how).", hint: "Name another program with --with, or with the variable BROWSER.")
     }
 }

@@ -183,8 +183,9 @@ struct RowReasonTests {
         ] as [([String], [String: String], Bool, Bool)])
     func start(files: [String], variables: [String: String], isNamed: Bool, isUnit: Bool) {
         let variables = ["HOME": "/home/a", "XDG_RUNTIME_DIR": "/run/user/1"].merging(variables) { $1 }
-        let command = DaemonStart.command(variables, isNamed: isNamed, exists: files.contains)
+        let paths = HexlistPaths(environment: variables, stateFolder: isNamed ? "/s" : nil) { _ in true }
+        let command = DaemonStart.command(paths, exists: files.contains)
         #expect(command == (isUnit ? "systemctl --user start hexlistd" : "hexlistd"))
-        #expect(DaemonStart.command([:], isNamed: false) { _ in true } == "hexlistd")
+        #expect(DaemonStart.command(HexlistPaths(environment: [:])) { _ in true } == "hexlistd")
     }
 }

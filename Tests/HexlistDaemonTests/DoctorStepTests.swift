@@ -1,6 +1,7 @@
 import HexlistAPI
 import HexlistDiscovery
 import HexlistModel
+import HexlistSystem
 import HexlistWire
 import Testing
 
@@ -217,7 +218,7 @@ struct DoctorStepTests {
             _ = try await two.client.block(one.uuid)
             let steps = try await one.client.doctor(peer: two.uuid).steps
             let told = steps.filter { $0.step == "peer.trust" }
-            #expect(told == [Doctor.isBlockedThere], "\(steps)")
+            #expect(told == [Doctor.trust(two.node.id, .trusted, .blocked)], "\(steps)")
             #expect(!steps.contains { $0.message.contains("trusted there") || $0.message.contains("does not prove") }, "\(steps)")
         }
     }
@@ -230,7 +231,7 @@ struct DoctorStepTests {
             #expect(try await step("configuration")?.state == .ok)
             #expect(try await step("hooks") == nil)
             one.configuration.refused(HexlistError(.configuration, "line 2: there is no key `x`.", hint: "Did you mean `y`?"))
-            one.hookFaults.read(folder: nil, barred: ["peer.up": "it is not executable"], running: ["hex.received"])
+            one.hookFaults.folderRead(fault: nil, barred: ["peer.up": "it is not executable"], running: ["hex.received"])
             one.hookFaults.ran("hex.received", "it ended with status 3 (event 7)")
             let refused = try #require(try await step("configuration"))
             #expect(refused.state == .failed && refused.message.contains("line 2") && refused.advice.first == "Did you mean `y`?")
@@ -240,12 +241,12 @@ struct DoctorStepTests {
             #expect(status.configurationFault?.contains("line 2") == true)
             #expect(status.hookFaults.map(\.hook) == ["hex.received", "peer.up"])
             one.hookFaults.ran("hex.received", nil)
-            one.hookFaults.read(folder: nil, barred: [:], running: ["hex.received"])
+            one.hookFaults.folderRead(fault: nil, barred: [:], running: ["hex.received"])
             #expect(try await step("hooks")?.state == .ok)
             var settings = Settings(name: "one")
             settings.given["api.connections"] = Settings.Given(texts: ["9"], source: .file(line: 3))
             settings.api.connections = 9
-            #expect(one.configuration.read(settings) == ["api.connections"])
+            #expect(one.configuration.took(settings) == ["api.connections"])
             #expect(try await step("configuration")?.state == .warning)
             let item = try #require(try await one.client.configuration().items.first { $0.key == "api.connections" })
             #expect(item.value == "64" && item.waiting == "9" && item.source == .default)

@@ -1,6 +1,7 @@
 import Glibc
 import HexlistModel
 import HexlistNode
+import HexlistSystem
 import Logging
 import Synchronization
 import Testing
@@ -48,13 +49,13 @@ struct HookTests {
         /// Waits for a file that a hook makes.
         func file(_ name: String) async throws -> String {
             while true {
-                if let text = try SmallFile.read("\(folder.path)/\(name)", limit: 1 << 20, mustExist: false) { return text }
+                if let text = try? SmallFile.read("\(folder.path)/\(name)", limit: 1 << 20) { return text }
                 try await Task.sleep(for: .milliseconds(5))
             }
         }
 
         func lines(_ name: String) -> [Substring] {
-            (try? SmallFile.read("\(folder.path)/\(name)", limit: 1 << 20, mustExist: false))?.split(separator: "\n") ?? []
+            (try? SmallFile.read("\(folder.path)/\(name)", limit: 1 << 20))?.split(separator: "\n") ?? []
         }
     }
 
@@ -451,7 +452,7 @@ struct HookTests {
     }
 
     private static func isZombie(_ pid: pid_t) -> Bool {
-        let status = try? SmallFile.read("/proc/\(pid)/stat", limit: 4_096, mustExist: false)
+        let status = try? SmallFile.read("/proc/\(pid)/stat", limit: 4_096)
         return status?.contains(") Z ") ?? true
     }
 }

@@ -2,6 +2,7 @@ import Glibc
 import HexlistAPI
 import HexlistModel
 import HexlistStore
+import HexlistSystem
 import HexlistTransport
 import NIOEmbedded
 import Testing
@@ -68,7 +69,7 @@ struct StartupTests {
         try await TemporaryFolder.with { folder in
             let path = "\(folder.path)/control.sock"
             let listener = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0)
-            #expect(UnixAddress.with(path) { bind(listener, $0, $1) } == 0)
+            #expect(SystemSocket.withUnixAddress(path) { bind(listener, $0, $1) } == 0)
             #expect(listen(listener, 1) == 0)
             let error = try #require(throws: HexlistError.self) { try ControlSocket(path: path, isNamed: true) }
             #expect(error.code == .alreadyRunning)
@@ -140,7 +141,7 @@ struct StartupTests {
             let path = "\(folder.path)/notify"
             let receiver = socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue) | CInt(SOCK_NONBLOCK.rawValue), 0)
             defer { close(receiver) }
-            #expect(UnixAddress.with(path) { bind(receiver, $0, $1) } == 0)
+            #expect(SystemSocket.withUnixAddress(path) { bind(receiver, $0, $1) } == 0)
             func signs() -> Int {
                 var buffer = [UInt8](repeating: 0, count: 64)
                 var count = 0
@@ -175,7 +176,7 @@ struct StartupTests {
             for path in ["\(folder.path)/notify", "@hexlist-test-\(getpid())"] {
                 let receiver = socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue) | CInt(SOCK_NONBLOCK.rawValue), 0)
                 defer { close(receiver) }
-                #expect(UnixAddress.with(path) { bind(receiver, $0, $1) } == 0)
+                #expect(SystemSocket.withUnixAddress(path) { bind(receiver, $0, $1) } == 0)
                 SystemdNotifier(environment: ["NOTIFY_SOCKET": path]).tell(.ready)
                 var buffer = [UInt8](repeating: 0, count: 64)
                 let count = buffer.withUnsafeMutableBytes { recv(receiver, $0.baseAddress, $0.count, 0) }

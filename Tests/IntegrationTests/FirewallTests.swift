@@ -2,7 +2,8 @@ import Foundation
 import Testing
 
 extension TwoMachines {
-    /// Firewalls as distributions ship them, each on a host of its own: what they keep out is named, and the very line that is advised helps.
+    /// Firewalls as distributions ship them, each on a host of its own: who is asked shows what they keep out, the firewall is named, and the
+    /// very line that is advised helps.
     @Suite("Firewalls")
     struct Firewalls {
         private static let ufw = Program.path(of: "ufw")
@@ -30,6 +31,7 @@ extension TwoMachines {
             let report = try await doctor(peer, expecting: 1, of: lab)
             #expect(report.failed == steps)
             let step = try #require(report.step("firewall"))
+            #expect(step.state == "warning")
             for text in message { #expect(step.message.contains(text), "\(step.message)") }
             let advice = (step.advice ?? []).filter { $0.hasPrefix("sudo ") }
             #expect(advice == lines)
@@ -61,17 +63,17 @@ extension TwoMachines {
                 try await Self.shell(fresh, lab)
                 let port = "\(port)/tcp"
                 let open = "sudo ufw prepend allow \(port)"
-                let blocked = ["reachable", "firewall", "peer.dialBack"]
+                let blocked = ["reachable", "peer.dialBack"]
                 // Multicast DNS is let in by rules of its own.
                 try await Self.mend(
-                    lab, peer: peer, failing: blocked, message: ["ufw keeps tcp port \(port.dropLast(4)) out."], with: [open])
+                    lab, peer: peer, failing: blocked, message: ["ufw is active, and tcp port \(port.dropLast(4)) was not"], with: [open])
                 try await Self.shell("sed -i /5353/d /etc/ufw/before.rules /etc/ufw/before6.rules; ufw reload", lab)
                 try await Self.mend(
-                    lab, peer: peer, failing: ["multicast", "firewall"], message: ["ufw keeps udp port 5353 out."],
+                    lab, peer: peer, failing: ["multicast"], message: ["ufw is active, and udp port 5353 was not"],
                     with: ["sudo ufw prepend allow 5353/udp"])
                 // A rule that denies more than the port stands before what is allowed later.
                 try await Self.shell("ufw delete allow \(port); ufw deny 20000:30000/tcp", lab)
-                try await Self.mend(lab, peer: peer, failing: blocked, message: ["ufw keeps"], with: [open])
+                try await Self.mend(lab, peer: peer, failing: blocked, message: ["ufw is active"], with: [open])
             }
         }
 
@@ -92,17 +94,18 @@ extension TwoMachines {
                         "sudo firewall-cmd --zone=\(zone) \($0) && sudo firewall-cmd --permanent --zone=\(zone) \($0)"
                     }
                 }
-                let all = ["multicast", "reachable", "firewall", "peer.dialBack"]
+                let all = ["multicast", "reachable", "peer.dialBack"]
                 try await Self.mend(
-                    lab, peer: peer, failing: all, message: ["firewalld keeps tcp port \(port), udp port 5353 out."], with: lines("public"))
+                    lab, peer: peer, failing: all, message: ["firewalld is active, and tcp port \(port), udp port 5353 were not"],
+                    with: lines("public"))
                 // What holds is permanent, too.
                 try await Self.shell("firewall-cmd --reload", lab)
                 _ = try await Self.doctor(peer, expecting: 0, of: lab)
                 // Another zone, which lets multicast DNS in; the default one is as open as before.
                 try await Self.shell("firewall-cmd --zone=home --change-interface=eth0", lab)
                 try await Self.mend(
-                    lab, peer: peer, failing: ["reachable", "firewall", "peer.dialBack"],
-                    message: ["firewalld keeps tcp port \(port) out."],
+                    lab, peer: peer, failing: ["reachable", "peer.dialBack"],
+                    message: ["firewalld is active, and tcp port \(port) was not"],
                     with: [lines("home")[0]])
                 try await Self.shell("firewall-cmd --zone=trusted --change-interface=eth0", lab)
                 _ = try await Self.doctor(peer, expecting: 0, of: lab)
@@ -113,7 +116,7 @@ extension TwoMachines {
         // MARK: nftables
 
         @Test(
-            "nftables with rules written by hand: a line for each table that drops",
+            "nftables with rules written by hand: a line for each chain that filters",
             .enabled(if: nft != nil, "needs nft (Scripts/setup installs it)"))
         func byHand() async throws {
             try await Self.with { lab, port, peer in
@@ -140,12 +143,13 @@ extension TwoMachines {
                     """
                 try await lab.run(["exec", "h1", try #require(Self.nft), "-f", "-"], input: Array(rules.utf8))
                 try await Self.mend(
-                    lab, peer: peer, failing: ["multicast", "reachable", "firewall", "peer.dialBack"],
-                    message: ["tcp port \(port),", "udp port 5353 (IPv4)"],
+                    lab, peer: peer, failing: ["multicast", "reachable", "peer.dialBack"],
+                    message: ["filtered by inet filter input, ip guard in, and tcp port \(port), udp port 5353 were not"],
                     with: [
                         "sudo nft insert rule inet filter input tcp dport \(port) accept",
                         "sudo nft insert rule ip guard in tcp dport \(port) accept",
                         "sudo nft insert rule inet filter input udp dport 5353 accept",
+                        "sudo nft insert rule ip guard in udp dport 5353 accept",
                     ])
             }
         }

@@ -24,7 +24,7 @@ final class ConfigurationInForce: Sendable {
 
     /// Takes a configuration that was read without a mistake; an earlier fault is over.
     /// - Returns: the keys that wait for a restart.
-    func read(_ settings: Settings) -> [String] {
+    func took(_ settings: Settings) -> [String] {
         state.withLock { $0 = State(settings: settings) }
         return started.needingRestart(comparedWith: settings)
     }

@@ -1,4 +1,5 @@
 public import HexlistModel
+import HexlistSystem
 
 /// Puts the layers together: command line, environment, file, default.
 public struct ConfigurationLoader: Sendable {
@@ -25,8 +26,26 @@ public struct ConfigurationLoader: Sendable {
     /// Reads the file. To be called again when it may have changed.
     /// - Throws: `HexlistError` `configuration` naming key, value and what is allowed.
     public func load() throws(HexlistError) -> Settings {
-        let text = try SmallFile.read(path, limit: ConfigurationFile.maximumBytes, mustExist: isNamed)
-        return try settings(file: ConfigurationFile(path: path, text: text ?? ""))
+        try settings(file: ConfigurationFile(path: path, text: text()))
+    }
+
+    /// The file's text; none where it was not named and is not there.
+    private func text() throws(HexlistError) -> String {
+        do {
+            return try SmallFile.read(path, limit: ConfigurationFile.maximumBytes)
+        } catch {
+            let (message, hint): (String, String)
+            switch error {
+            case .missing(_) where !isNamed: return ""
+            case .missing(let why), .closed(let why):
+                (message, hint) = ("\(path) cannot be read (\(why)).", "Make it readable, or name another file with --config.")
+            case .unreadable(let why): (message, hint) = ("\(path) cannot be read (\(why)).", "Name another file with --config.")
+            case .noText:
+                message = "\(path) is no configuration: it is longer than \(ConfigurationFile.maximumBytes) bytes, or no UTF-8 text."
+                hint = "Name another file with --config."
+            }
+            throw HexlistError(.configuration, message, hint: hint)
+        }
     }
 
     /// - Returns: the `HEXLIST_…` variables nobody reads, each with the one that was perhaps meant.

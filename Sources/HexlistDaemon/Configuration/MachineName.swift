@@ -2,12 +2,13 @@
     import Glibc
 #endif
 import HexlistModel
+import HexlistSystem
 
 /// What the machine calls itself.
 enum MachineName {
     /// `PRETTY_HOSTNAME` of /etc/machine-info, or the host name up to its first dot.
     static func pretty() -> String {
-        let info = (try? SmallFile.read("/etc/machine-info", limit: 16 << 10, mustExist: false)) ?? nil
+        let info = try? SmallFile.read("/etc/machine-info", limit: 16 << 10)
         if let name = info.flatMap(pretty(in:)), !name.isEmpty { return name }
         var buffer = [CChar](repeating: 0, count: 256)
         guard gethostname(&buffer, buffer.count - 1) == 0 else { return "hexlist" }

@@ -1,5 +1,6 @@
 import HexlistDNS
 import HexlistDiscovery
+import HexlistSystem
 import Synchronization
 
 /// All a machine has to find others with, as one: multicast on the own links, unicast DNS in configured domains, and word of its own
@@ -19,7 +20,12 @@ final class MachineDiscovery: PeerDiscovery {
     func start(publishing announcement: ServiceAnnouncement?, events: @escaping @Sendable (DiscoveryEvent) -> Void) {
         self.events.withLock { $0 = events }
         // The addresses come first: what they are decides what is dialled.
-        watch.start { [self] in tell($0) }
+        watch.start { [self] change in
+            switch change {
+            case .addresses(let addresses): tell(.interfaces(addresses))
+            case .woke: tell(.woke)
+            }
+        }
         if multicast == nil { tell(.backend(.off)) }
         multicast?.start(publishing: announcement) { [self] in tell($0) }
         unicast.start { [self] in tell($0) }

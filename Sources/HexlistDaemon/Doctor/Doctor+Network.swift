@@ -2,6 +2,7 @@ import HexlistAPI
 import HexlistDiscovery
 import HexlistModel
 import HexlistNode
+import HexlistSystem
 import HexlistWire
 import NIOPosix
 

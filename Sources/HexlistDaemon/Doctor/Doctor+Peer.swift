@@ -37,14 +37,15 @@ extension Doctor {
     func meeting(_ id: PeerID, _ trust: Trust, _ reaches: [(endpoint: EndpointView, reach: ReachFacts)]) async -> [DoctorStep] {
         // A session with it would end at once.
         guard trust != .blocked else { return [] }
-        let session = await greet(id, reaches)
+        let session = await greet(id, trust, reaches)
         guard let facts = session.facts else { return [session.step] }
         let ping = await api.node.pingLong(id)
         let dialBack = facts.dialsBack ? await dialBacks.ask(id, api.node) : .cannotAsk
         // As it says now: it may have said Hello again meanwhile.
         let there = Self.trustThere(await api.node.sessionFacts(of: id) ?? facts, ping, dialBack)
-        guard there != .blocked else { return [session.step, Self.isBlockedThere] }
-        return [session.step, Self.trust(id, trust, there), Self.frame(ping)] + [Self.dialBack(dialBack)].compactMap { $0 }
+        let trusting = Self.trust(id, trust, there)
+        guard there != .blocked else { return [session.step, trusting] }  // neither gets anything through
+        return [session.step, trusting, Self.frame(ping)] + [Self.dialBack(dialBack)].compactMap { $0 }
     }
 
     /// Whether the peer trusts this machine. What it does counts more than the room it gave: it ends sessions with whom it blocks, and
@@ -218,7 +219,7 @@ extension Doctor {
     }
 
     private func greet(
-        _ id: PeerID, _ reaches: [(endpoint: EndpointView, reach: ReachFacts)]
+        _ id: PeerID, _ trust: Trust, _ reaches: [(endpoint: EndpointView, reach: ReachFacts)]
     ) async -> (step: DoctorStep, facts: SessionFacts?) {
         var failure: ReachFailure?
         if await api.node.sessionFacts(of: id) == nil {
@@ -232,7 +233,7 @@ extension Doctor {
             }
         }
         guard let facts = await api.node.sessionFacts(of: id) else {
-            if failure?.isBlocked == true { return (Self.isBlockedThere, nil) }
+            if failure?.isBlocked == true { return (Self.trust(id, trust, .blocked), nil) }
             return (
                 DoctorStep(
                     "peer.hello", .failed,
@@ -249,12 +250,15 @@ extension Doctor {
         )
     }
 
-    static let isBlockedThere = DoctorStep(
-        "peer.trust", .failed, "This machine is blocked there: the peer ends every session with it, and takes nothing from it.",
-        advice: ["On the other machine: `hexlist peer unblock PEER`, PEER being this one."])
-
+    /// - Parameters:
+    ///   - trust: here, of the peer.
+    ///   - trustThere: the peer's, of this machine.
     static func trust(_ id: PeerID, _ trust: Trust, _ trustThere: Trust) -> DoctorStep {
-        guard trustThere != .blocked else { return isBlockedThere }
+        guard trustThere != .blocked else {
+            return DoctorStep(
+                "peer.trust", .failed, "This machine is blocked there: the peer ends every session with it, and takes nothing from it.",
+                advice: ["On the other machine: `hexlist peer unblock PEER`, PEER being this one."])
+        }
         let isTrustedThere = trustThere == .trusted
         let here =
             switch trust {

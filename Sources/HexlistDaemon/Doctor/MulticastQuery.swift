@@ -1,6 +1,6 @@
-import CGlibc  // SOCK_…, which are of whichever module includes <sys/socket.h>
 import HexlistDNS
 import HexlistModel
+import HexlistSystem
 
 #if canImport(Glibc)
     import Glibc
@@ -23,7 +23,7 @@ enum MulticastQuery {
     /// Blocks, for 1.2 s where nobody answers.
     /// - Parameter index: of the interface.
     static func ask(on index: Int32, until isEnough: ([String]) -> Bool) -> Outcome {
-        let descriptor = socket(AF_INET, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        let descriptor = SystemSocket.open(AF_INET, .datagram)
         guard descriptor >= 0 else { return .failed(String(cString: strerror(errno))) }
         defer { close(descriptor) }
         var interface = ip_mreqn()

@@ -19,8 +19,8 @@ final class HookFaults: Sendable {
     /// Faults that are told, of a folder with anything in it.
     private static let most = 20
 
-    /// The folder was read.
-    func read(folder: String?, barred: [String: String], running: [String]) {
+    /// Takes what a reading of the folder found: a hook that is gone is forgotten.
+    func folderRead(fault folder: String?, barred: [String: String], running: [String]) {
         state.withLock {
             $0.failed = $0.failed.filter { running.contains($0.key) || barred[$0.key] != nil }
             ($0.folder, $0.barred, $0.running) = (folder, barred, running)

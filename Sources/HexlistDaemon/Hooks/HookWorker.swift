@@ -3,6 +3,7 @@ import HexlistJSON
 import HexlistModel
 import HexlistNode
 import HexlistStore
+import HexlistSystem
 import Logging
 
 /// One hook: each event of its type in order, one at a time, as they come.
@@ -23,6 +24,8 @@ struct HookWorker: Sendable {
 
     /// Events read at once.
     private static let batch = 100
+    /// Bytes of a hook's output, standard output and error together. One that writes more finds it closed (SIGPIPE).
+    private static let outputBytes = 64 << 10
     /// Bytes of a failed hook's output that are logged.
     private static let shownOutput = 500
 
@@ -129,9 +132,9 @@ struct HookWorker: Sendable {
             case .refused: throw Barred()
             }
             let shape = try await EventShape.of([event], keeper.node)[0]
-            let outcome = await HookProcess.run(
-                folder.path(of: name), input: shape.lineBytes,
-                environment: environment + ["HEXLIST_EVENT=\(name)"], milliseconds: timeLimit())
+            let outcome = await Program(folder.path(of: name)).run(
+                input: shape.lineBytes, environment: environment + ["HEXLIST_EVENT=\(name)"], folder: "/", milliseconds: timeLimit(),
+                outputBytes: Self.outputBytes)
             guard let failure = Self.failure(outcome.end, milliseconds: timeLimit()) else {
                 // Stopped with the daemon: it is run again when that runs again.
                 if outcome.end == .stopped { throw Ended() }
@@ -162,7 +165,7 @@ struct HookWorker: Sendable {
     }
 
     /// What is wrong with how it ended; `nil` for nothing, and where the daemon ended it.
-    private static func failure(_ end: HookProcess.End, milliseconds: Int64) -> String? {
+    private static func failure(_ end: Program.End, milliseconds: Int64) -> String? {
         switch end {
         case .exited(0), .stopped: nil
         case .exited(let status): "it ended with status \(status)"

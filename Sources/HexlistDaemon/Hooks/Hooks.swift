@@ -56,7 +56,7 @@ actor Hooks {
                 runnable.append(event)
             }
         }
-        faults.read(folder: folderFault?.description, barred: barred, running: runnable.map(\.rawValue))
+        faults.folderRead(fault: folderFault?.description, barred: barred, running: runnable.map(\.rawValue))
         await end(workers.keys.filter { !wanted.contains($0) })
         do {
             if folderFault == nil { try await forget(EventType.all.filter { !names.contains($0.rawValue) }) }

@@ -1,6 +1,6 @@
-import CGlibc  // SOCK_…, which are of whichever module includes <sys/socket.h>
 import HexlistAPI
 import HexlistModel
+import HexlistSystem
 
 #if canImport(Glibc)
     import Glibc
@@ -12,16 +12,13 @@ struct ControlSocket {
     /// Held while the daemon runs, so that of two that start at once only one looks and binds.
     private let lock: FileLock
 
-    /// Bytes of a socket's path (`sockaddr_un`, less the closing zero).
-    static let maximumPathBytes = 107
-
     /// Makes the folder and looks who is there.
     /// - Parameter isNamed: whether the user chose the place; a folder that was there keeps its mode then.
     /// - Throws: `HexlistError`: `alreadyRunning` where somebody answers, `configuration` where the place cannot be a socket.
     init(path: String, isNamed: Bool) throws {
-        guard path.utf8.count <= Self.maximumPathBytes else {
+        guard path.utf8.count <= SystemSocket.maximumPathBytes else {
             throw HexlistError(
-                .configuration, "The socket path \(path) has \(path.utf8.count) bytes; \(Self.maximumPathBytes) fit.",
+                .configuration, "The socket path \(path) has \(path.utf8.count) bytes; \(SystemSocket.maximumPathBytes) fit.",
                 hint: "Name a shorter one with --socket, or a shorter state folder.")
         }
         let folder = HexlistPaths.folder(of: path)
@@ -62,10 +59,10 @@ struct ControlSocket {
             throw HexlistError(
                 .configuration, "\(path) is there and is no socket.", hint: "Move it away, or name another socket with --socket.")
         }
-        let descriptor = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue) | CInt(SOCK_NONBLOCK.rawValue), 0)
+        let descriptor = SystemSocket.open(AF_UNIX, .stream, isBlocking: false)
         guard descriptor >= 0 else { throw taken(path) }
         defer { close(descriptor) }
-        let connected = UnixAddress.with(path) { connect(descriptor, $0, $1) }
+        let connected = SystemSocket.withUnixAddress(path) { connect(descriptor, $0, $1) }
         // Anything but a plain refusal (a full queue, no permission) means that somebody may be there.
         if connected == 0 || errno != ECONNREFUSED { throw taken(path) }
     }
@@ -80,26 +77,5 @@ struct ControlSocket {
         HexlistError(
             .stateFolder, "The socket cannot be in \(folder) (\(reason)).",
             hint: "Name a place in a folder of this user with --socket.")
-    }
-}
-
-/// `sockaddr_un`
-enum UnixAddress {
-    /// - Parameter path: a path, or a name in the abstract space behind `@`.
-    /// - Returns: what `body` returns; -1 with `ENAMETOOLONG` for a path that does not fit.
-    static func with(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> CInt) -> CInt {
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        var bytes = Array(path.utf8)
-        guard !bytes.isEmpty, bytes.count <= ControlSocket.maximumPathBytes else {
-            errno = ENAMETOOLONG
-            return -1
-        }
-        if bytes.first == UInt8(ascii: "@") { bytes[0] = 0 }
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
-        let length = socklen_t(MemoryLayout<sockaddr_un>.offset(of: \.sun_path) ?? 2) + socklen_t(bytes.count)
-        return withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, length) }
-        }
     }
 }

@@ -1,6 +1,7 @@
 import Crypto
 import HexlistModel
 import HexlistStore
+import HexlistSystem
 
 /// Whether the state folder was used on this machine before: a restored backup, or a copied disk, is a second machine with one identity
 /// as soon as the first one runs too.
@@ -16,7 +17,7 @@ struct MachineMark: Sendable {
     ///   - path: the file with the machine's id.
     ///   - environment: says whether this is a container (`container=…`): what makes those gives them another id as it pleases.
     init(path: String = "/etc/machine-id", environment: [String: String]) {
-        let text = environment["container", default: ""].isEmpty ? try? SmallFile.read(path, limit: 256, mustExist: false) : nil
+        let text = environment["container", default: ""].isEmpty ? try? SmallFile.read(path, limit: 256) : nil
         let digits = (text ?? "").utf8.prefix { $0 != UInt8(ascii: "\n") }
         // It may be empty, or "uninitialized", before the first boot is complete.
         let isID = digits.count == 32 && digits.allSatisfy { Hexadecimal.value(of: $0) != nil && !ASCII.isUppercase($0) }

@@ -1,4 +1,5 @@
-import CGlibc  // SOCK_…, which are of whichever module includes <sys/socket.h>
+import HexlistSystem
+
 #if canImport(Glibc)
     import Glibc
 #endif
@@ -20,12 +21,12 @@ struct SystemdNotifier: Sendable {
     /// waiting for a place in its queue.
     func tell(_ state: State) {
         guard let socketPath, socketPath.hasPrefix("/") || socketPath.hasPrefix("@") else { return }
-        let descriptor = socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
+        let descriptor = SystemSocket.open(AF_UNIX, .datagram)
         guard descriptor >= 0 else { return }
         defer { close(descriptor) }
         let text = Array(state.rawValue.utf8)
         let flags = CInt(MSG_NOSIGNAL) | (state == .alive ? CInt(MSG_DONTWAIT) : 0)
-        _ = UnixAddress.with(socketPath) { address, length in
+        _ = SystemSocket.withUnixAddress(socketPath) { address, length in
             CInt(text.withUnsafeBytes { sendto(descriptor, $0.baseAddress, $0.count, flags, address, length) })
         }
     }

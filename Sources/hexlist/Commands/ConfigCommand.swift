@@ -3,6 +3,7 @@ import Glibc
 import HexlistAPI
 import HexlistJSON
 import HexlistModel
+import HexlistSystem
 
 struct ConfigCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -21,7 +22,7 @@ struct ConfigCommand: AsyncParsableCommand {
 
     func run() async throws {
         let output = common.output
-        if let check { return try examine(check, output) }
+        if let check { return try await examine(check, output) }
         let inForce = try await common.withClient { try await $0.configuration() }
         if output.json {
             try output.object(inForce)
@@ -45,14 +46,14 @@ struct ConfigCommand: AsyncParsableCommand {
         }
     }
 
-    private func examine(_ file: String, _ output: Output) throws {
-        guard let program = Self.daemon(), let answer = ProgramOutput.run(at: program, ["--check", "--config", file], errorsToo: true)
+    private func examine(_ file: String, _ output: Output) async throws {
+        guard let program = Self.daemon(), let answer = await Program(program, ["--check", "--config", file]).answer()
         else {
             throw HexlistError(
                 .internal, "hexlistd, which reads the file, is neither beside hexlist nor where the system has its programs.",
                 hint: "Run `hexlistd --check --config \(ShellText.quoted(TerminalText.clean(file, columns: 200)))` where it is installed.")
         }
-        let lines = String(decoding: answer.out, as: UTF8.self).split(separator: "\n").map(String.init)
+        let lines = answer.text.split(separator: "\n").map(String.init)
         let told = lines.map { $0.hasPrefix("hexlistd: ") ? String($0.dropFirst("hexlistd: ".count)) : $0 }
         if output.json {
             try output.object(Checked(file: file, isFine: answer.status == 0, message: told.joined(separator: " ")))
@@ -64,7 +65,7 @@ struct ConfigCommand: AsyncParsableCommand {
         if !output.json {
             StandardError.complain(HexlistError(.configuration, told.first ?? "It cannot be used.", hint: told.dropFirst().first))
         }
-        throw Ending(status: answer.status == ExitStatus.usage.rawValue ? .usage : .failed)
+        throw Ending(status: answer.status == Int(ExitStatus.usage.rawValue) ? .usage : .failed)
     }
 
     /// The path of the hexlistd that was installed together with this program.
@@ -73,7 +74,7 @@ struct ConfigCommand: AsyncParsableCommand {
         let count = readlink("/proc/self/exe", &buffer, buffer.count)
         let own = String(decoding: buffer.prefix(max(0, count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
         let beside = HexlistPaths.join(HexlistPaths.folder(of: own), "hexlistd")
-        return access(beside, X_OK) == 0 ? beside : ProgramOutput.path(of: "hexlistd")
+        return access(beside, X_OK) == 0 ? beside : Program.path(ofSystem: "hexlistd")
     }
 
     private struct Checked: JSONEncodable {

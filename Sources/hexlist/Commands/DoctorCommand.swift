@@ -1,6 +1,7 @@
 import ArgumentParser
 import HexlistAPI
 import HexlistClient
+import HexlistDoctor
 import HexlistModel
 
 struct DoctorCommand: AsyncParsableCommand {
@@ -27,12 +28,9 @@ struct DoctorCommand: AsyncParsableCommand {
     func run() async throws {
         let output = common.output
         let asked = await askDaemon()
-        let port = asked.port ?? ProtocolLimits.defaultPort
-        let isReached = asked.steps.contains { ["reachable", "peer.dialBack"].contains($0.step) && $0.state == .ok }
-        let (machine, peer) = Self.split(asked.steps)
-        let local = [asked.daemon, LocalSteps.clock()] + (asked.usesMulticast ? [LocalSteps.bus(), LocalSteps.avahi()] : [])
-        let firewall = Firewall(port: port, isReached: isReached, usesMulticast: asked.usesMulticast)
-        let report = DoctorReport(steps: local + machine + [firewall.step()] + peer)
+        let bus = "DBUS_SYSTEM_BUS_ADDRESS"
+        let report = await LocalDoctor(variables: Environment.value(bus).map { [bus: $0] } ?? [:]).report(
+            daemon: asked.daemon, steps: asked.steps, port: asked.port, usesMulticast: asked.usesMulticast)
         if output.json {
             try output.object(report)
         } else {
@@ -79,12 +77,6 @@ struct DoctorCommand: AsyncParsableCommand {
             asked.daemon = DoctorStep("daemon", .failed, "hexlistd cannot be asked: \(error)", code: HexlistError.Code.internal.rawValue)
         }
         return asked
-    }
-
-    /// Steps of the machine, and those of the peer.
-    private static func split(_ steps: [DoctorStep]) -> (machine: [DoctorStep], peer: [DoctorStep]) {
-        let isOfPeer = { (step: DoctorStep) in step.step == "peer" || step.step.hasPrefix("peer.") }
-        return (steps.filter { !isOfPeer($0) }, steps.filter(isOfPeer))
     }
 
     private func show(_ step: DoctorStep, _ output: Output) throws {

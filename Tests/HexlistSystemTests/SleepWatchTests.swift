@@ -1,8 +1,8 @@
-import CGlibc
+import CLinux
 import Glibc
 import Testing
 
-@testable import HexlistDaemon
+@testable import HexlistSystem
 
 @Suite struct SleepWatchTests {
     @Test("only time asleep is waking up, and each sleep is told once") func sleeping() {

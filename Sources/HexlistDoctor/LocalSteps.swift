@@ -1,14 +1,13 @@
-import CGlibc
-import Glibc
-import HexlistAPI
+internal import Glibc
+internal import HexlistAPI
+internal import HexlistSystem
 
-/// What can be looked at without the daemon.
+/// The steps that need no daemon, but for the firewall's.
 enum LocalSteps {
     // MARK: Clock
 
     static func clock() -> DoctorStep {
-        let state = hexlist_clock_is_synchronised()
-        return clock(seconds: Timestamp.now.milliseconds / 1_000, isSynchronised: state < 0 ? nil : state == 1)
+        clock(seconds: Timestamp.now.milliseconds / 1_000, isSynchronised: SystemClock.isSynchronised)
     }
 
     /// - Parameters:
@@ -35,8 +34,8 @@ enum LocalSteps {
 
     // MARK: D-Bus and avahi-daemon
 
-    static func bus() -> DoctorStep {
-        let address = Environment.value("DBUS_SYSTEM_BUS_ADDRESS")
+    /// - Parameter address: `DBUS_SYSTEM_BUS_ADDRESS`, where it is set.
+    static func bus(_ address: String?) -> DoctorStep {
         let path = address.flatMap(busPath) ?? "/run/dbus/system_bus_socket"
         let advice = ["sudo systemctl start dbus"]
         let user = String(geteuid()).utf8.map { String($0, radix: 16) }.joined()
@@ -61,7 +60,7 @@ enum LocalSteps {
         switch LocalSocket.ask(path, Array("HELP\n".utf8)) {
         case .success(let answer) where !answer.isEmpty: return DoctorStep("avahi", .ok, "avahi-daemon answers.")
         case .success, .failure:
-            let isInstalled = ProgramOutput.path(of: "avahi-daemon") != nil
+            let isInstalled = Program.path(ofSystem: "avahi-daemon") != nil
             return DoctorStep(
                 "avahi", .failed, isInstalled ? "avahi-daemon does not run." : "avahi-daemon is not installed.",
                 advice: isInstalled
@@ -69,40 +68,4 @@ enum LocalSteps {
                     : ["sudo apt install avahi-daemon (Debian, Ubuntu), sudo dnf install avahi (Fedora)"])
         }
     }
-}
-
-/// One question to a Unix socket.
-enum LocalSocket {
-    struct Failure: Error { var text: String }
-
-    private static let milliseconds: Int32 = 2_000
-
-    /// - Returns: the first bytes of the answer.
-    static func ask(_ path: String, _ question: [UInt8]) -> Result<[UInt8], Failure> {
-        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        guard descriptor >= 0 else { return .failure(.last) }
-        defer { close(descriptor) }
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        let bytes = Array(path.utf8)
-        guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else { return .failure(Failure(text: "its path is too long")) }
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
-        let isConnected = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0
-            }
-        }
-        guard isConnected, send(descriptor, question, question.count, Int32(MSG_NOSIGNAL)) == question.count else {
-            return .failure(.last)
-        }
-        var wait = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        guard poll(&wait, 1, milliseconds) > 0 else { return .failure(Failure(text: "it does not answer")) }
-        var answer = [UInt8](repeating: 0, count: 4_096)
-        let count = recv(descriptor, &answer, answer.count, 0)
-        return count < 0 ? .failure(.last) : .success(Array(answer.prefix(count)))
-    }
-}
-
-extension LocalSocket.Failure {
-    fileprivate static var last: LocalSocket.Failure { LocalSocket.Failure(text: String(cString: strerror(errno))) }
 }

@@ -1,13 +1,21 @@
-import CGlibc
-@preconcurrency import Dispatch
-import Glibc
-import HexlistAPI
-import HexlistDiscovery
-import HexlistModel
-import Synchronization
+internal import CLinux
+@preconcurrency internal import Dispatch
+public import HexlistModel
+internal import Synchronization
+
+#if canImport(Glibc)
+    internal import Glibc
+#endif
 
 /// Tells of the machine's addresses whenever they change, and that it woke from sleep. The kernel says when to look: nothing is polled.
-final class MachineWatch: Sendable {
+public final class MachineWatch: Sendable {
+    public enum Change: Sendable {
+        /// The addresses of all interfaces that are up, by interface, as `MachineInterface.all()` has them; never the same twice in a row.
+        case addresses([InterfaceAddress])
+        /// The machine slept, and runs again.
+        case woke
+    }
+
     private struct State: Sendable {
         var sources: [any DispatchSourceRead] = []
         var addresses: [InterfaceAddress]?
@@ -16,8 +24,10 @@ final class MachineWatch: Sendable {
     private let state = Mutex(State())
     private let queue = DispatchQueue(label: "hexlist.machine")
 
-    /// - Parameter tell: called with the addresses at once, then on a thread of this, one event at a time, until `stop`.
-    func start(_ tell: @escaping @Sendable (DiscoveryEvent) -> Void) {
+    public init() {}
+
+    /// - Parameter tell: called with the addresses at once, then on a thread of this, one change at a time, until `stop`.
+    public func start(_ tell: @escaping @Sendable (Change) -> Void) {
         watch(hexlist_watch_addresses()) { [self] _ in lookAtAddresses(tell) }
         watch(hexlist_watch_wake()) { [self] descriptor in
             _ = hexlist_arm_wake(descriptor)
@@ -27,8 +37,8 @@ final class MachineWatch: Sendable {
         queue.sync { lookAtAddresses(tell) }
     }
 
-    /// No event follows.
-    func stop() {
+    /// No change is told when this returns.
+    public func stop() {
         for source in state.withLock({ $0.sources }) { source.cancel() }
         state.withLock { $0.sources = [] }
         queue.sync {}
@@ -47,15 +57,12 @@ final class MachineWatch: Sendable {
         source.activate()
     }
 
-    private func lookAtAddresses(_ tell: (DiscoveryEvent) -> Void) {
-        // In an order that does not change by itself.
-        let present = MachineInterface.all().filter(\.isUp).flatMap(\.addresses).sorted {
-            ($0.index, $0.address, $0.prefixLength) < ($1.index, $1.address, $1.prefixLength)
-        }
+    private func lookAtAddresses(_ tell: (Change) -> Void) {
+        let present = MachineInterface.all().filter(\.isUp).flatMap(\.addresses)
         let isNew = state.withLock { state in
             defer { state.addresses = present }
             return state.addresses != present
         }
-        if isNew { tell(.interfaces(present)) }
+        if isNew { tell(.addresses(present)) }
     }
 }

@@ -1,9 +1,9 @@
 public import HexlistModel
 
 #if canImport(Glibc)
-    import Glibc
+    internal import Glibc
 #else
-    import Darwin
+    internal import Darwin
 #endif
 
 /// One network interface of this machine, as the daemon looks at it for what may be dialled, `hexlist doctor` for what Avahi does there and
@@ -16,7 +16,7 @@ public struct MachineInterface: Sendable, Equatable {
     public var isRunning: Bool
     public var isLoopback: Bool
     public var hasMulticast: Bool
-    /// Those of IPv4 first.
+    /// Those of IPv4 first, then by address and prefix: an order that does not change by itself.
     public var addresses: [InterfaceAddress]
 
     public init(
@@ -50,7 +50,7 @@ public struct MachineInterface: Sendable, Equatable {
         }
     }
 
-    /// Those there are, by index.
+    /// Every interface of this machine, by index.
     public static func all() -> [MachineInterface] {
         var list: UnsafeMutablePointer<ifaddrs>?
         guard getifaddrs(&list) == 0 else { return [] }
@@ -76,6 +76,11 @@ public struct MachineInterface: Sendable, Equatable {
                 }
             }
             found[name] = interface
+        }
+        for name in found.keys {
+            found[name]?.addresses.sort {
+                ($0.address.isIPv6 ? 1 : 0, $0.address, $0.prefixLength) < ($1.address.isIPv6 ? 1 : 0, $1.address, $1.prefixLength)
+            }
         }
         return found.values.sorted { $0.index < $1.index }
     }

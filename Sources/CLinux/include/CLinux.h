@@ -1,0 +1,75 @@
+#ifndef HEXLIST_CLINUX_H
+#define HEXLIST_CLINUX_H
+// What of the system Swift does not see, or sees only through macros, variadic functions and structures with bit fields. No header of the
+// system is included here: what it declares would belong to this module instead of Glibc.
+#include <stdint.h>
+
+// MARK: Resolver
+
+enum {
+    HEXLIST_DNS_NO_NAME = -1, HEXLIST_DNS_NO_DATA = -2, HEXLIST_DNS_NO_ANSWER = -3, HEXLIST_DNS_SERVER_FAILED = -4,
+    HEXLIST_DNS_SERVER_REFUSED = -5
+};
+
+/// Asks the servers of resolv.conf, read anew each time, for records of class IN: over UDP, and TCP where that is cut off. Blocks: each
+/// server is asked three times, with a second to answer. One that is dead costs that second only, where another one answers.
+/// - name: absolute, in presentation form; no search list is applied.
+/// - Returns: the bytes of the answer, at most `capacity`, or one of the above.
+int hexlist_dns_query(const char *name, int type, unsigned char *answer, int capacity);
+
+// MARK: Clock and sleep
+
+/// Whether something keeps the clock right, by the kernel's word: 1 yes, 0 no, -1 where it says nothing.
+int hexlist_clock_is_synchronised(void);
+
+/// A descriptor that becomes readable when the wall clock jumps, as it does when the machine wakes from sleep; -1 where there is none.
+int hexlist_watch_wake(void);
+
+/// Arms, or arms again, what `hexlist_watch_wake` made: a timer that never runs out and is cancelled when the wall clock jumps.
+int hexlist_arm_wake(int fd);
+
+/// Nanoseconds the machine has slept since it was started: what one clock counts and the other does not.
+int64_t hexlist_slept(void);
+
+// MARK: Interfaces
+
+/// A netlink socket that becomes readable whenever an interface or an address of this machine changes; -1 where there is none.
+int hexlist_watch_addresses(void);
+
+/// Reads whatever waits in a non-blocking descriptor and throws it away.
+void hexlist_drain(int fd);
+
+// MARK: Memory of the process
+
+/// Sets the heap's bounds, before anything large is in it: a block of 256 KiB is mapped by itself and given back when it is freed, and of
+/// the free end of a heap 1 MiB is kept. Left alone, glibc raises both with the first large blocks, to 32 and 64 MiB; and each of its threads'
+/// heaps keeps so much, since malloc_trim gives back their holes and not their ends.
+void hexlist_bound_heap(void);
+
+/// Gives the free pages of the heap back to the system. glibc does so by itself at the heap's end only, and keeps what a burst left between
+/// what still lives: two thirds of it, for good.
+void hexlist_return_memory(void);
+
+/// No core dump of this process, and no look into its memory by another one of this user (prctl(2), PR_SET_DUMPABLE). A program it starts
+/// is not concerned.
+void hexlist_forbid_core_dumps(void);
+
+// MARK: Programs
+
+/// A descriptor that becomes readable when the process ends; -1 and errno. Linux 5.3.
+int hexlist_pidfd_open(int32_t pid);
+
+/// A pipe that does not block, reader first. Both ends are closed in whatever another thread starts meanwhile. 0, or -1 and errno.
+int hexlist_pipe(int ends[2]);
+
+/// Starts the program at a path, with no shell between, as the leader of a session of its own, with no signal blocked or ignored, and
+/// with no descriptor but `input` as standard input and `output` as standard output and error. 0, or an errno.
+/// - folder: to start in; NULL for this process's.
+int hexlist_spawn(
+    int32_t *pid, const char *program, char *const arguments[], char *const environment[], const char *folder, int input, int output);
+
+/// Starts a program, looked for in PATH unless its name has a slash, with no shell between, in this process's session and folder, with its
+/// environment and standard descriptors. SIGPIPE ends it, also where this process ignores that. 0, or an errno.
+int hexlist_spawn_here(int32_t *pid, const char *program, char *const arguments[]);
+
+#endif

@@ -1,0 +1,104 @@
+internal import HexlistAPI
+internal import HexlistSystem
+
+/// Which firewall is active on this machine, and the lines that let Hexlist's ports in.
+///
+/// Rules are not judged: they depend on sender, rate and state, and on more than any reader of them knows. Whether a port is reached, other
+/// steps try.
+enum Firewall: Equatable, Sendable {
+    /// The zones of the interfaces that lead to others; none where they may not be asked.
+    case firewalld(zones: [String])
+    case ufw
+    /// Written by hand, or by a program that is not known here: the chains that filter what comes in. None filters nothing.
+    case rules([InputChain])
+    /// Only root may read the kernel's rules.
+    case unreadable(hasNft: Bool)
+
+    // MARK: Looking
+
+    /// - Parameter variables: of the process.
+    static func inForce(_ variables: [String: String]) async -> Firewall {
+        func ask(_ name: String, _ arguments: String...) async -> String? {
+            guard let path = Program.path(ofSystem: name), let answer = await Program(path, arguments).answer(variables),
+                answer.status == 0
+            else { return nil }
+            return answer.text
+        }
+        if await ask("firewall-cmd", "--state") != nil {
+            let names = MachineInterface.all().filter { $0.isUsed && !$0.isVirtual }.map(\.name)
+            var zones: [String] = []
+            for name in names {
+                var zone = await ask("firewall-cmd", "--get-zone-of-interface=\(name)").flatMap(word)
+                if zone == nil { zone = await ask("firewall-cmd", "--get-default-zone").flatMap(word) }
+                if let zone, !zones.contains(zone) { zones.append(zone) }
+            }
+            return .firewalld(zones: zones)
+        }
+        let ufw = (try? SmallFile.read("/etc/ufw/ufw.conf", limit: 64 << 10)) ?? ""
+        if ufw.split(separator: "\n").contains("ENABLED=yes") { return .ufw }
+        let nft = await ask("nft", "list", "ruleset")
+        var chains = nft.map(InputChain.nft)
+        for (name, tables) in [("iptables", "ip_tables_names"), ("ip6tables", "ip6_tables_names")] {
+            // nft shows what iptables made, but for iptables' old form: that is asked only where it is in use.
+            let old = try? SmallFile.read("/proc/net/\(tables)", limit: 4 << 10)
+            guard nft == nil || old?.isEmpty == false, let text = await ask(nft == nil ? name : "\(name)-legacy", "-S", "INPUT") else {
+                continue
+            }
+            chains = (chains ?? []) + (InputChain.filters(iptables: text) ? [.iptables(name)] : [])
+        }
+        return chains.map(Firewall.rules) ?? .unreadable(hasNft: Program.path(ofSystem: "nft") != nil)
+    }
+
+    /// The last one: a program in Python may warn before it answers.
+    private static func word(_ text: String) -> String? { text.split(whereSeparator: \.isWhitespace).last.map(String.init) }
+
+    // MARK: Telling
+
+    /// - Parameters:
+    ///   - needed: all ports that have to be reached.
+    ///   - unseen: those of them that nobody was seen to reach.
+    func step(needed: [IncomingPort], unseen: [IncomingPort]) -> DoctorStep {
+        let what: String
+        switch self {
+        case .firewalld: what = "firewalld is active"
+        case .ufw: what = "ufw is active"
+        case .rules([]): return DoctorStep("firewall", .ok, "No firewall: nothing filters what comes in.")
+        case .rules(let chains): what = "What comes in is filtered by \(chains.map(\.name).joined(separator: ", "))"
+        case .unreadable: what = "The kernel's packet filter can only be read by root"
+        }
+        let list = { (ports: [IncomingPort]) in ports.map(\.text).joined(separator: ", ") }
+        guard !unseen.isEmpty else {
+            return DoctorStep("firewall", .ok, "\(what), but \(list(needed)) \(needed.count == 1 ? "was" : "were") seen to be reached.")
+        }
+        return DoctorStep(
+            "firewall", .warning, "\(what), and \(list(unseen)) \(unseen.count == 1 ? "was" : "were") not seen to be reached.",
+            advice: lines(for: unseen))
+    }
+
+    /// To be pasted, to let the ports in.
+    func lines(for ports: [IncomingPort]) -> [String] {
+        switch self {
+        case .firewalld(let zones):
+            let lines = (zones.isEmpty ? ["ZONE"] : zones).flatMap { zone in
+                ports.map { port in
+                    // At once, and over restarts.
+                    let change =
+                        "--zone=\(zone) "
+                        + (port == .multicast ? "--add-service=mdns" : "--add-port=\(port.number)/\(port.carrier.rawValue)")
+                    return "sudo firewall-cmd \(change) && sudo firewall-cmd --permanent \(change)"
+                }
+            }
+            return lines + (zones.isEmpty ? ["sudo firewall-cmd --get-active-zones"] : [])
+        // Before other rules of users, which may deny more.
+        case .ufw: return ports.map { "sudo ufw prepend allow \($0.number)/\($0.carrier.rawValue)" }
+        case .rules(let chains):
+            return ports.flatMap { port in chains.map { $0.line(for: port) } } + [
+                "To keep it over a restart, put it where your rules are written down (/etc/nftables.conf, netfilter-persistent save)."
+            ]
+        case .unreadable(let hasNft):
+            let chain = hasNft ? InputChain.nft(family: "inet", table: "filter", chain: "input") : .iptables("iptables")
+            return [hasNft ? "sudo nft list ruleset" : "sudo iptables -S"]
+                + ports.map { "If it keeps things out: \(chain.line(for: $0))" }
+        }
+    }
+}

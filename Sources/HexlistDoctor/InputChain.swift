@@ -1,0 +1,56 @@
+/// A chain of the kernel's packet filter that sees what comes in, and has a rule or drops what no rule lets in.
+enum InputChain: Equatable, Sendable {
+    case nft(family: String, table: String, chain: String)
+    /// `INPUT` of this program: `iptables`, `ip6tables`.
+    case iptables(String)
+
+    /// `inet filter input`, `iptables`
+    var name: String {
+        switch self {
+        case .nft(let family, let table, let chain): "\(family) \(table) \(chain)"
+        case .iptables(let program): program
+        }
+    }
+
+    /// Puts a rule that lets a port in before all others of the chain.
+    func line(for port: IncomingPort) -> String {
+        switch self {
+        case .nft: "sudo nft insert rule \(name) \(port.carrier.rawValue) dport \(port.number) accept"
+        case .iptables(let program): "sudo \(program) -I INPUT -p \(port.carrier.rawValue) --dport \(port.number) -j ACCEPT"
+        }
+    }
+
+    /// - Parameter text: what `nft list ruleset` prints.
+    /// - Returns: the chains that filter, in its order; those iptables made as iptables'.
+    static func nft(_ text: String) -> [InputChain] {
+        var found: [InputChain] = []
+        var table = (family: "", name: "")
+        var chain: (name: String, isInput: Bool, filters: Bool)?
+        for line in text.split(separator: "\n") {
+            let words = line.split(whereSeparator: \.isWhitespace).map(String.init)
+            switch (words.first, words.last) {
+            case ("table"?, "{"?) where words.count == 4: table = (words[1], words[2])
+            case ("chain"?, "{"?) where words.count == 3: chain = (words[1], false, false)
+            case ("}"?, _):
+                if let chain, chain.isInput, chain.filters, ["inet", "ip", "ip6"].contains(table.family) {
+                    let isOfIptables = chain.name == "INPUT" && table.family != "inet"
+                    found.append(
+                        isOfIptables
+                            ? .iptables(table.family == "ip" ? "iptables" : "ip6tables")
+                            : .nft(family: table.family, table: table.name, chain: chain.name))
+                }
+                chain = nil
+            case ("type"?, _) where line.contains(" hook "):
+                guard line.contains("type filter hook input") else { continue }
+                chain?.isInput = true
+                chain?.filters = line.contains("policy drop")
+            case (nil, _): continue
+            default: chain?.filters = true
+            }
+        }
+        return found
+    }
+
+    /// - Parameter text: what `iptables -S INPUT` prints.
+    static func filters(iptables text: String) -> Bool { text.split(separator: "\n").contains { $0 != "-P INPUT ACCEPT" } }
+}

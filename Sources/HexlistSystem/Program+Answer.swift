@@ -1,0 +1,29 @@
+// Programs of the system that are asked one question.
+extension Program {
+    public struct Answer: Equatable, Sendable {
+        /// As a shell has it: 128 and the signal's number for a program a signal ended.
+        public var status: Int
+        /// Standard output and error, in the order they were written.
+        public var text: String
+    }
+
+    /// Bytes of an answer. A ruleset may be long; a program that writes more is ended by SIGPIPE.
+    private static let answerBytes = 16 << 20
+    private static let answerMilliseconds: Int64 = 5_000
+
+    /// Runs in English, with nothing of the user's environment.
+    /// - Parameter variables: of this process; where the system's D-Bus is, is passed on.
+    /// - Returns: `nil` where it cannot be started, or takes longer than 5 s.
+    public func answer(_ variables: [String: String] = [:]) async -> Answer? {
+        let bus = "DBUS_SYSTEM_BUS_ADDRESS"
+        let environment =
+            ["LC_ALL=C", "PATH=\(Self.systemFolders.joined(separator: ":"))"] + (variables[bus].map { ["\(bus)=\($0)"] } ?? [])
+        let outcome = await run(environment: environment, milliseconds: Self.answerMilliseconds, outputBytes: Self.answerBytes)
+        let text = String(decoding: outcome.output, as: UTF8.self)
+        return switch outcome.end {
+        case .exited(let status): Answer(status: status, text: text)
+        case .signalled(let number): Answer(status: 128 + number, text: text)
+        case .timedOut, .stopped, .notStarted: nil
+        }
+    }
+}

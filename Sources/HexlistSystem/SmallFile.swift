@@ -1,0 +1,35 @@
+#if canImport(Glibc)
+    internal import Glibc
+#endif
+
+/// A small text file, read whole.
+public enum SmallFile {
+    public enum Fault: Error, Equatable, Sendable {
+        /// There is no such file, or no such folder.
+        case missing(SystemError)
+        /// It is there and cannot be opened.
+        case closed(SystemError)
+        /// It can be opened and not read.
+        case unreadable(SystemError)
+        /// It is longer than the bound, or no UTF-8.
+        case noText
+    }
+
+    /// - Parameter limit: bytes; a longer file is refused.
+    public static func read(_ path: String, limit: Int) throws(Fault) -> String {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw errno == ENOENT || errno == ENOTDIR ? .missing(.last) : .closed(.last) }
+        defer { close(descriptor) }
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 16 << 10)
+        while bytes.count <= limit {
+            let count = buffer.withUnsafeMutableBytes { Glibc.read(descriptor, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw .unreadable(.last) }
+            guard count > 0 else { break }
+            bytes += buffer[..<count]
+        }
+        guard bytes.count <= limit, let text = String(validating: bytes, as: UTF8.self) else { throw .noText }
+        return text
+    }
+}

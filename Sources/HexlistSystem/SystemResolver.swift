@@ -1,0 +1,37 @@
+internal import CLinux
+
+/// The resolver of the C library: one question of unicast DNS to the servers of resolv.conf.
+public enum SystemResolver {
+    public enum Failure: Error, Equatable, Sendable {
+        /// There is no such name, or it has no such records.
+        case nothing
+        /// No server said anything.
+        case noAnswer
+        /// SERVFAIL
+        case serverFailed
+        /// REFUSED
+        case serverRefused
+    }
+
+    /// Blocks, for some seconds where no server answers.
+    /// - Parameters:
+    ///   - name: absolute, in presentation form; no search list is applied.
+    ///   - type: of records of class IN, by its number.
+    ///   - bytes: bound of the answer; a longer one is cut off.
+    /// - Returns: the server's message, as anybody may have sent it.
+    public static func ask(_ name: String, type: Int32, atMost bytes: Int) throws(Failure) -> [UInt8] {
+        var answer: [UInt8] = []
+        let length = withUnsafeTemporaryAllocation(of: UInt8.self, capacity: bytes) { buffer -> Int32 in
+            let length = hexlist_dns_query(name, type, buffer.baseAddress, Int32(buffer.count))
+            if length > 0 { answer = Array(buffer.prefix(Int(length))) }
+            return length
+        }
+        switch length {
+        case 1...: return answer
+        case Int32(HEXLIST_DNS_NO_NAME), Int32(HEXLIST_DNS_NO_DATA): throw .nothing
+        case Int32(HEXLIST_DNS_SERVER_FAILED): throw .serverFailed
+        case Int32(HEXLIST_DNS_SERVER_REFUSED): throw .serverRefused
+        default: throw .noAnswer
+        }
+    }
+}

@@ -1,0 +1,40 @@
+#if canImport(Glibc)
+    public import Glibc
+#endif
+
+/// Sockets of the kinds NIO is not asked for: Unix sockets of other programs, and datagrams.
+public enum SystemSocket {
+    public enum Kind: Sendable {
+        case stream, datagram
+    }
+
+    /// Bytes of a Unix socket's path (`sockaddr_un`, less the closing zero).
+    public static let maximumPathBytes = 107
+
+    /// - Parameter family: `AF_UNIX`, `AF_INET`, …
+    /// - Returns: a descriptor that programs started from here do not get; -1 with errno.
+    public static func open(_ family: CInt, _ kind: Kind, isBlocking: Bool = true) -> CInt {
+        let type = kind == .stream ? SOCK_STREAM : SOCK_DGRAM
+        return socket(
+            family, CInt(type.rawValue) | CInt(SOCK_CLOEXEC.rawValue) | (isBlocking ? 0 : CInt(SOCK_NONBLOCK.rawValue)), 0)
+    }
+
+    /// Calls `body` with the address of a Unix socket.
+    /// - Parameter path: a path, or a name in the abstract space behind `@`.
+    /// - Returns: what `body` returns; -1 with `ENAMETOOLONG` for a path that does not fit.
+    public static func withUnixAddress(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> CInt) -> CInt {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        var bytes = Array(path.utf8)
+        guard !bytes.isEmpty, bytes.count <= maximumPathBytes else {
+            errno = ENAMETOOLONG
+            return -1
+        }
+        if bytes.first == UInt8(ascii: "@") { bytes[0] = 0 }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+        let length = socklen_t(MemoryLayout<sockaddr_un>.offset(of: \.sun_path) ?? 2) + socklen_t(bytes.count)
+        return withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, length) }
+        }
+    }
+}
