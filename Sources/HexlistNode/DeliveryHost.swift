@@ -1,6 +1,6 @@
 import HexlistModel
 
-/// What the deliveries use of their node.
+/// The parts of the node that the deliveries use.
 protocol DeliveryHost: DialHost {
     var deliveries: DeliveryScheduler { get }
     var sends: SendTracker { get set }
@@ -8,6 +8,6 @@ protocol DeliveryHost: DialHost {
     func isInConflict(with peer: PeerID) -> Bool
     /// Whether the store had rows for the peer when it was last asked.
     func hadRows(for peer: PeerID) -> Bool
-    /// Has everyone who waits for rows look again: what the rows wait for may have changed.
+    /// Makes all callers that wait for rows look again, because what the rows wait for may have changed.
     func wakeWaiters()
 }

@@ -45,7 +45,7 @@ final class PairingShell {
         let actions = desk.received(
             frame, from: peer, on: ObjectIdentifier(session), canAnswer: session.connection.isWritable, freshNonce: Self.nonce(), now: .now)
         if case .refuse? = actions.first {
-            // Not by way of `carry`: refused frames are many at times, and are answered together.
+            // Not through `carry`: there may be many refused frames, and they are answered together.
             session.machine.refusePairing(frame)
         } else {
             carry(actions, host)
@@ -111,7 +111,7 @@ final class PairingShell {
         guard !host.isStopping else { return }
         let open = host.sessions(with: peer)
         guard open.isEmpty else {
-            // Of two sessions one is just being found to be too many, and would take the exchange with it.
+            // Of two sessions one is about to be ended as a duplicate, and would end the exchange with it.
             guard open.count == 1, let session = open.first, session.machine.isOpen, session.connection.isWritable,
                 let key = session.connection.peerFingerprint
             else { return }

@@ -5,23 +5,23 @@ import HexlistWire
 import Logging
 import NIOCore
 
-/// What the owners use that find peers and know them.
+/// The parts of a node that the owners use which find peers and know them.
 protocol PeersHost: NodeHost {
     nonisolated var transport: PeerTransport { get }
     var finder: PeerFinder { get }
     var known: KnownPeers { get }
-    /// Of the sessions that are sent on.
+    /// The addresses of the sessions that are sent on, by peer.
     var sessionAddresses: [PeerID: String] { get }
     @discardableResult
     func begin(_ connection: PeerConnection, _ dialled: Dialled?) -> PeerSession
     func changed(_ event: PeerEvent)
-    /// What rows wait for may be another thing now.
+    /// Makes all callers that wait for rows look again, because what the rows wait for may have changed.
     func wakeWaiters()
 }
 
 /// The shell of the `PeerDirectory`: carries out probes, resolvers and events, and runs its clock.
 final class PeerFinder {
-    /// After a dial that was closed, before a second one.
+    /// The pause after a dial that was closed, before a second one.
     private static let portClosing = TimeAmount.milliseconds(50)
 
     private let own: PeerID
@@ -29,9 +29,9 @@ final class PeerFinder {
     private(set) var directory: PeerDirectory
     /// `nil` until something is heard of it.
     private(set) var state: BackendState?
-    /// Of domains browsed by unicast DNS, once something is known.
+    /// The states of domains browsed by unicast DNS, once something is known.
     private(set) var domains: [String: BackendState] = [:]
-    /// Dials under way; those that led to a session, until it said Hello or ended.
+    /// The dials under way; one that led to a session stays until the session says Hello or ends.
     private var probes: [ProbeID: Dial] = [:]
     private let timer: DeadlineTimer
 
@@ -73,7 +73,7 @@ final class PeerFinder {
         apply(.discovery(event), host)
     }
 
-    /// One input into the directory, its outputs out.
+    /// Passes one input to the directory and carries out its outputs.
     func apply(_ input: PeerDirectory.Input, _ host: isolated some PeersHost) {
         let outputs = directory.handle(input, now: .now)
         for output in outputs {
@@ -160,7 +160,7 @@ final class PeerFinder {
             guard case .otherIdentity(let other) = failure.error,
                 let endpoint = endpoints.first(where: { DialTarget($0) == failure.target })
             else { continue }
-            // Without a Hello nobody said which start it is: where another machine has this identity, its own announcements tell.
+            // Without a Hello it is unknown which start answered: if another machine has this identity, its own announcements tell.
             return other == own ? .ownIdentity(sameBoot: true, endpoint) : .otherIdentity(other, endpoint)
         }
         switch report.summary {
@@ -176,7 +176,7 @@ final class PeerFinder {
         switch end {
         case .own(.`self`): return .ownIdentity(sameBoot: true, dialled.endpoint)
         case .own(.conflict): return .ownIdentity(sameBoot: false, dialled.endpoint)
-        // Only who proved the own key may say that it is one's own.
+        // Only a peer that proved this node's key can be this node, or its clone.
         case .peer(.`self`, _) where proven == own: return .ownIdentity(sameBoot: true, dialled.endpoint)
         case .peer(.conflict, _) where proven == own: return .ownIdentity(sameBoot: false, dialled.endpoint)
         case .own(.identityMismatch):
@@ -210,7 +210,7 @@ extension BackendState {
 }
 
 extension SessionEnd {
-    /// What the directory makes of it.
+    /// The directory's term for an end of a session.
     init(_ end: Session.End) {
         self =
             switch end {
