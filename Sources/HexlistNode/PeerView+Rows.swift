@@ -6,8 +6,8 @@ import HexlistStore
 extension PeerView {
     /// - Parameters:
     ///   - record: what the store knows; `nil` for a ghost and for a stranger that left nothing.
-    ///   - session: the open session, whose key is proven.
-    ///   - times: the directory lives by the monotonic clock; people by the other one.
+    ///   - fingerprint: the key that a session has proven; `nil` if there is no session.
+    ///   - times: converts the directory's instants, of the monotonic clock, to times of day.
     init(_ row: DirectoryRow, record: PeerRecord?, fingerprint: Fingerprint?, times: WallTimes) {
         let state: State =
             switch row.state {

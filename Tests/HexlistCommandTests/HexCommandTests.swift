@@ -6,7 +6,7 @@ import Testing
 
 @testable import hexlist
 
-/// What commands for hexes take, ask and say.
+/// Arguments, questions and output of the commands for hexes.
 @Suite("Hexes on the command line")
 struct HexCommandTests {
     @Test("ids and ranges are told apart; a peer or all of a list stands alone")

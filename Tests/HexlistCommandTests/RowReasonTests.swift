@@ -4,7 +4,7 @@ import Testing
 
 @testable import hexlist
 
-/// What people read of a hex that is not there yet: why, and what to do.
+/// The reason and the advice shown for a hex that is not delivered yet.
 @Suite("Why a row waits, and what to do")
 struct RowReasonTests {
     private static let uuid = "0C6F1B22-0000-8000-8000-000000000001"
