@@ -46,35 +46,35 @@ extension HexlistClient {
 // Peers.
 extension HexlistClient {
     /// - Parameter all: whether peers that are away and ghosts are included.
-    public func peers(all: Bool) async throws -> [PeerShape] {
-        let page: Page<PeerShape> = try await connection.call(.GET, "/v1/peers", query: Self.all(all))
+    public func peers(all: Bool) async throws -> [PeerView] {
+        let page: Page<PeerView> = try await connection.call(.GET, "/v1/peers", query: Self.all(all))
         return page.items
     }
 
     /// Calls `body` with the present list, and again after each change, until it returns `false`.
-    public func watchPeers(all: Bool, _ body: ([PeerShape]) async throws -> Bool) async throws {
+    public func watchPeers(all: Bool, _ body: ([PeerView]) async throws -> Bool) async throws {
         try await connection.stream("/v1/peers", query: Self.all(all)) { message in
-            let page: Page<PeerShape> = try APIConnection.decode(Array(message.data.utf8))
+            let page: Page<PeerView> = try APIConnection.decode(Array(message.data.utf8))
             return try await body(page.items)
         }
     }
 
-    public func peer(_ peer: String) async throws -> PeerShape { try await connection.call(.GET, Self.path(peer)) }
+    public func peer(_ peer: String) async throws -> PeerView { try await connection.call(.GET, Self.path(peer)) }
 
     /// - Parameter fingerprint: the fingerprint that the user saw and confirmed. If the peer has another one now, the request is refused.
-    public func trust(_ peer: String, fingerprint: String?, name: String? = nil) async throws -> PeerShape {
+    public func trust(_ peer: String, fingerprint: String?, name: String? = nil) async throws -> PeerView {
         try await connection.call(.POST, Self.path(peer) + "/trust", body: TrustRequest(fingerprint: fingerprint, name: name).jsonBytes)
     }
 
-    public func untrust(_ peer: String) async throws -> PeerShape { try await connection.call(.POST, Self.path(peer) + "/untrust") }
+    public func untrust(_ peer: String) async throws -> PeerView { try await connection.call(.POST, Self.path(peer) + "/untrust") }
 
-    public func block(_ peer: String) async throws -> PeerShape { try await connection.call(.POST, Self.path(peer) + "/block") }
+    public func block(_ peer: String) async throws -> PeerView { try await connection.call(.POST, Self.path(peer) + "/block") }
 
-    public func unblock(_ peer: String) async throws -> PeerShape { try await connection.call(.POST, Self.path(peer) + "/unblock") }
+    public func unblock(_ peer: String) async throws -> PeerView { try await connection.call(.POST, Self.path(peer) + "/unblock") }
 
-    public func forget(_ peer: String) async throws -> PeerShape { try await connection.call(.POST, Self.path(peer) + "/forget") }
+    public func forget(_ peer: String) async throws -> PeerView { try await connection.call(.POST, Self.path(peer) + "/forget") }
 
-    public func rename(_ peer: String, alias: String?) async throws -> PeerShape {
+    public func rename(_ peer: String, alias: String?) async throws -> PeerView {
         try await connection.call(.PATCH, Self.path(peer), body: PeerPatch(alias: alias).jsonBytes)
     }
 
@@ -97,37 +97,37 @@ extension HexlistClient {
 
 // Pairing.
 extension HexlistClient {
-    public func pairings() async throws -> PairingsShape { try await connection.call(.GET, Self.pairingsPath) }
+    public func pairings() async throws -> PairingOverview { try await connection.call(.GET, Self.pairingsPath) }
 
     /// Calls `body` with the present pairings, and again after each change, until it returns `false`.
-    public func watchPairings(_ body: (PairingsShape) async throws -> Bool) async throws {
+    public func watchPairings(_ body: (PairingOverview) async throws -> Bool) async throws {
         try await connection.stream(Self.pairingsPath, query: URLQuery()) { message in
             try await body(APIConnection.decode(Array(message.data.utf8)))
         }
     }
 
     /// Takes requests to pair for two minutes.
-    public func openPairing() async throws -> PairingsShape {
+    public func openPairing() async throws -> PairingOverview {
         try await connection.call(.POST, Self.pairingsPath, body: PairingRequest().jsonBytes)
     }
 
-    public func closePairing() async throws -> PairingsShape { try await connection.call(.DELETE, Self.pairingsPath) }
+    public func closePairing() async throws -> PairingOverview { try await connection.call(.DELETE, Self.pairingsPath) }
 
     /// Asks a peer to pair, for two minutes.
-    public func pair(with peer: String) async throws -> PairingShape {
+    public func pair(with peer: String) async throws -> PairingView {
         try await connection.call(.POST, Self.pairingsPath, body: PairingRequest(peer: peer).jsonBytes)
     }
 
     /// - Parameters:
     ///   - digits: the digits on the other screen; others than those shown here count as no.
     ///   - id: the pairing that the user saw.
-    public func confirmPairing(with peer: String, digits: String, id: Int? = nil) async throws -> PairingShape {
+    public func confirmPairing(with peer: String, digits: String, id: Int? = nil) async throws -> PairingView {
         try await connection.call(
             .POST, "\(Self.pairingsPath)/\(PercentEncoding.encode(peer))/confirm",
             body: PairingConfirmation(digits: digits, id: id).jsonBytes)
     }
 
-    public func rejectPairing(with peer: String) async throws -> PairingShape {
+    public func rejectPairing(with peer: String) async throws -> PairingView {
         try await connection.call(.POST, "\(Self.pairingsPath)/\(PercentEncoding.encode(peer))/reject")
     }
 
@@ -230,7 +230,7 @@ extension HexlistClient {
     }
 
     /// Sends a hex. Returns one outcome per peer, in their order.
-    public func send(_ send: Send) async throws -> [SendShape] {
+    public func send(_ send: Send) async throws -> [SendOutcome] {
         var query = URLQuery()
         for peer in send.peers { query.add("to", peer) }
         if send.toAll { query.add("toAll", "true") }
@@ -243,7 +243,7 @@ extension HexlistClient {
         case .hex(let json): body = json
         case .forward(let id): query.add("hex", String(id))
         }
-        let page: Page<SendShape> = try await connection.call(
+        let page: Page<SendOutcome> = try await connection.call(
             .POST, "/v1/sends", query: query, body: body, seconds: send.timeout + APIConnection.replySeconds)
         return page.items
     }
@@ -251,14 +251,14 @@ extension HexlistClient {
     /// A page of the outbox, oldest first.
     public func outbox(
         to peer: String? = nil, states: [OutboxState] = [], limit: Int, after cursor: String? = nil
-    ) async throws -> Page<OutboxShape> {
+    ) async throws -> Page<OutboxView> {
         try await Self.collected { try await outbox(to: peer, states: states, limit: limit, after: cursor, $0) }
     }
 
     /// Calls `body` with each row of a page as it arrives.
     /// - Returns: the cursor of the next page; `nil` at the end of the list. A page may have fewer than `limit`.
     public func outbox(
-        to peer: String?, states: [OutboxState], limit: Int, after cursor: String?, _ body: (OutboxShape) throws -> Void
+        to peer: String?, states: [OutboxState], limit: Int, after cursor: String?, _ body: (OutboxView) throws -> Void
     ) async throws -> String? {
         var query = URLQuery()
         query.add("to", peer)
@@ -268,11 +268,11 @@ extension HexlistClient {
         return try await connection.page("/v1/outbox", query: query, body)
     }
 
-    public func outboxRow(_ id: Int64) async throws -> OutboxShape { try await connection.call(.GET, "/v1/outbox/\(id)") }
+    public func outboxRow(_ id: Int64) async throws -> OutboxView { try await connection.call(.GET, "/v1/outbox/\(id)") }
 
-    public func retry(_ id: Int64) async throws -> OutboxShape { try await connection.call(.POST, "/v1/outbox/\(id)/retry") }
+    public func retry(_ id: Int64) async throws -> OutboxView { try await connection.call(.POST, "/v1/outbox/\(id)/retry") }
 
-    public func cancel(_ id: Int64) async throws -> OutboxShape { try await connection.call(.POST, "/v1/outbox/\(id)/cancel") }
+    public func cancel(_ id: Int64) async throws -> OutboxView { try await connection.call(.POST, "/v1/outbox/\(id)/cancel") }
 
     /// Tries many rows again now.
     public func retry(_ rows: OutboxRows) async throws -> OutboxChange { try await change(rows, "/v1/outbox/retry") }

@@ -1,10 +1,16 @@
 /// A value that can be read from one JSON value.
 public protocol JSONDecodable {
     init(json: JSONValue) throws(JSONFault)
+    /// What a member is that is missing or `null`; `nil`, by default, where that is a fault.
+    static var missing: Self? { get }
+    /// The name of a member that is there wherever such a value is, whose members stand among those of the object; `nil` by default.
+    static var groupMark: String? { get }
 }
 
-/// A value of the local API, which both sides write and read.
-public typealias JSONShape = JSONEncodable & JSONDecodable
+extension JSONDecodable {
+    public static var missing: Self? { nil }
+    public static var groupMark: String? { nil }
+}
 
 /// The members of an object. Of a name that occurs twice, the last one counts.
 public struct JSONObject: Sendable {
@@ -21,7 +27,8 @@ public struct JSONObject: Sendable {
 
     /// The value of a member; `nil` if the member is missing.
     public subscript(_ name: String) -> JSONValue? {
-        members.last { $0.nameBytes.elementsEqual(name.utf8) }?.value
+        let length = name.utf8.count
+        return members.last { $0.nameBytes.count == length && $0.nameBytes.elementsEqual(name.utf8) }?.value
     }
 
     /// - Throws: `JSONFault` if the member is missing or of another kind.
@@ -103,26 +110,16 @@ extension Array: JSONDecodable where Element: JSONDecodable {
     }
 }
 
-extension JSONValue: JSONDecodable {
-    public init(json: JSONValue) { self = json }
-}
-
 extension JSONObject {
     /// Reads an object of a request, in which an unknown member is a mistake of the caller.
     public init(_ json: JSONValue, allowing known: [String]) throws(JSONFault) {
         try self.init(json)
+        try check(known)
+    }
+
+    func check(_ known: [String]) throws(JSONFault) {
         for name in names where !known.contains(name) {
             throw JSONFault("`\(name)` is not known here; \(known.map { "`\($0)`" }.joined(separator: ", ")) would be")
         }
-    }
-
-    /// The value of a member whose strings are those of an enumeration.
-    public func choice<Choice: RawRepresentable & CaseIterable>(_ name: String) throws(JSONFault) -> Choice
-    where Choice.RawValue == String {
-        let text: String = try value(name)
-        guard let choice = Choice(rawValue: text) else {
-            throw JSONFault("`\(name)`: `\(text)` is none of \(Choice.allCases.map(\.rawValue).joined(separator: ", "))")
-        }
-        return choice
     }
 }

@@ -106,7 +106,8 @@ public struct JSONValue: Sendable {
                 let name = try json.string(from: position + 1)
                 let start = try json.value(behindName: name.end + 1)
                 let end = try json.skipDeepValue(at: start)
-                members.append(JSONMember(nameBytes: text(position + 1, name.end, in: json), value: value(start, end)))
+                let nameBytes = name.hasEscapes ? text(position + 1, name.end, in: json)[...] : value(position + 1, name.end).bytes
+                members.append(JSONMember(nameBytes: nameBytes, value: value(start, end)))
                 position = try json.nextMember(end)
             }
         }
@@ -140,7 +141,7 @@ extension JSONValue: Equatable {
 /// One `"name": value` of an object.
 public struct JSONMember: Sendable {
     /// The unescaped name in UTF-8.
-    public var nameBytes: [UInt8]
+    public var nameBytes: ArraySlice<UInt8>
     public var value: JSONValue
 
     public var name: String { String(decoding: nameBytes, as: UTF8.self) }

@@ -3,6 +3,19 @@ public import HexlistModel
 /// A value that writes itself as one JSON value.
 public protocol JSONEncodable {
     func write(to json: inout JSONWriter)
+    /// Where it stands as a member of an object that the coder writes; `named` by default.
+    var memberPlace: MemberPlace { get }
+}
+
+public enum MemberPlace: Sendable {
+    case named
+    /// Its own members stand among those of the object.
+    case among
+    case leftOut
+}
+
+extension JSONEncodable {
+    public var memberPlace: MemberPlace { .named }
 }
 
 /// Writes JSON without white space, `/` not escaped, texts in UTF-8.
@@ -47,10 +60,15 @@ public struct JSONWriter {
 
     /// Writes a member whose value `write` writes.
     public mutating func named(_ name: String, _ write: (inout JSONWriter) throws -> Void) rethrows {
+        self.name(name)
+        try write(&self)
+    }
+
+    /// What stands before a member's value.
+    mutating func name(_ name: String) {
         separate()
         string(name)
         json.append(UInt8(ascii: ":"))
-        try write(&self)
     }
 
     public mutating func member(_ name: String, _ value: some JSONEncodable) { named(name) { value.write(to: &$0) } }
@@ -65,7 +83,7 @@ public struct JSONWriter {
         named(name) { json in if let value { value.write(to: &json) } else { json.raw("null") } }
     }
 
-    private mutating func separate() {
+    mutating func separate() {
         if !isFirst { json.append(UInt8(ascii: ",")) }
         isFirst = false
     }
@@ -73,10 +91,18 @@ public struct JSONWriter {
     private mutating func enclosed(
         _ open: Unicode.Scalar, _ close: Unicode.Scalar, _ body: (inout JSONWriter) throws -> Void
     ) rethrows {
-        json.append(UInt8(ascii: open))
-        isFirst = true
+        begin(open)
         try body(&self)
-        json.append(UInt8(ascii: close))
+        end(close)
+    }
+
+    mutating func begin(_ bracket: Unicode.Scalar) {
+        json.append(UInt8(ascii: bracket))
+        isFirst = true
+    }
+
+    mutating func end(_ bracket: Unicode.Scalar) {
+        json.append(UInt8(ascii: bracket))
         isFirst = false
     }
 
@@ -167,8 +193,4 @@ extension Double: JSONEncodable {
 
 extension Array: JSONEncodable where Element: JSONEncodable {
     public func write(to json: inout JSONWriter) { json.array(self) { $1.write(to: &$0) } }
-}
-
-extension JSONValue: JSONEncodable {
-    public func write(to json: inout JSONWriter) { json.raw(bytes) }
 }

@@ -1,3 +1,4 @@
+public import HexlistAPI
 public import HexlistModel
 import HexlistStore
 import NIOCore
@@ -166,7 +167,7 @@ extension Node {
             // The same key again: what failed, expired or was taken back is given another chance.
             guard try writer.requeue(earlier.id, insert, bounds: terms.bounds, at: terms.now) else {
                 var outcome = SendOutcome(earlier)
-                outcome.isEarlier = true
+                outcome.earlier = true
                 return outcome
             }
             requeued.append(RowMove(id: earlier.id, peer: insert.peer, from: earlier.state, to: .queued))

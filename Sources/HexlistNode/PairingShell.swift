@@ -1,3 +1,4 @@
+import HexlistAPI
 import HexlistDiscovery
 import HexlistModel
 import HexlistStore
@@ -144,10 +145,11 @@ final class PairingShell {
 
     private func over(_ outcome: PairingDesk.Outcome, _ host: isolated some PairingHost) {
         let view = PairingView(outcome, of: nil)
-        host.logger.notice("pairing ended", metadata: ["peer.id": "\(outcome.peer)", "pairing.state": "\(view.stage)"])
-        switch view.stage {
+        host.logger.notice(
+            "pairing ended", metadata: ["peer.id": "\(outcome.peer)", "pairing.state": "\(view.reason?.text ?? view.state.rawValue)"])
+        switch view.state {
         case .paired: host.events.record(.pairingCompleted, peer: outcome.peer, host)
-        case .ended(let reason): host.events.record(.pairingFailed, peer: outcome.peer, data: ["reason": reason.rawValue], host)
+        case .ended: host.events.record(.pairingFailed, peer: outcome.peer, data: ["reason": view.reason?.text ?? ""], host)
         case .waiting, .comparing, .confirmed: break
         }
     }

@@ -1,3 +1,4 @@
+import HexlistAPI
 import HexlistDiscovery
 import HexlistModel
 import HexlistTransport

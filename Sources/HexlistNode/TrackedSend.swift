@@ -1,3 +1,4 @@
+import HexlistAPI
 public import HexlistModel
 import HexlistStore
 
@@ -99,7 +100,7 @@ public final class TrackedSend: @unchecked Sendable {
         if tellsAll { lines.tell(row.outboxID, line: line) }
         guard rows.insert(row.outboxID) else { return }  // the same key twice in one stream
         counts.add(in: row.state)
-        if row.isEarlier { counts.earlier += 1 }
+        if row.earlier { counts.earlier += 1 }
         if row.state == .queued { pend(row.peer, 1) }
         if bytes == nil { lines.add(row.outboxID, line: line) }
     }

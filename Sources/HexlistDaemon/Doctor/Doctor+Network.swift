@@ -10,7 +10,7 @@ import NIOPosix
 extension Doctor {
     func network(_ before: NodeFacts) async -> [DoctorStep] {
         var facts = before
-        let multicast = facts.status.discoveryState
+        let multicast = facts.status.discovery.state.known
         let isUsed = multicast == .running || multicast == .degraded
         let interfaces = MachineInterface.all()
         var steps = [Self.discovery(facts.status)]
@@ -30,16 +30,16 @@ extension Doctor {
     }
 
     static func discovery(_ status: NodeStatus) -> DoctorStep {
-        switch status.discoveryState {
+        switch status.discovery.state.known {
         case .running where !status.isAnnounced: DoctorStep("discovery", .ok, "avahi-daemon browses for others.")
         case .running: DoctorStep("discovery", .ok, "avahi-daemon announces this machine and browses for others.")
         case .off: DoctorStep("discovery", .ok, "Multicast is not used: `domains` does not name `local`.")
-        case .degraded: DoctorStep("discovery", .warning, status.discoveryMessage ?? "This machine is not announced.")
-        case .starting:
+        case .degraded: DoctorStep("discovery", .warning, status.discovery.message ?? "This machine is not announced.")
+        case .starting, nil:
             DoctorStep("discovery", .warning, "avahi-daemon has not answered yet.", advice: ["Look again in a few seconds."])
         case .unavailable:
             DoctorStep(
-                "discovery", .failed, status.discoveryMessage ?? "avahi-daemon cannot be used.",
+                "discovery", .failed, status.discovery.message ?? "avahi-daemon cannot be used.",
                 advice: ["sudo systemctl enable --now avahi-daemon", "Or name peers under `peers:`: they are reached without it."])
         }
     }
@@ -160,7 +160,7 @@ extension Doctor {
 
     static func domain(_ domain: DomainStatus) -> DoctorStep {
         let question = "dig _hexlist._tcp.\(domain.domain) PTR"
-        switch domain.state {
+        switch domain.state.known {
         case .running: return DoctorStep("domain", .ok, "DNS answers for \(domain.domain).")
         case .degraded:
             return DoctorStep(
@@ -168,7 +168,7 @@ extension Doctor {
                 advice: [
                     "Is the domain written right? Who is there, its administrator writes into the zone (Docs/Operations.md).", question,
                 ])
-        case .unavailable, .starting, .off:
+        case .unavailable, .starting, .off, nil:
             return DoctorStep(
                 "domain", .failed, domain.message ?? "DNS does not answer for \(domain.domain).",
                 advice: [question, "Look at the servers in /etc/resolv.conf."])

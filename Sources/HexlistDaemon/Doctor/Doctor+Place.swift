@@ -36,7 +36,7 @@ extension Doctor {
         guard let id = found.first else { return [Self.record(place, nil, [])] + rest }
         guard id != api.node.id else { return [Self.isOwn] + rest }
         let rows = await rows(of: id)
-        let met = await meeting(id, rows.first { $0.state != .ghost }?.trust ?? .stranger, reaches)
+        let met = await meeting(id, rows.first { $0.state != .ghost }?.trust.known ?? .stranger, reaches)
         return [Self.record(place, id, rows)] + rest + met
     }
 

@@ -122,9 +122,8 @@ struct Doctor: Sendable {
     /// The step about hooks; `nil` if there are none.
     static func hooks(_ faults: [HookFault], running: [String]) -> DoctorStep? {
         guard faults.isEmpty else {
-            let parts = faults.map { fault in (fault.hook.map { "\($0): " } ?? "") + fault.message }
             return DoctorStep(
-                "hooks", .warning, parts.joined(separator: "; ") + ".",
+                "hooks", .warning, faults.map(\.text).joined(separator: "; ") + ".",
                 advice: ["hexlistd's log has what a failed hook wrote: `journalctl --user -u hexlistd`."])
         }
         return running.isEmpty ? nil : DoctorStep("hooks", .ok, "\(running.joined(separator: ", ")): run, and none failed last.")
