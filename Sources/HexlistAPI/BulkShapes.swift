@@ -2,7 +2,7 @@ public import HexlistJSON
 import HexlistModel
 
 /// One line of the reply to a bulk send, `POST /v1/sends` with a stream of hexes. A summary is always the last.
-public enum BulkLine: JSONShape, Sendable, Equatable {
+public enum BulkLine: JSONCoded, Sendable, Equatable {
     /// `{"line","code","message"}`
     case refused(BulkRefusal)
     /// `{"line","warning"}`
@@ -52,11 +52,11 @@ public enum BulkLine: JSONShape, Sendable, Equatable {
 
 /// A line of the input that was not accepted.
 public struct BulkRefusal: JSONShape, Sendable, Equatable {
-    /// From 1; blank lines count.
+    /// The number of the line, from 1; blank lines count.
     public var line: Int
     /// `malformed`, `tooLarge`, `tooManyLinks`, `noLink`, `keyConflict`, `recentlyFailed`, …: a newer daemon may know more.
     public var code: String
-    /// For a person. It may quote the input: clean it where it is shown.
+    /// The fault as a text for people. It may quote the input: clean it where it is shown.
     public var message: String
 
     public init(line: Int, code: String, message: String) {
@@ -64,56 +64,28 @@ public struct BulkRefusal: JSONShape, Sendable, Equatable {
         self.code = code
         self.message = message
     }
-
-    public func write(to json: inout JSONWriter) {
-        json.object {
-            $0.member("line", line)
-            $0.member("code", code)
-            $0.member("message", message)
-        }
-    }
-
-    public init(json: JSONValue) throws(JSONFault) {
-        let object = try JSONObject(json)
-        line = try object.value("line")
-        code = try object.value("code")
-        message = try object.value("message")
-    }
 }
 
 /// A line of the input that was accepted, but says something that was probably meant otherwise.
 public struct BulkWarning: JSONShape, Sendable, Equatable {
-    /// From 1; blank lines count.
+    /// The number of the line, from 1; blank lines count.
     public var line: Int
-    /// For a person. It quotes the input: clean it where it is shown.
+    /// The warning as a text for people. It quotes the input: clean it where it is shown.
     public var warning: String
 
     public init(line: Int, warning: String) {
         self.line = line
         self.warning = warning
     }
-
-    public func write(to json: inout JSONWriter) {
-        json.object {
-            $0.member("line", line)
-            $0.member("warning", warning)
-        }
-    }
-
-    public init(json: JSONValue) throws(JSONFault) {
-        let object = try JSONObject(json)
-        line = try object.value("line")
-        warning = try object.value("warning")
-    }
 }
 
-/// What became of one line for one peer.
-public struct BulkOutcome: JSONShape, Sendable, Equatable {
+/// The outcome of one line for one peer. A bulk has one for each hex, so its JSON is written and read by hand.
+public struct BulkOutcome: JSONCoded, Sendable, Equatable {
     /// The line of the input, from 1.
     public var line: Int?
-    public var send: SendShape
+    public var send: SendOutcome
 
-    public init(line: Int?, send: SendShape) {
+    public init(line: Int?, send: SendOutcome) {
         self.line = line
         self.send = send
     }
@@ -127,14 +99,14 @@ public struct BulkOutcome: JSONShape, Sendable, Equatable {
 
     public init(json: JSONValue) throws(JSONFault) {
         line = try JSONObject(json).optional("line")
-        send = try SendShape(json: json)
+        send = try SendOutcome(json: json)
     }
 }
 
-/// How a bulk send stands, or how it ended. `lines` and `invalid` count lines; the others count rows: one for each hex and
+/// The counts of a bulk send, while it runs or at its end. `lines` and `invalid` count lines; the others count rows: one for each hex and
 /// peer. `accepted` is the sum of `stored`, `held`, `rejected`, `failed` and `queued`.
 public struct BulkSummary: JSONShape, Sendable, Equatable {
-    /// Blank ones are not counted.
+    /// Lines of the input; blank ones are not counted.
     public var lines: Int
     /// Lines that were not accepted.
     public var invalid: Int
@@ -143,18 +115,18 @@ public struct BulkSummary: JSONShape, Sendable, Equatable {
     public var stored: Int
     public var held: Int
     public var rejected: Int
-    /// Given up: failed, expired or cancelled.
+    /// Rows given up: failed, expired or cancelled.
     public var failed: Int
-    /// Not answered yet.
+    /// Rows without an answer yet.
     public var queued: Int
-    /// Of `accepted`: rows that were there already, made by an earlier send with the same key.
-    public var earlier: Int
-    /// Since the request came.
+    /// Rows of `accepted` that were there already, made by an earlier send with the same key.
+    @LeftOutEmpty public var earlier: Int
+    /// Seconds since the request came.
     public var seconds: Double
-    /// In a progress: the input has ended and all of it is accepted.
-    public var ended: Bool
-    /// Of `invalid`: lines that have no line of their own in the reply, for there were too many that nobody read.
-    public var untold: Int
+    /// Whether the input has ended and all of it is accepted; only in a progress.
+    @LeftOutEmpty public var ended: Bool
+    /// Lines of `invalid` that have no line of their own in the reply, because too many refusals were waiting unread.
+    @LeftOutEmpty public var untold: Int
 
     public init(
         lines: Int = 0, invalid: Int = 0, accepted: Int = 0, stored: Int = 0, held: Int = 0, rejected: Int = 0, failed: Int = 0,
@@ -174,40 +146,7 @@ public struct BulkSummary: JSONShape, Sendable, Equatable {
         self.untold = untold
     }
 
-    public func write(to json: inout JSONWriter) {
-        json.object {
-            $0.member("lines", lines)
-            $0.member("invalid", invalid)
-            $0.member("accepted", accepted)
-            $0.member("stored", stored)
-            $0.member("held", held)
-            $0.member("rejected", rejected)
-            $0.member("failed", failed)
-            $0.member("queued", queued)
-            if earlier > 0 { $0.member("earlier", earlier) }
-            $0.member("seconds", seconds)
-            if ended { $0.member("ended", true) }
-            if untold > 0 { $0.member("untold", untold) }
-        }
-    }
-
-    public init(json: JSONValue) throws(JSONFault) {
-        let object = try JSONObject(json)
-        lines = try object.value("lines")
-        invalid = try object.value("invalid")
-        accepted = try object.value("accepted")
-        stored = try object.value("stored")
-        held = try object.value("held")
-        rejected = try object.value("rejected")
-        failed = try object.value("failed")
-        queued = try object.value("queued")
-        earlier = try object.optional("earlier") ?? 0
-        seconds = try object.value("seconds")
-        ended = try object.optional("ended") ?? false
-        untold = try object.optional("untold") ?? 0
-    }
-
-    /// What a bulk send ends with: of its outcomes the first of 1, 4, 2, 3, 0.
+    /// Returns the exit status of a bulk send: of its outcomes the first of 1, 4, 2, 3, 0.
     public func exitStatus(wait: SendWait) -> ExitStatus {
         var statuses: [ExitStatus] = []
         if failed > 0 { statuses.append(.failed) }

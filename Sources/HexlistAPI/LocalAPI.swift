@@ -1,10 +1,10 @@
 public import HexlistModel
 
-/// What daemon and client must agree on beside the shapes.
+/// Constants that daemon and client agree on beside the shapes.
 public enum LocalAPI {
-    /// Of the paths, `/v1/…`, and the shapes behind them. Additions do not raise it.
+    /// The version of the paths, `/v1/…`, and the shapes behind them. Additions do not raise it.
     public static let version = 1
-    /// On every reply: `<api version> <app version>`.
+    /// The header on every reply: `<api version> <app version>`.
     public static let versionHeader = "hexlist-version"
     public static let jsonType = "application/json"
     public static let eventStreamType = "text/event-stream"
@@ -22,6 +22,8 @@ public enum LocalAPI {
     public static let pageLimit = 1_000
     public static let pageBytes = 4 << 20
     public static let defaultPageLimit = 20
+    /// The most of the newest events that one list begins with (`last`).
+    public static let lastEvents: Int64 = 1_000_000
     /// Seconds between two comments of an event stream, so that a reader knows the daemon lives.
     public static let commentSeconds = 15
     /// Seconds a send may wait.

@@ -1,4 +1,3 @@
-public import HexlistJSON
 import HexlistModel
 
 #if canImport(Glibc)
@@ -11,12 +10,12 @@ import HexlistModel
 
 /// A moment, as the local API writes it: RFC 3339 in UTC with milliseconds, `2031-04-05T06:07:08.009Z`.
 public struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertible {
-    /// Since 1970, UTC, without leap seconds.
+    /// Milliseconds since 1970, UTC, without leap seconds.
     public var milliseconds: Int64
 
     public init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
-    /// By the wall clock.
+    /// The present moment by the wall clock.
     public static var now: Timestamp {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)
@@ -99,14 +98,5 @@ private struct CivilDate {
         let yearOfEra = marchYear - era * 400
         let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
         return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
-    }
-}
-
-extension Timestamp: JSONEncodable, JSONDecodable {
-    public func write(to json: inout JSONWriter) { json.string(description) }
-
-    public init(json: JSONValue) throws(JSONFault) {
-        guard let text = json.string, let time = Timestamp(text) else { throw JSONFault("a time in RFC 3339 is expected") }
-        self = time
     }
 }

@@ -11,7 +11,7 @@ protocol EventHost: NodeHost {
 /// Writes the event log. What peers may cause as often as they like is recorded within their allowance and the disk's reserve; the rest is
 /// counted, for one `events.omitted` a minute.
 final class EventRecorder {
-    /// At most, of an event a peer causes: its text escaped, and a page.
+    /// The most bytes of an event that a peer causes: its escaped text, and a page.
     private static let eventBytes: Int64 = 8_192
 
     private var allowance = EventAllowance()
@@ -22,8 +22,8 @@ final class EventRecorder {
     /// When an `events.omitted` is due; `nil` while none is.
     var nextOmission: ContinuousClock.Instant? { allowance.nextDeadline }
 
-    /// One row of the event log. Peer text in `data` stays as it came; who shows it cleans it.
-    /// - Parameter source: whose allowance an event counts against that a peer caused; `nil` for what this machine's person did.
+    /// Records an event. Peer text in `data` is stored unchanged and cleaned where it is shown.
+    /// - Parameter source: the source whose allowance the event counts against; `nil` for an event caused by this machine's user.
     func record(
         _ type: EventType, peer: PeerID?, data: [String: String] = [:], from source: EventAllowance.Source? = nil,
         _ host: isolated some EventHost

@@ -6,25 +6,19 @@ import HexlistWire
 import Logging
 import NIOCore
 
-protocol KnownPeersHost: FinderHost {
-    var known: KnownPeers { get }
-    /// Of the sessions that are sent on.
-    var sessionAddresses: [PeerID: String] { get }
-}
-
-/// What is known of peers: the store's records as last read, and the keys proven since the start. Which of two keys with one UUID a record
-/// belongs to is decided here.
+/// The known peers: the store's records as last read, and the keys proven since the start. Decides to which of two keys with one UUID a
+/// record belongs.
 final class KnownPeers {
-    /// How many proven keys are kept before those are dropped that nothing announces and no session has.
+    /// The most proven keys kept before those are dropped that no announcement and no session has.
     private static let keysBound = 2 * 8_192
 
-    /// Peers the store knows: trust, alias, counters. Strangers that left nothing are not here.
+    /// The records of peers that the store knows: trust, alias, counters. Strangers that left nothing are not here.
     private var records: [PeerID: PeerRecord] = [:]
-    /// Of peers the store need not know; at most `keysBound`, and those that are listed.
+    /// The proven keys, also of peers that the store need not know: at most `keysBound`, and those of listed peers.
     private(set) var keys: [PeerID: Fingerprint] = [:]
-    /// Of trusted peers that had a session since the start, whoever dialled: those that only dial have no endpoint.
+    /// The last addresses of trusted peers that had a session since the start, whoever dialled: peers that only dial have no endpoint.
     private var lastAddresses: [PeerID: String] = [:]
-    /// Runs while the transport was not told of all of `lastAddresses`.
+    /// The timer that runs while the transport has not been told all of `lastAddresses`.
     private let reserveTimer: DeadlineTimer
     /// Rises with all that makes an older reading of the store's peers an old one.
     private var changes = 0
@@ -34,26 +28,26 @@ final class KnownPeers {
 
     // MARK: Who is this
 
-    /// As the store has it, whatever key the peer proved.
+    /// The store's record of a peer, whatever key the peer proved.
     subscript(peer: PeerID) -> PeerRecord? { records[peer] }
 
     var all: some Collection<PeerRecord> { records.values }
 
-    /// What is known of a peer by this key: nothing, where it is known by another one with the same UUID.
-    /// - Parameter key: `nil` for whichever it is known by.
+    /// The record of a peer with this key; `nil` if it is known by another key with the same UUID.
+    /// - Parameter key: the key; `nil` for any.
     func record(of peer: PeerID, key: Fingerprint?) -> PeerRecord? {
         guard let record = records[peer] else { return nil }
         if let kept = record.fingerprint, let key, kept != key { return nil }
         return record
     }
 
-    /// What is known of a peer by the key it proved last, if any.
+    /// The record of a peer by the key it proved last, if any.
     func record(of peer: PeerID) -> PeerRecord? { record(of: peer, key: keys[peer]) }
 
-    /// Trust binds to the whole fingerprint: a key that only shares a UUID is a stranger, and so is who proved none.
+    /// The trust in a key. Trust binds to the whole fingerprint: a key that only shares a UUID is a stranger's, as is a missing one.
     func trust(of key: Fingerprint?) -> Trust { key.flatMap { record(of: $0.peerID, key: $0)?.trust } ?? .stranger }
 
-    /// By its UUID alone.
+    /// Whether a peer is trusted, by its UUID alone.
     func isTrusted(_ peer: PeerID) -> Bool { records[peer]?.trust == .trusted }
 
     /// - Parameter name: what it calls itself, as it said since the start.
@@ -81,12 +75,12 @@ final class KnownPeers {
         self.records = Dictionary(records.map { ($0.peer, $0) }, uniquingKeysWith: { first, _ in first })
     }
 
-    func set(_ records: [PeerRecord], _ host: isolated some KnownPeersHost) {
+    func set(_ records: [PeerRecord], _ host: isolated some PeersHost) {
         set(records)
         host.finder.apply(.remembered(Set(self.records.keys)), host)
     }
 
-    func reload(_ host: isolated some KnownPeersHost) async {
+    func reload(_ host: isolated some PeersHost) async {
         let changes = self.changes
         do {
             set(try await host.store.read { try $0.peers() }, host)
@@ -96,14 +90,14 @@ final class KnownPeers {
         }
     }
 
-    /// Without waiting, after a change on the hot path.
-    func reloadSoon(_ host: isolated some KnownPeersHost) {
+    /// Reads the records again after a change on the hot path, without waiting.
+    func reloadSoon(_ host: isolated some PeersHost) {
         changes += 1
         read(host)
     }
 
-    /// One reading is under way at a time; what changes meanwhile is in the next.
-    private func read(_ host: isolated some KnownPeersHost) {
+    /// Reads the records. One reading is under way at a time; later changes are in the next.
+    private func read(_ host: isolated some PeersHost) {
         guard !isReading else { return }
         isReading = true
         let changes = self.changes
@@ -120,13 +114,13 @@ final class KnownPeers {
 
     /// A peer the store knows showed itself: its name, version and address are the newest.
     func remember(
-        _ peer: PeerID, fingerprint: Fingerprint, hello: Hello, version: String, session: PeerSession, _ host: isolated some KnownPeersHost
+        _ peer: PeerID, fingerprint: Fingerprint, hello: Hello, version: String, session: PeerSession, _ host: isolated some PeersHost
     ) {
         guard let record = record(of: peer, key: fingerprint) else { return }
         let address = session.connection.remoteAddress
         if record.trust == .trusted, lastAddresses[peer] != address {
             lastAddresses[peer] = address
-            // Once for all peers that come within a second.
+            // One call for all peers that come within a second.
             reserveTimer.set(.now + .seconds(1), host) { $0.known.reserveAddresses($0) }
         }
         let at = Node.wallClock()
@@ -145,14 +139,14 @@ final class KnownPeers {
     }
 
     /// Records that a peer was seen until now, when a session with it ended; trusted peers alone, and none while the node stops.
-    func rememberSeen(_ peer: PeerID, _ host: isolated some KnownPeersHost) {
+    func rememberSeen(_ peer: PeerID, _ host: isolated some PeersHost) {
         guard !host.isStopping, let record = records[peer], record.trust == .trusted else { return }
         let name = PeerName.cut(host.finder.directory.provenName(of: peer) ?? record.name, bytes: NameKey.bytes)
         keep(PeerSighting(record, name: name, seenAt: Node.wallClock()), host)
     }
 
-    /// Where a trusted peer answered, for the next start.
-    func rememberPlaces(of peer: PeerID, _ host: isolated some KnownPeersHost) {
+    /// Stores the places where a trusted peer answered, for the next start.
+    func rememberPlaces(of peer: PeerID, _ host: isolated some PeersHost) {
         guard let record = records[peer], record.trust == .trusted else { return }
         let at = Node.wallClock()
         let endpoints = host.finder.directory.answeredEndpoints(of: peer).map { PeerEndpoint($0, at) }
@@ -162,7 +156,7 @@ final class KnownPeers {
 
     /// A later Hello told another name: that is its latest. One such write a second at most for each session, and none that no Hello
     /// caused: two sessions of one key may tell different names, and neither is to write its own over and over.
-    func rememberName(_ session: PeerSession, _ host: isolated some KnownPeersHost) {
+    func rememberName(_ session: PeerSession, _ host: isolated some PeersHost) {
         guard !host.isStopping, session.connection.isOpen, let fingerprint = session.connection.peerFingerprint, let peer = session.peer,
             let record = records[peer], record.fingerprint == fingerprint, let hello = session.machine.peerHello
         else { return }
@@ -180,7 +174,7 @@ final class KnownPeers {
     }
 
     /// - Parameter tells: whether those who watch are told.
-    private func keep(_ sighting: PeerSighting, tells: Bool = false, _ host: isolated some KnownPeersHost) {
+    private func keep(_ sighting: PeerSighting, tells: Bool = false, _ host: isolated some PeersHost) {
         host.store.submit({ writer in
             try writer.upsertPeer(sighting)
             return try writer.peer(sighting.peer)
@@ -201,7 +195,7 @@ final class KnownPeers {
     // MARK: Reserved addresses
 
     /// Places kept for the last addresses of trusted peers, so that a flood of strangers does not shut them out.
-    func reserveAddresses(_ host: isolated some KnownPeersHost) {
+    func reserveAddresses(_ host: isolated some PeersHost) {
         lastAddresses.merge(host.sessionAddresses) { _, new in new }
         lastAddresses = lastAddresses.filter { isTrusted($0.key) }
         let endpoints = records.values.filter { $0.trust == .trusted }.flatMap { $0.endpoints.map(\.host) }

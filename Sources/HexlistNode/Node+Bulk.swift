@@ -1,3 +1,4 @@
+public import HexlistAPI
 public import HexlistModel
 import HexlistStore
 import NIOCore
@@ -64,9 +65,9 @@ extension Node {
         return (refused, nil)
     }
 
-    /// What became of hexes on their way into the outbox.
+    /// The results of hexes on their way into the outbox.
     struct Taken: Sendable {
-        /// For each hex, as far as the outbox had room: its rows, one a peer, or why it was refused.
+        /// The result of each hex, as far as the outbox had room: its rows, one a peer, or the reason why it was refused.
         var results: [Result<[SendOutcome], HexlistError>] = []
         /// Rows that were there before and are queued anew.
         var requeued: [RowMove] = []
@@ -82,7 +83,7 @@ extension Node {
         }
     }
 
-    /// For whom hexes are queued, and what holds for their rows.
+    /// The receivers of queued hexes, and the terms of their rows.
     struct QueueTerms: Sendable {
         var peers: [PeerID]
         /// Refuses what failed within the last 3 minutes.
@@ -166,7 +167,7 @@ extension Node {
             // The same key again: what failed, expired or was taken back is given another chance.
             guard try writer.requeue(earlier.id, insert, bounds: terms.bounds, at: terms.now) else {
                 var outcome = SendOutcome(earlier)
-                outcome.isEarlier = true
+                outcome.earlier = true
                 return outcome
             }
             requeued.append(RowMove(id: earlier.id, peer: insert.peer, from: earlier.state, to: .queued))
@@ -213,7 +214,7 @@ extension Node {
     /// The counts as they were last heard of; `outboxCounts` of the store has the last word.
     public func progress(of bulk: TrackedSend) -> BulkCounts { bulk.counts }
 
-    /// What the store says became of its rows.
+    /// Returns the counts of the rows of `bulk` as the store has them.
     public func summary(of bulk: TrackedSend) async throws -> BulkCounts {
         let ranges = bulk.rows.ranges
         let stored = try await store.read { try $0.outboxCounts(of: ranges) }

@@ -1,7 +1,8 @@
+import HexlistAPI
 import HexlistDiscovery
 import HexlistModel
 
-/// What is found, and what follows from it.
+// Events of discovery and their consequences.
 extension Node {
     func discovered(_ event: DiscoveryEvent) {
         guard !isStopping else { return }
@@ -15,10 +16,6 @@ extension Node {
         logger.info("the machine woke from sleep")
         for session in sessions.values { session.timePassed() }
     }
-
-    func probeEnded() { wakeWaiters() }
-
-    func reached(_ peer: PeerID) { known.rememberPlaces(of: peer, self) }
 
     func changed(_ event: PeerEvent) {
         switch event {

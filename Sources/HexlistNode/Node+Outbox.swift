@@ -1,3 +1,5 @@
+public import HexlistAPI
+import HexlistJSON
 public import HexlistModel
 import HexlistStore
 import NIOCore
@@ -19,7 +21,7 @@ extension Node {
             var views = page.items.map { view(of: $0, isSending: live.contains($0.id)) }.filter { states?.contains($0.state) ?? true }
             guard views.isEmpty, let next = page.next else {
                 let labels = labels(of: views.map(\.peer))
-                for index in views.indices { views[index].label = labels[views[index].peer] }
+                for index in views.indices { views[index].tag = labels[views[index].peer].map(PeerTag.init) }
                 return (views, page.next)
             }
             cursor = next
@@ -30,7 +32,7 @@ extension Node {
     public func outboxRow(_ id: Int64) async throws -> OutboxView {
         guard let row = try await store.read({ try $0.outboxRow(id) }) else { throw Node.noRow(id) }
         var view = view(of: row, isSending: deliveries.liveRows.contains(id))
-        view.label = label(of: row.peer)
+        view.tag = label(of: row.peer).map(PeerTag.init)
         return view
     }
 
@@ -46,10 +48,12 @@ extension Node {
         return row
     }
 
-    /// - Returns: the row, and whether it was on its way and may have arrived all the same.
-    public func cancel(_ id: Int64) async throws -> (row: OutboxView, mayHaveArrived: Bool) {
+    /// - Returns: the row, with whether it was on its way and may have arrived all the same.
+    public func cancel(_ id: Int64) async throws -> OutboxView {
         let change = try await cancel(.ids([id]))
-        return (try await outboxRow(id), change.mayHaveArrived > 0)
+        var row = try await outboxRow(id)
+        row.mayHaveArrived = change.mayHaveArrived > 0
+        return row
     }
 
     /// - Parameter rows: as they were.
@@ -64,18 +68,18 @@ extension Node {
     /// Rows a change is for.
     public enum OutboxSelection: Sendable {
         case ids([Int64])
-        /// Those of a peer behind one, as many as one transaction takes.
+        /// Rows of a peer after the given one, as many as one transaction takes.
         case peer(PeerID, after: Int64)
     }
 
-    /// What a change of many rows did.
+    /// The result of a change of many rows.
     public struct OutboxChange: Sendable, Equatable {
         public var changed = 0
-        /// Of the cancelled ones: those that were on their way, or had been.
+        /// Cancelled rows that were on their way, or had been.
         public var mayHaveArrived = 0
-        /// Named ones in a state that does not permit it.
+        /// Named rows in a state that does not permit the change.
         public var passedOver = 0
-        /// Where to go on; `nil` where that was all.
+        /// The row to go on after; `nil` where that was all.
         public var next: Int64?
     }
 
@@ -144,23 +148,27 @@ extension Node {
     private func view(of row: OutboxRow, isSending: Bool) -> OutboxView {
         let isSending = row.state == .queued && isSending
         var view = OutboxView(
-            outboxID: row.id, messageID: row.messageID, peer: row.peer, state: isSending ? .sending : row.state,
-            attempts: row.attempts, waitingFor: nil, nextAttemptAt: nil, lastError: row.lastError, code: row.code, message: row.message,
-            subject: row.subject, createdAt: row.createdAt, bytes: row.bytes)
+            outboxID: row.id, messageID: row.messageID, peer: row.peer, subject: row.subject, state: isSending ? .sending : row.state,
+            attempts: row.attempts, lastError: row.lastError, code: row.code, message: row.message,
+            createdAt: Timestamp(milliseconds: row.createdAt), bytes: row.bytes)
         guard row.state == .queued, !isSending else { return view }
         let wait = deliveries.wait(of: row.peer, bytes: row.bytes, self)
-        (view.waitingFor, view.nextAttemptAt) = (wait.reason.rawValue, wait.until.map(times().milliseconds))
+        (view.waitingFor, view.nextAttemptAt) = (
+            OpenWord(wait.reason), wait.until.map { Timestamp(milliseconds: times().milliseconds(of: $0)) }
+        )
         return view
     }
 
-    /// What the rows of a send wait for that have no end yet.
-    /// - Parameter bytes: of the hex they are all of.
+    /// Sets the reason for waiting on those rows of a send that have no end yet.
+    /// - Parameter bytes: the size of the hex that all of them carry.
     func addWaits(to outcomes: inout [SendOutcome], bytes: Int) {
         guard outcomes.contains(where: { $0.state == .queued }) else { return }  // most sends: `liveRows` looks at every session
         let live = deliveries.liveRows
         for index in outcomes.indices where outcomes[index].state == .queued && !live.contains(outcomes[index].outboxID) {
             let wait = deliveries.wait(of: outcomes[index].peer, bytes: bytes, self)
-            (outcomes[index].waitingFor, outcomes[index].nextAttemptAt) = (wait.reason.rawValue, wait.until.map(times().milliseconds))
+            (outcomes[index].waitingFor, outcomes[index].nextAttemptAt) = (
+                OpenWord(wait.reason), wait.until.map { Timestamp(milliseconds: times().milliseconds(of: $0)) }
+            )
         }
     }
 }

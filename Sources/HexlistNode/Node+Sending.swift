@@ -1,4 +1,5 @@
 import Crypto
+public import HexlistAPI
 import HexlistModel
 import HexlistStore
 import HexlistWire
@@ -100,17 +101,17 @@ extension Node {
 
     // MARK: Waiting
 
-    /// What became of the rows of a single hex.
+    /// Returns the outcomes of the rows of a single hex.
     private func outcomes(of rows: [SendOutcome], _ send: TrackedSend, bytes: Int) async throws -> [SendOutcome] {
-        // Whoever was not delivered has a reason, which the store knows.
+        // Each row that was not delivered has a reason, which the store knows.
         let isDelivered = rows.allSatisfy { (send.delivered[$0.outboxID] ?? $0.state).isDelivered }
         let ids = rows.map(\.outboxID)
         var latest = isDelivered ? rows : try await store.read { try $0.outboxRows(ids) }.map { SendOutcome($0) }
-        let earlier = Set(rows.filter(\.isEarlier).map(\.outboxID))
+        let earlier = Set(rows.filter(\.earlier).map(\.outboxID))
         for index in latest.indices {
             let id = latest[index].outboxID
             if let end = send.delivered[id] { latest[index].state = end }
-            latest[index].isEarlier = earlier.contains(id)
+            latest[index].earlier = earlier.contains(id)
         }
         addWaits(to: &latest, bytes: bytes)
         return latest

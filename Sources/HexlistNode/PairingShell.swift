@@ -1,3 +1,4 @@
+import HexlistAPI
 import HexlistDiscovery
 import HexlistModel
 import HexlistStore
@@ -6,7 +7,7 @@ import HexlistWire
 import Logging
 import NIOCore
 
-protocol PairingHost: DialHost, EventHost {
+protocol PairingHost: LinkHost, PeersHost, EventHost {
     var pairing: PairingShell { get }
     func session(_ key: PairingDesk.SessionKey) -> PeerSession?
     /// Trusts a peer by the key that was compared.
@@ -38,35 +39,6 @@ final class PairingShell {
         await trusting?.value
     }
 
-    // MARK: What a person does
-
-    func open(_ host: isolated some PairingHost) { carry(desk.open(now: .now), host) }
-
-    func close(_ host: isolated some PairingHost) { carry(desk.close(now: .now), host) }
-
-    /// - Returns: whether the request runs now; another one may.
-    func ask(_ peer: PeerID, now: ContinuousClock.Instant, _ host: isolated some PairingHost) -> Bool {
-        guard let actions = desk.ask(peer, now: now) else { return false }
-        // Its place in the directory outlives its session, as the request does.
-        host.finder.apply(.pairingAsked(peer), host)
-        carry(actions, host)
-        return true
-    }
-
-    func confirm(_ peer: PeerID, digits: String, number: Int?, _ host: isolated some PairingHost) -> PairingDesk.Answer {
-        let (answer, actions) = desk.confirm(peer, digits: digits, number: number, now: .now)
-        carry(actions, host)
-        return answer
-    }
-
-    /// - Returns: whether something was under way with the peer.
-    @discardableResult
-    func reject(_ peer: PeerID, _ host: isolated some PairingHost) -> Bool {
-        guard let actions = desk.reject(peer, now: .now) else { return false }
-        carry(actions, host)
-        return true
-    }
-
     // MARK: From sessions
 
     func received(_ frame: Pairing, _ session: PeerSession, _ host: isolated some PairingHost) {
@@ -74,7 +46,7 @@ final class PairingShell {
         let actions = desk.received(
             frame, from: peer, on: ObjectIdentifier(session), canAnswer: session.connection.isWritable, freshNonce: Self.nonce(), now: .now)
         if case .refuse? = actions.first {
-            // Not by way of `carry`: refused frames are many at times, and are answered together.
+            // Not through `carry`: there may be many refused frames, and they are answered together.
             session.machine.refusePairing(frame)
         } else {
             carry(actions, host)
@@ -107,7 +79,7 @@ final class PairingShell {
 
     // MARK: Actions
 
-    private func carry(_ actions: [PairingDesk.Action], _ host: isolated some PairingHost) {
+    func carry(_ actions: [PairingDesk.Action], _ host: isolated some PairingHost) {
         for action in actions {
             switch action {
             case .send(let frame, let key): host.session(key)?.act { $0.sendPairing(frame, &$1) }
@@ -132,23 +104,21 @@ final class PairingShell {
             session.act { $0.end(.duplicateSession, &$1) }
         }
         host.endUninvited()
-        timer.set(desk.nextDeadline, host) { $0.pairing.tick($0) }
+        timer.set(desk.nextDeadline, host) { $0.pairing.carry($0.pairing.desk.tick(now: .now), $0) }
     }
-
-    private func tick(_ host: isolated some PairingHost) { carry(desk.tick(now: .now), host) }
 
     /// Begins on the one session there is, or makes one.
     private func reach(_ peer: PeerID, _ host: isolated some PairingHost) {
         guard !host.isStopping else { return }
         let open = host.sessions(with: peer)
         guard open.isEmpty else {
-            // Of two sessions one is just being found to be too many, and would take the exchange with it.
+            // Of two sessions one is about to be ended as a duplicate, and would end the exchange with it.
             guard open.count == 1, let session = open.first, session.machine.isOpen, session.connection.isWritable,
                 let key = session.connection.peerFingerprint
             else { return }
             return carry(desk.begin(on: ObjectIdentifier(session), with: key, nonce: Self.nonce(), now: .now), host)
         }
-        let endpoints = host.finder.directory.endpoints(of: peer)
+        let endpoints = host.endpoints(of: peer)
         guard !endpoints.isEmpty else { return carry(desk.notReached(peer), host) }
         guard !isDialling, !host.isDialling(peer) else { return }
         isDialling = true
@@ -175,10 +145,11 @@ final class PairingShell {
 
     private func over(_ outcome: PairingDesk.Outcome, _ host: isolated some PairingHost) {
         let view = PairingView(outcome, of: nil)
-        host.logger.notice("pairing ended", metadata: ["peer.id": "\(outcome.peer)", "pairing.state": "\(view.stage)"])
-        switch view.stage {
+        host.logger.notice(
+            "pairing ended", metadata: ["peer.id": "\(outcome.peer)", "pairing.state": "\(view.reason?.text ?? view.state.rawValue)"])
+        switch view.state {
         case .paired: host.events.record(.pairingCompleted, peer: outcome.peer, host)
-        case .ended(let reason): host.events.record(.pairingFailed, peer: outcome.peer, data: ["reason": reason.rawValue], host)
+        case .ended: host.events.record(.pairingFailed, peer: outcome.peer, data: ["reason": view.reason?.text ?? ""], host)
         case .waiting, .comparing, .confirmed: break
         }
     }

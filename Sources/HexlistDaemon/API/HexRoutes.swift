@@ -1,4 +1,5 @@
 import HexlistAPI
+import HexlistJSON
 import HexlistModel
 import HexlistNode
 import HexlistStore
@@ -59,7 +60,7 @@ struct HexRoutes: Sendable {
         return APIReply.page(page.items, next: page.next, cursor: { $0.inboxNumber ?? $0.id }) { HexShape($0, labels) }
     }
 
-    /// Who sent something may have left and be known by nothing but its hexes: its UUID is enough then.
+    /// Returns the sender that `text` names. A whole UUID is enough: a sender that left may be known by nothing but its hexes.
     private func sender(_ text: String) async throws -> PeerID? {
         if let id = PeerID(text) { return id }
         return try await api.node.resolve(text).uuid
@@ -75,7 +76,7 @@ struct HexRoutes: Sendable {
         return try await mark(hexes, unread: wanted.unread)
     }
 
-    /// What arrives meanwhile stays unread.
+    /// Marks hexes read or unread. Hexes that arrive meanwhile stay unread.
     private func mark(_ hexes: HexSelection, unread: Bool) async throws -> Response {
         try await change(hexes, onlyUnread: true) { try $0.setRead($1, !unread) }
     }
@@ -116,7 +117,7 @@ struct HexRoutes: Sendable {
                 }
                 await api.node.storeChanged(makesRoom: makesRoom)
             }
-            // What arrives meanwhile is not meant, however high a range goes.
+            // Hexes that arrive meanwhile are not meant, however high a range goes.
             let newest = ranges.isEmpty ? 0 : try await api.store.read { try $0.newestHex() }
             for range in ranges where range.lowerBound <= newest {
                 changed += try await change(.ids(range.clamped(to: range.lowerBound...newest), in: place), makesRoom, work)
@@ -151,7 +152,7 @@ struct HexRoutes: Sendable {
         var cursor = start
         repeat {
             let after = cursor
-            // As many rows as the most a page has, so that few others go with it.
+            // The cost counts as that of 1 000 rows, the most a page has, so that few others share the transaction.
             let (count, next) = try await api.store.write(rows: 1_000) { writer in
                 let page = try writer.hexIDs(group, after: after)
                 return (try work(writer, page.items), page.next)
@@ -168,7 +169,7 @@ struct HexRoutes: Sendable {
         return HexShape(detail, await labels([detail.summary]), openSchemes: api.openSchemes)
     }
 
-    /// Of the peers that hexes say they are from.
+    /// Returns labels of the peers that hexes say they are from.
     private func labels(_ hexes: [HexSummary]) async -> [PeerID: PeerLabel] {
         await api.node.labels(of: hexes.compactMap { PeerID($0.senderUUID) })
     }
@@ -193,5 +194,36 @@ struct HexRoutes: Sendable {
 
     private static func noHex(_ id: Int64) -> HexlistError {
         HexlistError(.notFound, "There is no hex \(id).", hint: "`hexlist inbox` and `hexlist inbox --held` list those there are.")
+    }
+}
+
+extension HexShape {
+    /// - Parameter labels: of the peers that hexes say they are from.
+    init(_ summary: HexSummary, _ labels: [PeerID: PeerLabel]) {
+        let claimed = PeerID(summary.senderUUID).flatMap { $0 == summary.peer ? nil : labels[$0] }
+        self.init(
+            id: summary.id, location: summary.location.rawValue, senderUUID: summary.senderUUID, senderName: summary.senderName,
+            senderAlias: claimed?.alias, peerUUID: summary.peer, tag: summary.peerLabel.map(PeerTag.init),
+            description: summary.description, subject: summary.subject,
+            color: summary.color, linkCount: summary.linkCount, unread: summary.unread,
+            receivedAt: Timestamp(milliseconds: summary.receivedAt), messageID: summary.messageID)
+    }
+
+    /// Makes the shape with links and unknown members.
+    /// - Parameter schemes: the schemes of links that are offered for opening.
+    init(_ detail: HexDetail, _ labels: [PeerID: PeerLabel], openSchemes schemes: [String]) {
+        self.init(detail.summary, labels)
+        let content = detail.content
+        links = content.links.map {
+            var link = LinkShape(
+                url: content.string($0.url), linkDescription: content.string($0.linkDescription), service: content.string($0.service))
+            do throws(LinkFault) {
+                link.opens = try LinkTarget(link.url, schemes: schemes).summary
+            } catch {
+                link.notOpened = error.description
+            }
+            return link
+        }
+        extra = JSONValue { $0.keptMembers(of: content) }
     }
 }
