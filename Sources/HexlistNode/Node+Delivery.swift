@@ -1,7 +1,7 @@
 import HexlistDiscovery
 import HexlistModel
 import HexlistTransport
-import NIOCore
+public import NIOCore
 
 extension Node: DeliveryHost {
     /// A link for each peer with a session, or with rows to send.
@@ -18,9 +18,12 @@ extension Node: DeliveryHost {
 
     func endpoints(of peer: PeerID) -> [Endpoint] { finder.directory.endpoints(of: peer) }
 
+    func sessions(with peer: PeerID) -> [PeerSession] { links[peer]?.sessions ?? [] }
+
+    func isDialling(_ peer: PeerID) -> Bool { links[peer]?.isDialling ?? false }
+
     func hadRows(for peer: PeerID) -> Bool { known[peer]?.queued ?? 0 > 0 }
 
-    /// Dials a peer for work of this node's own, and begins the session where it answers.
     func dial(_ peer: PeerID, _ endpoints: [Endpoint], then completion: @escaping @Sendable (isolated Node, _ connected: Bool) -> Void) {
         let dial = transport.dial(endpoints.map { DialTarget($0) }, expecting: peer)
         dial.report.whenSuccess { [weak self] report in
@@ -37,6 +40,19 @@ extension Node: DeliveryHost {
             }
         }
     }
+}
+
+// While another node takes this one's place, with another identity.
+extension Node {
+    /// Sends nothing new, and waits for what is on its way to be answered, so that a row is not sent once under the old identity and
+    /// again under the new one.
+    public func drain(for patience: TimeAmount = .seconds(5)) async {
+        _ = await eventLoop.within(patience, otherwise: false) { done in deliveries.drain { done(true) } }
+        deliveries.stopWaitingToDrain()
+    }
+
+    /// Ends `drain`: rows are sent again.
+    public func resume() { deliveries.resume(self) }
 }
 
 extension Duration {
