@@ -3,9 +3,9 @@
 SWIFT ?= swift
 PREFIX ?= /usr/local
 DESTDIR ?=
-# Where systemd looks for units of users; with PREFIX=$HOME/.local it is $HOME/.config/systemd/user.
+# The folder in which systemd looks for units of users; with PREFIX=$HOME/.local it is $HOME/.config/systemd/user.
 UNITDIR ?= $(PREFIX)/lib/systemd/user
-# What swift-format reads; folders that are not there are left out.
+# The files that swift-format reads; folders that are missing are left out.
 FORMATTED := $(wildcard Package.swift Sources Tests Benchmarks Fuzz)
 
 .DEFAULT_GOAL := help

@@ -11,7 +11,7 @@ trap '$lab down' EXIT
 $lab start ada
 $lab start bob
 
-# They find each other.
+# Wait until they find each other.
 $lab hexlist ada peers --wait 1 --timeout 60s
 $lab hexlist bob peers --wait 1 --timeout 60s
 id_of() { $lab hexlist "$1" id --json | sed -E 's/.*"uuid": ?"([^"]+)".*/\1/'; }

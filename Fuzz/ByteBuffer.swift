@@ -1,4 +1,4 @@
-/// As much of NIO's `ByteBuffer` as the frame decoder uses, so that no target needs no other module.
+/// The part of NIO's `ByteBuffer` that the frame decoder uses, so that no target needs another module.
 public struct ByteBuffer {
     var bytes: [UInt8] = []
     private(set) var readerIndex = 0

@@ -11,7 +11,7 @@ public func fuzzDNS(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     return 0
 }
 
-/// One message of its bytes, within its bounds.
+/// Reads one message and checks that it is within its bounds.
 private func read(_ bytes: [UInt8]) -> DNSMessage? {
     guard let message = DNSMessage(bytes) else { return nil }
     check(message.answers.count <= DNSMessage.maximumRecords, "\(message.answers.count) records")

@@ -42,7 +42,7 @@ private func canonical(_ wrapper: DecodedWrapper, _ frame: [UInt8]) {
     }
 }
 
-/// What is shown of a frame is JSON again: only a grammar fault of it is looked for.
+/// Checks that the description of a frame is JSON, by looking for a grammar fault.
 private func check(_ json: [UInt8]) {
     if case .refused(let refusal) = plain.decode(json), refusal.isUndecodable, !refusal.message.contains("nested deeper") {
         fatalError("what is printed is no JSON: \(refusal.message)")

@@ -12,7 +12,7 @@ public func fuzzDiscovery(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     return 0
 }
 
-/// One record's strings, and one name, of the same bytes.
+/// Reads one record's strings and one name from the same bytes.
 private func readAlone(_ bytes: [UInt8]) {
     var strings: [[UInt8]] = []
     var rest = bytes[...]
@@ -165,7 +165,7 @@ private struct DirectoryStage {
         probes = probes.filter { directory.running[$0.key] != nil }
     }
 
-    /// What is listed can be shown.
+    /// Checks that the listing can be shown.
     func checkListing() {
         for row in directory.listing() {
             check(row.name.utf8.count <= DirectoryLimits.nameBytes && row.why.utf8.count <= 4_096, "a long row")

@@ -35,9 +35,9 @@ private func readJSON(_ bytes: [UInt8]) {
     read(HexSelection.self)
     read(HexShape.self)
     read(LinkShape.self)
-    read(PeerShape.self)
+    read(PeerView.self)
     read(EventShape.self)
-    read(OutboxShape.self)
+    read(OutboxView.self)
     read(StatusShape.self)
     read(RosterPeer.self)
 }

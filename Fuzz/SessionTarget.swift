@@ -217,7 +217,7 @@ private struct SessionStage {
         }
     }
 
-    /// Nothing is said that the store did not say.
+    /// Checks that a receipt says nothing that the store did not say.
     private mutating func take(_ receipt: Receipt) {
         check(receipt.through > through && receipt.through <= lastNumber, "a receipt through \(receipt.through) of \(lastNumber)")
         let rejected = Set(receipt.rejected.map(\.sequence))

@@ -2,7 +2,7 @@ public import HexlistJSON
 import HexlistModel
 
 /// One line of the reply to a bulk send, `POST /v1/sends` with a stream of hexes. A summary is always the last.
-public enum BulkLine: JSONShape, Sendable, Equatable {
+public enum BulkLine: JSONCoded, Sendable, Equatable {
     /// `{"line","code","message"}`
     case refused(BulkRefusal)
     /// `{"line","warning"}`
@@ -64,21 +64,6 @@ public struct BulkRefusal: JSONShape, Sendable, Equatable {
         self.code = code
         self.message = message
     }
-
-    public func write(to json: inout JSONWriter) {
-        json.object {
-            $0.member("line", line)
-            $0.member("code", code)
-            $0.member("message", message)
-        }
-    }
-
-    public init(json: JSONValue) throws(JSONFault) {
-        let object = try JSONObject(json)
-        line = try object.value("line")
-        code = try object.value("code")
-        message = try object.value("message")
-    }
 }
 
 /// A line of the input that was accepted, but says something that was probably meant otherwise.
@@ -92,28 +77,15 @@ public struct BulkWarning: JSONShape, Sendable, Equatable {
         self.line = line
         self.warning = warning
     }
-
-    public func write(to json: inout JSONWriter) {
-        json.object {
-            $0.member("line", line)
-            $0.member("warning", warning)
-        }
-    }
-
-    public init(json: JSONValue) throws(JSONFault) {
-        let object = try JSONObject(json)
-        line = try object.value("line")
-        warning = try object.value("warning")
-    }
 }
 
-/// What became of one line for one peer.
-public struct BulkOutcome: JSONShape, Sendable, Equatable {
+/// What became of one line for one peer. A bulk has one for each hex, so its JSON is written and read by hand.
+public struct BulkOutcome: JSONCoded, Sendable, Equatable {
     /// The line of the input, from 1.
     public var line: Int?
-    public var send: SendShape
+    public var send: SendOutcome
 
-    public init(line: Int?, send: SendShape) {
+    public init(line: Int?, send: SendOutcome) {
         self.line = line
         self.send = send
     }
@@ -127,7 +99,7 @@ public struct BulkOutcome: JSONShape, Sendable, Equatable {
 
     public init(json: JSONValue) throws(JSONFault) {
         line = try JSONObject(json).optional("line")
-        send = try SendShape(json: json)
+        send = try SendOutcome(json: json)
     }
 }
 
@@ -148,13 +120,13 @@ public struct BulkSummary: JSONShape, Sendable, Equatable {
     /// Not answered yet.
     public var queued: Int
     /// Of `accepted`: rows that were there already, made by an earlier send with the same key.
-    public var earlier: Int
+    @LeftOutEmpty public var earlier: Int
     /// Since the request came.
     public var seconds: Double
     /// In a progress: the input has ended and all of it is accepted.
-    public var ended: Bool
+    @LeftOutEmpty public var ended: Bool
     /// Of `invalid`: lines that have no line of their own in the reply, for there were too many that nobody read.
-    public var untold: Int
+    @LeftOutEmpty public var untold: Int
 
     public init(
         lines: Int = 0, invalid: Int = 0, accepted: Int = 0, stored: Int = 0, held: Int = 0, rejected: Int = 0, failed: Int = 0,
@@ -172,39 +144,6 @@ public struct BulkSummary: JSONShape, Sendable, Equatable {
         self.seconds = seconds
         self.ended = ended
         self.untold = untold
-    }
-
-    public func write(to json: inout JSONWriter) {
-        json.object {
-            $0.member("lines", lines)
-            $0.member("invalid", invalid)
-            $0.member("accepted", accepted)
-            $0.member("stored", stored)
-            $0.member("held", held)
-            $0.member("rejected", rejected)
-            $0.member("failed", failed)
-            $0.member("queued", queued)
-            if earlier > 0 { $0.member("earlier", earlier) }
-            $0.member("seconds", seconds)
-            if ended { $0.member("ended", true) }
-            if untold > 0 { $0.member("untold", untold) }
-        }
-    }
-
-    public init(json: JSONValue) throws(JSONFault) {
-        let object = try JSONObject(json)
-        lines = try object.value("lines")
-        invalid = try object.value("invalid")
-        accepted = try object.value("accepted")
-        stored = try object.value("stored")
-        held = try object.value("held")
-        rejected = try object.value("rejected")
-        failed = try object.value("failed")
-        queued = try object.value("queued")
-        earlier = try object.optional("earlier") ?? 0
-        seconds = try object.value("seconds")
-        ended = try object.optional("ended") ?? false
-        untold = try object.optional("untold") ?? 0
     }
 
     /// What a bulk send ends with: of its outcomes the first of 1, 4, 2, 3, 0.

@@ -17,28 +17,11 @@ public struct ConfigurationShape: JSONShape, Sendable, Equatable {
         self.hint = hint
         self.items = items
     }
-
-    public func write(to json: inout JSONWriter) {
-        json.object {
-            $0.member("file", file)
-            $0.member("fault", fault)
-            $0.member("hint", hint)
-            $0.member("items", items)
-        }
-    }
-
-    public init(json: JSONValue) throws(JSONFault) {
-        let object = try JSONObject(json)
-        file = try object.value("file")
-        fault = try object.optional("fault")
-        hint = try object.optional("hint")
-        items = try object.value("items")
-    }
 }
 
 /// One key of the configuration.
 public struct SettingShape: JSONShape, Sendable, Equatable {
-    public enum Source: String, Sendable, CaseIterable {
+    public enum Source: String, JSONWord, Sendable {
         case `default`, file, environment, commandLine
     }
 
@@ -61,26 +44,5 @@ public struct SettingShape: JSONShape, Sendable, Equatable {
         self.line = line
         self.variable = variable
         self.waiting = waiting
-    }
-
-    public func write(to json: inout JSONWriter) {
-        json.object {
-            $0.member("key", key)
-            $0.member("value", value)
-            $0.member("source", source.rawValue)
-            $0.member("line", line)
-            $0.member("variable", variable)
-            $0.member("waiting", waiting)
-        }
-    }
-
-    public init(json: JSONValue) throws(JSONFault) {
-        let object = try JSONObject(json)
-        key = try object.value("key")
-        value = try object.value("value")
-        source = try object.choice("source")
-        line = try object.optional("line")
-        variable = try object.value("variable")
-        waiting = try object.optional("waiting")
     }
 }

@@ -3,7 +3,7 @@ public import HexlistJSON
 /// One step of `hexlist doctor`: what was looked at, how it is, and what to do.
 public struct DoctorStep: JSONShape, Sendable, Equatable {
     /// A newer daemon may know more.
-    public enum State: String, Sendable, CaseIterable {
+    public enum State: String, JSONWord, Sendable {
         case ok, warning, failed
     }
 
@@ -13,7 +13,7 @@ public struct DoctorStep: JSONShape, Sendable, Equatable {
     /// What was found. May hold text of peers: clean it where it is shown.
     public var message: String
     /// What to do, one thing a line.
-    public var advice: [String]
+    @LeftOutEmpty public var advice: [String]
     /// An error's code, where the step could not be taken at all: `notFound`, `ambiguous`, `daemonUnreachable`.
     public var code: String?
 
@@ -23,25 +23,6 @@ public struct DoctorStep: JSONShape, Sendable, Equatable {
         self.message = message
         self.advice = advice
         self.code = code
-    }
-
-    public func write(to json: inout JSONWriter) {
-        json.object {
-            $0.member("step", step)
-            $0.member("state", state.rawValue)
-            $0.member("message", message)
-            if !advice.isEmpty { $0.member("advice", advice) }
-            $0.member("code", code)
-        }
-    }
-
-    public init(json: JSONValue) throws(JSONFault) {
-        let object = try JSONObject(json)
-        step = try object.value("step")
-        state = try object.choice("state")
-        message = try object.value("message")
-        advice = try object.optional("advice") ?? []
-        code = try object.optional("code")
     }
 }
 
@@ -53,12 +34,17 @@ public struct DoctorReport: JSONShape, Sendable, Equatable {
 
     public var isFine: Bool { !steps.contains { $0.state == .failed } }
 
-    public func write(to json: inout JSONWriter) {
-        json.object {
-            $0.member("ok", isFine)
-            $0.member("steps", steps)
-        }
+    private enum CodingKeys: String, CodingKey {
+        case ok, steps
     }
 
-    public init(json: JSONValue) throws(JSONFault) { steps = try JSONObject(json).value("steps") }
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(isFine, forKey: .ok)
+        try container.encode(steps, forKey: .steps)
+    }
+
+    public init(from decoder: any Decoder) throws {
+        steps = try decoder.container(keyedBy: CodingKeys.self).decode([DoctorStep].self, forKey: .steps)
+    }
 }

@@ -2,7 +2,7 @@ import HexlistModel
 
 /// A span of time as people write it: `10s`, `1.5m`, `250ms`, `2h`, or seconds as a bare number.
 public enum DurationText {
-    /// Seconds; `nil` for anything else, below zero or over a year.
+    /// The seconds of a span; `nil` for anything else, below zero or above a year.
     public static func seconds(_ text: String) -> Double? {
         let units: [(suffix: String, seconds: Double)] = [("ms", 0.001), ("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400), ("", 1)]
         for unit in units where text.hasSuffix(unit.suffix) {

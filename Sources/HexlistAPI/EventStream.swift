@@ -2,11 +2,11 @@ public import HexlistJSON
 
 /// One message of a Server-Sent Events stream.
 public struct StreamMessage: Sendable, Equatable {
-    /// What `Last-Event-ID` repeats.
+    /// The id of the message, which a client repeats as `Last-Event-ID`.
     public var id: String?
-    /// The kind of message; `nil` is the standard's `message`.
+    /// The kind of message; `nil` stands for the standard's `message`.
     public var event: String?
-    /// One line here: JSON has no line ends unescaped.
+    /// The data, on one line: JSON has no unescaped line ends.
     public var data: String
 
     public init(id: String? = nil, event: String? = nil, data: String) {
@@ -23,21 +23,21 @@ public struct StreamMessage: Sendable, Equatable {
         return Array(text.utf8)
     }
 
-    /// Sent while nothing happens.
+    /// A comment, sent while nothing happens.
     public static let comment = Array(": still here\n\n".utf8)
 }
 
-/// Takes a stream apart as its bytes arrive.
+/// Parses a stream as its bytes arrive.
 public struct StreamParser: Sendable {
     private var line: [UInt8] = []
     private var message = StreamMessage(data: "")
     private var hasData = false
-    /// Bytes of one line; beyond it the stream is not one of ours.
+    /// The most bytes of one line; a longer one is not part of a stream of hexlistd.
     private let limit: Int
 
     public init(limit: Int = 64 << 20) { self.limit = limit }
 
-    /// The messages these bytes complete.
+    /// The messages that these bytes complete.
     public mutating func feed(_ bytes: some Sequence<UInt8>) throws(JSONFault) -> [StreamMessage] {
         var messages: [StreamMessage] = []
         for byte in bytes {

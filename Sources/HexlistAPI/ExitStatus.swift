@@ -1,6 +1,6 @@
 public import HexlistModel
 
-/// What `hexlist` ends with. Scripts depend on the numbers.
+/// The exit status of `hexlist`. Scripts depend on the numbers.
 public enum ExitStatus: Int32, Sendable, CaseIterable {
     case done = 0
     case failed = 1
@@ -27,7 +27,7 @@ public enum ExitStatus: Int32, Sendable, CaseIterable {
         }
     }
 
-    /// - Parameter wait: what the sender asked to wait for.
+    /// - Parameter wait: the outcome the sender asked to wait for.
     public init(outcome: OutboxState, wait: SendWait) {
         switch outcome {
         case .stored: self = .done
@@ -38,7 +38,7 @@ public enum ExitStatus: Int32, Sendable, CaseIterable {
         }
     }
 
-    /// Of several outcomes the first of 1, 4, 2, 3, 0; those of a command that did nothing at all (5, 6) go before.
+    /// The status for several outcomes: the first of 1, 4, 2, 3, 0. Statuses of a command that did nothing at all (5, 6) go before these.
     public static func combined(_ statuses: some Sequence<ExitStatus>) -> ExitStatus {
         let present = Set(statuses)
         let order: [ExitStatus] = [.noDaemon, .notFound, .failed, .refused, .usage, .pending]
@@ -46,10 +46,10 @@ public enum ExitStatus: Int32, Sendable, CaseIterable {
     }
 }
 
-/// How long a send waits.
+/// The outcome for which a send waits.
 public enum SendWait: String, Sendable, CaseIterable {
-    /// Until the row is durable in the own outbox.
+    /// The row is durable in the own outbox.
     case queued
-    /// Until each peer has stored it, or is known to be away.
+    /// Each peer has stored the hex, or is known to be away.
     case stored
 }

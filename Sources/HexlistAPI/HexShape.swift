@@ -1,4 +1,5 @@
 public import HexlistJSON
+public import HexlistModel
 
 /// A stored hex as lists show it, and with its links as `show` does.
 public struct HexShape: JSONShape, Sendable, Equatable {
@@ -12,9 +13,11 @@ public struct HexShape: JSONShape, Sendable, Equatable {
     /// The alias here of the peer with `senderUUID`, where that is another than the proven sender. Who wrote the hex stays a claim.
     public var senderAlias: String?
     /// The proven sender; on every received hex.
-    public var peerUUID: String?
-    /// Of the proven sender.
-    public var tag: PeerTag?
+    public var peerUUID: PeerID?
+    /// Of the proven sender, as a `PeerTag` has them.
+    public var peerName: String?
+    public var peerAlias: String?
+    public var trust: OpenWord<Trust>?
     public var description: String
     /// What lists show of it: the description, or what stands for one; `nil` from an older daemon.
     public var subject: String?
@@ -22,17 +25,17 @@ public struct HexShape: JSONShape, Sendable, Equatable {
     public var linkCount: Int
     public var unread: Bool
     public var receivedAt: Timestamp
-    public var messageID: String?
+    public var messageID: MessageID?
     /// In their order; `nil` in lists.
     public var links: [LinkShape]?
     /// Unknown members as they came: `{"hex":{…},"links":{"0":{…}}}`, empty levels left out; `nil` in lists.
     public var extra: JSONValue?
 
     public init(
-        id: Int64, location: String, senderUUID: String, senderName: String, senderAlias: String? = nil, peerUUID: String? = nil,
+        id: Int64, location: String, senderUUID: String, senderName: String, senderAlias: String? = nil, peerUUID: PeerID? = nil,
         tag: PeerTag? = nil, description: String, subject: String? = nil, color: String, linkCount: Int, unread: Bool,
         receivedAt: Timestamp,
-        messageID: String? = nil,
+        messageID: MessageID? = nil,
         links: [LinkShape]? = nil, extra: JSONValue? = nil
     ) {
         self.id = id
@@ -41,7 +44,9 @@ public struct HexShape: JSONShape, Sendable, Equatable {
         self.senderName = senderName
         self.senderAlias = senderAlias
         self.peerUUID = peerUUID
-        self.tag = tag
+        peerName = tag?.name
+        peerAlias = tag?.alias
+        trust = tag?.trust
         self.description = description
         self.subject = subject
         self.color = color
@@ -53,45 +58,9 @@ public struct HexShape: JSONShape, Sendable, Equatable {
         self.extra = extra
     }
 
-    public func write(to json: inout JSONWriter) {
-        json.object {
-            $0.member("id", id)
-            $0.member("location", location)
-            $0.member("senderUUID", senderUUID)
-            $0.member("senderName", senderName)
-            $0.member("senderAlias", senderAlias)
-            $0.member("peerUUID", peerUUID)
-            tag?.writeMembers(to: &$0, .ofSender)
-            $0.member("description", description)
-            $0.member("subject", subject)
-            $0.member("color", color)
-            $0.member("linkCount", linkCount)
-            $0.member("unread", unread)
-            $0.member("receivedAt", receivedAt)
-            $0.member("messageID", messageID)
-            $0.member("links", links)
-            $0.member("extra", extra)
-        }
-    }
-
-    public init(json: JSONValue) throws(JSONFault) {
-        let object = try JSONObject(json)
-        id = try object.value("id")
-        location = try object.value("location")
-        senderUUID = try object.value("senderUUID")
-        senderName = try object.value("senderName")
-        senderAlias = try object.optional("senderAlias")
-        peerUUID = try object.optional("peerUUID")
-        tag = try PeerTag(object, .ofSender)
-        description = try object.value("description")
-        subject = try object.optional("subject")
-        color = try object.value("color")
-        linkCount = try object.value("linkCount")
-        unread = try object.value("unread")
-        receivedAt = try object.value("receivedAt")
-        messageID = try object.optional("messageID")
-        links = try object.optional("links")
-        extra = try object.optional("extra")
+    /// Of the proven sender; `nil` on what this machine made.
+    public var label: PeerLabel? {
+        peerUUID.map { PeerLabel(uuid: $0.description, name: peerName ?? "", alias: peerAlias, trust: trust?.text ?? "") }
     }
 }
 
@@ -113,24 +82,5 @@ public struct LinkShape: JSONShape, Sendable, Equatable {
         self.service = service
         self.opens = opens
         self.notOpened = notOpened
-    }
-
-    public func write(to json: inout JSONWriter) {
-        json.object {
-            $0.member("url", url)
-            $0.member("linkDescription", linkDescription)
-            $0.member("service", service)
-            $0.member("opens", opens)
-            $0.member("notOpened", notOpened)
-        }
-    }
-
-    public init(json: JSONValue) throws(JSONFault) {
-        let object = try JSONObject(json)
-        url = try object.value("url")
-        linkDescription = try object.value("linkDescription")
-        service = try object.value("service")
-        opens = try object.optional("opens")
-        notOpened = try object.optional("notOpened")
     }
 }

@@ -6,20 +6,20 @@
     import Darwin
 #endif
 
-/// Takes a stream of bytes apart into lines as they arrive. Keeps one line at most, and no more of it than `limit`.
+/// Splits a stream of bytes into lines as they arrive. Keeps at most one line, and at most `limit` bytes of it.
 ///
 /// A line ends with `\n`; a `\r` before it stays, as white space at the end of JSON. The last line needs no end.
 public struct LineSplitter: Sendable {
-    /// Bytes of one line.
+    /// The most bytes of one line.
     public let limit: Int
-    /// Lines so far, blank ones too.
+    /// The number of lines so far, including blank ones.
     public private(set) var count = 0
     private var pending: [UInt8] = []
     private var isTooLong = false
 
     public init(limit: Int) { self.limit = limit }
 
-    /// Calls `body` with each line these bytes complete: its number, from 1, and its bytes, `nil` where it is longer than `limit`.
+    /// Calls `body` with each line that these bytes complete: its number, from 1, and its bytes, `nil` if it is longer than `limit`.
     public mutating func feed(_ bytes: [UInt8], _ body: (_ number: Int, _ line: [UInt8]?) throws -> Void) rethrows {
         try bytes.withUnsafeBytes { try feed($0, body) }
     }
@@ -36,7 +36,7 @@ public struct LineSplitter: Sendable {
         add(bytes[start...])
     }
 
-    /// The last line, where it has no end.
+    /// Passes on the last line if it has no line end.
     public mutating func finish(_ body: (_ number: Int, _ line: [UInt8]?) throws -> Void) rethrows {
         if isTooLong || !pending.isEmpty { try handOut(body) }
     }
@@ -61,7 +61,7 @@ public struct LineSplitter: Sendable {
 }
 
 extension UnsafeRawBufferPointer {
-    /// The offset of the first `\n` at or behind `start`.
+    /// The offset of the first `\n` from `start` on.
     func lineEnd(from start: Int) -> Int? {
         guard let base = baseAddress, start < count else { return nil }
         return memchr(base + start, Int32(UInt8(ascii: "\n")), count - start).map { base.distance(to: UnsafeRawPointer($0)) }

@@ -1,8 +1,8 @@
 public import HexlistJSON
 
-/// Takes a page, `{"items":[…],"next":…}`, apart as its bytes arrive: only the item that is not complete yet is kept.
+/// Parses a page, `{"items":[…],"next":…}`, as its bytes arrive: only the incomplete item is kept.
 public struct PageParser: Sendable {
-    /// Bytes of one item, and of what is around the items.
+    /// The most bytes of one item, and of everything around the items.
     private let limit: Int
     private var depth = 0
     private var isInString = false
@@ -12,10 +12,10 @@ public struct PageParser: Sendable {
     /// The page without its items.
     private var frame: [UInt8] = []
 
-    /// - Parameter limit: far above the longest item there can be.
+    /// - Parameter limit: the most bytes of one item, far above the longest possible one.
     public init(limit: Int = 256 << 20) { self.limit = limit }
 
-    /// The items these bytes complete.
+    /// The items that these bytes complete.
     public mutating func feed(_ bytes: some Sequence<UInt8>) throws(JSONFault) -> [[UInt8]] {
         var items: [[UInt8]] = []
         for byte in bytes {
@@ -59,8 +59,8 @@ public struct PageParser: Sendable {
         return item
     }
 
-    /// What `after=` takes to go on; `nil` at the end of the list.
-    /// - Throws: `JSONFault` for what was no page, or not all of one.
+    /// The value of `after=` for the next page; `nil` at the end of the list.
+    /// - Throws: `JSONFault` for bytes that are no page, or not a whole one.
     public func finish() throws(JSONFault) -> String? {
         let page = try JSONObject(JSONValue(parsing: frame))
         let _: JSONValue = try page.value("items")

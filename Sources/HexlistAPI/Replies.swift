@@ -4,24 +4,11 @@ public import HexlistJSON
 public struct Page<Item: JSONShape & Sendable>: JSONShape, Sendable {
     public var items: [Item]
     /// What `after=` takes to go on; `null` at the end.
-    public var next: String?
+    @NullIfNone public var next: String?
 
     public init(items: [Item], next: String? = nil) {
         self.items = items
         self.next = next
-    }
-
-    public func write(to json: inout JSONWriter) {
-        json.object {
-            $0.member("items", items)
-            $0.nullableMember("next", next)
-        }
-    }
-
-    public init(json: JSONValue) throws(JSONFault) {
-        let object = try JSONObject(json)
-        items = try object.value("items")
-        next = try object.optional("next")
     }
 }
 
@@ -40,31 +27,27 @@ public struct ErrorShape: JSONShape, Sendable, Equatable {
         self.hint = hint
     }
 
-    public func write(to json: inout JSONWriter) {
-        json.object {
-            $0.member("error", Body(error: self))
-        }
+    private enum Outer: String, CodingKey {
+        case error
     }
 
-    public init(json: JSONValue) throws(JSONFault) {
-        let outer = try JSONObject(json)
-        let body: JSONValue = try outer.value("error")
-        let object = try JSONObject(body)
-        code = try object.value("code")
-        message = try object.value("message")
-        hint = try object.optional("hint")
+    private enum CodingKeys: String, CodingKey {
+        case code, message, hint
     }
 
-    private struct Body: JSONEncodable {
-        var error: ErrorShape
+    public func encode(to encoder: any Encoder) throws {
+        var outer = encoder.container(keyedBy: Outer.self)
+        var container = outer.nestedContainer(keyedBy: CodingKeys.self, forKey: .error)
+        try container.encode(code, forKey: .code)
+        try container.encode(message, forKey: .message)
+        try container.encodeIfPresent(hint, forKey: .hint)
+    }
 
-        func write(to json: inout JSONWriter) {
-            json.object {
-                $0.member("code", error.code)
-                $0.member("message", error.message)
-                $0.member("hint", error.hint)
-            }
-        }
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: Outer.self).nestedContainer(keyedBy: CodingKeys.self, forKey: .error)
+        code = try container.decode(String.self, forKey: .code)
+        message = try container.decode(String.self, forKey: .message)
+        hint = try container.decodeIfPresent(String.self, forKey: .hint)
     }
 }
 
@@ -73,10 +56,4 @@ public struct ChangedShape: JSONShape, Sendable, Equatable {
     public var changed: Int
 
     public init(changed: Int) { self.changed = changed }
-
-    public func write(to json: inout JSONWriter) {
-        json.object { $0.member("changed", changed) }
-    }
-
-    public init(json: JSONValue) throws(JSONFault) { changed = try JSONObject(json).value("changed") }
 }

@@ -8,45 +8,36 @@ public struct TrustRequest: JSONShape, Sendable, Equatable {
     /// The name that was shown: it makes the alias, whatever the peer calls itself in the meantime.
     public var name: String?
 
+    private enum CodingKeys: String, RequestKey {
+        case fingerprint, name
+    }
+
     public init(fingerprint: String? = nil, name: String? = nil) {
         self.fingerprint = fingerprint
         self.name = name
-    }
-
-    public func write(to json: inout JSONWriter) {
-        json.object {
-            $0.member("fingerprint", fingerprint)
-            $0.member("name", name)
-        }
-    }
-
-    public init(json: JSONValue) throws(JSONFault) {
-        let object = try JSONObject(json, allowing: ["fingerprint", "name"])
-        fingerprint = try object.optional("fingerprint")
-        name = try object.optional("name")
     }
 }
 
 /// The body of `PATCH /v1/peers/{peer}`.
 public struct PeerPatch: JSONShape, Sendable, Equatable {
     /// `null` takes the alias away.
-    public var alias: String?
+    @NullIfNone public var alias: String?
 
     public init(alias: String?) { self.alias = alias }
 
-    public func write(to json: inout JSONWriter) {
-        json.object { $0.nullableMember("alias", alias) }
+    private enum CodingKeys: String, RequestKey {
+        case alias
     }
 
-    public init(json: JSONValue) throws(JSONFault) {
-        let object = try JSONObject(json, allowing: ["alias"])
-        guard object["alias"] != nil else { throw JSONFault("`alias` is missing") }
-        alias = try object.optional("alias")
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        guard container.contains(.alias) else { throw JSONFault("`alias` is missing") }
+        alias = try container.decodeIfPresent(String.self, forKey: .alias)
     }
 }
 
 /// The body of `PATCH /v1/hexes` and `PATCH /v1/hexes/{id}`: marks as read, or as unread again.
-public struct HexPatch: JSONShape, Sendable, Equatable {
+public struct HexPatch: JSONCoded, Sendable, Equatable {
     /// Which ones, where the path names none.
     public var hexes: HexSelection?
     public var unread: Bool
@@ -76,7 +67,7 @@ public struct HexPatch: JSONShape, Sendable, Equatable {
 ///     {"from":PEER,"location"?:"held"}        what a list of that peer shows
 ///     {"all":true,"location"?:"held"}         all of a list
 ///     … "newest"?:ID                          of what the list showed when that hex was its first
-public enum HexSelection: JSONShape, Sendable, Equatable {
+public enum HexSelection: JSONCoded, Sendable, Equatable {
     /// Named ones, which have to be there, and those there are in ranges of ids.
     case ids([Int64], ranges: [ClosedRange<Int64>] = [])
     /// - Parameters:

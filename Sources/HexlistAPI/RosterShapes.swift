@@ -11,7 +11,11 @@ public struct RosterPeer: JSONShape, Sendable, Equatable {
     /// `trusted`, `blocked` or `stranger`.
     public var trust: String
     /// `host:port` each, where it was reached.
-    public var addresses: [String]
+    @LeftOutEmpty public var addresses: [String]
+
+    private enum CodingKeys: String, RequestKey {
+        case uuid, fingerprint, name, alias, trust, addresses
+    }
 
     public init(uuid: String, fingerprint: String, name: String, alias: String? = nil, trust: String, addresses: [String] = []) {
         self.uuid = uuid
@@ -20,27 +24,6 @@ public struct RosterPeer: JSONShape, Sendable, Equatable {
         self.alias = alias
         self.trust = trust
         self.addresses = addresses
-    }
-
-    public func write(to json: inout JSONWriter) {
-        json.object {
-            $0.member("uuid", uuid)
-            $0.member("fingerprint", fingerprint)
-            $0.member("name", name)
-            $0.member("alias", alias)
-            $0.member("trust", trust)
-            if !addresses.isEmpty { $0.member("addresses", addresses) }
-        }
-    }
-
-    public init(json: JSONValue) throws(JSONFault) {
-        let object = try JSONObject(json, allowing: ["uuid", "fingerprint", "name", "alias", "trust", "addresses"])
-        uuid = try object.value("uuid")
-        fingerprint = try object.value("fingerprint")
-        name = try object.value("name")
-        alias = try object.optional("alias")
-        trust = try object.value("trust")
-        addresses = try object.optional("addresses") ?? []
     }
 }
 
@@ -59,22 +42,5 @@ public struct RosterImport: JSONShape, Sendable, Equatable {
         self.unchanged = unchanged
         self.own = own
         self.refused = refused
-    }
-
-    public func write(to json: inout JSONWriter) {
-        json.object {
-            $0.member("changed", changed)
-            $0.member("unchanged", unchanged)
-            $0.member("own", own)
-            $0.member("refused", refused)
-        }
-    }
-
-    public init(json: JSONValue) throws(JSONFault) {
-        let object = try JSONObject(json)
-        changed = try object.value("changed")
-        unchanged = try object.value("unchanged")
-        own = try object.value("own")
-        refused = try object.value("refused")
     }
 }

@@ -1,4 +1,3 @@
-public import HexlistJSON
 import HexlistModel
 
 #if canImport(Glibc)
@@ -99,14 +98,5 @@ private struct CivilDate {
         let yearOfEra = marchYear - era * 400
         let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
         return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
-    }
-}
-
-extension Timestamp: JSONEncodable, JSONDecodable {
-    public func write(to json: inout JSONWriter) { json.string(description) }
-
-    public init(json: JSONValue) throws(JSONFault) {
-        guard let text = json.string, let time = Timestamp(text) else { throw JSONFault("a time in RFC 3339 is expected") }
-        self = time
     }
 }

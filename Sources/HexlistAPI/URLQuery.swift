@@ -1,6 +1,6 @@
 import HexlistModel
 
-/// The part of a request behind `?`, in its order; a name may come several times.
+/// The part of a request after `?`, in its order. A name may occur several times.
 public struct URLQuery: Sendable, Equatable {
     public struct Item: Sendable, Equatable {
         public var name: String
@@ -11,7 +11,7 @@ public struct URLQuery: Sendable, Equatable {
 
     public init() {}
 
-    /// `nil` where an escape is broken or no UTF-8. A `+` is a plus.
+    /// Parses a query; `nil` if an escape is malformed or is not UTF-8. A `+` is a plus.
     public init?(parsing text: some StringProtocol) {
         for part in text.split(separator: "&") {
             let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -28,16 +28,16 @@ public struct URLQuery: Sendable, Equatable {
 
     public func values(_ name: String) -> [String] { items.filter { $0.name == name }.map(\.value) }
 
-    /// Empty where there are no items, else with the `?`.
+    /// The text with the `?`; empty if there are no items.
     public var text: String {
         guard !items.isEmpty else { return "" }
         return "?" + items.map { "\(PercentEncoding.encode($0.name))=\(PercentEncoding.encode($0.value))" }.joined(separator: "&")
     }
 }
 
-/// RFC 3986 section 2.1.
+/// Percent-encoding (RFC 3986 section 2.1).
 public enum PercentEncoding {
-    /// Everything but the unreserved characters is escaped.
+    /// Escapes everything except unreserved characters.
     public static func encode(_ text: some StringProtocol) -> String {
         let digits = Array("0123456789ABCDEF".utf8)
         var bytes: [UInt8] = []
@@ -51,7 +51,7 @@ public enum PercentEncoding {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// `nil` where an escape is broken or the outcome is no UTF-8.
+    /// Decodes a text; `nil` if an escape is malformed or the result is not UTF-8.
     public static func decode(_ text: some StringProtocol) -> String? {
         var bytes: [UInt8] = []
         var rest = Array(text.utf8)[...]

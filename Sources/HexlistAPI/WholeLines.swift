@@ -1,16 +1,16 @@
-/// Cuts a stream into pieces that end where a line ends, so that it can be stopped at any piece and no line is half sent.
+/// Cuts a stream into pieces that end at line ends, so that it can be stopped after any piece without half a line being sent.
 ///
-/// A line longer than `limit` is let through in parts, as it will be refused whole or not.
+/// A line longer than `limit` is passed on in parts, because it will be refused anyway.
 public struct WholeLines: Sendable {
     private let limit: Int
     private var rest: [UInt8] = []
-    /// Line ends let through so far.
+    /// The number of line ends passed on so far.
     public private(set) var lines = 0
 
-    /// - Parameter limit: bytes kept back at most, in the hope of a line end.
+    /// - Parameter limit: the most bytes kept back while waiting for a line end.
     public init(limit: Int) { self.limit = limit }
 
-    /// What can be sent of all that came so far; may be empty.
+    /// The bytes that can be sent now; may be empty.
     public mutating func feed(_ piece: [UInt8]) -> [UInt8] {
         let (count, end) = piece.withUnsafeBytes { bytes in
             var count = 0
@@ -31,7 +31,7 @@ public struct WholeLines: Sendable {
         return rest.isEmpty && cut == piece.count ? piece : rest + piece[..<cut]
     }
 
-    /// The last line, where it has no end.
+    /// The last line if it has no line end.
     public mutating func finish() -> [UInt8] {
         if !rest.isEmpty { lines += 1 }
         defer { rest = [] }

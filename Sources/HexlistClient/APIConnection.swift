@@ -10,13 +10,13 @@ import HexlistModel
 import NIOCore
 import NIOHTTP1
 
-/// HTTP over the daemon's socket, and what can go wrong on it in the user's words.
+/// HTTP over the daemon's socket, with errors in the user's terms.
 struct APIConnection: Sendable {
-    /// Seconds a reply may take that waits for nothing but the daemon.
+    /// The seconds that a reply may take which depends on the daemon only.
     static let replySeconds = 60.0
-    /// Bytes of a reply that is no list: one hex of the longest frame, whose every byte is an escape.
+    /// The most bytes of a reply that is no list: one hex of the longest frame, each byte of it an escape.
     private static let replyBytes = 256 << 20
-    /// Of a socket (`sockaddr_un`, less the closing zero).
+    /// The most bytes of a socket's path (`sockaddr_un`, less the final zero).
     private static let pathBytes = 107
 
     private let http: HTTPClient
@@ -25,14 +25,14 @@ struct APIConnection: Sendable {
 
     init(socketPath: String, startCommand: String) {
         var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
-        // The socket answers or it does not; trying again would only delay the message.
+        // The socket answers or it does not; another attempt would only delay the message.
         configuration.connectionPool.retryConnectionEstablishment = false
         http = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
         self.socketPath = socketPath
         self.startCommand = startCommand
     }
 
-    /// Fails only where it was closed before, which changes nothing.
+    /// Closes the connection. Fails only if it was closed before, which does not matter.
     func close() async { try? await http.shutdown() }
 
     func call<Reply: JSONDecodable>(
@@ -45,7 +45,7 @@ struct APIConnection: Sendable {
     }
 
     /// Calls `body` with each item of a page as it arrives.
-    /// - Returns: where the list goes on; `nil` at its end.
+    /// - Returns: the cursor of the next page; `nil` at the end of the list.
     func page<Item: JSONDecodable>(_ path: String, query: URLQuery, _ body: (Item) throws -> Void) async throws -> String? {
         let response = try await execute(
             .GET, path + query.text, accept: LocalAPI.jsonType, body: nil, seconds: Self.replySeconds)
@@ -73,12 +73,12 @@ struct APIConnection: Sendable {
         }
     }
 
-    /// A reply as it is.
+    /// The bytes of a reply.
     func bytes(_ path: String, type: String) async throws(HexlistError) -> [UInt8] {
         try await collect(execute(.GET, path, accept: type, body: nil, seconds: Self.replySeconds))
     }
 
-    /// Calls `body` with each message until it answers `false`, or throws where the daemon ends the stream.
+    /// Calls `body` with each message until it returns `false`. Throws if the daemon ends the stream.
     func stream(
         _ path: String, query: URLQuery, _ body: (StreamMessage) async throws -> Bool
     ) async throws {
@@ -103,9 +103,9 @@ struct APIConnection: Sendable {
             hint: "Start the daemon again with `\(startCommand)`.")
     }
 
-    /// Posts a stream and calls `body` with each line of the reply as it comes, also while the stream still goes out, until it
-    /// answers `false`, or throws where the daemon ends the reply before.
-    /// - Parameter lineBytes: of the longest line that is taken.
+    /// Posts a stream and calls `body` with each line of the reply as it comes, even while the stream is still being sent, until it returns
+    /// `false`. Throws if the daemon ends the reply before.
+    /// - Parameter lineBytes: the most bytes of a line.
     func exchange<Input: AsyncSequence & Sendable>(
         _ path: String, query: URLQuery, type: String, input: Input, lineBytes: Int, _ body: ([UInt8]) async throws -> Bool
     ) async throws where Input.Element == ByteBuffer {
@@ -168,7 +168,7 @@ struct APIConnection: Sendable {
         return response
     }
 
-    /// Where another user put a socket in the place of hexlistd's, that one would be told what is sent, and would make up what is received.
+    /// Refuses a socket of another user, who would receive what is sent and could make up the replies.
     private func checkOwner() throws(HexlistError) {
         let path = TerminalText.clean(socketPath)
         guard socketPath.utf8.count <= Self.pathBytes else { throw Self.tooLong(path) }
@@ -185,7 +185,7 @@ struct APIConnection: Sendable {
         }
     }
 
-    /// The daemon's own words, where the reply holds some.
+    /// The error in a reply, with the daemon's own words if there are any.
     private func failure(_ response: HTTPClientResponse) async throws(HexlistError) -> HexlistError {
         let bytes = try await collect(response)
         guard let shape = try? ErrorShape(jsonBytes: bytes) else {
@@ -217,7 +217,7 @@ struct APIConnection: Sendable {
     private func explain(_ error: any Error) -> HexlistError {
         let path = TerminalText.clean(socketPath)
         if let error = error as? IOError { return explain(errno: error.errnoCode, path: path) }
-        // It may have been closed before the request was written, or after.
+        // The connection may have been closed before the request was written, or after.
         if error as? HTTPClientError == .remoteConnectionClosed || error as? ChannelError == .ioOnClosedChannel {
             return HexlistError(
                 .daemonUnreachable, "What listens on \(path) closed the connection without an answer.", hint: "See what hexlistd logged.")

@@ -2,22 +2,22 @@ import AsyncHTTPClient
 public import HexlistAPI
 public import NIOCore
 
-/// Many hexes in one request.
+// Sending many hexes in one request.
 extension HexlistClient {
-    /// What a stream of hexes is for.
+    /// The parameters of a bulk send.
     public struct BulkSend: Sendable {
-        /// PEERs; empty with `toAll`.
+        /// The peers; empty with `toAll`.
         public var peers: [String]
-        /// Every trusted peer.
+        /// Whether all trusted peers are meant.
         public var toAll: Bool
         public var wait: SendWait
-        /// Seconds without progress.
+        /// The seconds without progress after which the send no longer waits.
         public var timeout: Double
         public var allowsEmpty: Bool
         public var force: Bool
-        /// A line of the reply for every row, not only for those that ended otherwise than stored or held.
+        /// Whether the reply has a line for every row, not only for those that did not end as stored or held.
         public var reportsAll: Bool
-        /// About twice a second.
+        /// Whether the reply has a line with the progress about twice a second.
         public var reportsProgress: Bool
 
         public init(
@@ -48,13 +48,13 @@ extension HexlistClient {
         }
     }
 
-    /// Sends hexes, one HexJM a line, while they come, and hands out the lines of the reply meanwhile. Holds one piece of the
-    /// input and one line of the reply, whatever their number; takes as long as the input and the peers take.
+    /// Sends hexes, one HexJM per line, as they come, and passes on the lines of the reply meanwhile. Holds one piece of the input and one
+    /// line of the reply, whatever their number; takes as long as the input and the peers take.
     /// - Parameters:
-    ///   - input: pieces of NDJSON, which need not end where lines end. It is asked for the next as the daemon takes them, and
-    ///     should end when its task is cancelled.
-    ///   - onLine: each line, in order, the summary last; `false` for no more, which leaves what was accepted in the outbox.
-    /// - Throws: `HexlistError`; an `error` line is no error here.
+    ///   - input: pieces of NDJSON, which need not end at line ends. The next piece is requested as the daemon takes them. It should end when
+    ///     its task is cancelled.
+    ///   - onLine: called with each line, in order, the summary last; returns `false` to stop, which leaves accepted hexes in the outbox.
+    /// - Throws: `HexlistError`. An `error` line of the reply is passed to `onLine`.
     public func sendBulk<Input: AsyncSequence & Sendable>(
         _ send: BulkSend, input: Input, onLine: (BulkLine) async throws -> Bool
     ) async throws where Input.Element == ByteBuffer {

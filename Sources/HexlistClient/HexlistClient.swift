@@ -5,8 +5,8 @@ public import HexlistModel
 public struct HexlistClient: Sendable {
     let connection: APIConnection
 
-    /// Connects nowhere before the first call, and says nothing on a socket of another user. `close()` must be called.
-    /// - Parameter startCommand: what errors name to start the daemon with.
+    /// Makes a client that connects at its first call, and sends nothing to a socket of another user. `close()` must be called.
+    /// - Parameter startCommand: the command line that errors suggest to start the daemon.
     public init(socketPath: String, startCommand: String = "hexlistd") {
         connection = APIConnection(socketPath: socketPath, startCommand: startCommand)
     }
@@ -15,17 +15,17 @@ public struct HexlistClient: Sendable {
 
     public func status() async throws -> StatusShape { try await connection.call(.GET, "/v1/status") }
 
-    /// The configuration that counts now.
+    /// The configuration in force.
     public func configuration() async throws -> ConfigurationShape { try await connection.call(.GET, "/v1/config") }
 
-    /// A new identity for this machine; returns once the daemon runs with it.
+    /// Makes a new identity for this machine. Returns once the daemon runs with it.
     public func rotateIdentity() async throws -> StatusShape { try await connection.call(.POST, "/v1/identity/rotate") }
 
-    /// Says that the identity is this machine's, though its state folder came from another one.
+    /// Confirms that the identity belongs to this machine, though its state folder came from another one.
     public func keepIdentity() async throws -> StatusShape { try await connection.call(.POST, "/v1/identity/keep") }
 
-    /// Each look at the network may take some seconds.
-    /// - Parameter peer: a PEER to look at, too.
+    /// Examines this machine and its network, which may take some seconds per step.
+    /// - Parameter peer: a peer to examine too.
     public func doctor(peer: String?) async throws -> DoctorReport {
         var query = URLQuery()
         query.add("peer", peer)
@@ -33,9 +33,9 @@ public struct HexlistClient: Sendable {
     }
 }
 
-/// Lists.
+// Lists.
 extension HexlistClient {
-    /// A page as a whole.
+    /// Collects the items of a page.
     private static func collected<Item>(_ list: ((Item) throws -> Void) async throws -> String?) async throws -> Page<Item> {
         var items: [Item] = []
         let next = try await list { items.append($0) }
@@ -43,45 +43,45 @@ extension HexlistClient {
     }
 }
 
-/// Peers.
+// Peers.
 extension HexlistClient {
-    /// - Parameter all: `away` ones and ghosts too.
-    public func peers(all: Bool) async throws -> [PeerShape] {
-        let page: Page<PeerShape> = try await connection.call(.GET, "/v1/peers", query: Self.all(all))
+    /// - Parameter all: whether peers that are away and ghosts are included.
+    public func peers(all: Bool) async throws -> [PeerView] {
+        let page: Page<PeerView> = try await connection.call(.GET, "/v1/peers", query: Self.all(all))
         return page.items
     }
 
-    /// Calls `body` with the list as it is, and again after each change, until it answers `false`.
-    public func watchPeers(all: Bool, _ body: ([PeerShape]) async throws -> Bool) async throws {
+    /// Calls `body` with the present list, and again after each change, until it returns `false`.
+    public func watchPeers(all: Bool, _ body: ([PeerView]) async throws -> Bool) async throws {
         try await connection.stream("/v1/peers", query: Self.all(all)) { message in
-            let page: Page<PeerShape> = try APIConnection.decode(Array(message.data.utf8))
+            let page: Page<PeerView> = try APIConnection.decode(Array(message.data.utf8))
             return try await body(page.items)
         }
     }
 
-    public func peer(_ peer: String) async throws -> PeerShape { try await connection.call(.GET, Self.path(peer)) }
+    public func peer(_ peer: String) async throws -> PeerView { try await connection.call(.GET, Self.path(peer)) }
 
-    /// - Parameter fingerprint: the one that was shown and confirmed; another one in the meantime is refused.
-    public func trust(_ peer: String, fingerprint: String?, name: String? = nil) async throws -> PeerShape {
+    /// - Parameter fingerprint: the fingerprint that the user saw and confirmed. If the peer has another one now, the request is refused.
+    public func trust(_ peer: String, fingerprint: String?, name: String? = nil) async throws -> PeerView {
         try await connection.call(.POST, Self.path(peer) + "/trust", body: TrustRequest(fingerprint: fingerprint, name: name).jsonBytes)
     }
 
-    public func untrust(_ peer: String) async throws -> PeerShape { try await connection.call(.POST, Self.path(peer) + "/untrust") }
+    public func untrust(_ peer: String) async throws -> PeerView { try await connection.call(.POST, Self.path(peer) + "/untrust") }
 
-    public func block(_ peer: String) async throws -> PeerShape { try await connection.call(.POST, Self.path(peer) + "/block") }
+    public func block(_ peer: String) async throws -> PeerView { try await connection.call(.POST, Self.path(peer) + "/block") }
 
-    public func unblock(_ peer: String) async throws -> PeerShape { try await connection.call(.POST, Self.path(peer) + "/unblock") }
+    public func unblock(_ peer: String) async throws -> PeerView { try await connection.call(.POST, Self.path(peer) + "/unblock") }
 
-    public func forget(_ peer: String) async throws -> PeerShape { try await connection.call(.POST, Self.path(peer) + "/forget") }
+    public func forget(_ peer: String) async throws -> PeerView { try await connection.call(.POST, Self.path(peer) + "/forget") }
 
-    public func rename(_ peer: String, alias: String?) async throws -> PeerShape {
+    public func rename(_ peer: String, alias: String?) async throws -> PeerView {
         try await connection.call(.PATCH, Self.path(peer), body: PeerPatch(alias: alias).jsonBytes)
     }
 
-    /// Who is trusted, blocked or has an alias, one `RosterPeer` a line.
+    /// The peers that are trusted, blocked or have an alias, one `RosterPeer` per line.
     public func exportRoster() async throws -> [UInt8] { try await connection.bytes("/v1/roster", type: LocalAPI.bulkType) }
 
-    /// - Parameter roster: as `exportRoster` gives it.
+    /// - Parameter roster: the lines of `exportRoster`.
     public func importRoster(_ roster: [UInt8]) async throws -> RosterImport {
         try await connection.call(.POST, "/v1/roster", body: roster, type: LocalAPI.bulkType)
     }
@@ -95,53 +95,53 @@ extension HexlistClient {
     }
 }
 
-/// Pairing.
+// Pairing.
 extension HexlistClient {
-    public func pairings() async throws -> PairingsShape { try await connection.call(.GET, Self.pairingsPath) }
+    public func pairings() async throws -> PairingOverview { try await connection.call(.GET, Self.pairingsPath) }
 
-    /// Calls `body` with what there is, and again after each change, until it answers `false`.
-    public func watchPairings(_ body: (PairingsShape) async throws -> Bool) async throws {
+    /// Calls `body` with the present pairings, and again after each change, until it returns `false`.
+    public func watchPairings(_ body: (PairingOverview) async throws -> Bool) async throws {
         try await connection.stream(Self.pairingsPath, query: URLQuery()) { message in
             try await body(APIConnection.decode(Array(message.data.utf8)))
         }
     }
 
-    /// Takes requests for two minutes.
-    public func openPairing() async throws -> PairingsShape {
+    /// Takes requests to pair for two minutes.
+    public func openPairing() async throws -> PairingOverview {
         try await connection.call(.POST, Self.pairingsPath, body: PairingRequest().jsonBytes)
     }
 
-    public func closePairing() async throws -> PairingsShape { try await connection.call(.DELETE, Self.pairingsPath) }
+    public func closePairing() async throws -> PairingOverview { try await connection.call(.DELETE, Self.pairingsPath) }
 
-    /// Asks a peer, for two minutes.
-    public func pair(with peer: String) async throws -> PairingShape {
+    /// Asks a peer to pair, for two minutes.
+    public func pair(with peer: String) async throws -> PairingView {
         try await connection.call(.POST, Self.pairingsPath, body: PairingRequest(peer: peer).jsonBytes)
     }
 
     /// - Parameters:
-    ///   - digits: others than those shown are a no.
-    ///   - id: the pairing that was looked at.
-    public func confirmPairing(with peer: String, digits: String, id: Int? = nil) async throws -> PairingShape {
+    ///   - digits: the digits on the other screen; others than those shown here count as no.
+    ///   - id: the pairing that the user saw.
+    public func confirmPairing(with peer: String, digits: String, id: Int? = nil) async throws -> PairingView {
         try await connection.call(
             .POST, "\(Self.pairingsPath)/\(PercentEncoding.encode(peer))/confirm",
             body: PairingConfirmation(digits: digits, id: id).jsonBytes)
     }
 
-    public func rejectPairing(with peer: String) async throws -> PairingShape {
+    public func rejectPairing(with peer: String) async throws -> PairingView {
         try await connection.call(.POST, "\(Self.pairingsPath)/\(PercentEncoding.encode(peer))/reject")
     }
 
     private static let pairingsPath = "/v1/pairings"
 }
 
-/// Hexes.
+// Hexes.
 extension HexlistClient {
-    /// What `hexes` lists.
+    /// The hexes that `hexes` lists.
     public struct HexFilter: Sendable {
         /// `inbox`, `held` or `mine`.
         public var location: String
         public var unread: Bool
-        /// A PEER.
+        /// The sender, as a PEER argument; `nil` for all.
         public var from: String?
 
         public init(location: String = "inbox", unread: Bool = false, from: String? = nil) {
@@ -151,13 +151,13 @@ extension HexlistClient {
         }
     }
 
-    /// Newest first.
+    /// A page of hexes, newest first.
     public func hexes(_ filter: HexFilter, limit: Int, after cursor: String? = nil) async throws -> Page<HexShape> {
         try await Self.collected { try await hexes(filter, limit: limit, after: cursor, $0) }
     }
 
-    /// Calls `body` with each as it arrives.
-    /// - Returns: where the list goes on; `nil` at its end. A page may have fewer than `limit`.
+    /// Calls `body` with each hex of a page as it arrives.
+    /// - Returns: the cursor of the next page; `nil` at the end of the list. A page may have fewer than `limit`.
     public func hexes(
         _ filter: HexFilter, limit: Int, after cursor: String?, _ body: (HexShape) throws -> Void
     ) async throws -> String? {
@@ -170,47 +170,47 @@ extension HexlistClient {
         return try await connection.page("/v1/hexes", query: query, body)
     }
 
-    /// With its links and unknown members.
+    /// One hex with its links and unknown members.
     public func hex(_ id: Int64) async throws -> HexShape { try await connection.call(.GET, "/v1/hexes/\(id)") }
 
-    /// - Returns: how many changed.
+    /// - Returns: the number of hexes that changed.
     public func setUnread(_ unread: Bool, _ selection: HexSelection) async throws -> ChangedShape {
         try await connection.call(
             .PATCH, "/v1/hexes", body: HexPatch(hexes: selection, unread: unread).jsonBytes, seconds: Self.changeSeconds)
     }
 
-    /// Of named ones all or none.
+    /// Deletes hexes. If one of the named hexes is missing, none is deleted.
     public func delete(_ selection: HexSelection) async throws -> ChangedShape {
         try await connection.call(.POST, "/v1/hexes/delete", body: selection.jsonBytes, seconds: Self.changeSeconds)
     }
 
-    /// Takes held ones into the inbox; of named ones all or none.
+    /// Takes held hexes into the inbox. If one of the named hexes is missing, none is taken.
     public func accept(_ selection: HexSelection) async throws -> ChangedShape {
         try await connection.call(.POST, "/v1/hexes/accept", body: selection.jsonBytes, seconds: Self.changeSeconds)
     }
 
-    /// A million hexes take a minute or two.
+    /// The seconds that a change may take: a million hexes take a minute or two.
     private static let changeSeconds = 3_600.0
 }
 
-/// Sending.
+// Sending.
 extension HexlistClient {
-    /// One hex to some peers.
+    /// The parameters of a send of one hex.
     public struct Send: Sendable {
         public enum Content: Sendable {
-            /// HexJM as JSON.
+            /// A HexJM in JSON.
             case hex([UInt8])
-            /// The local id of a stored one.
+            /// A stored hex, by its local id.
             case forward(Int64)
         }
 
         public var content: Content
-        /// PEERs; empty with `toAll`.
+        /// The peers; empty with `toAll`.
         public var peers: [String]
-        /// Every trusted peer.
+        /// Whether all trusted peers are meant.
         public var toAll: Bool
         public var wait: SendWait
-        /// Seconds.
+        /// The seconds to wait.
         public var timeout: Double
         public var key: String?
         public var force: Bool
@@ -229,8 +229,8 @@ extension HexlistClient {
         }
     }
 
-    /// One outcome a peer, in their order.
-    public func send(_ send: Send) async throws -> [SendShape] {
+    /// Sends a hex. Returns one outcome per peer, in their order.
+    public func send(_ send: Send) async throws -> [SendOutcome] {
         var query = URLQuery()
         for peer in send.peers { query.add("to", peer) }
         if send.toAll { query.add("toAll", "true") }
@@ -243,22 +243,22 @@ extension HexlistClient {
         case .hex(let json): body = json
         case .forward(let id): query.add("hex", String(id))
         }
-        let page: Page<SendShape> = try await connection.call(
+        let page: Page<SendOutcome> = try await connection.call(
             .POST, "/v1/sends", query: query, body: body, seconds: send.timeout + APIConnection.replySeconds)
         return page.items
     }
 
-    /// Oldest first.
+    /// A page of the outbox, oldest first.
     public func outbox(
         to peer: String? = nil, states: [OutboxState] = [], limit: Int, after cursor: String? = nil
-    ) async throws -> Page<OutboxShape> {
+    ) async throws -> Page<OutboxView> {
         try await Self.collected { try await outbox(to: peer, states: states, limit: limit, after: cursor, $0) }
     }
 
-    /// Calls `body` with each row as it arrives.
-    /// - Returns: where the list goes on; `nil` at its end. A page may have fewer than `limit`.
+    /// Calls `body` with each row of a page as it arrives.
+    /// - Returns: the cursor of the next page; `nil` at the end of the list. A page may have fewer than `limit`.
     public func outbox(
-        to peer: String?, states: [OutboxState], limit: Int, after cursor: String?, _ body: (OutboxShape) throws -> Void
+        to peer: String?, states: [OutboxState], limit: Int, after cursor: String?, _ body: (OutboxView) throws -> Void
     ) async throws -> String? {
         var query = URLQuery()
         query.add("to", peer)
@@ -268,11 +268,11 @@ extension HexlistClient {
         return try await connection.page("/v1/outbox", query: query, body)
     }
 
-    public func outboxRow(_ id: Int64) async throws -> OutboxShape { try await connection.call(.GET, "/v1/outbox/\(id)") }
+    public func outboxRow(_ id: Int64) async throws -> OutboxView { try await connection.call(.GET, "/v1/outbox/\(id)") }
 
-    public func retry(_ id: Int64) async throws -> OutboxShape { try await connection.call(.POST, "/v1/outbox/\(id)/retry") }
+    public func retry(_ id: Int64) async throws -> OutboxView { try await connection.call(.POST, "/v1/outbox/\(id)/retry") }
 
-    public func cancel(_ id: Int64) async throws -> OutboxShape { try await connection.call(.POST, "/v1/outbox/\(id)/cancel") }
+    public func cancel(_ id: Int64) async throws -> OutboxView { try await connection.call(.POST, "/v1/outbox/\(id)/cancel") }
 
     /// Tries many rows again now.
     public func retry(_ rows: OutboxRows) async throws -> OutboxChange { try await change(rows, "/v1/outbox/retry") }
@@ -284,14 +284,14 @@ extension HexlistClient {
     }
 }
 
-/// Events.
+// Events.
 extension HexlistClient {
-    /// Where a list of events begins.
+    /// The place where a list of events begins.
     public enum EventStart: Sendable {
         case oldest
-        /// Behind this number.
+        /// After the event with this number.
         case after(Int64)
-        /// With as many of the newest.
+        /// With this many of the newest events.
         case last(Int)
 
         fileprivate func query(_ types: [String]) -> URLQuery {
@@ -306,9 +306,9 @@ extension HexlistClient {
         }
     }
 
-    /// Calls `body` with each as it arrives.
-    /// - Parameter types: only of these; empty for all.
-    /// - Returns: what to go on after; `nil` at the end. A page may have fewer than `limit`.
+    /// Calls `body` with each event of a page as it arrives.
+    /// - Parameter types: the types to list; empty for all.
+    /// - Returns: the number to continue after; `nil` at the end. A page may have fewer than `limit`.
     public func events(
         _ start: EventStart, types: [String] = [], limit: Int, _ body: (EventShape) throws -> Void
     ) async throws -> String? {
@@ -317,7 +317,7 @@ extension HexlistClient {
         return try await connection.page("/v1/events", query: query, body)
     }
 
-    /// Calls `body` with each event kept and each one to come, until it answers `false`.
+    /// Calls `body` with each event kept and each later one, until it returns `false`.
     public func followEvents(
         _ start: EventStart = .oldest, types: [String] = [], _ body: (EventShape) async throws -> Bool
     ) async throws {

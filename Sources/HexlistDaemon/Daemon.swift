@@ -17,12 +17,12 @@ import UnixSignals
     import Glibc
 #endif
 
-/// One daemon from start to end: everything it uses is opened in order, and closed in the reverse one.
+/// One daemon from start to end: opens everything it uses in order, and closes it in reverse.
 public struct Daemon: Sendable {
-    /// What the command line and the environment say.
+    /// The options of the command line and the environment.
     public struct Options: Sendable {
         public var paths: HexlistPaths
-        /// Settings of the command line, by key.
+        /// The settings of the command line, by key.
         public var settings: [String: String]
         public var environment: [String: String]
 
@@ -33,9 +33,9 @@ public struct Daemon: Sendable {
         }
     }
 
-    /// After SIGTERM: API requests under way may take this long, then the node stops and what waits on it ends.
+    /// The time for API requests under way after SIGTERM. Then the node stops, and requests that wait for it end.
     static let apiGrace: Duration = .seconds(2)
-    /// After this a stop that hangs is cut off. What was promised is on the disk by then.
+    /// The time after which a stop that hangs is cut off. Everything promised is on the disk by then.
     static let stopLimit: TimeAmount = .seconds(15)
 
     private let options: Options
@@ -50,8 +50,8 @@ public struct Daemon: Sendable {
         notifier = SystemdNotifier(environment: options.environment)
     }
 
-    /// Reads the configuration as a start would, and starts nothing.
-    /// - Returns: the `HEXLIST_…` variables nobody reads, each with the one that was perhaps meant.
+    /// Reads the configuration as a start would, without starting anything.
+    /// - Returns: the `HEXLIST_…` variables that are not used, each with the one that may have been meant.
     /// - Throws: `HexlistError` `configuration`.
     public func check() throws -> [(name: String, nearest: String?)] {
         _ = try loader.load()
@@ -59,17 +59,17 @@ public struct Daemon: Sendable {
     }
 
     /// Runs until SIGTERM or SIGINT.
-    /// - Throws: `HexlistError` where it cannot start, or one of its parts ended by itself.
+    /// - Throws: `HexlistError` if the daemon cannot start, or one of its parts ended by itself.
     public func run() async throws {
         StandardDescriptors.fill()
         ProcessMemory.boundHeap()
         signal(SIGPIPE, SIG_IGN)
-        signal(SIGCHLD, SIG_DFL)  // a parent that ignores it would keep the ends of hooks from us
+        signal(SIGCHLD, SIG_DFL)  // a parent that ignores it would keep the ends of hooks from this process
         umask(0o077)
-        // The private key is in this memory: no core dump of it, and no other process of this user may look into it.
+        // This memory contains the private key: no core dump, and no access for other processes of this user.
         ProcessMemory.forbidCoreDumps()
         Descriptors.raise()
-        // From here on a signal is an event; one that comes while the daemon starts stops it right after.
+        // From here on signals are events; one that comes during the start stops the daemon right after it.
         let signals = await UnixSignalsSequence(trapping: .sighup, .sigterm, .sigint)
         let settings = try loader.load()
         let logger = Logger(label: "hexlistd") { StderrLogHandler(label: $0, settings: settings.log) }
@@ -102,7 +102,7 @@ public struct Daemon: Sendable {
         }
     }
 
-    /// The parts that use the network, on threads that end with them.
+    /// Runs the parts that use the network, on threads that end with them.
     private func serve(
         _ settings: Settings, identity: Identity, store: HexStore, socket: ControlSocket, folder: String, isFirstStart: Bool,
         signals: UnixSignalsSequence, logger: Logger
@@ -146,17 +146,17 @@ public struct Daemon: Sendable {
             try? await group.shutdownGracefully()
             throw error
         }
-        try? await group.shutdownGracefully()  // nothing is left on it that could fail
+        try? await group.shutdownGracefully()  // there is nothing left on it that could fail
     }
 
-    /// `local` is the own links, through avahi-daemon; other domains are asked for with unicast DNS.
+    /// The sources of discovery: `local` means the own links, through avahi-daemon; other domains are asked for by unicast DNS.
     private static func discovery(_ settings: Settings, _ logger: Logger) -> any PeerDiscovery {
         let others = settings.domains.filter { !Settings.isLocal(domain: $0) }
         let avahi = settings.domains.contains(where: Settings.isLocal) ? AvahiDiscovery(logger: logger) : nil
         return MachineDiscovery(multicast: avahi, unicast: DNSDiscovery(domains: others))
     }
 
-    /// The node first, the API when there is something to answer.
+    /// Starts the node, before the API, which needs it for answers.
     private static func start(_ node: Node) async throws {
         do {
             try await node.start()

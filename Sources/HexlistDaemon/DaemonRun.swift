@@ -11,7 +11,7 @@ import UnixSignals
     import Glibc
 #endif
 
-/// A daemon whose node is up: it answers on its socket until it is told to stop, then ends in order.
+/// A daemon whose node is up: answers on its socket until it is told to stop, then ends in order.
 struct DaemonRun: Sendable {
     let loader: ConfigurationLoader
     let notifier: SystemdNotifier
@@ -23,18 +23,18 @@ struct DaemonRun: Sendable {
     private enum Happening: Sendable {
         case listening
         case signal(UnixSignal)
-        /// The API ended, with the error it failed with.
+        /// The API ended, with an error if it failed.
         case ended((any Error)?)
-        /// Requests under way had their time.
+        /// The time of requests under way is over.
         case graceOver
     }
 
     private var logger: Logger { api.logger }
 
-    /// Stops the node in any case.
+    /// Runs until the daemon is told to stop. Stops the node in any case.
     /// - Parameters:
-    ///   - group: where the API's connections live.
-    ///   - stopLoop: the clock of the stop.
+    ///   - group: the event loops of the API's connections.
+    ///   - stopLoop: the event loop that times the stop.
     /// - Throws: `HexlistError` where the API cannot listen, or ended by itself.
     func untilStopped(signals: UnixSignalsSequence, group: any EventLoopGroup, stopLoop: any EventLoop) async throws {
         // Bounded by what happens once: listening, ended, grace, and signals, which the user sends.

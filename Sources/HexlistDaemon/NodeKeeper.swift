@@ -5,9 +5,9 @@ import HexlistTransport
 import Logging
 import Synchronization
 
-/// The node that runs, which is another one once the identity was rotated, and what there is to say of that identity.
+/// Keeps the running node, which is another one after the identity was rotated, and the state of that identity.
 actor NodeKeeper {
-    /// Makes a node with an identity and the configuration of the one before; it is not started.
+    /// Makes a node with an identity and the configuration of the previous node, without starting it.
     typealias Maker = @Sendable (Identity, NodeConfiguration) throws -> Node
 
     private let running: Mutex<Node>
@@ -18,7 +18,7 @@ actor NodeKeeper {
     private let make: Maker
     private var rotation: Task<Void, any Error>?
     private var isStopped = false
-    /// Why there is no node any more.
+    /// The reason why there is no node any more.
     private(set) var failure: HexlistError?
 
     init(node: Node, stateFolder: String, machine: MachineMark, isForeign: Bool, logger: Logger, make: @escaping Maker) {
@@ -31,12 +31,12 @@ actor NodeKeeper {
     }
 
     nonisolated var node: Node { running.withLock { $0 } }
-    /// The state folder was last used on another machine, and nobody has said yet that this is right.
+    /// Whether the state folder was last used on another machine and the user has not confirmed that yet.
     nonisolated var isForeign: Bool { foreign.withLock { $0 } }
 
-    /// A new identity; everything else stays.
-    /// - Throws: `HexlistError`: `identity` where nothing was changed, otherwise the new one is on the disk and the daemon has to be
-    ///   started again.
+    /// Makes a new identity; everything else stays.
+    /// - Throws: `HexlistError`: `identity` if nothing was changed; otherwise the new identity is on the disk and the daemon has to be
+    ///   restarted.
     func rotate() async throws {
         guard !isStopped, rotation == nil else {
             throw HexlistError(.badRequest, "The identity is being changed already, or the daemon is stopping.")
@@ -76,13 +76,13 @@ actor NodeKeeper {
         }
     }
 
-    /// Once a node has stopped: the one that runs in its place; `nil` where the daemon stops.
+    /// The node that runs in the place of one that has stopped; `nil` if the daemon stops.
     func successor(of stopped: Node) async -> Node? {
         _ = try? await rotation?.value
         return node === stopped ? nil : node
     }
 
-    /// The identity is this machine's, wherever it came from.
+    /// Confirms that the identity belongs to this machine, wherever it came from.
     func keepIdentity() async throws {
         try await machine.keep(node.store)
         foreign.withLock { $0 = false }

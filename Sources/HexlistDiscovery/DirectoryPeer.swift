@@ -214,6 +214,11 @@ struct DirectoryRecord: Sendable {
         var peer: PeerID
         var version: String?
         var boot: BootNonce?
+
+        static func == (left: Claim, right: Claim) -> Bool {
+            left.endpoint == right.endpoint && left.refusal == right.refusal && left.peer == right.peer && left.boot == right.boot
+                && PeerText.areEqual(left.version, right.version)
+        }
     }
 
     var interfaceName: String?

@@ -138,7 +138,7 @@ extension PeerDirectory {
         let fitting = announcing.filter { verdict($0) == .fits }
         // The announcement behind the peer's row: one with the name it gives itself, at the place that answered last, else the first.
         let instance = peer.name.map { PeerName.instance(displayName: $0, peer: peer.id) }
-        let named = fitting.filter { $0.key.name == instance }
+        let named = fitting.filter { PeerText.areEqual($0.key.name, instance) }
         let main = (named.isEmpty ? fitting : named).reduce(named.first ?? fitting.first) { best, record in
             guard let answer = answered(peer, record) else { return best }
             guard let before = best.flatMap({ answered(peer, $0) }) else { return record }

@@ -1,22 +1,22 @@
 internal import HexlistAPI
 internal import HexlistSystem
 
-/// Which firewall is active on this machine, and the lines that let Hexlist's ports in.
+/// The firewall that is active on this machine, and the lines that let Hexlist's ports in.
 ///
-/// Rules are not judged: they depend on sender, rate and state, and on more than any reader of them knows. Whether a port is reached, other
-/// steps try.
+/// Rules are not judged: they depend on sender, rate and state, and on more than any reader of them knows. Other steps find out whether a
+/// port is reached.
 enum Firewall: Equatable, Sendable {
-    /// The zones of the interfaces that lead to others; none where they may not be asked.
+    /// The zones of the interfaces that lead to other machines; none if they may not be queried.
     case firewalld(zones: [String])
     case ufw
-    /// Written by hand, or by a program that is not known here: the chains that filter what comes in. None filters nothing.
+    /// Rules written by hand, or by an unknown program: the chains that filter what comes in. Nothing is filtered if there are none.
     case rules([InputChain])
     /// Only root may read the kernel's rules.
     case unreadable(hasNft: Bool)
 
     // MARK: Looking
 
-    /// - Parameter variables: of the process.
+    /// - Parameter variables: the environment variables of the process.
     static func inForce(_ variables: [String: String]) async -> Firewall {
         func ask(_ name: String, _ arguments: String...) async -> String? {
             guard let path = Program.path(ofSystem: name), let answer = await Program(path, arguments).answer(variables),
@@ -39,7 +39,7 @@ enum Firewall: Equatable, Sendable {
         let nft = await ask("nft", "list", "ruleset")
         var chains = nft.map(InputChain.nft)
         for (name, tables) in [("iptables", "ip_tables_names"), ("ip6tables", "ip6_tables_names")] {
-            // nft shows what iptables made, but for iptables' old form: that is asked only where it is in use.
+            // nft shows the rules that iptables made, except those of iptables' old form, which is queried only if it is in use.
             let old = try? SmallFile.read("/proc/net/\(tables)", limit: 4 << 10)
             guard nft == nil || old?.isEmpty == false, let text = await ask(nft == nil ? name : "\(name)-legacy", "-S", "INPUT") else {
                 continue
@@ -49,14 +49,14 @@ enum Firewall: Equatable, Sendable {
         return chains.map(Firewall.rules) ?? .unreadable(hasNft: Program.path(ofSystem: "nft") != nil)
     }
 
-    /// The last one: a program in Python may warn before it answers.
+    /// The last word: a program in Python may print a warning before its answer.
     private static func word(_ text: String) -> String? { text.split(whereSeparator: \.isWhitespace).last.map(String.init) }
 
-    // MARK: Telling
+    // MARK: Reporting
 
     /// - Parameters:
-    ///   - needed: all ports that have to be reached.
-    ///   - unseen: those of them that nobody was seen to reach.
+    ///   - needed: all ports that have to be reachable.
+    ///   - unseen: those of them that no step showed to be reached.
     func step(needed: [IncomingPort], unseen: [IncomingPort]) -> DoctorStep {
         let what: String
         switch self {
@@ -75,13 +75,13 @@ enum Firewall: Equatable, Sendable {
             advice: lines(for: unseen))
     }
 
-    /// To be pasted, to let the ports in.
+    /// The command lines that let the ports in.
     func lines(for ports: [IncomingPort]) -> [String] {
         switch self {
         case .firewalld(let zones):
             let lines = (zones.isEmpty ? ["ZONE"] : zones).flatMap { zone in
                 ports.map { port in
-                    // At once, and over restarts.
+                    // Takes effect at once, and after restarts.
                     let change =
                         "--zone=\(zone) "
                         + (port == .multicast ? "--add-service=mdns" : "--add-port=\(port.number)/\(port.carrier.rawValue)")
@@ -89,7 +89,7 @@ enum Firewall: Equatable, Sendable {
                 }
             }
             return lines + (zones.isEmpty ? ["sudo firewall-cmd --get-active-zones"] : [])
-        // Before other rules of users, which may deny more.
+        // Put before the user's other rules, which may deny more.
         case .ufw: return ports.map { "sudo ufw prepend allow \($0.number)/\($0.carrier.rawValue)" }
         case .rules(let chains):
             return ports.flatMap { port in chains.map { $0.line(for: port) } } + [

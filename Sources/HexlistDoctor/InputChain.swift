@@ -1,10 +1,10 @@
-/// A chain of the kernel's packet filter that sees what comes in, and has a rule or drops what no rule lets in.
+/// A chain of the kernel's packet filter that sees incoming packets, and has a rule or drops by default.
 enum InputChain: Equatable, Sendable {
     case nft(family: String, table: String, chain: String)
-    /// `INPUT` of this program: `iptables`, `ip6tables`.
+    /// The `INPUT` chain of `iptables` or `ip6tables`.
     case iptables(String)
 
-    /// `inet filter input`, `iptables`
+    /// The name, such as `inet filter input` or `iptables`.
     var name: String {
         switch self {
         case .nft(let family, let table, let chain): "\(family) \(table) \(chain)"
@@ -12,7 +12,7 @@ enum InputChain: Equatable, Sendable {
         }
     }
 
-    /// Puts a rule that lets a port in before all others of the chain.
+    /// The command line that puts a rule for a port before all others of the chain.
     func line(for port: IncomingPort) -> String {
         switch self {
         case .nft: "sudo nft insert rule \(name) \(port.carrier.rawValue) dport \(port.number) accept"
@@ -20,8 +20,8 @@ enum InputChain: Equatable, Sendable {
         }
     }
 
-    /// - Parameter text: what `nft list ruleset` prints.
-    /// - Returns: the chains that filter, in its order; those iptables made as iptables'.
+    /// - Parameter text: the output of `nft list ruleset`.
+    /// - Returns: the chains that filter, in its order; those made by iptables as iptables'.
     static func nft(_ text: String) -> [InputChain] {
         var found: [InputChain] = []
         var table = (family: "", name: "")
@@ -51,6 +51,6 @@ enum InputChain: Equatable, Sendable {
         return found
     }
 
-    /// - Parameter text: what `iptables -S INPUT` prints.
+    /// - Parameter text: the output of `iptables -S INPUT`.
     static func filters(iptables text: String) -> Bool { text.split(separator: "\n").contains { $0 != "-P INPUT ACCEPT" } }
 }

@@ -2,21 +2,21 @@ public import HexlistAPI
 internal import HexlistModel
 internal import HexlistSystem
 
-/// The steps of doctor that need no daemon (clock, D-Bus, avahi-daemon, firewall), and the report they make with the daemon's.
+/// The steps of doctor that need no daemon (clock, D-Bus, avahi-daemon, firewall), and the report made of them and the daemon's.
 ///
-/// The daemon takes the others itself: they look at its store, its sessions and its network (`POST /v1/doctor`).
+/// The daemon makes the other steps itself: they examine its store, its sessions and its network (`POST /v1/doctor`).
 public struct LocalDoctor: Sendable {
     private let variables: [String: String]
 
-    /// - Parameter variables: of the process.
+    /// - Parameter variables: the environment variables of the process.
     public init(variables: [String: String]) { self.variables = variables }
 
     /// - Parameters:
-    ///   - daemon: whether it answers.
-    ///   - steps: the daemon's; none where it does not answer.
-    ///   - port: the daemon's; the usual one where it does not answer.
+    ///   - daemon: the step that tells whether the daemon answers.
+    ///   - steps: the daemon's steps; none if it does not answer.
+    ///   - port: the daemon's port; `nil` for the usual one if it does not answer.
     ///   - usesMulticast: whether multicast DNS is needed.
-    /// - Returns: all steps in the order of what rests on what: those of a peer come last.
+    /// - Returns: all steps, each after those it depends on; those of a peer come last.
     public func report(daemon: DoctorStep, steps: [DoctorStep], port: Int?, usesMulticast: Bool) async -> DoctorReport {
         var local = [daemon, LocalSteps.clock()]
         if usesMulticast { local += [LocalSteps.bus(variables["DBUS_SYSTEM_BUS_ADDRESS"]), LocalSteps.avahi()] }

@@ -1,7 +1,7 @@
 internal import Glibc
 internal import HexlistSystem
 
-/// One question to a Unix socket.
+/// A question to a Unix socket.
 enum LocalSocket {
     struct Failure: Error { var text: String }
 

@@ -2,7 +2,7 @@ internal import Glibc
 internal import HexlistAPI
 internal import HexlistSystem
 
-/// The steps that need no daemon, but for the firewall's.
+/// The steps that need no daemon, except the firewall's.
 enum LocalSteps {
     // MARK: Clock
 
@@ -11,8 +11,8 @@ enum LocalSteps {
     }
 
     /// - Parameters:
-    ///   - seconds: since 1970.
-    ///   - isSynchronised: by the kernel's word; `nil` where it says nothing.
+    ///   - seconds: the seconds since 1970.
+    ///   - isSynchronised: whether the kernel says that the clock is synchronised; `nil` if it does not tell.
     static func clock(seconds: Int64, isSynchronised: Bool?) -> DoctorStep {
         let moment = Timestamp(milliseconds: seconds * 1_000).description
         let advice = ["sudo timedatectl set-ntp true", "Or set it by hand: sudo date --set '…'"]
@@ -34,7 +34,7 @@ enum LocalSteps {
 
     // MARK: D-Bus and avahi-daemon
 
-    /// - Parameter address: `DBUS_SYSTEM_BUS_ADDRESS`, where it is set.
+    /// - Parameter address: the value of `DBUS_SYSTEM_BUS_ADDRESS`, if it is set.
     static func bus(_ address: String?) -> DoctorStep {
         let path = address.flatMap(busPath) ?? "/run/dbus/system_bus_socket"
         let advice = ["sudo systemctl start dbus"]
@@ -49,7 +49,7 @@ enum LocalSteps {
         }
     }
 
-    /// Of `unix:path=/run/dbus/system_bus_socket,guid=…`; the first of several.
+    /// The path in `unix:path=/run/dbus/system_bus_socket,guid=…`; the first of several.
     static func busPath(_ address: String) -> String? {
         guard let first = address.split(separator: ";").first, first.hasPrefix("unix:") else { return nil }
         return first.dropFirst(5).split(separator: ",").first { $0.hasPrefix("path=") }.map { String($0.dropFirst(5)) }

@@ -1,22 +1,22 @@
 import HexlistModel
 
-/// Why bytes are not JSON, and where (T22).
+/// The reason why bytes are not JSON, and the position (T22).
 public struct GrammarFault: Error {
-    /// What belonged where the bytes stop being JSON, or what is wrong with what stands there.
+    /// What was expected at the position, or what is wrong with the byte there.
     public enum Reason: UInt8, Sendable {
         /// A value, or one of the words `true`, `false` and `null`.
         case value, word
-        /// A member's name, the colon behind one, the comma or bracket behind a value.
+        /// A member's name, the colon after one, the comma or bracket after a value.
         case name, colon, comma
-        /// A control character in a string, a string without an end, an escape there is not, a `\u` without its four digits.
+        /// A control character in a string, a string without an end, an unknown escape, a `\u` without its four digits.
         case control, openString, escape, digits
         case utf8, number, nesting, trailing, notObject
     }
 
     public let reason: Reason
-    /// Bytes before the fault; of `digits` those before the backslash.
+    /// The bytes before the fault; for `digits`, those before the backslash.
     public let offset: Int
-    /// Whether the bytes end there.
+    /// Whether the bytes end at the fault.
     public let isAtEnd: Bool
 
     @inlinable
@@ -26,7 +26,7 @@ public struct GrammarFault: Error {
         self.isAtEnd = isAtEnd
     }
 
-    /// For the person whose frame was refused.
+    /// A message for the person whose frame was refused.
     public var message: String {
         let what =
             switch reason {
@@ -44,9 +44,9 @@ public struct GrammarFault: Error {
     }
 }
 
-/// A text that is no JSON, or not the JSON that was expected.
+/// The error for a text that is no JSON, or not the JSON that was expected.
 public struct JSONFault: Error, Sendable, CustomStringConvertible {
-    /// Where, in bytes; `nil` where the text was JSON and its meaning was wrong.
+    /// The offset of the fault in bytes; `nil` if the text was JSON with a wrong meaning.
     public var offset: Int?
     public var message: String
 
@@ -57,7 +57,7 @@ public struct JSONFault: Error, Sendable, CustomStringConvertible {
 
     public var description: String { offset.map { "\(message) at byte \($0)" } ?? message }
 
-    /// What was expected, for whoever wrote the JSON.
+    /// Makes a message about what was expected, for the author of the JSON.
     init(_ fault: GrammarFault, in json: JSONScanner) {
         let message =
             switch fault.reason {
@@ -84,7 +84,7 @@ public struct JSONFault: Error, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Where the string begins that never ends; all before it is JSON, so quotes without a backslash begin and end strings.
+    /// The position of the string that has no end. All before it is JSON, so quotes without a backslash begin and end strings.
     private static func openString(in json: JSONScanner) -> Int {
         var (position, start) = (0, 0)
         var isOpen = false

@@ -1,42 +1,49 @@
-/// Something that can be read from one JSON value.
+/// A value that can be read from one JSON value.
 public protocol JSONDecodable {
     init(json: JSONValue) throws(JSONFault)
+    /// What a member is that is missing or `null`; `nil`, by default, where that is a fault.
+    static var missing: Self? { get }
+    /// The name of a member that is there wherever such a value is, whose members stand among those of the object; `nil` by default.
+    static var groupMark: String? { get }
 }
 
-/// What both sides of the local API write and read.
-public typealias JSONShape = JSONEncodable & JSONDecodable
+extension JSONDecodable {
+    public static var missing: Self? { nil }
+    public static var groupMark: String? { nil }
+}
 
-/// The members of an object, as a shape reads them. Of a name that comes twice the last one counts.
+/// The members of an object. Of a name that occurs twice, the last one counts.
 public struct JSONObject: Sendable {
     private let members: [JSONMember]
 
-    /// - Throws: `JSONFault` where the value is no object.
+    /// - Throws: `JSONFault` if the value is no object.
     public init(_ json: JSONValue) throws(JSONFault) {
         guard let members = json.members else { throw JSONFault("an object is expected") }
         self.members = members
     }
 
-    /// In the order written.
+    /// The names of the members in the order written.
     public var names: [String] { members.map(\.name) }
 
-    /// `nil` where the member is missing.
+    /// The value of a member; `nil` if the member is missing.
     public subscript(_ name: String) -> JSONValue? {
-        members.last { $0.nameBytes.elementsEqual(name.utf8) }?.value
+        let length = name.utf8.count
+        return members.last { $0.nameBytes.count == length && $0.nameBytes.elementsEqual(name.utf8) }?.value
     }
 
-    /// - Throws: `JSONFault` where the member is missing or of another kind.
+    /// - Throws: `JSONFault` if the member is missing or of another kind.
     public func value<Value: JSONDecodable>(_ name: String) throws(JSONFault) -> Value {
         guard let json = self[name] else { throw JSONFault("`\(name)` is missing") }
         return try read(json, of: name)
     }
 
-    /// `nil` where the member is missing or `null`.
+    /// The value of a member; `nil` if the member is missing or `null`.
     public func optional<Value: JSONDecodable>(_ name: String) throws(JSONFault) -> Value? {
         guard let json = self[name], !json.isNull else { return nil }
         return try read(json, of: name)
     }
 
-    /// `nil` where the member is missing; `null` is no value of it.
+    /// The value of a member; `nil` if the member is missing. `null` is read like any other value.
     public func given<Value: JSONDecodable>(_ name: String) throws(JSONFault) -> Value? {
         guard let json = self[name] else { return nil }
         return try read(json, of: name)
@@ -72,7 +79,7 @@ extension Bool: JSONDecodable {
 
 extension Int64: JSONDecodable {
     public init(json: JSONValue) throws(JSONFault) {
-        // `3.0` is an integer to JSON Schema; one that a Double may have rounded is none.
+        // `3.0` is an integer to JSON Schema. A number that a Double may have rounded is not taken for one.
         let written = json.integer ?? json.number.flatMap { abs($0) < 0x1p53 ? Int64(exactly: $0) : nil }
         guard let number = written else { throw JSONFault("an integer is expected") }
         self = number
@@ -103,26 +110,16 @@ extension Array: JSONDecodable where Element: JSONDecodable {
     }
 }
 
-extension JSONValue: JSONDecodable {
-    public init(json: JSONValue) { self = json }
-}
-
 extension JSONObject {
-    /// An object of a request: a member that is not known is a mistake of the caller.
+    /// Reads an object of a request, in which an unknown member is a mistake of the caller.
     public init(_ json: JSONValue, allowing known: [String]) throws(JSONFault) {
         try self.init(json)
+        try check(known)
+    }
+
+    func check(_ known: [String]) throws(JSONFault) {
         for name in names where !known.contains(name) {
             throw JSONFault("`\(name)` is not known here; \(known.map { "`\($0)`" }.joined(separator: ", ")) would be")
         }
-    }
-
-    /// A string that is one of an enumeration.
-    public func choice<Choice: RawRepresentable & CaseIterable>(_ name: String) throws(JSONFault) -> Choice
-    where Choice.RawValue == String {
-        let text: String = try value(name)
-        guard let choice = Choice(rawValue: text) else {
-            throw JSONFault("`\(name)`: `\(text)` is none of \(Choice.allCases.map(\.rawValue).joined(separator: ", "))")
-        }
-        return choice
     }
 }

@@ -1,8 +1,8 @@
-/// A string that was scanned.
+/// A scanned string.
 public struct StringToken {
-    /// Where the closing quote stands.
+    /// The position of the closing quote.
     public let end: Int
-    /// Whether its text differs from its bytes.
+    /// Whether the string's text differs from its bytes.
     public let hasEscapes: Bool
 
     @inlinable
@@ -14,7 +14,7 @@ public struct StringToken {
 
 extension JSONScanner {
     /// Checks a string: escapes, control characters, UTF-8.
-    /// - Parameter start: just behind the opening quote.
+    /// - Parameter start: the position after the opening quote.
     @inlinable @inline(__always)
     public func string(from start: Int) throws(GrammarFault) -> StringToken {
         let position = plainRun(from: start)
@@ -22,7 +22,7 @@ extension JSONScanner {
         return try oddString(from: position)
     }
 
-    /// The first byte from here that is a quote, a backslash, a control character or not ASCII; `end` where there is none.
+    /// The first position from `start` on with a quote, a backslash, a control character or a byte beyond ASCII; `end` if there is none.
     @inlinable @inline(__always)
     func plainRun(from start: Int) -> Int {
         var position = start
@@ -43,7 +43,7 @@ extension JSONScanner {
         return plainTail(from: position)
     }
 
-    /// The same among the last 15 bytes.
+    /// The first such position among the last 15 bytes.
     @usableFromInline @inline(never)
     func plainTail(from start: Int) -> Int {
         var position = start
@@ -79,8 +79,8 @@ extension JSONScanner {
         throw fault(at: end, .openString)
     }
 
-    /// - Parameter start: where a backslash stands.
-    /// - Returns: the position behind the escape.
+    /// - Parameter start: the position of a backslash.
+    /// - Returns: the position after the escape.
     @inlinable @inline(__always)
     func escape(at start: Int) throws(GrammarFault) -> Int {
         switch byte(start &+ 1) {
@@ -95,8 +95,8 @@ extension JSONScanner {
         }
     }
 
-    /// Checks one UTF-8 sequence of two to four bytes: no overlong form, no surrogate, nothing over U+10FFFF.
-    /// - Returns: the position behind it.
+    /// Checks one UTF-8 sequence of two to four bytes: no overlong form, no surrogate, nothing above U+10FFFF.
+    /// - Returns: the position after it.
     @inlinable @inline(__always)
     func multibyte(at start: Int) throws(GrammarFault) -> Int {
         let first = base[start]
@@ -118,8 +118,8 @@ extension JSONScanner {
         throw GrammarFault(reason: .utf8, offset: start)
     }
 
-    /// The four digits of a `\u`, inside the bytes; over 0xFFFF where they are no digits.
-    /// - Parameter backslash: where it stands.
+    /// The four digits of a `\u`, inside the bytes; more than 0xFFFF if they are no digits.
+    /// - Parameter backslash: the position of the backslash.
     @inlinable @inline(__always)
     public func unit(at backslash: Int) -> UInt32 {
         func digit(_ offset: Int) -> UInt32 {
@@ -139,7 +139,7 @@ extension JSONScanner {
 // MARK: - Whole numbers
 
 extension JSONScanner {
-    /// A scanned number that is written as an integer, clamped to what `Int64` holds; `nil` for a fraction or an exponent.
+    /// A scanned number that is written as an integer, clamped to the range of `Int64`; `nil` for a fraction or an exponent.
     @inlinable
     public func integer(_ start: Int, _ stop: Int) -> Int64? {
         let isNegative = byte(start) == UInt8(ascii: "-")
@@ -156,8 +156,8 @@ extension JSONScanner {
         return isNegative ? -magnitude : magnitude
     }
 
-    /// A number as T21 takes it: an integer 1 … 2^63 - 1 written in digits; `nil` for every other value, of any kind.
-    /// - Returns: the number and the position behind it.
+    /// A frame's number by T21: an integer 1 … 2^63 - 1 written in digits; `nil` for any other value of any kind.
+    /// - Returns: the number and the position after it.
     @inlinable @inline(__always)
     public func sequence(at start: Int) -> (Int64, end: Int)? {
         guard byte(start) != UInt8(ascii: "0") else { return nil }

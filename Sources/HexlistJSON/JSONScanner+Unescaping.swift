@@ -1,6 +1,6 @@
-/// What stands in a string that was scanned, without its escapes.
+// Texts of scanned strings, without their escapes.
 extension JSONScanner {
-    /// Appends the text of a scanned string, lone surrogates and U+0000 as U+FFFD (T20).
+    /// Appends the text of a scanned string, with lone surrogates and U+0000 as U+FFFD (T20).
     /// - Returns: whether T20 had to be applied.
     public func appendText(_ start: Int, _ stop: Int, to text: inout [UInt8]) -> Bool {
         var wasRepaired = false
@@ -12,18 +12,18 @@ extension JSONScanner {
         return wasRepaired
     }
 
-    /// Appends the text of a scanned string, lone surrogates as U+FFFD.
+    /// Appends the text of a scanned string, with lone surrogates as U+FFFD.
     func appendString(_ start: Int, _ stop: Int, to text: inout [UInt8]) {
         unescape(start, stop, into: &text) { $0 & 0xF800 == 0xD800 ? 0xFFFD : $0 }
     }
 
-    /// Appends a name as it compares: lone surrogates stay what they are (as WTF-8), so no two different names become one.
+    /// Appends a name in the form in which names compare: lone surrogates are kept (as WTF-8), so that different names stay different.
     public func appendName(_ start: Int, _ stop: Int, to name: inout [UInt8]) {
         unescape(start, stop, into: &name) { $0 }
     }
 
-    /// No escape is shorter than what it stands for, so the text is never longer than its source; that is the room taken.
-    /// - Parameter lone: what stands for an escaped unit that is no pair: U+0000, a lone surrogate or any other.
+    /// Appends unescaped text. An escape is never shorter than its text, so room for the bytes of the source is enough.
+    /// - Parameter lone: the replacement of an escaped unit that is not part of a pair: U+0000, a lone surrogate or any other.
     @inline(__always)
     private func unescape(_ start: Int, _ stop: Int, into text: inout [UInt8], lone: (UInt32) -> UInt32) {
         text.append(addingCapacity: stop &- start) { span in
@@ -64,13 +64,13 @@ extension JSONScanner {
         }
     }
 
-    /// Copies up to the next backslash.
-    /// - Returns: where it stands, or `stop`.
+    /// Copies bytes up to the next backslash.
+    /// - Returns: the backslash's position, or `stop`.
     @inline(__always)
     private func copyRun(_ start: Int, _ stop: Int, into output: inout TextOutput) -> Int {
         var position = start
         while position &+ 16 <= stop {
-            // All 16 are written and those behind a backslash written over: the output is never ahead of the source.
+            // All 16 bytes are written, and those after a backslash are overwritten later: the output is never ahead of the source.
             let chunk = UnsafeRawPointer(base + position).loadUnaligned(as: SIMD16<UInt8>.self)
             UnsafeMutableRawPointer(output.next).storeBytes(of: chunk, as: SIMD16<UInt8>.self)
             let words = unsafeBitCast(chunk .== SIMD16<UInt8>(repeating: 0x5C), to: SIMD2<UInt64>.self)
@@ -91,7 +91,7 @@ extension JSONScanner {
         return position
     }
 
-    /// What a character behind a backslash stands for; `"`, `\` and `/` for themselves.
+    /// The byte for the character after a backslash; `"`, `\` and `/` stand for themselves.
     @inline(__always)
     private static func escaped(_ character: UInt8) -> UInt8 {
         switch character {
@@ -105,7 +105,7 @@ extension JSONScanner {
     }
 }
 
-/// Where unescaped bytes go. Its user has made sure of the room.
+/// The destination of unescaped bytes. Its user has ensured that there is room.
 private struct TextOutput {
     var next: UnsafeMutablePointer<UInt8>
 
@@ -115,7 +115,7 @@ private struct TextOutput {
         next += 1
     }
 
-    /// - Parameter scalar: under 0x11_0000; a surrogate is written as WTF-8 does.
+    /// - Parameter scalar: a number below 0x11_0000; a surrogate is written as in WTF-8.
     mutating func append(scalar: UInt32) {
         switch scalar {
         case ..<0x80:

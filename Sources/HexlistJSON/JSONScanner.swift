@@ -1,18 +1,18 @@
 public import HexlistModel
 
-/// Reads strict JSON (RFC 8259) where it stands, in one pass, without building anything: frames of peers, and values of the local API.
+/// Reads strict JSON (RFC 8259) in place, in one pass, without building anything: frames of peers, and values of the local API.
 ///
-/// All of it is `@inlinable`, but for what is rare: the decoder of frames is as fast as if it stood in one module with this type.
+/// Everything common is `@inlinable`, so that the decoder of frames is as fast as in one module with this type.
 ///
-/// Positions are offsets from `base`. Every read is preceded by a comparison with `end`: positions never pass it, and
-/// the wide loads are made only where all their bytes lie before it. `base` is valid only inside the closure that lent it.
+/// Positions are offsets from `base`. Every read is preceded by a comparison with `end`: positions never exceed it, and wide loads are made
+/// only if all their bytes lie before it. `base` is valid only inside the closure that provides it.
 public struct JSONScanner {
-    /// Levels of `{` and `[`.
+    /// The most nested `{` and `[`.
     @inlinable public static var deepest: Int { 64 }
 
     public let base: UnsafePointer<UInt8>
     public let end: Int
-    /// The place (`TextSlice.init(place:count:)`) of position 0: these bytes are the frame, or stand somewhere in the arena.
+    /// The place of position 0 (`TextSlice.init(place:count:)`): in the frame, or in the arena.
     @usableFromInline let origin: UInt32
 
     @inlinable
@@ -20,7 +20,7 @@ public struct JSONScanner {
         self.init(base: base, end: end, origin: 0)
     }
 
-    /// - Parameter start: where a copy of the same bytes stands in the arena.
+    /// - Parameter start: the offset of a copy of the same bytes in the arena.
     @inlinable
     public init(base: UnsafePointer<UInt8>, end: Int, inArenaAt start: Int) {
         self.init(base: base, end: end, origin: UInt32(truncatingIfNeeded: start) | 0x8000_0000)
@@ -33,27 +33,27 @@ public struct JSONScanner {
         self.origin = origin
     }
 
-    /// The same bytes, ending earlier.
+    /// A scanner of the same bytes that ends earlier.
     @inlinable
     public func ending(at end: Int) -> JSONScanner { JSONScanner(base: base, end: min(end, self.end), origin: origin) }
 
-    /// A scanned range as a slice of the frame or of the arena, wherever these bytes are.
+    /// A scanned range as a slice of the frame or of the arena.
     @inlinable @inline(__always)
     public func slice(_ start: Int, _ stop: Int) -> TextSlice {
         TextSlice(place: origin &+ UInt32(truncatingIfNeeded: start), count: UInt32(truncatingIfNeeded: stop &- start))
     }
 
-    /// 0, which stands nowhere in JSON, at the end.
+    /// The byte at a position; 0, which occurs nowhere in JSON, at the end.
     @inlinable @inline(__always)
     public func byte(_ position: Int) -> UInt8 { position < end ? base[position] : 0 }
 
-    /// The bytes of a range that a scan gave.
+    /// The bytes of a scanned range.
     @inlinable @inline(__always)
     public func bytes(_ start: Int, _ stop: Int) -> UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(start: base + start, count: stop &- start)
     }
 
-    /// Why the byte at a position cannot stand there.
+    /// The fault of the byte at a position.
     @inline(never)
     public func fault(at position: Int, _ reason: GrammarFault.Reason) -> GrammarFault {
         GrammarFault(reason: reason, offset: position, isAtEnd: position >= end)
@@ -66,7 +66,7 @@ extension JSONScanner {
     @inlinable @inline(__always)
     public func skipSpace(_ position: Int) -> Int {
         if byte(position) > 0x20 { return position }
-        // One space after `,` and `:` is how most programs print.
+        // Most programs print one space after `,` and `:`.
         if byte(position) == 0x20, byte(position &+ 1) > 0x20 { return position &+ 1 }
         return skipSpaces(position)
     }
@@ -83,8 +83,8 @@ extension JSONScanner {
         return position
     }
 
-    /// - Parameter start: where a `{` stands.
-    /// - Returns: where the first name's quote stands, or the `}`.
+    /// - Parameter start: the position of a `{`.
+    /// - Returns: the position of the first name's quote, or of the `}`.
     @inlinable @inline(__always)
     public func enterObject(at start: Int) throws(GrammarFault) -> Int {
         let position = skipSpace(start &+ 1)
@@ -93,8 +93,8 @@ extension JSONScanner {
         throw fault(at: position, .name)
     }
 
-    /// - Parameter position: just behind a name's closing quote.
-    /// - Returns: where the value's first byte stands.
+    /// - Parameter position: the position after a name's closing quote.
+    /// - Returns: the position of the value's first byte.
     @inlinable @inline(__always)
     public func value(behindName position: Int) throws(GrammarFault) -> Int {
         let colon = skipSpace(position)
@@ -102,11 +102,11 @@ extension JSONScanner {
         return skipSpace(colon &+ 1)
     }
 
-    /// Looks for the member a sender usually puts here, which spares the search for the end of its name.
+    /// Checks for the member that a sender usually puts here, which saves the search for the end of its name.
     /// - Parameters:
-    ///   - name: of 5 to 32 bytes with its quotes and the colon, `"url":`.
-    ///   - position: where a name's quote or the `}` stands.
-    /// - Returns: where the value's first byte stands; `nil` where another member does, or white space before the colon.
+    ///   - name: 5 to 32 bytes with the quotes and the colon, `"url":`.
+    ///   - position: the position of a name's quote, or of the `}`.
+    /// - Returns: the position of the value's first byte; `nil` if there is another member, or white space before the colon.
     @inlinable @inline(__always)
     public func value(of name: StaticString, at position: Int) -> Int? {
         let behind = position &+ name.utf8CodeUnitCount
@@ -115,11 +115,11 @@ extension JSONScanner {
         return base[behind] == 0x20 && byte(behind &+ 1) > 0x20 ? behind &+ 1 : skipSpace(behind)
     }
 
-    /// - Parameter position: just behind a member's value.
-    /// - Returns: where the next name's quote stands, or the `}`.
+    /// - Parameter position: the position after a member's value.
+    /// - Returns: the position of the next name's quote, or of the `}`.
     @inlinable @inline(__always)
     public func nextMember(_ position: Int) throws(GrammarFault) -> Int {
-        // `,"` and `, "` are what most programs print.
+        // Most programs print `,"` or `, "`.
         if position &+ 2 < end {
             let two = UInt16(littleEndian: UnsafeRawPointer(base + position).loadUnaligned(as: UInt16.self))
             if two == 0x222C { return position &+ 1 }
@@ -141,13 +141,13 @@ extension JSONScanner {
         throw fault(at: position, .comma)
     }
 
-    /// - Parameter start: where a `[` stands.
-    /// - Returns: where the first element's first byte stands, or the `]`.
+    /// - Parameter start: the position of a `[`.
+    /// - Returns: the position of the first element's first byte, or of the `]`.
     @inlinable @inline(__always)
     public func enterArray(at start: Int) -> Int { skipSpace(start &+ 1) }
 
-    /// - Parameter position: just behind an element.
-    /// - Returns: where the next element's first byte stands, or the `]`.
+    /// - Parameter position: the position after an element.
+    /// - Returns: the position of the next element's first byte, or of the `]`.
     @inlinable @inline(__always)
     public func nextElement(_ position: Int) throws(GrammarFault) -> Int {
         let position = skipSpace(position)
@@ -161,7 +161,7 @@ extension JSONScanner {
         throw fault(at: position, .comma)
     }
 
-    /// Throws unless nothing but white space follows.
+    /// Throws if anything but white space follows.
     @inlinable
     public func finish(_ position: Int) throws(GrammarFault) {
         let position = skipSpace(position)
@@ -169,24 +169,24 @@ extension JSONScanner {
     }
 }
 
-// MARK: - Values of no interest
+// MARK: - Skipped values
 
 extension JSONScanner {
-    /// Checks one value of any kind and steps over it.
-    /// - Parameter open: containers open around it; `deepest` are the most.
-    /// - Returns: the position behind it.
+    /// Checks one value of any kind and skips it.
+    /// - Parameter open: the number of containers open around it; `deepest` at most.
+    /// - Returns: the position after it.
     @inlinable
     public func skipValue(at start: Int, open: Int) throws(GrammarFault) -> Int {
         try skipValue(at: start, open: open, deepest: Self.deepest, kinds: UInt64(0))
     }
 
-    /// The same for the local API, which has objects of its own around those of a peer: `JSONValue.maximumDepth` levels.
+    /// Skips a value of the local API, which has objects around those of a peer: up to `JSONValue.maximumDepth` levels.
     func skipDeepValue(at start: Int) throws(GrammarFault) -> Int {
         try skipValue(at: start, open: 0, deepest: JSONValue.maximumDepth, kinds: UInt128(0))
     }
 
-    /// Nesting is kept as one bit a level, so depth costs no stack.
-    /// - Parameter kinds: a bit for each level there may be, the lowest for the innermost container: 1 an object, 0 an array.
+    /// Skips a value. Nesting is kept as one bit per level, so depth costs no stack.
+    /// - Parameter kinds: a bit for each possible level, the lowest for the innermost container: 1 for an object, 0 for an array.
     @inlinable @inline(__always)
     func skipValue<Kinds: FixedWidthInteger & UnsignedInteger>(
         at start: Int, open: Int, deepest: Int, kinds: Kinds
@@ -220,7 +220,7 @@ extension JSONScanner {
             default:
                 position = try scalar(at: position)
             }
-            // A value has ended; so have the containers that close behind it.
+            // A value has ended, and with it the containers that close after it.
             while true {
                 if depth == 0 { return position }
                 let isObject = kinds & 1 == 1
@@ -241,8 +241,8 @@ extension JSONScanner {
         try value(behindName: string(from: quote &+ 1).end &+ 1)
     }
 
-    /// A number, `true`, `false` or `null`.
-    /// - Returns: the position behind it.
+    /// Checks a number, `true`, `false` or `null`.
+    /// - Returns: the position after it.
     @inlinable
     public func scalar(at start: Int) throws(GrammarFault) -> Int {
         switch byte(start) {

@@ -2,7 +2,7 @@ import HexlistModel
 
 /// Texts in JSON: the one place that escapes, for the wire, the store and the local API.
 public enum JSONText {
-    /// Appends a text in quotes. Only what RFC 8259 wants escaped is: quotes, backslashes and characters under U+0020.
+    /// Appends a text in quotes. Escapes only what RFC 8259 requires: quotes, backslashes and characters below U+0020.
     /// - Parameter utf8: valid UTF-8.
     public static func append(_ utf8: UnsafeRawBufferPointer, to json: inout [UInt8]) {
         json.append(UInt8(ascii: "\""))
@@ -24,7 +24,7 @@ public enum JSONText {
         text.withUTF8 { append(UnsafeRawBufferPointer($0), to: &json) }
     }
 
-    /// `{"code":"blocked"}`; members without a value are left out.
+    /// The text of an object of strings, `{"code":"blocked"}`; members without a value are left out.
     public static func object(_ members: [(String, String?)]) -> String {
         var json: [UInt8] = []
         for (name, value) in members {
@@ -37,13 +37,12 @@ public enum JSONText {
         return json.isEmpty ? "{}" : String(decoding: json, as: UTF8.self) + "}"
     }
 
-    /// Rewrites JSON so that it can be shown on a terminal and stands on one line: in its texts every character that is not
-    /// to be shown (`TerminalText.isShown`) becomes an escape, between its tokens tabs and line ends become spaces. It says
-    /// what it said.
+    /// Rewrites JSON so that it can be shown on a terminal and is on one line: in texts, each character that may not be shown
+    /// (`TerminalText.isShown`) becomes an escape; between tokens, tabs and line ends become spaces. The meaning stays the same.
     /// - Parameters:
     ///   - json: valid JSON, or tokens of it, from `start` on.
     public static func makePrintable(_ json: inout [UInt8], from start: Int = 0) {
-        // Texts have no control character here any more, so these stand between tokens.
+        // Texts contain no control characters any more, so these are between tokens.
         guard let first = json[start...].firstIndex(where: { $0 < 0x20 || $0 >= 0x7F }) else { return }
         let rest = String(decoding: json[first...], as: UTF8.self)
         json.removeSubrange(first...)
@@ -58,7 +57,7 @@ public enum JSONText {
         }
     }
 
-    /// The first byte from here that JSON wants escaped, or the end.
+    /// The first position from `start` on with a byte that has to be escaped, or the end.
     @inline(__always)
     private static func firstEscaped(in utf8: UnsafeRawBufferPointer, from start: Int) -> Int {
         var position = start
@@ -97,7 +96,7 @@ public enum JSONText {
         json.append(letter)
     }
 
-    /// `\u009b`
+    /// Appends an escape, such as `\u009b`.
     private static func appendUnit(_ unit: UInt16, to json: inout [UInt8]) {
         json.append(UInt8(ascii: "\\"))
         json.append(UInt8(ascii: "u"))

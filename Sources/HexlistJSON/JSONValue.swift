@@ -1,18 +1,18 @@
 import HexlistModel
 
-/// One JSON value (RFC 8259), kept as the bytes it was written in.
+/// One JSON value (RFC 8259), kept as the bytes in which it was written.
 ///
-/// Unknown members of a hex cross the local API byte for byte in this type, and both sides read each other with it: a
-/// text is parsed once for grammar, then looked into level by level. Names compare as bytes, so hostile member names
-/// cost no more than their length (Foundation's decoders are quadratic on some).
+/// The local API passes unknown members of a hex on byte for byte in this type, and both sides read each other's values with it: a text is
+/// parsed once for its grammar, then read level by level. Names compare as bytes, so hostile member names cost no more than their length
+/// (Foundation's decoders are quadratic on some).
 public struct JSONValue: Sendable {
-    /// Valid JSON without surrounding white space.
+    /// The bytes: valid JSON without surrounding white space.
     public let bytes: ArraySlice<UInt8>
 
-    /// Levels of `{` and `[`: the 64 of the protocol, and those of the shapes around a hex.
+    /// The most nested `{` and `[`: the 64 of the protocol, and those of the values around a hex.
     public static let maximumDepth = 80
 
-    /// - Throws: `JSONFault`, for anything but one value with white space around it at most.
+    /// - Throws: `JSONFault` for anything but one value, with or without white space around it.
     public init(parsing text: [UInt8]) throws(JSONFault) {
         let range = try text.withUnsafeBufferPointer { buffer throws(JSONFault) -> Range<Int> in
             guard let base = buffer.baseAddress else { throw JSONFault(offset: 0, "the text ends where a value belongs") }
@@ -31,30 +31,30 @@ public struct JSONValue: Sendable {
 
     public init(parsing text: String) throws(JSONFault) { try self.init(parsing: Array(text.utf8)) }
 
-    /// - Parameter bytes: a value the scanner went over already.
+    /// - Parameter bytes: a value that the scanner has checked already.
     fileprivate init(checked bytes: ArraySlice<UInt8>) { self.bytes = bytes }
 
-    /// What a shape writes.
+    /// The value that an encodable value writes.
     public init(_ value: some JSONEncodable) {
         var json = JSONWriter()
         value.write(to: &json)
         bytes = json.bytes[...]
     }
 
-    /// What `write` writes: one value.
+    /// The one value that `write` writes.
     public init(_ write: (inout JSONWriter) -> Void) {
         var json = JSONWriter()
         write(&json)
         bytes = json.bytes[...]
     }
 
-    /// `{}`
+    /// The value `{}`.
     public static let emptyObject = JSONValue(checked: Array("{}".utf8)[...])
 
     public var text: String { String(decoding: bytes, as: UTF8.self) }
     public var isNull: Bool { bytes.first == UInt8(ascii: "n") }
 
-    /// `nil` where the value is no string. A lone surrogate reads as U+FFFD.
+    /// The text of a string; `nil` for any other value. A lone surrogate reads as U+FFFD.
     public var string: String? {
         guard bytes.first == UInt8(ascii: "\"") else { return nil }
         var string = ""
@@ -70,7 +70,7 @@ public struct JSONValue: Sendable {
         }
     }
 
-    /// `nil` where the value is not written as an integer, or does not fit.
+    /// The number of an integer; `nil` if the value is not written as one, or does not fit.
     public var integer: Int64? {
         guard let first = bytes.first, first == UInt8(ascii: "-") || ASCII.isDigit(first) else { return nil }
         return Int64(String(decoding: bytes, as: UTF8.self))
@@ -81,7 +81,7 @@ public struct JSONValue: Sendable {
         return Double(String(decoding: bytes, as: UTF8.self))
     }
 
-    /// `nil` where the value is no array.
+    /// The elements of an array; `nil` for any other value.
     public var elements: [JSONValue]? {
         guard bytes.first == UInt8(ascii: "[") else { return nil }
         var values: [JSONValue] = []
@@ -96,7 +96,7 @@ public struct JSONValue: Sendable {
         return values
     }
 
-    /// The members in the order written, repeated names too; `nil` where the value is no object.
+    /// The members of an object in the order written, including repeated names; `nil` for any other value.
     public var members: [JSONMember]? {
         guard bytes.first == UInt8(ascii: "{") else { return nil }
         var members: [JSONMember] = []
@@ -106,14 +106,15 @@ public struct JSONValue: Sendable {
                 let name = try json.string(from: position + 1)
                 let start = try json.value(behindName: name.end + 1)
                 let end = try json.skipDeepValue(at: start)
-                members.append(JSONMember(nameBytes: text(position + 1, name.end, in: json), value: value(start, end)))
+                let nameBytes = name.hasEscapes ? text(position + 1, name.end, in: json)[...] : value(position + 1, name.end).bytes
+                members.append(JSONMember(nameBytes: nameBytes, value: value(start, end)))
                 position = try json.nextMember(end)
             }
         }
         return members
     }
 
-    /// Positions count from the first byte of the value. It was checked when it was made, so the scanner finds no fault in it.
+    /// Calls `body` with a scanner whose positions count from the value's first byte. The value was checked before, so there is no fault.
     private func walk(_ body: (JSONScanner) throws(GrammarFault) -> Void) {
         bytes.withUnsafeBufferPointer { buffer in
             guard let base = buffer.baseAddress else { return }
@@ -125,7 +126,7 @@ public struct JSONValue: Sendable {
         JSONValue(checked: bytes[bytes.startIndex + start..<bytes.startIndex + end])
     }
 
-    /// What stands in a string between its quotes, unescaped.
+    /// The unescaped bytes of the string between two quotes.
     private func text(_ start: Int, _ end: Int, in json: JSONScanner) -> [UInt8] {
         var text: [UInt8] = []
         json.appendString(start, end, to: &text)
@@ -139,8 +140,8 @@ extension JSONValue: Equatable {
 
 /// One `"name": value` of an object.
 public struct JSONMember: Sendable {
-    /// Unescaped UTF-8.
-    public var nameBytes: [UInt8]
+    /// The unescaped name in UTF-8.
+    public var nameBytes: ArraySlice<UInt8>
     public var value: JSONValue
 
     public var name: String { String(decoding: nameBytes, as: UTF8.self) }

@@ -1,25 +1,39 @@
 public import HexlistModel
 
-/// Something that writes itself as one JSON value.
+/// A value that writes itself as one JSON value.
 public protocol JSONEncodable {
     func write(to json: inout JSONWriter)
+    /// Where it stands as a member of an object that the coder writes; `named` by default.
+    var memberPlace: MemberPlace { get }
 }
 
-/// Writes JSON, without white space, `/` not escaped, texts in UTF-8.
+public enum MemberPlace: Sendable {
+    case named
+    /// Its own members stand among those of the object.
+    case among
+    case leftOut
+}
+
+extension JSONEncodable {
+    public var memberPlace: MemberPlace { .named }
+}
+
+/// Writes JSON without white space, `/` not escaped, texts in UTF-8.
 ///
-/// Objects, arrays and their members get their commas here. Who writes tokens one after the other with `raw` places them: so does the wire's
-/// encoder, whose prefixes are constants.
+/// `object`, `array` and `member` write the commas. A caller of `raw` writes its commas itself, as the wire's encoder does, whose prefixes
+/// are constants.
 public struct JSONWriter {
     @usableFromInline var json: [UInt8] = []
-    /// Whether what a terminal would obey or not show is escaped too, so that `curl` and `--json` are safe to look at.
+    /// Whether characters that a terminal would obey or not show are escaped too, so that the output of `curl` and `--json` is safe to look
+    /// at.
     @usableFromInline let isShown: Bool
     private var isFirst = true
 
-    /// Of the local API and the command line: what is written can be shown.
+    /// Makes a writer for the local API and the command line, whose output can be shown.
     public init() { isShown = true }
 
-    /// Of the wire: only what JSON wants escaped is.
-    /// - Parameter capacity: bytes.
+    /// Makes a writer for the wire, which escapes only what JSON requires.
+    /// - Parameter capacity: the bytes to reserve.
     public init(wireCapacity capacity: Int) {
         isShown = false
         json.reserveCapacity(capacity)
@@ -29,10 +43,10 @@ public struct JSONWriter {
 
     // MARK: Structure
 
-    /// `{…}` around the members `body` writes.
+    /// Writes `{…}` around the members that `body` writes.
     public mutating func object(_ body: (inout JSONWriter) throws -> Void) rethrows { try enclosed("{", "}", body) }
 
-    /// `[…]` around the elements.
+    /// Writes `[…]` around the elements.
     public mutating func array<Element>(
         _ elements: some Sequence<Element>, _ write: (inout JSONWriter, Element) throws -> Void
     ) rethrows {
@@ -44,27 +58,32 @@ public struct JSONWriter {
         }
     }
 
-    /// A member whose value `write` writes.
+    /// Writes a member whose value `write` writes.
     public mutating func named(_ name: String, _ write: (inout JSONWriter) throws -> Void) rethrows {
+        self.name(name)
+        try write(&self)
+    }
+
+    /// What stands before a member's value.
+    mutating func name(_ name: String) {
         separate()
         string(name)
         json.append(UInt8(ascii: ":"))
-        try write(&self)
     }
 
     public mutating func member(_ name: String, _ value: some JSONEncodable) { named(name) { value.write(to: &$0) } }
 
-    /// A member that is left out where there is no value.
+    /// Writes a member, unless there is no value.
     public mutating func member(_ name: String, _ value: (some JSONEncodable)?) {
         if let value { member(name, value) }
     }
 
-    /// A member that is `null` where there is no value.
+    /// Writes a member that is `null` if there is no value.
     public mutating func nullableMember(_ name: String, _ value: (some JSONEncodable)?) {
         named(name) { json in if let value { value.write(to: &json) } else { json.raw("null") } }
     }
 
-    private mutating func separate() {
+    mutating func separate() {
         if !isFirst { json.append(UInt8(ascii: ",")) }
         isFirst = false
     }
@@ -72,22 +91,30 @@ public struct JSONWriter {
     private mutating func enclosed(
         _ open: Unicode.Scalar, _ close: Unicode.Scalar, _ body: (inout JSONWriter) throws -> Void
     ) rethrows {
-        json.append(UInt8(ascii: open))
-        isFirst = true
+        begin(open)
         try body(&self)
-        json.append(UInt8(ascii: close))
+        end(close)
+    }
+
+    mutating func begin(_ bracket: Unicode.Scalar) {
+        json.append(UInt8(ascii: bracket))
+        isFirst = true
+    }
+
+    mutating func end(_ bracket: Unicode.Scalar) {
+        json.append(UInt8(ascii: bracket))
         isFirst = false
     }
 
     // MARK: Tokens
 
-    /// JSON as it is.
+    /// Writes JSON unchanged.
     @inlinable
     public mutating func raw(_ token: StaticString) {
         json.append(contentsOf: UnsafeBufferPointer(start: token.utf8Start, count: token.utf8CodeUnitCount))
     }
 
-    /// JSON that was written before. A peer may have written it: it says the same, but can be shown.
+    /// Writes JSON that was written before, possibly by a peer: with the same meaning, but so that it can be shown.
     @inlinable
     public mutating func raw(_ token: some Collection<UInt8>) {
         let start = json.count
@@ -98,7 +125,7 @@ public struct JSONWriter {
     @inlinable
     public mutating func raw(_ integer: some BinaryInteger) { json.append(contentsOf: String(integer).utf8) }
 
-    /// A UUID as a string: 36 bytes, digits in upper case.
+    /// Writes a UUID as a string of 36 bytes, digits in upper case.
     public mutating func uuid(_ uuid: UUIDBytes) {
         json.append(UInt8(ascii: "\""))
         for digit in 0..<32 {
@@ -109,7 +136,7 @@ public struct JSONWriter {
         json.append(UInt8(ascii: "\""))
     }
 
-    /// A string with its quotes.
+    /// Writes a string with its quotes.
     public mutating func string(_ text: some StringProtocol) {
         let start = json.count
         JSONText.append(text, to: &json)
@@ -160,14 +187,10 @@ extension Int64: JSONEncodable {
 }
 
 extension Double: JSONEncodable {
-    /// JSON knows no infinity and no NaN: they are `null`.
+    /// Writes `null` for infinity and NaN, which JSON does not have.
     public func write(to json: inout JSONWriter) { json.raw((isFinite ? description : "null").utf8) }
 }
 
 extension Array: JSONEncodable where Element: JSONEncodable {
     public func write(to json: inout JSONWriter) { json.array(self) { $1.write(to: &$0) } }
-}
-
-extension JSONValue: JSONEncodable {
-    public func write(to json: inout JSONWriter) { json.raw(bytes) }
 }

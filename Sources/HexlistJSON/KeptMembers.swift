@@ -1,9 +1,9 @@
 public import HexlistModel
 
 extension JSONWriter {
-    /// The unknown members of a frame or of a hex, as they were received: `{"wrapper":{…},"hex":{…},"links":{"0":{…}}}`, each link under
-    /// its position, empty levels left out.
-    /// - Parameter wrapper: an object; empty where nothing was kept.
+    /// Writes the unknown members of a frame or of a hex as received: `{"wrapper":{…},"hex":{…},"links":{"0":{…}}}`, each link's under its
+    /// position, empty levels left out.
+    /// - Parameter wrapper: an object; empty if nothing was kept.
     public mutating func keptMembers(ofWrapper wrapper: [UInt8] = [], of hex: HexContent?) {
         object { json in
             if !wrapper.isEmpty { json.named("wrapper") { $0.raw(wrapper) } }

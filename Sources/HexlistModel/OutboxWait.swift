@@ -1,4 +1,4 @@
-/// What a queued row of the outbox that is not on its way waits for. The raw values are those of the local API and of the store.
+/// The reason why a queued row of the outbox is not on its way. The raw values are those of the local API and of the store.
 public enum OutboxWait: String, Sendable, CaseIterable {
     /// The peer, which is away.
     case peer

@@ -1,7 +1,6 @@
 import NIOCore
 
-/// One timer for a deadline that moves: it goes off at the earliest of those that were set since it went off last. Whoever it calls
-/// says what comes next.
+/// A timer for a deadline that moves: it fires at the earliest instant set since it fired last. The callee sets the next one.
 ///
 /// Confined to its event loop, which `set` asserts; that is what makes it `Sendable`.
 final class DeadlineTimer: @unchecked Sendable {

@@ -210,7 +210,7 @@ final class DeliveryScheduler {
         if turns.release(link.peer) != nil { wakeNext(host) }
     }
 
-    /// Has the peer that is first in line ask for the turn that is free, and the next one for another.
+    /// Lets the peer that is first in line request the free turn, and then the next one.
     private func wakeNext(_ host: isolated some DeliveryHost) {
         // Not from inside the other one's steps.
         host.onLoop { host in

@@ -9,7 +9,7 @@ protocol DuplicatesHost: PairingHost {
 
 /// Finds out which of several sessions of one peer live, and ends those that are too many (`DuplicateSessions`).
 final class DuplicateChallenges {
-    /// What older sessions were asked and have not answered, by the challenge.
+    /// The older sessions that were asked and have not answered, by the challenge.
     private var challenges: [String: (newer: PeerSession, older: PeerSession)] = [:]
 
     var isAsking: Bool { !challenges.isEmpty }
@@ -22,8 +22,8 @@ final class DuplicateChallenges {
         older.act { $0.challenge(message, now: .now, &$1) }
     }
 
-    /// One of three sessions is gone, and with it the question which of the other two is too many.
-    /// - Parameter open: of one peer, oldest first.
+    /// Asks older sessions again after one of three has gone, and with it the decision about the other two.
+    /// - Parameter open: the peer's sessions, oldest first.
     func challengeAgain(_ open: [PeerSession]) {
         guard let newest = open.last else { return }
         for older in open.dropLast() where !challenges.values.contains(where: { $0.older === older }) {
@@ -57,8 +57,8 @@ final class DuplicateChallenges {
         if !host.pairing.postponesEnd(of: session) { session.act { $0.end(.duplicateSession, &$1) } }
     }
 
-    /// One more session of a key said Hello, or showed that it says none. Those that the peer dialled and those that were dialled here
-    /// are counted apart: where both dial at the same moment, each side would end others.
+    /// Ends surplus sessions of a key after one more said Hello, or showed that it says none. Sessions dialled by the peer and by this node
+    /// count separately: if both dial at the same moment, each side would end others.
     func endSurplus(of key: Fingerprint, newest: PeerSession, _ host: isolated some DuplicatesHost) {
         let older = host.sessions.sessions(of: key).filter {
             $0 !== newest && $0.machine.hasBegun && $0.connection.role == newest.connection.role

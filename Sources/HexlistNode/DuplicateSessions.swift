@@ -1,36 +1,36 @@
 import HexlistModel
 
-/// Which of two live sessions with one start of one peer goes (Docs/Protocol.md, "Session", 3).
+/// Decides which of two live sessions with one start of one peer ends (Docs/Protocol.md, "Session", 3).
 enum DuplicateSessions {
     enum Verdict: Sendable, Equatable {
         case endOlder
         case endNewer
-        /// The same side dialled both, and it is not this one: that side says `Bye`.
+        /// The other side dialled both sessions; it says `Bye` to one.
         case leaveToPeer
     }
 
     static func verdict(own: PeerID, peer: PeerID, olderDialledHere: Bool, newerDialledHere: Bool) -> Verdict {
         guard olderDialledHere != newerDialledHere else { return newerDialledHere ? .endOlder : .leaveToPeer }
-        // Two dialers: the session the greater UUID dialled stays.
+        // Both sides dialled: the session dialled by the greater UUID stays.
         let newerStays = newerDialledHere == (own > peer)
         return newerStays ? .endOlder : .endNewer
     }
 
-    /// A session there was before the newest one.
+    /// A session that existed before the newest one.
     struct Older: Sendable, Equatable {
-        /// It said Hello, and has no Ping to answer that asks whether it lives.
+        /// Whether the session has said Hello and owes no answer to a Ping that asks whether it lives.
         var isAnswered: Bool
-        /// Two people compare digits on it.
+        /// Whether two people are comparing digits on it.
         var isPairing = false
     }
 
-    /// Of those one side dialled, with the newest one, which is used and asked nothing yet. A key has four in all at most.
+    /// The most sessions dialled by one side, including the newest, which is in use and unasked. A key has at most four in all.
     static let sessionsOfOneKey = 2
 
-    /// Those that end (`Bye` `limit`) because one more came before it was known which of them live: what did not answer goes first, then
-    /// the oldest.
-    /// - Parameter older: oldest first.
-    /// - Returns: indices.
+    /// The sessions to end (`Bye` `limit`) because another one came before it was known which of them live: first those that did not
+    /// answer, then the oldest.
+    /// - Parameter older: the sessions, oldest first.
+    /// - Returns: their indices.
     static func surplus(_ older: [Older]) -> [Int] {
         let order = older.indices.sorted { left, right in
             let (a, b) = (older[left], older[right])

@@ -1,21 +1,21 @@
 import HexlistModel
 
-/// How many events peers may cause. The log is the person's: what others do as often as they like is recorded so many times a minute
-/// and a day, and the rest is counted, for one event a minute that says how many were left out.
+/// Limits the events that peers may cause. The log is the user's: events that others cause as often as they like are recorded up to a
+/// number per minute and per day; the rest is counted, and one event a minute tells how many were omitted.
 ///
-/// A state machine without a clock; `nextDeadline` says when `takeDue` has something to tell.
+/// A state machine without a clock; `nextDeadline` is the instant at which `takeDue` has something to return.
 struct EventAllowance: Sendable {
     typealias Instant = ContinuousClock.Instant
 
-    /// Whose events are counted together.
+    /// A cause of events that are counted together.
     enum Source: Hashable, Sendable {
-        /// Everything strangers and announcements cause: a key and a name cost nothing.
+        /// Everything that strangers and announcements cause: a key and a name cost nothing.
         case strangers
         case alerts(of: PeerID)
-        /// A trusted peer coming and going, and what is told of its identity and, by it, of this machine's.
+        /// A trusted peer's coming and going, and events about its identity and, caused by it, about this machine's.
         case comings(of: PeerID)
-        /// Announcements with a trusted peer's UUID where another key answers. Nothing else is counted here, so that whoever uses it up
-        /// has been told of.
+        /// Announcements with a trusted peer's UUID where another key answers. Counted separately, so that the user has been told of
+        /// whoever exceeds the limit.
         case impostors(of: PeerID)
     }
 
@@ -35,15 +35,16 @@ struct EventAllowance: Sendable {
     private static let minute = Duration.seconds(60)
     private static let day = Duration.seconds(86_400)
 
-    /// One for strangers, three at most for each trusted peer that did something within a day.
+    /// The counts: one for strangers, up to three for each trusted peer that did something within a day.
     private var counts: [Source: Count] = [:]
 
     var sources: Int { counts.count }
 
-    /// When events that were left out are to be told; `nil` where there are none.
+    /// The instant at which omitted events are to be reported; `nil` if there are none.
     var nextDeadline: Instant? { counts.values.lazy.filter { $0.omitted > 0 }.map { $0.minute + Self.minute }.min() }
 
-    /// - Returns: whether one more event may be recorded; otherwise it is counted.
+    /// Counts one more event.
+    /// - Returns: whether it may be recorded; otherwise it counts as omitted.
     mutating func take(_ source: Source, now: Instant) -> Bool {
         var count = count(of: source, now: now)
         let isAllowed = count.ofMinute < source.aMinute && count.ofDay < source.aDay
@@ -57,17 +58,17 @@ struct EventAllowance: Sendable {
         return isAllowed
     }
 
-    /// Events that may have been recorded and could not be.
+    /// Counts events as omitted that were allowed but could not be recorded.
     mutating func omitted(_ events: Int, _ source: Source, now: Instant) {
         var count = count(of: source, now: now)
         count.omitted += events
         counts[source] = count
     }
 
-    /// What was left out in minutes that are over. It is told once.
+    /// Takes the omissions of minutes that are over; each is returned once.
     mutating func takeDue(now: Instant) -> [Omission] { takeOmissions { now - $0.minute >= Self.minute } }
 
-    /// What was left out so far.
+    /// Takes all omissions so far.
     mutating func takeAll() -> [Omission] { takeOmissions { _ in true } }
 
     private mutating func takeOmissions(where isDue: (Count) -> Bool) -> [Omission] {
@@ -76,7 +77,7 @@ struct EventAllowance: Sendable {
         return due.map { Omission(source: $0.key, count: $0.value.omitted) }.sorted { $0.count > $1.count }
     }
 
-    /// A minute with something to tell goes on until that is taken.
+    /// The count of a source. A minute with omissions lasts until they are taken.
     private mutating func count(of source: Source, now: Instant) -> Count {
         guard var count = counts[source] else {
             counts = counts.filter { $0.value.omitted > 0 || now - $0.value.day < Self.day }
@@ -95,7 +96,7 @@ struct EventAllowance: Sendable {
 }
 
 extension EventAllowance.Source {
-    /// In a minute, beside the one event that counts the rest.
+    /// The most events recorded per minute, in addition to the one that reports omissions.
     var aMinute: Int {
         switch self {
         case .strangers: 20
@@ -105,8 +106,8 @@ extension EventAllowance.Source {
         }
     }
 
-    /// In a day: so many that in 30 days of nothing else the log (`EventLog.bytes`) does not lose what is older. An alert takes 3 KiB at
-    /// most, 1 KiB of a stranger.
+    /// The most events recorded per day: so many that in 30 days of nothing else the log (`EventLog.bytes`) keeps older events. An alert
+    /// takes 3 KiB at most, a stranger's 1 KiB.
     var aDay: Int {
         switch self {
         case .strangers: 2_000
@@ -116,7 +117,7 @@ extension EventAllowance.Source {
         }
     }
 
-    /// Whom it is about; `nil` for strangers.
+    /// The peer that the events are about; `nil` for strangers.
     var peer: PeerID? {
         switch self {
         case .strangers: nil
@@ -124,7 +125,7 @@ extension EventAllowance.Source {
         }
     }
 
-    /// `of` in the data of `events.omitted`.
+    /// The value of `of` in the data of `events.omitted`.
     var word: String {
         switch self {
         case .strangers: "strangers"

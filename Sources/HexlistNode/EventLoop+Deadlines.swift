@@ -6,7 +6,7 @@ extension EventLoop {
         scheduleTask(in: TimeAmount(max(.zero, deadline - .now)), task)
     }
 
-    /// What `begin` is told, or `value` when the time is up first.
+    /// Waits for the value that `begin` passes to its argument, or returns `value` when the time is up first.
     /// - Parameter isolation: an actor whose executor is this event loop.
     func within<Value: Sendable>(
         _ time: TimeAmount, otherwise value: Value, isolation: isolated (any Actor)? = #isolation,

@@ -19,8 +19,8 @@ final class EventRecorder {
     /// When an `events.omitted` is due; `nil` while none is.
     var nextOmission: ContinuousClock.Instant? { allowance.nextDeadline }
 
-    /// One row of the event log. Peer text in `data` stays as it came; who shows it cleans it.
-    /// - Parameter source: whose allowance an event counts against that a peer caused; `nil` for what this machine's person did.
+    /// Records an event. Peer text in `data` is stored unchanged and cleaned where it is shown.
+    /// - Parameter source: the source whose allowance the event counts against; `nil` for an event caused by this machine's user.
     func record(
         _ type: EventType, peer: PeerID?, data: [String: String] = [:], from source: EventAllowance.Source? = nil,
         _ host: isolated some EventHost

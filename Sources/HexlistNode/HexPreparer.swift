@@ -7,7 +7,7 @@ import HexlistWire
 public struct HexPreparer: Sendable {
     private let own: PeerID
     private let name: String
-    /// How a HexJM begins that names no sender, and one that names this one.
+    /// The beginning of a HexJM that names no sender, and of one that names this node.
     private let anonymous: [UInt8]
     private let signed: [UInt8]
     /// The random bits of the message ids: they count up from a random number, as RFC 9562 section 6.2 has it, so that a
@@ -26,7 +26,7 @@ public struct HexPreparer: Sendable {
         signed = Self.senders(of: hex, rest: rest)
     }
 
-    /// What an empty hex is encoded to, without what is the same for every empty hex.
+    /// The encoding of an empty hex, without the part that is the same for every empty hex.
     private static func senders(of hex: HexContent, rest: Int) -> [UInt8] {
         let empty = Array(#"{"senderUUID":"","senderName":"""#.utf8)
         return Array(HexEncoder.encode(hex).dropLast(rest - empty.count))

@@ -1,13 +1,14 @@
 import HexlistModel
 
-/// Weight of the hexes of all sessions that wait for the store, and whose sessions may be read on (Docs/Protocol.md, "Delivery").
+/// The weight of the hexes of all sessions that wait for the store, and the decision which sessions may be read (Docs/Protocol.md,
+/// "Delivery").
 ///
-/// Only whole frames count: one that was begun, however slowly it comes, keeps nobody out. Of a trusted peer a little may wait whatever
-/// the others have waiting, so that none of them is ever shut out; strangers, whose keys cost nothing, have one part together.
+/// Only whole frames count: an incomplete frame, however slowly it comes, shuts nobody out. A little of each trusted peer may wait whatever
+/// waits of others, so that none is ever shut out; strangers, whose keys cost nothing, share one part.
 struct InboundRoom {
     enum Owner: Hashable {
         case strangers
-        /// A trusted one, by the key it proved.
+        /// A trusted peer, by the key it proved.
         case peer(PeerID)
     }
 
@@ -19,16 +20,17 @@ struct InboundRoom {
 
     private let limits: Limits
     private(set) var all = 0
-    /// Of whoever has something waiting.
+    /// The weight of each owner that has something waiting.
     private(set) var weights: [Owner: Int] = [:]
-    /// From the bound until a quarter of it is free again: so sessions are not held and let go with every batch.
+    /// Whether the bound was reached and less than a quarter of it has become free since, so that sessions are not paused and resumed with
+    /// every batch.
     private(set) var isFull = false
     private(set) var isFullOfStrangers = false
 
     init(limits: Limits = Limits()) { self.limits = limits }
 
-    /// What waits of an owner became more, or less.
-    /// - Returns: whether others may be read now who might not before, or the other way round.
+    /// Changes the weight that waits of an owner.
+    /// - Returns: whether this changes which others may be read.
     mutating func change(_ owner: Owner, by weight: Int) -> Bool {
         all += weight
         let own = weights[owner, default: 0] + weight

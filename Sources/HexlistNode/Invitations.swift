@@ -11,17 +11,17 @@ protocol InvitationsHost: DialHost {
     func tellHello(_ session: PeerSession, always: Bool)
 }
 
-/// Whoever was refused for now is told by another Hello as soon as the node may take more, so that nobody waits for `retryAfter`
+/// Invites peers that were refused for now, by another Hello as soon as the node may take more, so that they need not wait for `retryAfter`
 /// (Docs/Protocol.md, "Refusals").
 final class Invitations {
-    /// Strangers remembered as refused, and as many to be told later; others wait for `retryAfter`. Trusted peers are all remembered: a
-    /// person chose them.
+    /// The most strangers remembered as refused, and as many to be told later; others wait for `retryAfter`. All trusted peers are
+    /// remembered, because the user chose them.
     static let strangersBound = 64
 
     enum Invitation {
-        /// To a peer that is here, and is dialled in its turn.
+        /// For a peer that is here, and is dialled in its turn.
         case now
-        /// To a peer that was away when more could be taken, with its next Hello.
+        /// For a peer that was away when more could be taken: with its next Hello.
         case later
     }
 
@@ -109,9 +109,9 @@ final class Invitations {
     }
 }
 
-/// Whom to dial for an invitation: so many at once, trusted peers before strangers.
+/// The order in which peers are dialled for invitations: a limited number at once, trusted peers before strangers.
 struct InvitationTurns {
-    /// One command of a person makes no burst of dials; dead addresses of some leave turns for the others.
+    /// The dials at once. One command of the user causes no burst of dials, and dead addresses leave turns for others.
     static let atOnce = 8
 
     private var trusted: CircularBuffer<PeerID> = []

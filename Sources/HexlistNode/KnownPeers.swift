@@ -8,23 +8,23 @@ import NIOCore
 
 protocol KnownPeersHost: FinderHost {
     var known: KnownPeers { get }
-    /// Of the sessions that are sent on.
+    /// The addresses of the sessions that are sent on, by peer.
     var sessionAddresses: [PeerID: String] { get }
 }
 
-/// What is known of peers: the store's records as last read, and the keys proven since the start. Which of two keys with one UUID a record
-/// belongs to is decided here.
+/// The known peers: the store's records as last read, and the keys proven since the start. Decides to which of two keys with one UUID a
+/// record belongs.
 final class KnownPeers {
-    /// How many proven keys are kept before those are dropped that nothing announces and no session has.
+    /// The most proven keys kept before those are dropped that no announcement and no session has.
     private static let keysBound = 2 * 8_192
 
-    /// Peers the store knows: trust, alias, counters. Strangers that left nothing are not here.
+    /// The records of peers that the store knows: trust, alias, counters. Strangers that left nothing are not here.
     private var records: [PeerID: PeerRecord] = [:]
-    /// Of peers the store need not know; at most `keysBound`, and those that are listed.
+    /// The proven keys, also of peers that the store need not know: at most `keysBound`, and those of listed peers.
     private(set) var keys: [PeerID: Fingerprint] = [:]
-    /// Of trusted peers that had a session since the start, whoever dialled: those that only dial have no endpoint.
+    /// The last addresses of trusted peers that had a session since the start, whoever dialled: peers that only dial have no endpoint.
     private var lastAddresses: [PeerID: String] = [:]
-    /// Runs while the transport was not told of all of `lastAddresses`.
+    /// The timer that runs while the transport has not been told all of `lastAddresses`.
     private let reserveTimer: DeadlineTimer
     /// Rises with all that makes an older reading of the store's peers an old one.
     private var changes = 0
@@ -34,26 +34,26 @@ final class KnownPeers {
 
     // MARK: Who is this
 
-    /// As the store has it, whatever key the peer proved.
+    /// The store's record of a peer, whatever key the peer proved.
     subscript(peer: PeerID) -> PeerRecord? { records[peer] }
 
     var all: some Collection<PeerRecord> { records.values }
 
-    /// What is known of a peer by this key: nothing, where it is known by another one with the same UUID.
-    /// - Parameter key: `nil` for whichever it is known by.
+    /// The record of a peer with this key; `nil` if it is known by another key with the same UUID.
+    /// - Parameter key: the key; `nil` for any.
     func record(of peer: PeerID, key: Fingerprint?) -> PeerRecord? {
         guard let record = records[peer] else { return nil }
         if let kept = record.fingerprint, let key, kept != key { return nil }
         return record
     }
 
-    /// What is known of a peer by the key it proved last, if any.
+    /// The record of a peer by the key it proved last, if any.
     func record(of peer: PeerID) -> PeerRecord? { record(of: peer, key: keys[peer]) }
 
-    /// Trust binds to the whole fingerprint: a key that only shares a UUID is a stranger, and so is who proved none.
+    /// The trust in a key. Trust binds to the whole fingerprint: a key that only shares a UUID is a stranger's, as is a missing one.
     func trust(of key: Fingerprint?) -> Trust { key.flatMap { record(of: $0.peerID, key: $0)?.trust } ?? .stranger }
 
-    /// By its UUID alone.
+    /// Whether a peer is trusted, by its UUID alone.
     func isTrusted(_ peer: PeerID) -> Bool { records[peer]?.trust == .trusted }
 
     /// - Parameter name: what it calls itself, as it said since the start.
@@ -96,13 +96,13 @@ final class KnownPeers {
         }
     }
 
-    /// Without waiting, after a change on the hot path.
+    /// Reads the records again after a change on the hot path, without waiting.
     func reloadSoon(_ host: isolated some KnownPeersHost) {
         changes += 1
         read(host)
     }
 
-    /// One reading is under way at a time; what changes meanwhile is in the next.
+    /// Reads the records. One reading is under way at a time; later changes are in the next.
     private func read(_ host: isolated some KnownPeersHost) {
         guard !isReading else { return }
         isReading = true
@@ -126,7 +126,7 @@ final class KnownPeers {
         let address = session.connection.remoteAddress
         if record.trust == .trusted, lastAddresses[peer] != address {
             lastAddresses[peer] = address
-            // Once for all peers that come within a second.
+            // One call for all peers that come within a second.
             reserveTimer.set(.now + .seconds(1), host) { $0.known.reserveAddresses($0) }
         }
         let at = Node.wallClock()
@@ -151,7 +151,7 @@ final class KnownPeers {
         keep(PeerSighting(record, name: name, seenAt: Node.wallClock()), host)
     }
 
-    /// Where a trusted peer answered, for the next start.
+    /// Stores the places where a trusted peer answered, for the next start.
     func rememberPlaces(of peer: PeerID, _ host: isolated some KnownPeersHost) {
         guard let record = records[peer], record.trust == .trusted else { return }
         let at = Node.wallClock()

@@ -23,7 +23,7 @@ final class Maintenance {
 
     func stop() { rounds?.cancel() }
 
-    /// One bounded round, and another where that was not all. Deadlines in the store are of the wall clock; a jump of it moves them along.
+    /// Runs one bounded round, and another if that was not all. Deadlines in the store are of the wall clock; when it jumps they are moved.
     private func round(_ host: isolated some MaintenanceHost) {
         let wall = Node.wallClock()
         let jump = jumps.jump(wall: wall, steady: .now)
@@ -42,9 +42,9 @@ final class Maintenance {
     }
 }
 
-/// By how much the wall clock was set between two looks at it.
+/// Detects by how much the wall clock was set between two looks at it.
 struct ClockJumps {
-    /// Milliseconds; less is the clock's drift, or a small correction.
+    /// The least milliseconds of a jump; less is the clock's drift, or a small correction.
     static let least: Int64 = 3_600_000
 
     private var last: (wall: Int64, steady: ContinuousClock.Instant)?

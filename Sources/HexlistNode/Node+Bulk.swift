@@ -1,3 +1,4 @@
+public import HexlistAPI
 public import HexlistModel
 public import HexlistStore
 import NIOCore
@@ -84,7 +85,7 @@ extension Node {
                 return SendOutcome(outboxID: id, messageID: hex.messageID, peer: peer, state: .queued)
             case .existing(let earlier):
                 var outcome = SendOutcome(earlier)
-                outcome.isEarlier = true
+                outcome.earlier = true
                 return outcome
             }
         }

@@ -56,7 +56,7 @@ extension Node {
         }
     }
 
-    /// For people; `nil` where there is none.
+    /// A sentence for people about a conflict of this machine's identity; `nil` if there is none.
     var conflictText: String? {
         if finder.directory.isInConflict(id) {
             return "Another machine has this one's identity, so nothing is sent or taken. Run `hexlist id rotate` on one of them."

@@ -8,10 +8,10 @@ extension Node {
     /// Asks the peer whether it reaches this machine's port.
     /// - Parameter patience: a dial takes 3 s, and its answer has to come back.
     public func askToDialBack(_ peer: PeerID, patience: TimeAmount = .seconds(8)) async -> DialBackOutcome {
-        // Who asks again too soon is not answered.
+        // A peer does not answer a request that comes too soon.
         if let last = links[peer]?.askedBackAt { try? await Task.sleep(until: last + dialBacks.pause * 1.25, clock: .continuous) }
         guard let session = links[peer]?.sending, session.checks.dialBack == nil, let port = UInt16(exactly: port),
-            session.machine.peerHello?.features.contains(DialBack.feature) == true
+            session.machine.peerHello?.answersDialBack == true
         else { return .cannotAsk }
         links[peer]?.askedBackAt = .now
         let request = DialBack(token: BootNonce.random, port: port)
@@ -46,9 +46,9 @@ extension Node {
     }
 }
 
-/// How many dials peers may ask for, and how often.
+/// The number of dials that peers may ask for, and how often.
 struct DialBackTurns {
-    /// Under way at once, of all peers.
+    /// The most dials under way at once, of all peers.
     static let atOnce = 4
 
     /// The least time between two dials that one peer asks for; the own questions to one peer are a quarter further apart. Tests make it

@@ -1,7 +1,8 @@
+import HexlistAPI
 import HexlistDiscovery
 import HexlistModel
 
-/// What is found, and what follows from it.
+// Events of discovery and their consequences.
 extension Node {
     func discovered(_ event: DiscoveryEvent) {
         guard !isStopping else { return }

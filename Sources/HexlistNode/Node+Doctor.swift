@@ -5,13 +5,13 @@ import HexlistTransport
 import HexlistWire
 import NIOCore
 
-/// What `hexlist doctor` asks of a node: what it knows, and tries with its identity.
+// Facts and tests for `hexlist doctor`, with this node's identity.
 extension Node {
-    /// A Ping's challenge takes 5 s of reading.
+    /// The time to wait for the answer to a Ping, whose challenge takes 5 s of reading.
     private static let pingPatience = TimeAmount.seconds(8)
     /// Sessions are compared within 5 s.
     private static let (pingAttempts, pingPause): (Int, Duration) = (20, .milliseconds(300))
-    /// Of a frame that is not its message.
+    /// The bytes of a frame besides its message.
     private static let pingOverhead = 256
 
     public func facts() -> NodeFacts {
@@ -29,7 +29,7 @@ extension Node {
                 .sorted { $0.age < $1.age },
             mayDialBack: named.filter { entry in
                 known.trust(of: entry.session.connection.peerFingerprint) == .trusted && !isOwn(entry.session)
-                    && entry.session.machine.peerHello?.features.contains(DialBack.feature) == true
+                    && entry.session.machine.peerHello?.answersDialBack == true
             }.map { ($0.peer, $0.name, $0.session.connection.localAddress) })
     }
 
@@ -40,7 +40,7 @@ extension Node {
         guard let session = links[peer]?.sending, let hello = session.machine.peerHello, let boot = hello.boot else { return nil }
         return SessionFacts(
             address: session.connection.remoteAddress, isDialledHere: session.connection.role == .dialer, boot: boot,
-            version: session.info?.version ?? "", maxFrameBytes: hello.maxFrameBytes, dialsBack: hello.features.contains(DialBack.feature))
+            version: session.info?.version ?? "", maxFrameBytes: hello.maxFrameBytes, dialsBack: hello.answersDialBack)
     }
 
     // MARK: Reaching

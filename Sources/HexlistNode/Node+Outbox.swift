@@ -1,3 +1,5 @@
+public import HexlistAPI
+import HexlistJSON
 public import HexlistModel
 public import HexlistStore
 import NIOCore
@@ -19,7 +21,7 @@ extension Node {
             var views = page.items.map { view(of: $0, isSending: live.contains($0.id)) }.filter { states?.contains($0.state) ?? true }
             guard views.isEmpty, let next = page.next else {
                 let labels = labels(of: views.map(\.peer))
-                for index in views.indices { views[index].label = labels[views[index].peer] }
+                for index in views.indices { views[index].tag = labels[views[index].peer].map(PeerTag.init) }
                 return (views, page.next)
             }
             cursor = next
@@ -30,7 +32,7 @@ extension Node {
     public func outboxRow(_ id: Int64) async throws -> OutboxView {
         guard let row = try await store.read({ try $0.outboxRow(id) }) else { throw HexlistError.noOutboxRow(id) }
         var view = view(of: row, isSending: deliveries.liveRows.contains(id))
-        view.label = label(of: row.peer)
+        view.tag = label(of: row.peer).map(PeerTag.init)
         return view
     }
 
@@ -46,10 +48,12 @@ extension Node {
         return row
     }
 
-    /// - Returns: the row, and whether it was on its way and may have arrived all the same.
-    public func cancel(_ id: Int64) async throws -> (row: OutboxView, mayHaveArrived: Bool) {
+    /// - Returns: the row, with whether it was on its way and may have arrived all the same.
+    public func cancel(_ id: Int64) async throws -> OutboxView {
         let change = try await cancel(.ids([id]))
-        return (try await outboxRow(id), change.mayHaveArrived > 0)
+        var row = try await outboxRow(id)
+        row.mayHaveArrived = change.mayHaveArrived > 0
+        return row
     }
 
     /// - Parameter rows: as they were.
@@ -98,12 +102,14 @@ extension Node {
     private func view(of row: OutboxRow, isSending: Bool) -> OutboxView {
         let isSending = row.state == .queued && isSending
         var view = OutboxView(
-            outboxID: row.id, messageID: row.messageID, peer: row.peer, state: isSending ? .sending : row.state,
-            attempts: row.attempts, waitingFor: nil, nextAttemptAt: nil, lastError: row.lastError, code: row.code, message: row.message,
-            subject: row.subject, createdAt: row.createdAt, bytes: row.bytes)
+            outboxID: row.id, messageID: row.messageID, peer: row.peer, subject: row.subject, state: isSending ? .sending : row.state,
+            attempts: row.attempts, lastError: row.lastError, code: row.code, message: row.message,
+            createdAt: Timestamp(milliseconds: row.createdAt), bytes: row.bytes)
         guard row.state == .queued, !isSending else { return view }
         let wait = deliveries.wait(of: row.peer, bytes: row.bytes, self)
-        (view.waitingFor, view.nextAttemptAt) = (wait.reason.rawValue, wait.until.map(times().milliseconds))
+        (view.waitingFor, view.nextAttemptAt) = (
+            OpenWord(wait.reason), wait.until.map { Timestamp(milliseconds: times().milliseconds(of: $0)) }
+        )
         return view
     }
 
@@ -114,7 +120,9 @@ extension Node {
         let live = deliveries.liveRows
         for index in outcomes.indices where outcomes[index].state == .queued && !live.contains(outcomes[index].outboxID) {
             let wait = deliveries.wait(of: outcomes[index].peer, bytes: bytes, self)
-            (outcomes[index].waitingFor, outcomes[index].nextAttemptAt) = (wait.reason.rawValue, wait.until.map(times().milliseconds))
+            (outcomes[index].waitingFor, outcomes[index].nextAttemptAt) = (
+                OpenWord(wait.reason), wait.until.map { Timestamp(milliseconds: times().milliseconds(of: $0)) }
+            )
         }
     }
 }

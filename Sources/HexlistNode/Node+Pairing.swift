@@ -1,3 +1,4 @@
+public import HexlistAPI
 import HexlistDiscovery
 public import HexlistModel
 import HexlistStore
@@ -98,13 +99,13 @@ extension Node {
         let ended = pairing.desk.outcomes.map { PairingView($0, of: met($0.peer)) }
         let running = items.map { PairingView($0, of: met($0.peer), until: times.milliseconds(of: $0.until)) }
         return PairingOverview(
-            openUntil: pairing.desk.openUntil.map(times.milliseconds),
+            openUntil: pairing.desk.openUntil.map { Timestamp(milliseconds: times.milliseconds(of: $0)) },
             triesLeft: pairing.desk.openUntil.map { _ in pairing.desk.triesLeft },
             items: ended + running)
     }
 
     private func latest(_ number: Int?, _ peer: PeerID) throws(HexlistError) -> PairingView {
-        guard let view = pairings().items.first(where: { $0.number == number }) else {
+        guard let view = pairings().items.first(where: { $0.id == number }) else {
             throw noPairing(with: peer, "The pairing with \(shown(peer)) is over.")
         }
         return view

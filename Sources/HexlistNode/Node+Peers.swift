@@ -1,3 +1,4 @@
+public import HexlistAPI
 import HexlistDiscovery
 public import HexlistModel
 import HexlistStore
@@ -167,7 +168,7 @@ extension Node {
     func sighting(_ peer: PeerID, _ view: PeerView) -> PeerSighting {
         PeerSighting(
             peer: peer, fingerprint: view.fingerprint, name: finder.directory.provenName(of: peer) ?? view.name, version: view.version,
-            boot: view.boot, seenAt: view.lastSeen ?? Node.wallClock())
+            boot: view.boot, seenAt: view.lastSeen?.milliseconds ?? Node.wallClock())
     }
 
     static func unknown(_ peer: PeerID) -> HexlistError {

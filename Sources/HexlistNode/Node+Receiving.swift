@@ -3,7 +3,7 @@ import HexlistModel
 import HexlistStore
 import HexlistWire
 
-/// From a session into the store, and the answer back. Nothing is said before the transaction is durable.
+// The way of a hex from a session into the store, and the answer back. Nothing is answered before the transaction is durable.
 extension Node {
     func keep(_ batch: [InboundHex], from session: PeerSession) {
         sessions.noteKeeper(session)
@@ -37,7 +37,8 @@ extension Node {
         }
     }
 
-    /// On TLS the session's key. On plain TCP a stranger by its source address, whatever it claims: a UUID no key can prove.
+    /// The sender of a session's hexes: on TLS the session's key; on plain TCP a stranger by its source address, whatever it claims to be,
+    /// with a UUID that no key can prove.
     private func sender(of session: PeerSession) -> Sender {
         let address = session.connection.remoteAddress
         if let fingerprint = session.connection.peerFingerprint {
@@ -65,7 +66,7 @@ extension Node {
         return .refused(.internal, message: message(for: .internal), retryAfter: RetryAfter.internal)
     }
 
-    /// What the person at the other end is told.
+    /// The text for the person at the other end.
     private static func message(for code: RefusalCode) -> String {
         switch code {
         case .blocked: "This peer does not take your hexes."

@@ -40,7 +40,7 @@ extension Node {
 
     private func imported(_ peer: PeerID) {
         guard let record = known[peer] else { return }
-        // One that is trusted is looked for where it was reached, as after a start.
+        // A trusted peer is looked for where it was reached, as after a start.
         finder.apply(record.trust == .trusted ? .knownPeer(KnownPeer(record)) : .trustChanged(peer, record.trust), self)
         tellSessions(of: peer, record.trust)
         trustTold(of: peer, record.trust)

@@ -1,4 +1,5 @@
 import Crypto
+public import HexlistAPI
 import HexlistModel
 import HexlistStore
 import HexlistWire
@@ -93,11 +94,11 @@ extension Node {
         let isDelivered = rows.allSatisfy { (send.delivered[$0.outboxID] ?? $0.state).isDelivered }
         let ids = rows.map(\.outboxID)
         var latest = isDelivered ? rows : try await store.read { try $0.outboxRows(ids) }.map { SendOutcome($0) }
-        let earlier = Set(rows.filter(\.isEarlier).map(\.outboxID))
+        let earlier = Set(rows.filter(\.earlier).map(\.outboxID))
         for index in latest.indices {
             let id = latest[index].outboxID
             if let end = send.delivered[id] { latest[index].state = end }
-            latest[index].isEarlier = earlier.contains(id)
+            latest[index].earlier = earlier.contains(id)
         }
         addWaits(to: &latest, bytes: bytes)
         return latest

@@ -31,7 +31,7 @@ extension Node {
         } else {
             session.start()
         }
-        // Whom a person pairs with gives way to nobody.
+        // A peer with which the user pairs gives way to nobody.
         if !isTrusted { sessions.admit(session, configuration.limits, stays: { pairing.desk.concerns($0) }) }
         return session
     }
@@ -59,7 +59,7 @@ extension Node {
     /// begins to hide.
     func endUninvited() {
         guard !configuration.announce else { return }
-        // What was dialled shows with its Hello who it is.
+        // A dialled session shows with its Hello who it is.
         for session in sessions.values where session.dialled == nil || session.machine.isOpen {
             guard !session.machine.isClosed, isUninvited(session) else { continue }
             session.act { $0.end(.idle, text: Node.hidingText, &$1) }
@@ -86,7 +86,7 @@ extension Node {
                 "peer.id": "\(peer)", "role": "\(session.connection.role)", "address": "\(session.connection.remoteAddress)",
             ])
         known.remember(peer, fingerprint: fingerprint, hello: hello, version: version, session: session, self)
-        // Where the peer dialled from says nothing of where it can be dialled; it is shown.
+        // The address from which the peer dialled does not tell where it can be dialled; it is shown.
         let info = SessionInfo(
             peer: peer, boot: peerBoot, name: hello.name, version: version, endpoint: session.dialled?.endpoint ?? session.source,
             address: session.addressBehindName)

@@ -12,10 +12,10 @@ import HexlistWire
     import Musl
 #endif
 
-/// One peer of the network: it is found, receives, stores and delivers. Knows no HTTP and no command line.
+/// A peer of the network: it is found, receives, stores and delivers. Knows no HTTP and no command line.
 ///
-/// Its executor is the event loop its connections live on, so a frame reaches the state it changes without a hop; what
-/// takes time (SQLite, DNS-SD) runs on threads of its own and comes back to the loop.
+/// The actor's executor is the event loop of its connections, so a frame reaches the state it changes without a hop; slow work (SQLite,
+/// DNS-SD) runs on threads of its own and comes back to the loop.
 ///
 /// It has more than 15 properties because they are its parts: what it was made with and never changes, and the owners of its state
 /// (Docs/Architecture.md, "The node and its owners"). Its own state is the configuration, the port, and whether it drains or stops.
@@ -194,7 +194,7 @@ public actor Node {
 
     // MARK: Watching
 
-    /// One element for each change of the peers or the event log; only the newest is buffered. Ends when the node stops.
+    /// A stream with an element for each change of the peers or the event log; only the newest is buffered. Ends when the node stops.
     public nonisolated func changes() -> AsyncStream<Void> { watchers.changes() }
 
     nonisolated func notifyWatchers() { watchers.notify() }
@@ -209,7 +209,7 @@ public actor Node {
         }
     }
 
-    /// For display of moments of the steady clock.
+    /// The converter of instants of the monotonic clock, for display.
     func times() -> WallTimes {
         wallTimes.look(wall: Node.wallClock(), steady: .now)
         return wallTimes

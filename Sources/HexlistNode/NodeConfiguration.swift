@@ -1,6 +1,6 @@
 public import HexlistModel
 
-/// A peer the user named: dialled wherever it is, on whatever port.
+/// A peer that the user named by its address, which is dialled wherever it is and on whatever port.
 public struct StaticPeer: Sendable, Hashable {
     /// A host name or a numeric address (IPv6 without brackets).
     public var host: String
@@ -12,18 +12,18 @@ public struct StaticPeer: Sendable, Hashable {
     }
 }
 
-/// What a node is told by its configuration (Docs/Operations.md names the keys and their defaults).
+/// The configuration of a node (Docs/Operations.md has the keys and their defaults).
 public struct NodeConfiguration: Sendable {
-    /// The display name others see.
+    /// The display name that others see.
     public var name: String
-    /// Numeric addresses to listen on; empty means every interface.
+    /// The numeric addresses to listen on; empty for all interfaces.
     public var listen: [String] = []
-    /// A fixed port; `nil` means 24391 or one chosen once and kept; 0 lets the system choose each time.
+    /// A fixed port; `nil` for 24391 or one chosen once and kept; 0 for one the system chooses each time.
     public var port: Int?
-    /// Whether bare TCP is taken on the same port (`transport: tls+plain`).
+    /// Whether plain TCP is accepted on the same port (`transport: tls+plain`).
     public var acceptsPlain = false
-    /// Whether others are told of this machine. One that hides is seen by nobody, asks no stranger by itself and talks to none unless a
-    /// person asks for it.
+    /// Whether this machine is announced. A machine that hides is seen by nobody, asks no stranger by itself, and talks to a stranger only
+    /// if the user asks for it.
     public var announce = true
     public var receiveFrom: ReceivePolicy = .held
     public var peers: [StaticPeer] = []
@@ -35,31 +35,31 @@ public struct NodeConfiguration: Sendable {
     public init(name: String) { self.name = name }
 
     public struct Limits: Sendable, Equatable {
-        /// Bytes of one frame from a trusted peer; never under 1 MiB.
+        /// The most bytes of one frame from a trusted peer, at least 1 MiB.
         public var frameBytes = ProtocolLimits.trustedFrameBytes
-        /// Bytes of one frame from a stranger.
+        /// The most bytes of one frame from a stranger.
         public var strangerFrameBytes = ProtocolLimits.strangerFrameBytes
         public var connections = 512
         public var connectionsPerAddress = 16
         public var connectionsUnidentified = 32
         public var connectionsReserved = 16
-        /// From the TCP connection to the end of the handshake, and to Hello.
+        /// The time from the TCP connection to the end of the handshake, and to Hello.
         public var handshakeSeconds = 5
-        /// TLS handshakes begun for others; as many again for the last addresses of trusted peers.
+        /// TLS handshakes begun for others per second; as many again for the last addresses of trusted peers.
         public var handshakesPerSecond = 100
         public var strangerFramesPerSecond = ProtocolLimits.strangerFramesPerSecond
-        /// Of all strangers together.
+        /// The frames per second of all strangers together.
         public var allStrangersFramesPerSecond = 10 * ProtocolLimits.strangerFramesPerSecond
-        /// Sessions of strangers that came in, at once. Each may hold a frame that is not whole yet.
+        /// The most inbound sessions of strangers at once. Each may hold an incomplete frame.
         public var strangerSessions = 64
         public var heldHexesPerPeer = 20
         public var heldBytesPerPeer = 1 << 20
         public var heldHexes = 200
         public var heldBytes = 10 << 20
         public var heldDays = 7
-        /// Hexes in the inbox; `nil` means no bound.
+        /// The most hexes in the inbox; `nil` for no bound.
         public var inboxHexes: Int?
-        /// Bytes that stay free on the store's disk.
+        /// The bytes that stay free on the store's disk.
         public var diskReserveBytes = 64 << 20
 
         public init() {}
@@ -74,9 +74,9 @@ public struct NodeConfiguration: Sendable {
     }
 
     public struct Discovery: Sendable, Equatable {
-        /// Announcements tracked.
+        /// The most announcements tracked.
         public var instances = 8_192
-        /// Resolvers open at once; avahi-daemon refuses one client beyond 1 024 objects.
+        /// The most resolvers open at once; avahi-daemon refuses a client more than 1 024 objects.
         public var resolvers = 256
 
         public init() {}

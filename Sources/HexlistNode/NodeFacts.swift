@@ -2,68 +2,68 @@ public import HexlistDiscovery
 public import HexlistModel
 public import HexlistWire
 
-/// What a node knows of itself and its network, for `hexlist doctor`.
+/// Facts about a node and its network, for `hexlist doctor`.
 public struct NodeFacts: Sendable {
     public var status: NodeStatus
-    /// Where it listens; empty means every interface.
+    /// The addresses it listens on; empty for all interfaces.
     public var listen: [String]
-    /// Bytes that are to stay free on the store's disk.
+    /// The bytes that stay free on the store's disk.
     public var diskReserveBytes: Int
     public var isIdentityElsewhere: Bool
-    /// Where the own announcement is seen by browsing.
+    /// The interfaces on which browsing shows the own announcement.
     public var announcements: [(interface: String, isIPv6: Bool)]
     public var staticPeers: [(address: StaticAddress, state: PeerDirectory.ConfiguredState)]
-    /// Peers whose present session they dialled, with the address it comes from and how long ago that was; the latest first.
+    /// The peers that dialled their present session, with the address it comes from and its age; the latest first.
     public var dialledIn: [(peer: PeerID, name: String, address: String, age: Duration)]
-    /// Trusted peers with a session that dial back when asked, with the address of this machine that the session has. Behind NAT they dial
-    /// another one.
+    /// The trusted peers with a session that dial back on request, with the address of this machine that the session has. Behind NAT they
+    /// dial another one.
     public var mayDialBack: [(peer: PeerID, name: String, address: String)]
 }
 
-/// One session, for `hexlist doctor`.
+/// Facts about one session, for `hexlist doctor`.
 public struct SessionFacts: Sendable {
     public var address: String
     public var isDialledHere: Bool
     public var boot: BootNonce
     public var version: String
-    /// What the peer takes from this machine: 1 MiB or more says that it trusts it.
+    /// The most bytes of a frame that the peer takes from this machine: 1 MiB or more means that it trusts this machine.
     public var maxFrameBytes: Int
     public var dialsBack: Bool
 }
 
-/// How far one address of a peer was reached.
+/// The result of reaching one address of a peer.
 public struct ReachFacts: Sendable {
     public var host: String
     public var port: Int
     public var tcp: Result<Duration, ReachFailure>
-    /// The handshake, with the identity that was expected; `nil` where TCP failed.
+    /// The handshake, with the expected identity; `nil` if TCP failed.
     public var tls: Result<Duration, ReachFailure>?
-    /// Who proved itself there.
+    /// The peer that proved itself there.
     public var peer: PeerID?
 }
 
-/// For people; follows "but".
+/// The reason why an address was not reached.
 public struct ReachFailure: Error, Sendable, Equatable {
     public var text: String
-    /// The machine is there, and nothing listens.
+    /// Whether the machine is there, but nothing listens.
     public var isRefused = false
-    /// Something answered, but not the peer.
+    /// Whether something answered, but not the peer.
     public var isOther = false
-    /// The peer ended the session because it blocks this machine.
+    /// Whether the peer ended the session because it blocks this machine.
     public var isBlocked = false
 }
 
-/// What a padded Ping showed.
+/// The result of a padded Ping.
 public enum PingOutcome: Sendable, Equatable {
     case answered(bytes: Int, after: Duration)
     case unanswered(bytes: Int)
-    /// The session ended before; the text says why. `isBlocked`: the peer blocks this machine.
+    /// The session ended before; the text is the reason. `isBlocked`: the peer blocks this machine.
     case ended(String, isBlocked: Bool = false)
-    /// No session, or it is being compared with another one.
+    /// There is no session, or it is being compared with another one.
     case notNow
 }
 
-/// What became of asking a peer to dial back.
+/// The result of asking a peer to dial back.
 public enum DialBackOutcome: Sendable, Equatable {
     case result(DialBack.Result)
     case noReply

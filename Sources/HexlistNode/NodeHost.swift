@@ -4,8 +4,8 @@ import HexlistStore
 import Logging
 import NIOCore
 
-/// What the owners of a node's state use of it. An owner is a class that lives on the node's event loop: its methods take the node as their
-/// `isolated` host, and callbacks of timers and of the store come back by way of the host, so it needs neither locks nor tasks.
+/// The parts of a node that the owners of its state use. An owner is a class that lives on the node's event loop: its methods take the node
+/// as their `isolated` host, and callbacks of timers and of the store come back through the host, so it needs neither locks nor tasks.
 protocol NodeHost: Actor {
     nonisolated var store: HexStore { get }
     nonisolated var eventLoop: any EventLoop { get }
@@ -16,15 +16,15 @@ protocol NodeHost: Actor {
 }
 
 extension NodeHost {
-    /// From a thread of the store or of discovery back to the loop, in order.
+    /// Runs `body` on the loop, in order, from a thread of the store or of discovery.
     nonisolated func onLoop(_ body: @escaping @Sendable (isolated Self) -> Void) {
         eventLoop.execute { self.assumeIsolated { body($0) } }
     }
 }
 
-/// What an owner uses that makes sessions of its own.
+/// The parts of a node that an owner uses that makes sessions.
 protocol DialHost: KnownPeersHost {
-    /// Open ones, oldest first.
+    /// The open sessions with a peer, oldest first.
     func sessions(with peer: PeerID) -> [PeerSession]
     /// Whether a dial for rows that wait is under way.
     func isDialling(_ peer: PeerID) -> Bool

@@ -1,7 +1,7 @@
 import HexlistModel
 import HexlistStore
 
-// How a peer's answers become what the outbox records.
+// Conversion of a peer's answers to what the outbox records.
 
 extension Settlement {
     /// `nil` for a row that is tried again.
@@ -29,8 +29,8 @@ extension RowMove {
 }
 
 extension AttemptNote {
-    /// One for each row refused for now. Only the first refused counts against its row, and only where the peer failed on
-    /// it (`internal`): those behind it were refused because it was.
+    /// One note for each row refused for now. Only the first refused row counts a failure, and only if the peer failed on it (`internal`):
+    /// the rows after it were refused because of it.
     static func refusals(in verdicts: [PeerDelivery.Verdict], nextAttemptAt: Int64?) -> [AttemptNote] {
         var notes: [AttemptNote] = []
         for verdict in verdicts {

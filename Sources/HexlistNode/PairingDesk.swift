@@ -1,11 +1,11 @@
 import HexlistModel
 import HexlistWire
 
-/// Who may pair, and when (Docs/Protocol.md, "Pairing"): one exchange at a time, taken only while a person switched pairing
-/// on, and few tries. Performs no IO; nonces and time are passed in, and the actions are carried out in order.
+/// Decides who may pair, and when (Docs/Protocol.md, "Pairing"): one exchange at a time, only while the user has switched pairing on, with
+/// few tries. Performs no IO; nonces and time are passed in, and the actions are carried out in order.
 ///
-/// Pairing is on while the window is open (`open`) or an own request runs (`ask`). What a stranger can make it hold is one
-/// exchange, one number and the keys that failed.
+/// Pairing is on while the window is open (`open`) or an own request runs (`ask`). A stranger can make it hold at most one exchange, one
+/// number and the keys that failed.
 struct PairingDesk {
     typealias Instant = ContinuousClock.Instant
     typealias SessionKey = ObjectIdentifier
@@ -26,9 +26,9 @@ struct PairingDesk {
         var machine: PairingStateMachine
         /// Whether the own nonce was sent: the exchange is one of the tries.
         var isSpent = false
-        /// Once they were shown.
+        /// The digits, once they were shown.
         var digits: String?
-        /// What the peer called itself when they were.
+        /// The name the peer gave itself when the digits were shown.
         var name: String?
     }
 
@@ -42,7 +42,7 @@ struct PairingDesk {
     private(set) var failures = 0
     private var tries = 0
     private var failed: [Fingerprint: [Instant]] = [:]
-    /// Whose session was lost while people compared.
+    /// The key whose session was lost while people compared, and until when others wait.
     private var reserved: (key: Fingerprint, until: Instant)?
     var lastNumber = 0
 
@@ -82,10 +82,10 @@ struct PairingDesk {
         return [openUntil, retry, exchange == nil ? request?.until : nil, exchange?.machine.nextDeadline].compactMap { $0 }.min()
     }
 
-    /// How many exchanges may still come to nothing before pairing is switched off.
+    /// The exchanges that may still fail before pairing is switched off.
     var triesLeft: Int { max(0, min(limits.tries - tries, limits.failures - failures)) }
 
-    /// When a key may try again; `nil` where it may now.
+    /// The instant from which a key may try again; `nil` if it may now.
     func mayTry(_ key: Fingerprint, now: Instant) -> Instant? {
         let recent = recent(failed[key], now: now)
         guard recent.count >= limits.failuresPerKey, let first = recent.dropLast(limits.failuresPerKey - 1).last else { return nil }
@@ -306,7 +306,7 @@ struct PairingDesk {
         if isExhausted { openUntil = nil }
         if isExhausted || isFailure && exchange.isOwn { request = nil }
         var out: [Action] = []
-        // Whoever had the own nonce may have had a guess: a person can see that.
+        // A peer that had this side's nonce may have had a guess, so the user is shown it.
         if exchange.isSpent || exchange.isOwn && request == nil {
             let outcome = Outcome(
                 number: exchange.number, peer: exchange.peer, isOwn: exchange.isOwn, name: exchange.name, result: .ended(end),
@@ -339,7 +339,7 @@ struct PairingDesk {
         max(0, limits.failuresPerKey - recent(failed[key], now: now).count)
     }
 
-    /// Of a key's failures those that count still.
+    /// The failures of a key that still count.
     private func recent(_ failures: [Instant]?, now: Instant) -> [Instant] { (failures ?? []).filter { $0 + limits.memory > now } }
 
     private func recentFailures(now: Instant) -> [Fingerprint: [Instant]] {

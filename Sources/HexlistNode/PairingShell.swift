@@ -1,3 +1,4 @@
+import HexlistAPI
 import HexlistDiscovery
 import HexlistModel
 import HexlistStore
@@ -47,7 +48,7 @@ final class PairingShell {
     /// - Returns: whether the request runs now; another one may.
     func ask(_ peer: PeerID, now: ContinuousClock.Instant, _ host: isolated some PairingHost) -> Bool {
         guard let actions = desk.ask(peer, now: now) else { return false }
-        // Its place in the directory outlives its session, as the request does.
+        // The peer's place in the directory outlives its session, as the request does.
         host.finder.apply(.pairingAsked(peer), host)
         carry(actions, host)
         return true
@@ -74,7 +75,7 @@ final class PairingShell {
         let actions = desk.received(
             frame, from: peer, on: ObjectIdentifier(session), canAnswer: session.connection.isWritable, freshNonce: Self.nonce(), now: .now)
         if case .refuse? = actions.first {
-            // Not by way of `carry`: refused frames are many at times, and are answered together.
+            // Not through `carry`: there may be many refused frames, and they are answered together.
             session.machine.refusePairing(frame)
         } else {
             carry(actions, host)
@@ -142,7 +143,7 @@ final class PairingShell {
         guard !host.isStopping else { return }
         let open = host.sessions(with: peer)
         guard open.isEmpty else {
-            // Of two sessions one is just being found to be too many, and would take the exchange with it.
+            // Of two sessions one is about to be ended as a duplicate, and would end the exchange with it.
             guard open.count == 1, let session = open.first, session.machine.isOpen, session.connection.isWritable,
                 let key = session.connection.peerFingerprint
             else { return }
@@ -175,10 +176,11 @@ final class PairingShell {
 
     private func over(_ outcome: PairingDesk.Outcome, _ host: isolated some PairingHost) {
         let view = PairingView(outcome, of: nil)
-        host.logger.notice("pairing ended", metadata: ["peer.id": "\(outcome.peer)", "pairing.state": "\(view.stage)"])
-        switch view.stage {
+        host.logger.notice(
+            "pairing ended", metadata: ["peer.id": "\(outcome.peer)", "pairing.state": "\(view.reason?.text ?? view.state.rawValue)"])
+        switch view.state {
         case .paired: host.events.record(.pairingCompleted, peer: outcome.peer, host)
-        case .ended(let reason): host.events.record(.pairingFailed, peer: outcome.peer, data: ["reason": reason.rawValue], host)
+        case .ended: host.events.record(.pairingFailed, peer: outcome.peer, data: ["reason": view.reason?.text ?? ""], host)
         case .waiting, .comparing, .confirmed: break
         }
     }

@@ -24,15 +24,15 @@ struct PeerDelivery: Sendable {
         /// Read rows after this one; answer with `loaded`.
         case load(after: Int64, epoch: Int)
         case send(OutgoingHex)
-        /// Too long for a peer that takes the most there is: `tooLarge`.
+        /// The row is too long even for a peer that takes the longest frames: `tooLarge`.
         case reject(Int64)
-        /// What the peer refused for now is no longer there to be sent first: end the session (`Bye` `idle`).
+        /// The hex that the peer refused for now is no longer there to be sent first: end the session (`Bye` `idle`).
         case endSession
         /// Nothing to do until something happens.
         case wait
     }
 
-    /// What becomes of one row.
+    /// The result of one row.
     struct Verdict: Sendable, Equatable {
         enum State: Sendable, Equatable { case stored, held, rejected(RefusalCode, String), refusedForNow(RefusalCode, String) }
         var id: Int64
@@ -57,7 +57,7 @@ struct PeerDelivery: Sendable {
         var refused: Set<Int64> = []
     }
 
-    /// What is known of the rows behind those in memory.
+    /// The knowledge of the rows after those in memory.
     private enum Reading {
         /// Everything up to `cursor` was read; the store may have more behind it.
         case idle(mayHaveMore: Bool)
@@ -86,9 +86,9 @@ struct PeerDelivery: Sendable {
     private var rowsBytes = 0
     /// The last row that was loaded, or handed over.
     private var cursor: Int64 = 0
-    /// Of what is read now; loads of an earlier one are stale.
+    /// The number of the present reading; loads of an earlier one are stale.
     private var epoch = 0
-    /// Rows were seen that are not answered for.
+    /// Whether there are rows that were seen and have no answer.
     private(set) var knowsOfRows = false
     /// Verdicts on their way into the store.
     private var writing = 0

@@ -1,3 +1,4 @@
+import HexlistAPI
 import HexlistDiscovery
 import HexlistModel
 import HexlistTransport
@@ -19,7 +20,7 @@ protocol FinderHost: NodeHost {
 
 /// The shell of the `PeerDirectory`: carries out probes, resolvers and events, and runs its clock.
 final class PeerFinder {
-    /// After a dial that was closed, before a second one.
+    /// The pause after a dial that was closed, before a second one.
     private static let portClosing = TimeAmount.milliseconds(50)
 
     private let own: PeerID
@@ -27,9 +28,9 @@ final class PeerFinder {
     private(set) var directory: PeerDirectory
     /// `nil` until something is heard of it.
     private(set) var state: BackendState?
-    /// Of domains browsed by unicast DNS, once something is known.
+    /// The states of domains browsed by unicast DNS, once something is known.
     private(set) var domains: [String: BackendState] = [:]
-    /// Dials under way; those that led to a session, until it said Hello or ended.
+    /// The dials under way; one that led to a session stays until the session says Hello or ends.
     private var probes: [ProbeID: Dial] = [:]
     private let timer: DeadlineTimer
 
@@ -71,7 +72,7 @@ final class PeerFinder {
         apply(.discovery(event), host)
     }
 
-    /// One input into the directory, its outputs out.
+    /// Passes one input to the directory and carries out its outputs.
     func apply(_ input: PeerDirectory.Input, _ host: isolated some FinderHost) {
         let outputs = directory.handle(input, now: .now)
         for output in outputs {
@@ -161,7 +162,7 @@ final class PeerFinder {
             guard case .otherIdentity(let other) = failure.error,
                 let endpoint = endpoints.first(where: { DialTarget($0) == failure.target })
             else { continue }
-            // Without a Hello nobody said which start it is: where another machine has this identity, its own announcements tell.
+            // Without a Hello it is unknown which start answered: if another machine has this identity, its own announcements tell.
             return other == own ? .ownIdentity(sameBoot: true, endpoint) : .otherIdentity(other, endpoint)
         }
         switch report.summary {
@@ -177,7 +178,7 @@ final class PeerFinder {
         switch end {
         case .own(.`self`): return .ownIdentity(sameBoot: true, dialled.endpoint)
         case .own(.conflict): return .ownIdentity(sameBoot: false, dialled.endpoint)
-        // Only who proved the own key may say that it is one's own.
+        // Only a peer that proved this node's key can be this node, or its clone.
         case .peer(.`self`, _) where proven == own: return .ownIdentity(sameBoot: true, dialled.endpoint)
         case .peer(.conflict, _) where proven == own: return .ownIdentity(sameBoot: false, dialled.endpoint)
         case .own(.identityMismatch):
@@ -211,7 +212,7 @@ extension BackendState {
 }
 
 extension SessionEnd {
-    /// What the directory makes of it.
+    /// The directory's term for an end of a session.
     init(_ end: Session.End) {
         self =
             switch end {

@@ -10,14 +10,14 @@ final class PeerLink {
     var delivery = PeerDelivery()
     /// Transfers in a row that failed; what is stored or held ends the row.
     var transferFailures = 0
-    /// After such a failure, with full jitter from `shortestPause` up: at most 2, 4, 8 … 300 s.
+    /// The pauses after failures in a row, with full jitter from `shortestPause` up: at most 2, 4, 8 … 300 s.
     static let backoff = Backoff(from: .seconds(2), to: .seconds(300))
     static let shortestPause = Duration.seconds(1)
     /// Whether this node dials for rows that wait; the directory's probes are apart.
     var isDialling = false
     /// Whether rows may have waited when the last session ended.
     var endedWithRows = true
-    /// Goes off when a pause is over.
+    /// The timer that fires when a pause is over.
     let resumption: DeadlineTimer
     /// Whether an alert was recorded since the last session of this peer ended: a stranger's go into the event log once.
     var alertRecorded = false

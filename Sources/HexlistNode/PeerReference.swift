@@ -1,3 +1,4 @@
+public import HexlistAPI
 import HexlistModel
 
 /// How a person names a peer, PEER of the command line and the local API. In this order:

@@ -20,20 +20,20 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     /// Hexes that go to the store at once, at most; and where a trusted peer's go there too, which wait as long as this one's take.
     static let batchLimit = 1_024
     static let sharedBatchLimit = 64
-    /// How long another session's hexes count.
+    /// The time during which another session's hexes count.
     private static let sharedTime = Duration.milliseconds(100)
-    /// Weight that comes before the node hears of it in the middle of a burst.
+    /// The weight that may arrive in the middle of a burst before the node learns of it.
     private static let uncountedWeight = 64 << 10
 
     let connection: PeerConnection
-    /// What it was dialled for; `nil` for a session that came in.
+    /// The purpose of the dial; `nil` for an inbound session.
     let dialled: Dialled?
     var machine: Session
     /// Proven by Hello on TLS.
     private(set) var peer: PeerID?
-    /// As the directory was told of it.
+    /// The session as the directory was told of it.
     var info: SessionInfo?
-    /// The second after a name of a later Hello went to the store; `nil` while none is that new.
+    /// The pause after the name of a later Hello went to the store; `nil` if there is none.
     var namePause: NamePause?
     enum NamePause {
         case quiet
@@ -43,16 +43,16 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
 
     private let decoder: SharedDecoder
     private let node: Node
-    /// What the node counts of this session among what waits for the store.
+    /// The weight of this session that the node counts as waiting for the store.
     private var counted: (owner: InboundRoom.Owner, weight: Int) = (.strangers, 0)
-    /// Without a task of its own it is one of the node's shared ticks.
+    /// The next tick. Without a task of its own it is one of the node's shared ticks.
     private var tick: (task: Scheduled<Void>?, at: Session.Instant)?
     private var readTimer: Scheduled<Void>?
     private var batchTimer: Scheduled<Void>?
     /// The time at the first frame of a burst: one reading of the clock for all of it.
     private var burst: Session.Instant?
     private(set) var end: Session.End?
-    /// Who waits for something of this session to examine it.
+    /// The callers that wait for something from this session, to examine it.
     var checks = SessionChecks()
 
     init(connection: PeerConnection, machine: Session, dialled: Dialled?, decoder: SharedDecoder, node: Node) {
@@ -63,13 +63,13 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         self.node = node
     }
 
-    /// Where it was dialled by a host's name: the address that answered.
+    /// The address that answered if the session was dialled by a host's name.
     var addressBehindName: String? {
         guard let dialled, connection.remoteAddress != dialled.endpoint.host, DialTarget(dialled.endpoint).isName else { return nil }
         return connection.remoteAddress
     }
 
-    /// Nothing is delivered before this.
+    /// Begins the session. Nothing is delivered before.
     func start() {
         var actions: [Session.Action] = []
         machine.start(&actions)
@@ -84,7 +84,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         act { $0.end(.idle, text: Node.hidingText, &$1) }
     }
 
-    /// Where a session that came in comes from.
+    /// The source address of an inbound session.
     var source: Endpoint? {
         guard dialled == nil else { return nil }
         return Endpoint(host: connection.remoteAddress, port: connection.remotePort, via: .inbound)
@@ -130,15 +130,15 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         let end = self.end ?? .lost
         self.end = end
         checks.ended()
-        // What is no error of the socket came from the other side: FIN with or without TLS's goodbye, half a frame. A lost
-        // link is nobody's doing.
+        // An error that is not the socket's came from the other side: FIN with or without TLS's close_notify, half a frame. A lost link is
+        // nobody's fault.
         let closedByPeer = end == .lost && ((error as? IOError).map { $0.errnoCode == 104 /* ECONNRESET */ } ?? true)
         node.assumeIsolated { $0.sessionEnded(self, end: end, closedByPeer: closedByPeer) }
     }
 
     // MARK: To the machine
 
-    /// One event into the machine, its actions out, and what is owed.
+    /// Passes one event to the machine, and carries out its actions and what it owes.
     func act(_ event: (inout Session, inout [Session.Action]) -> Void) {
         var actions: [Session.Action] = []
         event(&machine, &actions)
@@ -158,7 +158,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         }
     }
 
-    /// After anything that may owe a receipt, change the reading or move a deadline.
+    /// Called after anything that may owe a receipt, change the reading or move a deadline.
     func settle() {
         count()
         updateReading()  // also of a connection that has ended: what came before its end waits for it
@@ -269,7 +269,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         node.assumeIsolated { $0.sessions.waitingChanged(from: before, to: (owner, weight)) }
     }
 
-    /// After anything that decides whether more is taken from the peer.
+    /// Called after anything that decides whether more is taken from the peer.
     func updateReading() {
         guard !machine.isClosed else { return }
         let now = Session.Instant.now

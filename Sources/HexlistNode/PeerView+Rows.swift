@@ -1,3 +1,4 @@
+import HexlistAPI
 import HexlistDiscovery
 import HexlistModel
 import HexlistStore
@@ -6,8 +7,8 @@ import HexlistStore
 extension PeerView {
     /// - Parameters:
     ///   - record: what the store knows; `nil` for a ghost and for a stranger that left nothing.
-    ///   - session: the open session, whose key is proven.
-    ///   - times: the directory lives by the monotonic clock; people by the other one.
+    ///   - fingerprint: the key that a session has proven; `nil` if there is no session.
+    ///   - times: converts the directory's instants, of the monotonic clock, to times of day.
     init(_ row: DirectoryRow, record: PeerRecord?, fingerprint: Fingerprint?, times: WallTimes) {
         let state: State =
             switch row.state {
@@ -22,9 +23,10 @@ extension PeerView {
             endpoints: row.endpoints.map { place in
                 EndpointView(
                     host: place.endpoint.host, port: Int(place.endpoint.port), interface: place.endpoint.interface,
-                    via: place.endpoint.via.rawValue, lastOK: place.lastOK.map(times.milliseconds))
+                    via: place.endpoint.via.rawValue, lastOK: place.lastOK.map { Timestamp(milliseconds: times.milliseconds(of: $0)) })
             },
-            lastSeen: row.lastSeen.map(times.milliseconds) ?? record?.lastSeenAt, unread: record?.unread ?? 0)
+            lastSeen: (row.lastSeen.map(times.milliseconds) ?? record?.lastSeenAt).map(Timestamp.init(milliseconds:)),
+            unread: record?.unread ?? 0)
     }
 
     /// A peer the store remembers and nothing has announced.
@@ -35,9 +37,10 @@ extension PeerView {
             version: record.version, boot: record.boot,
             endpoints: record.endpoints.map {
                 EndpointView(
-                    host: $0.host, port: $0.port, interface: $0.interface, via: $0.via, lastOK: $0.lastOKAt > 0 ? $0.lastOKAt : nil)
+                    host: $0.host, port: $0.port, interface: $0.interface, via: $0.via,
+                    lastOK: $0.lastOKAt > 0 ? Timestamp(milliseconds: $0.lastOKAt) : nil)
             },
-            lastSeen: record.lastSeenAt, unread: record.unread)
+            lastSeen: record.lastSeenAt.map(Timestamp.init(milliseconds:)), unread: record.unread)
     }
 
     /// Whether it is somebody one can name, and not only an announcement: also one of two machines with one identity.

@@ -14,13 +14,13 @@ struct RowLines: Sendable {
         var end: Int64 { first + Int64(count) }
     }
 
-    /// One for each peer.
+    /// The rows of a line: one for each peer.
     private let rowsPerLine: Int
-    /// Of new rows, ascending.
+    /// The runs of new rows, ascending.
     private var runs: CircularBuffer<Run> = []
-    /// Of rows that are to be told, in the order they were taken in.
+    /// The runs of rows to report, in the order they were taken in.
     private var untold: CircularBuffer<Run> = []
-    /// Rows of the first of `untold` that were told.
+    /// The rows of the first of `untold` that were reported.
     private var toldOfFirst = 0
 
     init(rowsPerLine: Int) { self.rowsPerLine = rowsPerLine }

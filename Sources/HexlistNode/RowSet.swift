@@ -1,5 +1,5 @@
-/// Rows of the outbox by id: a bit each, in pieces of 65 536, so that a bulk send of a million hexes takes 128 KiB, in
-/// whatever order its rows come.
+/// A set of outbox rows by id: one bit each, in pieces of 65 536, so that a bulk send of a million hexes takes 128 KiB, in whatever order
+/// its rows come.
 struct RowSet: Sendable {
     private static let pieceBits = 16
     private var pieces: [Int64: [UInt64]] = [:]
@@ -11,7 +11,7 @@ struct RowSet: Sendable {
         (id >> pieceBits, Int(id & 0xFFFF) >> 6, 1 << UInt64(id & 63))
     }
 
-    /// - Returns: whether it was not there.
+    /// - Returns: whether the id was not in the set before.
     @discardableResult
     mutating func insert(_ id: Int64) -> Bool {
         let (piece, word, bit) = Self.place(id)
@@ -27,7 +27,7 @@ struct RowSet: Sendable {
         return pieces[piece].map { $0[word] & bit != 0 } ?? false
     }
 
-    /// Ascending, without two that could be one.
+    /// The ids as ranges in ascending order, as few as possible.
     var ranges: [ClosedRange<Int64>] {
         var ranges: [ClosedRange<Int64>] = []
         for (piece, words) in pieces.sorted(by: { $0.key < $1.key }) {

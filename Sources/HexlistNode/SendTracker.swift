@@ -40,8 +40,8 @@ struct SendTracker {
         for wakeup in waitingForRoom.values { wakeup.wake() }
     }
 
-    /// Has every send look again: what its rows wait for may have changed.
-    /// - Parameter isStopping: whether those who wait for room look too, as there is going to be none.
+    /// Makes every send look again, because what its rows wait for may have changed.
+    /// - Parameter isStopping: whether callers that wait for room look too, because there will be none.
     func lookAgain(isStopping: Bool) {
         for send in sends.values { send.changed() }
         if isStopping { for wakeup in waitingForRoom.values { wakeup.wake() } }

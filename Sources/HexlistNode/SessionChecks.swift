@@ -1,7 +1,7 @@
 import HexlistModel
 import HexlistWire
 
-/// Who waits for something of one session, to examine it. Each is told once, at the latest when the session ends.
+/// The callers that wait for something from one session, to examine it. Each is called once, at the latest when the session ends.
 struct SessionChecks {
     var opened: ((Bool) -> Void)?
     var ping: (message: String, done: (Bool) -> Void)?

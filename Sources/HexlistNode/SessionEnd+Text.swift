@@ -1,7 +1,7 @@
 import HexlistWire
 
 extension Session.End {
-    /// One sentence for people. Holds text of the peer.
+    /// One sentence for people. Contains peer text.
     var text: String {
         switch self {
         case .lost: "The connection was lost."

@@ -45,22 +45,22 @@ final class SessionTable {
     /// Sessions of strangers that came in; also those that have ended and whose connection is still there.
     private var strangers: [PeerSession] { all.values.filter { !$0.machine.isTrusted && $0.connection.role == .acceptor } }
 
-    /// One more stranger's session is there; its frames are not delivered before this.
-    /// - Parameter stays: whether a peer's session gives way to nobody.
+    /// Admits one more stranger's session; its frames are not delivered before this.
+    /// - Parameter stays: whether a peer's session must not be ended.
     func admit(_ session: PeerSession, _ limits: NodeConfiguration.Limits, stays: (PeerID) -> Bool) {
         let oldestFirst = strangers.sorted { $0.connection.id < $1.connection.id }
         let open = oldestFirst.filter { !$0.machine.isClosed && !($0.peer.map(stays) ?? false) }
         if let surplus = StrangerSessions.surplus(open.map(\.connection.remoteNetwork), limit: limits.strangerSessions) {
             open[surplus].act { $0.end(.idle, text: "Others need the place.", &$1) }
         }
-        // Those that have ended and do not hang up are cut off.
+        // Sessions that have ended but are not closed by their peers are cut off.
         let leaving = oldestFirst.filter(\.machine.isClosed)
         if leaving.count > limits.strangerSessions { leaving.first?.connection.abort() }
         shareAmongStrangers(limits)
         setStrangerRate(of: session)
     }
 
-    /// After their number, or what they get together, changed.
+    /// Divides the strangers' rate after their number, or the rate, has changed.
     func shareAmongStrangers(_ limits: NodeConfiguration.Limits) {
         let rate = StrangerSessions.rate(
             each: limits.strangerFramesPerSecond, together: limits.allStrangersFramesPerSecond,
@@ -76,7 +76,7 @@ final class SessionTable {
 
     func mayRead(_ owner: InboundRoom.Owner) -> Bool { room.mayRead(owner) }
 
-    /// What a session has waiting for the store changed; where that lets others be read again, or holds them, they are told.
+    /// Notes a change of what a session has waiting for the store; tells the sessions that may be read again, or no longer.
     func waitingChanged(from before: (owner: InboundRoom.Owner, weight: Int), to now: (owner: InboundRoom.Owner, weight: Int)) {
         var changed = false
         if before.owner == now.owner {

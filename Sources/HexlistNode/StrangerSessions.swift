@@ -1,10 +1,9 @@
-/// What the sessions of strangers that came in get together (`limits.strangerSessions`, `limits.allStrangersFramesPerSecond`):
-/// one key costs nothing, so a bound for each peer bounds nobody.
+/// The limits that inbound sessions of strangers share (`limits.strangerSessions`, `limits.allStrangersFramesPerSecond`): a key costs
+/// nothing, so a limit per peer limits nobody.
 enum StrangerSessions {
-    /// Whose session ends where there are too many: the oldest of the network with the most, so that one that opens many loses
-    /// its own.
-    /// - Parameter networks: of each session, oldest first, the newcomer's last.
-    /// - Returns: the index; `nil` for none.
+    /// The session to end if there are too many: the oldest of the network with the most, so that whoever opens many loses its own.
+    /// - Parameter networks: the network of each session, oldest first, the newcomer's last.
+    /// - Returns: the session's index; `nil` if none has to end.
     static func surplus(_ networks: [String], limit: Int) -> Int? {
         guard networks.count > max(1, limit) else { return nil }
         var counts: [String: Int] = [:]
@@ -13,7 +12,7 @@ enum StrangerSessions {
         return networks.firstIndex { counts[$0] == most }
     }
 
-    /// Frames a second each is read at.
+    /// The frames per second at which each session is read.
     static func rate(each: Int, together: Int, sessions: Int) -> Double {
         min(Double(each), Double(together) / Double(max(1, sessions)))
     }

@@ -1,3 +1,4 @@
+import HexlistAPI
 public import HexlistModel
 import HexlistStore
 
@@ -9,7 +10,7 @@ public struct BulkCounts: Sendable, Equatable {
     /// Failed, expired or cancelled.
     public var failed = 0
     public var queued = 0
-    /// Of them all: rows that an earlier send with the same key had made.
+    /// The rows, out of all, that an earlier send with the same key had made.
     public var earlier = 0
 
     public var accepted: Int { stored + held + rejected + failed + queued }
@@ -47,9 +48,9 @@ struct RowMove: Sendable {
 /// Everything but `init` runs on the node's loop; that is what makes it `Sendable`.
 public final class TrackedSend: @unchecked Sendable {
     enum Kind: Sendable {
-        /// One hex of so many bytes, a row for each peer. A peer's receipt is a row's end, written or not.
+        /// One hex of `bytes` bytes, with a row for each peer. A peer's receipt ends its row, whether written yet or not.
         case single(bytes: Int)
-        /// Hexes as they come. Told are bad ends alone, or each row, in the order it was taken in.
+        /// Hexes as they come. Reports only bad ends, or each row, in the order they were taken in.
         case stream(tellsAll: Bool)
     }
 
@@ -99,7 +100,7 @@ public final class TrackedSend: @unchecked Sendable {
         if tellsAll { lines.tell(row.outboxID, line: line) }
         guard rows.insert(row.outboxID) else { return }  // the same key twice in one stream
         counts.add(in: row.state)
-        if row.isEarlier { counts.earlier += 1 }
+        if row.earlier { counts.earlier += 1 }
         if row.state == .queued { pend(row.peer, 1) }
         if bytes == nil { lines.add(row.outboxID, line: line) }
     }
@@ -138,10 +139,10 @@ public final class TrackedSend: @unchecked Sendable {
         onChange()
     }
 
-    /// Has the caller look again: what its rows wait for may have changed.
+    /// Makes the caller look again, because what its rows wait for may have changed.
     func changed() { onChange() }
 
-    // MARK: To be told
+    // MARK: Reports
 
     /// Rows with other ends than `stored` and `held` that nobody was told of yet.
     func takeUnread() -> [Int64] {

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Those who wait for changes of a node: each has a stream of its own, until it ends it or the node stops.
+/// The callers that wait for changes of a node. Each has a stream of its own, until it ends it or the node stops.
 final class Watchers: Sendable {
     private struct State: Sendable {
         var all: [UInt64: AsyncStream<Void>.Continuation] = [:]
@@ -11,7 +11,7 @@ final class Watchers: Sendable {
 
     private let state = Mutex(State())
 
-    /// One element for each `notify`; only the newest is buffered. Ends with `finish`.
+    /// A stream with an element for each `notify`; only the newest is buffered. Ends with `finish`.
     func changes() -> AsyncStream<Void> {
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let key: UInt64? = state.withLock { state in

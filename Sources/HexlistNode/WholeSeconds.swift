@@ -1,8 +1,8 @@
-/// Instants a second apart, the same ones for all that ask: what may be late by that much happens together, and wakes the process once.
+/// Instants one second apart, the same for all callers: work that may be late by that much happens together and wakes the process once.
 enum WholeSeconds {
     private static let first = ContinuousClock.now
 
-    /// - Returns: at most a second later.
+    /// - Returns: the next such instant, at most a second later.
     static func next(from instant: ContinuousClock.Instant) -> ContinuousClock.Instant {
         let fraction = (instant - first).components.attoseconds
         guard fraction != 0 else { return instant }
@@ -11,23 +11,23 @@ enum WholeSeconds {
     }
 }
 
-/// Which sessions have something to do at which whole second, so that one timer does for all of them: a timer for each is most of what
-/// an idle session costs its own process.
+/// The sessions that have work at each whole second, so that one timer serves them all: timers of their own would be most of what an idle
+/// session costs.
 ///
-/// A session is not taken out: it says when it is called whether it still means it.
+/// Sessions are not removed: a session that is called decides whether it still has work.
 struct SharedTicks {
     typealias Instant = ContinuousClock.Instant
 
-    /// At most one for each second until the farthest deadline.
+    /// The sessions by second, at most one entry per second until the latest deadline.
     private var sessions: [Instant: Set<ObjectIdentifier>] = [:]
 
-    /// When to call `take` next.
+    /// The instant at which to call `take` next.
     var next: Instant? { sessions.keys.min() }
 
-    /// - Parameter second: one of `WholeSeconds`.
+    /// - Parameter second: an instant of `WholeSeconds`.
     mutating func add(_ session: ObjectIdentifier, at second: Instant) { sessions[second, default: []].insert(session) }
 
-    /// Those whose second has come.
+    /// Takes the sessions whose second has come.
     mutating func take(now: Instant) -> [(session: ObjectIdentifier, at: Instant)] {
         let due = sessions.filter { $0.key <= now }
         for second in due.keys { sessions[second] = nil }

@@ -198,7 +198,8 @@ extension StoreWriter {
 extension Settlement {
     /// Whether this is the settlement of the next row, with the same result.
     fileprivate func follows(_ id: Int64, as end: Settlement) -> Bool {
-        self.id > id && self.id &- id == 1 && state == end.state && code == end.code && message == end.message
+        self.id > id && self.id &- id == 1 && state == end.state && PeerText.areEqual(code, end.code)
+            && PeerText.areEqual(message, end.message)
     }
 }
 

@@ -6,17 +6,17 @@ public import HexlistModel
     internal import Darwin
 #endif
 
-/// One network interface of this machine, as the daemon looks at it for what may be dialled, `hexlist doctor` for what Avahi does there and
-/// what a firewall keeps out of it.
+/// One network interface of this machine: for the daemon to know what may be dialled, for `hexlist doctor` to show what Avahi does there
+/// and what a firewall filters.
 public struct MachineInterface: Sendable, Equatable {
     public var name: String
     public var index: Int32
     public var isUp: Bool
-    /// Has a carrier: a cable, an access point.
+    /// Whether the interface has a carrier: a cable, an access point.
     public var isRunning: Bool
     public var isLoopback: Bool
     public var hasMulticast: Bool
-    /// Those of IPv4 first, then by address and prefix: an order that does not change by itself.
+    /// The addresses: those of IPv4 first, then by address and prefix, always in the same order.
     public var addresses: [InterfaceAddress]
 
     public init(
@@ -31,15 +31,15 @@ public struct MachineInterface: Sendable, Equatable {
         self.addresses = addresses
     }
 
-    /// Made by containers and virtual machines: nobody else is behind it.
+    /// Whether the interface was made by containers or virtual machines, with no other machines behind it.
     public var isVirtual: Bool {
         ["docker", "virbr", "veth", "br-", "lxc", "lxdbr", "cni", "flannel", "podman", "vmnet", "vboxnet"].contains { name.hasPrefix($0) }
     }
 
-    /// avahi-daemon announces and browses there.
+    /// Whether avahi-daemon announces and browses on the interface.
     public var isUsed: Bool { isUp && !isLoopback && hasMulticast && !addresses.isEmpty }
 
-    /// Why it is not used; `nil` for one that is.
+    /// The reason why the interface is not used; `nil` if it is.
     public var why: String? {
         switch true {
         case isUsed: nil
@@ -50,7 +50,7 @@ public struct MachineInterface: Sendable, Equatable {
         }
     }
 
-    /// Every interface of this machine, by index.
+    /// All interfaces of this machine, by index.
     public static func all() -> [MachineInterface] {
         var list: UnsafeMutablePointer<ifaddrs>?
         guard getifaddrs(&list) == 0 else { return [] }

@@ -7,10 +7,11 @@ internal import Synchronization
     internal import Glibc
 #endif
 
-/// Tells of the machine's addresses whenever they change, and that it woke from sleep. The kernel says when to look: nothing is polled.
+/// Reports the machine's addresses whenever they change, and waking from sleep. The kernel wakes it: nothing is polled.
 public final class MachineWatch: Sendable {
     public enum Change: Sendable {
-        /// The addresses of all interfaces that are up, by interface, as `MachineInterface.all()` has them; never the same twice in a row.
+        /// The addresses of all interfaces that are up, by interface, in the order of `MachineInterface.all()`; never the same twice in a
+        /// row.
         case addresses([InterfaceAddress])
         /// The machine slept, and runs again.
         case woke
@@ -26,25 +27,25 @@ public final class MachineWatch: Sendable {
 
     public init() {}
 
-    /// - Parameter tell: called with the addresses at once, then on a thread of this, one change at a time, until `stop`.
+    /// - Parameter tell: called with the addresses at once, then on a thread of this object, one change at a time, until `stop`.
     public func start(_ tell: @escaping @Sendable (Change) -> Void) {
         watch(hexlist_watch_addresses()) { [self] _ in lookAtAddresses(tell) }
         watch(hexlist_watch_wake()) { [self] descriptor in
             _ = hexlist_arm_wake(descriptor)
             if state.withLock({ $0.sleep.hasWoken(slept: hexlist_slept()) }) { tell(.woke) }
         }
-        // Behind the watches, so that no change falls in between.
+        // After the watches are set up, so that no change is missed in between.
         queue.sync { lookAtAddresses(tell) }
     }
 
-    /// No change is told when this returns.
+    /// Ends the reports; none follows when this returns.
     public func stop() {
         for source in state.withLock({ $0.sources }) { source.cancel() }
         state.withLock { $0.sources = [] }
         queue.sync {}
     }
 
-    /// - Parameter descriptor: becomes readable when there is something to look at. Closed in the end; -1 where the kernel has none.
+    /// - Parameter descriptor: readable when there is something to look at. Closed at the end; -1 if the kernel has none.
     private func watch(_ descriptor: Int32, _ look: @escaping @Sendable (Int32) -> Void) {
         guard descriptor >= 0 else { return }
         let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)

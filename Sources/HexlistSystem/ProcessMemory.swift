@@ -2,12 +2,13 @@ internal import CLinux
 
 /// The memory of this process.
 public enum ProcessMemory {
-    /// Sets what the heap keeps of what was freed: 1 MiB at its end, and no block of 256 KiB or more. To be called before anything large is in it.
+    /// Limits how much freed memory the heap keeps: 1 MiB at its end, and no block of 256 KiB or more. Called before anything large is
+    /// allocated.
     public static func boundHeap() { hexlist_bound_heap() }
 
-    /// Gives free pages in the middle of the heap back to the system; the C library does so at its end only.
+    /// Returns free pages in the middle of the heap to the system; the C library returns only those at its end.
     public static func returnFreePages() { hexlist_return_memory() }
 
-    /// From now on there is no core dump of this process, and no other process of this user may look into its memory.
+    /// Forbids core dumps of this process, and access to its memory by other processes of this user.
     public static func forbidCoreDumps() { hexlist_forbid_core_dumps() }
 }

@@ -1,19 +1,19 @@
 // Programs of the system that are asked one question.
 extension Program {
     public struct Answer: Equatable, Sendable {
-        /// As a shell has it: 128 and the signal's number for a program a signal ended.
+        /// The exit status as in a shell: 128 and the signal's number for a program that a signal ended.
         public var status: Int
         /// Standard output and error, in the order they were written.
         public var text: String
     }
 
-    /// Bytes of an answer. A ruleset may be long; a program that writes more is ended by SIGPIPE.
+    /// The most bytes of an answer. A ruleset may be long; a program that writes more is ended by SIGPIPE.
     private static let answerBytes = 16 << 20
     private static let answerMilliseconds: Int64 = 5_000
 
-    /// Runs in English, with nothing of the user's environment.
-    /// - Parameter variables: of this process; where the system's D-Bus is, is passed on.
-    /// - Returns: `nil` where it cannot be started, or takes longer than 5 s.
+    /// Runs the program in English, without the user's environment.
+    /// - Parameter variables: the environment variables of this process, of which the address of the system's D-Bus is passed on.
+    /// - Returns: `nil` if the program cannot be started, or takes longer than 5 s.
     public func answer(_ variables: [String: String] = [:]) async -> Answer? {
         let bus = "DBUS_SYSTEM_BUS_ADDRESS"
         let environment =

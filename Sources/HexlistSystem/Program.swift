@@ -5,16 +5,16 @@ internal import Dispatch
     internal import Glibc
 #endif
 
-/// Another program, started without a shell between: hooks, the programs doctor asks, and whatever opens a link.
+/// Another program, started without a shell: hooks, the programs that doctor queries, and those that open a link.
 public struct Program: Sendable {
-    /// How a program ended.
+    /// The end of a program.
     public enum End: Equatable, Sendable {
         case exited(Int)
         case signalled(Int)
         case timedOut
-        /// The task that ran it was cancelled.
+        /// The task that ran the program was cancelled.
         case stopped
-        /// With what the system said.
+        /// The program was not started, for the reason the system gave.
         case notStarted(String)
     }
 
@@ -26,37 +26,38 @@ public struct Program: Sendable {
         public init(end: End, output: [UInt8] = []) { (self.end, self.output) = (end, output) }
     }
 
-    /// A path; `runHere` looks for a name without a slash in `PATH`, too.
+    /// The path. `runHere` also looks for a name without a slash in `PATH`.
     public var path: String
-    /// Without the program's own name.
+    /// The arguments, without the program's own name.
     public var arguments: [String]
 
     public init(_ path: String, _ arguments: [String] = []) { (self.path, self.arguments) = (path, arguments) }
 
     // MARK: Programs of the system
 
-    /// Where programs of the system are; the user's `PATH` is not asked, so that nothing else runs under their names.
+    /// The folders of the system's programs. The user's `PATH` is not used, so that no other program runs under their names.
     public static let systemFolders = ["/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin"]
 
-    /// The path of a program of the system; `nil` where it is not installed.
+    /// The path of a program of the system; `nil` if it is not installed.
     public static func path(ofSystem name: String) -> String? { systemFolders.map { "\($0)/\(name)" }.first { access($0, X_OK) == 0 } }
 
     // MARK: Running
 
-    /// Milliseconds from SIGTERM to SIGKILL.
+    /// The milliseconds from SIGTERM to SIGKILL.
     private static let grace: Int64 = 1_000
-    /// Stands still while the machine sleeps, as the program does.
+    /// The clock of the time limit, which stops while the machine sleeps, as the program does.
     private typealias Clock = SuspendingClock
-    /// A thread for each program that runs, and none while none does.
+    /// The threads, one for each running program.
     private static let threads = DispatchQueue(label: "hexlist.programs", attributes: .concurrent)
 
-    /// Runs in a session of its own, with no descriptor but `input` and what collects its output. The session is ended as a whole (SIGTERM, then
-    /// SIGKILL) when `milliseconds` are over, with `stopped` when the task is cancelled, and what is left of it when the program itself ended.
+    /// Runs the program in a session of its own, with no descriptors but `input` and its output. The whole session is ended (SIGTERM, then
+    /// SIGKILL) when `milliseconds` are over or, with `stopped`, when the task is cancelled; what is left of it when the program has ended.
     /// - Parameters:
-    ///   - input: for its standard input.
-    ///   - environment: `NAME=value`, all that it gets.
-    ///   - folder: to start in; `nil` for this process's.
-    ///   - outputBytes: bound of `Outcome.output`. A program that writes more finds its output closed (SIGPIPE).
+    ///   - input: the bytes of its standard input.
+    ///   - environment: its whole environment, as `NAME=value`.
+    ///   - folder: the folder to start in; `nil` for this process's.
+    ///   - milliseconds: the time limit.
+    ///   - outputBytes: the most bytes of `Outcome.output`. A program that writes more finds its output closed (SIGPIPE).
     public func run(
         input: [UInt8] = [], environment: [String], folder: String? = nil, milliseconds: Int64, outputBytes: Int
     ) async -> Outcome {
@@ -73,8 +74,9 @@ public struct Program: Sendable {
         }
     }
 
-    /// Runs in this process's session, on its terminal, with its environment, folder and standard descriptors, and blocks until the end.
-    /// - Throws: what the system said where it cannot be started.
+    /// Runs the program in this process's session, on its terminal, with its environment, folder and standard descriptors, and blocks until
+    /// the end.
+    /// - Throws: the system's error if the program cannot be started.
     public func runHere() throws(SystemError) -> End {
         var words = Self.pointers([path] + arguments)
         defer { for word in words { free(word) } }
@@ -84,7 +86,7 @@ public struct Program: Sendable {
         return Self.end(of: pid)
     }
 
-    /// On a thread of its own, until the process is gone.
+    /// Attends to the program on a thread of its own, until it is gone.
     private func attend(
         _ input: [UInt8], _ environment: [String], _ folder: String?, _ milliseconds: Int64, _ outputBytes: Int, _ stop: Pipe
     ) -> Outcome {
@@ -103,7 +105,7 @@ public struct Program: Sendable {
         var rest = input[...]
         var output: [UInt8] = []
         var why: End?
-        // Without a descriptor for its end there is no waiting for it: such a program is ended at once.
+        // Without a descriptor for its end the program cannot be awaited, and is ended at once.
         if ended < 0 { why = .notStarted("its end cannot be awaited") }
         var isKilled = ended < 0
         var deadline = Clock.now + .milliseconds(milliseconds)
@@ -120,7 +122,7 @@ public struct Program: Sendable {
             if waited[0].revents != 0 { break }
             if waited[3].revents != 0 { Self.write(&rest, to: programInput) }
             if waited[1].revents != 0 || Clock.now >= deadline {
-                // First it is asked to end, then it is ended.
+                // The program is first asked to end, then killed.
                 isKilled = why != nil
                 why = why ?? (waited[1].revents != 0 ? .stopped : .timedOut)
                 kill(-pid, isKilled ? SIGKILL : SIGTERM)
@@ -128,7 +130,7 @@ public struct Program: Sendable {
             }
         }
         Self.read(from: programOutput, into: &output, atMost: outputBytes)
-        // Whatever it left behind. Its own number stays taken until it is waited for.
+        // Ends what the program left behind. Its number stays taken until it is waited for.
         kill(-pid, SIGKILL)
         let own = Self.end(of: pid)
         return Outcome(end: why ?? own, output: output)
@@ -140,7 +142,7 @@ public struct Program: Sendable {
         var words = Self.pointers([path] + arguments)
         var variables = Self.pointers(environment)
         defer { for text in words + variables { free(text) } }
-        // Standard input and output block in the program, as programs expect; the ends here do not.
+        // Standard input and output block in the program, as programs expect; the ends in this process do not.
         input.setBlocking(input.reader)
         output.setBlocking(output.writer)
         var pid: pid_t = 0
@@ -149,10 +151,10 @@ public struct Program: Sendable {
         return pid
     }
 
-    /// Copies for a C function that takes a list with `nil` at its end; to be freed.
+    /// Copies for a C function that takes a list terminated by `nil`; to be freed by the caller.
     private static func pointers(_ texts: [String]) -> [UnsafeMutablePointer<CChar>?] { texts.map { strdup($0) } + [nil] }
 
-    /// Waits for a child, whose number is free from then on.
+    /// Waits for a child, whose number is free afterwards.
     private static func end(of pid: pid_t) -> End {
         var status: CInt = 0
         while waitpid(pid, &status, 0) < 0, errno == EINTR {}
@@ -162,7 +164,7 @@ public struct Program: Sendable {
     private static func write(_ rest: inout ArraySlice<UInt8>, to pipe: Pipe) {
         let count = rest.withUnsafeBytes { Glibc.write(pipe.writer, $0.baseAddress, $0.count) }
         if count > 0 { rest = rest.dropFirst(count) }
-        // A program that does not want to know more is no failure.
+        // A program that does not read all of its input has not failed.
         if rest.isEmpty || count < 0 && errno != EAGAIN && errno != EINTR { pipe.closeWriter() }
     }
 

@@ -7,15 +7,15 @@ public enum SmallFile {
     public enum Fault: Error, Equatable, Sendable {
         /// There is no such file, or no such folder.
         case missing(SystemError)
-        /// It is there and cannot be opened.
+        /// The file cannot be opened.
         case closed(SystemError)
-        /// It can be opened and not read.
+        /// The file can be opened but not read.
         case unreadable(SystemError)
-        /// It is longer than the bound, or no UTF-8.
+        /// The file is longer than the bound, or not UTF-8.
         case noText
     }
 
-    /// - Parameter limit: bytes; a longer file is refused.
+    /// - Parameter limit: the most bytes; a longer file is refused.
     public static func read(_ path: String, limit: Int) throws(Fault) -> String {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw errno == ENOENT || errno == ENOTDIR ? .missing(.last) : .closed(.last) }

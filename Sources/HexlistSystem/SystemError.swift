@@ -2,16 +2,16 @@
     internal import Glibc
 #endif
 
-/// Why a call of the system failed.
+/// The error of a system call.
 public struct SystemError: Error, Equatable, CustomStringConvertible {
-    /// An errno.
+    /// The errno.
     public var code: CInt
 
     public init(code: CInt) { self.code = code }
 
-    /// Of the call before this one.
+    /// The error of the previous call.
     static var last: SystemError { SystemError(code: errno) }
 
-    /// As strerror(3) has it: `No such file or directory`.
+    /// The text of strerror(3): `No such file or directory`.
     public var description: String { String(cString: strerror(code)) }
 }

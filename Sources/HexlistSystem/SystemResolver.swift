@@ -5,7 +5,7 @@ public enum SystemResolver {
     public enum Failure: Error, Equatable, Sendable {
         /// There is no such name, or it has no such records.
         case nothing
-        /// No server said anything.
+        /// No server answered.
         case noAnswer
         /// SERVFAIL
         case serverFailed
@@ -13,12 +13,12 @@ public enum SystemResolver {
         case serverRefused
     }
 
-    /// Blocks, for some seconds where no server answers.
+    /// Asks one question. Blocks, for some seconds if no server answers.
     /// - Parameters:
-    ///   - name: absolute, in presentation form; no search list is applied.
-    ///   - type: of records of class IN, by its number.
-    ///   - bytes: bound of the answer; a longer one is cut off.
-    /// - Returns: the server's message, as anybody may have sent it.
+    ///   - name: an absolute name in presentation form; no search list is applied.
+    ///   - type: the type of the records, of class IN, by its number.
+    ///   - bytes: the most bytes of the answer; a longer one is cut.
+    /// - Returns: the server's message, which anybody may have sent.
     public static func ask(_ name: String, type: Int32, atMost bytes: Int) throws(Failure) -> [UInt8] {
         var answer: [UInt8] = []
         let length = withUnsafeTemporaryAllocation(of: UInt8.self, capacity: bytes) { buffer -> Int32 in

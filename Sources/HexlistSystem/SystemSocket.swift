@@ -2,17 +2,17 @@
     public import Glibc
 #endif
 
-/// Sockets of the kinds NIO is not asked for: Unix sockets of other programs, and datagrams.
+/// Sockets of kinds for which NIO is not used: Unix sockets of other programs, and datagrams.
 public enum SystemSocket {
     public enum Kind: Sendable {
         case stream, datagram
     }
 
-    /// Bytes of a Unix socket's path (`sockaddr_un`, less the closing zero).
+    /// The most bytes of a Unix socket's path (`sockaddr_un`, less the final zero).
     public static let maximumPathBytes = 107
 
-    /// - Parameter family: `AF_UNIX`, `AF_INET`, …
-    /// - Returns: a descriptor that programs started from here do not get; -1 with errno.
+    /// - Parameter family: the address family, such as `AF_UNIX` and `AF_INET`.
+    /// - Returns: a descriptor that programs started from here do not inherit; -1 with errno.
     public static func open(_ family: CInt, _ kind: Kind, isBlocking: Bool = true) -> CInt {
         let type = kind == .stream ? SOCK_STREAM : SOCK_DGRAM
         return socket(
@@ -20,7 +20,7 @@ public enum SystemSocket {
     }
 
     /// Calls `body` with the address of a Unix socket.
-    /// - Parameter path: a path, or a name in the abstract space behind `@`.
+    /// - Parameter path: a path, or a name in the abstract namespace after `@`.
     /// - Returns: what `body` returns; -1 with `ENAMETOOLONG` for a path that does not fit.
     public static func withUnixAddress(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> CInt) -> CInt {
         var address = sockaddr_un()

@@ -104,8 +104,12 @@ public struct Receipt: Sendable, Equatable {
 
 /// The object of a `Pair` (Docs/Protocol.md, "Pairing").
 public struct Pairing: Sendable, Equatable {
+    enum Step: String, CaseIterable { case commit, nonce, reveal, confirm, cancel }
+
     /// The step as received: `commit`, `nonce`, `reveal`, `confirm`, `cancel` or a newer one.
     public var step: String
+    /// The step; `nil` for one that this version does not know.
+    var knownStep: Step? { Step(utf8: step.utf8) }
     /// The commitment in base64, as received.
     public var commitment: String
     public var nonce: String

@@ -50,7 +50,7 @@ public struct DialBack: Sendable, Equatable {
 
         public init?(message: String) {
             guard let (token, rest) = DialBack.parts(message) else { return nil }
-            self.init(token: token, result: Result(rawValue: rest))
+            self.init(token: token, result: Result(utf8: rest.utf8))
         }
     }
 
@@ -61,4 +61,9 @@ public struct DialBack: Sendable, Equatable {
         guard parts.count == 2, let token = BootNonce(String(parts[0])) else { return nil }
         return (token, String(parts[1]))
     }
+}
+
+extension Hello {
+    /// Whether the sender answers requests to be dialled back.
+    public var answersDialBack: Bool { features.contains { PeerText.areEqual($0, DialBack.feature) } }
 }

@@ -26,7 +26,7 @@ extension Session {
     /// Refuses a `Pair`. A request is answered with one `cancel`, however many came. Any other step crossed with the `cancel` that ended
     /// its exchange; an answer to it would end the next exchange.
     public mutating func refusePairing(_ pairing: Pairing) {
-        if pairing.step == "commit" { owesPairingCancel = true }
+        if pairing.knownStep == .commit { owesPairingCancel = true }
     }
 
     /// Sends one step of an exchange. An owed `cancel` of an earlier request is sent first, so that the other side does not take it for the

@@ -260,7 +260,7 @@ public struct Session: Sendable {
             guard token.utf8.count <= ProtocolLimits.messageBytes else { return }  // no peer asks with a longer token, and it would be kept
             owedPong = token
         case .pong:
-            guard let open = challenge, wrapper.message == open.message else { return }
+            guard let open = challenge, PeerText.areEqual(wrapper.message, open.message) else { return }
             challenge = nil
             actions.append(now <= open.deadline ? .challengeAnswered(open.message) : .challengeFailed(open.message))
         case .bye:
@@ -390,8 +390,8 @@ public struct Session: Sendable {
     /// Splits the message of a Bye, `<code>: <text>` or the code alone.
     static func parseBye(_ message: String) -> (ByeCode?, text: String) {
         let bytes = message.utf8
-        guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else { return (ByeCode(rawValue: message), "") }
+        guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else { return (ByeCode(utf8: bytes), "") }
         let text = bytes[bytes.index(after: colon)...].drop { $0 == UInt8(ascii: " ") }
-        return (ByeCode(rawValue: String(decoding: bytes[..<colon], as: UTF8.self)), String(decoding: text, as: UTF8.self))
+        return (ByeCode(utf8: bytes[..<colon]), String(decoding: text, as: UTF8.self))
     }
 }

@@ -13,16 +13,16 @@ struct News: Equatable {
     var new: [Line] = []
     var next: [Line] = []
 
-    init(_ status: StatusShape, _ pairings: PairingsShape, _ peers: [PeerShape]) {
-        let here = peers.filter { $0.state == .verified && $0.trust != Trust.blocked.rawValue }
-        let trusted = here.filter { $0.trust == Trust.trusted.rawValue }
-        let strangers = here.filter { $0.trust == Trust.stranger.rawValue }
+    init(_ status: StatusShape, _ pairings: PairingOverview, _ peers: [PeerView]) {
+        let here = peers.filter { $0.state == .verified && $0.trust != .blocked }
+        let trusted = here.filter { $0.trust == .trusted }
+        let strangers = here.filter { $0.trust == .stranger }
         heading = "\(status.name) sees \(HumanText.count(here.count, "peer", "peers")), \(trusted.count) trusted."
 
         for pairing in pairings.items where !pairing.state.isFinal {
             let name = pairing.label.shown(.named)
             if pairing.state == .comparing, !pairing.isOwn {
-                add("\(name) asks to pair", "hexlist pair --confirm \(HumanText.short(pairing.peer)) CODE")
+                add("\(name) asks to pair", "hexlist pair --confirm \(pairing.peer.shortID) CODE")
             } else {
                 add("a pairing with \(name) runs", "hexlist pair --list")
             }
@@ -32,20 +32,20 @@ struct News: Equatable {
         let (waiting, failed) = (status.outbox.rows(.queued, .sending), status.outbox.rows(.rejected, .expired, .failed))
         if waiting > 0 { add("\(waiting) waiting to be sent", "hexlist outbox") }
         if failed > 0 { add("\(failed) not delivered", "hexlist outbox") }
-        let hasNoDiscovery = status.avahi.state == "unavailable" || status.avahi.state == "degraded"
-        if hasNoDiscovery || status.identity.message != nil || status.storeFault != nil || status.configurationFault != nil
+        let hasNoDiscovery = [.unavailable, .degraded].contains(status.avahi.state.known)
+        if hasNoDiscovery || status.identity?.message != nil || status.storeFault != nil || status.configurationFault != nil
             || !status.hookFaults.isEmpty
         {
             add("something is wrong", "hexlist doctor")
         }
 
         if let peer = trusted.first {
-            let name = peer.alias ?? peer.uuid ?? peer.name
+            let name = peer.alias ?? peer.uuid?.description ?? peer.name
             next.append(
                 Line(text: "send \(peer.label.shown(.named)) a link", command: "hexlist send --to \(Self.word(name)) https://example.org"))
         }
         if let peer = strangers.first, let uuid = peer.uuid {
-            next.append(Line(text: "trust \(peer.label.shown(.named))", command: "hexlist pair \(HumanText.short(uuid))"))
+            next.append(Line(text: "trust \(peer.label.shown(.named))", command: "hexlist pair \(uuid.shortID)"))
         } else if here.isEmpty {
             next.append(Line(text: "see why nobody is seen", command: "hexlist doctor"))
         }

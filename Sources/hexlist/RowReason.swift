@@ -1,4 +1,5 @@
 import HexlistAPI
+import HexlistJSON
 import HexlistModel
 
 /// The reason for the state of an outbox row, and advice about it: the same at the end of `send` and later in `outbox`.
@@ -10,23 +11,23 @@ struct RowReason {
     /// The peer as an argument of a command: its alias, or the beginning of its UUID.
     let argument: String
     /// A word of `OutboxWait`, or of a newer daemon; `nil` where nothing is known.
-    let waitingFor: String?
+    let waitingFor: OpenWord<OutboxWait>?
     let next: Timestamp?
     /// The last message of the peer or of this side: `code: message`.
     let told: String
 
-    init(_ send: SendShape) {
+    init(_ send: SendOutcome) {
         self.init(
             send.outboxID, send.state, PeerLabel(send.peer, send.tag), send.waitingFor, send.nextAttemptAt, [send.code, send.message])
     }
 
-    init(_ row: OutboxShape) {
+    init(_ row: OutboxView) {
         let told = row.code == nil && row.message == nil ? [row.lastError] : [row.code, row.message]
         self.init(row.outboxID, row.state, PeerLabel(row.peer, row.tag), row.waitingFor, row.nextAttemptAt, told)
     }
 
     private init(
-        _ row: Int64, _ state: OutboxState, _ label: PeerLabel, _ waitingFor: String?, _ next: Timestamp?, _ told: [String?]
+        _ row: Int64, _ state: OutboxState, _ label: PeerLabel, _ waitingFor: OpenWord<OutboxWait>?, _ next: Timestamp?, _ told: [String?]
     ) {
         self.row = row
         self.state = state
@@ -52,7 +53,7 @@ struct RowReason {
     /// A phrase for what the row waits for, if that is known.
     private var waiting: String? {
         guard let waitingFor else { return "on its way, not confirmed yet" }
-        return switch OutboxWait(rawValue: waitingFor) {
+        return switch waitingFor.known {
         case .peer: "the peer is away"
         case .conflict: "held back: two machines have one identity, `hexlist status` and `hexlist peers --all --why` say whose"
         case .session: "the peer is being dialled"
@@ -80,7 +81,7 @@ struct RowReason {
     }
 
     private var future: String {
-        switch waitingFor.flatMap(OutboxWait.init(rawValue:)) {
+        switch waitingFor?.known {
         case .peer: "It is delivered by itself when \(peer) is back."
         case .conflict: "It is delivered when one of the two machines has an identity of its own."
         case .trust: "\(peer) takes hexes of that length from machines it trusts only. \(pairing)"
@@ -102,7 +103,7 @@ struct RowReason {
 /// A peer that is gone, and another key that is here under the same name: perhaps one machine, installed anew.
 enum Namesake {
     /// The one peer that is here under a name of the other; `nil` if there is none, or more than one.
-    static func of(_ gone: PeerShape, among peers: [PeerShape]) -> PeerShape? {
+    static func of(_ gone: PeerView, among peers: [PeerView]) -> PeerView? {
         let names = [gone.name, gone.alias ?? ""].compactMap(NameKey.init)
         let here = peers.filter { peer in
             peer.state == .verified && peer.uuid != gone.uuid
@@ -112,8 +113,8 @@ enum Namesake {
     }
 
     /// - Parameter row: the id of the row that waits.
-    static func advice(_ gone: PeerShape, _ here: PeerShape, row: Int64) -> String {
-        let short = HumanText.short(here.uuid ?? "")
+    static func advice(_ gone: PeerView, _ here: PeerView, row: Int64) -> String {
+        let short = here.uuid?.shortID ?? ""
         return "\(gone.label.shown()) is another key than \(here.label.shown(.full)), which is here under that name. Anybody can "
             + "take a name; if it is that machine, installed anew: `hexlist pair \(short)`, and once the digits were the same send to \(short) and "
             + "`hexlist outbox cancel \(row)`."

@@ -14,11 +14,11 @@ struct SendWaiting {
     let peers: [String]
 
     /// Runs a send. If it takes longer than a second and standard error is a terminal, notes what the first rows wait for.
-    func during(_ client: HexlistClient, isTold: Bool, _ send: @escaping @Sendable () async throws -> [SendShape]) async throws
-        -> [SendShape]
+    func during(_ client: HexlistClient, isTold: Bool, _ send: @escaping @Sendable () async throws -> [SendOutcome]) async throws
+        -> [SendOutcome]
     {
         guard isTold, isatty(STDERR_FILENO) == 1 else { return try await send() }
-        return try await withThrowingTaskGroup(of: [SendShape]?.self) { group in
+        return try await withThrowingTaskGroup(of: [SendOutcome]?.self) { group in
             group.addTask { try await send() }
             group.addTask {
                 try await Task.sleep(for: Self.patience)
@@ -35,25 +35,25 @@ struct SendWaiting {
     }
 
     /// The oldest row for each peer: those after it wait for the same reason.
-    private func waiting(_ client: HexlistClient) async throws -> [OutboxShape] {
+    private func waiting(_ client: HexlistClient) async throws -> [OutboxView] {
         guard !peers.isEmpty else { return try await client.outbox(states: [.queued, .sending], limit: Self.toldLimit).items }
-        var rows: [OutboxShape] = []
+        var rows: [OutboxView] = []
         for peer in peers.prefix(Self.toldLimit) {
             rows += try await client.outbox(to: peer, states: [.queued, .sending], limit: 1).items
         }
         return rows
     }
 
-    static func line(_ row: OutboxShape) -> String {
+    static func line(_ row: OutboxView) -> String {
         let reason = RowReason(row)
         return "Waiting for \(reason.peer): \(reason.why). Ctrl-C ends the waiting; it stays in the outbox and goes on."
     }
 
     /// Notes why rows did not arrive, and what to do.
-    func tellRest(_ outcomes: [SendShape], _ client: HexlistClient) async {
+    func tellRest(_ outcomes: [SendOutcome], _ client: HexlistClient) async {
         let left = outcomes.filter { RowReason($0).advice != nil }
         // Peers of the same name only matter if a row waits for a peer that is gone.
-        let isAway = left.prefix(Self.toldLimit).contains { OutboxWait($0) == .peer }
+        let isAway = left.prefix(Self.toldLimit).contains { $0.waitingFor?.known == .peer }
         let known = isAway ? (try? await client.peers(all: true)) ?? [] : []
         for outcome in left.prefix(Self.toldLimit) {
             for line in Self.advice(outcome, known) { StandardError.note(line) }
@@ -62,21 +62,13 @@ struct SendWaiting {
     }
 
     /// - Parameter known: all peers if the row waits for one that is gone.
-    static func advice(_ outcome: SendShape, _ known: [PeerShape]) -> [String] {
+    static func advice(_ outcome: SendOutcome, _ known: [PeerView]) -> [String] {
         var lines = [RowReason(outcome).advice].compactMap(\.self)
-        guard OutboxWait(outcome) == .peer, let gone = known.first(where: { $0.uuid == outcome.peer && $0.state != .ghost }) else {
+        guard outcome.waitingFor?.known == .peer, let gone = known.first(where: { $0.uuid == outcome.peer && $0.state != .ghost }) else {
             return lines
         }
         if let seen = gone.lastSeen { lines[0] = "\(gone.label.shown(.named)) was last seen \(HumanText.time(seen)). " + lines[0] }
         if let here = Namesake.of(gone, among: known) { lines.append(Namesake.advice(gone, here, row: outcome.outboxID)) }
         return lines
-    }
-}
-
-extension OutboxWait {
-    /// `nil` where nothing is known, and for the word of a newer daemon.
-    fileprivate init?(_ outcome: SendShape) {
-        guard let word = outcome.waitingFor else { return nil }
-        self.init(rawValue: word)
     }
 }

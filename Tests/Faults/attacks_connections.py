@@ -13,7 +13,7 @@ import foreign
 import rig
 from stage import share
 
-# Of a trusted peer, whose place is kept.
+# The reserved place of a trusted peer.
 USUAL_ADDRESS = "127.0.0.1"
 STRANGER_SESSIONS = 64
 
@@ -174,7 +174,7 @@ def fresh_keys(stage):
         identity, context = contexts[number % len(contexts)]
         number += 1
         one = stage.attacker(number % 50)
-        # So many at once that the victim is never without one.
+        # As many at once that the victim always has one of them.
         waiting.append(threading.Thread(target=greet, args=(one, identity, context)))
         waiting[-1].one = one
         waiting[-1].start()
@@ -234,7 +234,7 @@ def many_strangers(stage):
 
 def from_one_address(stage):
     """More connections than one address may have; and so many of nobody that only reserved places are left."""
-    # Those that were let in stay for the whole look.
+    # The admitted connections stay for the whole look.
     stage.reconfigure("limits: {handshakeSeconds: 60}\n")
     attackers = []
     try:

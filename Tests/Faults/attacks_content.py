@@ -27,7 +27,7 @@ def lengths_before_hello(stage):
             one.began = time.monotonic()
             one.socket.sendall(struct.pack(">I", length))
             times.append(one.await_end("frameLength"))
-        # What is announced and never comes.
+        # Bytes that are announced and never sent.
         for length in (1, attacker.FIRST_FRAME):
             one = stage.attacker(tries % 4).tls(stage.stranger)
             one.socket.sendall(struct.pack(">I", length) + b"{" * (length // 2))
@@ -261,5 +261,5 @@ ATTACKS = {
     "bombs-trusted": bombs_of_a_trusted_peer, "receipts": receipts_never_earned, "window": window_ignored, "text": nasty_text,
     "stranger-flood": stranger_floods, "sequences": sequences,
 }
-# Those that last long enough, or whose traces are counted, are run once.
+# Attacks that last long enough, or whose traces are counted, are run once.
 ONCE = {"window", "text", "stranger-flood", "sequences"}

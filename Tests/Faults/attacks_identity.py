@@ -135,7 +135,7 @@ def another_uuid(stage):
         one = stage.attacker().tls(identity)
         one.hello(identity, uuid=claimed)
         times.append(one.await_end("identityMismatch"))
-    # It is not enough to be someone at first.
+    # The identity must hold for the whole session, not only at first.
     for others in ({"uuid": stage.trusted.uuid}, {"boot": "0123456789abcdef"}):
         one = stage.session(stage.stranger)
         one.hello(stage.stranger, **others)
@@ -179,7 +179,7 @@ def said_again(stage):
         if answer not in ("held", "duplicate", "quotaExceeded"):
             raise rig.Failure(f"a trusted peer's frame, said by a stranger, was answered {answer}")
     one.close()
-    # What the victim said, back to it.
+    # The victim's own frames, sent back to it.
     original.close()
     for frame in original.frames:
         one = stage.attacker(20).tls(stage.traitor)

@@ -106,7 +106,7 @@ class Session:
         self.buffer = b""
         self.sequence = 0
         self.through = 0
-        # What each number was answered: (status, of) or (code, None).
+        # The answer for each number: (status, of) or (code, None).
         self.answers = {}
         self.write({"versionID": version, "operationType": "Hello", "jmObjectType": "Peer", "jmObject": {
             "uuid": identity.uuid, "name": name, "boot": identity.boot, "protocols": [1], "features": [], "maxFrameBytes": 1 << 20,

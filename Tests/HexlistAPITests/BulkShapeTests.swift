@@ -6,7 +6,7 @@ import Testing
 /// The lines of a bulk reply, as scripts read them.
 @Suite("Shapes of a bulk send")
 struct BulkShapeTests {
-    private static let uuid = "5E3C1234-0000-8000-8000-00000000000A"
+    private static let uuid = PeerID(UUIDBytes(high: 0x5E3C_1234_0000_8000, low: 0x8000_0000_0000_000A))
 
     private func check(_ line: BulkLine, _ json: String) throws {
         #expect(line.jsonText == json)
@@ -19,7 +19,8 @@ struct BulkShapeTests {
             .refused(BulkRefusal(line: 17, code: "malformed", message: "no \"}\"")), #"{"line":17,"code":"malformed","message":"no \"}\""}"#
         )
         try check(.warning(BulkWarning(line: 3, warning: "w")), #"{"line":3,"warning":"w"}"#)
-        let send = SendShape(outboxID: 4, messageID: Self.uuid, peer: Self.uuid, state: .rejected, code: "tooLarge", message: "m")
+        let send = SendOutcome(
+            outboxID: 4, messageID: MessageID(Self.uuid.uuid), peer: Self.uuid, state: .rejected, code: "tooLarge", message: "m")
         let members =
             #""outboxID":4,"messageID":"\#(Self.uuid)","peer":"\#(Self.uuid)","state":"rejected","code":"tooLarge","message":"m"}"#
         try check(.outcome(BulkOutcome(line: nil, send: send)), "{" + members)

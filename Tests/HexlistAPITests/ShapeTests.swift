@@ -6,7 +6,10 @@ import Testing
 /// The shapes are a contract: scripts read these bytes.
 @Suite("Shapes of the local API")
 struct ShapeTests {
-    private static let uuid = "5E3C1234-0000-8000-8000-00000000000A"
+    private static let uuid = PeerID(UUIDBytes(high: 0x5E3C_1234_0000_8000, low: 0x8000_0000_0000_000A))
+    private static let message = MessageID(uuid.uuid)
+    // swift-format-ignore: NeverForceUnwrap
+    private static let fingerprint = Fingerprint(bytes: [UInt8](repeating: 0xAB, count: 32))!
     private static let moment = Timestamp(milliseconds: 1_933_135_628_009)
 
     private func check<Shape: JSONShape & Equatable>(_ shape: Shape, _ json: String) throws {
@@ -16,18 +19,20 @@ struct ShapeTests {
 
     @Test func peer() throws {
         try check(
-            PeerShape(uuid: Self.uuid, name: "Ada", state: .verified, trust: "stranger"),
+            PeerView(uuid: Self.uuid, name: "Ada", state: .verified, trust: .stranger),
             #"{"uuid":"5E3C1234-0000-8000-8000-00000000000A","name":"Ada","state":"verified","trust":"stranger","endpoints":[],"unread":0}"#
         )
         try check(
-            PeerShape(
-                uuid: nil, name: "x", alias: "y", state: .ghost, reason: "invalid", why: "no id", trust: "blocked", fingerprint: "AB",
-                version: "1.0.0", boot: "0123456789abcdef",
+            PeerView(
+                uuid: nil, name: "x", alias: "y", state: .ghost, reason: "invalid", why: "no id", trust: .blocked,
+                fingerprint: Self.fingerprint,
+                version: "1.0.0", boot: BootNonce(0x0123_4567_89AB_CDEF),
                 endpoints: [
-                    EndpointShape(host: "fe80::1%eth0", port: 24_391, interface: "eth0", via: "mdns", lastOK: Self.moment),
-                    EndpointShape(host: "10.0.0.1", port: 1, via: "static"),
+                    EndpointView(host: "fe80::1%eth0", port: 24_391, interface: "eth0", via: "mdns", lastOK: Self.moment),
+                    EndpointView(host: "10.0.0.1", port: 1, via: "static"),
                 ], lastSeen: Self.moment, unread: 3),
-            #"{"name":"x","alias":"y","state":"ghost","reason":"invalid","why":"no id","trust":"blocked","fingerprint":"AB","version":"1.0.0","#
+            #"{"name":"x","alias":"y","state":"ghost","reason":"invalid","why":"no id","trust":"blocked","fingerprint":"\#(Self.fingerprint)","#
+                + #""version":"1.0.0","#
                 + #""boot":"0123456789abcdef","endpoints":[{"host":"fe80::1%eth0","port":24391,"interface":"eth0","via":"mdns","#
                 + #""lastOK":"2031-04-05T06:07:08.009Z"},{"host":"10.0.0.1","port":1,"via":"static"}],"#
                 + #""lastSeen":"2031-04-05T06:07:08.009Z","unread":3}"#)
@@ -46,9 +51,9 @@ struct ShapeTests {
 
     @Test func hex() throws {
         var hex = HexShape(
-            id: 7, location: "inbox", senderUUID: Self.uuid, senderName: "Ada", peerUUID: Self.uuid, description: "a/b \"c\"\n",
+            id: 7, location: "inbox", senderUUID: Self.uuid.description, senderName: "Ada", peerUUID: Self.uuid, description: "a/b \"c\"\n",
             color: "red",
-            linkCount: 1, unread: true, receivedAt: Self.moment, messageID: Self.uuid)
+            linkCount: 1, unread: true, receivedAt: Self.moment, messageID: Self.message)
         let head =
             #"{"id":7,"location":"inbox","senderUUID":"\#(Self.uuid)","senderName":"Ada","peerUUID":"\#(Self.uuid)","#
             + #""description":"a/b \"c\"\n","color":"red","linkCount":1,"unread":true,"receivedAt":"2031-04-05T06:07:08.009Z","#
@@ -64,14 +69,14 @@ struct ShapeTests {
 
     @Test func send() throws {
         try check(
-            SendShape(outboxID: 4, messageID: Self.uuid, peer: Self.uuid, state: .rejected, code: "blocked", message: "no"),
+            SendOutcome(outboxID: 4, messageID: Self.message, peer: Self.uuid, state: .rejected, code: "blocked", message: "no"),
             #"{"outboxID":4,"messageID":"\#(Self.uuid)","peer":"\#(Self.uuid)","state":"rejected","code":"blocked","message":"no"}"#)
     }
 
     @Test func outbox() throws {
         try check(
-            OutboxShape(
-                outboxID: 4, messageID: Self.uuid, peer: Self.uuid, state: .queued, attempts: 2, waitingFor: "peer",
+            OutboxView(
+                outboxID: 4, messageID: Self.message, peer: Self.uuid, state: .queued, attempts: 2, waitingFor: .peer,
                 nextAttemptAt: Self.moment,
                 lastError: "gone", createdAt: Self.moment, bytes: 99),
             #"{"outboxID":4,"messageID":"\#(Self.uuid)","peer":"\#(Self.uuid)","state":"queued","attempts":2,"waitingFor":"peer","#
@@ -80,14 +85,14 @@ struct ShapeTests {
 
     @Test("what a row waits for, what it is about and why it was refused") func reasons() throws {
         try check(
-            SendShape(
-                outboxID: 4, messageID: Self.uuid, peer: Self.uuid, state: .queued, earlier: true, waitingFor: "retry",
+            SendOutcome(
+                outboxID: 4, messageID: Self.message, peer: Self.uuid, state: .queued, earlier: true, waitingFor: .retry,
                 nextAttemptAt: Self.moment, message: "full"),
             #"{"outboxID":4,"messageID":"\#(Self.uuid)","peer":"\#(Self.uuid)","state":"queued","earlier":true,"waitingFor":"retry","#
                 + #""nextAttemptAt":"2031-04-05T06:07:08.009Z","message":"full"}"#)
         try check(
-            OutboxShape(
-                outboxID: 4, messageID: Self.uuid, peer: Self.uuid, subject: "to read", state: .rejected, attempts: 2, code: "blocked",
+            OutboxView(
+                outboxID: 4, messageID: Self.message, peer: Self.uuid, subject: "to read", state: .rejected, attempts: 2, code: "blocked",
                 message: "no", createdAt: Self.moment, bytes: 9),
             #"{"outboxID":4,"messageID":"\#(Self.uuid)","peer":"\#(Self.uuid)","subject":"to read","state":"rejected","attempts":2,"#
                 + #""code":"blocked","message":"no","createdAt":"2031-04-05T06:07:08.009Z","bytes":9}"#)
@@ -96,7 +101,7 @@ struct ShapeTests {
             #"{"lines":2,"invalid":0,"accepted":2,"stored":2,"held":0,"rejected":0,"failed":0,"queued":0,"earlier":1,"seconds":0.0}"#)
         try check(
             HexShape(
-                id: 7, location: "inbox", senderUUID: Self.uuid, senderName: "Ada", senderAlias: "ada", peerUUID: Self.uuid,
+                id: 7, location: "inbox", senderUUID: Self.uuid.description, senderName: "Ada", senderAlias: "ada", peerUUID: Self.uuid,
                 description: "",
                 color: "", linkCount: 0, unread: true, receivedAt: Self.moment),
             #"{"id":7,"location":"inbox","senderUUID":"\#(Self.uuid)","senderName":"Ada","senderAlias":"ada","peerUUID":"\#(Self.uuid)","#
@@ -111,18 +116,19 @@ struct ShapeTests {
     }
 
     @Test("every row that names a peer says who that is: name, alias and trust") func tags() throws {
-        let tag = PeerTag(name: "Robert", alias: "Bob", trust: "blocked")
+        let tag = PeerTag(name: "Robert", alias: "Bob", trust: .blocked)
         try check(
-            SendShape(outboxID: 4, messageID: Self.uuid, peer: Self.uuid, tag: tag, state: .queued),
+            SendOutcome(outboxID: 4, messageID: Self.message, peer: Self.uuid, tag: tag, state: .queued),
             #"{"outboxID":4,"messageID":"\#(Self.uuid)","peer":"\#(Self.uuid)","name":"Robert","alias":"Bob","trust":"blocked","state":"queued"}"#
         )
         try check(
-            OutboxShape(
-                outboxID: 4, messageID: Self.uuid, peer: Self.uuid, tag: tag, state: .queued, attempts: 2, createdAt: Self.moment, bytes: 9),
+            OutboxView(
+                outboxID: 4, messageID: Self.message, peer: Self.uuid, tag: tag, state: .queued, attempts: 2, createdAt: Self.moment,
+                bytes: 9),
             #"{"outboxID":4,"messageID":"\#(Self.uuid)","peer":"\#(Self.uuid)","name":"Robert","alias":"Bob","trust":"blocked","#
                 + #""state":"queued","attempts":2,"createdAt":"2031-04-05T06:07:08.009Z","bytes":9}"#)
         try check(
-            EventShape(number: 12, at: Self.moment, type: "peer.down", peer: Self.uuid, tag: PeerTag(trust: "stranger")),
+            EventShape(number: 12, at: Self.moment, type: "peer.down", peer: Self.uuid, tag: PeerTag(trust: .stranger)),
             #"{"number":12,"at":"2031-04-05T06:07:08.009Z","type":"peer.down","peer":"\#(Self.uuid)","trust":"stranger"}"#)
         try check(
             HexShape(
@@ -131,7 +137,7 @@ struct ShapeTests {
             #"{"id":7,"location":"held","senderUUID":"","senderName":"Bob","peerUUID":"\#(Self.uuid)","peerName":"Robert","peerAlias":"Bob","#
                 + #""trust":"blocked","description":"","color":"","linkCount":0,"unread":true,"receivedAt":"2031-04-05T06:07:08.009Z"}"#)
         try check(
-            PairingShape(id: 1, peer: Self.uuid, name: "Bob", alias: "Bob", trust: "blocked", isOwn: false, state: .waiting),
+            PairingView(id: 1, peer: Self.uuid, name: "Bob", alias: "Bob", trust: .blocked, isOwn: false, state: .waiting),
             #"{"id":1,"peer":"\#(Self.uuid)","name":"Bob","alias":"Bob","trust":"blocked","role":"asked","state":"waiting"}"#)
         #expect(PeerLabel(Self.uuid, tag).text() == "Bob (blocked)")
         #expect(PeerLabel(Self.uuid, nil).text() == "5E3C1234")
@@ -142,10 +148,11 @@ struct ShapeTests {
         for state in OutboxState.allCases { outbox[state] = state == .queued ? 2 : 0 }
         try check(
             StatusShape(
-                version: "1.0.0", uuid: Self.uuid, name: "Ada", fingerprint: "AB", pid: 1, port: 2, uptimeSeconds: 3,
-                avahi: AvahiShape(state: "unavailable", message: "start it"), peers: 4, ghosts: 5, unread: 6, held: 7, outbox: outbox,
+                version: "1.0.0", uuid: Self.uuid, name: "Ada", fingerprint: Self.fingerprint, pid: 1, port: 2, uptimeSeconds: 3,
+                avahi: DiscoveryStatus(state: .unavailable, message: "start it"), peers: 4, ghosts: 5, unread: 6, held: 7, outbox: outbox,
                 storeBytes: 8, stateFolder: "/s"),
-            #"{"version":"1.0.0","uuid":"\#(Self.uuid)","name":"Ada","announce":true,"fingerprint":"AB","pid":1,"port":2,"uptimeSeconds":3,"#
+            #"{"version":"1.0.0","uuid":"\#(Self.uuid)","name":"Ada","announce":true,"fingerprint":"\#(Self.fingerprint)","#
+                + #""pid":1,"port":2,"uptimeSeconds":3,"#
                 + #""avahi":{"state":"unavailable","message":"start it"},"identity":{"state":"own"},"peers":4,"ghosts":5,"unread":6,"held":7,"outbox":{"queued":2,"#
                 + #""sending":0,"stored":0,"held":0,"rejected":0,"expired":0,"cancelled":0,"failed":0},"storeBytes":8,"stateFolder":"/s"}"#)
     }
@@ -164,7 +171,7 @@ struct ShapeTests {
             HookFault(hook: "peer.up", message: "m", at: Timestamp(milliseconds: 0)),
             #"{"hook":"peer.up","message":"m","at":"1970-01-01T00:00:00.000Z"}"#)
         try check(
-            PairingsShape(openUntil: Timestamp(milliseconds: 0), triesLeft: 2, items: []),
+            PairingOverview(openUntil: Timestamp(milliseconds: 0), triesLeft: 2, items: []),
             #"{"openUntil":"1970-01-01T00:00:00.000Z","triesLeft":2,"items":[]}"#)
     }
 

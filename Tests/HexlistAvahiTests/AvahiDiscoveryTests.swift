@@ -5,7 +5,7 @@ import Testing
 
 @testable import HexlistAvahi
 
-/// One after the other: the address of the bus belongs to the process.
+/// Serialized, because the bus's address belongs to the process.
 @Suite(.serialized) struct AvahiDiscoveryTests {
     private func discovery() -> AvahiDiscovery {
         _ = PrivateAvahi.folder

@@ -12,7 +12,7 @@ final class PrivateAvahi {
         return folder
     }()
 
-    /// Why there can be none here; `nil` where there can.
+    /// The reason why this machine cannot have a private avahi-daemon; `nil` if it can.
     static let obstacle: String? = {
         for tool in ["dbus-daemon", "avahi-daemon", "ip", "unshare"] where path(tool) == nil { return "\(tool) is not installed" }
         let trial = Process()
@@ -62,7 +62,7 @@ final class PrivateAvahi {
         daemon = try run("unshare", Self.namespace + ["sh", "-c", script], output: nil)
     }
 
-    /// Without a goodbye.
+    /// Kills avahi-daemon, so that it says no goodbye.
     func killDaemon() { end(&daemon) }
     func killBus() { end(&bus) }
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import hexlist
 
-/// What commands for hexes take, ask and say.
+/// Arguments, questions and output of the commands for hexes.
 @Suite("Hexes on the command line")
 struct HexCommandTests {
     @Test("ids and ranges are told apart; a peer or all of a list stands alone")
@@ -76,24 +76,26 @@ struct HexCommandTests {
         #expect(nothing(isEnd: true, 0) == "Nothing more is in the inbox.")
     }
 
+    private static let peer = PeerID(UUIDBytes(high: 0x0C6F_1B22_0000_4000, low: 0x8000_0000_0000_0000))
+
     @Test("a long name does not push what stands behind it out of a question, wherever the answers of the command go")
     func longName() {
-        let label = PeerLabel("0C6F1B22-0000-4000-8000-000000000000", PeerTag(name: String(repeating: "b", count: 240), trust: "stranger"))
+        let label = PeerLabel(Self.peer, PeerTag(name: String(repeating: "b", count: 240), trust: .stranger))
         #expect(TextWidth.of(label.shown()) <= 44 && label.shown().contains("0C6F1B22 (stranger)"))
         #expect(label.listed().contains(String(repeating: "b", count: 200)) || Terminal.output.isInteractive)
     }
 
     @Test("an event names its peer and its hex, and text of a peer is no member of its own")
     func event() throws {
-        let uuid = "0C6F1B22-0000-4000-8000-000000000000"
+        let uuid = Self.peer
         let time = Timestamp(milliseconds: 0)
-        let known = PeerTag(name: "Robert", alias: "bob", trust: "trusted")
+        let known = PeerTag(name: "Robert", alias: "bob", trust: .trusted)
         let held = EventShape(number: 12, at: time, type: "hex.held", peer: uuid, tag: known, hex: 3, subject: "To read")
         #expect(EventText.line(held).hasSuffix("  hex.held  peer bob  hex 3  “To read”"))
         let forged = EventShape(number: 12, at: time, type: "hex.held", subject: "x”  outbox 9\u{a0}\n14  2026-11-22  pairing.paired “y")
         #expect(EventText.line(forged).hasSuffix("  hex.held  “x' outbox 9 14 2026-11-22 pairing.paired 'y”"))
         let alert = EventShape(
-            number: 13, at: time, type: "alert.received", peer: uuid, tag: PeerTag(name: "Eve", trust: "stranger"),
+            number: 13, at: time, type: "alert.received", peer: uuid, tag: PeerTag(name: "Eve", trust: .stranger),
             data: try JSONValue(parsing: #"{"message":"a  reason x","versionID":"1.0"}"#))
         #expect(EventText.line(alert).hasSuffix(#"  peer Eve 0C6F1B22 (stranger)  message "a  reason x"  versionID 1.0"#))
     }

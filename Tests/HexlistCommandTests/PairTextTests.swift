@@ -15,9 +15,11 @@ struct PairTextTests {
         ] as [(String, PairText.Answer)])
     func answer(line: String, expected: PairText.Answer) { #expect(PairText.answer(line, digits: "040660") == expected) }
 
-    private static func ended(_ triesLeft: Int?) -> PairingShape {
-        PairingShape(
-            id: 1, peer: "1A2B3C4D-0000-8000-8000-000000000002", name: "cyd", isOwn: false, state: .ended, reason: "rejected",
+    private static func ended(_ triesLeft: Int?) -> PairingView {
+        PairingView(
+            id: 1, peer: PeerID(UUIDBytes(high: 0x1A2B_3C4D_0000_8000, low: 0x8000_0000_0000_0002)), name: "cyd", isOwn: false,
+            state: .ended,
+            reason: .rejected,
             message: "You said no.", triesLeft: triesLeft)
     }
 

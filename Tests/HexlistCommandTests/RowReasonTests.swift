@@ -1,24 +1,24 @@
 import HexlistAPI
+import HexlistJSON
 import HexlistModel
 import Testing
 
 @testable import hexlist
 
-/// What people read of a hex that is not there yet: why, and what to do.
+/// The reason and the advice shown for a hex that is not delivered yet.
 @Suite("Why a row waits, and what to do")
 struct RowReasonTests {
-    private static let uuid = "0C6F1B22-0000-8000-8000-000000000001"
+    private static let uuid = PeerID(UUIDBytes(high: 0x0C6F_1B22_0000_8000, low: 0x8000_0000_0000_0001))
 
     private func row(
         _ state: OutboxState, waitingFor: String? = nil, lastError: String? = nil, code: String? = nil, message: String? = nil,
         alias: String? = "bob"
     ) -> RowReason {
-        RowReason(
-            OutboxShape(
-                outboxID: 7, messageID: "", peer: Self.uuid, tag: PeerTag(name: "bob", alias: alias, trust: "stranger"), state: state,
-                attempts: 1, waitingFor: waitingFor, lastError: lastError, code: code, message: message,
-                createdAt: Timestamp(milliseconds: 0),
-                bytes: 10))
+        var row = OutboxView(
+            outboxID: 7, messageID: MessageID(.nil), peer: Self.uuid, tag: PeerTag(name: "bob", alias: alias, trust: .stranger),
+            state: state, attempts: 1, lastError: lastError, code: code, message: message, createdAt: Timestamp(milliseconds: 0), bytes: 10)
+        row.waitingFor = waitingFor.map { OpenWord(text: $0) }
+        return RowReason(row)
     }
 
     @Test(
@@ -60,8 +60,9 @@ struct RowReasonTests {
     func refused(code: String, message: String, advice: String) {
         let kept = row(.rejected, lastError: "The connection was lost.", code: code, message: message)
         let sent = RowReason(
-            SendShape(
-                outboxID: 7, messageID: "", peer: Self.uuid, tag: PeerTag(name: "bob", alias: "bob", trust: "trusted"), state: .rejected,
+            SendOutcome(
+                outboxID: 7, messageID: MessageID(.nil), peer: Self.uuid, tag: PeerTag(name: "bob", alias: "bob", trust: .trusted),
+                state: .rejected,
                 code: code, message: message))
         #expect(kept.why == "\(code): \(message)" && sent.why == kept.why)
         #expect(kept.advice?.contains(advice) == true && sent.advice == kept.advice)
@@ -87,14 +88,14 @@ struct RowReasonTests {
     // MARK: Keys that are gone
 
     private static func peer(
-        _ number: Int, _ name: String, alias: String? = nil, _ state: PeerShape.State, trust: String = "stranger", seen: Int64? = nil
-    ) -> PeerShape {
-        PeerShape(
-            uuid: "\(number)0000000-0000-8000-8000-000000000001", name: name, alias: alias, state: state, trust: trust,
+        _ number: Int, _ name: String, alias: String? = nil, _ state: PeerView.State, trust: Trust = .stranger, seen: Int64? = nil
+    ) -> PeerView {
+        PeerView(
+            uuid: PeerID("\(number)0000000-0000-8000-8000-000000000001"), name: name, alias: alias, state: state, trust: trust,
             lastSeen: seen.map { Timestamp(milliseconds: $0) })
     }
 
-    private static let gone = peer(1, "bob", alias: "Bob", .away, trust: "trusted", seen: 0)
+    private static let gone = peer(1, "bob", alias: "Bob", .away, trust: .trusted, seen: 0)
 
     @Test(
         "a name that lives on under another key",
@@ -103,17 +104,17 @@ struct RowReasonTests {
             ([peer(2, "bob", .ghost)], nil), ([peer(2, "ada", .verified)], nil),
             ([peer(2, "bob", .verified), peer(3, "bob", .verified)], nil),
             ([gone], nil), ([], nil),
-        ] as [([PeerShape], Int?)])
-    func namesake(peers: [PeerShape], number: Int?) {
-        #expect(Namesake.of(Self.gone, among: peers)?.uuid?.prefix(1) == number.map { "\($0)" })
+        ] as [([PeerView], Int?)])
+    func namesake(peers: [PeerView], number: Int?) {
+        #expect(Namesake.of(Self.gone, among: peers)?.uuid?.description.prefix(1) == number.map { "\($0)" })
     }
 
     @Test("a send to a key that is gone says when it was seen, and who goes by its name now")
     func sendToGone() {
-        let uuid = Self.gone.uuid ?? ""
-        var outcome = SendShape(
-            outboxID: 7, messageID: "", peer: uuid, tag: PeerTag(name: "bob", alias: "Bob", trust: "trusted"), state: .queued,
-            waitingFor: "peer")
+        let uuid = Self.gone.uuid ?? PeerID(.nil)
+        var outcome = SendOutcome(
+            outboxID: 7, messageID: MessageID(.nil), peer: uuid, tag: PeerTag(name: "bob", alias: "Bob", trust: .trusted), state: .queued,
+            waitingFor: .peer)
         let here = Self.peer(2, "bob", .verified)
         let lines = SendWaiting.advice(outcome, [Self.gone, here])
         #expect(lines.count == 2)
@@ -124,7 +125,7 @@ struct RowReasonTests {
                 + "if it is that machine, installed anew: `hexlist pair 20000000`, and once the digits were the same send to 20000000 and "
                 + "`hexlist outbox cancel 7`.")
         #expect(SendWaiting.advice(outcome, [Self.gone]).count == 1)
-        outcome.waitingFor = "window"
+        outcome.waitingFor = OpenWord(.window)
         #expect(SendWaiting.advice(outcome, [Self.gone, here]).count == 1)
     }
 
@@ -133,9 +134,9 @@ struct RowReasonTests {
     @Test("trusted peers come first, those that are away with when they were seen; strangers that are away and ghosts with --all only")
     func listed() {
         let peers = [
-            Self.peer(1, "a stranger", .verified), Self.peer(2, "bob", .verified, trust: "trusted"),
-            Self.peer(3, "pest", .away, trust: "blocked"),
-            Self.peer(4, "cyd", .away, trust: "trusted", seen: 0), Self.peer(5, "old", .away, seen: 0), Self.peer(6, "ghost", .ghost),
+            Self.peer(1, "a stranger", .verified), Self.peer(2, "bob", .verified, trust: .trusted),
+            Self.peer(3, "pest", .away, trust: .blocked),
+            Self.peer(4, "cyd", .away, trust: .trusted, seen: 0), Self.peer(5, "old", .away, seen: 0), Self.peer(6, "ghost", .ghost),
         ]
         #expect(PeersText.listed(peers, all: false).map(\.name) == ["bob", "cyd", "a stranger"])
         #expect(PeersText.listed(peers, all: true).map(\.name) == ["bob", "cyd", "a stranger", "pest", "old", "ghost"])
@@ -153,7 +154,7 @@ struct RowReasonTests {
 
     // MARK: Where a hex is from
 
-    private func hex(trust: String, claim: String, alias: String? = nil) -> HexShape {
+    private func hex(trust: Trust, claim: String, alias: String? = nil) -> HexShape {
         HexShape(
             id: 1, location: "inbox", senderUUID: claim, senderName: "ada", senderAlias: alias, peerUUID: Self.uuid,
             tag: PeerTag(name: "bob", alias: "bob", trust: trust), description: "", color: "", linkCount: 1, unread: true,
@@ -163,10 +164,10 @@ struct RowReasonTests {
     @Test("a trusted peer forwards, a stranger says so")
     func forwarded() {
         let other = "AAAAAAAA-0000-8000-8000-000000000001"
-        #expect(HexText.sender(hex(trust: "trusted", claim: other, alias: "ada"), columns: 44) == "bob, forwarded from ada")
-        #expect(HexText.sender(hex(trust: "trusted", claim: other), columns: 44) == "bob, forwarded from ada AAAAAAAA")
-        #expect(HexText.sender(hex(trust: "stranger", claim: other), columns: 44) == "bob (stranger), says it is from ada AAAAAAAA")
-        #expect(HexText.sender(hex(trust: "trusted", claim: Self.uuid), columns: 44) == "bob")
+        #expect(HexText.sender(hex(trust: .trusted, claim: other, alias: "ada"), columns: 44) == "bob, forwarded from ada")
+        #expect(HexText.sender(hex(trust: .trusted, claim: other), columns: 44) == "bob, forwarded from ada AAAAAAAA")
+        #expect(HexText.sender(hex(trust: .stranger, claim: other), columns: 44) == "bob (stranger), says it is from ada AAAAAAAA")
+        #expect(HexText.sender(hex(trust: .trusted, claim: Self.uuid.description), columns: 44) == "bob")
     }
 
     // MARK: The daemon

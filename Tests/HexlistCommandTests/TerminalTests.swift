@@ -4,7 +4,7 @@ import Testing
 
 @testable import hexlist
 
-/// What people see in a terminal: columns line up whatever the text, and no text of a peer is obeyed.
+/// Output on a terminal: columns line up whatever the text, and no text of a peer is obeyed.
 @Suite("Text on a terminal")
 struct TerminalTests {
     @Test(
@@ -32,7 +32,7 @@ struct TerminalTests {
         var table = Table(["ID", "NAME", "WHY"])
         table.add([Table.Cell("1"), Table.Cell("日本"), Table.Cell("a")])
         table.add([Table.Cell("100"), Table.Cell("x"), Table.Cell("")])
-        // Not a terminal: no colours.
+        // `-1` is no terminal: no colours.
         let lines = table.lines(Terminal(descriptor: -1))
         #expect(lines == ["ID   NAME  WHY", "1    日本  a", "100  x"])
     }
@@ -73,7 +73,7 @@ struct TerminalTests {
         table.add([Table.Cell("1"), Table.Cell("2")])
         let lines = table.lines(Self.terminal(nil))
         #expect(lines[1] == String(repeating: "x", count: length) + "  " + String(repeating: "y", count: 5_000))
-        // One long cell sets nothing else apart by more than a screen.
+        // A long cell makes its column at most a screen wide.
         #expect(lines[2].utf8.count == min(60, max(1, length)) + 3)
     }
 

@@ -35,7 +35,7 @@ struct UsageTests {
             (["status", "-json"], "-json", "--json"),
         ])
     func option(arguments: [String], unknown: String, meant: String) {
-        // What swift-argument-parser guesses is left out.
+        // The guess of swift-argument-parser is left out.
         let error = Usage(arguments).error("Unknown option '\(unknown)'. Did you mean '--socket'?")
         #expect(error.hint?.hasPrefix("Did you mean `\(meant)`?") == true, "\(error)")
         #expect(!error.message.contains("Did you mean"))

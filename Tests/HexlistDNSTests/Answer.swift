@@ -33,6 +33,6 @@ struct Answer {
 }
 
 extension DNSName {
-    /// For a test: it is one.
+    /// The name in a valid text.
     static func of(_ text: String) -> DNSName { DNSName(text) ?? DNSName(labels: []) }
 }

@@ -62,7 +62,7 @@ struct DNSMessageTests {
             var answer = Answer(count: 2)
             let first = answer.bytes.count + 12
             let pointer = { (place: Int) in [0xC0 | UInt8(place >> 8), UInt8(place & 0xFF)] }
-            // In a record of a type nobody reads.
+            // The names are in a record of a type that is not read.
             answer.add(99, (0..<count).flatMap { pointer($0 == 0 ? 12 : first + 2 * ($0 - 1)) })
             answer.add(12, pointer(first + 2 * (count - 1)))
             #expect((answer.message != nil) == isRead, "\(count)")

@@ -20,7 +20,7 @@ struct DomainBrowserTests {
 
     private static func browser() throws -> DomainBrowser { try #require(DomainBrowser(domain: "corp.example.", now: start)) }
 
-    /// With ada in it, and her resolver open.
+    /// A browser of a domain with ada in it, whose resolver is open.
     private static func browserWithAda() throws -> DomainBrowser {
         var browser = try browser()
         #expect(
@@ -110,7 +110,7 @@ struct DomainBrowserTests {
         }
         #expect(waits == [5, 10, 20, 40, 60, 60].map { .seconds($0) })
         #expect(browser.browsed(.found([Self.label("ada")], seconds: 60), asked: now, now: now) == [.domain("corp.example", .running)])
-        // The same for an instance.
+        // An outdated failure of an instance counts as little.
         #expect(
             browser.resolved(Self.ada, .failed("gone"), asked: now, now: now) == [
                 .resolveFailed(Self.record(), "DNS does not answer: gone")
@@ -127,7 +127,7 @@ struct DomainBrowserTests {
         #expect(browser.next.at == now)
         _ = browser.browsed(.found([Self.label("ada")], seconds: 300), asked: now, now: now)
         #expect(browser.next.question == .resolve(Self.ada) && browser.next.at == now)
-        // Once more when routes and resolv.conf have settled, then in the usual time.
+        // The domain is browsed once more when routes and resolv.conf have settled, then at the usual interval.
         _ = browser.resolve(Self.record(), open: false, now: now)
         #expect(browser.next.question == .browse && browser.next.at == now + DomainBrowser.settling)
         let settled = now + DomainBrowser.settling
@@ -151,7 +151,7 @@ struct DomainBrowserTests {
         #expect(browser.browsed(.failed("gone"), asked: asked, now: now) == [])
         #expect(browser.resolved(Self.ada, .failed("gone"), asked: asked, now: now) == [])
         #expect(browser.next.at <= now)
-        // Asked since, it fails for the first time.
+        // A question asked after the change counts as the first failure.
         _ = browser.browsed(.failed("gone"), asked: now, now: now)
         _ = browser.resolved(Self.ada, .failed("gone"), asked: now, now: now)
         #expect(browser.next.at == changed + DomainBrowser.settling)

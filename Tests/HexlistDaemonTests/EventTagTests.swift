@@ -12,8 +12,8 @@ import Testing
         func tag(_ type: EventType, _ peer: PeerID?) -> PeerTag? {
             EventShape(EventRow(number: 1, at: 0, type: type, peer: peer, hex: nil, outboxID: nil, data: nil), labels).tag
         }
-        #expect(tag(.peerGhost, peer) == PeerTag(trust: "stranger"))
-        #expect(tag(.alertReceived, peer) == PeerTag(name: "Robert", alias: "Bob", trust: "trusted"))
+        #expect(tag(.peerGhost, peer) == PeerTag(trust: .stranger))
+        #expect(tag(.alertReceived, peer) == PeerTag(name: "Robert", alias: "Bob", trust: .trusted))
         #expect(tag(.alertReceived, PeerID(UUIDBytes(high: 3, low: 4))) == nil && tag(.peerGhost, nil) == nil)
     }
 }

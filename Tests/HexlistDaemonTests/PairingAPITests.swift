@@ -9,7 +9,7 @@ import Testing
 @Suite("Pairing by the local API", .serialized, .timeLimit(.minutes(5)))
 struct PairingAPITests {
     /// Waits, by the stream, for something of the pairings.
-    private static func found<Value>(_ client: HexlistClient, _ look: (PairingsShape) -> Value?) async throws -> Value {
+    private static func found<Value>(_ client: HexlistClient, _ look: (PairingOverview) -> Value?) async throws -> Value {
         var value: Value?
         try await client.watchPairings { pairings in
             value = look(pairings)
@@ -24,7 +24,7 @@ struct PairingAPITests {
             let (one, two) = (daemons[0], daemons[1])
             try await one.awaitPeers(1)
             try await two.awaitPeers(1)
-            #expect(try await one.client.pairings() == PairingsShape(items: []))
+            #expect(try await one.client.pairings() == PairingOverview(items: []))
             let opened = try await two.client.openPairing()
             #expect(opened.openUntil != nil && opened.items.isEmpty)
             let asked = try await one.client.pair(with: "two")
@@ -64,7 +64,7 @@ struct PairingAPITests {
                 (HexlistError.Code.notFound, { try await one.client.pair(with: "nobody") }),
                 (.gone, { try await one.client.confirmPairing(with: "two", digits: "123456", id: 0) }),
                 (.notFound, { try await one.client.confirmPairing(with: "two", digits: "123456", id: here.id + 7) }),
-            ] as [(HexlistError.Code, () async throws -> PairingShape)] {
+            ] as [(HexlistError.Code, () async throws -> PairingView)] {
                 await #expect { try await body() } throws: { ($0 as? HexlistError)?.code == code }
             }
             #expect(try await one.client.pairings().items == [here])
@@ -79,11 +79,12 @@ struct PairingAPITests {
 
     @Test("shapes are read as they are written")
     func shapes() throws {
-        let pairing = PairingShape(
-            id: 7, peer: "p", name: "n", fingerprint: "f", isOwn: true, state: .ended, digits: "012345", reason: "lost", message: "m",
+        let pairing = PairingView(
+            id: 7, peer: PeerID(UUIDBytes(high: 1, low: 2)), name: "n", fingerprint: Fingerprint(bytes: [UInt8](repeating: 1, count: 32)),
+            isOwn: true, state: .ended, digits: "012345", reason: .lost, message: "m",
             until: Timestamp(milliseconds: 1_000))
-        let list = PairingsShape(openUntil: Timestamp(milliseconds: 5), items: [pairing])
-        #expect(try PairingsShape(jsonBytes: list.jsonBytes) == list)
+        let list = PairingOverview(openUntil: Timestamp(milliseconds: 5), items: [pairing])
+        #expect(try PairingOverview(jsonBytes: list.jsonBytes) == list)
         #expect(try PairingRequest(jsonBytes: PairingRequest(peer: "x").jsonBytes) == PairingRequest(peer: "x"))
         #expect(try PairingConfirmation(jsonBytes: PairingConfirmation(digits: "000001", id: 3).jsonBytes).id == 3)
         #expect(throws: JSONFault.self) { try PairingRequest(jsonBytes: Array(#"{"pear":"x"}"#.utf8)) }

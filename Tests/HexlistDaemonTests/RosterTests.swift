@@ -30,7 +30,7 @@ struct RosterTests {
             #expect(try await bob.client.importRoster(roster) == RosterImport(changed: 1, own: 1))
             #expect(try await bob.client.importRoster(roster) == RosterImport(unchanged: 1, own: 1))
             let blocked = try await bob.client.peer("the other")
-            #expect((blocked.uuid, blocked.trust) == (eve.uuid, "blocked"))
+            #expect((blocked.uuid?.description, blocked.trust) == (eve.uuid, "blocked"))
             #expect(try await bob.client.peer(ada.uuid).trust == "stranger")
         }
     }
@@ -42,7 +42,7 @@ struct RosterTests {
             let met = try peer(1, name: "carl", alias: "c", addresses: ["192.0.2.1:24391", "[2001:db8::1]:4", "carl.example.org:5"])
             #expect(try await ada.importRoster(met.lineBytes) == RosterImport(changed: 1))
             let shown = try await ada.peer("c")
-            #expect((shown.state, shown.trust, shown.fingerprint) == (.away, "trusted", met.fingerprint))
+            #expect((shown.state, shown.trust, shown.fingerprint?.description) == (.away, "trusted", met.fingerprint))
             #expect(shown.endpoints.allSatisfy { $0.lastOK == nil })
             let exported = try RosterPeer(jsonBytes: try await ada.exportRoster())
             #expect(Set(exported.addresses) == Set(met.addresses))
@@ -50,7 +50,7 @@ struct RosterTests {
             #expect(try await ada.importRoster(met.lineBytes) == RosterImport(unchanged: 1))
             // A name is not enough, and neither is a stranger without an alias worth remembering.
             #expect(try await ada.importRoster(try peer(2, name: "carl", trust: "stranger").lineBytes) == RosterImport(unchanged: 1))
-            #expect(try await ada.peers(all: true).filter { $0.state == .away }.map(\.uuid) == [met.uuid])
+            #expect(try await ada.peers(all: true).filter { $0.state == .away }.map(\.uuid?.description) == [met.uuid])
         }
     }
 
@@ -84,7 +84,7 @@ struct RosterTests {
             #expect(done.refused.map(\.code) == codes)
             #expect(done.refused.allSatisfy { TerminalText.clean($0.message) == $0.message })
             let known = try await ada.peers(all: true).filter { $0.state == .away }
-            #expect(Set(known.compactMap(\.uuid)) == [good.uuid, last.uuid])
+            #expect(Set(known.compactMap(\.uuid?.description)) == [good.uuid, last.uuid])
 
             // A key whose UUID is known with another key.
             var other = last

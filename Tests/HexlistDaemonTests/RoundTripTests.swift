@@ -17,7 +17,7 @@ struct RoundTripTests {
             try await daemons[0].awaitPeers(1)
             try await daemons[1].awaitPeers(1)
             let ada = try await daemons[1].client.peer(daemons[0].uuid)
-            _ = try await daemons[1].client.trust(daemons[0].uuid, fingerprint: ada.fingerprint)
+            _ = try await daemons[1].client.trust(daemons[0].uuid, fingerprint: ada.fingerprint?.description)
             _ = try await daemons[0].client.trust(daemons[1].uuid, fingerprint: nil)
             try await body(daemons[0], daemons[1])
         }
@@ -121,7 +121,7 @@ struct RoundTripTests {
                 #expect(same(onWire, test.description), "\(test.name): \(onWire.debugDescription) on the wire")
 
                 // One hex as JSON.
-                let sent: [SendShape]?
+                let sent: [SendOutcome]?
                 do {
                     sent = try await ada.client.send(.init(content: .hex(test.json), peers: [bob.uuid], timeout: 30))
                 } catch let error as HexlistError {

@@ -15,6 +15,7 @@ import TestSupport
 
 /// A daemon's parts in this process: a real node on loopback TLS, a real store, the real API on a real socket.
 struct TestDaemon {
+    let api: APIContext
     let keeper: NodeKeeper
     let client: HexlistClient
     let socket: String
@@ -62,7 +63,8 @@ struct TestDaemon {
             try await withThrowingTaskGroup(of: Void.self) { tasks in
                 tasks.addTask { try await services.run() }
                 for await _ in running {}
-                let daemon = TestDaemon(keeper: keeper, client: client, socket: socket, configuration: inForce, hookFaults: hookFaults)
+                let daemon = TestDaemon(
+                    api: api, keeper: keeper, client: client, socket: socket, configuration: inForce, hookFaults: hookFaults)
                 let result: Result<Void, any Error>
                 do {
                     try await start(names.dropFirst(), link, settings, started + [daemon], body)
@@ -90,7 +92,7 @@ struct TestDaemon {
     }
 
     func send(_ links: [String], description: String = "d", to peers: [String], wait: SendWait = .stored, key: String? = nil) async throws
-        -> [SendShape]
+        -> [SendOutcome]
     {
         let hex = TestHex(description: description, links: links)
         return try await client.send(

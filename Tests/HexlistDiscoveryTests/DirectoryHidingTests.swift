@@ -93,7 +93,7 @@ import Testing
     }
 }
 
-/// What an announcement may make this machine dial.
+/// The addresses that an announcement may make this machine dial.
 @Suite struct DirectoryForeignNetworkTests {
     let peer = Stage.peer(1)
 
@@ -175,7 +175,7 @@ import Testing
         stage.announce(peer, boot: BootNonce(2), port: 45_777)
         #expect(ports(stage) == [45_777])
         #expect(stage.directory.endpoints(of: peer).map(\.port) == [45_777, 24_391])
-        // Once its key was proved there, nothing of the old place is left.
+        // After its key was proved there, nothing of the old place is left.
         #expect(stage.probes.last?.isCheck == true)
         stage.probes = stage.probes.suffix(1)
         stage.end(.reached(Endpoint(host: "192.168.7.20", port: 45_777, interface: "eth0", via: .mdns)))

@@ -143,7 +143,7 @@ import Testing
         #expect(up.isSubset(of: verified) && verified.intersection(remembered).isSubset(of: up))
     }
 
-    /// What must hold after every step, whatever happened; `nil` where it does.
+    /// The invariant that does not hold after a step, whatever happened; `nil` if all hold.
     private func brokenPromise(_ stage: Stage, proven: Set<PeerID>, sessions: [SessionInfo], limits: DirectoryLimits) -> String? {
         let rows = stage.rows
         let listed = rows.filter { $0.state != .ghost }
@@ -220,7 +220,7 @@ import Testing
             stage.tell(.sessionDown(session, .lost))
             #expect(stage.directory.peers.count <= 200 + 50)
         }
-        // One that is forgotten is one of the others again.
+        // A forgotten peer counts towards the limit again.
         for number in 1...200 { stage.tell(.forget(Stage.peer(UInt64(number)))) }
         #expect(stage.directory.peers.count <= 50)
         stage.announce(Stage.peer(3_000))
@@ -270,7 +270,7 @@ import Testing
     }
 }
 
-/// What may be dialled at all, looked at when a probe begins.
+/// The rule which endpoints may be dialled, checked when a probe begins.
 private struct DialModel {
     private var seen: Set<ProbeID> = []
     private var trustedOnce: Set<PeerID> = []
@@ -294,9 +294,9 @@ private struct DialModel {
     }
 }
 
-/// What the checks of a peer came to, told from the outside only: which probes went out, how they ended, who proved itself.
+/// The result of the checks of a peer, derived from the outside only: which probes began, how they ended, who proved itself.
 private struct PeerModel {
-    /// When two starts of a peer last proved themselves.
+    /// The instants at which two starts of a peer last proved themselves.
     var conflicts: [PeerID: ContinuousClock.Instant] = [:]
     /// Failed checks in a row since it last proved itself.
     private var failures: [PeerID: Int] = [:]

@@ -38,13 +38,13 @@ import Testing
             #expect(next - one <= 15.1 + one / 60, "after \(one) s of silence")
             #expect(next - one <= 300.1)
         }
-        // What a turn is and when it comes does not change: 5 s after the first failure and the second, then twice as long each time.
+        // The regular turns stay the same: 5 s after the first failure and the second, then twice as long each time.
         var turn = 5.0
         for pause in [5.0, 10, 20, 40, 80, 160, 300, 300] {
             turn += pause
             #expect(asked.contains { abs($0 - turn) < 1.1 }, "\(turn) is no turn: \(asked.prefix(60))")
         }
-        // In the end nothing but its turns.
+        // In the end there are only its regular turns.
         let last = asked.suffix(20)
         #expect(zip(last, last.dropFirst()).allSatisfy { $1 - $0 >= 299 })
         #expect(asked.count < 700)
@@ -89,7 +89,7 @@ import Testing
         stage.pass(.seconds(4))
         #expect(Set(stage.probes.compactMap(\.expecting)).subtracting([peer]) == Set(strangers + [other]))
         #expect(stage.now - before <= .seconds(5))
-        // Who was not missing is no sign of anything.
+        // A peer that was not missing is no sign of anything.
         while !stage.probes.isEmpty { stage.end(.noAnswer) }
         let count = stage.begun.count
         stage.tell(.sessionUp(SessionInfo(peer: Stage.peer(20), boot: BootNonce(1), name: "N")))

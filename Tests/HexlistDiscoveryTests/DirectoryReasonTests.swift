@@ -39,7 +39,7 @@ import Testing
         let row = try #require(stage.row(peer))
         #expect(Set(row.endpoints.map(\.endpoint.host)) == ["192.168.7.20", "fe80::20%eth0", "192.168.8.20"])
         #expect(row.endpoints.first?.lastOK != nil)
-        // One ghost line an instance, not one a record.
+        // There is one ghost per instance, not one per record.
         let ghosts = stage.ghosts(peer)
         #expect(ghosts.map(\.reason) == [.duplicate, .duplicate])
         #expect(
@@ -70,7 +70,7 @@ import Testing
         stage.end(.ownIdentity(sameBoot: false, Endpoint(host: "192.168.7.66", port: 24391, via: .mdns)))
         #expect(stage.rows.map(\.reason) == [.conflict])
         #expect(stage.events.contains(.conflict(Stage.own)) && stage.directory.isInConflict(Stage.own))
-        // Asked every half minute, and believed until it has been quiet for three times as long.
+        // Both starts are asked every half minute; one is dropped when it has been silent for three times as long.
         for _ in 0..<6 {
             stage.pass(DirectoryTimes.conflictCheck)
             #expect(stage.rows.map(\.reason) == [.conflict])
@@ -176,7 +176,7 @@ import Testing
         #expect(stage.row(peer)?.state == .verified)
         #expect(stage.ghosts(peer).map(\.reason) == [.impostor])
         #expect(stage.ghosts(peer).first?.why == "announced with this UUID, but 192.168.7.66:24391 answers as \(other)")
-        // Asked again at once, without the impostor.
+        // The peer is asked again at once, without the impostor.
         #expect(stage.probes.map(\.endpoints.count) == [1])
         stage.prove(peer)
         #expect(stage.row(peer)?.state == .verified)
@@ -252,7 +252,7 @@ import Testing
             stage.tell(.sessionDown(second, .other))
             stage.tell(.sessionDown(first, .other))
         }
-        // As long as both show themselves it stays; each is asked every half minute, where it is announced too.
+        // The conflict stays as long as both prove themselves; each is asked every half minute, also where it is announced.
         var asked: Set<String> = []
         func ask(_ answer: (Endpoint) -> BootNonce?) {
             stage.pass(DirectoryTimes.conflictCheck + .seconds(1))
@@ -292,7 +292,7 @@ import Testing
         #expect(row.state == .away && row.why.hasSuffix("\(new.shortID), of the same name and address, may be its new installation"))
         #expect(stage.row(new)?.why.hasSuffix("perhaps installed anew") == true)
         #expect(stage.directory.peers[new]?.trust == .stranger)
-        // The same name elsewhere, or another name there, says nothing.
+        // The same name at another address, or another name at that address, says nothing.
         for (name, host) in [("Desk", "192.168.7.21"), ("Other", "192.168.7.20")] {
             var stage = Stage()
             stage.tell(.knownPeer(KnownPeer(id: peer, name: "Desk", trust: .trusted)))

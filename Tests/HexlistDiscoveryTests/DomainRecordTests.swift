@@ -3,7 +3,7 @@ import Testing
 
 @testable import HexlistDiscovery
 
-/// What unicast DNS tells of in domains the user configured.
+/// Records that unicast DNS reports in domains the user configured.
 @Suite("Records of DNS domains")
 struct DomainRecordTests {
     private static func record(_ number: Int = 0) -> Record {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import HexlistDiscovery
 
-/// What anyone on the link can announce: whatever bytes, no trap, nothing long kept, and a listing that can be shown.
+/// Hostile announcements of anyone on the link: arbitrary bytes, no trap, nothing long kept, and a listing that can be shown.
 @Suite("Hostile announcements")
 struct HostileAnnouncementTests {
     private static let own = PeerID(UUIDBytes(high: 1, low: 1))
@@ -48,6 +48,14 @@ struct HostileAnnouncementTests {
         ]) func uuid(text: String)
     {
         #expect(TXTRecord(strings: [Array("id=\(text)".utf8)]).peer == nil)
+    }
+
+    @Test("a version of other bytes is another announcement, though `String` takes both for equal") func version() {
+        let endpoint = Endpoint(host: "192.0.2.1", port: 24391, via: .mdns)
+        let claims = ["\u{E9}", "e\u{301}", nil].map {
+            DirectoryRecord.Claim(endpoint: endpoint, refusal: nil, peer: Self.own, version: $0, boot: nil)
+        }
+        #expect(claims[0] == claims[0] && claims[0] != claims[1] && claims[0] != claims[2] && claims[2] == claims[2])
     }
 
     @Test("60 kB of TXT: the first 400 bytes are read and no more is kept") func long() {

@@ -30,7 +30,7 @@ import Testing
 
     @Test("with jitter it is no shorter than the shortest pause and no longer than without")
     func bounds() {
-        // Not 0, which `random(in:using:)` may ask for again for ever.
+        // A generator of zeros would make `random(in:using:)` ask for ever.
         var (least, most) = (Constant(value: 1 << 20), Constant(value: .max))
         for failures in 1...20 {
             #expect(Self.backoff.jitteredPause(after: failures, shortest: .seconds(1), using: &least) == .seconds(1))

@@ -217,7 +217,7 @@ struct LinkTargetTests {
         let name = Array(repeating: "a", count: 127).joined(separator: ".")
         #expect(try LinkTarget("http://\(name)/", schemes: Self.schemes).host == name)
         #expect(throws: LinkFault.host) { try LinkTarget("http://\(name).a/", schemes: Self.schemes) }
-        // One character of thousands of marks costs no more than others.
+        // A character with thousands of marks takes no longer than others.
         let marks = String(repeating: "\u{301}", count: 4_000)
         #expect(try LinkTarget("http://a/e\(marks)", schemes: Self.schemes).host == "a")
         #expect(throws: LinkFault.host) { try LinkTarget("http://e\(marks)/", schemes: Self.schemes) }

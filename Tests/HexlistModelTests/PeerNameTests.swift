@@ -80,7 +80,7 @@ private struct Counted: Sequence, IteratorProtocol {
             // Taken, whatever its case.
             ("Taken", "Taken 0C6F1B22"), ("TAKEN", "TAKEN 0C6F1B22"), ("ta\u{200D}ken", "ta\u{200D}ken 0C6F1B22"),
             ("\u{200D}\u{200D}", "peer 0C6F1B22"), ("twice", "twice 0C6F1B22 2"),
-            // As another peer is named, or told.
+            // These names are taken, or look like another peer's label.
             ("cafe", "cafe 0C6F1B22"), ("0c6f1b22", "0c6f1b22 0C6F1B22"),
             ("7AF30000-0000-8000-8000-000000000001", "7AF30000-0000-8000-8000-000000000001 0C6F1B22"),
             ("Bob 7af30000", "Bob 7af30000 0C6F1B22"), ("Bob (Stranger)", "Bob (Stranger) 0C6F1B22"), ("Bob 0C6F1B22", "Bob 0C6F1B22"),
@@ -125,7 +125,7 @@ private struct Counted: Sequence, IteratorProtocol {
         #expect(label("Bob").text(.whole) == "Bob \(Self.bob) (stranger)")
         #expect(PeerLabel(uuid: nil, name: "Bob", alias: nil, trust: "stranger").text() == "Bob (stranger)")
         #expect(PeerLabel(uuid: Self.bob.description, name: "", alias: nil, trust: "").text() == "0C6F1B22")
-        // Whatever the name, what tells it apart stands behind it.
+        // Whatever the name, the part that distinguishes the peer stands after it.
         for name in [
             "Bob" + String(repeating: " ", count: 200), String(repeating: "Bob (trusted) ", count: 20), "Bob\u{1B}[2K\r", "Bob\u{202E}\n\n",
         ] {

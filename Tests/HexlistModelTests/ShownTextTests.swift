@@ -3,7 +3,7 @@ import HexlistModel
 import HostileTexts
 import Testing
 
-/// What is shown of a hostile text, as text and as JSON. Scanned by scalar: a character may hide what it holds.
+/// Hostile texts as they are shown, as text and as JSON. Scanned by scalar, because a character may hide what it contains.
 @Suite("Text that is shown")
 struct ShownTextTests {
     /// The check is not the code's own: general categories, and the invisible by their names in Unicode.
@@ -28,7 +28,7 @@ struct ShownTextTests {
         for text in HostileTexts.inContext {
             let shown = TerminalText.clean(text)
             #expect(shown.unicodeScalars.allSatisfy(Self.isPrintable), "\(text.debugDescription)")
-            // One for one, so that nothing disappears unseen.
+            // Scalars are replaced one for one, so that none disappears unseen.
             #expect(shown.unicodeScalars.count == text.unicodeScalars.count)
             #expect(TerminalText.clean(text, columns: 20).unicodeScalars.allSatisfy(Self.isPrintable))
             for (before, after) in zip(text.unicodeScalars, shown.unicodeScalars) where Self.isPrintable(before) {
@@ -79,7 +79,7 @@ struct ShownTextTests {
         var bytes = Array(json.utf8)
         JSONText.makePrintable(&bytes)
         #expect(String(decoding: bytes, as: UTF8.self) == expected)
-        // From some place on: what stands before it is left alone.
+        // With a start, the bytes before it stay unchanged.
         var later = Array("\u{9B}".utf8) + Array(json.utf8)
         JSONText.makePrintable(&later, from: 2)
         #expect(String(decoding: later, as: UTF8.self) == "\u{9B}" + expected)

@@ -1,4 +1,5 @@
 import Foundation
+import HexlistAPI
 import HexlistDiscovery
 import HexlistModel
 import HexlistStore
@@ -62,7 +63,7 @@ extension TestNode {
 
     fileprivate func digits() async throws -> (number: Int, digits: String) {
         try await pairing { overview in
-            for item in overview.items { if case .comparing(let digits) = item.stage { return (item.number, digits) } }
+            for item in overview.items { if case .comparing(let digits) = item.stage { return (item.id, digits) } }
             return nil
         }
     }
@@ -72,12 +73,12 @@ extension TestNode {
         while true {
             let item = try await pairing { overview in
                 // The last one: a request goes on after an exchange that came to nothing.
-                overview.items.last { $0.peer == peer && $0.number >= number }.flatMap { $0.isAnswerable ? $0 : nil }
+                overview.items.last { $0.peer == peer && $0.id >= number }.flatMap { $0.isAnswerable ? $0 : nil }
             }
             guard case .comparing(let digits) = item.stage else { return item.stage }
             // It may have ended in between.
             if yes {
-                _ = try? await node.confirmPairing(with: peer, digits: digits, number: item.number)
+                _ = try? await node.confirmPairing(with: peer, digits: digits, number: item.id)
             } else {
                 _ = try? await node.rejectPairing(with: peer)
             }
@@ -86,11 +87,11 @@ extension TestNode {
 
     fileprivate func pair(_ peer: PeerID, yes: Bool = true) async throws -> PairingView.Stage {
         let asked = try await node.requestPairing(with: peer)
-        return try await answer(peer, from: asked.number, yes: yes)
+        return try await answer(peer, from: asked.id, yes: yes)
     }
 
     fileprivate func trust(of other: TestNode) async throws -> Trust? {
-        try await node.peers().first { $0.uuid == other.id }?.trust
+        try await node.peers().first { $0.uuid == other.id }?.trust.known
     }
 
     /// Those who watch a node hear nothing of its sessions.
@@ -133,7 +134,7 @@ struct PairingNodesTests {
 
             _ = try await two.node.confirmPairing(with: one.id, digits: there.digits)
             #expect(try await two.trust(of: one) == .stranger, "one yes is not enough")
-            #expect(try await one.answer(two.id, from: asked.number, yes: true) == .paired)
+            #expect(try await one.answer(two.id, from: asked.id, yes: true) == .paired)
             #expect(try await two.answer(one.id, from: there.number, yes: true) == .paired)
             for (node, other) in [(one, two), (two, one)] {
                 let peer = try #require(try await node.node.peers().first { $0.uuid == other.id })
@@ -210,13 +211,13 @@ struct PairingNodesTests {
             let (old, oldThere) = (try await one.digits(), try await two.digits())
             await one.node.cutSessions()
             let new = try await one.pairing { overview -> (Int, String)? in
-                for item in overview.items where item.number > old.number {
-                    if case .comparing(let digits) = item.stage { return (item.number, digits) }
+                for item in overview.items where item.id > old.number {
+                    if case .comparing(let digits) = item.stage { return (item.id, digits) }
                 }
                 return nil
             }
             #expect(new.1 != old.digits)
-            #expect(try await two.pairing { $0.items.first { $0.number == oldThere.number } }.stage == .ended(.lost))
+            #expect(try await two.pairing { $0.items.first { $0.id == oldThere.number } }.stage == .ended(.lost))
             await #expect { try await one.node.confirmPairing(with: two.id, digits: old.digits, number: old.number) } throws: {
                 ($0 as? HexlistError)?.code == .gone
             }
@@ -224,9 +225,9 @@ struct PairingNodesTests {
             try await one.until { _ in
                 try await one.events(.pairingFailed).map(\.data) == [#"{"reason":"lost"}"#]
             }
-            #expect(try await one.pairing { $0.items.first { $0.number == old.number } }.stage == .ended(.lost))
+            #expect(try await one.pairing { $0.items.first { $0.id == old.number } }.stage == .ended(.lost))
             async let there = two.answer(one.id, from: oldThere.number + 1, yes: true)
-            #expect(try await one.answer(two.id, from: asked.number, yes: true) == .paired)
+            #expect(try await one.answer(two.id, from: asked.id, yes: true) == .paired)
             #expect(try await there == .paired)
         }
     }
@@ -249,9 +250,9 @@ struct PairingNodesTests {
             #expect(try await one.send(to: two).state == .held, "the newer one is used meanwhile")
             #expect(await one.node.count(of: two.id) == 2)
 
-            #expect(try await one.node.confirmPairing(with: two.id, digits: here.digits, number: here.number).number == here.number)
+            #expect(try await one.node.confirmPairing(with: two.id, digits: here.digits, number: here.number).id == here.number)
             _ = try await two.node.confirmPairing(with: one.id, digits: there.digits, number: there.number)
-            #expect(try await one.answer(two.id, from: asked.number, yes: true) == .paired)
+            #expect(try await one.answer(two.id, from: asked.id, yes: true) == .paired)
             #expect(try await two.answer(one.id, from: there.number, yes: true) == .paired)
             try await one.untilSessions(1, with: two)
             try await two.untilSessions(1, with: one)
@@ -334,7 +335,7 @@ struct PairingNodesTests {
             #expect(await one.node.hasWork(for: two.id))
             #expect(await two.node.hasWork(for: one.id))
             _ = try await one.node.setTrust(two.id, .blocked)
-            #expect(try await one.pairing { $0.items.first { $0.number >= asked.number } }.stage == .ended(.rejected))
+            #expect(try await one.pairing { $0.items.first { $0.id >= asked.id } }.stage == .ended(.rejected))
             #expect(await !one.node.hasWork(for: two.id))
             await #expect { try await one.node.requestPairing(with: two.id) } throws: { ($0 as? HexlistError)?.code == .badRequest }
             #expect(try await two.trust(of: one) == .stranger)

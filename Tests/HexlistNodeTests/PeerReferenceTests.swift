@@ -1,3 +1,4 @@
+import HexlistAPI
 import HexlistModel
 import Testing
 
@@ -66,7 +67,7 @@ struct PeerReferenceTests {
         let error = #expect(throws: HexlistError.self) { try PeerReference(text).resolve(among: Self.views) }
         let message = try #require(error).message
         for view in Self.views where [text.lowercased()].contains(view.name.lowercased()) || view.uuid?.begins(with: text) ?? false {
-            #expect(message.contains("\(view.uuid?.description ?? "?") (\(view.trust.rawValue))"), "\(message)")
+            #expect(message.contains("\(view.uuid?.description ?? "?") (\(view.trust.text))"), "\(message)")
         }
         // A peer that is found by its alias only is named too.
         let bare = #expect(throws: HexlistError.self) { try PeerReference("bare").resolve(among: Self.views) }

@@ -1,3 +1,4 @@
+import HexlistAPI
 import HexlistModel
 import HexlistStore
 import Synchronization

@@ -1,4 +1,5 @@
 import Foundation
+import HexlistAPI
 import HexlistDiscovery
 import HexlistModel
 import HexlistStore
@@ -116,4 +117,24 @@ func withTwoNodes(_ body: (TestNode, TestNode) async throws -> Void) async throw
     try await body(one, two)
     try await one.stop()
     try await two.stop()
+}
+
+extension PairingView {
+    /// How a pairing stands, in one value.
+    enum Stage: Equatable {
+        case waiting, paired
+        case comparing(digits: String)
+        case confirmed(digits: String)
+        case ended(Reason?)
+    }
+
+    var stage: Stage {
+        switch state {
+        case .waiting: .waiting
+        case .comparing: .comparing(digits: digits ?? "")
+        case .confirmed: .confirmed(digits: digits ?? "")
+        case .paired: .paired
+        case .ended: .ended(reason?.known)
+        }
+    }
 }

@@ -105,7 +105,7 @@ import Testing
         #expect(try test.countersAreRight())
     }
 
-    /// SURFACE: a jump of the wall clock of more than an hour moves no deadline.
+    /// A jump of the wall clock of more than an hour moves no deadline.
     @Test func aJumpOfTheClockMovesNoDeadline() throws {
         let test = try TestStore()
         let (peer, stranger) = (try TestPeer(1), try TestPeer(2))

@@ -47,6 +47,17 @@ import Testing
         #expect(try test.read { try $0.outboxRow(1) }?.subject == "to read")
     }
 
+    @Test func rowsSettledTogetherKeepTheirOwnBytes() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        for number in 1...2 as ClosedRange<UInt64> { _ = try test.write { try $0.enqueue(outgoing(number, to: peer)) } }
+        let messages = ["\u{E9}", "e\u{301}"]  // equal as `String`
+        let refusals = messages.enumerated().map { Settlement(id: Int64($0 + 1), state: .rejected, code: "blocked", message: $1) }
+        try test.write { _ = try $0.settle(refusals, of: peer.id, at: start) }
+        let kept = try test.read { try $0.outboxRows([1, 2]) }.map { Array(($0.message ?? "").utf8) }
+        #expect(kept == messages.map { Array($0.utf8) })
+    }
+
     @Test func aRowTooLongForNowIsPassedOver() throws {
         let test = try TestStore()
         let peer = try TestPeer(1)

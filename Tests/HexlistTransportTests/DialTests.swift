@@ -59,7 +59,7 @@ import Testing
         #expect(report.connection?.peerFingerprint == other.identity.fingerprint)
         // The silent one had not even timed out.
         #expect(report.failures.isEmpty)
-        // Nothing but a ClientHello reached it.
+        // Only a ClientHello reached the other side.
         let bytes = try await silent.accepted.next().bytes()
         #expect(bytes.first == 0x16 && bytes.count < 4_096)
         try await silent.channel.close()
@@ -151,7 +151,7 @@ import Testing
             guard case .nameNotFound? = try await report(peer, [target(9, host: host)]).summary else { throw Unexpected(host) }
         }
         guard case .failed? = try await report(peer, [target(0)]).summary else { throw Unexpected("port 0") }
-        // Without its interface a link-local address leads nowhere; there may be a route of some other interface.
+        // A link-local address without an interface is not reached, even if some interface has a route.
         #expect(try await report(peer, [target(9, host: "fe80::1")]).connection == nil)
         await peer.transport.shutdown()
     }

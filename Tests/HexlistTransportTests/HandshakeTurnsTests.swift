@@ -35,7 +35,7 @@ import Testing
         #expect(stage.begun.count == 10)
         stage.advance(1)
         #expect(stage.begun == Array(1...11))
-        // Nobody overtakes those that wait.
+        // A new one does not overtake those that wait.
         _ = stage.enter(16...16)
         for _ in 0..<5 { stage.advance(100) }
         #expect(stage.begun == Array(1...16))

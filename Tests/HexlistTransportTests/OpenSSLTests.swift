@@ -36,7 +36,7 @@ import Testing
         await peer.transport.shutdown()
     }
 
-    /// What `openssl x509` or `req` is to put into a certificate, and whether a peer may have it.
+    /// The properties of a certificate made by `openssl x509` or `req`, and whether a peer may have it.
     struct Form: Sendable, CustomTestStringConvertible {
         var testDescription: String
         var extensions = ""

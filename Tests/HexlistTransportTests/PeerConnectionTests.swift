@@ -141,7 +141,7 @@ import Testing
         }
         let right = try await pair.accepted.record()
         let frame = body(1, 60_000)
-        // Until both kernels' buffers are full: the sender is then blocked, and stays so.
+        // The other side sends until both kernels' buffers are full; then it is blocked, and stays so.
         var sent = 0
         var largest = 0
         var isMoving = true

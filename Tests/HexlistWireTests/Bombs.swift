@@ -2,7 +2,7 @@
 enum Bombs {
     /// Each a name, and a frame of at most so many bytes and hardly less.
     static func all(bytes: Int) -> [(String, String)] {
-        /// As many pieces as fit around head and tail.
+        /// As many pieces as fit between head and tail.
         func many(_ piece: String, _ head: String = "", _ tail: String = "") -> String {
             head + String(repeating: piece, count: (bytes - head.utf8.count - tail.utf8.count) / piece.utf8.count) + tail
         }

@@ -49,7 +49,7 @@ struct DialBackTests {
         fixture.receive(.dialedBack, message: "00000000000000ab reached")
         #expect(fixture.actions == [.dialedBack(DialBack.Answer(token: BootNonce(0xAB), result: .reached))])
         #expect(fixture.owed().isEmpty)
-        // Without a Hello, and on plain TCP with one, nobody knows whose address it is.
+        // Before a Hello, and on plain TCP even after one, the address may be anybody's.
         var silent = SessionFixture()
         silent.receive(.dialBack, message: "00000000000000ab 24391")
         var plain = SessionFixture(security: .plain)

@@ -8,7 +8,7 @@ import Testing
 /// alert, say something, end the session. Nothing else is durable, so nothing else can change.
 @Suite("Session: every sequence of frames")
 struct FrameSequenceTests {
-    /// What a peer may send. Numbered ones carry the next number, but `jump`.
+    /// The frames that a peer may send. Numbered ones carry the next number, except `jump`.
     private enum Kind: CaseIterable {
         case hello, helloOfAnother, helloOfAnotherStart, helloOfOurselves
         case store, unnumberedStore, jump, receipt, receiptTwice, alert, pair, dialBack, dialedBack, numberedPing, pong, bye
@@ -27,7 +27,7 @@ struct FrameSequenceTests {
         Opening(testDescription: "dialled", role: .dialer, isTrusted: true), Opening(testDescription: "plain", isTLS: false),
     ]
 
-    /// What the protocol says of each frame, without any of the session's code.
+    /// The protocol's rules for each frame, without any of the session's code.
     private struct Model {
         enum State: Equatable { case waiting, open, legacy, closed }
 
@@ -38,7 +38,7 @@ struct FrameSequenceTests {
         var isRowUnanswered = false
         var next: Int64 = 1
 
-        /// What comes of it: `hex`, `settled`, `alert`; and a code where it ends the session.
+        /// The expected result: `hex`, `settled`, `alert`, and a code if it ends the session.
         mutating func receive(_ kind: Kind) -> [String] {
             guard state != .closed else { return [] }
             switch kind {

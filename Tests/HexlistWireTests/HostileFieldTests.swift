@@ -84,7 +84,7 @@ struct HostileFieldTests {
         }
     }
 
-    /// What may be refused at all, and how.
+    /// Checks that the refusal is one that the field and value allow.
     private func check(_ refusal: Refusal, _ field: String, _ value: (json: String, kind: Kind), _ name: String) {
         guard value.kind != .broken else { return #expect(refusal.code == .malformed, "\(name)") }
         let isLong = value.json.utf8.count > 1 << 20
@@ -98,7 +98,7 @@ struct HostileFieldTests {
         }
     }
 
-    /// What came out keeps to the types the protocol gives it, by its rules T2, T3, T4, T13, T20 and T21.
+    /// Checks that the decoded values have the types the protocol gives them, by the rules T2, T3, T4, T13, T20 and T21.
     private func check(_ wrapper: DecodedWrapper, _ field: String, _ value: (json: String, kind: Kind), _ name: String) throws {
         if let sequence = wrapper.sequence {
             #expect(sequence >= 1 && field == "sequence" && value.kind == .number && Int64(value.json) == sequence, "\(name)")

@@ -4,7 +4,7 @@ import HexlistWire
 import TestSupport
 import Testing
 
-/// Whatever the bytes: no trap, an outcome, and every slice inside its buffer.
+/// Arbitrary bytes: no trap, always an outcome, and every slice inside its buffer.
 struct HostileInputTests {
     /// Checks what the decoder promises of any outcome.
     private func check(_ frame: [UInt8], _ decoder: inout WrapperDecoder) {
@@ -36,14 +36,14 @@ struct HostileInputTests {
         var decoder = WrapperDecoder()
         #expect(frame.count <= ProtocolLimits.trustedFrameBytes)
         check(frame, &decoder)
-        // What it leaves behind is no more than its bytes, twice: where it came in, and what had to be written anew of it.
+        // The decoded value takes at most twice the bytes of the frame: the frame itself, and the rewritten texts.
         if case .wrapper(let wrapper) = decoder.decode(frame) {
             #expect(wrapper.extra.count <= frame.count)
             if case .hex(let hex) = wrapper.object {
                 #expect(hex.frame.count <= frame.count && hex.arena.count <= frame.count + 64 && hex.links.count <= ProtocolLimits.links)
             }
         }
-        // The same decoder is as good as new.
+        // The decoder can be used again.
         #expect(try described(decoder.decode(Array(#"{"operationType":"Ping","message":"m"}"#.utf8)))["message"] as? String == "m")
     }
 

@@ -36,7 +36,7 @@ struct JSONCaseTests {
         }
     }()
 
-    /// Out of the frame codec, which gets it in two pieces.
+    /// The frame as it comes out of the frame codec, which gets it in two pieces.
     private func received(_ body: [UInt8]) throws -> DecodedFrame {
         var codec = FrameDecoder(limit: ProtocolLimits.trustedFrameBytes)
         var buffer = ByteBuffer(integer: UInt32(body.count))

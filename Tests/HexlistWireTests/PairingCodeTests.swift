@@ -4,7 +4,7 @@ import Testing
 
 @testable import HexlistWire
 
-/// What two people compare. The values come from an independent program, Python's hashlib, for fingerprints and nonces of 32
+/// The digits that two people compare. The values come from an independent program, Python's hashlib, for fingerprints and nonces of 32
 /// equal bytes (asker's key, asked one's key, asker's nonce, asked one's nonce):
 ///
 ///     H = lambda *parts: hashlib.sha256(b"".join(parts)).digest()

@@ -14,7 +14,7 @@ struct PairingFixture {
     let start = ContinuousClock.Instant.now
     var asking: PairingStateMachine
     var asked: PairingStateMachine?
-    /// On their way, oldest first.
+    /// The steps that are on their way, oldest first.
     var toAsked: [Pairing] = []
     var toAsking: [Pairing] = []
     var askingActions: [Action] = []
@@ -269,7 +269,7 @@ struct PairingStateMachineTests {
         #expect(shown.digits == digits)
         #expect(digits == PairingCode.digits(asker: high, asked: low, askerNonce: .of(4), askedNonce: .of(8)))
 
-        // Once only: a second request while the first stands is a step that is not due.
+        // A second request while the first stands is a step that is not due.
         var (again, _) = PairingStateMachine.ask(own: high, peer: low, nonce: .of(4), now: now)
         #expect(again.received(frames(lowCommit)[0], freshNonce: .of(7), now: now).isEmpty)
         #expect(again.received(frames(lowCommit)[0], freshNonce: .of(7), now: now).end == .outOfOrder)
@@ -289,7 +289,7 @@ struct PairingStateMachineTests {
         }
         #expect(shown.isEmpty)
         #expect(machine.confirm(digits: "000000").isEmpty)
-        // What is left waiting is ended by time.
+        // An exchange that is left waiting is ended by time.
         #expect(machine.tick(now: now + .seconds(5)).end != .some(.rejected))
         #expect(machine.stage == .ended)
     }
@@ -306,11 +306,11 @@ struct PairingStateMachineTests {
         try fixture.deliver()
         let digits = try #require(fixture.askedActions.digits)
 
-        // To the one that was asked: it has a new nonce.
+        // Replayed to the asked side, which has a new nonce.
         var (asked, _) = try #require(PairingStateMachine.answer(commit, own: high, peer: low, nonce: .of(5), now: now))
         let again = asked.received(reveal, freshNonce: .of(9), now: now)
         #expect(again.digits != nil && again.digits != digits)
-        // To the one that asks: it has a new nonce too.
+        // Replayed to the asking side, which has a new nonce too.
         var (asking, _) = PairingStateMachine.ask(own: low, peer: high, nonce: .of(6), now: now)
         let answered = asking.received(nonce, freshNonce: .of(9), now: now)
         #expect(answered.digits != nil && answered.digits != digits)
@@ -338,7 +338,7 @@ struct PairingStateMachineTests {
         #expect(fixture.askedActions.end == .timedOut && fixture.askedActions.isFailure)
         fixture.toAsked = []
         try fixture.deliver()
-        // Nobody said no: the other side's time was up. It is a failure all the same.
+        // The user there did not say no: the time was up. It counts as a failure all the same.
         #expect(fixture.askingActions.end == .timedOut && fixture.askingActions.isFailure)
         #expect(fixture.asking.tick(now: fixture.start + .seconds(1_000)).isEmpty)
     }

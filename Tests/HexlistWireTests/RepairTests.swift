@@ -33,7 +33,7 @@ struct RepairTests {
                     "T2 senderUUID",
                 ]
             ),
-            // What is overridden is not reported, only that it was.
+            // Repairs inside an overridden member are not reported, only that it was overridden.
             (
                 #"""
                 {"versionID":"1","operationType":"Store","jmObjectType":"Hex","jmObject":{"links":[null]},\#

@@ -88,7 +88,7 @@ struct SessionObjectTests {
             (#""through":1,"through":2,"status":"held","status":null"#, Receipt(through: 2, status: nil)),
             (#""through":2,"status":"archived","of":"duplicate""#, Receipt(through: 2, status: nil)),
             (#""through":9223372036854775807"#, Receipt(through: -1, status: nil)),
-            // What is odd can confirm nothing.
+            // A malformed receipt confirms nothing.
             ("", Receipt(through: -1, status: nil)), (#""through":"7""#, Receipt(through: -1, status: nil)),
             (#""through":1.0"#, Receipt(through: -1, status: nil)),
             (#""through":-3"#, Receipt(through: -1, status: nil)), (#""through":1e2"#, Receipt(through: -1, status: nil)),

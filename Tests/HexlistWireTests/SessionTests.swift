@@ -485,14 +485,14 @@ struct SessionReceivingTests {
         let one = HexContent().weight(frame: 100)
         for number in 1...6 { fixture.receive(HexContent(), sequence: Int64(number), bytes: 100, id: SessionFixture.id(UInt64(number))) }
         #expect(fixture.session.waitingWeight == 6 * one)
-        // With the store it still counts; refused there, and what follows is refused without it.
+        // Hexes with the store still count. Once some are refused there, later ones are refused without asking it.
         #expect(fixture.session.takeBatch(limit: 2).count == 2)
         #expect(fixture.session.waitingWeight == 6 * one)
         fixture.session.batchCompleted([.kept(.stored), .refused(.storageFull)], now: fixture.now)
         #expect(fixture.session.waitingWeight == 4 * one)
         #expect(fixture.session.takeBatch(limit: 10).isEmpty)
         #expect(fixture.session.waitingWeight == 0)
-        // After the end, and by a block.
+        // The weight falls to 0 after the end too, and after a block.
         fixture.receive(HexContent(), sequence: 7, bytes: 100, id: SessionFixture.id(2))
         _ = fixture.session.takeBatch(limit: 10)
         fixture.receive(HexContent(), sequence: 8, bytes: 100)
@@ -851,7 +851,7 @@ struct SessionSendingTests {
     func pausedStranger() {
         var fixture = SessionFixture.opened(trusted: false)
         fixture.session.pausedReading(now: fixture.now)
-        // Whatever deadline it names while it does not read, it does something then: no timer that fires for ever at once.
+        // The deadlines it names while it does not read are all met: no timer fires for ever at once.
         for _ in 0..<30 {
             guard let deadline = fixture.session.nextDeadline else { return #expect(Bool(false), "no deadline") }
             #expect(deadline > fixture.now)
@@ -895,6 +895,13 @@ struct SessionSendingTests {
         #expect(fixture.take().isEmpty)
         fixture.receive(.pong, message: "c")
         #expect(fixture.take() == [.challengeAnswered("c")])
+
+        fixture.session.challenge("\u{E9}", now: fixture.now, &fixture.actions)
+        _ = fixture.take()
+        fixture.receive(.pong, message: "e\u{301}")  // equal as `String`, but other bytes
+        #expect(fixture.take().isEmpty)
+        fixture.receive(.pong, message: "\u{E9}")
+        #expect(fixture.take() == [.challengeAnswered("\u{E9}")])
 
         fixture.session.challenge("e", now: fixture.now, &fixture.actions)
         _ = fixture.take()

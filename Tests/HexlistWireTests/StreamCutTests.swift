@@ -16,7 +16,7 @@ struct StreamCutTests {
         (0..<4).map { UInt8(truncatingIfNeeded: body.count >> (24 - 8 * $0)) } + body
     }
 
-    /// What comes out of the pieces, each handed over as it arrives.
+    /// The frames decoded from the pieces, each passed in as it arrives.
     private func read(_ pieces: [ArraySlice<UInt8>]) throws -> [[UInt8]] {
         var codec = FrameDecoder(limit: 600)
         var decoder = WrapperDecoder()

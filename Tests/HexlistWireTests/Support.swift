@@ -11,7 +11,7 @@ func decode(_ bytes: [UInt8], repairs: Bool = false) -> DecodedFrame {
     return decoder.decode(bytes)
 }
 
-/// What `hexlist frame decode` prints, parsed. `repairs` is left out unless asked for.
+/// The output of `hexlist frame decode`, parsed; without `repairs` unless asked for.
 func described(_ frame: DecodedFrame, repairs: Bool = false) throws -> [String: Any] {
     var object = try parsed(String(decoding: FrameDescription.json(frame), as: UTF8.self))
     if !repairs { object["repairs"] = nil }

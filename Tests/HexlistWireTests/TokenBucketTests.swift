@@ -4,7 +4,7 @@ import Testing
 struct TokenBucketTests {
     private let start = ContinuousClock.now
 
-    /// How many can be taken at that moment.
+    /// The number of tokens that can be taken at that moment.
     private func drain(_ bucket: inout TokenBucket, _ now: ContinuousClock.Instant) -> Int {
         var count = 0
         while bucket.hasToken(now: now), count < 1_000 {

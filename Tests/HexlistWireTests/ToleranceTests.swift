@@ -144,7 +144,7 @@ struct ToleranceTests {
     @Test("the same without a wrapper (T14)", arguments: cases) func asPackage(_ test: Case) throws {
         let found = try described(decode("{\(test.members)}"))
         let kept = try parsed(test.extra)["hex"] as? [String: Any]
-        // Only where `links` is there is it a package.
+        // It is a package only if `links` is there.
         guard found["ok"] as? Bool == true else { return #expect(found["code"] as? String == "unsupportedOperation") }
         #expect(same(try #require(found["hex"] as? [String: Any]), try parsed(test.hex)))
         let extra = try #require(found["extra"] as? [String: Any])

@@ -4,7 +4,7 @@ import HexlistWire
 import TestSupport
 import Testing
 
-/// What is read of the wrapper itself, and in which order it is judged.
+/// The members of the wrapper itself, and the order in which they are judged.
 struct WrapperTests {
     @Test(
         "a wrapper as it is understood",

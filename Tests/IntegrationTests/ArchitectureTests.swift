@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// What Docs/Architecture.md says of the targets, held against Package.swift and against what the sources import. The compiler alone does
-/// not guard it: a module of a package that some other target uses can be imported by any.
+/// Checks Docs/Architecture.md, "Targets", against Package.swift and against the imports of the sources, and rules for all sources. The
+/// compiler alone does not guard the imports: a module of a package that some other target uses can be imported by any.
 @Suite("Docs/Architecture.md, \"Targets\"") struct ArchitectureTests {
     private struct Target {
         var name: String
@@ -12,9 +12,9 @@ import Testing
         var foreign: Set<String> = []
     }
 
-    /// Of the system; nobody has to declare them.
+    /// Modules of the system, which need no declaration.
     private static let system: Set = ["Darwin", "Dispatch", "Foundation", "FoundationEssentials", "Glibc", "Musl", "Synchronization"]
-    /// Used through another module, whose own types are made of its types.
+    /// Modules used through another one, whose own types are made of their types.
     private static let through = ["HTTPTypes": "Hummingbird"]
 
     @Test("the table has every target once, lowest first, with exactly what Package.swift lets it use") func table() throws {
@@ -50,6 +50,90 @@ import Testing
                     !line.contains(/^\s*\/\//)
                     && line.contains(/(?:SELECT .+ FROM |INSERT (?:OR \w+ )?INTO |UPDATE \w+ SET |DELETE FROM |PRAGMA )/)
                 #expect(!isSQL, "\(file): \(line)")
+            }
+        }
+    }
+
+    /// Members that carry text of peers: by a name that is used for nothing else, or, behind a receiver, by a common one.
+    private static let peerTexts = (
+        own: "displayName|senderName|peerName|shownName|alias|peerAlias|senderAlias|hexDescription|linkDescription|url|subject"
+            + "|instance|instanceName|versionID|hexColor|senderUUID|features",
+        common: "name|message|description|step|version|token|service|why"
+    )
+
+    /// Comparisons of members with such names that are not of peers' text, each with the reason: a part of "file: line of code".
+    private static let otherTexts = [
+        "HexlistDaemon/Configuration/": "the user's configuration",
+        "items.contains(where: { $0.name == name })": "names in requests of the local API",
+        "items.filter { $0.name == name }": "names in requests of the local API",
+        "!names.contains(item.name)": "names in requests of the local API",
+        "$0.rawValue == name || $0.rawValue.hasPrefix(name": "types of events in requests of the local API",
+        "HexlistDNS/": "DNSName compares bytes",
+        "guard answer.name == services": "DNSName compares bytes",
+        "HexlistStore/HexInserter.swift": "slices of a frame",
+        "chain.name == \"INPUT\"": "the kernel's name of a chain",
+        "($0.step)": "steps of the own report",
+        "step.step": "steps of the own report",
+        "seen.contains($0.name)": "names of the machine's interfaces",
+        "EventType.all.first(where: { $0.rawValue == name })": "names of the user's hooks",
+        "self.announcement?.instanceName != announcement?.instanceName": "the own announcement",
+        "published.instanceName == wanted.instanceName": "the own announcement",
+        "before?.instanceName == announcement.instanceName": "the own announcement",
+        "configuration.name != old.name": "the own name",
+        "guard version == String(LocalAPI.version)": "the version of the local API, told by the daemon",
+        "version <= StoreSchema.version": "a number",
+        "contains(ProtocolLimits.version)": "a number",
+        "$0.identifier == version": "an ASN.1 tag",
+        "checks.ping?.message == message": "both made by this machine",
+        "dialBack?.token == answer.token": "numbers",
+        "name != \".\"": "a name of at most 253 bytes, of which bytes were checked",
+        "!link.url.hasPrefix(\"#\")": "a link the user typed",
+    ]
+
+    @Test("text of peers meets no comparison of String's, which takes quadratic time on hostile text") func peerTexts() throws {
+        let (own, common) = Self.peerTexts
+        let comparison = "(?:==|!=|<=|>=|<|>)"
+        let receiver = #"(?:[\w$)\]]+[?!]?\.)"#
+        let text = #"(?:\#(receiver)+(?:\#(own)|\#(common))|\b(?:\#(own)))\b[?!]?"#
+        let patterns = [
+            #"\b(?:\#(own)|\#(common))\b[?!]? \#(comparison) (?!nil\b)"#,
+            #" \#(comparison) \#(receiver)*(?:\#(own)|\#(common))\b[?!]?(?![.(\w])"#,
+            #"\.(?:contains|insert|remove|firstIndex|lastIndex|removeValue|hasPrefix|hasSuffix)\((?:\w+: )?\#(text)\)"#,
+            #"\#(text)\.(?:hasPrefix|hasSuffix|contains|split|replacing)\("#,
+            #"[\w\])]\[\#(text)[\],]"#,
+            #"\(rawValue: \#(text)\)"#,
+            #"\bswitch (?:\([^{\n]*)?\#(text)\)? \{"#,
+            #"(?:by: |Set\([^()\n]*\()\\\.(?:\w+\.)*(?:\#(own)|\#(common))\b(?!\.)"#,
+        ]
+        // Foundation's expressions: Swift's own take minutes for all sources.
+        let offence = try NSRegularExpression(pattern: patterns.joined(separator: "|"))
+        for file in try Self.files(in: "Sources") {
+            let source = try Self.text("Sources/\(file)") as NSString
+            for match in offence.matches(in: source as String, range: NSRange(location: 0, length: source.length)) {
+                let line = source.substring(with: source.lineRange(for: match.range)).trimmingCharacters(in: .whitespacesAndNewlines)
+                guard !line.hasPrefix("//") else { continue }
+                let place = "\(file): \(line)"
+                #expect(
+                    Self.otherTexts.keys.contains { place.contains($0) },
+                    "\(place)\nCompare bytes (PeerText, NameKey), or name it in `otherTexts` with the reason if no peer wrote it.")
+            }
+        }
+    }
+
+    @Test("pages that comments cite are there, and parameters they document too") func comments() throws {
+        let page = try NSRegularExpression(pattern: #"Docs/[\w/]+\.\w+"#)
+        let parameter = try NSRegularExpression(  // its name, and the lines behind the comment
+            pattern: #"/// (?:- Parameter|  -) (\w+):.*\n(?=(?: *///.*\n)*((?:.*\n){1,12}))"#)
+        for file in try ["Sources", "Tests"].flatMap({ folder in try Self.files(in: folder).map { "\(folder)/\($0)" } }) {
+            let source = try Self.text(file) as NSString
+            let whole = NSRange(location: 0, length: source.length)
+            for match in page.matches(in: source as String, range: whole) {
+                let path = source.substring(with: match.range)
+                #expect(FileManager.default.fileExists(atPath: "\(Checkout.root)/\(path)"), "\(file) cites \(path)")
+            }
+            for match in parameter.matches(in: source as String, range: whole) {
+                let (name, declaration) = (source.substring(with: match.range(at: 1)), source.substring(with: match.range(at: 2)))
+                #expect(declaration.contains("\(name): "), "\(file): no parameter \(name) in \(declaration)")
             }
         }
     }
@@ -112,11 +196,17 @@ import Testing
 
     /// Lines of a target's sources with one of some words: expressions are tried on few lines, for they are slow.
     private static func lines(of target: String, containing words: String...) throws -> [(file: String, line: Substring)] {
-        let folder = "Sources/\(target)"
-        let files = FileManager.default.enumerator(atPath: "\(Checkout.root)/\(folder)")?.compactMap { $0 as? String } ?? []
-        return try files.filter { $0.hasSuffix(".swift") }.flatMap { file in
-            try text("\(folder)/\(file)").split(separator: "\n").filter { line in words.contains { line.contains($0) } }.map { (file, $0) }
+        try files(in: "Sources/\(target)").flatMap { file in
+            try text("Sources/\(target)/\(file)").split(separator: "\n").filter { line in words.contains { line.contains($0) } }.map {
+                (file, $0)
+            }
         }
+    }
+
+    /// Paths of the Swift files below a folder, from there on.
+    private static func files(in folder: String) throws -> [String] {
+        let paths = try #require(FileManager.default.enumerator(atPath: "\(Checkout.root)/\(folder)"))
+        return paths.compactMap { $0 as? String }.filter { $0.hasSuffix(".swift") }.sorted()
     }
 
     private static func text(_ path: String) throws -> String { try String(contentsOfFile: "\(Checkout.root)/\(path)", encoding: .utf8) }

@@ -7,8 +7,8 @@ extension TwoMachines {
     @Suite("Avahi and interfaces")
     struct AvahiFaults {
         private static let rounds = LongTests.areWanted ? 100 : 6
-        /// What may be open more than before: of a second session, a question, or the like under way. Fewer than the rounds, so that what
-        /// is left behind in each round shows.
+        /// The descriptors that may be open in addition: of a second session, a question, or the like under way. Fewer than the rounds, so
+        /// that one left behind in each round shows.
         private static let spareDescriptors = 4
 
         /// Announced, at the host's own avahi-daemon, and on the network: another host may know the records from before.
@@ -25,10 +25,10 @@ extension TwoMachines {
             }
         }
 
-        /// What a daemon has open, but for files of the store, which opens readers as they are needed, up to a number.
+        /// The open descriptors of a daemon, without those of the store, which opens readers as needed, up to a number.
         private static func descriptors(_ host: String, _ lab: Lab) async throws -> [String] {
             let folder = "/proc/\(try await lab.status(host).pid)/fd"
-            // One that is closed while they are looked at is not open.
+            // A descriptor that is closed during the look is skipped.
             return try FileManager.default.contentsOfDirectory(atPath: folder)
                 .compactMap { try? FileManager.default.destinationOfSymbolicLink(atPath: "\(folder)/\($0)") }
                 .filter { !$0.contains("hexlist.sqlite") }.sorted()
@@ -53,7 +53,7 @@ extension TwoMachines {
                     try await lab.run(["avahi", "h1", "stop"])
                     try await lab.run(["bus", "h1", "stop"])
                     try await lab.awaitStatus("h1") { $0.avahi.state == "unavailable" }
-                    // Who is known is sent to all the same.
+                    // A known peer is sent to all the same.
                     try await lab.hexlist("h1", "send", "--to", uuid.other, "https://example.org/without-a-bus")
                     try await lab.run(["bus", "h1", "start"])
                     try await lab.run(["avahi", "h1", "start"])
@@ -176,7 +176,7 @@ extension TwoMachines {
                     try await lab.exec(host, "ip", "-6", "address", "flush", "dev", "eth0", "scope", "global")
                 }
                 let uuid = try await lab.startAndMeet()
-                // What another avahi-daemon heard of the addresses that are gone is forgotten a moment later.
+                // Another avahi-daemon forgets the withdrawn addresses a moment later.
                 try await lab.awaitList("h1") { list in
                     list.contains { peer in
                         peer.uuid == uuid.other && peer.state == "verified" && !peer.endpoints.isEmpty
@@ -236,7 +236,7 @@ extension TwoMachines {
                     list.contains { $0.uuid == third && $0.reason == "duplicate" && $0.why?.contains("eth1") == true }
                 }
                 #expect(list.count { $0.uuid == third && $0.state != "ghost" } == 1)
-                // One of them fails: the session moves to the other, and the peer stays one.
+                // One of the cables fails: the session moves to the other, and the peer stays one.
                 try await lab.trustEachOther(("h1", try await lab.uuid("h1")), ("h3", third))
                 try await lab.run(["link", "h3", "down"])
                 try await lab.hexlist("h1", "send", "--wait", "queued", "--to", third, "https://example.org/other-cable")

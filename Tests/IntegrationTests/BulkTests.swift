@@ -91,7 +91,7 @@ struct BulkTests {
             kill(send.identifier, signal)
             let said = try await send.first { $0.hasPrefix("Stopped: ") ? $0 : nil }
             #expect(said.contains("2 accepted"), "\(said)")
-            // How much of it is known to be stored by then is a matter of luck; nothing is invalid, and nothing is lost.
+            // How many are known to be stored by then depends on chance; none is invalid, and none is lost.
             #expect(await send.status() == 3)
             try pipe.close()
             await events.stop()
@@ -352,7 +352,7 @@ struct TwoDaemons {
     func sendFromPipe() throws -> (RunningCommand, FileHandle) {
         guard mkfifo(path("pipe"), 0o600) == 0 else { throw Command.Failure("no pipe: \(errno)") }
         let send = try RunningCommand([Checkout.hexlist, "send", "--to", uuid, "--bulk", path("pipe")], environment: ada.environment)
-        // Nobody else's child keeps it open.
+        // O_CLOEXEC, so that no other child keeps it open.
         let descriptor = open(path("pipe"), O_WRONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw Command.Failure("no pipe: \(errno)") }
         return (send, FileHandle(fileDescriptor: descriptor, closeOnDealloc: true))
@@ -364,7 +364,7 @@ struct TwoDaemons {
         return rows.reversed().map(\.description)
     }
 
-    /// What waits or failed in ada's outbox.
+    /// The rows in ada's outbox that wait or failed.
     func outbox() async throws -> [String] {
         try await ada.hexlist("outbox", "list", "--json").out.split(separator: "\n").map(String.init)
     }

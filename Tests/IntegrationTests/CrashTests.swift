@@ -61,15 +61,15 @@ struct CrashTests {
 }
 
 extension Trait where Self == ConditionTrait {
-    /// Where this machine can run that program of Tests/Faults; the reason is in the output otherwise.
+    /// Runs the test if this machine can run that program of Tests/Faults; the output has the reason otherwise.
     static func ifRuns(_ rig: String) -> Self { .enabled(if: Rig.obstacle(rig) == nil, "\(Rig.obstacle(rig) ?? "")") }
 }
 
-/// One program of Tests/Faults.
+/// A program of Tests/Faults.
 enum Rig {
     static let isLong = ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1"
 
-    /// Why this machine cannot run it: the program says so itself (status 77), in no time, before it does anything.
+    /// The reason why this machine cannot run the program, which it reports itself (status 77) before it does anything.
     static func obstacle(_ name: String) -> String? { obstacles[name] ?? nil }
 
     private static let obstacles: [String: String?] = {

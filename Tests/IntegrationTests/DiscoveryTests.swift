@@ -10,14 +10,14 @@ extension TwoMachines {
             try await Lab.with("h1", "h2") { lab in
                 let uuid = try await lab.startAndMeet()
                 for (host, own, other) in [("h1", uuid.one, uuid.other), ("h2", uuid.other, uuid.one)] {
-                    // From another client of the same avahi-daemon: both families are announced, by both hosts.
+                    // Another client of the same avahi-daemon sees both families announced, by both hosts.
                     try await Announcement.await(2 * Lab.families, on: host, of: lab) { [own, other].contains($0.txt["id"]) }
                     let peers = try await lab.peers(host)
                     #expect(peers.map(\.uuid) == [other])
                     #expect(peers.first?.state == "verified")
                     #expect(peers.first?.fingerprint?.hasPrefix(String(other.replacing("-", with: "").prefix(12))) == true)
                     #expect(try await lab.status(host).peers == 1)
-                    // With --all too there is no second row that is a peer.
+                    // There is no second row of a peer with --all either.
                     let all: [PeerRow] = try await lab.rows(host, "peers", "--all")
                     #expect(all.filter { $0.state != "ghost" }.map(\.uuid) == [other])
                     #expect(!all.contains { $0.state == "ghost" && $0.uuid == other && $0.reason != "duplicate" })
@@ -83,7 +83,7 @@ extension TwoMachines {
                 }
                 #expect(moved.map(\.uuid) == [uuid.other])
                 #expect(try await lab.status("h2").port == 25_111)
-                // And it is used: a send arrives.
+                // The new address is used: a send arrives.
                 try await lab.hexlist("h2", "peer", "trust", uuid.one)
                 try await lab.hexlist("h1", "send", "--to", uuid.other, "https://example.org/moved")
             }
@@ -113,7 +113,7 @@ extension TwoMachines {
                 try await lab.run(["signal", "h2", "HUP"])
                 let peers = try await Self.awaitPeers("h1", of: lab) { $0.map(\.name) == ["Größe 名前"] }
                 #expect(peers.map(\.uuid) == [uuid.other])
-                // For others as well.
+                // Others see the new name as well.
                 try await Announcement.await(Lab.families, on: "h1", of: lab) {
                     $0.txt["id"] == uuid.other && $0.name.hasPrefix("Größe 名前 [")
                 }

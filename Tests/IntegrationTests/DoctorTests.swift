@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What `doctor --json` prints.
+/// The output of `doctor --json`.
 struct DoctorRow: Decodable, Sendable {
     struct Step: Decodable, Sendable {
         var step: String

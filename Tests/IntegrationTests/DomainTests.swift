@@ -43,7 +43,7 @@ extension TwoMachines {
         private func acrossSubnets(_ program: DomainServer.Program) async throws {
             try await Self.with("domains: [local, corp.example]\n") { lab, folder in
                 try await lab.start("h1", "h2")
-                // Nothing gets across without the server, and that is said.
+                // Without the server nothing gets across, and the status says so.
                 let silent = try await Self.awaitDomain("unavailable", on: "h1", of: lab)
                 #expect(silent.message?.contains("corp.example") == true)
                 #expect(try await lab.peers("h1").isEmpty)
@@ -57,7 +57,7 @@ extension TwoMachines {
                 try await lab.hexlist("h1", "send", "--to", other, "https://example.org/across")
                 let inbox: [HexRow] = try await lab.rows("h2", "inbox")
                 #expect(inbox.map(\.peerUUID) == [one])
-                // One row for each, though the server tells of the own one too, and of two addresses.
+                // There is one row for each, though the server lists this machine too, and two addresses.
                 let rows = try await lab.awaitList("h1") { $0.contains { $0.uuid == one && $0.reason == "self" } }
                 #expect(rows.filter { $0.state != "ghost" }.map(\.uuid) == [other])
 
@@ -103,7 +103,7 @@ extension TwoMachines {
                 try await lab.awaitPeers("h2")
                 #expect(try await lab.status("h1").avahi.state == "off")
                 try await lab.trustEachOther(("h1", entries[0].uuid), ("h2", entries[1].uuid))
-                // One that asks again later was found by the other.
+                // The host that asks again later was found by the other.
                 try await lab.awaitList("h1") { list in
                     list.contains { $0.uuid == entries[1].uuid && $0.endpoints.contains { $0.via == "dns" } }
                 }
@@ -150,7 +150,7 @@ extension TwoMachines {
                 let peers = try await lab.peers("h1")
                 #expect(peers.first?.endpoints.contains { $0.host == "10.78.2.7" && $0.via == "lastKnown" } == true)
                 #expect(peers.first?.endpoints.contains { $0.host == "h2.corp.example" && $0.via == "static" } == true)
-                // Without the server a new start uses the address behind the name.
+                // A new start without the server uses the address behind the name.
                 await second.stop()
                 try await lab.stop("h1")
                 try await lab.start("h1")
@@ -169,7 +169,7 @@ extension TwoMachines {
                 let other = try await Self.entry("h2", of: lab)
                 var nobody = other
                 (nobody.name, nobody.uuid, nobody.addresses) = ("nobody", "018F3A3C-0000-8000-8000-000000000001", ["10.78.2.99"])
-                // By itself the server would be asked again after five minutes: longer than the peer is waited for below.
+                // The server would be asked again after five minutes only: longer than the peer is waited for below.
                 let first = try await DomainServer.start(on: "gw", [nobody], seconds: 300, folder: folder, of: lab)
                 _ = try await Self.awaitDomain("running", on: "h1", of: lab)
                 await first.stop()
@@ -233,7 +233,7 @@ extension TwoMachines {
         func silentServer() async throws {
             try await Self.with("domains: [corp.example]\n") { lab, folder in
                 for host in ["h1", "h2"] { try await lab.run(["avahi", host, "stop"]) }
-                // Nobody has the first address: what is sent there is lost.
+                // The first address belongs to no host: packets to it are lost.
                 try await lab.exec(
                     "gw", "nft",
                     "add table inet t; add chain inet t f { type filter hook forward priority 0; }; "
@@ -248,12 +248,12 @@ extension TwoMachines {
                 #expect(lost.message?.contains("no server of resolv.conf answers") == true)
                 let doctor = try #require(try await lab.rows("h1", "doctor", expecting: 1, as: DoctorRow.self).first)
                 #expect(doctor.failed == ["domain"] && doctor.step("domain")?.message.contains("corp.example") == true)
-                // What is there stays.
+                // The peer that is still listed stays.
                 #expect(try await lab.peers("h1").map(\.uuid) == [entries[1].uuid])
             }
         }
 
-        /// What status says of the domain, as soon as it is in that state.
+        /// The domain's row in `status`, as soon as it has that state.
         private static func awaitDomain(
             _ state: String, named name: String = DomainServer.domain, saying text: String = "", on host: String, of lab: Lab
         ) async throws -> DomainRow {

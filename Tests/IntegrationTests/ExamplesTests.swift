@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 extension TwoMachines {
-    /// What people are told to type runs as it stands.
+    /// The commands that the documents tell people to type run as they stand.
     @Suite("Examples")
     struct Examples {
         @Test("the walk-through ends with five hexes in bob's inbox")

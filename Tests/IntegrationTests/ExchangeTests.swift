@@ -109,7 +109,7 @@ extension TwoMachines {
                 try await lab.stop("h3")
                 try await lab.awaitEvent("h1", "peer.down", peer: three, after: before)
 
-                // Nobody waits for one that is away.
+                // The send does not wait for the peer that is away.
                 let sent: [SendRow] = try await lab.rows(
                     "h1", "send", "--to", two, "--to", three, "--timeout", "\(Patience.state)s", "https://example.org/both", expecting: 3)
                 #expect(Set(sent.map { "\($0.peer) \($0.state)" }) == ["\(two) stored", "\(three) queued"])

@@ -20,7 +20,7 @@ extension TwoMachines {
                     + (more.contains("--timeout") ? [] : ["--timeout", "\(Patience.state)s"]) + more, expecting: nil)
         }
 
-        /// After so many a hex is given up.
+        /// The failures after which a hex is given up.
         private static let attempts = 5
 
         /// Tries the first row of h1's outbox again and again, until it is given up. It is tried by itself as well: where that was the last
@@ -53,7 +53,7 @@ extension TwoMachines {
                         try await peer.nextBye("receiptFault")
                         let rows = try await lab.awaitOutbox("h1") { $0.first?.lastError?.contains("receiptFault") == true }
                         #expect(rows.allSatisfy { $0.state == "queued" || $0.state == "sending" }, "\(rows)")
-                        // Nobody but this machine ended it, so it counts against no hex.
+                        // This machine alone ended the session, so it counts against no hex.
                         try peer.behave("honest")
                         for row in rows { try await lab.hexlist("h1", "outbox", "retry", "\(row.outboxID)", expecting: nil) }
                         try await lab.awaitDelivered("h1")
@@ -183,7 +183,7 @@ extension TwoMachines {
                     try await lab.bulk("h1", to: peer.uuid, sent)
                     let rows = try await lab.awaitOutbox("h1") { ($0.first?.attempts ?? 0) >= 1 }
                     #expect(rows.first?.lastError?.contains("internal") == true)
-                    // Without retries by hand it takes four times retryAfter.
+                    // Retried by hand: otherwise this takes four times retryAfter.
                     try await Self.retryUntilFailed(lab)
                     try await lab.awaitEvent("h1", "hex.failed", peer: peer.uuid)
                     try await lab.awaitDelivered("h1")
@@ -205,7 +205,7 @@ extension TwoMachines {
                     try await Self.configure(lab)
                     #expect(try await Self.send(lab, to: peer, "first", "--wait", "queued").status == 0)
                     try await lab.awaitOutbox("h1") { ($0.first?.attempts ?? 0) >= 1 && $0.first?.lastError != nil }
-                    // Without retries by hand it takes the backoff, which is random, and up to 30 s in all.
+                    // Retried by hand: otherwise this takes the backoff, which is random, up to 30 s in all.
                     try await Self.retryUntilFailed(lab)
                     try await lab.awaitEvent("h1", "hex.failed", peer: peer.uuid)
                     let row = try #require(try await lab.outbox("h1").first)
@@ -345,7 +345,7 @@ extension TwoMachines {
 
                 let jumped = try await FaultyPeer.send("jump", folder: folder, of: lab)
                 #expect(jumped.contains { $0.message?.hasPrefix("sequenceFault") == true }, "\(jumped)")
-                // What came before the fault was received, and is kept.
+                // Hexes received before the fault are kept.
                 #expect(try await lab.inbox("h1") == ["1", "1"])
 
                 let before = try await lab.memory("h1")

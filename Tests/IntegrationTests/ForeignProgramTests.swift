@@ -27,7 +27,7 @@ extension TwoMachines {
                 let sent = try await lab.run(["exec", "h2", Self.program, try await lab.path("address", on: "h1"), "\(port)"])
                 let uuid = try #require(try JSONLines.decode(String(sent.out.prefix { $0 != "\n" }), as: Identity.self).first).uuid
                 #expect(PeerID(uuid) != nil)
-                // It says `sequence`, so it is told what became of its frame.
+                // The frame has a `sequence`, so it gets a receipt.
                 #expect(sent.out.contains("\"held\""))
 
                 let held: [HexRow] = try await lab.rows("h1", "inbox", "--held")
@@ -106,7 +106,7 @@ extension TwoMachines {
         private func send(_ from: String, to host: String, _ arguments: [String], frames: String = original, _ lab: Lab) async throws {
             let address = try await lab.path("address", on: host)
             let port = try await lab.status(host).port
-            // Its exit status is its own affair: the other side may close before all is written.
+            // The exit status does not matter: the other side may close before all is written.
             try await lab.run(
                 ["exec", from, Self.program, address, "\(port)", "--frames"] + arguments, input: Array("\(frames)\n".utf8), expecting: nil)
         }
@@ -201,9 +201,9 @@ private struct ForeignPeer {
     /// A line it prints; of most of them only some members are read.
     private struct Event: Decodable {
         var event: String
-        /// Of `listening`.
+        /// The port in a `listening` line.
         var port: Int?
-        /// Of `summary`.
+        /// The counts in a `summary` line.
         var counts: [String: Int]?
     }
 
@@ -260,7 +260,7 @@ private struct ForeignPeer {
     func kept() throws -> [String] {
         struct Line: Decodable {
             struct Hex: Decodable { var hexDescription: String }
-            /// Both missing in a line that moves held hexes.
+            /// The state and the hex; missing in a line about held hexes that were moved.
             var state: String?
             var hex: Hex?
         }

@@ -3,7 +3,7 @@ import HexlistModel
 import Testing
 
 extension TwoMachines {
-    /// What is announced and is no peer, made by other programs on the same network.
+    /// Announcements that are no peers, made by other programs on the same network.
     @Suite("Ghosts")
     struct Ghosts {
         private static func forge(_ arguments: String..., on host: String, of lab: Lab) throws -> RunningCommand {
@@ -22,7 +22,7 @@ extension TwoMachines {
 
         private static func uuid(_ number: Int) -> String { "A\(number)000000-0000-8000-8000-000000000001" }
 
-        /// One announcement, and what has to be said of it.
+        /// One announcement, and the reason expected for it.
         private struct Kind {
             var name: String
             var port = 25_999
@@ -88,7 +88,7 @@ extension TwoMachines {
                 }
                 let list = try await lab.awaitList("h1") { list in kinds.allSatisfy { isRight($0, list) } }
                 #expect(list.contains { $0.uuid == uuid.one && $0.reason == "self" && $0.why?.contains("own announcement") == true })
-                // Nothing is said of one that is being asked. It is for a few seconds, so whoever watches is told.
+                // A ghost that is being asked has no reason yet. That lasts a few seconds, so `--watch` shows it.
                 let watch = try lab.follow("h1", ["peers", "--all", "--watch", "--json"])
                 helpers.append(try await lab.publish("newcomer", on: "h3", port: 25_998, txt: txt(0)))
                 try await watch.first { line in
@@ -96,16 +96,16 @@ extension TwoMachines {
                         .first { $0.name == "newcomer" && $0.reason == "unverified" && $0.why?.contains("being asked") == true }
                 }
                 await watch.stop()
-                // And nothing of it is a peer, or makes one of the peers another one.
+                // No ghost is a peer, or changes a peer.
                 #expect(Set(list.filter { $0.state != "ghost" }.map(\.uuid)) == [uuid.other, third])
                 let now = try #require(list.first { $0.uuid == uuid.other && $0.state == "verified" })
                 #expect(now.name == peer.name && now.boot == boot && now.endpoints.first?.place == peer.endpoints.first?.place)
                 try await lab.hexlist("h1", "send", "--to", uuid.other, "https://example.org/still-there")
-                // What was hidden is told of once each, not at every look.
+                // Each ghost was reported once, not at every look.
                 let events: [GhostEventRow] = try await lab.rows("h1", "events", "--limit", "0")
                 let told = events.filter { $0.type == "peer.ghost" }.map { "\($0.data?.name ?? "") \($0.data?.reason ?? "")" }
                 #expect(told.count == Set(told).count && !told.isEmpty, "\(told)")
-                // What is gone is gone.
+                // Ghosts that are withdrawn disappear.
                 for helper in helpers { await helper.stop() }
                 try await lab.awaitList("h1") { list in
                     !list.contains { row in kinds.contains { $0.name == row.name && $0.reason != "stale" } }
@@ -160,7 +160,7 @@ extension TwoMachines {
                 for host in ["h1", "h2"] {
                     try await lab.addInterface("docker0", "bridge", on: host)
                 }
-                // By the bridge alone, at first.
+                // At first only the bridge carries the announcement.
                 try await lab.run(["avahi", "h2", "stop"])
                 try await lab.start("h2")
                 let other = try await lab.status("h2")
@@ -344,7 +344,7 @@ extension TwoMachines {
             }
         }
 
-        /// Until another program sees nothing of that host announced.
+        /// Waits until another program sees nothing announced of that host.
         private static func awaitGone(_ host: String, seenFrom observer: String, of lab: Lab) async throws {
             var seen = ""
             try await Patience.until(or: "\(host) is still announced:\n\(seen)") {

@@ -24,7 +24,7 @@ extension TwoMachines {
                 try await Self.allAreTold(lab, uuid.other)
                 try await Self.nothingIsDelivered(lab, to: uuid.other)
                 let rotated = try await Self.rotate("h3", uuid.other, lab)
-                // Its trust of others stayed; theirs was of another key.
+                // Its trust in others stayed; theirs was in another key.
                 try await lab.awaitList("h3") { list in
                     list.contains { $0.uuid == uuid.one && $0.state == "verified" && $0.trust == "trusted" }
                 }

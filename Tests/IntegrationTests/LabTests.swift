@@ -15,7 +15,7 @@ import Testing
 }
 
 extension TwoMachines {
-    /// What the other suites stand on: real hosts, apart from each other and from this machine.
+    /// The basis of the other suites: real hosts, separate from each other and from this machine.
     @Suite("The lab")
     struct LabItself {
         @Test("a service published on one host is seen on the other, on both families, until its host goes")
@@ -49,7 +49,7 @@ extension TwoMachines {
                 try await lab.run(["power-cut", "h1"])
                 _ = await publisher.status()  // it has ended
                 try await lab.run(["exec", "h1", "true"], expecting: 1)
-                // Nobody was told: what the other host believes is unchanged.
+                // The other host was not told and still believes in the record.
                 let cached = try await lab.run(["exec", "h2", "avahi-browse", "--cache", "--parsable", "_hexlist._tcp"])
                 #expect(cached.out.contains("gone"))
                 try await lab.run(["power-on", "h1"])
@@ -67,7 +67,7 @@ extension TwoMachines {
                 try await lab.run(["up"], expecting: 1)
                 let status = try await lab.run(["--name", "no-such-lab", "status"], expecting: 1)
                 #expect(status.err.contains("no-such-lab"))
-                // What ran on a host gives its own status.
+                // A command on a host passes its exit status on.
                 try await lab.run(["exec", "h1", "sh", "-c", "exit 42"], expecting: 42)
             }
         }

@@ -1,6 +1,6 @@
 import Testing
 
-/// What programs of this machine can do to hexlistd, and what it does for them: the programs of Tests/Faults that say so.
+/// The effects of programs of this machine on hexlistd, tested by programs of Tests/Faults.
 @Suite(
     "The local side", .serialized, .timeLimit(.minutes(Rig.isLong ? 60 : Patience.test)),
     .enabled(if: Checkout.hasPrograms, "hexlistd and hexlist are not built"))

@@ -13,7 +13,7 @@ extension TwoMachines {
         ) async throws {
             let sent = names(count)
             async let counts = lab.bulk("h1", to: peer, sent, padding: padding)
-            // Some have arrived, and some have not.
+            // Some hexes have arrived, and some have not.
             try await lab.awaitEvent("h2", "hex.received")
             try await fault()
             #expect(try await counts.accepted == count)

@@ -153,7 +153,7 @@ struct PairingWithPrograms {
         try await Two.with { two in
             for text in typed {
                 async let asking = two.other.hexlist("pair", two.uuidOfOne)
-                // After another word it goes on taking requests; the end of the input and Ctrl-C end it.
+                // After another word it continues to take requests; the end of the input and Ctrl-C end it.
                 var steps = [TerminalCommand.Step(wait: Self.question, type: text)]
                 if text.hasSuffix("\n") { steps.append(.init(wait: "You said no", type: TerminalCommand.Step.interrupt)) }
                 let answered = try await Self.pair(two.one, steps: steps)

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What `send`, `outbox`, `status` and `peers` of the real programs tell of a hex that is not there yet.
+/// The reasons that `send`, `outbox`, `status` and `peers` of the real programs give for a hex that is not delivered yet.
 @Suite(
     "Why a hex is not there yet", .serialized, .timeLimit(.minutes(Patience.test)),
     .enabled(if: Checkout.hasPrograms, "needs hexlistd and hexlist: build first"))
@@ -16,7 +16,7 @@ struct SendReasonTests {
             #expect(
                 sent.err.contains("It is delivered by itself when local is back. `hexlist outbox cancel 1` takes it back."), "\(sent)")
 
-            // Before strangers; this list has nobody else.
+            // Trusted peers are listed before strangers; this list has no others.
             let peers = try await two.ada.hexlist("peers")
             #expect(peers.out.contains("away") && peers.out.contains("last seen 2"), "\(peers)")
             #expect(try await two.ada.hexlist("peers", "--json").out.isEmpty)
@@ -108,7 +108,7 @@ struct SendReasonTests {
                 steps: [.init(wait: "Waiting for local: on its way, not confirmed yet.", type: "")])
             #expect(sent.status == 3, "\(sent)")
             #expect(sent.out.contains("Ctrl-C ends the waiting; it stays in the outbox and goes on."), "\(sent)")
-            // Where nobody looks nothing is said of it.
+            // If standard error is no terminal, nothing is noted.
             let quiet = try await Command.run(command.replacing(["5s"], with: ["2s"]), environment: two.ada.environment)
             #expect(quiet.status == 3 && !quiet.err.contains("Waiting for"), "\(quiet)")
         }

@@ -78,7 +78,7 @@ extension TwoMachines {
                 #expect(try await lab.status("h1").outbox.values.allSatisfy { $0 == 0 })
 
                 try await lab.hexlist("h1", "send", "--to", two, "https://example.org/", expecting: 3)
-                // Once one of them is trusted, the name means it.
+                // Once one of them is trusted, the name means that one.
                 try await lab.hexlist("h1", "peer", "trust", two)
                 let sent: [SendRow] = try await lab.rows("h1", "send", "--to", "twin", "https://example.org/", expecting: 3)
                 #expect(sent.map(\.peer) == [two])
@@ -99,7 +99,7 @@ extension TwoMachines {
                 let line = try #require(lines.first)
                 let key = try #require(JSONLines.member("fingerprint", of: line)).filter { $0 != "\"" }
                 #expect(line.contains(uuid.other) && line.contains(#""alias":"bob""#) && line.contains(#""trust":"trusted""#))
-                // One that calls itself as h1 does, with another key.
+                // An entry with h1's own name and another key.
                 let name = try await lab.status("h1").name
                 let ownKey = try #require(JSONLines.member("fingerprint", of: try await lab.hexlist("h1", "id", "--json").out)).filter {
                     $0 != "\""
@@ -108,7 +108,7 @@ extension TwoMachines {
                     {"uuid":"88888888-8888-8888-8888-888888888888","fingerprint":"\(String(repeating: "8", count: 64))",\
                     "name":"\(name)","trust":"trusted"}
                     """
-                // And one whose key is not its UUID's.
+                // An entry whose key does not match its UUID.
                 let wrong = line.replacingOccurrences(of: key, with: ownKey)
                 try await lab.stop("h2")
 
@@ -116,7 +116,7 @@ extension TwoMachines {
                 let taken = try await lab.run(
                     ["hexlist", "h3", "peers", "import", "-"], input: Array("\(line)\n\n\(other)\n\(wrong)\n".utf8), expecting: 2)
                 #expect(taken.err.contains("line 4: wrongKey"))
-                // What is still announced of h2 is a ghost beside it.
+                // The announcement of h2 that is still there becomes a ghost next to the peer.
                 let all: [PeerRow] = try await lab.rows("h3", "peers", "--all")
                 let known = all.filter { $0.uuid == uuid.other && $0.state != "ghost" }
                 #expect(known.map(\.trust) == ["trusted"])

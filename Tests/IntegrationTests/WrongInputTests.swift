@@ -248,7 +248,7 @@ struct WrongInput {
         return try #require(try JSONLines.decode(output.out, as: StatusRow.self).first).port
     }
 
-    /// One or two lines for a person, besides what was logged before it: no stack trace, no Swift type.
+    /// Whether a text is one or two lines for people, apart from earlier log lines: no stack trace, no Swift type.
     private func isShort(_ text: String) -> Bool {
         let lines = text.split(separator: "\n")
         return !lines.isEmpty && lines.count <= 6 && !text.contains("HexlistError") && !text.contains("Swift.")

@@ -92,7 +92,7 @@ enum DecodeBench {
         return Double(usage.ru_maxrss) / 1_024
     }
 
-    /// Of this process, so that other work on the machine counts less.
+    /// The processor time of this process, so that other work on the machine counts less.
     private static func processorSeconds() -> Double {
         Double(clock()) / Double(CLOCKS_PER_SEC)
     }

@@ -1,11 +1,11 @@
 /// Store frames of about 1 kB as peers send them: 5 links, 15 % of the texts with UTF-8 or escapes. The same for every
 /// run: the generator is seeded.
 struct SampleFrames {
-    /// How the JSON is printed.
+    /// The style in which the JSON is printed.
     enum Style: String {
         /// Without white space, as this project and most libraries print.
         case compact
-        /// A space behind `:` and `,`, and every scalar that is not ASCII escaped, as Python's `json` prints by default.
+        /// With a space after `:` and `,`, and every scalar beyond ASCII escaped, as Python's `json` prints by default.
         case python
     }
 
@@ -55,7 +55,7 @@ struct SampleFrames {
         return "{" + members.map { "\"" + $0 + colon + $1 }.joined(separator: separator) + "}"
     }
 
-    /// Some words, in 15 of 100 texts one that is not plain.
+    /// A text of words; in 15 of 100 texts one of them is not plain.
     private mutating func text(words count: Int) -> String {
         var words = (0..<count).map { _ in word() }
         if below(100) < 15 { words[below(count)] = Self.odd[below(Self.odd.count)] }

@@ -75,7 +75,7 @@ struct SimulatedLink {
     private var verified = 0
     private var lastSeconds: [ContinuousClock.Instant] = []
     private var waiting: [(id: ProbeID, endpoints: [Endpoint], peer: PeerID?)] = []
-    /// By number, from 1.
+    /// The start of each peer, by number, from 1.
     private var boots: [BootNonce]
     private var isAbsent: [Bool]
     private var isCut = false
@@ -227,7 +227,7 @@ struct SimulatedLink {
     }
 }
 
-/// What the process has in memory, in megabytes.
+/// The memory of the process in megabytes.
 struct Memory {
     var resident: Double
     var heap: Double

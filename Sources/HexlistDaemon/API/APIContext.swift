@@ -36,17 +36,14 @@ struct APIContext: Sendable {
     func status() async throws -> StatusShape {
         let node = await node.status()
         let (counts, bytes) = try await store.read { (try $0.counts(), $0.storeBytes()) }
-        var outbox: [OutboxState: Int] = [:]
-        for state in OutboxState.allCases { outbox[state] = Int(clamping: counts.outbox[state]) }
+        let outbox = OutboxState.allCases.map { ($0, Int(clamping: counts.outbox[$0])) }
         return StatusShape(
-            version: ProtocolLimits.appVersion, uuid: node.uuid.description, name: node.name, announce: node.isAnnounced,
-            fingerprint: node.fingerprint.description, pid: Int(getpid()), port: node.port,
-            uptimeSeconds: Int((ContinuousClock.now - startedAt).components.seconds),
-            avahi: AvahiShape(state: node.discoveryState.rawValue, message: node.discoveryMessage),
-            identity: identity(conflict: node.conflict),
-            domains: node.domains.map { DomainShape(domain: $0.domain, state: $0.state.rawValue, message: $0.message) }, peers: node.peers,
+            version: ProtocolLimits.appVersion, uuid: node.uuid, name: node.name, announce: node.isAnnounced, fingerprint: node.fingerprint,
+            pid: Int(getpid()), port: node.port, uptimeSeconds: Int((ContinuousClock.now - startedAt).components.seconds),
+            avahi: node.discovery, identity: identity(conflict: node.conflict), domains: node.domains, peers: node.peers,
             ghosts: node.ghosts,
-            inbox: Int(clamping: counts.inbox), unread: Int(clamping: counts.unread), held: Int(clamping: counts.held), outbox: outbox,
+            inbox: Int(clamping: counts.inbox), unread: Int(clamping: counts.unread), held: Int(clamping: counts.held),
+            outbox: Dictionary(uniqueKeysWithValues: outbox),
             storeBytes: bytes,
             storeFault: store.fault?.message, configurationFault: configuration.fault?.message, hookFaults: hooks.all,
             stateFolder: stateFolder)

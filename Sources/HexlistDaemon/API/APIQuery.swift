@@ -4,7 +4,7 @@ import HexlistModel
 import Hummingbird
 import NIOCore
 
-/// The query of a request, checked: a parameter nobody knows is a mistake of the caller, not something to pass over.
+/// The checked query of a request: an unknown parameter is a mistake of the caller and is refused.
 struct APIQuery {
     private let query: URLQuery
 
@@ -22,14 +22,14 @@ struct APIQuery {
 
     func texts(_ name: String) -> [String] { query.values(name) }
 
-    /// `nil` where it is missing or empty.
+    /// The value of a parameter; `nil` if it is missing or empty.
     func text(_ name: String) throws(HexlistError) -> String? {
         let values = query.values(name)
         guard values.count <= 1 else { throw HexlistError(.badRequest, "`\(name)` is given twice.") }
         return values.first.flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    /// A missing one is `false`, one without a value `true`.
+    /// The value of a flag: `false` if it is missing, `true` if it has no value.
     func flag(_ name: String) throws(HexlistError) -> Bool {
         guard query.items.contains(where: { $0.name == name }) else { return false }
         switch try text(name) {
@@ -61,12 +61,12 @@ struct APIQuery {
         return choice
     }
 
-    /// Items of one page.
+    /// The most items of one page.
     func limit() throws(HexlistError) -> Int {
         Int(try number("limit", 1...Int64(LocalAPI.pageLimit)) ?? Int64(LocalAPI.defaultPageLimit))
     }
 
-    /// Where a list goes on.
+    /// The position at which a list continues.
     func cursor() throws(HexlistError) -> Int64? {
         guard let text = try text("after") else { return nil }
         guard let cursor = Int64(text), cursor >= 0 else {
@@ -75,7 +75,7 @@ struct APIQuery {
         return cursor
     }
 
-    /// Seconds.
+    /// The value of a span of time, in seconds.
     func seconds(_ name: String, fallback: Double) throws(HexlistError) -> Double {
         guard let text = try text(name) else { return fallback }
         guard let seconds = DurationText.seconds(text), seconds <= LocalAPI.longestWaitSeconds else {
@@ -91,7 +91,7 @@ struct APIQuery {
 
 /// The other parts of a request.
 enum APIInput {
-    /// A part of the path, as the router cut it out: still percent-encoded.
+    /// A part of the path, which the router leaves percent-encoded.
     static func text(_ context: BasicRequestContext, _ name: String) throws(HexlistError) -> String {
         guard let raw = context.parameters.get(name), let text = PercentEncoding.decode(raw), !text.isEmpty else {
             throw HexlistError(.badRequest, "The path of the request is not percent-encoded UTF-8.")
@@ -99,7 +99,7 @@ enum APIInput {
         return text
     }
 
-    /// A local id in the path.
+    /// The local id in the path.
     static func id(_ context: BasicRequestContext) throws(HexlistError) -> Int64 {
         let text = try text(context, "id")
         guard let id = Int64(text), id > 0 else {

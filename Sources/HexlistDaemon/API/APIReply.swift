@@ -13,11 +13,11 @@ enum APIReply {
             status: status, headers: [.contentType: LocalAPI.jsonType], body: ResponseBody(byteBuffer: ByteBuffer(bytes: value.jsonBytes)))
     }
 
-    /// A page of at most `LocalAPI.pageBytes` of JSON, but one item always.
+    /// A page of at most `LocalAPI.pageBytes` of JSON, but always with one item.
     /// - Parameters:
-    ///   - rows: what was read for it.
-    ///   - next: where the list goes on behind them; `nil` at its end.
-    ///   - cursor: where it goes on behind one of them.
+    ///   - rows: the rows that were read for the page.
+    ///   - next: the cursor after all of them; `nil` at the end of the list.
+    ///   - cursor: returns the cursor after a row.
     static func page<Row>(
         _ rows: [Row], next: Int64?, cursor: (Row) -> Int64, shape: (Row) -> some JSONEncodable
     ) -> Response {
@@ -57,7 +57,7 @@ enum APIReply {
     }
 }
 
-/// Puts the version on every reply, and errors into their one shape.
+/// Puts the version on every reply, and gives errors their common form.
 struct ReplyMiddleware: RouterMiddleware {
     typealias Context = BasicRequestContext
 
@@ -72,7 +72,7 @@ struct ReplyMiddleware: RouterMiddleware {
             try ForeignRequest.refuse(request)
             response = try await next(request, context)
         } catch let error as HTTPParserError {
-            response = APIReply.failure(ConnectionHandler.explain(error))  // in its body
+            response = APIReply.failure(ConnectionHandler.explain(error))  // while its body was read
         } catch let error as HexlistError {
             response = APIReply.failure(error)
         } catch let error as HTTPError where error.status == .notFound {

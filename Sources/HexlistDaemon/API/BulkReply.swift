@@ -225,7 +225,9 @@ struct BulkReply: Sendable {
     }
 
     private func line(_ line: Int?, _ outcome: SendOutcome) -> [UInt8] {
-        BulkLine.outcome(BulkOutcome(line: line, send: SendShape(outcome, labels))).lineBytes
+        var outcome = outcome
+        outcome.tag = labels[outcome.peer].map(PeerTag.init)
+        return BulkLine.outcome(BulkOutcome(line: line, send: outcome)).lineBytes
     }
 
     private func summary(_ counts: BulkCounts, ended: Bool = false) -> BulkSummary {

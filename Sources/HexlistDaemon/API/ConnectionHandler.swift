@@ -5,21 +5,20 @@ import NIOCore
 import NIOHTTP1
 import NIOHTTPTypes
 
-/// Closes a connection that has no request for too long, or does not come to the end of one; asks for the body of a request
-/// that waits to be asked (`Expect: 100-continue`: curl, with what it uploads); and says what is wrong with what is no
-/// request at all.
+/// Closes a connection that has no request for too long, or whose request does not end; asks for the body of a request that waits for it
+/// (`Expect: 100-continue`: curl, with what it uploads); and answers what is no request at all with a reason.
 ///
-/// A stream of hexes is never closed for being slow: it takes as long as its caller takes, and pauses while the outbox is
-/// full. Nor is a reply.
+/// Never closes a stream of hexes for being slow: it takes as long as its caller takes, and pauses while the outbox is full. The same
+/// applies to a reply.
 final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias OutboundIn = HTTPResponsePart
     typealias OutboundOut = HTTPResponsePart
 
-    /// For the head of a request, for its body, and for the rest of a body that is answered already.
+    /// The time for the head of a request, for its body, and for the rest of a body that is answered already.
     private let time: TimeAmount
     private var timer: Scheduled<Void>?
-    /// Whose reply is not at its end.
+    /// The number of requests whose reply has not ended.
     private var requests = 0
     private var fault: HexlistError?
     private var hasReplied = false
@@ -59,7 +58,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         switch unwrapOutboundIn(data) {
         case .head where fault != nil && requests == 0 && !hasReplied:
-            // Hummingbird's bare 400, to be followed by its end.
+            // Hummingbird's bare 400, which its end follows.
             hasReplied = true
             let error = fault ?? HexlistError(.badRequest, "")
             let body = ErrorShape(error).jsonBytes
@@ -70,7 +69,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
             return context.write(wrapOutboundOut(.body(ByteBuffer(bytes: body))), promise: promise)
         case .head, .body: break
         case .end where hasReplied:
-            // Nothing is read any more, so whoever goes on writing would wait.
+            // Nothing is read any more, so a caller that continues to write would wait.
             context.writeAndFlush(data, promise: promise)
             return context.close(promise: nil)
         case .end:

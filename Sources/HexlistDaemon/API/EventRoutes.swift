@@ -1,6 +1,8 @@
 import HTTPTypes
 import HexlistAPI
+import HexlistJSON
 import HexlistModel
+import HexlistNode
 import HexlistStore
 import Hummingbird
 
@@ -24,14 +26,11 @@ struct EventRoutes: Sendable {
         }
     }
 
-    /// The most that `last` takes.
-    private static let lastEvents: Int64 = 1_000_000
-
     /// The number behind which to begin: that of the caller, or the one before the oldest kept; nearer where only the newest are wanted. And
     /// how many those are, as far as a page holds them.
     private func start(_ request: Request, _ query: APIQuery, _ types: [EventType]) async throws -> (Int64, count: Int?) {
         var since = try query.number("since", 0...Int64.max - 1)
-        var last = try query.number("last", 0...Self.lastEvents).map { Int($0) }
+        var last = try query.number("last", 0...LocalAPI.lastEvents).map { Int($0) }
         // A browser's EventSource says so when it connects again: it misses nothing.
         if let seen = HTTPField.Name("last-event-id").flatMap({ request.headers[$0] }).flatMap({ Int64($0) }),
             (0..<Int64.max).contains(seen)
@@ -90,5 +89,29 @@ private struct EventSource: StreamSource {
             StreamMessage(id: "\($0.number)", event: $0.type, data: $0.jsonText)
         }
         return (messages, page.next != nil)
+    }
+}
+
+extension EventShape {
+    /// Rows with the labels of their peers and the subjects of their hexes, as they are now: one look at each for all rows.
+    static func of(_ rows: [EventRow], _ node: Node) async throws -> [EventShape] {
+        let labels = await node.labels(of: rows.compactMap(\.peer))
+        let hexes = rows.compactMap(\.hex)
+        let subjects = hexes.isEmpty ? [:] : try await node.store.read { try $0.subjects(of: hexes) }
+        return rows.map { EventShape($0, labels, subjects) }
+    }
+
+    /// - Parameters:
+    ///   - labels: of the peers of the events.
+    ///   - subjects: of their hexes.
+    init(_ row: EventRow, _ labels: [PeerID: PeerLabel], _ subjects: [Int64: String] = [:]) {
+        // The UUID of a ghost is what an announcement claims: whoever has it, and is trusted perhaps, may have nothing to do with it.
+        let tag =
+            row.type == .peerGhost
+            ? row.peer.map { _ in PeerTag(trust: .stranger) } : row.peer.flatMap { labels[$0] }.map(PeerTag.init)
+        self.init(
+            number: row.number, at: Timestamp(milliseconds: row.at), type: row.type.rawValue, peer: row.peer, tag: tag,
+            hex: row.hex, subject: row.hex.flatMap { subjects[$0] }, outboxID: row.outboxID,
+            data: row.data.flatMap { try? JSONValue(parsing: $0) })
     }
 }

@@ -5,25 +5,25 @@ import Hummingbird
 import NIOCore
 import ServiceLifecycle
 
-/// Where an event stream has its messages from.
+/// The source of an event stream's messages.
 protocol StreamSource: Sendable {
-    /// What there is to tell now, in order, and whether that is a piece of it only.
+    /// The present messages, in order, and whether there are more.
     mutating func next() async throws -> (messages: [StreamMessage], hasMore: Bool)
 }
 
-/// A reply that goes on until the caller leaves or the daemon stops: Server-Sent Events.
+/// A reply that lasts until the caller leaves or the daemon stops: Server-Sent Events.
 enum EventStreamReply {
     static func isWanted(_ request: Request) -> Bool {
         request.headers[values: .accept].contains { $0.contains(LocalAPI.eventStreamType) }
     }
 
-    /// Tells what `source` has at once, and again after each change of the node.
+    /// Sends what `source` has at once, and again after each change of the node.
     static func response(_ source: some StreamSource, api: APIContext) -> Response {
         let body = ResponseBody { writer in
             var source = source
             try await withWakeups(api) { wakeups in
                 var iterator = wakeups.makeAsyncIterator()
-                var wakeup: Wakeup? = .tick  // the caller sees at once that it is heard
+                var wakeup: Wakeup? = .tick  // sends something at once, so that the caller sees that the request was accepted
                 while let current = wakeup {
                     var hasTold = false
                     var hasMore = true
@@ -45,12 +45,12 @@ enum EventStreamReply {
 
     private enum Wakeup {
         case changed
-        /// Nothing happened for a while.
+        /// Nothing has happened for a while.
         case tick
     }
 
-    /// Runs `body` with a stream of reasons to look again, which goes on with the node that a new identity brings and ends when the daemon
-    /// stops. It buffers two at most: who looks again sees everything there is, so older reasons are worth nothing.
+    /// Runs `body` with a stream of reasons to look again. The stream continues with the node of a new identity, and ends when the daemon
+    /// stops. It buffers at most two reasons: each look sees everything, so older reasons are not needed.
     private static func withWakeups(_ api: APIContext, _ body: (AsyncStream<Wakeup>) async throws -> Void) async throws {
         let (stream, continuation) = AsyncStream.makeStream(of: Wakeup.self, bufferingPolicy: .bufferingNewest(2))
         let interval = TimeAmount.seconds(Int64(LocalAPI.commentSeconds))

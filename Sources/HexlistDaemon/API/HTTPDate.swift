@@ -2,9 +2,9 @@
     import Glibc
 #endif
 
-/// A moment as HTTP writes it (RFC 9110, 5.6.7): `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// A date in HTTP's format (RFC 9110, 5.6.7): `Sun, 06 Nov 1994 08:49:37 GMT`.
 enum HTTPDate {
-    /// - Parameter seconds: since 1970.
+    /// - Parameter seconds: the seconds since 1970.
     static func text(seconds: time_t) -> String {
         var seconds = seconds
         var civil = tm()

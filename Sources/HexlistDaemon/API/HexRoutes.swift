@@ -1,4 +1,5 @@
 import HexlistAPI
+import HexlistJSON
 import HexlistModel
 import HexlistNode
 import HexlistStore
@@ -150,5 +151,36 @@ struct HexRoutes: Sendable {
             throw HexlistError(
                 .badRequest, "\(ranges.count) ranges are too many for one request; \(rangesOfRequest) fit.", hint: "Split them.")
         }
+    }
+}
+
+extension HexShape {
+    /// - Parameter labels: of the peers that hexes say they are from.
+    init(_ summary: HexSummary, _ labels: [PeerID: PeerLabel]) {
+        let claimed = PeerID(summary.senderUUID).flatMap { $0 == summary.peer ? nil : labels[$0] }
+        self.init(
+            id: summary.id, location: summary.location.rawValue, senderUUID: summary.senderUUID, senderName: summary.senderName,
+            senderAlias: claimed?.alias, peerUUID: summary.peer, tag: summary.peerLabel.map(PeerTag.init),
+            description: summary.description, subject: summary.subject,
+            color: summary.color, linkCount: summary.linkCount, unread: summary.unread,
+            receivedAt: Timestamp(milliseconds: summary.receivedAt), messageID: summary.messageID)
+    }
+
+    /// With links and unknown members.
+    /// - Parameter schemes: of links that are offered for opening.
+    init(_ detail: HexDetail, _ labels: [PeerID: PeerLabel], openSchemes schemes: [String]) {
+        self.init(detail.summary, labels)
+        let content = detail.content
+        links = content.links.map {
+            var link = LinkShape(
+                url: content.string($0.url), linkDescription: content.string($0.linkDescription), service: content.string($0.service))
+            do throws(LinkFault) {
+                link.opens = try LinkTarget(link.url, schemes: schemes).summary
+            } catch {
+                link.notOpened = error.description
+            }
+            return link
+        }
+        extra = JSONValue { $0.keptMembers(of: content) }
     }
 }

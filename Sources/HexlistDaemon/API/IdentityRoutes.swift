@@ -3,7 +3,7 @@ import HexlistModel
 import HexlistNode
 import Hummingbird
 
-/// `/v1/identity`
+/// The routes of `/v1/identity`.
 struct IdentityRoutes: Sendable {
     let api: APIContext
 
@@ -16,13 +16,13 @@ struct IdentityRoutes: Sendable {
         }
     }
 
-    /// Answered once the node with the new identity is up: with its status.
+    /// Rotates the identity. Replies with the node's status once the node with the new identity is up.
     private func rotate(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         _ = try APIQuery(request)
         do {
             try await api.keeper.rotate()
         } catch {
-            // Without a node there is nothing to serve; what restarts the daemon gives it the identity that is on the disk.
+            // Without a node there is nothing to serve; the restarted daemon will use the identity on the disk.
             if await api.keeper.failure != nil { api.endDaemon() }
             throw error
         }

@@ -13,17 +13,17 @@ import ServiceLifecycle
 
 /// The local API on its socket.
 enum LocalServer {
-    /// Seconds a connection may be open without a request, and a request without its end.
+    /// The seconds that a connection may be open without a request, and a request without its end.
     private static let requestSeconds: Int64 = 60
 
-    /// Hummingbird's `Application` is not used: it wakes the process every second, to have the date of replies at hand.
+    /// The service. Does not use Hummingbird's `Application`, which wakes the process every second to have the date of replies at hand.
     ///
-    /// - Parameter onRunning: called once the socket is bound; nobody is answered before it returns.
+    /// - Parameter onRunning: called once the socket is bound; no request is answered before it returns.
     static func service(
         api: APIContext, settings: Settings.API, socket: String, group: any EventLoopGroup,
         onRunning: @escaping @Sendable () async -> Void
     ) -> some ServiceLifecycle.Service {
-        // Hummingbird's own messages are not constant; what goes wrong in it is wanted all the same.
+        // Hummingbird's own messages are not constant, so only its warnings and errors are logged.
         var logger = api.logger
         logger.logLevel = max(logger.logLevel, .notice)
         let http = HTTP1Channel(
@@ -54,12 +54,12 @@ enum LocalServer {
         }
     }
 
-    /// The rest of a request could not be read while its reply was on its way. Not the parser's own error: that is answered, and what
-    /// is on its way would be followed by a second reply.
+    /// The rest of a request could not be read while its reply was being sent. Thrown instead of the parser's error, which would be
+    /// answered by a second reply.
     private struct BrokenRequest: Error {}
 
     static func router(_ api: APIContext) -> Router<BasicRequestContext> {
-        // Twice: a router gives a middleware to the routes that are added behind it only, and this one needs to know them all.
+        // Two routers: one gives a middleware only to routes added after it, and this middleware needs to know all routes.
         let routes = Router()
         add(api, to: routes)
         let router = Router()
@@ -71,7 +71,7 @@ enum LocalServer {
     private static func add(_ api: APIContext, to router: Router<BasicRequestContext>) {
         router.get("/healthz") { request, _ in
             _ = try APIQuery(request)
-            // What cannot be read is not healthy.
+            // A store that cannot be read is not healthy.
             _ = try await api.store.read { try $0.counts() }
             return Response(
                 status: .ok, headers: [.contentType: "text/plain; charset=utf-8"],
@@ -96,8 +96,8 @@ enum LocalServer {
     }
 }
 
-/// HTTP/1.1 for processes of this user. The socket's mode keeps others out already; this holds where the mode does not
-/// (root, a descriptor that was passed on).
+/// HTTP/1.1 for processes of this user. The socket's mode keeps others out; this check holds where the mode does not (root, a descriptor
+/// that was passed on).
 private struct OwnUserChannel: ServerChildChannel {
     typealias Value = HTTP1Channel.Value
 
@@ -108,7 +108,7 @@ private struct OwnUserChannel: ServerChildChannel {
     func handle(value: Value, logger: Logger) async {
         let user = await Self.user(of: value.channel)
         guard user == geteuid() else {
-            // Without a user it is gone already.
+            // Without a user the process is gone already.
             if let user { logger.warning("refused a process of another user", metadata: ["user": "\(user)"]) }
             try? await value.executeThenClose { _, _ in }
             return
@@ -116,14 +116,14 @@ private struct OwnUserChannel: ServerChildChannel {
         await http.handle(value: value, logger: logger)
     }
 
-    /// Whose process connected, by the kernel's word.
+    /// The user of the connected process, according to the kernel.
     private static func user(of channel: any Channel) async -> uid_t? {
         guard let options = channel as? any SocketOptionProvider else { return nil }
         let credentials: Credentials? = try? await options.unsafeGetSocketOption(level: .socket, name: .init(rawValue: SO_PEERCRED)).get()
         return credentials?.uid
     }
 
-    /// `struct ucred` of unix(7), which Glibc's module keeps to itself.
+    /// The `struct ucred` of unix(7), which Glibc's module does not export.
     private struct Credentials: Sendable {
         var pid: pid_t
         var uid: uid_t

@@ -2,9 +2,10 @@ import HexlistAPI
 import HexlistJSON
 import HexlistModel
 
-/// Unknown members of a bulk's lines that are probably misspelt known ones: they travel as any unknown member does, and each is told once.
+/// Finds unknown members in a bulk's lines that are probably misspelt known ones. They are sent like any unknown member, and each is
+/// reported once.
 ///
-/// What it keeps is bounded: after `mostTold` names or `mostLooked` lines with unknown members it looks no more.
+/// Bounded: stops after `mostTold` names, or after `mostLooked` lines with unknown members.
 struct MemberHints {
     private static let mostTold = 20
     private static let mostLooked = 1_000
@@ -14,7 +15,7 @@ struct MemberHints {
     private var told: Set<String> = []
     private var looked = 0
 
-    /// - Returns: a text for each name that was not told before.
+    /// - Returns: a text for each name that was not reported before.
     mutating func hints(of content: HexContent) -> [String] {
         guard told.count < Self.mostTold, looked < Self.mostLooked else { return [] }
         let link = content.links.lazy.map(\.extra).first { $0.count > 0 }

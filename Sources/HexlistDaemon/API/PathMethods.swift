@@ -1,16 +1,17 @@
 import HTTPTypes
 
-/// Which methods the paths of the API take, to answer 405 where the router knows nothing but 404.
+/// The methods that the API's paths allow, for the reply 405 where the router only knows 404.
 struct PathMethods: Sendable {
-    /// Parts of the paths; one in braces stands for any.
+    /// The methods by the parts of a path; a part in braces matches any.
     private var paths: [[Substring]: [HTTPRequest.Method]] = [:]
 
-    /// - Parameter routes: as in `/v1/hexes/{id}`.
+    /// - Parameter routes: paths such as `/v1/hexes/{id}`.
     init(_ routes: [(path: String, method: HTTPRequest.Method)]) {
         for route in routes { paths[route.path.split(separator: "/"), default: []].append(route.method) }
     }
 
-    /// In alphabetical order; empty for a path that is none. As the router has it, a part that is named goes before one that stands for any.
+    /// The allowed methods in alphabetical order; empty for an unknown path. As in the router, a named part goes before one that matches
+    /// any.
     func allowed(at path: String) -> [HTTPRequest.Method] {
         let parts = path.split(separator: "/")
         let fitting = paths.filter { known, _ in

@@ -11,7 +11,7 @@ struct PeerRoutes: Sendable {
         router.get("/v1/peers", use: list)
         router.get("/v1/peers/:peer") { request, context in
             _ = try APIQuery(request)
-            return APIReply.json(PeerShape(try await peer(context)))
+            return APIReply.json(try await peer(context))
         }
         router.patch("/v1/peers/:peer", use: rename)
         router.post("/v1/peers/:peer/trust", use: trust)
@@ -23,20 +23,20 @@ struct PeerRoutes: Sendable {
         }
         router.post("/v1/peers/:peer/block") { request, context in
             _ = try APIQuery(request)
-            return APIReply.json(PeerShape(try await api.node.setTrust(try await id(context), .blocked)))
+            return APIReply.json(try await api.node.setTrust(try await id(context), .blocked))
         }
         router.post("/v1/peers/:peer/forget") { request, context in
             _ = try APIQuery(request)
             let peer = try await peer(context)
             try await api.node.forget(try peer.requiredID())
-            return APIReply.json(PeerShape(peer))
+            return APIReply.json(peer)
         }
     }
 
     private func list(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         let all = try APIQuery(request, allowing: ["all"]).flag("all")
         let look = { @Sendable [keeper = api.keeper] in
-            Page(items: try await keeper.node.peers().filter { all || $0.state == .verified }.map(PeerShape.init))
+            Page(items: try await keeper.node.peers().filter { all || $0.state == .verified })
         }
         if EventStreamReply.isWanted(request) { return EventStreamReply.response(WatchSource(event: "peers", look: look), api: api) }
         return APIReply.json(try await look())
@@ -45,7 +45,7 @@ struct PeerRoutes: Sendable {
     private func rename(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         _ = try APIQuery(request)
         let patch: PeerPatch = try await APIInput.requiredShape(request)
-        return APIReply.json(PeerShape(try await api.node.rename(try await id(context), alias: patch.alias)))
+        return APIReply.json(try await api.node.rename(try await id(context), alias: patch.alias))
     }
 
     /// Trust goes to a key, so whoever asks names the whole UUID or the fingerprint it saw.
@@ -62,7 +62,7 @@ struct PeerRoutes: Sendable {
                 .badRequest, "The fingerprint of \(peer.uuid?.description ?? "this peer") is not the one named.",
                 hint: "Look at it again: `hexlist peer show`.")
         }
-        return APIReply.json(PeerShape(try await api.node.setTrust(try peer.requiredID(), .trusted, name: wanted?.name)))
+        return APIReply.json(try await api.node.setTrust(try peer.requiredID(), .trusted, name: wanted?.name))
     }
 
     /// Makes a stranger of what it was before; one that is a stranger already stays one.
@@ -71,10 +71,10 @@ struct PeerRoutes: Sendable {
     ) async throws -> Response {
         _ = try APIQuery(request)
         let peer = try await peer(context)
-        guard peer.trust == trust || peer.trust == .stranger else {
-            throw HexlistError(.badRequest, "\(peer.uuid?.description ?? "This peer") is \(peer.trust.rawValue).", hint: hint)
+        guard peer.trust.known == trust || peer.trust == .stranger else {
+            throw HexlistError(.badRequest, "\(peer.uuid?.description ?? "This peer") is \(peer.trust.text).", hint: hint)
         }
-        return APIReply.json(PeerShape(try await api.node.setTrust(try peer.requiredID(), .stranger)))
+        return APIReply.json(try await api.node.setTrust(try peer.requiredID(), .stranger))
     }
 
     private func peer(_ context: BasicRequestContext) async throws -> PeerView {

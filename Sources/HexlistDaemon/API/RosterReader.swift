@@ -3,7 +3,7 @@ import HexlistModel
 import HexlistNode
 import HexlistStore
 
-/// Reads a roster, one peer a line, strictly: trust hangs on it. A line that is wrong is refused by itself.
+/// Reads a roster, one peer per line, strictly, because trust depends on it. A wrong line is refused by itself.
 struct RosterReader {
     private(set) var entries: [(line: Int, entry: RosterEntry)] = []
     private(set) var refusals: [BulkRefusal] = []
@@ -25,7 +25,7 @@ struct RosterReader {
             do {
                 entries.append((number, try Self.entry(line)))
             } catch {
-                // It may quote the input.
+                // The message may quote the input.
                 let message = TerminalText.clean(error.message, columns: 200)
                 refusals.append(BulkRefusal(line: number, code: error.code, message: message))
             }

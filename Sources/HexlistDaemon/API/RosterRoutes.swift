@@ -5,7 +5,7 @@ import HexlistStore
 import Hummingbird
 import NIOCore
 
-/// `/v1/roster`
+/// The routes of `/v1/roster`.
 struct RosterRoutes: Sendable {
     let api: APIContext
 

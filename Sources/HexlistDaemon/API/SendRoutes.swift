@@ -14,7 +14,7 @@ struct SendRoutes: Sendable {
         router.get("/v1/outbox", use: list)
         router.get("/v1/outbox/:id") { request, context in
             _ = try APIQuery(request)
-            return APIReply.json(OutboxShape(try await api.node.outboxRow(try APIInput.id(context))))
+            return APIReply.json(try await api.node.outboxRow(try APIInput.id(context)))
         }
         router.post("/v1/outbox/retry") { request, _ in
             _ = try APIQuery(request)
@@ -26,12 +26,11 @@ struct SendRoutes: Sendable {
         }
         router.post("/v1/outbox/:id/retry") { request, context in
             _ = try APIQuery(request)
-            return APIReply.json(OutboxShape(try await api.node.retry(try APIInput.id(context))))
+            return APIReply.json(try await api.node.retry(try APIInput.id(context)))
         }
         router.post("/v1/outbox/:id/cancel") { request, context in
             _ = try APIQuery(request)
-            let (row, mayHaveArrived) = try await api.node.cancel(try APIInput.id(context))
-            return APIReply.json(OutboxShape(row, mayHaveArrived: mayHaveArrived))
+            return APIReply.json(try await api.node.cancel(try APIInput.id(context)))
         }
     }
 
@@ -48,9 +47,10 @@ struct SendRoutes: Sendable {
             content: content, peers: try await targets(query), key: try query.text("key") ?? ownKey, force: try query.flag("force"))
         let deadline = ContinuousClock.now + .seconds(seconds)
         let node = api.node
-        let outcomes = try await node.send(wanted, until: wait == .stored ? deadline : nil)
+        var outcomes = try await node.send(wanted, until: wait == .stored ? deadline : nil)
         let labels = await node.labels(of: outcomes.map(\.peer))
-        return APIReply.json(Page(items: outcomes.map { SendShape($0, labels) }))
+        for index in outcomes.indices { outcomes[index].tag = labels[outcomes[index].peer].map(PeerTag.init) }
+        return APIReply.json(Page(items: outcomes))
     }
 
     /// A stream of hexes, one a line; the reply is a stream too.
@@ -113,7 +113,7 @@ struct SendRoutes: Sendable {
         let limit = try query.limit()
         let page = try await api.node.outbox(
             peer: peer, states: states.isEmpty ? nil : Set(states), after: try query.cursor(), limit: limit)
-        return APIReply.page(page.rows, next: page.next, cursor: \.outboxID) { OutboxShape($0) }
+        return APIReply.page(page.rows, next: page.next, cursor: \.outboxID) { $0 }
     }
 
     /// The rows the body names.
@@ -132,5 +132,13 @@ struct SendRoutes: Sendable {
             guard let peer = try await api.node.resolve(text).uuid else { throw HexlistError(.notFound, "That is no peer with a key.") }
             return .peer(peer, after: cursor)
         }
+    }
+}
+
+extension OutboxChange {
+    init(_ change: Node.OutboxChange) {
+        self.init(
+            changed: change.changed, mayHaveArrived: change.mayHaveArrived, passedOver: change.passedOver, next: change.next.map { "\($0)" }
+        )
     }
 }

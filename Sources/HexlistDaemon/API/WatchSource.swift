@@ -1,15 +1,15 @@
 import HexlistAPI
 import HexlistJSON
 
-/// What there is to see, told whenever it is not what was told before.
+/// The source of a value that is sent whenever it differs from the one sent last.
 struct WatchSource<Shape: JSONEncodable>: StreamSource {
-    /// Of the messages.
+    /// The kind of the messages.
     let event: String
     let look: @Sendable () async throws -> Shape
     private var last: String?
     private var lookedAt: ContinuousClock.Instant?
 
-    /// Between two looks, however fast it changes.
+    /// The least time between two looks, however fast the value changes.
     private static var pause: Duration { .milliseconds(100) }
 
     init(event: String, look: @escaping @Sendable () async throws -> Shape) {

@@ -1,29 +1,29 @@
 import HexlistModel
 import Yams
 
-/// `config.yaml`, flattened: `limits: {connections: 3}` and `limits.connections: 3` are the same key.
+/// The file `config.yaml`, flattened: `limits: {connections: 3}` and `limits.connections: 3` are the same key.
 struct ConfigurationFile {
     struct Entry {
         var name: String
-        /// One text, but for a list.
+        /// The values: one text, unless the key is a list.
         var texts: [String]
         var isList: Bool
         var line: Int?
     }
 
-    /// In the order of the file, without those that have no value (`peers:` and nothing behind it).
+    /// The entries in the order of the file, without those that have no value (`peers:` and nothing after it).
     private(set) var entries: [Entry] = []
-    /// The file, as messages name it.
+    /// The file's path, for messages.
     let path: String
 
-    /// Bytes. A configuration is a page of text.
+    /// The most bytes of the file. A configuration is a page of text.
     static let maximumBytes = 64 << 10
-    /// Levels of mappings; the table has two.
+    /// The most levels of mappings; the keys have two.
     private static let maximumDepth = 4
-    /// Keys; the table has fewer than fifty. References (`*name`) could make a short file a very long one.
+    /// The most keys; there are fewer than fifty. References (`*name`) could make a short file a very long one.
     private static let maximumEntries = 500
 
-    /// - Throws: `HexlistError` `configuration`, with the line where the text is no YAML or says something twice.
+    /// - Throws: `HexlistError` `configuration`, with the line, if the text is not YAML or has a key twice.
     init(path: String, text: String) throws(HexlistError) {
         self.path = path
         let root: Node?
@@ -39,7 +39,7 @@ struct ConfigurationFile {
         try flatten(mapping, prefix: "", depth: 1)
     }
 
-    /// `config.yaml, line 3`
+    /// The place of an entry, such as `config.yaml, line 3`.
     func place(_ line: Int?) -> String { line.map { "\(path), line \($0)" } ?? path }
 
     private mutating func flatten(_ mapping: Node.Mapping, prefix: String, depth: Int) throws(HexlistError) {
@@ -70,7 +70,7 @@ struct ConfigurationFile {
         } else if let text = value.scalar?.string, !Self.isNull(value) {
             entries.append(Entry(name: name, texts: [text], isList: false, line: line))
         } else if SettingKey.named(name) == nil, !SettingKey.all.contains(where: { $0.name.hasPrefix("\(name).") }) {
-            entries.append(Entry(name: name, texts: [], isList: false, line: line))  // a typo with nothing behind it
+            entries.append(Entry(name: name, texts: [], isList: false, line: line))  // a misspelt key without a value
         }
     }
 

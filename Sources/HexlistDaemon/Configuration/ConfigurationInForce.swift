@@ -2,17 +2,17 @@ import HexlistAPI
 import HexlistModel
 import Synchronization
 
-/// The configuration that counts now, for who asks: what was read last, what of it waits for a restart, and why the last reading changed
+/// The configuration in force, for queries: the settings read last, which of them wait for a restart, and why the last reading changed
 /// nothing.
 final class ConfigurationInForce: Sendable {
     private struct State {
-        /// As read last without a mistake.
+        /// The settings that were read last without a mistake.
         var settings: Settings
         var fault: HexlistError?
     }
 
     let path: String
-    /// What the daemon started with: keys that are read at the start only are as they are here.
+    /// The settings with which the daemon started, which hold for keys that are read only at the start.
     private let started: Settings
     private let state: Mutex<State>
 
@@ -22,20 +22,20 @@ final class ConfigurationInForce: Sendable {
         state = Mutex(State(settings: started))
     }
 
-    /// Takes a configuration that was read without a mistake; an earlier fault is over.
+    /// Takes settings that were read without a mistake, which ends an earlier fault.
     /// - Returns: the keys that wait for a restart.
     func took(_ settings: Settings) -> [String] {
         state.withLock { $0 = State(settings: settings) }
         return started.needingRestart(comparedWith: settings)
     }
 
-    /// Takes why a reading changed nothing.
+    /// Takes the reason why a reading changed nothing.
     func refused(_ fault: HexlistError) { state.withLock { $0.fault = fault } }
 
     var fault: HexlistError? { state.withLock { $0.fault } }
 
-    /// Every key, in the order of the table.
-    /// - Parameter port: the one that is listened on.
+    /// The values of all keys, in the order of the table.
+    /// - Parameter port: the port that is listened on.
     func shape(port: Int) -> ConfigurationShape {
         let (settings, fault) = state.withLock { ($0.settings, $0.fault) }
         let waiting = Set(started.needingRestart(comparedWith: settings))

@@ -1,15 +1,15 @@
 public import HexlistModel
 import HexlistSystem
 
-/// Puts the layers together: command line, environment, file, default.
+/// Combines the layers of the configuration: command line, environment, file, default.
 public struct ConfigurationLoader: Sendable {
-    /// From the command line, by key.
+    /// The settings of the command line, by key.
     public var commandLine: [String: String]
     public var environment: [String: String]
     public var path: String
-    /// A file the user named must be there.
+    /// Whether the user named the file, so that it must exist.
     public var isNamed: Bool
-    /// The display name where none is configured.
+    /// The display name if none is configured.
     public var machineName: String
 
     public init(commandLine: [String: String], environment: [String: String], path: String, isNamed: Bool, machineName: String) {
@@ -20,11 +20,11 @@ public struct ConfigurationLoader: Sendable {
         self.machineName = machineName
     }
 
-    /// `HEXLIST_…` variables that are no keys.
+    /// The `HEXLIST_…` variables that are not keys.
     static let pathVariables = ["HEXLIST_STATE_DIR", "HEXLIST_CONFIG", "HEXLIST_SOCKET"]
 
-    /// Reads the file. To be called again when it may have changed.
-    /// - Throws: `HexlistError` `configuration` naming key, value and what is allowed.
+    /// Reads the file. Called again when it may have changed.
+    /// - Throws: `HexlistError` `configuration` with the key, the value and what is allowed.
     public func load() throws(HexlistError) -> Settings {
         try settings(file: ConfigurationFile(path: path, text: text()))
     }
@@ -48,7 +48,7 @@ public struct ConfigurationLoader: Sendable {
         }
     }
 
-    /// - Returns: the `HEXLIST_…` variables nobody reads, each with the one that was perhaps meant.
+    /// - Returns: the `HEXLIST_…` variables that are not used, each with the one that may have been meant.
     public func unknownVariables() -> [(name: String, nearest: String?)] {
         let known = SettingKey.all.map(\.variable) + Self.pathVariables
         return environment.keys.filter { $0.hasPrefix("HEXLIST_") && !known.contains($0) }.sorted().map { name in
@@ -77,7 +77,7 @@ public struct ConfigurationLoader: Sendable {
         return settings
     }
 
-    /// - Parameter place: the source, as messages name it.
+    /// - Parameter place: the source in messages.
     private static func apply(
         _ key: SettingKey, _ texts: [String], from source: Settings.Source, _ place: String, to settings: inout Settings
     ) throws(HexlistError) {
@@ -87,7 +87,7 @@ public struct ConfigurationLoader: Sendable {
         settings.given[key.name] = Settings.Given(texts: texts, source: source)
     }
 
-    /// What no single key can tell.
+    /// Checks conditions on several keys.
     private static func check(_ settings: Settings) throws(HexlistError) {
         let limits = settings.node.limits
         guard limits.strangerFrameBytes <= limits.frameBytes else {
@@ -104,7 +104,7 @@ public struct ConfigurationLoader: Sendable {
         }
     }
 
-    /// A list in one text is separated by commas.
+    /// The texts of a value. A list in one text is separated by commas.
     private static func texts(_ text: String, of key: SettingKey) -> [String] {
         guard key.isList else { return [text] }
         return text.split(separator: ",").map { part in

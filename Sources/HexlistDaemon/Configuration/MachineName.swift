@@ -4,7 +4,7 @@
 import HexlistModel
 import HexlistSystem
 
-/// What the machine calls itself.
+/// The name of this machine.
 enum MachineName {
     /// `PRETTY_HOSTNAME` of /etc/machine-info, or the host name up to its first dot.
     static func pretty() -> String {
@@ -17,7 +17,7 @@ enum MachineName {
         return short.isEmpty ? "hexlist" : short
     }
 
-    /// The value may be quoted (os-release(5)).
+    /// The value of `PRETTY_HOSTNAME`, which may be quoted (os-release(5)).
     static func pretty(in text: String) -> String? {
         for line in text.split(separator: "\n") where line.hasPrefix("PRETTY_HOSTNAME=") {
             var value = line.dropFirst("PRETTY_HOSTNAME=".count)

@@ -4,22 +4,22 @@ import HexlistNode
 import HexlistTransport
 import Logging
 
-/// One key of the configuration: its name, what it takes, and where it goes.
+/// One key of the configuration: its name, its allowed values, and the setting it changes.
 struct SettingKey: Sendable {
-    /// `limits.frameBytes`
+    /// The name, such as `limits.frameBytes`.
     let name: String
     /// Whether SIGHUP applies a new value; the others need a restart.
     let isLive: Bool
     let isList: Bool
-    /// What is allowed, for the message about what is not.
+    /// The allowed values, for the message about one that is not.
     let allowed: String
-    /// The value as texts that `apply` takes; none where there is no value.
+    /// The value as texts for `apply`; none if there is no value.
     let texts: @Sendable (_ settings: Settings) -> [String]
-    /// Puts the texts (one, but for a list) where they belong.
+    /// Applies the texts (one, unless the key is a list) to the settings.
     /// - Returns: whether they are allowed.
     let apply: @Sendable (_ texts: [String], _ settings: inout Settings) -> Bool
 
-    /// `HEXLIST_LIMITS_FRAME_BYTES`
+    /// The name of the environment variable, such as `HEXLIST_LIMITS_FRAME_BYTES`.
     var variable: String {
         var text = "HEXLIST_"
         for character in name {
@@ -37,7 +37,7 @@ struct SettingKey: Sendable {
 extension SettingKey {
     typealias Path<Value> = any (WritableKeyPath<Settings, Value> & Sendable)
 
-    /// A whole number within bounds.
+    /// A key for a whole number within bounds.
     static func number(_ name: String, _ range: ClosedRange<Int>, _ path: Path<Int>, isLive: Bool = false) -> SettingKey {
         SettingKey(
             name: name, isLive: isLive, isList: false, allowed: "a whole number from \(range.lowerBound) to \(range.upperBound)",
@@ -49,7 +49,7 @@ extension SettingKey {
         }
     }
 
-    /// One word of a set.
+    /// A key for one word of a set.
     static func choice<Choice: RawRepresentable & CaseIterable & Sendable>(
         _ name: String, _ path: Path<Choice>, isLive: Bool = false
     ) -> SettingKey where Choice.RawValue == String {
@@ -63,7 +63,7 @@ extension SettingKey {
         }
     }
 
-    /// Digits only: `Int` alone would take a sign and, from a script, white space is no number.
+    /// A number written in digits only: `Int` alone would also take a sign.
     static func integer(_ texts: [String]) -> Int? {
         guard let text = texts.first, !text.isEmpty, text.utf8.allSatisfy(ASCII.isDigit) else { return nil }
         return Int(text)
@@ -71,7 +71,7 @@ extension SettingKey {
 }
 
 extension SettingKey {
-    /// Every key there is (Docs/Operations.md, "Configuration").
+    /// All keys (Docs/Operations.md, "Configuration").
     static let all: [SettingKey] = general + limits + sending
 
     static func named(_ name: String) -> SettingKey? { all.first { $0.name == name } }
@@ -190,7 +190,7 @@ extension SettingKey {
 }
 
 extension SettingKey {
-    /// `host`, `host:port`, `[address]:port`, or an IPv6 address by itself; ports from 1 up.
+    /// Reads `host`, `host:port`, `[address]:port`, or an IPv6 address alone; ports from 1 up.
     static func staticPeer(_ text: String) -> StaticPeer? {
         if isNumericAddress(text) { return StaticPeer(host: text) }
         var host = text[...]
@@ -208,7 +208,7 @@ extension SettingKey {
         return isName || isNumericAddress(String(host)) ? StaticPeer(host: String(host), port: port) : nil
     }
 
-    /// IPv4, or IPv6 with a scope where it has one (`fe80::1%eth0`).
+    /// Whether the text is IPv4, or IPv6 with or without a scope (`fe80::1%eth0`).
     static func isNumericAddress(_ text: String) -> Bool { IPAddress.withZone(text) != nil }
 
     private static func isHostName(_ text: Substring) -> Bool {

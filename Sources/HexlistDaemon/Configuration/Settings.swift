@@ -1,17 +1,16 @@
 public import HexlistNode
 public import Logging
 
-/// Everything a daemon is told, from the command line, the environment, the file and the defaults. The keys that lead
-/// here are in `SettingKey.all`.
+/// The settings of a daemon, from the command line, the environment, the file and the defaults. `SettingKey.all` has the keys.
 public struct Settings: Sendable {
     public var node: NodeConfiguration
-    /// DNS-SD domains to browse: `local` by multicast on the own links, where this machine is announced too, others by unicast DNS.
+    /// The DNS-SD domains to browse: `local` by multicast on the own links, where this machine is announced too, others by unicast DNS.
     public var domains = ["local"]
     public var log = Log()
     public var api = API()
     public var hooks = Hooks()
     public var open = Open()
-    /// What each key was given, by name; a key that has its default is not here.
+    /// The value given for each key, by name. A key with its default is not here.
     var given: [String: Given] = [:]
 
     struct Given: Sendable, Equatable {
@@ -19,12 +18,12 @@ public struct Settings: Sendable {
         var source: Source
     }
 
-    /// Where a value comes from. A line is one of the file.
+    /// The source of a value. The line is one of the file.
     enum Source: Sendable, Equatable {
         case file(line: Int?), environment, commandLine
     }
 
-    /// - Parameter name: the display name without a configured one.
+    /// - Parameter name: the display name if none is configured.
     public init(name: String) { node = NodeConfiguration(name: name) }
 
     public struct Log: Sendable, Equatable {
@@ -36,7 +35,7 @@ public struct Settings: Sendable {
         }
     }
 
-    /// Multicast's domain (RFC 6762), with or without the final dot.
+    /// Whether a domain is multicast DNS's (RFC 6762), with or without the final dot.
     static func isLocal(domain: String) -> Bool { ["local", "local."].contains(domain.lowercased()) }
 
     /// The local API.
@@ -47,17 +46,17 @@ public struct Settings: Sendable {
     }
 
     public struct Hooks: Sendable, Equatable {
-        /// What one run may take.
+        /// The seconds that one run may take.
         public var timeoutSeconds = 30
     }
 
-    /// Opening links.
+    /// The settings for opening links.
     public struct Open: Sendable, Equatable {
-        /// Schemes of links that are offered for opening, in lower case.
+        /// The schemes of links that are offered for opening, in lower case.
         public var schemes = ["http", "https"]
     }
 
-    /// The keys that differ and are read at the start only, in the order of the table.
+    /// The keys that differ and are read only at the start, in the order of the table.
     func needingRestart(comparedWith other: Settings) -> [String] {
         SettingKey.all.filter { !$0.isLive && given[$0.name]?.texts != other.given[$0.name]?.texts }.map(\.name)
     }

@@ -10,7 +10,7 @@ import NIOPosix
 extension Doctor {
     func network(_ before: NodeFacts) async -> [DoctorStep] {
         var facts = before
-        let multicast = facts.status.discoveryState
+        let multicast = facts.status.discovery.state.known
         let isUsed = multicast == .running || multicast == .degraded
         let interfaces = MachineInterface.all()
         var steps = [Self.discovery(facts.status)]
@@ -30,16 +30,16 @@ extension Doctor {
     }
 
     static func discovery(_ status: NodeStatus) -> DoctorStep {
-        switch status.discoveryState {
+        switch status.discovery.state.known {
         case .running where !status.isAnnounced: DoctorStep("discovery", .ok, "avahi-daemon browses for others.")
         case .running: DoctorStep("discovery", .ok, "avahi-daemon announces this machine and browses for others.")
         case .off: DoctorStep("discovery", .ok, "Multicast is not used: `domains` does not name `local`.")
-        case .degraded: DoctorStep("discovery", .warning, status.discoveryMessage ?? "This machine is not announced.")
-        case .starting:
+        case .degraded: DoctorStep("discovery", .warning, status.discovery.message ?? "This machine is not announced.")
+        case .starting, nil:
             DoctorStep("discovery", .warning, "avahi-daemon has not answered yet.", advice: ["Look again in a few seconds."])
         case .unavailable:
             DoctorStep(
-                "discovery", .failed, status.discoveryMessage ?? "avahi-daemon cannot be used.",
+                "discovery", .failed, status.discovery.message ?? "avahi-daemon cannot be used.",
                 advice: ["sudo systemctl enable --now avahi-daemon", "Or name peers under `peers:`: they are reached without it."])
         }
     }
@@ -49,7 +49,7 @@ extension Doctor {
         "Not announced, as configured (`announce: false`): trusted peers that announce themselves are found, strangers are not talked to."
             + " Another machine that hides is reached where one of the two names the other under `peers:`.")
 
-    /// What was published is seen within some seconds, not at once.
+    /// Waits until the announcement is seen, which takes some seconds after it is published.
     private func whenAnnounced(_ facts: NodeFacts) async -> NodeFacts {
         var facts = facts
         let deadline = ContinuousClock.now + .seconds(3)
@@ -106,7 +106,8 @@ extension Doctor {
 
     private func multicast(_ interfaces: [MachineInterface], _ facts: NodeFacts) async -> [DoctorStep] {
         let own = "[\(facts.status.uuid.shortID)]"
-        // What avahi-daemon is told to leave alone says nothing of multicast; where nothing is seen at all, every interface is asked.
+        // An interface that avahi-daemon is configured to ignore says nothing about multicast. If the announcement is nowhere, all are
+        // asked.
         let seen = Set(facts.announcements.map(\.interface))
         let asked = interfaces.filter {
             $0.isUsed && (seen.isEmpty || seen.contains($0.name)) && $0.addresses.contains { !$0.address.isIPv6 }
@@ -115,12 +116,15 @@ extension Doctor {
         for interface in asked.prefix(8) {
             let index = interface.index
             let outcome = try? await NIOThreadPool.singleton.runIfActive {
-                MulticastQuery.ask(on: index) { names in names.contains { $0.hasSuffix(own) } }
+                MulticastQuery.ask(on: index) { names in names.contains { Self.isOwn($0, own) } }
             }
             outcomes.append((interface.name, outcome ?? .failed("it could not be tried")))
         }
         return outcomes.isEmpty ? [] : [Self.multicast(outcomes, own: own, isAnnounced: facts.status.isAnnounced)]
     }
+
+    /// Whether an instance name that anybody may have sent ends like this machine's.
+    private static func isOwn(_ name: String, _ own: String) -> Bool { name.utf8.suffix(own.utf8.count).elementsEqual(own.utf8) }
 
     static func multicast(
         _ outcomes: [(name: String, outcome: MulticastQuery.Outcome)], own: String, isAnnounced: Bool = true
@@ -129,7 +133,7 @@ extension Doctor {
         for (name, outcome) in outcomes {
             switch outcome {
             case .answered(let names):
-                let others = names.filter { !$0.hasSuffix(own) }.count
+                let others = names.count { !isOwn($0, own) }
                 good.append(names.count > others || !isAnnounced ? name : "\(name) (from others, not from this machine)")
             case .silent where !isAnnounced: silent.append(name)
             case .silent: bad.append("on \(name) nobody answers, not even this machine's avahi-daemon")
@@ -156,7 +160,7 @@ extension Doctor {
 
     static func domain(_ domain: DomainStatus) -> DoctorStep {
         let question = "dig _hexlist._tcp.\(domain.domain) PTR"
-        switch domain.state {
+        switch domain.state.known {
         case .running: return DoctorStep("domain", .ok, "DNS answers for \(domain.domain).")
         case .degraded:
             return DoctorStep(
@@ -164,7 +168,7 @@ extension Doctor {
                 advice: [
                     "Is the domain written right? Who is there, its administrator writes into the zone (Docs/Operations.md).", question,
                 ])
-        case .unavailable, .starting, .off:
+        case .unavailable, .starting, .off, nil:
             return DoctorStep(
                 "domain", .failed, domain.message ?? "DNS does not answer for \(domain.domain).",
                 advice: [question, "Look at the servers in /etc/resolv.conf."])
@@ -205,7 +209,7 @@ extension Doctor {
         }
     }
 
-    /// Whether the port is reached from outside: by who was asked to dial it, or who dialled by itself.
+    /// The step that tells whether the port is reached from outside: by peers that were asked to dial it, or dialled by themselves.
     private func reachable(_ facts: NodeFacts) async -> DoctorStep {
         var tries: [(name: String, address: String, outcome: DialBackOutcome)] = []
         for (peer, name, address) in facts.mayDialBack.prefix(3) {
@@ -216,12 +220,12 @@ extension Doctor {
         return Self.reachable(facts.status.port, tries, dialledIn: facts.dialledIn.first.map { ($0.name, $0.address, $0.age) })
     }
 
-    /// A firewall may have been changed since a peer dialled in.
+    /// The age up to which an inbound session counts: a firewall may have been changed since.
     private static let dialledInCounts: Duration = .seconds(600)
 
     /// - Parameters:
-    ///   - tries: who was asked to dial which address of this machine.
-    ///   - dialledIn: who did so by itself last.
+    ///   - tries: the peers that were asked to dial, each with the address of this machine that it dialled.
+    ///   - dialledIn: the peer that last dialled by itself.
     static func reachable(
         _ port: Int, _ tries: [(name: String, address: String, outcome: DialBackOutcome)],
         dialledIn: (name: String, address: String, age: Duration)?
@@ -232,7 +236,7 @@ extension Doctor {
             case .result(.reached):
                 return DoctorStep(
                     "reachable", .ok, "\(name) dialled this machine at \(HostPort.text(address, port)) just now and reached it.")
-            // It did not try.
+            // The peer did not try.
             case .result(.notTrusted), .noReply, .cannotAsk: break
             case .result(let result): failures.append("\(name) \(text(result))")
             }

@@ -28,7 +28,7 @@ extension Doctor {
         if let resolving { steps.append(resolving) }
         let reaches = await reach(endpoints, id)
         steps += Self.reaching(reaches)
-        return await steps + meeting(id, main.trust, reaches)
+        return await steps + meeting(id, main.trust.known ?? .stranger, reaches)
     }
 
     static let isOwn = DoctorStep("peer", .failed, "That is this machine.", advice: ["Name another peer: `hexlist peers --all`."])

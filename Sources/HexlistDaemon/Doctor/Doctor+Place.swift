@@ -3,7 +3,7 @@ import HexlistDiscovery
 import HexlistModel
 import HexlistNode
 
-// An address named under `peers:`, whoever is there.
+// An address named under `peers:`, whatever peer is there.
 extension Doctor {
     struct Place {
         var address: StaticAddress
@@ -19,7 +19,7 @@ extension Doctor {
         return places.first.map { Place(address: $0.address, state: $0.state) }
     }
 
-    /// As of a peer; who it is, TLS shows.
+    /// The steps as of a peer; TLS shows which one it is.
     func steps(of place: Place) async -> [DoctorStep] {
         switch place.state {
         case .isOwn: return [Self.isOwn]
@@ -36,15 +36,15 @@ extension Doctor {
         guard let id = found.first else { return [Self.record(place, nil, [])] + rest }
         guard id != api.node.id else { return [Self.isOwn] + rest }
         let rows = await rows(of: id)
-        let met = await meeting(id, rows.first { $0.state != .ghost }?.trust ?? .stranger, reaches)
+        let met = await meeting(id, rows.first { $0.state != .ghost }?.trust.known ?? .stranger, reaches)
         return [Self.record(place, id, rows)] + rest + met
     }
 
     private func rows(of id: PeerID) async -> [PeerView] { (try? await api.node.peers().filter { $0.uuid == id }) ?? [] }
 
     /// - Parameters:
-    ///   - id: who answers there now.
-    ///   - rows: those of its UUID.
+    ///   - id: the peer that answers there now.
+    ///   - rows: the rows of its UUID.
     static func record(_ place: Place, _ id: PeerID?, _ rows: [PeerView]) -> DoctorStep {
         let name = "\(place.address), named under `peers:`,"
         if let row = rows.first(where: { $0.state != .ghost }), row.trust == .blocked {

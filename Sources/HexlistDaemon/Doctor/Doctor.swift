@@ -7,9 +7,9 @@ import HexlistTransport
     import Glibc
 #endif
 
-/// Looks at the daemon and its network step by step. Each check does what it says; none reports what it only assumes.
+/// Examines the daemon and its network step by step. Each step really tries what it reports; none reports an assumption.
 struct Doctor: Sendable {
-    /// Each peer is asked once: it would not answer twice in a row.
+    /// Asks each peer once to dial back: it would not answer twice in a row.
     actor DialBacks {
         private var outcomes: [PeerID: DialBackOutcome] = [:]
 
@@ -24,7 +24,7 @@ struct Doctor: Sendable {
     let api: APIContext
     let dialBacks = DialBacks()
 
-    /// - Parameter peer: a PEER, whose steps come last.
+    /// - Parameter peer: the peer to examine too, as a PEER argument; its steps come last.
     func report(on peer: String?) async -> DoctorReport {
         let facts = await api.node.facts()
         let inForce = api.configuration.shape(port: facts.status.port)
@@ -43,7 +43,7 @@ struct Doctor: Sendable {
             return DoctorStep("store", .failed, "The store cannot be written: \(fault.message)", advice: fault.hint.map { [$0] } ?? advice)
         }
         do {
-            // A row that is written and read again, with all that a commit asks of the disk.
+            // A row is written and read again, with everything that a commit requires of the disk.
             let now = "\(Timestamp.now.milliseconds)"
             try await api.store.setMeta(["examined": now])
             let (found, bytes) = try await api.store.read { (try $0.meta("examined"), $0.storeBytes()) }
@@ -119,12 +119,11 @@ struct Doctor: Sendable {
         return DoctorStep("configuration", .ok, "As it was read last; `hexlist config` shows it.")
     }
 
-    /// `nil` where there are none.
+    /// The step about hooks; `nil` if there are none.
     static func hooks(_ faults: [HookFault], running: [String]) -> DoctorStep? {
         guard faults.isEmpty else {
-            let parts = faults.map { fault in (fault.hook.map { "\($0): " } ?? "") + fault.message }
             return DoctorStep(
-                "hooks", .warning, parts.joined(separator: "; ") + ".",
+                "hooks", .warning, faults.map(\.text).joined(separator: "; ") + ".",
                 advice: ["hexlistd's log has what a failed hook wrote: `journalctl --user -u hexlistd`."])
         }
         return running.isEmpty ? nil : DoctorStep("hooks", .ok, "\(running.joined(separator: ", ")): run, and none failed last.")

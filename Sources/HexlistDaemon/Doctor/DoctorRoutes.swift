@@ -1,7 +1,7 @@
 import HexlistAPI
 import Hummingbird
 
-/// `/v1/doctor`
+/// The routes of `/v1/doctor`.
 struct DoctorRoutes: Sendable {
     let api: APIContext
 

@@ -6,22 +6,22 @@ import HexlistSystem
     import Glibc
 #endif
 
-/// Asks for `_hexlist._tcp.local` by multicast on one interface, from a port of its own (RFC 6762 section 6.7), and hears who answers. The
-/// machine's own avahi-daemon does, where what it sends and hears on that interface is not filtered.
+/// Asks for `_hexlist._tcp.local` by multicast on one interface, from a port of its own (RFC 6762 section 6.7), and collects the answers.
+/// The machine's own avahi-daemon answers too, unless its traffic on that interface is filtered.
 enum MulticastQuery {
     enum Outcome: Equatable {
-        /// Instance names that were answered.
+        /// The instance names in the answers.
         case answered([String])
         case silent
         case failed(String)
     }
 
     private static let port: UInt16 = 5_353
-    /// Three questions, this long apart.
+    /// The milliseconds after each of three questions.
     private static let milliseconds: Int32 = 400
 
-    /// Blocks, for 1.2 s where nobody answers.
-    /// - Parameter index: of the interface.
+    /// Asks. Blocks, for 1.2 s if nobody answers.
+    /// - Parameter index: the interface's index.
     static func ask(on index: Int32, until isEnough: ([String]) -> Bool) -> Outcome {
         let descriptor = SystemSocket.open(AF_INET, .datagram)
         guard descriptor >= 0 else { return .failed(String(cString: strerror(errno))) }
@@ -54,7 +54,7 @@ enum MulticastQuery {
                 let left = Int32(max(0, ((deadline - .now) / .milliseconds(1)).rounded(.up)))
                 var wait = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
                 guard left > 0, poll(&wait, 1, left) > 0 else { break }
-                names += answer(descriptor).filter { !names.contains($0) }
+                names += answer(descriptor).filter { name in !names.contains { PeerText.areEqual($0, name) } }
                 if isEnough(names) { return .answered(names) }
             }
         }
@@ -70,7 +70,7 @@ enum MulticastQuery {
         return bytes + [0, 0, 12, 0, 1]
     }()
 
-    /// The instances one datagram names. Anybody may have sent it.
+    /// The instances named in one datagram, which anybody may have sent.
     private static func answer(_ descriptor: Int32) -> [String] {
         var bytes = [UInt8](repeating: 0, count: 9_000)
         let count = recv(descriptor, &bytes, bytes.count, Int32(MSG_DONTWAIT))

@@ -1,25 +1,25 @@
 import HexlistModel
 
-/// How far a hook is in the event log, and how often it failed on the event after that.
+/// The position of a hook in the event log, and its failures on the event after that.
 struct HookCursor: Equatable, Sendable {
-    /// Number of the last event that is dealt with.
+    /// The number of the last event that was handled.
     private(set) var number: Int64
     private(set) var failures = 0
 
-    /// Times a hook is tried again on one event.
+    /// The number of retries on one event.
     static let retries = 5
     private static let backoff = Backoff(from: .seconds(1), to: .seconds(16))
 
-    /// What follows a failure.
+    /// The consequence of a failure.
     enum Verdict: Equatable, Sendable {
-        /// - Parameter after: the pause before it.
+        /// The event is tried again after a pause.
         case again(after: Duration)
         case givenUp
     }
 
     init(number: Int64) { self.number = number }
 
-    /// As the store keeps it, `<number> <failures>`.
+    /// Reads the form kept in the store, `<number> <failures>`.
     init?(text: String) {
         let parts = text.split(separator: " ").map { Int64($0) }
         guard parts.count == 2, let number = parts[0], let failures = parts[1], number >= 0,
@@ -31,13 +31,13 @@ struct HookCursor: Equatable, Sendable {
 
     var text: String { "\(number) \(failures)" }
 
-    /// The event is dealt with, and so is what lies before it.
+    /// Marks an event, and all before it, as handled.
     mutating func pass(_ event: Int64) {
         number = max(number, event)
         failures = 0
     }
 
-    /// It failed on an event: 1, 2, 4, 8, 16 s later it is tried again, and then it goes on with the next one.
+    /// Counts a failure on an event: it is tried again after 1, 2, 4, 8, 16 s, then the next event follows.
     mutating func fail(_ event: Int64) -> Verdict {
         guard failures < Self.retries else {
             pass(event)

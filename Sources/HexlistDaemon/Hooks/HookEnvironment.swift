@@ -1,5 +1,4 @@
-/// What a hook finds in its environment: where the user's session is and where the daemon is, and nothing else of what
-/// the daemon was started with.
+/// The environment of a hook: where the user's session and the daemon are, and nothing else of the daemon's own environment.
 enum HookEnvironment {
     private static let passedOn = [
         "HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES", "LC_TIME", "TZ", "TMPDIR",
@@ -8,9 +7,9 @@ enum HookEnvironment {
     ]
 
     /// - Parameters:
-    ///   - own: of the daemon.
-    ///   - socket: of the local API, so that `hexlist` in a hook finds the daemon that runs it.
-    /// - Returns: `NAME=value`, in order.
+    ///   - own: the daemon's environment.
+    ///   - socket: the path of the local API's socket, so that `hexlist` in a hook finds the daemon that runs it.
+    /// - Returns: entries `NAME=value`, sorted.
     static func make(from own: [String: String], socket: String, stateFolder: String) -> [String] {
         var environment = ["PATH": "/usr/local/bin:/usr/bin:/bin"]
         for name in passedOn { environment[name] = own[name] ?? environment[name] }

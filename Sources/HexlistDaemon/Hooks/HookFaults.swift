@@ -1,25 +1,25 @@
 import HexlistAPI
 import Synchronization
 
-/// What is wrong with the hooks now, for `hexlist status` and `hexlist doctor`. A hook is in it until it ran well, or is gone.
+/// The present faults of hooks, for `hexlist status` and `hexlist doctor`. A hook's fault stays until it ran well, or is gone.
 final class HookFaults: Sendable {
     private struct State {
-        /// Why none is run.
+        /// The reason why no hook is run.
         var folder: String?
-        /// Why a file of the folder is not run.
+        /// The reasons why files of the folder are not run.
         var barred: [String: String] = [:]
-        /// How the last run of a hook failed.
+        /// The failures of hooks in their last run.
         var failed: [String: (message: String, at: Timestamp)] = [:]
-        /// Those that are run.
+        /// The hooks that are run.
         var running: [String] = []
     }
 
     private let state = Mutex(State())
 
-    /// Faults that are told, of a folder with anything in it.
+    /// The most faults reported, however much there is in the folder.
     private static let most = 20
 
-    /// Takes what a reading of the folder found: a hook that is gone is forgotten.
+    /// Takes the result of reading the folder. Hooks that are gone are forgotten.
     func folderRead(fault folder: String?, barred: [String: String], running: [String]) {
         state.withLock {
             $0.failed = $0.failed.filter { running.contains($0.key) || barred[$0.key] != nil }
@@ -27,10 +27,10 @@ final class HookFaults: Sendable {
         }
     }
 
-    /// A hook was looked at before a run.
+    /// Takes the result of looking at a hook before a run.
     func examined(_ hook: String, _ fault: String?) { state.withLock { $0.barred[hook] = fault } }
 
-    /// - Parameter failure: `nil` for a run that went well.
+    /// - Parameter failure: the failure of a run; `nil` if it went well.
     func ran(_ hook: String, _ failure: String?) { state.withLock { $0.failed[hook] = failure.map { ($0, Timestamp.now) } } }
 
     var running: [String] { state.withLock { $0.running } }

@@ -5,9 +5,9 @@ import HexlistStore
     import Glibc
 #endif
 
-/// The folder of the user's hooks: executables, each named like the event it is run for.
+/// The folder of the user's hooks: executables, each named after the event for which it is run.
 ///
-/// What is in it runs with this user's rights, so neither the folder nor a hook may be somebody else's to write.
+/// Hooks run with this user's rights, so nobody else may be able to write the folder or a hook.
 struct HookFolder: Sendable {
     enum Fault: Equatable, CustomStringConvertible {
         case gone
@@ -23,14 +23,14 @@ struct HookFolder: Sendable {
 
     let path: String
 
-    /// Entries looked at. There are not many events.
+    /// The most entries that are looked at. There are not many events.
     private static let entries = 1_000
 
     func path(of name: String) -> String { "\(path)/\(name)" }
 
     var isThere: Bool { access(path, F_OK) == 0 }
 
-    /// Names of its entries, in order, without hidden ones; `nil` where it cannot be read.
+    /// The names of the entries, sorted, without hidden ones; `nil` if the folder cannot be read.
     func names() -> [String]? {
         guard let folder = opendir(path) else { return nil }
         defer { closedir(folder) }
@@ -42,16 +42,17 @@ struct HookFolder: Sendable {
         return names.sorted()
     }
 
-    /// Why nothing in it is run; `nil` where it may be. Who can write to a folder above it can put another one in its place.
+    /// The reason why no hook is run; `nil` if hooks may run. Whoever can write to a folder above this one could replace it.
     func fault() -> Fault? { Self.fault(path, kind: S_IFDIR, "it is no folder") ?? Self.fault(above: path) }
 
-    /// Why a hook is not run; `nil` where it may be. A link counts as what it leads to.
+    /// The reason why a hook is not run; `nil` if it may run. A link counts as its target.
     func fault(of name: String) -> Fault? {
         if let fault = Self.fault(path(of: name), kind: S_IFREG, "it is no file") { return fault }
         return access(path(of: name), X_OK) == 0 ? nil : .refused("it is not executable")
     }
 
-    /// Of the folders above, as the path names them and where links lead. The sticky bit keeps what is this user's or root's.
+    /// A fault of the folders above, both those in the path and those that links lead to. The sticky bit protects what belongs to this user
+    /// or root.
     private static func fault(above path: String) -> Fault? {
         let resolved = realpath(path, nil).map { text in
             defer { free(text) }

@@ -6,52 +6,52 @@ import HexlistStore
 import HexlistSystem
 import Logging
 
-/// One hook: each event of its type in order, one at a time, as they come.
+/// Runs one hook for each event of its type, in order, one at a time, as they come.
 ///
-/// Where it is in the event log is durable after each event it has dealt with, so a daemon that dies in between runs it
-/// once more for the same event.
+/// The hook's position in the event log is durable after each handled event. If the daemon dies in between, the hook runs once more for
+/// the same event.
 struct HookWorker: Sendable {
     let event: EventType
     let folder: HookFolder
     let keeper: NodeKeeper
     let environment: [String]
     let faults: HookFaults
-    /// Milliseconds one run may take, as configured now.
+    /// The milliseconds that one run may take, as configured now.
     let timeLimit: @Sendable () -> Int64
-    /// The pause that is made, given the one that is due before the hook is tried again; they differ in tests alone.
+    /// The pause to make, given the one that is due before the hook is tried again. They differ only in tests.
     let pause: @Sendable (Duration) -> Duration
     let logger: Logger
 
-    /// Events read at once.
+    /// The most events read at once.
     private static let batch = 100
-    /// Bytes of a hook's output, standard output and error together. One that writes more finds it closed (SIGPIPE).
+    /// The most bytes of a hook's output, standard output and error together. A hook that writes more finds it closed (SIGPIPE).
     private static let outputBytes = 64 << 10
-    /// Bytes of a failed hook's output that are logged.
+    /// The most bytes of a failed hook's output that are logged.
     private static let shownOutput = 500
 
     private var store: HexStore { keeper.node.store }
     private var key: String { Self.key(of: event) }
 
-    /// Where the store keeps its cursor.
+    /// The key under which the store keeps the hook's cursor.
     static func key(of event: EventType) -> String { "hook \(event.rawValue)" }
 
-    /// What goes on from one event to the next.
+    /// The state that is kept from one event to the next.
     private struct Place {
         var cursor: HookCursor?
-        /// Why the hook could not be run when it was last looked at.
+        /// The reason why the hook could not be run when it was last looked at.
         var fault: HookFolder.Fault?
     }
 
-    /// Until the task is cancelled or the daemon stops.
+    /// Runs until the task is cancelled or the daemon stops.
     func run() async {
         var place = Place()
         var node: Node? = keeper.node
         while let running = node, await follow(running, &place) { node = await keeper.successor(of: running) }
     }
 
-    /// - Returns: whether there is more to do, by the node that comes after this one.
+    /// - Returns: whether to continue with the node that follows this one.
     private func follow(_ node: Node, _ place: inout Place) async -> Bool {
-        // Before the first look, so that nothing falls between.
+        // Begun before the first look, so that no change is missed in between.
         var changes = node.changes().makeAsyncIterator()
         repeat {
             do {
@@ -62,7 +62,7 @@ struct HookWorker: Sendable {
                 }
             } catch is Ended {
                 return false
-            } catch is Barred {  // looked at again with the next change
+            } catch is Barred {  // looked at again after the next change
             } catch {
                 logger.error("hook cannot read the event log", metadata: ["hook": "\(event.rawValue)", "error": "\(error)"])
             }
@@ -73,7 +73,7 @@ struct HookWorker: Sendable {
     private struct Ended: Error {}
     private struct Barred: Error {}
 
-    /// Gives those hooks that are new a place in the event log: they begin with what comes next.
+    /// Gives new hooks a position in the event log: they begin with the next event.
     static func place(_ events: [EventType], in store: HexStore) async throws {
         let keys = events.map(key)
         let (last, new) = try await store.read { reader in
@@ -96,17 +96,17 @@ struct HookWorker: Sendable {
             }
             for event in events.items { try await deliver(event, &cursor, &fault) }
             hasMore = events.next != nil
-            // Other events are none of its business. Kept in memory only: passing them again costs a look.
+            // Other events do not concern it. The position is kept in memory only: passing them again costs one query.
             if !hasMore { cursor.pass(last) }
         }
     }
 
-    /// What keeps it from being run now. That is logged once.
+    /// The reason why the hook cannot be run now. A new reason is logged once.
     private func examine(_ last: inout HookFolder.Fault?) async -> HookFolder.Fault? {
         let name = event.rawValue
         func look() -> HookFolder.Fault? { folder.fault() ?? folder.fault(of: name) }
         var fault = look()
-        // Editors put a new file in the place of the old one: a moment later it is there.
+        // Editors replace a file by a new one, which appears a moment later.
         if fault == .gone, last != .gone {
             try? await Task.sleep(for: pause(.seconds(1)))
             fault = look()
@@ -117,7 +117,8 @@ struct HookWorker: Sendable {
         return fault
     }
 
-    /// Runs it for one event until it succeeds or is given up. One that is gone misses the event; one that may not be run keeps its place.
+    /// Runs the hook for one event until it succeeds or is given up. A hook that is gone misses the event; one that may not be run keeps
+    /// its position.
     private func deliver(_ event: EventRow, _ cursor: inout HookCursor, _ fault: inout HookFolder.Fault?) async throws {
         let name = event.type.rawValue
         while true {
@@ -135,7 +136,7 @@ struct HookWorker: Sendable {
                 input: shape.lineBytes, environment: environment + ["HEXLIST_EVENT=\(name)"], folder: "/", milliseconds: timeLimit(),
                 outputBytes: Self.outputBytes)
             guard let failure = Self.failure(outcome.end, milliseconds: timeLimit()) else {
-                // Stopped with the daemon: it is run again when that runs again.
+                // Stopped with the daemon: the hook runs again when the daemon does.
                 if outcome.end == .stopped { throw Ended() }
                 cursor.pass(event.number)
                 faults.ran(name, nil)
@@ -163,7 +164,7 @@ struct HookWorker: Sendable {
         }
     }
 
-    /// What is wrong with how it ended; `nil` for nothing, and where the daemon ended it.
+    /// The failure in the end of a run; `nil` if there is none, and if the daemon ended it.
     private static func failure(_ end: Program.End, milliseconds: Int64) -> String? {
         switch end {
         case .exited(0), .stopped: nil
@@ -174,7 +175,7 @@ struct HookWorker: Sendable {
         }
     }
 
-    /// A store that cannot be written now is no reason to run a hook again now.
+    /// Saves the cursor. If the store cannot be written now, that is no reason to run the hook again now.
     private func save(_ cursor: HookCursor) async {
         do {
             try await store.setMeta([key: cursor.text])
@@ -183,7 +184,7 @@ struct HookWorker: Sendable {
         }
     }
 
-    /// Says so in the event log, but not of the hook that is told of that.
+    /// Records in the event log that the hook was given up, unless the hook is the one for such events.
     private func giveUp(_ event: EventRow, _ failure: String, _ cursor: HookCursor) async {
         guard self.event != .hookFailed else { return await save(cursor) }
         let data = HookFailure(hook: self.event.rawValue, number: event.number, error: failure).jsonText
@@ -197,7 +198,7 @@ struct HookWorker: Sendable {
     }
 }
 
-/// `data` of `hook.failed`
+/// The `data` of `hook.failed`.
 private struct HookFailure: JSONEncodable {
     var hook: String
     var number: Int64

@@ -4,7 +4,7 @@ import HexlistStore
 import Logging
 import Synchronization
 
-/// The user's hooks: which there are, and what runs them.
+/// The user's hooks and the workers that run them.
 actor Hooks {
     private let folder: HookFolder
     private let keeper: NodeKeeper
@@ -13,10 +13,10 @@ actor Hooks {
     private let pause: @Sendable (Duration) -> Duration
     private let logger: Logger
     private let timeLimit = Mutex<Int64>(0)
-    /// Those that run.
+    /// The running workers.
     private var workers: [EventType: Task<Void, Never>] = [:]
 
-    /// - Parameter pause: the pause that is made, given the one that is due before a hook is tried again; they differ in tests alone.
+    /// - Parameter pause: the pause to make, given the one that is due before a hook is tried again. They differ only in tests.
     init(
         folder: HookFolder, keeper: NodeKeeper, environment: [String], faults: HookFaults, logger: Logger,
         pause: @escaping @Sendable (Duration) -> Duration = { $0 }
@@ -29,8 +29,8 @@ actor Hooks {
         self.pause = pause
     }
 
-    /// Looks which hooks there are, starts those that are new and ends those that are gone. One that is there but may not
-    /// be run has its place in the event log, and is looked at again at its next event; one that is gone has none.
+    /// Reads the folder, starts workers for new hooks and ends those of hooks that are gone. A hook that is there but may not be run keeps
+    /// its position in the event log, and is looked at again at its next event; one that is gone loses it.
     func read(_ settings: Settings.Hooks) async {
         timeLimit.withLock { $0 = Int64(settings.timeoutSeconds) * 1_000 }
         let names = folder.names() ?? []
@@ -70,7 +70,7 @@ actor Hooks {
         }
     }
 
-    /// Ends what runs: SIGTERM, and a second later SIGKILL.
+    /// Ends all running hooks: SIGTERM, and a second later SIGKILL.
     func stop() async { await end(Array(workers.keys)) }
 
     private func start(_ event: EventType) {

@@ -4,11 +4,11 @@ import HexlistModel
     import Glibc
 #endif
 
-/// A lock on a file that lasts as long as the process, or until `release`. The file holds the process id of the holder.
+/// A lock on a file, held until `release` or the end of the process. The file contains the process id of the holder.
 final class FileLock: Sendable {
     private let descriptor: CInt
 
-    /// - Throws: `Held` with the holder's process id, or `HexlistError` `stateFolder` where the file cannot be made.
+    /// - Throws: `Held` with the holder's process id, or `HexlistError` `stateFolder` if the file cannot be made.
     init(path: String) throws {
         descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else {
@@ -32,9 +32,9 @@ final class FileLock: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Another process has it.
+    /// The error if another process holds the lock.
     struct Held: Error {
-        /// `nil` where the file does not say.
+        /// The holder's process id; `nil` if the file does not have it.
         var pid: Int?
     }
 

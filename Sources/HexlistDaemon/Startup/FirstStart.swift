@@ -1,7 +1,7 @@
 import HexlistNode
 import Logging
 
-/// The words of the first start with a state folder: what others see of this machine from now on, and how to change it.
+/// The messages at the first start with a state folder: what others can see of this machine from now on, and how to change that.
 enum FirstStart {
     static func tell(_ status: NodeStatus, usesMulticast: Bool, configuration: String, logger: Logger) {
         let message: Logger.Message =

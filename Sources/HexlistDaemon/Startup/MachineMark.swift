@@ -3,23 +3,23 @@ import HexlistModel
 import HexlistStore
 import HexlistSystem
 
-/// Whether the state folder was used on this machine before: a restored backup, or a copied disk, is a second machine with one identity
-/// as soon as the first one runs too.
+/// Detects whether the state folder was used on another machine before: a restored backup, or a copied disk, is a second machine with one
+/// identity as soon as the first one runs too.
 ///
-/// Kept is a keyed hash of the machine's id (machine-id(5) asks for that), in the store, so it travels with the identity.
+/// The store keeps a keyed hash of the machine's id, as machine-id(5) asks, so that it travels with the identity.
 struct MachineMark: Sendable {
     private static let key = "machine"
 
-    /// Of this machine; `nil` where it has no id of its own.
+    /// The mark of this machine; `nil` if it has no id of its own.
     let present: String?
 
     /// - Parameters:
     ///   - path: the file with the machine's id.
-    ///   - environment: says whether this is a container (`container=…`): what makes those gives them another id as it pleases.
+    ///   - environment: tells whether this is a container (`container=…`), whose id may change at any time.
     init(path: String = "/etc/machine-id", environment: [String: String]) {
         let text = environment["container", default: ""].isEmpty ? try? SmallFile.read(path, limit: 256) : nil
         let digits = (text ?? "").utf8.prefix { $0 != UInt8(ascii: "\n") }
-        // It may be empty, or "uninitialized", before the first boot is complete.
+        // The file may be empty, or "uninitialized", before the first boot is complete.
         let isID = digits.count == 32 && digits.allSatisfy { Hexadecimal.value(of: $0) != nil && !ASCII.isUppercase($0) }
         guard isID else {
             present = nil
@@ -29,8 +29,8 @@ struct MachineMark: Sendable {
         present = Hexadecimal.encode(code.prefix(16)).lowercased()
     }
 
-    /// The first machine a store is used on is its own.
-    /// - Returns: whether it is another one's.
+    /// Compares the mark. The first machine on which a store is used is its own.
+    /// - Returns: whether the store is another machine's.
     func isForeign(_ store: HexStore) async throws -> Bool {
         guard let present else { return false }
         guard let kept = try await store.read({ try $0.meta(Self.key) }) else {
@@ -40,7 +40,7 @@ struct MachineMark: Sendable {
         return kept != present
     }
 
-    /// The store is this machine's from now on.
+    /// Makes the store this machine's from now on.
     func keep(_ store: HexStore) async throws {
         try await store.setMeta([Self.key: present])
     }

@@ -4,8 +4,8 @@ import HexlistTransport
 
 /// The identity of this installation, made on the first start.
 enum OwnIdentity {
-    /// - Throws: `HexlistError` `identity` where it is missing and others may trust it: a new one would be another peer, so
-    ///   only the user can decide that.
+    /// - Throws: `HexlistError` `identity` if it is missing and others may trust it: a new identity would be another peer, so only the user
+    ///   can decide to make one.
     static func open(folder: String, store: HexStore) throws -> Identity {
         if let identity = try Identity.load(from: folder) { return identity }
         let known = try store.readSync { try $0.peers() }.filter { $0.trust != .stranger }

@@ -2,8 +2,8 @@
     import Glibc
 #endif
 
-/// Standard input, output and error are there, whoever started the daemon: with one of them closed, the next file opened
-/// would be it, and the log would go into the database.
+/// Ensures that standard input, output and error are open: if one of them were closed, the next opened file would take its place, and the
+/// log could go into the database.
 enum StandardDescriptors {
     static func fill() {
         var descriptor: CInt

@@ -5,12 +5,12 @@ import HexlistModel
     import Glibc
 #endif
 
-/// The folder with the store and the identity: made, of this user alone, and locked.
+/// The folder of the store and the identity: created, accessible to this user only, and locked.
 struct StateFolder {
     let path: String
     private let lock: FileLock
 
-    /// - Throws: `HexlistError` `stateFolder`, or `alreadyRunning` with the process id of the daemon that has it.
+    /// - Throws: `HexlistError` `stateFolder`, or `alreadyRunning` with the process id of the daemon that holds it.
     init(path: String) throws {
         try PrivateFolder.make(path)
         try Self.check(path)
@@ -42,9 +42,9 @@ struct StateFolder {
     }
 }
 
-/// Folders nobody else may look into.
+/// Folders that only this user may look into.
 enum PrivateFolder {
-    /// Makes the folder and those above it where they are missing, mode 0700.
+    /// Makes the folder and missing folders above it, with mode 0700.
     static func make(_ path: String) throws(HexlistError) {
         guard mkdir(path, 0o700) != 0 else { return }
         switch errno {

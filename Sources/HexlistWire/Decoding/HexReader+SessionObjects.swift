@@ -180,20 +180,15 @@ extension HexReader {
             let token = try json.string(from: name)
             position = try json.value(behindName: token.end + 1)
             let member = json.withName(name, token, &scratch) { name in
-                Self.named(UnsafeRawBufferPointer(start: name.start, count: name.count)) as Member?
+                Member(utf8: UnsafeRawBufferPointer(start: name.start, count: name.count))
             }
             position = try json.nextMember(read(&self, member, position))
         }
         return position + 1
     }
 
-    /// The case with that name, compared as bytes: comparing peer text as `String` can be quadratic.
-    private static func named<Name: RawRepresentable<String> & CaseIterable>(_ bytes: UnsafeRawBufferPointer) -> Name? {
-        Name.allCases.first { $0.rawValue.utf8.elementsEqual(bytes) }
-    }
-
     private func named<Name: RawRepresentable<String> & CaseIterable>(_ text: Text, _ json: JSONScanner) -> Name? {
-        texts.withBytes(of: text.slice, in: json) { Self.named($0) }
+        texts.withBytes(of: text.slice, in: json) { Name(utf8: $0) }
     }
 
     /// The elements for which `element` returns a value; `nil` if the value is no array.

@@ -102,7 +102,7 @@ public struct PairingStateMachine: Sendable {
     public static func answer(
         _ request: Pairing, own: Fingerprint, peer: Fingerprint, nonce: PairingNonce, timing: Timing = Timing(), now: Instant
     ) -> (PairingStateMachine, [Action])? {
-        guard request.step == "commit", let commitment = Base64.decode32(request.commitment) else { return nil }
+        guard request.knownStep == .commit, let commitment = Base64.decode32(request.commitment) else { return nil }
         let machine = PairingStateMachine(
             own: own, peer: peer, timing: timing, state: .answered(nonce, commitment: commitment), now: now)
         return (machine, [.send(Pairing(step: "nonce", nonce: nonce.base64))])
@@ -133,7 +133,7 @@ public struct PairingStateMachine: Sendable {
     /// - Parameter freshNonce: the nonce to use if both sides asked and this one gives way.
     public mutating func received(_ pairing: Pairing, freshNonce: @autoclosure () -> PairingNonce, now: Instant) -> [Action] {
         if case .ended = state { return [] }
-        if pairing.step == "cancel" {
+        if pairing.knownStep == .cancel {
             // The message is for a log at most: shown next to a question it would be a stranger's advice. Only a known one, which
             // distinguishes a user who said no from one who did not answer, changes the end that is reported.
             let end: End =
@@ -144,8 +144,8 @@ public struct PairingStateMachine: Sendable {
                 }
             return self.end(end, tells: nil)
         }
-        switch (state, pairing.step) {
-        case (.committed(let nonce, crossed: false), "commit"):
+        switch (state, pairing.knownStep) {
+        case (.committed(let nonce, crossed: false), .commit?):
             // Of two requests that cross, the one of the greater UUID stands.
             guard own.peerID < peer.peerID else {
                 state = .committed(nonce, crossed: true)
@@ -157,18 +157,18 @@ public struct PairingStateMachine: Sendable {
             deadline = now + timing.step
             return [.send(Pairing(step: "nonce", nonce: nonce.base64))]
 
-        case (.committed(let nonce, _), "nonce"):
+        case (.committed(let nonce, _), .nonce?):
             guard let other = PairingNonce(base64: pairing.nonce) else { return end(.outOfOrder) }
             let digits = PairingCode.digits(asker: own, asked: peer, askerNonce: nonce, askedNonce: other)
             return [.send(Pairing(step: "reveal", nonce: nonce.base64)), show(digits, now: now)]
 
-        case (.answered(let nonce, let commitment), "reveal"):
+        case (.answered(let nonce, let commitment), .reveal?):
             guard let other = PairingNonce(base64: pairing.nonce),
                 PairingCode.areEqual(commitment, PairingCode.commitment(nonce: other, asker: peer, asked: own))
             else { return end(.badReveal) }
             return [show(PairingCode.digits(asker: peer, asked: own, askerNonce: other, askedNonce: nonce), now: now)]
 
-        case (.comparing(let digits, let saidYes, heardYes: false), "confirm"):
+        case (.comparing(let digits, let saidYes, heardYes: false), .confirm?):
             guard !saidYes else {
                 state = .ended
                 return [.paired]

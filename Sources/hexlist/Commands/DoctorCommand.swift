@@ -65,7 +65,7 @@ struct DoctorCommand: AsyncParsableCommand {
             try await withClient { client in
                 let status = try await client.status()
                 asked.port = status.port
-                asked.usesMulticast = status.avahi.state != "off"
+                asked.usesMulticast = status.avahi.state.known != .off
                 asked.daemon.message =
                     "hexlistd \(status.version) answers\(user), pid \(status.pid), up \(HumanText.span(seconds: status.uptimeSeconds))."
                 asked.steps = try await client.doctor(peer: peer ?? named).steps

@@ -30,12 +30,11 @@ struct EventsCommand: AsyncParsableCommand {
 
     func validate() throws {
         if let since, since < 0 { throw ValidationError("--since takes a number from 0 up.") }
-        if let limit, !(0...Self.mostEvents).contains(limit) { throw ValidationError("--limit takes a number up to \(Self.mostEvents).") }
+        if let limit, !(0...Int(LocalAPI.lastEvents)).contains(limit) {
+            throw ValidationError("--limit takes a number up to \(LocalAPI.lastEvents).")
+        }
         if follow, since != nil, limit != nil { throw ValidationError("--limit goes with --since or --follow, not with both.") }
     }
-
-    /// The most events of a query, as in the daemon.
-    private static let mostEvents = 1_000_000
 
     /// - Parameter newest: the number of newest events if no other start is given.
     private func start(newest: Int) -> HexlistClient.EventStart {

@@ -59,7 +59,7 @@ struct ShowCommand: AsyncParsableCommand {
             let indent = String(repeating: " ", count: width + 4)
             try output.line()
             try output.line("  \(String(repeating: " ", count: width - number.count))\(number)  \(link.url)")
-            let service = link.service == Service.unknown.rawValue ? "" : link.service
+            let service = PeerText.areEqual(link.service, Service.unknown.rawValue) ? "" : link.service
             let about = [link.linkDescription, service].filter { !$0.isEmpty }.joined(separator: " · ")
             if !about.isEmpty { try output.line("\(indent)\(about)") }
             if let reason = link.notOpened { try output.line("\(indent)not opened: \(reason)") }

@@ -69,8 +69,8 @@ private func show(_ status: StatusShape, _ output: Output) throws {
     } else {
         var table = Table()
         table.add("name", status.name, .strong)
-        table.add("uuid", status.uuid)
-        table.add("fingerprint", lines: HumanText.fingerprint(status.fingerprint))
+        table.add("uuid", status.uuid.description)
+        table.add("fingerprint", lines: HumanText.fingerprint(status.fingerprint.description))
         try output.table(table)
     }
     try output.flush()

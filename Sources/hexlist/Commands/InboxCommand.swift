@@ -100,11 +100,11 @@ enum HexText {
     /// peer without an alias is shown with its short UUID, because anybody can claim any name.
     /// - Parameter columns: the most columns of the proven sender.
     static func sender(_ hex: HexShape, columns: Int) -> String {
-        guard let peer = hex.peerUUID else { return hex.senderName.isEmpty ? "unknown" : "says \(hex.senderName)" }
-        let proven = PeerLabel(peer, hex.tag).listed(columns: columns)
-        guard let claimed = PeerID(hex.senderUUID), claimed != PeerID(peer) else { return proven }
+        guard let peer = hex.peerUUID, let label = hex.label else { return hex.senderName.isEmpty ? "unknown" : "says \(hex.senderName)" }
+        let proven = label.listed(columns: columns)
+        guard let claimed = PeerID(hex.senderUUID), claimed != peer else { return proven }
         let claim = PeerLabel(uuid: claimed.description, name: hex.senderName, alias: hex.senderAlias, trust: "")
-        let isTrusted = hex.tag?.trust.utf8.elementsEqual(Trust.trusted.rawValue.utf8) ?? false
+        let isTrusted = hex.trust == .trusted
         return "\(proven), \(isTrusted ? "forwarded" : "says it is") from \(claim.listed(.named, columns: 40))"
     }
 }

@@ -107,7 +107,7 @@ struct OutboxSelection: ParsableArguments {
 
     /// Changes the named rows one by one and shows each, or changes all rows for a peer and shows their number.
     func change(
-        _ verb: String, _ one: (HexlistClient, Int64) async throws -> OutboxShape,
+        _ verb: String, _ one: (HexlistClient, Int64) async throws -> OutboxView,
         _ many: (HexlistClient, OutboxRows) async throws -> OutboxChange
     ) async throws {
         try await common.withClient { client in
@@ -120,9 +120,9 @@ struct OutboxSelection: ParsableArguments {
     }
 
     /// Changes rows one by one. A row that cannot be changed does not keep the others from it; the first error is thrown at the end.
-    private func change(_ client: HexlistClient, _ one: (HexlistClient, Int64) async throws -> OutboxShape) async throws {
+    private func change(_ client: HexlistClient, _ one: (HexlistClient, Int64) async throws -> OutboxView) async throws {
         let output = common.output
-        var changed: [OutboxShape] = []
+        var changed: [OutboxView] = []
         var first: (any Error)?
         for id in ids {
             do {
@@ -191,7 +191,7 @@ struct OutboxCancelCommand: AsyncParsableCommand {
 
 /// Texts about rows of the outbox.
 enum OutboxText {
-    static func show(_ rows: [OutboxShape], _ output: Output, hasHeader: Bool) throws {
+    static func show(_ rows: [OutboxView], _ output: Output, hasHeader: Bool) throws {
         if output.json {
             for row in rows { try output.object(row) }
             return
@@ -204,7 +204,7 @@ enum OutboxText {
 
     static func table(hasHeader: Bool) -> Table { Table(hasHeader ? ["ID", "STATE", "TO", "SINCE", "HEX", "WHY"] : []) }
 
-    static func cells(_ row: OutboxShape) -> [Table.Cell] {
+    static func cells(_ row: OutboxView) -> [Table.Cell] {
         [
             Table.Cell(String(row.outboxID)), Table.Cell(row.state.rawValue, row.state.style),
             Table.Cell(PeerLabel(row.peer, row.tag).listed()),
@@ -214,7 +214,7 @@ enum OutboxText {
     }
 
     /// All facts about one row.
-    static func details(_ row: OutboxShape) -> Table {
+    static func details(_ row: OutboxView) -> Table {
         let reason = RowReason(row)
         var table = Table()
         table.add("row", String(row.outboxID))

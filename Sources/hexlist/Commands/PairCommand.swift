@@ -68,12 +68,12 @@ struct PairCommand: AsyncParsableCommand {
         return PairingConfirmation.areDigits(digits) ? digits : nil
     }
 
-    private func tell(_ pairing: PairingShape, _ output: Output) throws {
+    private func tell(_ pairing: PairingView, _ output: Output) throws {
         if output.json { return try output.object(pairing) }
         try output.line("Not paired with \(PairText.name(pairing)).")
     }
 
-    private func show(_ pairings: PairingsShape, _ output: Output) throws {
+    private func show(_ pairings: PairingOverview, _ output: Output) throws {
         if output.json {
             for pairing in pairings.items { try output.object(pairing) }
             return
@@ -85,10 +85,10 @@ struct PairCommand: AsyncParsableCommand {
         }
         var table = Table(["ID", "NAME", "UUID", "TRUST", "STATE", "DIGITS", "WHY"])
         for pairing in pairings.items {
-            let state = pairing.reason.map { "\(pairing.state.rawValue): \($0)" } ?? pairing.state.rawValue
+            let state = pairing.reason.map { "\(pairing.state.rawValue): \($0.text)" } ?? pairing.state.rawValue
             table.add([
-                Table.Cell("\(pairing.id)"), Table.Cell(pairing.label.head, columns: 32), Table.Cell(HumanText.short(pairing.peer)),
-                Table.Cell(pairing.trust),
+                Table.Cell("\(pairing.id)"), Table.Cell(pairing.label.head, columns: 32), Table.Cell(pairing.peer.shortID),
+                Table.Cell(pairing.label.trust),
                 Table.Cell(state, pairing.state == .paired ? .good : .plain), Table.Cell(pairing.digits ?? "–", .strong),
                 Table.Cell(pairing.message ?? "", columns: 300),
             ])
@@ -100,11 +100,11 @@ struct PairCommand: AsyncParsableCommand {
 /// Texts about pairings.
 enum PairText {
     /// The peer's label, cleaned, with the short UUID, which the other person can read out, and the trust.
-    static func name(_ pairing: PairingShape) -> String { pairing.label.shown(.full, columns: 64) }
+    static func name(_ pairing: PairingView) -> String { pairing.label.shown(.full, columns: 64) }
 
     /// The question about the digits for the user of this machine. Cleaned; several lines.
-    static func question(_ pairing: PairingShape, digits: String, _ terminal: Terminal) -> String {
-        let trusted = pairing.trust == Trust.trusted.rawValue ? " It is trusted here already." : ""
+    static func question(_ pairing: PairingView, digits: String, _ terminal: Terminal) -> String {
+        let trusted = pairing.trust == .trusted ? " It is trusted here already." : ""
         return """
 
             \(name(pairing)) \(pairing.isOwn ? "takes the request." : "asks to pair.")\(trusted)
@@ -126,17 +126,17 @@ enum PairText {
         return typed.elementsEqual(digits.utf8) ? .yes : .otherDigits
     }
 
-    static func isTrusted(_ pairing: PairingShape) -> String {
+    static func isTrusted(_ pairing: PairingView) -> String {
         "\(pairing.label.shown(.named, columns: 64)) is trusted here already. Pairing again helps where it does not trust this machine."
     }
 
     /// A sentence that says why there was no pairing, and how many attempts are left if they are few.
-    static func ended(_ pairing: PairingShape) -> String {
+    static func ended(_ pairing: PairingView) -> String {
         let why = pairing.message.map { ": \(TerminalText.clean($0, columns: 300))" } ?? "."
         return (["Not paired with \(name(pairing))\(why)"] + [left(pairing)].compactMap(\.self)).joined(separator: " ")
     }
 
-    static func left(_ pairing: PairingShape) -> String? {
+    static func left(_ pairing: PairingView) -> String? {
         switch pairing.triesLeft {
         case 0?: "That was the last of three tries with it in ten minutes; before the next one it has to wait."
         case 1?: "One more try with it is left in these ten minutes."
@@ -149,10 +149,10 @@ enum PairText {
         return "Requests are still taken until \(HumanText.clock(until)); Ctrl-C ends that.\(last)"
     }
 
-    static func status(_ pairing: PairingShape) -> ExitStatus {
+    static func status(_ pairing: PairingView) -> ExitStatus {
         switch pairing.state {
         case .paired: .done
-        case .ended where pairing.reason == "refused": .refused
+        case .ended where pairing.reason?.known == .refused: .refused
         case .waiting, .comparing, .confirmed, .ended: .failed
         }
     }

@@ -24,7 +24,7 @@ struct PeerArgument: ParsableArguments {
     var peer: String
 
     /// Runs one change and shows its result.
-    func change(_ body: (HexlistClient) async throws -> PeerShape, told: (PeerShape) -> String) async throws {
+    func change(_ body: (HexlistClient) async throws -> PeerView, told: (PeerView) -> String) async throws {
         let output = common.output
         let changed = try await common.withClient(body)
         if output.json {
@@ -52,15 +52,15 @@ struct PeerShowCommand: AsyncParsableCommand {
         try output.flush()
     }
 
-    private func table(_ peer: PeerShape) -> Table {
+    private func table(_ peer: PeerView) -> Table {
         var table = Table()
         table.add("name", peer.name, .strong)
         if let alias = peer.alias { table.add("alias", alias) }
-        if let uuid = peer.uuid { table.add("uuid", uuid) }
+        if let uuid = peer.uuid { table.add("uuid", uuid.description) }
         table.add("state", peer.reason.map { "\(peer.state.rawValue): \($0)" } ?? peer.state.rawValue)
         if let why = peer.why { table.add("why", why) }
-        table.add("trust", peer.trust)
-        if let fingerprint = peer.fingerprint { table.add("fingerprint", lines: HumanText.fingerprint(fingerprint)) }
+        table.add("trust", peer.trust.text)
+        if let fingerprint = peer.fingerprint { table.add("fingerprint", lines: HumanText.fingerprint(fingerprint.description)) }
         if let version = peer.version { table.add("version", version) }
         for endpoint in peer.endpoints {
             let interface = endpoint.interface.map { " on \($0)" } ?? ""
@@ -91,7 +91,7 @@ struct PeerTrustCommand: AsyncParsableCommand {
             try checkArgument(isInteractive: isInteractive)
             guard let id = peer.uuid else { throw HexlistError(.badRequest, "\(peer.label.shown()) announces no UUID.") }
             if isInteractive { try confirm(peer) }
-            return try await client.trust(id, fingerprint: peer.fingerprint, name: isInteractive ? peer.name : nil)
+            return try await client.trust(id.description, fingerprint: peer.fingerprint?.description, name: isInteractive ? peer.name : nil)
         } told: {
             "\($0.label.shown(.named)) is trusted now."
         }
@@ -112,13 +112,13 @@ struct PeerTrustCommand: AsyncParsableCommand {
         }
     }
 
-    private func confirm(_ peer: PeerShape) throws {
+    private func confirm(_ peer: PeerView) throws {
         guard let fingerprint = peer.fingerprint else {
             throw HexlistError(
                 .badRequest, "\(peer.label.shown()) has not proved its key yet.", hint: "Wait until `hexlist peers` lists it.")
         }
         StandardError.note("peer         \(peer.label.shown(.full, columns: 80))")
-        for (number, line) in HumanText.fingerprint(fingerprint).enumerated() {
+        for (number, line) in HumanText.fingerprint(fingerprint.description).enumerated() {
             StandardError.note("\(number == 0 ? "fingerprint" : "           ")  \(line)")
         }
         try Terminal.confirm("Is this what `hexlist id` shows on the other machine? Trust it? [y/N]")

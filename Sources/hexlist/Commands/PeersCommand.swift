@@ -62,9 +62,9 @@ struct PeersListCommand: AsyncParsableCommand {
     }
 
     /// Waits until at least `count` peers are verified, and returns the list.
-    private func waitFor(_ count: Int, _ client: HexlistClient, _ all: Bool) async throws -> [PeerShape] {
+    private func waitFor(_ count: Int, _ client: HexlistClient, _ all: Bool) async throws -> [PeerView] {
         guard let timeout else { return try await Self.watch(client, all: all, until: count) }
-        let list = try await withThrowingTaskGroup(of: [PeerShape]?.self) { group in
+        let list = try await withThrowingTaskGroup(of: [PeerView]?.self) { group in
             group.addTask { try await Self.watch(client, all: all, until: count) }
             group.addTask {
                 try await Task.sleep(for: .seconds(timeout.value))
@@ -81,8 +81,8 @@ struct PeersListCommand: AsyncParsableCommand {
         return list
     }
 
-    private static func watch(_ client: HexlistClient, all: Bool, until count: Int) async throws -> [PeerShape] {
-        var list: [PeerShape] = []
+    private static func watch(_ client: HexlistClient, all: Bool, until count: Int) async throws -> [PeerView] {
+        var list: [PeerView] = []
         try await client.watchPeers(all: all) { peers in
             list = peers
             return peers.count(where: { $0.state == .verified }) < count
@@ -90,7 +90,7 @@ struct PeersListCommand: AsyncParsableCommand {
         return list
     }
 
-    private func redraw(_ peers: [PeerShape], _ output: Output) throws {
+    private func redraw(_ peers: [PeerView], _ output: Output) throws {
         if output.json {
             try output.object(Page(items: peers))
         } else {
@@ -101,7 +101,7 @@ struct PeersListCommand: AsyncParsableCommand {
         try output.flush()
     }
 
-    private func show(_ peers: [PeerShape], _ output: Output) throws {
+    private func show(_ peers: [PeerView], _ output: Output) throws {
         if output.json {
             for peer in peers { try output.object(peer) }
             return
@@ -117,7 +117,7 @@ struct PeersListCommand: AsyncParsableCommand {
         try output.table(table)
     }
 
-    private func row(_ peer: PeerShape) -> [Table.Cell] {
+    private func row(_ peer: PeerView) -> [Table.Cell] {
         let state: Table.Cell
         switch peer.state {
         case .verified: state = Table.Cell("verified", .good)
@@ -126,8 +126,8 @@ struct PeersListCommand: AsyncParsableCommand {
         }
         let address = PeersText.place(peer)
         var cells = [
-            Table.Cell(peer.label.head, columns: 32, minimum: 12), Table.Cell(peer.uuid.map(HumanText.short) ?? "–"), state,
-            Table.Cell(peer.trust, peer.trust == "blocked" ? .failure : .plain),
+            Table.Cell(peer.label.head, columns: 32, minimum: 12), Table.Cell(peer.uuid?.shortID ?? "–"), state,
+            Table.Cell(peer.trust.text, peer.trust == .blocked ? .failure : .plain),
             Table.Cell(peer.unread == 0 ? "–" : String(peer.unread), peer.unread == 0 ? .faint : .strong), Table.Cell(address),
         ]
         if why { cells.append(Table.Cell(peer.why ?? "", columns: 400)) }
@@ -139,12 +139,12 @@ struct PeersListCommand: AsyncParsableCommand {
 enum PeersText {
     /// The peers to show, in order: trusted ones, here or away, then others that are here, then with `all` others that are away, and
     /// ghosts.
-    static func listed(_ peers: [PeerShape], all: Bool) -> [PeerShape] {
+    static func listed(_ peers: [PeerView], all: Bool) -> [PeerView] {
         let ranked = peers.map { (rank: rank($0), peer: $0) }.filter { all || $0.rank <= 2 }
         return (0...4).flatMap { rank in ranked.filter { $0.rank == rank }.map(\.peer) }
     }
 
-    private static func rank(_ peer: PeerShape) -> Int {
+    private static func rank(_ peer: PeerView) -> Int {
         switch peer.state {
         case .verified where peer.isTrusted: 0
         case .away where peer.isTrusted: 1
@@ -155,12 +155,12 @@ enum PeersText {
     }
 
     /// The address of a peer; for one that is away, when it was last seen.
-    static func place(_ peer: PeerShape) -> String {
+    static func place(_ peer: PeerView) -> String {
         if peer.state == .away, let seen = peer.lastSeen { return "last seen \(HumanText.time(seen))" }
         return peer.endpoints.first.map { HostPort.text($0.host, $0.port) } ?? "–"
     }
 }
 
-extension PeerShape {
-    fileprivate var isTrusted: Bool { trust.utf8.elementsEqual(Trust.trusted.rawValue.utf8) }
+extension PeerView {
+    fileprivate var isTrusted: Bool { trust == .trusted }
 }

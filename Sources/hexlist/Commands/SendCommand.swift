@@ -117,7 +117,7 @@ struct SendCommand: AsyncParsableCommand {
         guard let word = lastWord, let peer = try? await common.withClient({ try await $0.peer(word) }) else { throw Self.nobody }
         guard isatty(STDIN_FILENO) == 1 else { throw MissingTo.refusal(word, arguments: CommandLine.arguments) }
         try Terminal.confirm("There is no --to. Send it to \(peer.label.shown())? [y/N]")
-        to = [peer.uuid ?? word]  // the UUID, in case another peer takes the name meanwhile
+        to = [peer.uuid?.description ?? word]  // the UUID, in case another peer takes the name meanwhile
         links.removeLast()
         try validate()
     }
@@ -166,7 +166,7 @@ struct SendCommand: AsyncParsableCommand {
         return .hex(HexInput(description: description, color: color, links: given).jsonBytes)
     }
 
-    private func table(_ outcomes: [SendShape]) -> Table {
+    private func table(_ outcomes: [SendOutcome]) -> Table {
         var table = Table()
         for outcome in outcomes {
             // With `--wait queued`, what the row waits for is of no interest.

@@ -22,22 +22,24 @@ struct StatusCommand: AsyncParsableCommand {
     private func table(_ status: StatusShape) -> Table {
         var table = Table()
         table.add("name", status.name, .strong)
-        table.add("uuid", status.uuid)
+        table.add("uuid", status.uuid.description)
         table.add("daemon", "hexlistd \(status.version), pid \(status.pid), up \(HumanText.span(seconds: status.uptimeSeconds))")
         table.add("port", String(status.port))
-        if let message = status.identity.message { table.add("identity", message, .failure) }
-        let isRunning = status.avahi.state == "running"
-        table.add("discovery", status.avahi.state, isRunning ? .good : .doubtful)
+        if let message = status.identity?.message { table.add("identity", message, .failure) }
+        let isRunning = status.avahi.state.known == .running
+        table.add("discovery", status.avahi.state.text, isRunning ? .good : .doubtful)
         if let message = status.avahi.message { table.add("", message) }
-        if !status.announce {
+        if status.announce == false {
             table.add("", "hidden (`announce: false`): others are not told of this machine, and strangers are not talked to", .doubtful)
         }
         for domain in status.domains {
-            table.add("domain", "\(domain.domain): \(domain.state)", domain.state == "running" ? .good : .doubtful)
+            table.add("domain", "\(domain.domain): \(domain.state.text)", domain.state.known == .running ? .good : .doubtful)
             if let message = domain.message { table.add("", message) }
         }
         if let fault = status.configurationFault { table.add("configuration", "not changed: \(fault)", .failure) }
-        for fault in status.hookFaults { table.add("hook", HookText.told(fault), .failure) }
+        for fault in status.hookFaults {
+            table.add("hook", fault.text + (fault.at.map { ", last at \(HumanText.time($0))" } ?? ""), .failure)
+        }
         let ghosts = status.ghosts == 0 ? "" : ", \(HumanText.count(status.ghosts, "ghost", "ghosts")) hidden"
         table.add("peers", "\(status.peers) verified\(ghosts)")
         table.add("inbox", "\(status.unread) unread, \(status.held) held", status.unread > 0 ? .strong : .plain)
@@ -45,13 +47,5 @@ struct StatusCommand: AsyncParsableCommand {
         table.add("store", "\(status.stateFolder), \(ByteCountText.of(status.storeBytes))")
         if let fault = status.storeFault { table.add("", fault, .failure) }
         return table
-    }
-}
-
-/// Texts about failures of hooks.
-enum HookText {
-    static func told(_ fault: HookFault) -> String {
-        let name = fault.hook.map { "\($0): " } ?? ""
-        return name + fault.message + (fault.at.map { ", last at \(HumanText.time($0))" } ?? "")
     }
 }

@@ -6,9 +6,9 @@ import UnixSignals
 /// `hexlist pair`, from the request to the outcome. Handles the daemon's reports, the user's answers and Ctrl-C one after another.
 final class PairRun {
     private enum Event: Sendable {
-        case pairings(PairingsShape)
+        case pairings(PairingOverview)
         /// The line typed for the digits of this pairing; `nil` at the end of the input.
-        case answer(String?, PairingShape)
+        case answer(String?, PairingView)
         case stop
         case failed(any Error)
     }
@@ -22,7 +22,7 @@ final class PairRun {
     private let incoming: AsyncStream<Event>.Continuation
 
     /// What was shown last, so that nothing is shown twice.
-    private var told: (id: Int, state: PairingShape.State, message: String?)?
+    private var told: (id: Int, state: PairingView.State, message: String?)?
     private var reported: Set<Int> = []
     /// The reasons for waiting shown so far: the daemon tries every 2 s, and the reasons repeat.
     private var waits: Set<String> = []
@@ -46,7 +46,7 @@ final class PairRun {
         let own = try await client.status()
         note(
             """
-            Taking requests for two minutes. On the other machine: `hexlist pair \(HumanText.short(own.uuid))` \
+            Taking requests for two minutes. On the other machine: `hexlist pair \(own.uuid.shortID)` \
             (this one is called \(TerminalText.clean(own.name, columns: 40))).
             """)
         try await run { pairings in
@@ -72,13 +72,13 @@ final class PairRun {
     /// Asks a peer until it has taken the request and both users have answered, the time is up, or the user stops.
     func ask(_ peer: String) async throws {
         let asked = try await client.pair(with: peer)
-        if asked.trust == Trust.trusted.rawValue { note(PairText.isTrusted(asked)) }
+        if asked.trust == .trusted { note(PairText.isTrusted(asked)) }
         note("Asking \(PairText.name(asked)) for two minutes. There: `hexlist pair`.")
         try await follow(asked)
     }
 
     /// Follows one pairing to its end.
-    func follow(_ pairing: PairingShape) async throws {
+    func follow(_ pairing: PairingView) async throws {
         if pairing.state.isFinal, let end = try tell([pairing], leavesOpen: false) { return try finish(end) }
         try await run { pairings in
             let own = pairings.items.filter { $0.peer == pairing.peer && $0.id >= pairing.id }
@@ -87,7 +87,7 @@ final class PairRun {
             self.note("The pairing is over: this machine has another identity now. Try again.")
             return .failed
         } stop: {
-            try await self.client.rejectPairing(with: pairing.peer)
+            try await self.client.rejectPairing(with: pairing.peer.description)
         }
     }
 
@@ -96,7 +96,7 @@ final class PairRun {
     /// - Parameters:
     ///   - look: handles the present pairings; returns the exit status at the end, `nil` to continue.
     ///   - stop: tells the daemon about Ctrl-C; returns the pairing that this ended.
-    private func run(_ look: (PairingsShape) throws -> ExitStatus?, stop: () async throws -> PairingShape?) async throws {
+    private func run(_ look: (PairingOverview) throws -> ExitStatus?, stop: () async throws -> PairingView?) async throws {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
         let end = try await withThrowingTaskGroup(of: Void.self) { [client, incoming, events] group in
             group.addTask {
@@ -141,9 +141,9 @@ final class PairRun {
         try finish(end)
     }
 
-    private func gaveUp(_ stop: () async throws -> PairingShape?) async throws -> ExitStatus {
+    private func gaveUp(_ stop: () async throws -> PairingView?) async throws -> ExitStatus {
         endQuestion()
-        var ended: PairingShape?
+        var ended: PairingView?
         do {
             ended = try await stop()
         } catch let error as HexlistError where error.code == .notFound {}  // it ended by itself
@@ -152,16 +152,16 @@ final class PairRun {
         return .failed
     }
 
-    private func say(yes pairing: PairingShape) async throws {
+    private func say(yes pairing: PairingView) async throws {
         do {
-            _ = try await client.confirmPairing(with: pairing.peer, digits: pairing.digits ?? "", id: pairing.id)
+            _ = try await client.confirmPairing(with: pairing.peer.description, digits: pairing.digits ?? "", id: pairing.id)
         } catch let error as HexlistError where error.code == .gone || error.code == .notFound {}  // its present state is reported next
     }
 
-    private func say(no pairing: PairingShape) async throws {
+    private func say(no pairing: PairingView) async throws {
         guard told?.id == pairing.id else { return }  // those digits are no longer shown
         do {
-            _ = try await client.rejectPairing(with: pairing.peer)
+            _ = try await client.rejectPairing(with: pairing.peer.description)
         } catch let error as HexlistError where error.code == .notFound {}  // it ended by itself
     }
 
@@ -175,7 +175,7 @@ final class PairRun {
     /// Reports what is new about these pairings, oldest first.
     /// - Parameter leavesOpen: whether to continue after a pairing that failed.
     /// - Returns: the exit status if one of them is the end.
-    private func tell(_ pairings: [PairingShape], leavesOpen: Bool) throws -> ExitStatus? {
+    private func tell(_ pairings: [PairingView], leavesOpen: Bool) throws -> ExitStatus? {
         for pairing in pairings {
             if pairing.state.isFinal {
                 guard reported.insert(pairing.id).inserted else { continue }
@@ -189,7 +189,7 @@ final class PairRun {
         return nil
     }
 
-    private func tellEnd(_ pairing: PairingShape) throws {
+    private func tellEnd(_ pairing: PairingView) throws {
         if output.json {
             try output.object(pairing)
         } else if pairing.state == .paired {
@@ -200,7 +200,7 @@ final class PairRun {
         try output.flush()
     }
 
-    private func tellProgress(_ pairing: PairingShape) throws {
+    private func tellProgress(_ pairing: PairingView) throws {
         if let told, told == (pairing.id, pairing.state, pairing.message) { return }
         let isNew = told?.id != pairing.id || told?.state != pairing.state
         told = (pairing.id, pairing.state, pairing.message)
@@ -223,17 +223,17 @@ final class PairRun {
         }
     }
 
-    private func ask(_ pairing: PairingShape, _ digits: String) {
+    private func ask(_ pairing: PairingView, _ digits: String) {
         if isInteractive { reader.discard() }
         StandardError.write(PairText.question(pairing, digits: TerminalText.clean(digits, columns: 6), terminal) + "\n")
         guard isInteractive else {
-            note("Say yes with `hexlist pair --confirm \(HumanText.short(pairing.peer)) CODE`, CODE being what the other screen shows.")
+            note("Say yes with `hexlist pair --confirm \(pairing.peer.shortID) CODE`, CODE being what the other screen shows.")
             return
         }
         askWhetherSame(pairing)
     }
 
-    private func askWhetherSame(_ pairing: PairingShape) {
+    private func askWhetherSame(_ pairing: PairingView) {
         StandardError.write("Are they the same? [y/N] ")
         hasQuestion = true
         reader.ask { [incoming] in incoming.yield(.answer($0, pairing)) }

@@ -46,7 +46,4 @@ enum HumanText {
                 .joined(separator: ":")
         }
     }
-
-    /// The first 8 digits of a UUID.
-    static func short(_ uuid: String) -> String { String(uuid.prefix(8)) }
 }

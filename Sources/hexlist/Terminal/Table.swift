@@ -122,7 +122,7 @@ struct Table {
     private func flowed(_ row: [Cell], _ width: Int, _ terminal: Terminal) -> [String] {
         var lines: [String] = []
         var (line, used) = ("", 0)
-        for (column, cell) in row.enumerated() where !cell.text.isEmpty && cell.text != "–" {
+        for (column, cell) in row.enumerated() where !cell.text.isEmpty && !cell.text.utf8.elementsEqual("–".utf8) {
             let isNumber = column > 0 && column < header.count && !header[column].isEmpty && cell.text.utf8.allSatisfy(ASCII.isDigit)
             let text = (isNumber ? header[column].lowercased() + " " : "") + cell.shown(columns: cell.columns)
             if used > 0, used + Self.gap + TextWidth.of(text) <= width {

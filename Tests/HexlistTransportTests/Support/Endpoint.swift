@@ -6,8 +6,8 @@ import NIOPosix
 import Testing
 
 extension TransportLimits {
-    /// For tests that are not about the time a handshake has: on a machine that runs everything at once 5 s pass before the
-    /// first byte is looked at, and the connection would be dropped.
+    /// Limits for tests that are not about the time of a handshake: on a busy machine 5 s may pass before the first byte is looked at, and
+    /// the connection would be dropped.
     static var patient: TransportLimits {
         var limits = TransportLimits()
         limits.handshakeSeconds = 60

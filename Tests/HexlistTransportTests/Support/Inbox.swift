@@ -45,6 +45,6 @@ final class Inbox<Value: Sendable>: Sendable {
         }
     }
 
-    /// What has come and was not taken.
+    /// The values that have arrived and were not taken.
     var now: [Value] { state.withLock { $0.values } }
 }

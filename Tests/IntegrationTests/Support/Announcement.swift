@@ -1,8 +1,8 @@
 import Foundation
 
-/// One announced service as avahi-browse, a program that is not ours, sees it.
+/// One announced service as seen by avahi-browse, a program that is not ours.
 struct Announcement: Sendable {
-    /// `nil` where the line named no family.
+    /// Whether the record is of IPv6; `nil` if the line named no family.
     var isIPv6: Bool?
     var name: String
     var host: String

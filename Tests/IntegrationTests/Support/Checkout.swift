@@ -1,6 +1,6 @@
 import Foundation
 
-/// Where the project and its programs are.
+/// The paths of the project and its programs.
 enum Checkout {
     static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path

@@ -50,7 +50,7 @@ enum Command {
         process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
     }
 
-    /// One after the other: two that Foundation starts at the same moment may inherit each other's pipes, and then one of
+    /// Starts processes one after another: two that Foundation starts at the same moment may inherit each other's pipes, and then one of
     /// them is never seen to end.
     static func start(_ process: Process) throws {
         try starting.withLock { _ in try process.run() }
@@ -187,6 +187,6 @@ struct TemporaryFolder: Sendable {
 
     func write(_ text: String, to name: String) throws { try Data(text.utf8).write(to: url(name)) }
 
-    /// What is left of it is no test's business.
+    /// Removes the file; a failure does not matter.
     func remove() { try? FileManager.default.removeItem(atPath: path) }
 }

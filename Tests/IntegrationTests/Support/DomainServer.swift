@@ -89,7 +89,7 @@ struct DomainServer: Sendable {
         return DomainServer(running: running)
     }
 
-    /// One peer, as an administrator writes it.
+    /// The records of one peer, as an administrator writes them.
     static func zone(_ entry: Entry) -> String {
         let addresses = entry.addresses.map { "\(entry.name) \($0.contains(":") ? "AAAA" : "A") \($0)\n" }.joined()
         return """

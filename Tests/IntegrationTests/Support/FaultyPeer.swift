@@ -8,7 +8,7 @@ struct FaultyPeer: Sendable {
         var uuid: String?
         var event: String?
         var description: String?
-        /// Of a Bye.
+        /// The message of a Bye.
         var message: String?
         var reason: String?
         var statuses: [String: Int]?
@@ -125,7 +125,7 @@ extension Lab {
         return summary.summary
     }
 
-    /// What waits or failed at this host.
+    /// The rows in this host's outbox that wait or failed.
     func outbox(_ host: String, to peer: String? = nil) async throws -> [OutboxRowShape] {
         try JSONLines.decode(try await run(["hexlist", host, "outbox", "list", "--json"] + (peer.map { ["--to", $0] } ?? [])).out)
     }
@@ -182,7 +182,7 @@ extension Lab {
     }
 }
 
-/// What takes longer than a test run of every day has.
+/// Tests that take longer than an everyday run allows.
 enum LongTests {
     static let areWanted = ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1"
     static let reason: Comment = "in `make test-long` only: it waits for the protocol's own times"

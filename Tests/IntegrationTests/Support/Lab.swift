@@ -104,7 +104,7 @@ struct Lab: Sendable {
         try await run(["hexlist", host] + Self.patient(arguments, expecting), expecting: expecting)
     }
 
-    /// What a command with `--json` prints, one object a line.
+    /// The output of a command with `--json`, one object per line.
     func rows<Row: Decodable>(
         _ host: String, _ arguments: String..., expecting: Int32 = 0, as type: Row.Type = Row.self
     ) async throws -> [Row] {
@@ -183,8 +183,8 @@ struct Lab: Sendable {
         try await run(["exec", host] + command, expecting: expecting)
     }
 
-    /// One more interface, up, with the address that Docker gives its bridge on every machine.
-    /// - Parameter kind: as `ip link add NAME type` takes it.
+    /// Adds an interface, up, with the address that Docker gives its bridge on every machine.
+    /// - Parameter kind: the type and options for `ip link add NAME type`.
     func addInterface(_ name: String, _ kind: String..., on host: String) async throws {
         try await run(["exec", host, "ip", "link", "add", name, "type"] + kind)
         try await exec(host, "ip", "address", "add", "172.17.0.1/16", "dev", name)

@@ -10,7 +10,7 @@ struct LargeHex {
         "Grüße – Привет – 你好 – مرحبا – שלום – नमस्ते – สวัสดี – 👩🏽‍🚀 – e\u{301} and é – "
         + "\u{200F}RTL\u{200E} – \"quoted\" \\ / \u{8}\u{1F}"
     let links: [Link]
-    /// In the forms a generic JSON library would change: a big integer, an exponent, an escape, a repeated depth.
+    /// Members in forms that a generic JSON library would change: a big integer, an exponent, an escape, a repeated depth.
     let hexExtra = #""tags":["x","\u00e9\/"],"big":123456789012345678901234567890,"exponent":1.50E+2"#
     let linkExtra = #""thumbnail":{"w":12,"h":-0.0,"alt":null},"färg":"\u2028""#
 

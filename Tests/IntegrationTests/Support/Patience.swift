@@ -1,5 +1,5 @@
-/// How long is waited for what has to come. No test says anything about time by it: on a machine that is slow, or busy with other tests,
-/// everything takes as long as it takes, and what never comes fails the test in the end.
+/// The longest waits for what must come. Tests do not measure time by them: on a slow or busy machine everything takes as long as it
+/// takes, and what never comes fails the test in the end.
 enum Patience {
     /// Seconds, for a state that comes about by itself. Backoffs of the protocol are in it: a minute and more where something failed before.
     static let state = 180

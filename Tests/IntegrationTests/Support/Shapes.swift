@@ -1,7 +1,7 @@
 import Foundation
 import HexlistModel
 
-/// What the tests read of the shapes `--json` prints.
+/// The members of `--json` output that the tests read.
 struct PeerRow: Decodable, Sendable, Equatable {
     struct Endpoint: Decodable, Sendable, Equatable {
         var host: String
@@ -87,7 +87,7 @@ struct Items<Item: Decodable & Sendable>: Decodable, Sendable {
 }
 
 enum JSONLines {
-    /// One object a line.
+    /// Decodes one object per line.
     static func decode<Row: Decodable>(_ text: String, as type: Row.Type = Row.self) throws -> [Row] {
         try text.split(separator: "\n").map { try JSONDecoder().decode(Row.self, from: Data($0.utf8)) }
     }

@@ -2,7 +2,7 @@ import Foundation
 
 /// A program on a terminal of its own, and somebody who types.
 struct TerminalCommand: Sendable {
-    /// What is waited for in what the program shows, and what is typed then; `{digits}` stands for the six digits shown last.
+    /// A text to wait for in the program's output, and what to type then; `{digits}` stands for the six digits shown last.
     struct Step: Sendable {
         var wait: String
         var type: String

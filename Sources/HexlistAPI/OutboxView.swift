@@ -1,0 +1,101 @@
+public import HexlistJSON
+public import HexlistModel
+
+/// One row of the outbox.
+public struct OutboxView: JSONShape, Sendable, Equatable {
+    public var outboxID: Int64
+    public var messageID: MessageID
+    public var peer: PeerID
+    @Among public var tag: PeerTag?
+    /// What the hex is about (`HexSubject`): its description, else its first link's description or host, cut; `nil` in a row of an earlier
+    /// version. Text of whoever made it: clean it where it is shown.
+    public var subject: String?
+    public var state: OutboxState
+    public var attempts: Int
+    /// `nil` where nothing is waited for.
+    public var waitingFor: OpenWord<OutboxWait>?
+    public var nextAttemptAt: Timestamp?
+    public var lastError: String?
+    /// Why it was rejected or failed, as `send` told it.
+    public var code: String?
+    public var message: String?
+    public var createdAt: Timestamp
+    public var bytes: Int
+    /// Only in the answer to a cancellation: it was on its way, so the peer may have it.
+    public var mayHaveArrived: Bool?
+
+    public init(
+        outboxID: Int64, messageID: MessageID, peer: PeerID, tag: PeerTag? = nil, subject: String? = nil, state: OutboxState, attempts: Int,
+        waitingFor: OutboxWait? = nil, nextAttemptAt: Timestamp? = nil, lastError: String? = nil, code: String? = nil,
+        message: String? = nil,
+        createdAt: Timestamp, bytes: Int, mayHaveArrived: Bool? = nil
+    ) {
+        self.outboxID = outboxID
+        self.messageID = messageID
+        self.peer = peer
+        self.tag = tag
+        self.subject = subject
+        self.state = state
+        self.attempts = attempts
+        self.waitingFor = waitingFor.map { OpenWord($0) }
+        self.nextAttemptAt = nextAttemptAt
+        self.lastError = lastError
+        self.code = code
+        self.message = message
+        self.createdAt = createdAt
+        self.bytes = bytes
+        self.mayHaveArrived = mayHaveArrived
+    }
+}
+
+/// The body of `POST /v1/outbox/retry` and `POST /v1/outbox/cancel`: `{"ids":[1,2]}` or `{"peer":PEER,"after"?:cursor}`.
+public enum OutboxRows: JSONShape, Sendable, Equatable {
+    /// At most `LocalAPI.pageLimit`.
+    case ids([Int64])
+    /// All for this PEER that can be changed, from a cursor on.
+    case peer(String, after: String?)
+
+    private enum CodingKeys: String, RequestKey {
+        case ids, peer, after
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        switch self {
+        case .ids(let ids): try container.encode(ids, forKey: .ids)
+        case .peer(let peer, let after):
+            try container.encode(peer, forKey: .peer)
+            try container.encodeIfPresent(after, forKey: .after)
+        }
+    }
+
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        let ids = try container.decodeIfPresent([Int64].self, forKey: .ids)
+        let peer = try container.decodeIfPresent(String.self, forKey: .peer)
+        switch (ids, peer) {
+        case (let ids?, nil): self = .ids(ids)
+        case (nil, let peer?): self = .peer(peer, after: try container.decodeIfPresent(String.self, forKey: .after))
+        case (nil, nil): throw JSONFault("`ids` or `peer` is missing")
+        case (_?, _?): throw JSONFault("`ids` and `peer` do not go together")
+        }
+    }
+}
+
+/// What a change of many rows did: `{"changed","mayHaveArrived","passedOver","next"}`.
+public struct OutboxChange: JSONShape, Sendable, Equatable {
+    public var changed: Int
+    /// Of those cancelled: they were on their way before, so the peer may have them.
+    @EmptyIfMissing public var mayHaveArrived: Int
+    /// Named rows that cannot be changed: delivered, cancelled or expired ones.
+    @EmptyIfMissing public var passedOver: Int
+    /// What `after` takes to go on; `null` at the end. One request changes no more rows than one transaction should.
+    @NullIfNone public var next: String?
+
+    public init(changed: Int = 0, mayHaveArrived: Int = 0, passedOver: Int = 0, next: String? = nil) {
+        self.changed = changed
+        self.mayHaveArrived = mayHaveArrived
+        self.passedOver = passedOver
+        self.next = next
+    }
+}

@@ -1,0 +1,68 @@
+public import HexlistJSON
+public import HexlistModel
+
+/// What became of one hex for one peer, so far. A bulk has one for each hex, so its JSON is written and read by hand.
+public struct SendOutcome: JSONCoded, Sendable, Equatable {
+    public var outboxID: Int64
+    public var messageID: MessageID
+    public var peer: PeerID
+    public var tag: PeerTag?
+    public var state: OutboxState
+    /// An earlier send with the same key had made the row, and this one did nothing.
+    public var earlier: Bool
+    /// As those of `OutboxView`; of a send that waited for an end that did not come.
+    public var waitingFor: OpenWord<OutboxWait>?
+    public var nextAttemptAt: Timestamp?
+    /// Why the peer refused: a code of the protocol.
+    public var code: String?
+    public var message: String?
+
+    public init(
+        outboxID: Int64, messageID: MessageID, peer: PeerID, tag: PeerTag? = nil, state: OutboxState, earlier: Bool = false,
+        waitingFor: OutboxWait? = nil, nextAttemptAt: Timestamp? = nil, code: String? = nil, message: String? = nil
+    ) {
+        self.outboxID = outboxID
+        self.messageID = messageID
+        self.peer = peer
+        self.tag = tag
+        self.state = state
+        self.earlier = earlier
+        self.waitingFor = waitingFor.map { OpenWord($0) }
+        self.nextAttemptAt = nextAttemptAt
+        self.code = code
+        self.message = message
+    }
+
+    public func write(to json: inout JSONWriter) {
+        json.object { writeMembers(to: &$0) }
+    }
+
+    func writeMembers(to json: inout JSONWriter) {
+        json.member("outboxID", outboxID)
+        json.member("messageID", messageID)
+        json.member("peer", peer)
+        json.member("name", tag?.name)
+        json.member("alias", tag?.alias)
+        json.member("trust", tag?.trust)
+        json.member("state", state)
+        if earlier { json.member("earlier", true) }
+        json.member("waitingFor", waitingFor)
+        json.member("nextAttemptAt", nextAttemptAt)
+        json.member("code", code)
+        json.member("message", message)
+    }
+
+    public init(json: JSONValue) throws(JSONFault) {
+        let object = try JSONObject(json)
+        outboxID = try object.value("outboxID")
+        messageID = try object.value("messageID")
+        peer = try object.value("peer")
+        tag = try PeerTag(object)
+        state = try object.value("state")
+        earlier = try object.optional("earlier") ?? false
+        waitingFor = try object.optional("waitingFor")
+        nextAttemptAt = try object.optional("nextAttemptAt")
+        code = try object.optional("code")
+        message = try object.optional("message")
+    }
+}

@@ -1,0 +1,167 @@
+/// The half of the coder that writes: the `Encoder` that `Codable` types meet here. Foundation's is not used, for it knows neither an order
+/// of members nor JSON that was written before.
+///
+/// Members stand in the order in which they are encoded: that of the properties, where the compiler writes the conformance. Of a value that
+/// another one encodes into its own encoder, the members stand among its own.
+struct JSONEncoding: Encoder {
+    /// What one value is written into.
+    final class Sink {
+        var json = JSONWriter()
+        /// The closing brackets of open containers, the innermost last.
+        var open: [Unicode.Scalar] = []
+
+        /// Closes what is open inside of `depth` containers.
+        func close(to depth: Int) {
+            while open.count > depth, let bracket = open.popLast() { json.end(bracket) }
+        }
+
+        func begin(_ bracket: Unicode.Scalar, _ end: Unicode.Scalar) {
+            json.begin(bracket)
+            open.append(end)
+        }
+
+        func write(_ value: some Encodable) throws {
+            if let value = value as? any JSONEncodable { return value.write(to: &json) }
+            let depth = open.count
+            try value.encode(to: JSONEncoding(sink: self, depth: depth))
+            close(to: depth)
+        }
+    }
+
+    fileprivate let sink: Sink
+    /// Containers that are open around the value.
+    fileprivate let depth: Int
+
+    /// Writing has no errors that would have to be placed.
+    var codingPath: [any CodingKey] { [] }
+    var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+    /// - Parameter value: that has no `write(to:)` of its own. One that throws is cut short, and JSON all the same; none of this package does.
+    static func write(_ value: some Encodable, to json: inout JSONWriter) {
+        let sink = Sink()
+        swap(&sink.json, &json)
+        try? value.encode(to: JSONEncoding(sink: sink, depth: 0))
+        sink.close(to: 0)
+        swap(&sink.json, &json)
+    }
+
+    func container<Key: CodingKey>(keyedBy _: Key.Type) -> KeyedEncodingContainer<Key> {
+        if sink.open.count > depth { sink.close(to: depth + 1) } else { sink.begin("{", "}") }
+        return KeyedEncodingContainer(Members(sink: sink, depth: depth + 1))
+    }
+
+    func unkeyedContainer() -> any UnkeyedEncodingContainer {
+        sink.begin("[", "]")
+        return Elements(sink: sink, depth: depth + 1)
+    }
+
+    func singleValueContainer() -> any SingleValueEncodingContainer { Single(sink: sink) }
+
+    // MARK: Containers
+
+    /// One generic function stands for all that the protocol has for numbers and texts.
+    private struct Members<Key: CodingKey>: KeyedEncodingContainerProtocol {
+        let sink: Sink
+        let depth: Int
+        var codingPath: [any CodingKey] { [] }
+
+        private func name(_ key: some CodingKey) {
+            sink.close(to: depth)
+            sink.json.name(key.stringValue)
+        }
+
+        func encodeNil(forKey key: Key) {
+            name(key)
+            sink.json.raw("null")
+        }
+
+        func encode<Value: Encodable>(_ value: Value, forKey key: Key) throws {
+            let own = value as? any JSONEncodable
+            switch own?.memberPlace ?? .named {
+            case .named:
+                name(key)
+                if let own { own.write(to: &sink.json) } else { try sink.write(value) }
+            case .among: try value.encode(to: JSONEncoding(sink: sink, depth: depth - 1))
+            case .leftOut: break
+            }
+        }
+
+        // The most frequent ones, without a look at their type.
+        func encode(_ value: String, forKey key: Key) { write(value, key) }
+        func encode(_ value: Int, forKey key: Key) { write(value, key) }
+        func encode(_ value: Bool, forKey key: Key) { write(value, key) }
+
+        private func write(_ value: some JSONEncodable, _ key: Key) {
+            name(key)
+            value.write(to: &sink.json)
+        }
+
+        func nestedContainer<Nested: CodingKey>(keyedBy _: Nested.Type, forKey key: Key) -> KeyedEncodingContainer<Nested> {
+            name(key)
+            return JSONEncoding(sink: sink, depth: depth).container(keyedBy: Nested.self)
+        }
+
+        func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer {
+            name(key)
+            return JSONEncoding(sink: sink, depth: depth).unkeyedContainer()
+        }
+
+        func superEncoder() -> any Encoder { JSONEncoding(sink: sink, depth: depth - 1) }
+
+        func superEncoder(forKey key: Key) -> any Encoder {
+            name(key)
+            return JSONEncoding(sink: sink, depth: depth)
+        }
+    }
+
+    private struct Elements: UnkeyedEncodingContainer {
+        let sink: Sink
+        let depth: Int
+        private(set) var count = 0
+        var codingPath: [any CodingKey] { [] }
+
+        init(sink: Sink, depth: Int) {
+            self.sink = sink
+            self.depth = depth
+        }
+
+        private mutating func next() {
+            sink.close(to: depth)
+            sink.json.separate()
+            count += 1
+        }
+
+        mutating func encodeNil() {
+            next()
+            sink.json.raw("null")
+        }
+
+        mutating func encode<Value: Encodable>(_ value: Value) throws {
+            next()
+            try sink.write(value)
+        }
+
+        mutating func nestedContainer<Nested: CodingKey>(keyedBy _: Nested.Type) -> KeyedEncodingContainer<Nested> {
+            next()
+            return JSONEncoding(sink: sink, depth: depth).container(keyedBy: Nested.self)
+        }
+
+        mutating func nestedUnkeyedContainer() -> any UnkeyedEncodingContainer {
+            next()
+            return JSONEncoding(sink: sink, depth: depth).unkeyedContainer()
+        }
+
+        mutating func superEncoder() -> any Encoder {
+            next()
+            return JSONEncoding(sink: sink, depth: depth)
+        }
+    }
+
+    private struct Single: SingleValueEncodingContainer {
+        let sink: Sink
+        var codingPath: [any CodingKey] { [] }
+
+        func encodeNil() { sink.json.raw("null") }
+        func encode<Value: Encodable>(_ value: Value) throws { try sink.write(value) }
+    }
+}

@@ -1,0 +1,67 @@
+import HexlistAPI
+import HexlistModel
+import HexlistWire
+
+// What people are told of a pairing.
+extension PairingView {
+    init(_ item: PairingDesk.Item, of peer: PeerView?, until: Int64) {
+        let (state, digits): (State, String?) =
+            switch item.stage {
+            case .opening, .ended: (.waiting, nil)
+            case .comparing(let digits): (.comparing, digits)
+            case .confirmed(let digits): (.confirmed, digits)
+            }
+        self.init(
+            id: item.number, peer: item.peer, name: peer?.alias ?? item.name ?? peer?.name ?? item.peer.shortID, alias: peer?.alias,
+            trust: peer?.trust.known ?? .stranger, fingerprint: item.fingerprint ?? peer?.fingerprint, isOwn: item.isOwn, state: state,
+            digits: digits, message: item.obstacle.map(Self.sentence), until: Timestamp(milliseconds: until))
+    }
+
+    init(_ outcome: PairingDesk.Outcome, of peer: PeerView?) {
+        var (state, digits, reason, message): (State, String?, Reason?, String?) = (.ended, nil, nil, nil)
+        switch outcome.result {
+        case .agreed(let agreed): (state, digits) = (.confirmed, agreed)
+        case .paired: state = .paired
+        case .notStored(let why): (reason, message) = (.notStored, "Both sides said yes, but this one could not store it: \(why)")
+        case .expired(let obstacle): (reason, message) = (.expired, obstacle.map(Self.sentence) ?? "There was no answer in time.")
+        case .ended(let end): (reason, message) = Self.told(end)
+        }
+        if outcome.isLast {
+            if reason == .lost || reason == .givenUp { reason = .tooManyTries }
+            message = message.map { "\($0) \(Self.interference)" }
+        }
+        self.init(
+            id: outcome.number, peer: outcome.peer, name: peer?.alias ?? outcome.name ?? peer?.name ?? outcome.peer.shortID,
+            alias: peer?.alias, trust: peer?.trust.known ?? .stranger, fingerprint: peer?.fingerprint, isOwn: outcome.isOwn, state: state,
+            digits: digits, reason: reason, message: message, triesLeft: outcome.triesLeft)
+    }
+
+    private static func told(_ end: PairingStateMachine.End) -> (Reason, String) {
+        switch end {
+        case .rejected: (.rejected, "You said no.")
+        case .wrongCode: (.wrongCode, "Those were not the digits shown here.")
+        case .withdrawn: (.withdrawn, "The request was taken back.")
+        case .refused: (.refused, "The other side said no, or broke off.")
+        case .notTaken: (.expired, "The other side takes no request.")
+        case .givenUp: (.givenUp, "The other side gave up once it could know the digits.")
+        case .badReveal: (.unfair, "The other side tried to choose the digits. Somebody may be in between.")
+        case .outOfOrder: (.outOfOrder, "The other side did not keep to the steps.")
+        case .timedOut: (.timeout, "There was no answer in time.")
+        case .lost: (.lost, "The connection broke.")
+        }
+    }
+
+    private static let interference = """
+        Pairing was interrupted or interfered with, and is off now. Name each other, `hexlist pair PEER` on both machines: then nobody else \
+        is listened to.
+        """
+
+    private static func sentence(_ obstacle: PairingDesk.Obstacle) -> String {
+        switch obstacle {
+        case .notReached: "It cannot be reached just now."
+        case .notTaken: "It takes no request yet; run `hexlist pair` there."
+        case .givenUp: "It gave up once it could know the digits; there will be new ones."
+        case .lost: "The connection broke; there will be new digits."
+        }
+    }
+}

@@ -1,0 +1,205 @@
+import Foundation
+import HexlistModel
+import Testing
+import Yams
+
+@testable import HexlistAPI
+@testable import HexlistDaemon
+@testable import HexlistJSON
+
+/// Docs/openapi.yaml against the code: operations against the router, members against the values' own conformances, words against the
+/// enumerations.
+@Suite("Docs/openapi.yaml") struct OpenAPITests {
+    // MARK: Operations
+
+    @Test("every operation of the router and no other") func operations() async throws {
+        let paths = try #require(try Self.page()["paths"]?.mapping)
+        var described: Set<String> = []
+        for (path, item) in paths {
+            for method in try #require(item.mapping).keys.compactMap(\.string) where method != "parameters" {
+                described.insert("\(method.uppercased()) \(path.string ?? "")")
+            }
+        }
+        try await TestDaemon.with("ada") { daemons in
+            let routes = LocalServer.router(daemons[0].api).routes.map { "\($0.method.rawValue) \($0.path)" }
+            #expect(Set(routes) == described)
+        }
+    }
+
+    // MARK: Members
+
+    struct Value: Sendable, CustomTestStringConvertible {
+        /// Where its members are described: names of `components/schemas` and of properties below.
+        var place: String
+        var type: any (Decodable & Sendable).Type
+        var testDescription: String { place }
+
+        init(_ place: String, _ type: any (Decodable & Sendable).Type) { (self.place, self.type) = (place, type) }
+    }
+
+    private static let values = [
+        Value("Status", StatusShape.self), Value("Status.avahi", DiscoveryStatus.self), Value("Status.identity", IdentityShape.self),
+        Value("Status.domains", DomainStatus.self), Value("Status.hookFaults", HookFault.self),
+        Value("Configuration", ConfigurationShape.self), Value("Configuration.items", SettingShape.self),
+        Value("DoctorReport.steps", DoctorStep.self), Value("Peer", PeerView.self), Value("Peer.endpoints", EndpointView.self),
+        Value("Hex", HexShape.self), Value("Link", LinkShape.self), Value("PeerTag", PeerTag.self), Value("OutboxRow", OutboxView.self),
+        Value("OutboxChange", OutboxChange.self), Value("BulkRefusal", BulkRefusal.self), Value("BulkSummary", BulkSummary.self),
+        Value("Pairings", PairingOverview.self), Value("Pairing", PairingView.self), Value("Event", EventShape.self),
+        Value("RosterPeer", RosterPeer.self), Value("RosterImport", RosterImport.self),
+    ]
+
+    @Test("a value has the members it is described with; those that it cannot be read without are required", arguments: values)
+    func members(value: Value) throws {
+        let (names, required) = try Self.described(value.place)
+        let (own, needed) = FieldProbe.fields(of: value.type)
+        #expect(names.sorted() == own.sorted())
+        // A group is there or not as a whole.
+        let mark = (value.type as? any MemberGroup.Type)?.mark
+        #expect(needed.subtracting(required).filter { $0 != mark } == [])
+    }
+
+    @Test("an outcome of a send, written by hand, has the members it is described with") func send() throws {
+        let peer = PeerID(.nil)
+        let least = SendOutcome(outboxID: 1, messageID: MessageID(.nil), peer: peer, state: .queued)
+        let most = SendOutcome(
+            outboxID: 1, messageID: MessageID(.nil), peer: peer, tag: PeerTag(name: "n", alias: "a", trust: .trusted), state: .queued,
+            earlier: true, waitingFor: .peer, nextAttemptAt: Timestamp(milliseconds: 0), code: "c", message: "m")
+        let (names, required) = try Self.described("Send")
+        #expect(try Set(names) == Set(JSONObject(JSONValue(most)).names))
+        #expect(try required == Set(JSONObject(JSONValue(least)).names))
+    }
+
+    // MARK: Words
+
+    @Test(
+        "a member that is one of some words has those of the enumeration",
+        arguments: [
+            ("SendState", OutboxState.allCases.map(\.rawValue)), ("Send.waitingFor", OutboxWait.allCases.map(\.rawValue)),
+            ("OutboxRow.waitingFor", OutboxWait.allCases.map(\.rawValue)), ("Peer.state", PeerView.State.allCases.map(\.rawValue)),
+            ("Peer.trust", Trust.allCases.map(\.rawValue)), ("PeerTag.trust", Trust.allCases.map(\.rawValue)),
+            ("Pairing.state", PairingView.State.allCases.map(\.rawValue)), ("Pairing.reason", PairingView.Reason.allCases.map(\.rawValue)),
+            ("Configuration.items.source", SettingShape.Source.allCases.map(\.rawValue)),
+            ("DoctorReport.steps.state", DoctorStep.State.allCases.map(\.rawValue)),
+        ])
+    func words(place: String, words: [String]) throws {
+        let schema = try Self.schema(place)
+        let described = try #require(schema["enum"]?.sequence ?? schema["examples"]?.sequence).compactMap(\.string)
+        #expect(Set(described) == Set(words))
+    }
+
+    @Test("codes of errors are those there are") func codes() throws {
+        let codes = try #require(try Self.schema("Error.error.code")["examples"]?.sequence).compactMap(\.string)
+        #expect(codes.filter { HexlistError.Code(rawValue: $0) == nil } == [])
+    }
+
+    // MARK: The page
+
+    private static func page() throws -> Node {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        return try #require(try compose(yaml: String(contentsOf: root.appending(path: "Docs/openapi.yaml"), encoding: .utf8)))
+    }
+
+    /// `Status.domains`: the member of a schema, or what an array of it holds.
+    private static func schema(_ place: String) throws -> Node {
+        let schemas = try #require(try page()["components"]?["schemas"])
+        let names = place.split(separator: ".").map(String.init)
+        var node = try resolved(try #require(schemas[names[0]], "there is no schema \(names[0])"), schemas)
+        for name in names.dropFirst() {
+            if let items = node["items"] { node = try resolved(items, schemas) }
+            node = try resolved(try #require(node["properties"]?[name], "\(place): no \(name)"), schemas)
+        }
+        return try node["items"].map { try resolved($0, schemas) } ?? node
+    }
+
+    private static func resolved(_ node: Node, _ schemas: Node) throws -> Node {
+        guard let name = node["$ref"]?.string?.split(separator: "/").last else { return node }
+        return try #require(schemas[String(name)])
+    }
+
+    private static func described(_ place: String) throws -> (names: [String], required: Set<String>) {
+        let schemas = try #require(try page()["components"]?["schemas"])
+        var (names, required): ([String], Set<String>) = ([], [])
+        func add(_ node: Node) throws {
+            let node = try resolved(node, schemas)
+            for part in node["allOf"]?.sequence ?? [] { try add(part) }
+            names += node["properties"]?.mapping?.keys.compactMap(\.string) ?? []
+            required.formUnion(node["required"]?.sequence?.compactMap(\.string) ?? [])
+        }
+        try add(schema(place))
+        return (names, required)
+    }
+}
+
+/// A decoder that is asked for members and notes which: what a type reads, without a text of it.
+private struct FieldProbe: Decoder {
+    private final class Notes {
+        var names: [String] = []
+        var needed: Set<String> = []
+    }
+
+    private let notes = Notes()
+    var codingPath: [any CodingKey] { [] }
+    var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+    /// - Returns: the members, and those it cannot do without.
+    static func fields(of type: any Decodable.Type) -> (names: [String], needed: Set<String>) {
+        let probe = FieldProbe()
+        _ = try? type.init(from: probe)
+        return (probe.notes.names, probe.notes.needed)
+    }
+
+    func container<Key: CodingKey>(keyedBy _: Key.Type) -> KeyedDecodingContainer<Key> { KeyedDecodingContainer(Members(probe: self)) }
+    func unkeyedContainer() throws -> any UnkeyedDecodingContainer { throw Unexpected() }
+    func singleValueContainer() throws -> any SingleValueDecodingContainer { throw Unexpected() }
+
+    private struct Unexpected: Error {}
+
+    /// Something of nearly every type.
+    private static let samples = [
+        "\"\"", "0", "true", "[]", "{}", "null", "\"00000000-0000-0000-0000-000000000000\"", "\"\(String(repeating: "0", count: 64))\"",
+        "\"0000000000000000\"", "\"1970-01-01T00:00:00.000Z\"",
+    ].compactMap { try? JSONValue(parsing: $0) }
+
+    private static func sample<Value: Decodable>(_: Value.Type) throws -> Value {
+        if let type = Value.self as? any JSONWord.Type, let word = first(of: type) as? Value { return word }
+        for sample in samples { if let value = try? JSONDecoding.read(Value.self, sample) { return value } }
+        return try Value(from: FieldProbe())
+    }
+
+    private static func first<Word: JSONWord>(of _: Word.Type) -> Any? { Word.allCases.first }
+
+    private struct Members<Key: CodingKey>: KeyedDecodingContainerProtocol {
+        let probe: FieldProbe
+        var codingPath: [any CodingKey] { [] }
+        var allKeys: [Key] { [] }
+
+        /// Asked of members that need not be there.
+        func contains(_ key: Key) -> Bool {
+            probe.notes.names.append(key.stringValue)
+            return false
+        }
+
+        func decodeNil(forKey key: Key) -> Bool { true }
+
+        func decode<Value: Decodable>(_: Value.Type, forKey key: Key) throws -> Value {
+            let type = Value.self as? any JSONDecodable.Type
+            if type?.groupMark != nil {
+                let group = FieldProbe()
+                defer { probe.notes.names += group.notes.names }
+                return try Value(from: group)
+            }
+            probe.notes.names.append(key.stringValue)
+            if let missing = type?.missing as? Value { return missing }
+            probe.notes.needed.insert(key.stringValue)
+            return try FieldProbe.sample(Value.self)
+        }
+
+        func nestedContainer<Nested: CodingKey>(keyedBy _: Nested.Type, forKey key: Key) throws -> KeyedDecodingContainer<Nested> {
+            throw Unexpected()
+        }
+
+        func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer { throw Unexpected() }
+        func superDecoder() throws -> any Decoder { throw Unexpected() }
+        func superDecoder(forKey key: Key) throws -> any Decoder { throw Unexpected() }
+    }
+}

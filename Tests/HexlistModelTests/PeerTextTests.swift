@@ -1,0 +1,18 @@
+import HexlistModel
+import Testing
+
+@Suite("Texts of peers") struct PeerTextTests {
+    @Test("texts are equal if their bytes are, whatever Unicode takes for equivalent")
+    func equality() {
+        #expect(PeerText.areEqual("\u{E9}", "\u{E9}"))
+        #expect(!PeerText.areEqual("\u{E9}", "e\u{301}"))  // equal as `String`
+        #expect(!PeerText.areEqual("a", "A") && !PeerText.areEqual("a", "a\u{0}"))
+        #expect(PeerText.areEqual(nil, nil) && !PeerText.areEqual(nil, "") && !PeerText.areEqual("", nil))
+    }
+
+    @Test("a case is named by exactly its bytes")
+    func cases() {
+        for code in ByeCode.allCases { #expect(ByeCode(utf8: code.rawValue.utf8) == code) }
+        for text in ["", "Idle", "idle ", "idle\u{0}", "idl", "idl\u{65}\u{301}"] { #expect(ByeCode(utf8: text.utf8) == nil) }
+    }
+}
