@@ -52,11 +52,11 @@ public enum BulkLine: JSONCoded, Sendable, Equatable {
 
 /// A line of the input that was not accepted.
 public struct BulkRefusal: JSONShape, Sendable, Equatable {
-    /// From 1; blank lines count.
+    /// The number of the line, from 1; blank lines count.
     public var line: Int
     /// `malformed`, `tooLarge`, `tooManyLinks`, `noLink`, `keyConflict`, `recentlyFailed`, …: a newer daemon may know more.
     public var code: String
-    /// For a person. It may quote the input: clean it where it is shown.
+    /// The fault as a text for people. It may quote the input: clean it where it is shown.
     public var message: String
 
     public init(line: Int, code: String, message: String) {
@@ -68,9 +68,9 @@ public struct BulkRefusal: JSONShape, Sendable, Equatable {
 
 /// A line of the input that was accepted, but says something that was probably meant otherwise.
 public struct BulkWarning: JSONShape, Sendable, Equatable {
-    /// From 1; blank lines count.
+    /// The number of the line, from 1; blank lines count.
     public var line: Int
-    /// For a person. It quotes the input: clean it where it is shown.
+    /// The warning as a text for people. It quotes the input: clean it where it is shown.
     public var warning: String
 
     public init(line: Int, warning: String) {
@@ -79,7 +79,7 @@ public struct BulkWarning: JSONShape, Sendable, Equatable {
     }
 }
 
-/// What became of one line for one peer. A bulk has one for each hex, so its JSON is written and read by hand.
+/// The outcome of one line for one peer. A bulk has one for each hex, so its JSON is written and read by hand.
 public struct BulkOutcome: JSONCoded, Sendable, Equatable {
     /// The line of the input, from 1.
     public var line: Int?
@@ -103,10 +103,10 @@ public struct BulkOutcome: JSONCoded, Sendable, Equatable {
     }
 }
 
-/// How a bulk send stands, or how it ended. `lines` and `invalid` count lines; the others count rows: one for each hex and
+/// The counts of a bulk send, while it runs or at its end. `lines` and `invalid` count lines; the others count rows: one for each hex and
 /// peer. `accepted` is the sum of `stored`, `held`, `rejected`, `failed` and `queued`.
 public struct BulkSummary: JSONShape, Sendable, Equatable {
-    /// Blank ones are not counted.
+    /// Lines of the input; blank ones are not counted.
     public var lines: Int
     /// Lines that were not accepted.
     public var invalid: Int
@@ -115,17 +115,17 @@ public struct BulkSummary: JSONShape, Sendable, Equatable {
     public var stored: Int
     public var held: Int
     public var rejected: Int
-    /// Given up: failed, expired or cancelled.
+    /// Rows given up: failed, expired or cancelled.
     public var failed: Int
-    /// Not answered yet.
+    /// Rows without an answer yet.
     public var queued: Int
-    /// Of `accepted`: rows that were there already, made by an earlier send with the same key.
+    /// Rows of `accepted` that were there already, made by an earlier send with the same key.
     @LeftOutEmpty public var earlier: Int
-    /// Since the request came.
+    /// Seconds since the request came.
     public var seconds: Double
-    /// In a progress: the input has ended and all of it is accepted.
+    /// Whether the input has ended and all of it is accepted; only in a progress.
     @LeftOutEmpty public var ended: Bool
-    /// Of `invalid`: lines that have no line of their own in the reply, for there were too many that nobody read.
+    /// Lines of `invalid` that have no line of their own in the reply, because too many refusals were waiting unread.
     @LeftOutEmpty public var untold: Int
 
     public init(
@@ -146,7 +146,7 @@ public struct BulkSummary: JSONShape, Sendable, Equatable {
         self.untold = untold
     }
 
-    /// What a bulk send ends with: of its outcomes the first of 1, 4, 2, 3, 0.
+    /// Returns the exit status of a bulk send: of its outcomes the first of 1, 4, 2, 3, 0.
     public func exitStatus(wait: SendWait) -> ExitStatus {
         var statuses: [ExitStatus] = []
         if failed > 0 { statuses.append(.failed) }

@@ -1,12 +1,12 @@
 public import HexlistJSON
 
-/// What `GET /v1/config` gives: the configuration that counts now.
+/// The reply to `GET /v1/config`: the configuration in force.
 public struct ConfigurationShape: JSONShape, Sendable, Equatable {
-    /// Its path; the file need not be there.
+    /// The path of the configuration file; the file need not exist.
     public var file: String
-    /// Why what the file says now does not count: the daemon goes on with what it read before.
+    /// The reason why the file as it is now does not count; the daemon goes on with what it read before.
     public var fault: String?
-    /// What to do about that.
+    /// The advice about `fault`.
     public var hint: String?
     /// Every key there is.
     public var items: [SettingShape]
@@ -27,14 +27,14 @@ public struct SettingShape: JSONShape, Sendable, Equatable {
 
     /// `limits.frameBytes`
     public var key: String
-    /// As its variable takes it: a list is separated by commas.
+    /// The value as its variable takes it: a list is separated by commas.
     public var value: String
     public var source: Source
-    /// Of the file, from 1 up; `nil` where the value is not from there.
+    /// The line of the file, from 1; `nil` where the value is not from there.
     public var line: Int?
     /// The environment variable that sets it.
     public var variable: String
-    /// What a restart will make of it.
+    /// The value after a restart; `nil` where a restart changes nothing.
     public var waiting: String?
 
     public init(key: String, value: String, source: Source, line: Int? = nil, variable: String, waiting: String? = nil) {

@@ -1,18 +1,18 @@
 public import HexlistJSON
 
-/// One step of `hexlist doctor`: what was looked at, how it is, and what to do.
+/// One step of `hexlist doctor`: its subject, its state, and advice.
 public struct DoctorStep: JSONShape, Sendable, Equatable {
     /// A newer daemon may know more.
     public enum State: String, JSONWord, Sendable {
         case ok, warning, failed
     }
 
-    /// What was looked at: `store`, `multicast`, `peer.tls`, …
+    /// The subject of the step: `store`, `multicast`, `peer.tls`, …
     public var step: String
     public var state: State
-    /// What was found. May hold text of peers: clean it where it is shown.
+    /// The finding. May hold text of peers: clean it where it is shown.
     public var message: String
-    /// What to do, one thing a line.
+    /// The advice, one thing a line.
     @LeftOutEmpty public var advice: [String]
     /// An error's code, where the step could not be taken at all: `notFound`, `ambiguous`, `daemonUnreachable`.
     public var code: String?

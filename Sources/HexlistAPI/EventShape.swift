@@ -9,11 +9,11 @@ public struct EventShape: JSONShape, Sendable, Equatable {
     /// `peer.up`, `hex.received`, …
     public var type: String
     public var peer: PeerID?
-    /// Of the peer; `nil` where that is this machine.
+    /// The tag of the peer; `nil` where that is this machine.
     @Among public var tag: PeerTag?
     /// The local id of a hex.
     public var hex: Int64?
-    /// What that hex is about, as lists show it; `nil` where it is gone. Text of a peer.
+    /// The subject of that hex, as lists show it; `nil` where the hex is gone. Text of a peer.
     public var subject: String?
     public var outboxID: Int64?
     public var data: JSONValue?

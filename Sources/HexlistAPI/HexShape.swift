@@ -14,19 +14,19 @@ public struct HexShape: JSONShape, Sendable, Equatable {
     public var senderAlias: String?
     /// The proven sender; on every received hex.
     public var peerUUID: PeerID?
-    /// Of the proven sender, as a `PeerTag` has them.
+    /// The name of the proven sender; this and the next two are the members of a `PeerTag`.
     public var peerName: String?
     public var peerAlias: String?
     public var trust: OpenWord<Trust>?
     public var description: String
-    /// What lists show of it: the description, or what stands for one; `nil` from an older daemon.
+    /// The text that lists show for the hex: the description, or a substitute for it; `nil` from an older daemon.
     public var subject: String?
     public var color: String
     public var linkCount: Int
     public var unread: Bool
     public var receivedAt: Timestamp
     public var messageID: MessageID?
-    /// In their order; `nil` in lists.
+    /// The links in their order; `nil` in lists.
     public var links: [LinkShape]?
     /// Unknown members as they came: `{"hex":{…},"links":{"0":{…}}}`, empty levels left out; `nil` in lists.
     public var extra: JSONValue?
@@ -58,7 +58,7 @@ public struct HexShape: JSONShape, Sendable, Equatable {
         self.extra = extra
     }
 
-    /// Of the proven sender; `nil` on what this machine made.
+    /// The label of the proven sender; `nil` on what this machine made.
     public var label: PeerLabel? {
         peerUUID.map { PeerLabel(uuid: $0.description, name: peerName ?? "", alias: peerAlias, trust: trust?.text ?? "") }
     }
@@ -69,9 +69,9 @@ public struct LinkShape: JSONShape, Sendable, Equatable {
     public var url: String
     public var linkDescription: String
     public var service: String
-    /// What opening it leads to: the host in ASCII, as browsers have it, or a scheme; `nil` where it is not to be offered.
+    /// The target of opening the link: the host in ASCII, as browsers show it, or a scheme; `nil` where it is not to be offered.
     public var opens: String?
-    /// Why it is not to be offered for opening; `nil` where it may be.
+    /// The reason why the link is not to be offered for opening; `nil` where it may be.
     public var notOpened: String?
 
     public init(

@@ -76,7 +76,7 @@ public struct HexlistPaths: Sendable, Equatable {
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    /// From the user database, for a process without `HOME`.
+    /// Returns the home folder of the user database, for a process without `HOME`.
     private static func homeFolder() -> String {
         guard let entry = getpwuid(getuid()), let home = entry.pointee.pw_dir else { return "/" }
         return String(cString: home)

@@ -1,10 +1,10 @@
 public import HexlistModel
 
-/// What daemon and client must agree on beside the shapes.
+/// Constants that daemon and client agree on beside the shapes.
 public enum LocalAPI {
-    /// Of the paths, `/v1/…`, and the shapes behind them. Additions do not raise it.
+    /// The version of the paths, `/v1/…`, and the shapes behind them. Additions do not raise it.
     public static let version = 1
-    /// On every reply: `<api version> <app version>`.
+    /// The header on every reply: `<api version> <app version>`.
     public static let versionHeader = "hexlist-version"
     public static let jsonType = "application/json"
     public static let eventStreamType = "text/event-stream"

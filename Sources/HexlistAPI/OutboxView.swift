@@ -7,7 +7,7 @@ public struct OutboxView: JSONShape, Sendable, Equatable {
     public var messageID: MessageID
     public var peer: PeerID
     @Among public var tag: PeerTag?
-    /// What the hex is about (`HexSubject`): its description, else its first link's description or host, cut; `nil` in a row of an earlier
+    /// The subject of the hex (`HexSubject`): its description, else its first link's description or host, cut; `nil` in a row of an earlier
     /// version. Text of whoever made it: clean it where it is shown.
     public var subject: String?
     public var state: OutboxState
@@ -16,12 +16,12 @@ public struct OutboxView: JSONShape, Sendable, Equatable {
     public var waitingFor: OpenWord<OutboxWait>?
     public var nextAttemptAt: Timestamp?
     public var lastError: String?
-    /// Why it was rejected or failed, as `send` told it.
+    /// The code of the reason why it was rejected or failed, as in the outcome of `send`.
     public var code: String?
     public var message: String?
     public var createdAt: Timestamp
     public var bytes: Int
-    /// Only in the answer to a cancellation: it was on its way, so the peer may have it.
+    /// Whether the row was on its way, so that the peer may have the hex; only in the answer to a cancellation.
     public var mayHaveArrived: Bool?
 
     public init(
@@ -50,9 +50,9 @@ public struct OutboxView: JSONShape, Sendable, Equatable {
 
 /// The body of `POST /v1/outbox/retry` and `POST /v1/outbox/cancel`: `{"ids":[1,2]}` or `{"peer":PEER,"after"?:cursor}`.
 public enum OutboxRows: JSONShape, Sendable, Equatable {
-    /// At most `LocalAPI.pageLimit`.
+    /// Ids of rows, at most `LocalAPI.pageLimit`.
     case ids([Int64])
-    /// All for this PEER that can be changed, from a cursor on.
+    /// All rows for this PEER that can be changed, from a cursor on.
     case peer(String, after: String?)
 
     private enum CodingKeys: String, RequestKey {
@@ -82,14 +82,14 @@ public enum OutboxRows: JSONShape, Sendable, Equatable {
     }
 }
 
-/// What a change of many rows did: `{"changed","mayHaveArrived","passedOver","next"}`.
+/// The result of a change of many rows: `{"changed","mayHaveArrived","passedOver","next"}`.
 public struct OutboxChange: JSONShape, Sendable, Equatable {
     public var changed: Int
-    /// Of those cancelled: they were on their way before, so the peer may have them.
+    /// Cancelled rows that were on their way before, so that the peer may have them.
     @EmptyIfMissing public var mayHaveArrived: Int
     /// Named rows that cannot be changed: delivered, cancelled or expired ones.
     @EmptyIfMissing public var passedOver: Int
-    /// What `after` takes to go on; `null` at the end. One request changes no more rows than one transaction should.
+    /// The cursor that `after` takes to go on; `null` at the end. One request changes no more rows than one transaction should.
     @NullIfNone public var next: String?
 
     public init(changed: Int = 0, mayHaveArrived: Int = 0, passedOver: Int = 0, next: String? = nil) {

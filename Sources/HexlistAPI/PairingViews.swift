@@ -1,13 +1,13 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// What `GET /v1/pairings` gives: `{"openUntil"?,"triesLeft"?,"items":[…]}`.
+/// The reply to `GET /v1/pairings`: `{"openUntil"?,"triesLeft"?,"items":[…]}`.
 public struct PairingOverview: JSONShape, Sendable, Equatable {
-    /// Until when requests are taken; absent while they are not.
+    /// The end of the time in which requests are taken; absent while none is taken.
     public var openUntil: Timestamp?
-    /// How many exchanges may still come to nothing until no request is taken any more; absent while none is taken.
+    /// The number of exchanges that may still fail before requests are no longer taken; absent while none is taken.
     public var triesLeft: Int?
-    /// What ended lately, oldest first, then what runs: one at most.
+    /// The pairings that ended lately, oldest first, then the one that runs, if any.
     public var items: [PairingView]
 
     public init(openUntil: Timestamp? = nil, triesLeft: Int? = nil, items: [PairingView]) {
@@ -20,16 +20,16 @@ public struct PairingOverview: JSONShape, Sendable, Equatable {
 /// One pairing.
 public struct PairingView: JSONShape, Sendable, Equatable {
     public enum Role: String, Sendable {
-        /// This side asked, or was asked.
+        /// The part of this side: it asked, or was asked.
         case asking, asked
     }
 
     public enum State: String, JSONWord, Sendable {
-        /// For the other side, until there are digits.
+        /// The pairing waits for the other side, until there are digits.
         case waiting
         /// The digits are shown on both sides.
         case comparing
-        /// This side said yes.
+        /// The person on this side said yes.
         case confirmed
         case paired
         case ended
@@ -37,7 +37,7 @@ public struct PairingView: JSONShape, Sendable, Equatable {
         public var isFinal: Bool { self == .paired || self == .ended }
     }
 
-    /// Why a pairing ended.
+    /// The reason why a pairing ended.
     public enum Reason: String, Sendable, CaseIterable {
         /// The own person said no, or entered other digits.
         case rejected, wrongCode
@@ -49,13 +49,13 @@ public struct PairingView: JSONShape, Sendable, Equatable {
         case refused
         /// The other side tried to choose the digits, or did not keep to the steps.
         case unfair, outOfOrder
-        /// Nobody answered the question, or the request was not taken, in time.
+        /// The time ran out: nobody answered the question, or the request was not taken.
         case timeout, expired
         /// The session broke.
         case lost
-        /// It was lost or given up, and with it pairing was switched off: too many exchanges came to nothing.
+        /// The pairing was lost or given up, and too many exchanges had failed, so pairing was switched off with it.
         case tooManyTries
-        /// Both said yes, and the store could not be written.
+        /// Both sides said yes, but the store could not be written.
         case notStored
     }
 
@@ -73,13 +73,14 @@ public struct PairingView: JSONShape, Sendable, Equatable {
     public var state: State
     /// Six, while `comparing` and `confirmed`.
     public var digits: String?
-    /// While `ended`.
+    /// The reason, while `ended`.
     public var reason: OpenWord<Reason>?
-    /// One sentence for people: why it waits, or why it ended.
+    /// One sentence for people: the reason why it waits, or why it ended.
     public var message: String?
     /// When it ends by itself.
     public var until: Timestamp?
-    /// Of one that ended: how many more with that key may come to nothing within ten minutes; absent where this one does not count.
+    /// The number of exchanges with that key that may still fail within ten minutes, on a pairing that ended; absent where this one does
+    /// not count.
     public var triesLeft: Int?
 
     public init(

@@ -1,9 +1,9 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// Who a peer is to a person, beside the UUID that a row names it by: `name`?, `alias`? and `trust`, as they are now.
+/// The peer as a person knows it, beside the UUID that a row names it by: `name`?, `alias`? and `trust`, as they are now.
 public struct PeerTag: MemberGroup, Sendable, Equatable {
-    /// What the peer calls itself; `nil` where it never said. Text of a peer: clean it where it is shown.
+    /// The name the peer gives itself; `nil` where it never said one. Text of a peer: clean it where it is shown.
     public var name: String?
     public var alias: String?
     public var trust: OpenWord<Trust>

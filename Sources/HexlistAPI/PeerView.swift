@@ -9,13 +9,14 @@ public struct PeerView: JSONShape, Sendable, Equatable {
 
     /// `nil` for a ghost whose announcement carries none.
     public var uuid: PeerID?
-    /// What the peer calls itself, or its announcement does. Text of a peer: clean it where it is shown.
+    /// The name the peer gives itself, or its announcement gives. Text of a peer: clean it where it is shown.
     public var name: String
     public var alias: String?
     public var state: State
-    /// Why a ghost is hidden: `self`, `duplicate`, `stale`, `conflict`, `impostor`, `invalid`, `unverified`; a newer daemon may know more.
+    /// The reason why a ghost is hidden: `self`, `duplicate`, `stale`, `conflict`, `impostor`, `invalid`, `unverified`; a newer daemon may
+    /// know more.
     public var reason: String?
-    /// One line for people: why the peer is where it is.
+    /// One line for people: the reason for the state.
     public var why: String?
     public var trust: OpenWord<Trust>
     /// Proved by a session; `nil` for what never was verified.

@@ -3,7 +3,7 @@ public import HexlistJSON
 /// One page of a list: `{"items":[…],"next":cursor|null}`.
 public struct Page<Item: JSONShape & Sendable>: JSONShape, Sendable {
     public var items: [Item]
-    /// What `after=` takes to go on; `null` at the end.
+    /// The cursor that `after=` takes to go on; `null` at the end.
     @NullIfNone public var next: String?
 
     public init(items: [Item], next: String? = nil) {
@@ -51,7 +51,7 @@ public struct ErrorShape: JSONShape, Sendable, Equatable {
     }
 }
 
-/// How many a request changed: `{"changed":3}`.
+/// The number of things a request changed: `{"changed":3}`.
 public struct ChangedShape: JSONShape, Sendable, Equatable {
     public var changed: Int
 

@@ -125,7 +125,8 @@ public enum HexSelection: JSONCoded, Sendable, Equatable {
         }
     }
 
-    /// Nothing is in a range whose last id is the lower one.
+    /// Returns the ranges without the empty ones, whose last id is below the first.
+    /// - Throws: `JSONFault` where a range is not two positive ids.
     private static func ranges(_ pairs: [[Int64]]) throws(JSONFault) -> [ClosedRange<Int64>] {
         var ranges: [ClosedRange<Int64>] = []
         for ends in pairs {

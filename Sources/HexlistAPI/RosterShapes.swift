@@ -5,7 +5,7 @@ public struct RosterPeer: JSONShape, Sendable, Equatable {
     public var uuid: String
     /// 64 hexadecimal digits, from which the UUID follows.
     public var fingerprint: String
-    /// What it calls itself. Text of a peer: clean it where it is shown.
+    /// The name the peer gives itself. Text of a peer: clean it where it is shown.
     public var name: String
     public var alias: String?
     /// `trusted`, `blocked` or `stranger`.
@@ -27,14 +27,14 @@ public struct RosterPeer: JSONShape, Sendable, Equatable {
     }
 }
 
-/// What came of an import: `{"changed","unchanged","own","refused":[{"line","code","message"}]}`.
+/// The result of an import: `{"changed","unchanged","own","refused":[{"line","code","message"}]}`.
 public struct RosterImport: JSONShape, Sendable, Equatable {
     public var changed: Int
-    /// Those that were so before.
+    /// Peers that were so before the import.
     public var unchanged: Int
     /// Entries of this machine itself; they are passed over.
     public var own: Int
-    /// In the order of their lines. Codes are `malformed`, `tooLarge`, `wrongKey` and `aliasTaken`.
+    /// Refused lines, in their order. Codes are `malformed`, `tooLarge`, `wrongKey` and `aliasTaken`.
     public var refused: [BulkRefusal]
 
     public init(changed: Int = 0, unchanged: Int = 0, own: Int = 0, refused: [BulkRefusal] = []) {

@@ -1,7 +1,7 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// What became of one hex for one peer, so far. A bulk has one for each hex, so its JSON is written and read by hand.
+/// The outcome of one hex for one peer, so far. A bulk has one for each hex, so its JSON is written and read by hand.
 public struct SendOutcome: JSONCoded, Sendable, Equatable {
     public var outboxID: Int64
     public var messageID: MessageID
@@ -10,10 +10,10 @@ public struct SendOutcome: JSONCoded, Sendable, Equatable {
     public var state: OutboxState
     /// An earlier send with the same key had made the row, and this one did nothing.
     public var earlier: Bool
-    /// As those of `OutboxView`; of a send that waited for an end that did not come.
+    /// The reason why the row waits, as in `OutboxView`; only of a send that waited for an end that did not come.
     public var waitingFor: OpenWord<OutboxWait>?
     public var nextAttemptAt: Timestamp?
-    /// Why the peer refused: a code of the protocol.
+    /// The reason why the peer refused, a code of the protocol.
     public var code: String?
     public var message: String?
 

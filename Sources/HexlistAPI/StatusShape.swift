@@ -26,12 +26,12 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
     public var inbox: Int?
     public var unread: Int
     public var held: Int
-    /// How many rows stand where; every state is there.
+    /// The number of rows in each state; every state is there.
     @OutboxCounts public var outbox: [OutboxState: Int]
     public var storeBytes: Int64
-    /// Why the store cannot be written at the moment; hexes are refused for now and kept by their senders.
+    /// The reason why the store cannot be written at the moment; hexes are refused for now and kept by their senders.
     public var storeFault: String?
-    /// Why what the configuration file says now does not count; the daemon goes on with what it read before.
+    /// The reason why the configuration file as it is now does not count; the daemon goes on with what it read before.
     public var configurationFault: String?
     /// Hooks that are not run, and those whose last run failed.
     @LeftOutEmpty public var hookFaults: [HookFault]
@@ -68,22 +68,22 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
     }
 }
 
-/// How finding others is doing, on the own links or in a domain.
+/// The state of finding others, on the own links or in a domain.
 public enum DiscoveryState: String, Sendable {
-    /// Nothing has been heard of it yet.
+    /// No word of it has been heard yet.
     case starting
     case running
     /// Others are seen, but this machine is not announced; of a domain: DNS answers and lists nobody.
     case degraded
     case unavailable
-    /// Not used, as configured.
+    /// Discovery is switched off by the configuration.
     case off
 }
 
 /// Finding others on the own links.
 public struct DiscoveryStatus: JSONShape, Sendable, Equatable {
     public var state: OpenWord<DiscoveryState>
-    /// What is wrong and what to do; `nil` while it runs.
+    /// The fault and the advice; `nil` while it runs.
     public var message: String?
 
     public init(state: DiscoveryState, message: String? = nil) {
@@ -96,7 +96,7 @@ public struct DiscoveryStatus: JSONShape, Sendable, Equatable {
 public struct DomainStatus: JSONShape, Sendable, Equatable {
     public var domain: String
     public var state: OpenWord<DiscoveryState>
-    /// What is wrong; `nil` while it runs.
+    /// The fault; `nil` while it runs.
     public var message: String?
 
     public init(domain: String, state: DiscoveryState, message: String? = nil) {
@@ -118,7 +118,7 @@ public struct IdentityShape: JSONShape, Sendable, Equatable {
     }
 
     private var word: OpenWord<State>
-    /// What is wrong and what to do.
+    /// The fault and the advice.
     public var message: String?
 
     private enum CodingKeys: String, CodingKey {
@@ -136,9 +136,9 @@ public struct IdentityShape: JSONShape, Sendable, Equatable {
 
 /// A hook that is not run, or whose last run failed.
 public struct HookFault: JSONShape, Sendable, Equatable {
-    /// Its name; absent where it is the folder that is wrong.
+    /// The name of the hook; absent where the folder itself is wrong.
     public var hook: String?
-    /// What is wrong.
+    /// The fault.
     public var message: String
     /// When it failed.
     public var at: Timestamp?
@@ -149,11 +149,11 @@ public struct HookFault: JSONShape, Sendable, Equatable {
         self.at = at
     }
 
-    /// For people: `peer.up: it failed: …`; the message alone where it is the folder that is wrong.
+    /// The text for people: `peer.up: it failed: …`; the message alone where the folder itself is wrong.
     public var text: String { hook.map { "\($0): \(message)" } ?? message }
 }
 
-/// How many rows of the outbox stand where: `{"queued":2,…}`, every state, in the order of the enumeration.
+/// The number of rows in each state of the outbox: `{"queued":2,…}`, every state, in the order of the enumeration.
 @propertyWrapper
 public struct OutboxCounts: JSONCoded, Sendable, Equatable {
     public var wrappedValue: [OutboxState: Int]

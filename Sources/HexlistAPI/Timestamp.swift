@@ -10,12 +10,12 @@ import HexlistModel
 
 /// A moment, as the local API writes it: RFC 3339 in UTC with milliseconds, `2031-04-05T06:07:08.009Z`.
 public struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertible {
-    /// Since 1970, UTC, without leap seconds.
+    /// Milliseconds since 1970, UTC, without leap seconds.
     public var milliseconds: Int64
 
     public init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
-    /// By the wall clock.
+    /// The present moment by the wall clock.
     public static var now: Timestamp {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)

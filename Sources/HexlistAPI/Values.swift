@@ -1,7 +1,7 @@
 public import HexlistJSON
 public import HexlistModel
 
-// How values of the model stand in JSON.
+// The JSON forms of the model's values.
 
 extension PeerID: JSONStringConvertible {
     public static var expectation: String { "a UUID" }

@@ -60,9 +60,9 @@ extension Node {
         return (refused, nil)
     }
 
-    /// What became of hexes on their way into the outbox.
+    /// The results of hexes on their way into the outbox.
     struct Taken: Sendable {
-        /// For each hex, as far as the outbox had room: its rows, one a peer, or why it was refused.
+        /// The result of each hex, as far as the outbox had room: its rows, one a peer, or the reason why it was refused.
         var results: [Result<[SendOutcome], HexlistError>] = []
         /// Rows that were there before and are queued anew.
         var requeued: [RowMove] = []
@@ -147,7 +147,7 @@ extension Node {
     /// The counts as they were last heard of; `outboxCounts` of the store has the last word.
     public func progress(of bulk: TrackedSend) -> BulkCounts { bulk.counts }
 
-    /// What the store says became of its rows.
+    /// Returns the counts of the rows of `bulk` as the store has them.
     public func summary(of bulk: TrackedSend) async throws -> BulkCounts {
         let ranges = bulk.rows.ranges
         let stored = try await store.read { try $0.outboxCounts(of: ranges) }

@@ -1,7 +1,7 @@
 import HexlistDiscovery
 import HexlistModel
 import HexlistTransport
-import NIOCore
+public import NIOCore
 
 extension Node: DeliveryHost {
     /// A link for each peer with a session, or with rows to send.
@@ -37,6 +37,19 @@ extension Node: DeliveryHost {
             }
         }
     }
+}
+
+// While another node takes this one's place, with another identity.
+extension Node {
+    /// Sends nothing new, and waits for what is on its way to be answered, so that a row is not sent once under the old identity and
+    /// again under the new one.
+    public func drain(for patience: TimeAmount = .seconds(5)) async {
+        _ = await eventLoop.within(patience, otherwise: false) { done in deliveries.drain { done(true) } }
+        deliveries.stopWaitingToDrain()
+    }
+
+    /// Ends `drain`: rows are sent again.
+    public func resume() { deliveries.resume(self) }
 }
 
 extension Duration {

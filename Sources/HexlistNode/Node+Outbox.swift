@@ -65,14 +65,14 @@ extension Node {
 
     // MARK: Many at once
 
-    /// What a change of many rows did.
+    /// The result of a change of many rows.
     public struct OutboxChange: Sendable, Equatable {
         public var changed = 0
-        /// Of the cancelled ones: those that were on their way, or had been.
+        /// Cancelled rows that were on their way, or had been.
         public var mayHaveArrived = 0
-        /// Named ones in a state that does not permit it.
+        /// Named rows in a state that does not permit the change.
         public var passedOver = 0
-        /// Where to go on; `nil` where that was all.
+        /// The row to go on after; `nil` where that was all.
         public var next: Int64?
     }
 
@@ -113,8 +113,8 @@ extension Node {
         return view
     }
 
-    /// What the rows of a send wait for that have no end yet.
-    /// - Parameter bytes: of the hex they are all of.
+    /// Sets the reason for waiting on those rows of a send that have no end yet.
+    /// - Parameter bytes: the size of the hex that all of them carry.
     func addWaits(to outcomes: inout [SendOutcome], bytes: Int) {
         guard outcomes.contains(where: { $0.state == .queued }) else { return }  // most sends: `liveRows` looks at every session
         let live = deliveries.liveRows

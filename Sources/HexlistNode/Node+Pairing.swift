@@ -90,10 +90,10 @@ extension Node {
         return try latest(current?.number, peer)
     }
 
-    /// What runs and what ended lately.
+    /// Returns the pairings that run and those that ended lately.
     public func pairings() -> PairingOverview {
         let times = times()
-        // What a peer began is nothing to see before there are digits: they come and go as it likes.
+        // A pairing that a peer began is not listed before there are digits: peers begin and drop them as they like.
         let items = pairing.desk.items.filter { $0.isOwn || $0.stage != .opening }
         func met(_ peer: PeerID) -> PeerView? { view(of: peer, comparing: false).flatMap { $0.state == .ghost ? nil : $0 } }
         let ended = pairing.desk.outcomes.map { PairingView($0, of: met($0.peer)) }

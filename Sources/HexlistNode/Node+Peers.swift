@@ -47,13 +47,13 @@ extension Node {
         return PeerView(row, record: peer.flatMap(known.record(of:)), fingerprint: peer.flatMap { known.keys[$0] }, times: times)
     }
 
-    /// Of a record that no row of the directory is about. Who never proved a key (a sender over plain TCP) can be neither trusted nor sent
-    /// to.
+    /// Returns the view of a record that no row of the directory is about; `nil` without a proven key: such a sender, over plain TCP, can
+    /// be neither trusted nor sent to.
     private func viewAway(_ record: PeerRecord) -> PeerView? {
         record.peer != id && record.fingerprint != nil ? PeerView(away: record) : nil
     }
 
-    /// How a peer is told apart, by what is known of it now; `nil` for this machine itself.
+    /// Returns the label of a peer by what is known of it now; `nil` for this machine itself.
     public func label(of peer: PeerID) -> PeerLabel? {
         peer == id ? nil : known.label(of: peer, name: finder.directory.provenName(of: peer))
     }
@@ -114,7 +114,7 @@ extension Node {
         return view(of: peer) ?? before
     }
 
-    /// After a change of trust. A peer that is trusted now may send what was refused before, and is likely to trust this node too; and
+    /// Acts on a change of trust. A peer that is trusted now may send what was refused before, and is likely to trust this node too; and
     /// whatever becomes of its held hexes may make room for those of others.
     func trustTold(of peer: PeerID, _ trust: Trust) {
         invitations.forget(peer)
@@ -125,12 +125,12 @@ extension Node {
         invitations.mayTakeMore(self)
     }
 
-    /// What a change of trust is to the sessions of that key, said Hello or not: another Hello, or their end.
+    /// Tells the sessions of that key of a change of trust, said Hello or not: by another Hello, or by ending them.
     func tellSessions(of peer: PeerID, _ trust: Trust) {
         for session in sessions.values where session.connection.peerFingerprint?.peerID == peer {
             switch trust {
             case .blocked: endBlocked(session)
-            // It has the room and the rate of a trusted peer's.
+            // The session has the room and the rate of a trusted peer's, so it ends.
             case .stranger where session.machine.isTrusted: session.act { $0.end(.idle, &$1) }
             case .stranger, .trusted: tellHello(session)
             }
@@ -164,7 +164,7 @@ extension Node {
         notifyWatchers()
     }
 
-    /// With the name the peer said itself: what an announcement says of it is not kept.
+    /// Returns the sighting with the name the peer said itself, if it did: what an announcement says of it is not kept.
     func sighting(_ peer: PeerID, _ view: PeerView) -> PeerSighting {
         PeerSighting(
             peer: peer, fingerprint: view.fingerprint, name: finder.directory.provenName(of: peer) ?? view.name, version: view.version,

@@ -88,9 +88,9 @@ extension Node {
 
     // MARK: Waiting
 
-    /// What became of the rows of a single hex.
+    /// Returns the outcomes of the rows of a single hex.
     private func outcomes(of rows: [SendOutcome], _ send: TrackedSend, bytes: Int) async throws -> [SendOutcome] {
-        // Whoever was not delivered has a reason, which the store knows.
+        // Each row that was not delivered has a reason, which the store knows.
         let isDelivered = rows.allSatisfy { (send.delivered[$0.outboxID] ?? $0.state).isDelivered }
         let ids = rows.map(\.outboxID)
         var latest = isDelivered ? rows : try await store.read { try $0.outboxRows(ids) }.map { SendOutcome($0) }

@@ -12,9 +12,9 @@ public struct NodeStatus: Sendable, Equatable {
     public var port: Int
     public var boot: BootNonce
     public var discovery: DiscoveryStatus
-    /// That another machine has this one's identity, and what to do; `nil` where nobody says so.
+    /// The report that another machine has this one's identity, with advice; `nil` where nobody says so.
     public var conflict: String?
-    /// Those browsed by unicast DNS, by name.
+    /// The domains browsed by unicast DNS, by name.
     public var domains: [DomainStatus]
     /// Rows `verified`, and ghosts but for this machine itself and more announcements of a listed peer (`self`, `duplicate`).
     public var peers: Int

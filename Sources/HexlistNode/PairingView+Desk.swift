@@ -2,7 +2,7 @@ import HexlistAPI
 import HexlistModel
 import HexlistWire
 
-// What people are told of a pairing.
+// The views of pairings, made of what the desk holds.
 extension PairingView {
     init(_ item: PairingDesk.Item, of peer: PeerView?, until: Int64) {
         let (state, digits): (State, String?) =

@@ -42,7 +42,7 @@ public struct PeerReference: Sendable {
         return only
     }
 
-    /// Without the strangers that are away, where exactly one peer is here.
+    /// Returns `named` without the strangers that are away, where exactly one peer is here.
     private func livePeer(of named: [PeerView]) -> [PeerView] {
         guard named.count(where: { $0.state == .verified }) == 1 else { return named }
         return named.filter { $0.state != .away || $0.trust != .stranger || $0.alias != nil }
@@ -66,7 +66,7 @@ public struct PeerReference: Sendable {
 
     private func notFound(_ views: [PeerView]) -> HexlistError {
         if let ghost = ghosts(among: views).first {
-            // What claims to be this machine may be another one; mostly it is this one, heard by itself.
+            // A ghost that claims to be this machine may be another one; mostly it is this one, heard by itself.
             if ghost.reason == "self" {
                 return HexlistError(.notFound, "\"\(shown)\" is this machine, or one that has its identity.", hint: ghost.why)
             }
@@ -80,7 +80,7 @@ public struct PeerReference: Sendable {
             .notFound, "There is no peer \"\(shown)\".", hint: meant + "`hexlist peers --all --why` lists every peer that was seen.")
     }
 
-    /// Whom a slip of the keyboard meant. An alias goes before a name, which anyone can take.
+    /// Returns the peer that a mistyped name was likely meant for. An alias goes before a name, which anyone can take.
     private func likely(_ views: [PeerView]) -> PeerView? {
         guard text.utf8.count <= NameKey.bytes else { return nil }
         let peers = views.filter { $0.isPeer && $0.uuid != nil }.prefix(Self.mostCompared)

@@ -3,7 +3,7 @@ import HexlistDiscovery
 import HexlistModel
 import HexlistStore
 
-// How the directory's rows and the store's records become what lists show.
+// The views that lists show, made of the directory's rows and the store's records.
 extension PeerView {
     /// - Parameters:
     ///   - record: what the store knows; `nil` for a ghost and for a stranger that left nothing.
@@ -46,7 +46,7 @@ extension PeerView {
     /// Whether it is somebody one can name, and not only an announcement: also one of two machines with one identity.
     var isPeer: Bool { state != .ghost || reason == GhostReason.conflict.rawValue && fingerprint != nil }
 
-    /// What it is called here.
+    /// The name that this machine shows for the peer.
     var shownName: String { alias ?? name }
 }
 

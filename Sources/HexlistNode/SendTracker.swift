@@ -1,7 +1,7 @@
 import HexlistModel
 import NIOCore
 
-/// Tells of what becomes of rows of the outbox whoever waits for them: sends, single ones and streams alike, and streams that wait for room.
+/// Tells whoever waits for rows of the outbox what becomes of them: sends, single ones and streams alike, and streams that wait for room.
 /// Lives on the node's loop.
 struct SendTracker {
     private var sends: [ObjectIdentifier: TrackedSend] = [:]

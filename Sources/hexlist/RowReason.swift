@@ -65,7 +65,7 @@ struct RowReason {
         }
     }
 
-    /// What happens next and what to type; `nil` if nothing is left to say.
+    /// The next event and what to type; `nil` if nothing is left to say.
     var advice: String? {
         switch state {
         case .queued, .sending: "\(future) `hexlist outbox cancel \(row)` takes it back."

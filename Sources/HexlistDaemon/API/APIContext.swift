@@ -9,7 +9,7 @@ import NIOCore
     import Glibc
 #endif
 
-/// What the routes of the local API work with.
+/// The parts that the routes of the local API work with.
 struct APIContext: Sendable {
     let keeper: NodeKeeper
     /// The state folder.

@@ -56,7 +56,7 @@ final class BulkQueue: Sendable {
         taker?.resume()
     }
 
-    /// Nobody waits here any more.
+    /// Cancels the queue, and ends the waits of the putter and the taker.
     func cancel() {
         let waiting = state.withLock { state in
             state.isCancelled = true

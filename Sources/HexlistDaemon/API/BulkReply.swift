@@ -18,7 +18,7 @@ import Synchronization
 struct BulkReply: Sendable {
     struct Wishes: Sendable {
         var wait: SendWait
-        /// Without progress.
+        /// The longest wait without progress, in seconds.
         var seconds: Double
         var allowsEmpty: Bool
         var reportsAll: Bool
@@ -34,7 +34,7 @@ struct BulkReply: Sendable {
     let api: APIContext
     private let node: Node
     let bulk: TrackedSend
-    /// How the receivers are told apart, as it was when the stream began.
+    /// The labels of the receivers, as they were when the stream began.
     private let labels: [PeerID: PeerLabel]
     let wishes: Wishes
     let wakeups: AsyncStream<Void>
@@ -43,7 +43,7 @@ struct BulkReply: Sendable {
     private let queue = BulkQueue()
     private let intake = Intake()
 
-    /// What the reading tasks tell the writing one.
+    /// The state that the reading tasks share with the writing one.
     private final class Intake: Sendable {
         struct State: Sendable {
             var lines = 0
@@ -64,7 +64,7 @@ struct BulkReply: Sendable {
         self.api = api
         node = api.node
         self.wishes = wishes
-        // Who looks sees everything there is, so one reason to look is as good as many.
+        // The writing task looks at everything there is, so one wake-up is as good as many.
         let (wakeups, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         (self.wakeups, self.wake) = (wakeups, wake)
         labels = await node.labels(of: peers)

@@ -48,7 +48,8 @@ struct EventRoutes: Sendable {
         return (max(since ?? oldest - 1, newest ?? 0), last.map { min(max(1, $0), LocalAPI.pageLimit) })
     }
 
-    /// Those named, each by itself (`hex.held`) or with all before a dot (`hex`).
+    /// Returns the named event types: one (`hex.held`), or all that begin with a word before a dot (`hex`).
+    /// - Throws: `badRequest` for a name that finds none.
     private static func types(_ names: [String]) throws(HexlistError) -> [EventType] {
         var types: [EventType] = []
         for name in names {
@@ -69,7 +70,7 @@ struct EventRoutes: Sendable {
 /// Events behind one number, as they come.
 private struct EventSource: StreamSource {
     let keeper: NodeKeeper
-    /// Only these; empty for all.
+    /// The types of events that are told; empty for all.
     let types: [EventType]
     var last: Int64
 
@@ -82,7 +83,7 @@ private struct EventSource: StreamSource {
         let (page, oldest, newest) = try await node.store.read {
             (try $0.eventPage(since: since, limit: Self.batch, of: types), try $0.oldestEvent(), try $0.counts().lastEvent)
         }
-        // Who reads slower than events are kept begins anew and is told what is gone.
+        // A client that reads more slowly than events are kept begins anew, and is told what is gone.
         guard oldest <= since + 1 else { throw HexlistError(.gone, "Events behind \(since) are kept no longer.") }
         last = page.next ?? max(since, newest)
         let messages = try await EventShape.of(page.items, node).map {

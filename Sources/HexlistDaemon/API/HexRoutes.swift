@@ -60,7 +60,7 @@ struct HexRoutes: Sendable {
         return APIReply.page(page.items, next: page.next, cursor: { $0.inboxNumber ?? $0.id }) { HexShape($0, labels) }
     }
 
-    /// Who sent something may have left and be known by nothing but its hexes: its UUID is enough then.
+    /// Returns the sender that `text` names. A whole UUID is enough: a sender that left may be known by nothing but its hexes.
     private func sender(_ text: String) async throws -> PeerID? {
         if let id = PeerID(text) { return id }
         return try await api.node.resolve(text).uuid
@@ -76,7 +76,7 @@ struct HexRoutes: Sendable {
         return try await mark(hexes, unread: wanted.unread)
     }
 
-    /// What arrives meanwhile stays unread.
+    /// Marks hexes read or unread. Hexes that arrive meanwhile stay unread.
     private func mark(_ hexes: HexSelection, unread: Bool) async throws -> Response {
         try await change(hexes, .read(!unread))
     }
@@ -101,7 +101,7 @@ struct HexRoutes: Sendable {
         case .ids(let ids, let ranges):
             try Self.check(ids, ranges)
             if !ids.isEmpty { changed = try await api.store.change(ids, change, at: now) }
-            // What arrives meanwhile is not meant, however high a range goes.
+            // Hexes that arrive meanwhile are not meant, however high a range goes.
             let newest = ranges.isEmpty ? 0 : try await api.store.read { try $0.newestHex() }
             for range in ranges where range.lowerBound <= newest {
                 let group = HexGroup.ids(range.clamped(to: range.lowerBound...newest), in: change.place)
@@ -137,7 +137,7 @@ struct HexRoutes: Sendable {
         return HexShape(detail, await labels([detail.summary]), openSchemes: api.openSchemes)
     }
 
-    /// Of the peers that hexes say they are from.
+    /// Returns labels of the peers that hexes say they are from.
     private func labels(_ hexes: [HexSummary]) async -> [PeerID: PeerLabel] {
         await api.node.labels(of: hexes.compactMap { PeerID($0.senderUUID) })
     }
@@ -166,8 +166,8 @@ extension HexShape {
             receivedAt: Timestamp(milliseconds: summary.receivedAt), messageID: summary.messageID)
     }
 
-    /// With links and unknown members.
-    /// - Parameter schemes: of links that are offered for opening.
+    /// Makes the shape with links and unknown members.
+    /// - Parameter schemes: the schemes of links that are offered for opening.
     init(_ detail: HexDetail, _ labels: [PeerID: PeerLabel], openSchemes schemes: [String]) {
         self.init(detail.summary, labels)
         let content = detail.content

@@ -3,7 +3,7 @@ import HexlistModel
 import HexlistNode
 import HexlistTransport
 
-// One peer, from its announcement to a long frame.
+// The steps about one peer, from its announcement to a long frame.
 extension Doctor {
     func peer(_ text: String) async -> [DoctorStep] {
         let rows: [PeerView]
@@ -41,7 +41,7 @@ extension Doctor {
         guard let facts = session.facts else { return [session.step] }
         let ping = await api.node.pingLong(id)
         let dialBack = facts.dialsBack ? await dialBacks.ask(id, api.node) : .cannotAsk
-        // As it says now: it may have said Hello again meanwhile.
+        // The state as of now: the peer may have said Hello again meanwhile.
         let there = Self.trustThere(await api.node.sessionFacts(of: id) ?? facts, ping, dialBack)
         let trusting = Self.trust(id, trust, there)
         guard there != .blocked else { return [session.step, trusting] }  // neither gets anything through
@@ -65,7 +65,7 @@ extension Doctor {
             let id = try await api.node.resolve(text).requiredID()
             return (all.filter { $0.uuid == id }, id)
         } catch let error as HexlistError {
-            // Not a peer yet: perhaps somebody announces it all the same.
+            // The text names no peer yet, but somebody may announce it all the same.
             guard error.code == .notFound, let all = try? await api.node.peers() else { throw error }
             let claimed = Set(PeerReference(text).ghosts(among: all).compactMap(\.uuid))
             guard claimed.count == 1, let id = claimed.first else { throw error }
@@ -82,7 +82,7 @@ extension Doctor {
         let why = row.why ?? ""
         let name = row.label.text(.whole)
         switch row.state {
-        // Also while its session is just ending.
+        // A blocked peer counts so also while its session is just ending.
         case .verified where row.trust == .blocked, .away where row.trust == .blocked:
             return DoctorStep(
                 "peer", .failed, "\(name) is blocked here, so nothing goes to it or comes from it.\(more)",
@@ -204,7 +204,7 @@ extension Doctor {
         return steps
     }
 
-    /// One that works is enough; one that does not is a warning.
+    /// Returns the verdict of tries to reach a peer: one that works is enough; one that does not is a warning.
     private static func verdict(_ tries: [(ReachFacts, Result<Duration, ReachFailure>)]) -> (state: DoctorStep.State, text: String) {
         var works = 0
         let parts = tries.map { reach, result -> String in

@@ -49,8 +49,8 @@ struct DoctorCommand: AsyncParsableCommand {
         var steps: [DoctorStep] = []
     }
 
-    /// What the daemon says of itself, or why it says nothing. By `sudo` it is the daemon of who ran that, where root has none: root only
-    /// reads the firewall's rules.
+    /// Asks the daemon for its report, or for the reason why there is none. Under `sudo`, where root has no daemon, it asks that of the
+    /// user who ran it: root is only needed to read the firewall's rules.
     private func askDaemon() async -> Asked {
         let own = await ask { try await common.withClient($0) }
         guard own.daemon.code == HexlistError.Code.daemonUnreachable.rawValue, let invoker = Invoker.ofSudo() else { return own }
