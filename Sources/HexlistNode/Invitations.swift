@@ -4,8 +4,9 @@ import HexlistTransport
 import HexlistWire
 import NIOCore
 
-protocol InvitationsHost: DialHost {
+protocol InvitationsHost: LinkHost {
     var invitations: Invitations { get }
+    var known: KnownPeers { get }
     func isQuarantined(_ peer: PeerID) -> Bool
     /// - Parameter always: also where the peer has heard the same before.
     func tellHello(_ session: PeerSession, always: Bool)
@@ -66,7 +67,7 @@ final class Invitations {
             return
         }
         guard !host.isQuarantined(peer), host.known[peer]?.trust != .blocked else { return }
-        guard host.finder.directory.isVerified(peer) else { return inviteLater(peer, host) }
+        guard host.isVerified(peer) else { return inviteLater(peer, host) }
         invited[peer] = .now
         turns.ask(peer, isTrusted: isTrusted(peer, host))
         dial(host)
@@ -94,7 +95,7 @@ final class Invitations {
     /// Dials those whose turn it is and who have not come meanwhile.
     private func dial(_ host: isolated some InvitationsHost) {
         while !host.isStopping, let peer = turns.next() {
-            let endpoints = host.finder.directory.endpoints(of: peer)
+            let endpoints = host.endpoints(of: peer)
             let hasSession = host.isDialling(peer) || host.sessions(with: peer).contains(where: \.machine.isOpen)
             guard invited[peer] == .now, !endpoints.isEmpty, !hasSession, host.known[peer]?.trust != .blocked else {
                 turns.ended()

@@ -6,12 +6,6 @@ import HexlistWire
 import Logging
 import NIOCore
 
-protocol KnownPeersHost: FinderHost {
-    var known: KnownPeers { get }
-    /// The addresses of the sessions that are sent on, by peer.
-    var sessionAddresses: [PeerID: String] { get }
-}
-
 /// The known peers: the store's records as last read, and the keys proven since the start. Decides to which of two keys with one UUID a
 /// record belongs.
 final class KnownPeers {
@@ -81,12 +75,12 @@ final class KnownPeers {
         self.records = Dictionary(records.map { ($0.peer, $0) }, uniquingKeysWith: { first, _ in first })
     }
 
-    func set(_ records: [PeerRecord], _ host: isolated some KnownPeersHost) {
+    func set(_ records: [PeerRecord], _ host: isolated some PeersHost) {
         set(records)
         host.finder.apply(.remembered(Set(self.records.keys)), host)
     }
 
-    func reload(_ host: isolated some KnownPeersHost) async {
+    func reload(_ host: isolated some PeersHost) async {
         let changes = self.changes
         do {
             set(try await host.store.read { try $0.peers() }, host)
@@ -97,13 +91,13 @@ final class KnownPeers {
     }
 
     /// Reads the records again after a change on the hot path, without waiting.
-    func reloadSoon(_ host: isolated some KnownPeersHost) {
+    func reloadSoon(_ host: isolated some PeersHost) {
         changes += 1
         read(host)
     }
 
     /// Reads the records. One reading is under way at a time; later changes are in the next.
-    private func read(_ host: isolated some KnownPeersHost) {
+    private func read(_ host: isolated some PeersHost) {
         guard !isReading else { return }
         isReading = true
         let changes = self.changes
@@ -120,7 +114,7 @@ final class KnownPeers {
 
     /// A peer the store knows showed itself: its name, version and address are the newest.
     func remember(
-        _ peer: PeerID, fingerprint: Fingerprint, hello: Hello, version: String, session: PeerSession, _ host: isolated some KnownPeersHost
+        _ peer: PeerID, fingerprint: Fingerprint, hello: Hello, version: String, session: PeerSession, _ host: isolated some PeersHost
     ) {
         guard let record = record(of: peer, key: fingerprint) else { return }
         let address = session.connection.remoteAddress
@@ -145,14 +139,14 @@ final class KnownPeers {
     }
 
     /// Records that a peer was seen until now, when a session with it ended; trusted peers alone, and none while the node stops.
-    func rememberSeen(_ peer: PeerID, _ host: isolated some KnownPeersHost) {
+    func rememberSeen(_ peer: PeerID, _ host: isolated some PeersHost) {
         guard !host.isStopping, let record = records[peer], record.trust == .trusted else { return }
         let name = PeerName.cut(host.finder.directory.provenName(of: peer) ?? record.name, bytes: NameKey.bytes)
         keep(PeerSighting(record, name: name, seenAt: Node.wallClock()), host)
     }
 
     /// Stores the places where a trusted peer answered, for the next start.
-    func rememberPlaces(of peer: PeerID, _ host: isolated some KnownPeersHost) {
+    func rememberPlaces(of peer: PeerID, _ host: isolated some PeersHost) {
         guard let record = records[peer], record.trust == .trusted else { return }
         let at = Node.wallClock()
         let endpoints = host.finder.directory.answeredEndpoints(of: peer).map { PeerEndpoint($0, at) }
@@ -162,7 +156,7 @@ final class KnownPeers {
 
     /// A later Hello told another name: that is its latest. One such write a second at most for each session, and none that no Hello
     /// caused: two sessions of one key may tell different names, and neither is to write its own over and over.
-    func rememberName(_ session: PeerSession, _ host: isolated some KnownPeersHost) {
+    func rememberName(_ session: PeerSession, _ host: isolated some PeersHost) {
         guard !host.isStopping, session.connection.isOpen, let fingerprint = session.connection.peerFingerprint, let peer = session.peer,
             let record = records[peer], record.fingerprint == fingerprint, let hello = session.machine.peerHello
         else { return }
@@ -180,7 +174,7 @@ final class KnownPeers {
     }
 
     /// - Parameter tells: whether those who watch are told.
-    private func keep(_ sighting: PeerSighting, tells: Bool = false, _ host: isolated some KnownPeersHost) {
+    private func keep(_ sighting: PeerSighting, tells: Bool = false, _ host: isolated some PeersHost) {
         host.store.record(sighting) { [host] result in
             switch result {
             case .success(let record):
@@ -198,7 +192,7 @@ final class KnownPeers {
     // MARK: Reserved addresses
 
     /// Places kept for the last addresses of trusted peers, so that a flood of strangers does not shut them out.
-    func reserveAddresses(_ host: isolated some KnownPeersHost) {
+    func reserveAddresses(_ host: isolated some PeersHost) {
         lastAddresses.merge(host.sessionAddresses) { _, new in new }
         lastAddresses = lastAddresses.filter { isTrusted($0.key) }
         let endpoints = records.values.filter { $0.trust == .trusted }.flatMap { $0.endpoints.map(\.host) }

@@ -18,9 +18,12 @@ extension Node: DeliveryHost {
 
     func endpoints(of peer: PeerID) -> [Endpoint] { finder.directory.endpoints(of: peer) }
 
+    func sessions(with peer: PeerID) -> [PeerSession] { links[peer]?.sessions ?? [] }
+
+    func isDialling(_ peer: PeerID) -> Bool { links[peer]?.isDialling ?? false }
+
     func hadRows(for peer: PeerID) -> Bool { known[peer]?.queued ?? 0 > 0 }
 
-    /// Dials a peer for work of this node's own, and begins the session where it answers.
     func dial(_ peer: PeerID, _ endpoints: [Endpoint], then completion: @escaping @Sendable (isolated Node, _ connected: Bool) -> Void) {
         let dial = transport.dial(endpoints.map { DialTarget($0) }, expecting: peer)
         dial.report.whenSuccess { [weak self] report in

@@ -17,10 +17,6 @@ extension Node {
         for session in sessions.values { session.timePassed() }
     }
 
-    func probeEnded() { wakeWaiters() }
-
-    func reached(_ peer: PeerID) { known.rememberPlaces(of: peer, self) }
-
     func changed(_ event: PeerEvent) {
         switch event {
         case .up(let peer):

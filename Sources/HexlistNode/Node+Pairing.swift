@@ -7,13 +7,13 @@ import HexlistStore
 extension Node {
     /// Takes requests for two minutes.
     public func openPairing() -> PairingOverview {
-        pairing.open(self)
+        pairing.carry(pairing.desk.open(now: .now), self)
         return pairings()
     }
 
     /// Takes none any more; one that came and is not answered is refused.
     public func closePairing() -> PairingOverview {
-        pairing.close(self)
+        pairing.carry(pairing.desk.close(now: .now), self)
         return pairings()
     }
 
@@ -33,12 +33,15 @@ extension Node {
                 hint: "A no, Ctrl-C and no answer count alike, for whoever guesses gets no more tries. The next one is possible in "
                     + "\(max(1, (again - now).milliseconds / 60_000 + 1)) min.")
         }
-        guard pairing.ask(peer, now: now, self) else {
+        guard let actions = pairing.desk.ask(peer, now: now) else {
             let other = pairing.desk.items.first.map { shown($0.peer) } ?? "another peer"
             throw HexlistError(
                 .alreadyRunning, "A pairing with \(other) runs; there is one at a time.",
                 hint: "`hexlist pair --list` shows it, `hexlist pair --reject PEER` ends it.")
         }
+        // Its place in the directory outlives its session, as the request does.
+        finder.apply(.pairingAsked(peer), self)
+        pairing.carry(actions, self)
         guard let item = pairings().items.last(where: { $0.peer == peer }) else {
             throw HexlistError(.internal, "The pairing ended at once.")
         }
@@ -68,7 +71,9 @@ extension Node {
     /// - Throws: `HexlistError` `notFound` where no digits of this peer wait for an answer, `gone` where they changed.
     public func confirmPairing(with peer: PeerID, digits: String, number: Int? = nil) throws(HexlistError) -> PairingView {
         let current = pairing.desk.items.first { $0.peer == peer }
-        switch pairing.confirm(peer, digits: digits, number: number, self) {
+        let (answer, actions) = pairing.desk.confirm(peer, digits: digits, number: number, now: .now)
+        pairing.carry(actions, self)
+        switch answer {
         case .given: break
         case .outdated:
             throw HexlistError(
@@ -86,7 +91,10 @@ extension Node {
     /// - Throws: `HexlistError` `notFound` where nothing is under way with the peer.
     public func rejectPairing(with peer: PeerID) throws(HexlistError) -> PairingView {
         let current = pairing.desk.items.first { $0.peer == peer }
-        guard pairing.reject(peer, self) else { throw noPairing(with: peer, "No pairing with \(shown(peer)) is under way.") }
+        guard let actions = pairing.desk.reject(peer, now: .now) else {
+            throw noPairing(with: peer, "No pairing with \(shown(peer)) is under way.")
+        }
+        pairing.carry(actions, self)
         return try latest(current?.number, peer)
     }
 

@@ -108,7 +108,7 @@ extension Node {
         finder.apply(.trustChanged(peer, trust), self)
         tellSessions(of: peer, trust)
         trustTold(of: peer, trust)
-        if trust == .blocked { pairing.reject(peer, self) }
+        if trust == .blocked, let actions = pairing.desk.reject(peer, now: .now) { pairing.carry(actions, self) }
         endUninvited()
         notifyWatchers()
         return view(of: peer) ?? before

@@ -225,8 +225,6 @@ public actor Node {
 
 extension Node: DuplicatesHost, InvitationsHost, MaintenanceHost, SessionTableHost {
     func session(_ key: ObjectIdentifier) -> PeerSession? { sessions[key] }
-    func sessions(with peer: PeerID) -> [PeerSession] { links[peer]?.sessions ?? [] }
-    func isDialling(_ peer: PeerID) -> Bool { links[peer]?.isDialling ?? false }
     func trust(_ peer: PeerID, by key: Fingerprint, name: String?) async throws {
         _ = try await setTrust(peer, .trusted, proven: key, name: name)
     }

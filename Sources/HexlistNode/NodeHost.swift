@@ -23,11 +23,19 @@ extension NodeHost {
 }
 
 /// The parts of a node that an owner uses that makes sessions.
-protocol DialHost: KnownPeersHost {
+protocol DialHost: NodeHost {
+    /// Whether the peer is here.
+    func isVerified(_ peer: PeerID) -> Bool
+    /// The places where the peer can be dialled, the best first.
+    func endpoints(of peer: PeerID) -> [Endpoint]
+    /// Dials a peer for work of this node's own, and begins the session where it answers.
+    func dial(_ peer: PeerID, _ endpoints: [Endpoint], then completion: @escaping @Sendable (isolated Self, _ connected: Bool) -> Void)
+}
+
+/// The parts of a node that an owner uses that goes by the sessions there are.
+protocol LinkHost: DialHost {
     /// The open sessions with a peer, oldest first.
     func sessions(with peer: PeerID) -> [PeerSession]
     /// Whether a dial for rows that wait is under way.
     func isDialling(_ peer: PeerID) -> Bool
-    /// Begins the session where the peer answers.
-    func dial(_ peer: PeerID, _ endpoints: [Endpoint], then completion: @escaping @Sendable (isolated Self, _ connected: Bool) -> Void)
 }

@@ -7,7 +7,7 @@ import HexlistWire
 import Logging
 import NIOCore
 
-protocol PairingHost: DialHost, EventHost {
+protocol PairingHost: LinkHost, PeersHost, EventHost {
     var pairing: PairingShell { get }
     func session(_ key: PairingDesk.SessionKey) -> PeerSession?
     /// Trusts a peer by the key that was compared.
@@ -37,35 +37,6 @@ final class PairingShell {
     func stop(_ host: isolated some PairingHost) async {
         timer.cancel()
         await trusting?.value
-    }
-
-    // MARK: What a person does
-
-    func open(_ host: isolated some PairingHost) { carry(desk.open(now: .now), host) }
-
-    func close(_ host: isolated some PairingHost) { carry(desk.close(now: .now), host) }
-
-    /// - Returns: whether the request runs now; another one may.
-    func ask(_ peer: PeerID, now: ContinuousClock.Instant, _ host: isolated some PairingHost) -> Bool {
-        guard let actions = desk.ask(peer, now: now) else { return false }
-        // The peer's place in the directory outlives its session, as the request does.
-        host.finder.apply(.pairingAsked(peer), host)
-        carry(actions, host)
-        return true
-    }
-
-    func confirm(_ peer: PeerID, digits: String, number: Int?, _ host: isolated some PairingHost) -> PairingDesk.Answer {
-        let (answer, actions) = desk.confirm(peer, digits: digits, number: number, now: .now)
-        carry(actions, host)
-        return answer
-    }
-
-    /// - Returns: whether something was under way with the peer.
-    @discardableResult
-    func reject(_ peer: PeerID, _ host: isolated some PairingHost) -> Bool {
-        guard let actions = desk.reject(peer, now: .now) else { return false }
-        carry(actions, host)
-        return true
     }
 
     // MARK: From sessions
@@ -108,7 +79,7 @@ final class PairingShell {
 
     // MARK: Actions
 
-    private func carry(_ actions: [PairingDesk.Action], _ host: isolated some PairingHost) {
+    func carry(_ actions: [PairingDesk.Action], _ host: isolated some PairingHost) {
         for action in actions {
             switch action {
             case .send(let frame, let key): host.session(key)?.act { $0.sendPairing(frame, &$1) }
@@ -133,10 +104,8 @@ final class PairingShell {
             session.act { $0.end(.duplicateSession, &$1) }
         }
         host.endUninvited()
-        timer.set(desk.nextDeadline, host) { $0.pairing.tick($0) }
+        timer.set(desk.nextDeadline, host) { $0.pairing.carry($0.pairing.desk.tick(now: .now), $0) }
     }
-
-    private func tick(_ host: isolated some PairingHost) { carry(desk.tick(now: .now), host) }
 
     /// Begins on the one session there is, or makes one.
     private func reach(_ peer: PeerID, _ host: isolated some PairingHost) {
@@ -149,7 +118,7 @@ final class PairingShell {
             else { return }
             return carry(desk.begin(on: ObjectIdentifier(session), with: key, nonce: Self.nonce(), now: .now), host)
         }
-        let endpoints = host.finder.directory.endpoints(of: peer)
+        let endpoints = host.endpoints(of: peer)
         guard !endpoints.isEmpty else { return carry(desk.notReached(peer), host) }
         guard !isDialling, !host.isDialling(peer) else { return }
         isDialling = true

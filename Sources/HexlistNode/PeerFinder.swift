@@ -6,16 +6,18 @@ import HexlistWire
 import Logging
 import NIOCore
 
-protocol FinderHost: NodeHost {
+/// The parts of a node that the owners use which find peers and know them.
+protocol PeersHost: NodeHost {
     nonisolated var transport: PeerTransport { get }
     var finder: PeerFinder { get }
+    var known: KnownPeers { get }
+    /// The addresses of the sessions that are sent on, by peer.
+    var sessionAddresses: [PeerID: String] { get }
     @discardableResult
     func begin(_ connection: PeerConnection, _ dialled: Dialled?) -> PeerSession
     func changed(_ event: PeerEvent)
-    /// A peer proved its key where it was asked to.
-    func reached(_ peer: PeerID)
-    /// Whether a peer is here may have become known.
-    func probeEnded()
+    /// Makes all callers that wait for rows look again, because what the rows wait for may have changed.
+    func wakeWaiters()
 }
 
 /// The shell of the `PeerDirectory`: carries out probes, resolvers and events, and runs its clock.
@@ -51,13 +53,13 @@ final class PeerFinder {
 
     func publish(_ announcement: ServiceAnnouncement?) { backend?.publish(announcement) }
 
-    func stop(_ host: isolated some FinderHost) async {
+    func stop(_ host: isolated some PeersHost) async {
         timer.cancel()
         if let backend { await backend.stop() }
         for dial in probes.values { dial.cancel() }
     }
 
-    func discovered(_ event: DiscoveryEvent, _ host: isolated some FinderHost) {
+    func discovered(_ event: DiscoveryEvent, _ host: isolated some PeersHost) {
         switch event {
         case .backend(let state):
             if self.state != state { host.logger.notice("discovery changed", metadata: ["discovery.state": "\(state.logText)"]) }
@@ -73,7 +75,7 @@ final class PeerFinder {
     }
 
     /// Passes one input to the directory and carries out its outputs.
-    func apply(_ input: PeerDirectory.Input, _ host: isolated some FinderHost) {
+    func apply(_ input: PeerDirectory.Input, _ host: isolated some PeersHost) {
         let outputs = directory.handle(input, now: .now)
         for output in outputs {
             switch output {
@@ -92,65 +94,62 @@ final class PeerFinder {
 
     /// A dial up to Hello. The session stays where the peer proves itself.
     private func dial(
-        _ probe: ProbeID, _ endpoints: [Endpoint], expecting: PeerID?, isSecond: Bool = false, _ host: isolated some FinderHost
+        _ probe: ProbeID, _ endpoints: [Endpoint], expecting: PeerID?, isSecond: Bool = false, _ host: isolated some PeersHost
     ) {
-        guard !host.isStopping else { return }
-        let dial = host.transport.dial(endpoints.map { DialTarget($0) }, expecting: expecting)
-        probes[probe] = dial
-        dial.report.whenSuccess { [weak host] report in
-            host?.assumeIsolated { host in
-                guard host.finder.probes[probe] != nil, !host.isStopping else {
-                    report.connection?.abort()
-                    return
-                }
-                if let connection = report.connection {
-                    // Ends when Hello was checked, or the session ended before.
-                    let reached = endpoints.first { DialTarget($0) == connection.target }
-                    host.begin(connection, reached.map { Dialled(endpoint: $0, probe: probe, expected: expecting) })
-                } else if !isSecond, case .closed? = report.summary {
-                    // A process that is being ended closes its sessions before the port it listens on: a moment later it refuses.
-                    host.eventLoop.scheduleTask(in: PeerFinder.portClosing) { [weak host] in
-                        host?.assumeIsolated { host in
-                            guard host.finder.probes[probe] != nil else { return }
-                            host.finder.dial(probe, endpoints, expecting: expecting, isSecond: true, host)
-                        }
+        dial(probe, endpoints, expecting: expecting, host) { host, report, reached in
+            guard host.finder.probes[probe] != nil, !host.isStopping else { return report.connection?.abort() ?? () }
+            if let connection = report.connection {
+                // Ends when Hello was checked, or the session ended before.
+                host.begin(connection, reached.map { Dialled(endpoint: $0, probe: probe, expected: expecting) })
+            } else if !isSecond, case .closed? = report.summary {
+                // A process that is being ended closes its sessions before the port it listens on: a moment later it refuses.
+                host.eventLoop.scheduleTask(in: PeerFinder.portClosing) { [weak host] in
+                    host?.assumeIsolated { host in
+                        guard host.finder.probes[probe] != nil else { return }
+                        host.finder.dial(probe, endpoints, expecting: expecting, isSecond: true, host)
                     }
-                } else {
-                    host.finder.endProbe(probe, host.finder.result(report, of: endpoints), host)
                 }
+            } else {
+                host.finder.endProbe(probe, host.finder.result(report, of: endpoints), host)
             }
         }
     }
 
     /// A dial up to the end of the handshake, where the key is proven.
-    private func check(_ probe: ProbeID, _ endpoints: [Endpoint], expecting: PeerID, _ host: isolated some FinderHost) {
+    private func check(_ probe: ProbeID, _ endpoints: [Endpoint], expecting: PeerID, _ host: isolated some PeersHost) {
+        dial(probe, endpoints, expecting: expecting, host) { host, report, reached in
+            report.connection?.close()
+            guard let reached else { return host.finder.endProbe(probe, host.finder.result(report, of: endpoints), host) }
+            host.finder.endProbe(probe, .reached(reached), host)
+            host.known.rememberPlaces(of: expecting, host)
+        }
+    }
+
+    /// - Parameter then: is told which of the endpoints was reached, if any.
+    private func dial<Host: PeersHost>(
+        _ probe: ProbeID, _ endpoints: [Endpoint], expecting: PeerID?, _ host: isolated Host,
+        then: @escaping @Sendable (isolated Host, DialReport, _ reached: Endpoint?) -> Void
+    ) {
         guard !host.isStopping else { return }
         let dial = host.transport.dial(endpoints.map { DialTarget($0) }, expecting: expecting)
         probes[probe] = dial
         dial.report.whenSuccess { [weak host] report in
-            host?.assumeIsolated { host in
-                report.connection?.close()
-                guard let reached = endpoints.first(where: { DialTarget($0) == report.connection?.target }) else {
-                    return host.finder.endProbe(probe, host.finder.result(report, of: endpoints), host)
-                }
-                host.finder.endProbe(probe, .reached(reached), host)
-                host.reached(expecting)
-            }
+            host?.assumeIsolated { host in then(host, report, endpoints.first { DialTarget($0) == report.connection?.target }) }
         }
     }
 
-    private func endProbe(_ probe: ProbeID, _ result: ProbeResult, _ host: isolated some FinderHost) {
+    private func endProbe(_ probe: ProbeID, _ result: ProbeResult, _ host: isolated some PeersHost) {
         guard probes.removeValue(forKey: probe) != nil else { return }
         apply(.probeEnded(probe, result), host)
-        host.probeEnded()
+        host.wakeWaiters()
     }
 
     /// A dialled peer said Hello.
-    func proved(_ peer: PeerID, _ boot: BootNonce, by dialled: Dialled, _ host: isolated some FinderHost) {
+    func proved(_ peer: PeerID, _ boot: BootNonce, by dialled: Dialled, _ host: isolated some PeersHost) {
         if let probe = dialled.probe { endProbe(probe, .proved(peer, boot, dialled.endpoint), host) }
     }
 
-    func sessionEnded(_ session: PeerSession, _ end: Session.End, _ host: isolated some FinderHost) {
+    func sessionEnded(_ session: PeerSession, _ end: Session.End, _ host: isolated some PeersHost) {
         if let dialled = session.dialled, let probe = dialled.probe { endProbe(probe, result(session, dialled, end: end), host) }
         if case .own(.conflict) = end, session.peer == nil, let boot = session.machine.refusedBoot {
             apply(.ownIdentityElsewhere(boot), host)

@@ -1,0 +1,87 @@
+import HexlistModel
+import HexlistTransport
+import Testing
+
+@testable import HexlistNode
+@testable import HexlistStore
+
+@Suite("Who is told that more is taken")
+struct InvitationsTests {
+    private static let strangers = (1...100).map { PeerID(UUIDBytes(high: 0x8000, low: $0)) }
+    private let friend: PeerRecord
+
+    init() throws {
+        let key = try Identity.ephemeral().fingerprint
+        friend = PeerRecord(
+            peer: key.peerID, fingerprint: key, name: "laptop", alias: nil, trust: .trusted, version: nil, boot: nil, lastSeenAt: nil,
+            hexes: 0,
+            unread: 0, held: 0, heldBytes: 0, queued: 0, endpoints: [])
+    }
+
+    @Test("those that are here are dialled, eight at once, and a trusted peer first; nobody is told twice")
+    func here() async throws {
+        try await StandIn.with { host in
+            await host.run { host in
+                host.known.set([friend])
+                host.here = Set(Self.strangers).union([friend.peer])
+                host.invitations.refused = Set(Self.strangers.prefix(10)).union([friend.peer])
+                host.invitations.mayTakeMore(host)
+                host.invitations.mayTakeMore(host)
+            }
+            #expect(await host.dialled.count == InvitationTurns.atOnce)
+            #expect(await host.dialled.first == friend.peer)
+            #expect(await host.run { $0.invitations.takings } == 2)
+        }
+    }
+
+    @Test("who is not reached, is away or leaves is told with its next Hello, once")
+    func later() async throws {
+        try await StandIn.with { host in
+            let (here, away) = (Self.strangers[0], Self.strangers[1])
+            await host.run { host in
+                host.here = [here]
+                host.invitations.refused = [here, away]
+                host.invitations.mayTakeMore(host)
+            }
+            #expect(await host.dialled == [here])
+            #expect(await host.run { $0.invitations.invited } == [here: .now, away: .later])
+            await host.failDials()
+            #expect(await host.run { $0.invitations.invited } == [here: .later, away: .later])
+            #expect(await host.run { host in (0..<2).map { _ in host.invitations.take(here) } } == [true, false])
+            await host.run { $0.invitations.forget(away) }
+            #expect(await host.run { $0.invitations.take(away) } == false)
+        }
+    }
+
+    @Test("of those that are away 64 strangers are remembered, the newest among them, and every trusted peer")
+    func bound() async throws {
+        try await StandIn.with { host in
+            let invited = await host.run { host in
+                host.known.set([friend])
+                host.invitations.inviteLater(friend.peer, host)
+                for peer in Self.strangers { host.invitations.inviteLater(peer, host) }
+                return Set(host.invitations.invited.keys)
+            }
+            #expect(invited.count == Invitations.strangersBound + 1)
+            #expect(invited.isSuperset(of: [friend.peer, Self.strangers[99]]))
+        }
+    }
+
+    @Test("a peer in conflict, or blocked here, is not told")
+    func nobody() async throws {
+        try await StandIn.with { host in
+            var blocked = friend
+            blocked.trust = .blocked
+            let invited = await host.run { [blocked] host in
+                host.known.set([blocked])
+                host.here = [blocked.peer, Self.strangers[0]]
+                host.inConflict = [Self.strangers[0]]
+                host.invitations.refused = host.here
+                host.invitations.mayTakeMore(host)
+                return host.invitations.invited
+            }
+            #expect(invited.isEmpty)
+            #expect(await host.dialled.isEmpty)
+        }
+    }
+}

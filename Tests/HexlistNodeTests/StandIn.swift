@@ -1,0 +1,72 @@
+import Foundation
+import HexlistDiscovery
+import HexlistModel
+import HexlistStore
+import Logging
+import NIOCore
+import NIOPosix
+
+@testable import HexlistNode
+
+/// A host that dials nobody: it remembers whom it was asked to dial.
+actor StandIn: DeliveryHost, InvitationsHost {
+    nonisolated let store: HexStore
+    nonisolated let eventLoop: any EventLoop
+    nonisolated let logger = Logger(label: "test")
+    nonisolated let watchers = Watchers()
+    private nonisolated let executor: any SerialExecutor
+    let configuration = NodeConfiguration(name: "test")
+    let isStopping = false
+    let deliveries: DeliveryScheduler
+    let invitations = Invitations()
+    let known: KnownPeers
+    var sends = SendTracker()
+    var here: Set<PeerID> = []
+    var inConflict: Set<PeerID> = []
+    private(set) var dialled: [PeerID] = []
+    private var dials: [@Sendable (isolated StandIn, Bool) -> Void] = []
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    init(_ store: HexStore, on eventLoop: any EventLoop) {
+        self.store = store
+        self.eventLoop = eventLoop
+        executor = eventLoop.executor
+        known = KnownPeers(on: eventLoop)
+        deliveries = DeliveryScheduler(NodeConfiguration(name: "test").send, on: eventLoop)
+    }
+
+    func isInConflict(with peer: PeerID) -> Bool { inConflict.contains(peer) }
+    func isQuarantined(_ peer: PeerID) -> Bool { inConflict.contains(peer) }
+    func isVerified(_ peer: PeerID) -> Bool { here.contains(peer) }
+    func endpoints(of peer: PeerID) -> [Endpoint] { [Endpoint(host: "192.0.2.1", port: 1, via: .static)] }
+    func sessions(with peer: PeerID) -> [PeerSession] { [] }
+    func isDialling(_ peer: PeerID) -> Bool { false }
+    func tellHello(_ session: PeerSession, always: Bool) {}
+    func hadRows(for peer: PeerID) -> Bool { false }
+    func wakeWaiters() {}
+
+    func dial(_ peer: PeerID, _ endpoints: [Endpoint], then completion: @escaping @Sendable (isolated StandIn, Bool) -> Void) {
+        dialled.append(peer)
+        dials.append(completion)
+    }
+
+    func failDials() {
+        let ending = dials
+        dials = []
+        for completion in ending { completion(self, false) }
+    }
+
+    func run<Value: Sendable>(_ body: @Sendable (isolated StandIn) -> Value) -> Value { body(self) }
+
+    static func with(_ body: (StandIn) async throws -> Void) async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "hexlist-node-\(UUID().uuidString.prefix(8))")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let store = try HexStore(path: folder.appending(path: "hexlist.sqlite").path)
+        try await body(StandIn(store, on: group.next()))
+        try store.close()
+        try await group.shutdownGracefully()
+        try FileManager.default.removeItem(at: folder)
+    }
+}
