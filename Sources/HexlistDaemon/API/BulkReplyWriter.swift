@@ -1,0 +1,93 @@
+import HexlistAPI
+import HexlistModel
+import HexlistNode
+import Hummingbird
+import NIOCore
+
+/// The reply to a stream of hexes: a line for each refused one, for ends as they come, for progress, and the summary at the end.
+struct BulkReplyWriter: Sendable {
+    static let progressInterval = Duration.milliseconds(500)
+
+    let node: Node
+    let bulk: TrackedSend
+    /// The labels of the receivers, as they were when the stream began.
+    let labels: [PeerID: PeerLabel]
+    let wishes: BulkReply.Wishes
+    let intake: BulkIntake
+    private let startedAt = ContinuousClock.now
+
+    init(node: Node, bulk: TrackedSend, labels: [PeerID: PeerLabel], wishes: BulkReply.Wishes, intake: BulkIntake) {
+        self.node = node
+        self.bulk = bulk
+        self.labels = labels
+        self.wishes = wishes
+        self.intake = intake
+    }
+
+    /// Writes lines whenever something changed, until all hexes have come to an end or the caller waits no longer, then the summary.
+    func report(_ wakeups: AsyncStream<Void>, to writer: inout any ResponseBodyWriter) async throws {
+        var hasToldEnd = false
+        var progressAt = ContinuousClock.now + Self.progressInterval
+        for await _ in wakeups {
+            let isAccepted = intake.progress.isAccepted
+            var bytes = told()
+            bytes += try await ends(all: false)
+            if wishes.reportsProgress, ContinuousClock.now >= progressAt || isAccepted && !hasToldEnd {
+                progressAt = .now + Self.progressInterval
+                bytes += BulkLine.progress(summary(await node.progress(of: bulk), ended: isAccepted)).lineBytes
+            }
+            if isAccepted { hasToldEnd = true }
+            if !bytes.isEmpty { try await writer.write(ByteBuffer(bytes: bytes)) }
+            guard isAccepted else { continue }
+            if wishes.wait == .queued || intake.progress.error != nil { break }
+            if await node.isOver(bulk, timeout: wishes.seconds) { break }
+        }
+        while true {
+            let bytes = try await ends(all: true)
+            guard !bytes.isEmpty else { break }
+            try await writer.write(ByteBuffer(bytes: bytes))
+        }
+        var error = intake.progress.error
+        if error == nil, !hasToldEnd { error = HexlistError(.internal, "hexlistd stops.", hint: "Send the rest when it runs again.") }
+        var bytes = told()
+        if let error { bytes += BulkLine.error(ErrorShape(error)).lineBytes }
+        bytes += BulkLine.summary(summary(try await node.summary(of: bulk))).lineBytes
+        try await writer.write(ByteBuffer(bytes: bytes))
+    }
+
+    /// Lines on lines of the input that were not told yet.
+    private func told() -> [UInt8] {
+        let (refusals, warnings) = intake.take()
+        return refusals.flatMap { BulkLine.refused($0).lineBytes } + warnings.flatMap { BulkLine.warning($0).lineBytes }
+    }
+
+    /// - Parameter all: those too that have no end yet.
+    private func ends(all: Bool) async throws -> [UInt8] {
+        guard wishes.reportsAll else {
+            guard wishes.wait == .stored else { return [] }
+            return try await node.takeEnds(of: bulk).flatMap { line($0.line, $0.outcome) }
+        }
+        var bytes: [UInt8] = []
+        while bytes.count < 1 << 20 {
+            let rows = try await node.takeRows(of: bulk, all: all || wishes.wait == .queued, limit: 500)
+            guard !rows.isEmpty else { break }
+            for (line, outcome) in rows { bytes += self.line(line, outcome) }
+        }
+        return bytes
+    }
+
+    private func line(_ line: Int?, _ outcome: SendOutcome) -> [UInt8] {
+        var outcome = outcome
+        outcome.tag = labels[outcome.peer].map(PeerTag.init)
+        return BulkLine.outcome(BulkOutcome(line: line, send: outcome)).lineBytes
+    }
+
+    private func summary(_ counts: BulkCounts, ended: Bool = false) -> BulkSummary {
+        let taken = intake.progress
+        let milliseconds = (ContinuousClock.now - startedAt) / .milliseconds(1)
+        return BulkSummary(
+            lines: taken.lines, invalid: taken.invalid, accepted: counts.accepted, stored: counts.stored, held: counts.held,
+            rejected: counts.rejected, failed: counts.failed, queued: counts.queued, earlier: counts.earlier,
+            seconds: milliseconds.rounded() / 1_000, ended: ended, untold: taken.untold)
+    }
+}
