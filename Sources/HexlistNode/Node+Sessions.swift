@@ -156,7 +156,7 @@ extension Node {
     /// Tells the peer the room and the name it now has here.
     /// - Parameter always: also where it has heard both.
     func tellHello(_ session: PeerSession, always: Bool = false) {
-        guard let peer = session.peer, session.connection.isTLS else { return }
+        guard session.peer != nil, session.connection.isTLS else { return }
         let isTrusted = known.trust(of: session.connection.peerFingerprint) == .trusted
         let hello = hello(trusted: isTrusted)
         session.act { machine, actions in
