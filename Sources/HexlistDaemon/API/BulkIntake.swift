@@ -1,6 +1,7 @@
 import HexlistAPI
 import HexlistModel
 import HexlistNode
+import HexlistStore
 import HexlistWire
 import Hummingbird
 import NIOCore
