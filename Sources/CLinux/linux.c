@@ -119,7 +119,8 @@ int hexlist_pidfd_open(int32_t pid) { return (int)syscall(SYS_pidfd_open, pid, 0
 int hexlist_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC | O_NONBLOCK); }
 
 int hexlist_spawn(
-    int32_t *pid, const char *program, char *const arguments[], char *const environment[], const char *folder, int input, int output) {
+    int32_t *pid, const char *program, char *const arguments[], char *const environment[], const char *folder, int input, int output,
+    int errors) {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none, all;
@@ -135,7 +136,9 @@ int hexlist_spawn(
     if (folder) error = posix_spawn_file_actions_addchdir_np(&actions, folder);
     if (!error) error = posix_spawn_file_actions_adddup2(&actions, input, 0);
     if (!error) error = posix_spawn_file_actions_adddup2(&actions, output, 1);
-    if (!error) error = posix_spawn_file_actions_adddup2(&actions, output, 2);
+    if (!error)
+        error = errors < 0 ? posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
+                           : posix_spawn_file_actions_adddup2(&actions, errors, 2);
     if (!error) error = posix_spawn_file_actions_addclosefrom_np(&actions, 3);
     if (!error) error = posix_spawnattr_setsigmask(&attributes, &none);
     if (!error) error = posix_spawnattr_setsigdefault(&attributes, &all);

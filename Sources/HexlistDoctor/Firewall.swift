@@ -19,9 +19,10 @@ enum Firewall: Equatable, Sendable {
     /// - Parameter variables: the environment variables of the process.
     static func inForce(_ variables: [String: String]) async -> Firewall {
         func ask(_ name: String, _ arguments: String...) async -> String? {
-            guard let path = Program.path(ofSystem: name), let answer = await Program(path, arguments).answer(variables),
-                answer.status == 0
-            else { return nil }
+            guard let path = Program.path(ofSystem: name) else { return nil }
+            var program = Program(path, arguments)
+            program.dropsErrors = true  // warnings are no rules
+            guard let answer = await program.answer(variables), answer.status == 0 else { return nil }
             return answer.text
         }
         if await ask("firewall-cmd", "--state") != nil {

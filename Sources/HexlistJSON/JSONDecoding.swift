@@ -9,6 +9,11 @@ struct JSONDecoding: Decoder {
 
     static func read<Value: Decodable>(_: Value.Type, _ json: JSONValue) throws(JSONFault) -> Value {
         if let type = Value.self as? any JSONDecodable.Type, let value = try type.init(json: json) as? Value { return value }
+        // Its `init(from:)` would come back here.
+        if let type = Value.self as? any FixedWidthInteger.Type {
+            guard let value = type.init(exactly: try Int64(json: json)) as? Value else { throw JSONFault("a smaller integer is expected") }
+            return value
+        }
         return try decode(json)
     }
 

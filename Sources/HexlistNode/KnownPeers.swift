@@ -96,7 +96,8 @@ final class KnownPeers {
         read(host)
     }
 
-    /// Reads the records. One reading is under way at a time; later changes are in the next.
+    /// Reads the records, and tells those who watch: what they look at next shows them. One reading is under way at a time; later changes
+    /// are in the next.
     private func read(_ host: isolated some PeersHost) {
         guard !isReading else { return }
         isReading = true
@@ -105,7 +106,7 @@ final class KnownPeers {
             host.onLoop { host in
                 host.known.isReading = false
                 if case .success(let records) = result { host.known.set(records, host) }
-                if host.known.changes != changes { host.known.read(host) }
+                if host.known.changes != changes { host.known.read(host) } else { host.watchers.notify() }
             }
         }
     }

@@ -71,11 +71,12 @@ extension Node {
     }
 
     /// Peers as a person named them, by one look at all peers, or by none where they are named by whole UUIDs.
+    /// - Parameter comparing: whether the views say that a peer may be another one installed anew, which takes a look at all names for each.
     /// - Throws: as `resolve` of one, for the first that cannot be found.
-    public func resolve(_ texts: [String]) throws -> [PeerView] {
+    public func resolve(_ texts: [String], comparing: Bool = true) throws -> [PeerView] {
         var all: [PeerView]?
         return try texts.map { text in
-            if let peer = PeerID(text), let view = view(of: peer) { return view }
+            if let peer = PeerID(text), let view = view(of: peer, comparing: comparing) { return view }
             let views = all ?? peerViews()
             all = views
             return try PeerReference(text).resolve(among: views)

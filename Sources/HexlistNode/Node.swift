@@ -201,7 +201,8 @@ public actor Node {
 
     /// What follows from a commit of the store, whoever asked for it. Any thread.
     nonisolated func storeChanged(_ change: StoreChange) {
-        notifyWatchers()
+        // An event tells of a peer as it is known: a change of peers is told once it is read.
+        if !change.contains(.peers) { notifyWatchers() }
         guard change.contains(.peers) || change.contains(.room) else { return }
         onLoop { node in
             if change.contains(.peers) { node.known.reloadSoon(node) }

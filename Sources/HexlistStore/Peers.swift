@@ -104,6 +104,7 @@ extension StoreWriter {
         try change {
             let row = try peerRow(making: sighting.peer, fingerprint: sighting.fingerprint, name: sighting.name)
             if let known = row.fingerprint, let seen = sighting.fingerprint, known != seen.bytes { return }
+            if row.fingerprint == nil, sighting.fingerprint != nil { changed(.peers) }
             try run(
                 """
                 UPDATE peer SET fingerprint = coalesce(fingerprint, ?), name = ?, version = coalesce(?, version),

@@ -6,7 +6,7 @@ public struct StoreChange: OptionSet, Sendable {
 
     /// New events in the log.
     public static let events = StoreChange(rawValue: 1)
-    /// Records of peers: new or removed ones, their trust, alias and counters. Excludes times and places of contacts, counts of queued rows,
+    /// Records of peers: new or removed ones, their key, trust, alias and counters. Excludes times and places of contacts, counts of queued rows,
     /// and what arrives in the inbox.
     public static let peers = StoreChange(rawValue: 2)
     /// Room for hexes: some were deleted or accepted, or held ones are too old. Excludes the room that a change of trust makes.

@@ -3,7 +3,7 @@ extension Program {
     public struct Answer: Equatable, Sendable {
         /// The exit status as in a shell: 128 and the signal's number for a program that a signal ended.
         public var status: Int
-        /// Standard output and error, in the order they were written.
+        /// Standard output and, unless it is dropped, standard error, in the order they were written.
         public var text: String
     }
 

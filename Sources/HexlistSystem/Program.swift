@@ -20,7 +20,7 @@ public struct Program: Sendable {
 
     public struct Outcome: Equatable, Sendable {
         public var end: End
-        /// Standard output and error, in the order they were written, up to the bound of the run.
+        /// Standard output and, unless it is dropped, standard error, in the order they were written, up to the bound of the run.
         public var output: [UInt8] = []
 
         public init(end: End, output: [UInt8] = []) { (self.end, self.output) = (end, output) }
@@ -30,6 +30,9 @@ public struct Program: Sendable {
     public var path: String
     /// The arguments, without the program's own name.
     public var arguments: [String]
+
+    /// Whether `run` drops what the program writes to standard error, instead of mixing it with its output.
+    public var dropsErrors = false
 
     public init(_ path: String, _ arguments: [String] = []) { (self.path, self.arguments) = (path, arguments) }
 
@@ -146,7 +149,8 @@ public struct Program: Sendable {
         input.setBlocking(input.reader)
         output.setBlocking(output.writer)
         var pid: pid_t = 0
-        let error = hexlist_spawn(&pid, path, &words, &variables, folder, input.reader, output.writer)
+        let error = hexlist_spawn(
+            &pid, path, &words, &variables, folder, input.reader, output.writer, dropsErrors ? -1 : output.writer)
         guard error == 0 else { throw SystemError(code: error) }
         return pid
     }

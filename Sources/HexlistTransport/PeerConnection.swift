@@ -80,6 +80,8 @@ public final class PeerConnection: @unchecked Sendable {
     private var isReadHeld = false
     private var reading = true
     private var outgoing = OutgoingPieces()
+    /// Whether the kernel has not taken yet what the channel was last given.
+    private var isSending = false
     private var isBlocked = false
     private var isScheduled = false
     private var goodbye: Goodbye?
@@ -157,8 +159,11 @@ public final class PeerConnection: @unchecked Sendable {
 
     /// Bytes written here and not yet accepted by the kernel.
     public var pendingWriteBytes: Int {
-        outgoing.bytes + ((try? channel.syncOptions?.getOption(ChannelOptions.bufferedWritableBytes)) ?? 0)
+        outgoing.bytes + channelBytes
     }
+
+    /// Bytes in the channel that the kernel has not taken yet.
+    var channelBytes: Int { (try? channel.syncOptions?.getOption(ChannelOptions.bufferedWritableBytes)) ?? 0 }
 
     /// Whether the connection is open: `false` after `close()` or `abort()`, and once the other side is gone.
     public var isOpen: Bool {
@@ -254,19 +259,32 @@ public final class PeerConnection: @unchecked Sendable {
         unblock()
     }
 
+    /// Hands what was written to the channel, once the kernel has taken all that was handed over before: a TLS record that waits in the
+    /// channel holds a buffer of 16 KiB however short it is, while here many short answers become few long records. A goodbye waits for
+    /// nothing.
     private func send() {
-        let pieces = outgoing.take()
-        guard !pieces.isEmpty else { return }
-        for piece in pieces { send(piece) }
+        guard !isSending || goodbye != nil else { return }
+        var pieces = outgoing.take()
+        guard let context, let last = pieces.popLast() else { return }
+        isSending = true
+        for piece in pieces { send(piece, on: context) }
+        let taken = eventLoop.makePromise(of: Void.self)
+        taken.futureResult.whenComplete { _ in self.sent() }
+        send(last, on: context, taken)
         if !channel.isWritable { isBlocked = true }
     }
 
-    private func send(_ piece: ByteBuffer) {
+    private func send(_ piece: ByteBuffer, on context: ChannelHandlerContext, _ taken: EventLoopPromise<Void>? = nil) {
         var piece = piece
         while isTLS, piece.readableBytes > Self.recordBytes, let record = piece.readSlice(length: Self.recordBytes) {
-            context?.writeAndFlush(NIOAny(record), promise: nil)
+            context.writeAndFlush(NIOAny(record), promise: nil)
         }
-        context?.writeAndFlush(NIOAny(piece), promise: nil)
+        context.writeAndFlush(NIOAny(piece), promise: taken)
+    }
+
+    private func sent() {
+        isSending = false
+        if outgoing.bytes > 0 { schedule() }
     }
 
     private func unblock() {

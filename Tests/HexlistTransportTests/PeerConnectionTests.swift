@@ -167,6 +167,40 @@ import Testing
         await pair.shutdown()
     }
 
+    @Test("short answers to a peer that reads nothing wait in few long pieces, and not in the channel, where each would hold a buffer")
+    func fewRecords() async throws {
+        let pair = try await Endpoint.pair()
+        try await pair.accepted.on {
+            $0.frameLimit = 1 << 20
+            $0.isReading = false
+        }
+        let right = try await pair.accepted.record()
+        let frame = body(1, 60_000)
+        var sent = 0
+        repeat {
+            sent += try await pair.dialled.on { connection in
+                var written = 0
+                while connection.isWritable {
+                    connection.write { $0.writeFrame(frame) }
+                    written += 1
+                }
+                return written
+            }
+        } while try await Self.moves(pair)
+        let before = try await pair.dialled.on { $0.channelBytes }
+        #expect(before > 0)
+        // Each in a turn of its own, as answers to what comes in turns of their own.
+        for _ in 0..<500 {
+            try await pair.dialled.on { $0.write { $0.writeFrame([1, 2, 3]) } }
+            try await pair.dialled.on { _ in }
+        }
+        #expect(try await pair.dialled.on { $0.channelBytes } == before)
+        try await pair.accepted.on { $0.isReading = true }
+        let frames = try await right.frames(sent + 500)
+        #expect(frames.prefix(sent).allSatisfy { $0 == frame } && frames.dropFirst(sent).allSatisfy { $0 == [1, 2, 3] })
+        await pair.shutdown()
+    }
+
     /// Whether the kernels still take some: for many turns of both loops nothing moves otherwise.
     private static func moves(_ pair: Pair) async throws -> Bool {
         let before = try await pair.dialled.on { $0.pendingWriteBytes }

@@ -63,10 +63,12 @@ int hexlist_pidfd_open(int32_t pid);
 int hexlist_pipe(int ends[2]);
 
 /// Starts the program at a path, with no shell between, as the leader of a session of its own, with no signal blocked or ignored, and
-/// with no descriptor but `input` as standard input and `output` as standard output and error. 0, or an errno.
+/// with no descriptor but `input`, `output` and `errors` as the standard ones; what it writes to `errors` is dropped if that is negative.
+/// 0, or an errno.
 /// - folder: to start in; NULL for this process's.
 int hexlist_spawn(
-    int32_t *pid, const char *program, char *const arguments[], char *const environment[], const char *folder, int input, int output);
+    int32_t *pid, const char *program, char *const arguments[], char *const environment[], const char *folder, int input, int output,
+    int errors);
 
 /// Starts a program, looked for in PATH unless its name has a slash, with no shell between, in this process's session and folder, with its
 /// environment and standard descriptors. SIGPIPE ends it, also where this process ignores that. 0, or an errno.
