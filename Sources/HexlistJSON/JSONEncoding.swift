@@ -23,7 +23,7 @@ struct JSONEncoding: Encoder {
         func write(_ value: some Encodable) throws {
             if let value = value as? any JSONEncodable { return value.write(to: &json) }
             // Its `encode(to:)` would come back here.
-            if let number = value as? any FixedWidthInteger { return json.raw("\(number)") }
+            if let number = value as? any FixedWidthInteger { return json.raw("\(number)".utf8) }
             let depth = open.count
             try value.encode(to: JSONEncoding(sink: self, depth: depth))
             close(to: depth)

@@ -14,6 +14,19 @@ struct JSONTests {
         #expect(JSONValue(try JSONValue(parsing: json)).text == json)
     }
 
+    private struct Widths: JSONShape, Equatable {
+        var small: UInt16
+        var large: UInt64
+    }
+
+    @Test("integers of every width are written and read, and one that is too large is refused") func widths() throws {
+        let widths = Widths(small: .max, large: 7)
+        let text = JSONValue(widths).text
+        #expect(text == #"{"small":65535,"large":7}"#)
+        #expect(try Widths(jsonBytes: Array(text.utf8)) == widths)
+        #expect(throws: JSONFault.self) { try Widths(jsonBytes: Array(#"{"small":65536,"large":7}"#.utf8)) }
+    }
+
     @Test(
         "what is no JSON is refused, and where",
         arguments: [
