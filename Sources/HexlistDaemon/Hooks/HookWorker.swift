@@ -199,16 +199,8 @@ struct HookWorker: Sendable {
 }
 
 /// The `data` of `hook.failed`.
-private struct HookFailure: JSONEncodable {
+private struct HookFailure: Encodable, JSONEncodable {
     var hook: String
     var number: Int64
     var error: String
-
-    func write(to json: inout JSONWriter) {
-        json.object {
-            $0.member("hook", hook)
-            $0.member("number", number)
-            $0.member("error", error)
-        }
-    }
 }

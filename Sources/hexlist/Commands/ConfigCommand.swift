@@ -56,7 +56,7 @@ struct ConfigCommand: AsyncParsableCommand {
         let lines = answer.text.split(separator: "\n").map(String.init)
         let told = lines.map { $0.hasPrefix("hexlistd: ") ? String($0.dropFirst("hexlistd: ".count)) : $0 }
         if output.json {
-            try output.object(Checked(file: file, isFine: answer.status == 0, message: told.joined(separator: " ")))
+            try output.object(Checked(file: file, ok: answer.status == 0, message: told.joined(separator: " ")))
         } else if answer.status == 0 {
             for line in told { try output.line(line) }
         }
@@ -77,18 +77,10 @@ struct ConfigCommand: AsyncParsableCommand {
         return access(beside, X_OK) == 0 ? beside : Program.path(ofSystem: "hexlistd")
     }
 
-    private struct Checked: JSONEncodable {
+    private struct Checked: Encodable, JSONEncodable {
         var file: String
-        var isFine: Bool
+        var ok: Bool
         var message: String
-
-        func write(to json: inout JSONWriter) {
-            json.object {
-                $0.member("file", file)
-                $0.member("ok", isFine)
-                $0.member("message", message)
-            }
-        }
     }
 }
 

@@ -74,16 +74,8 @@ struct OpenCommand: AsyncParsableCommand {
     }
 }
 
-private struct OpenedShape: JSONEncodable {
+private struct OpenedShape: Encodable, JSONEncodable {
     var url: String
     var opens: String
     var program: String
-
-    func write(to json: inout JSONWriter) {
-        json.object {
-            $0.member("url", url)
-            $0.member("opens", opens)
-            $0.member("program", program)
-        }
-    }
 }
