@@ -132,7 +132,7 @@ let package = Package(
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ], swiftSettings: settings),
         .target(name: "HostileTexts", path: "Tests/HostileTexts", resources: [.copy("texts.json")], swiftSettings: settings),
-        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
+        .target(name: "TestSupport", dependencies: ["CLinux"], path: "Tests/TestSupport", swiftSettings: settings),
         .testTarget(
             name: "HexlistModelTests", dependencies: ["HexlistModel", "HexlistJSON", "HostileTexts", "TestSupport"], swiftSettings: settings
         ),
@@ -151,7 +151,8 @@ let package = Package(
         .testTarget(
             name: "HexlistDNSTests", dependencies: ["HexlistDNS", "HexlistDiscovery", "HexlistModel"], swiftSettings: settings),
         .testTarget(
-            name: "HexlistAvahiTests", dependencies: ["HexlistAvahi", "HexlistDiscovery", "HexlistModel"], swiftSettings: settings),
+            name: "HexlistAvahiTests", dependencies: ["HexlistAvahi", "HexlistDiscovery", "HexlistModel", "TestSupport"],
+            swiftSettings: settings),
         .testTarget(
             name: "HexlistStoreTests",
             dependencies: ["HexlistStore", "HexlistJSON", "HexlistModel", "TestSupport", .product(name: "GRDB", package: "GRDB.swift")],
