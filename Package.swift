@@ -167,7 +167,8 @@ let package = Package(
         .testTarget(
             name: "HexlistNodeTests",
             dependencies: [
-                "HexlistNode", "HexlistStore", "HexlistTransport", "HexlistWire", "HexlistDiscovery", "HexlistModel", "TestSupport",
+                "HexlistNode", "HexlistAPI", "HexlistStore", "HexlistTransport", "HexlistWire", "HexlistDiscovery", "HexlistModel",
+                "TestSupport",
                 .product(name: "NIOPosix", package: "swift-nio"),
             ], swiftSettings: settings),
         .testTarget(name: "HexlistAPITests", dependencies: ["HexlistAPI", "HexlistJSON", "HexlistModel"], swiftSettings: settings),
