@@ -137,7 +137,11 @@ let package = Package(
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ], swiftSettings: settings),
         .target(name: "HostileTexts", path: "Tests/HostileTexts", resources: [.copy("texts.json")], swiftSettings: settings),
-        .target(name: "TestSupport", dependencies: ["CLinux"], path: "Tests/TestSupport", swiftSettings: settings),
+        .target(
+            name: "TestSupport",
+            dependencies: ["HexlistDiscovery", "HexlistModel", "CLinux", .product(name: "DequeModule", package: "swift-collections")],
+            path: "Tests/TestSupport",
+            swiftSettings: settings),
         .target(
             name: "DaemonTestSupport",
             dependencies: [

@@ -30,7 +30,7 @@ public enum BackendState: Sendable, Equatable {
     case off
 }
 
-/// Announces this node and finds others. `AvahiDiscovery` does it on the network, `InMemoryDiscovery` inside one process.
+/// Announces this node and finds others. `AvahiDiscovery` does it on the network, `InMemoryDiscovery` of the tests inside one process.
 public protocol PeerDiscovery: Sendable {
     /// Begins publishing and browsing. Called once; a second call does nothing.
     /// - Parameters:

@@ -1,3 +1,4 @@
+import TestSupport
 import HexlistModel
 import Synchronization
 import Testing

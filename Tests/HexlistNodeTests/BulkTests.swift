@@ -1,3 +1,4 @@
+import TestSupport
 import HexlistAPI
 import HexlistDiscovery
 import HexlistModel

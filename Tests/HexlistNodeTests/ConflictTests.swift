@@ -1,3 +1,4 @@
+import TestSupport
 import HexlistDiscovery
 import HexlistModel
 import HexlistTransport

@@ -1,6 +1,7 @@
-import DequeModule
+internal import DequeModule
+public import HexlistDiscovery
 public import HexlistModel
-import Synchronization
+internal import Synchronization
 
 /// A link inside one process. Every node that joined sees what is announced on it, as on a network with one interface. Tests add what
 /// networks add: forged announcements, crashes without a goodbye, a discovery service that goes away.

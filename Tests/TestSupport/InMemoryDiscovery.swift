@@ -1,4 +1,6 @@
-import Synchronization
+public import HexlistDiscovery
+internal import HexlistModel
+internal import Synchronization
 
 /// Discovery over an `InMemoryLink`: announces, browses and resolves as Avahi does, without a network.
 public final class InMemoryDiscovery: PeerDiscovery {
