@@ -30,6 +30,8 @@ public struct HexShape: JSONShape, Sendable, Equatable {
     public var links: [LinkShape]?
     /// Unknown members as they came: `{"hex":{…},"links":{"0":{…}}}`, empty levels left out; `nil` in lists.
     public var extra: JSONValue?
+    /// The place of what was searched for; `nil` unless it is a result of a search.
+    public var match: MatchShape?
 
     public init(
         id: Int64, location: String, senderUUID: String, senderName: String, senderAlias: String? = nil, peerUUID: PeerID? = nil,
@@ -73,6 +75,8 @@ public struct LinkShape: JSONShape, Sendable, Equatable {
     public var opens: String?
     /// The reason why the link is not to be offered for opening; `nil` where it may be.
     public var notOpened: String?
+    /// The newest earlier hex of the inbox with the same URL; `nil` if there is none, and in what is no hex by itself.
+    public var before: EarlierLinkShape?
 
     public init(
         url: String, linkDescription: String = "", service: String = "Unknown", opens: String? = nil, notOpened: String? = nil

@@ -63,6 +63,7 @@ struct ShowCommand: AsyncParsableCommand {
             let about = [link.linkDescription, service].filter { !$0.isEmpty }.joined(separator: " · ")
             if !about.isEmpty { try output.line("\(indent)\(about)") }
             if let reason = link.notOpened { try output.line("\(indent)not opened: \(reason)") }
+            if let before = link.before { try output.line("\(indent)\(LinkList.earlier(before))") }
         }
     }
 }

@@ -1,0 +1,151 @@
+internal import GRDB
+internal import GRDBSQLite
+internal import HexlistModel
+
+/// The index behind `search`: one entry a hex, put in after the commit that stored the hex.
+///
+/// Entries are made in the order of ids: `tally.indexed` is the highest id that was looked at, and `reindex` lists the few below it that have
+/// to be done again. So a hex that arrives writes nothing for its entry, and a crash leaves index and hexes as one transaction left them.
+/// The index keeps no texts, so an entry is taken out by the texts of the rows, before those change.
+enum SearchIndex {
+    /// The most entries, and bytes of their texts, of one turn: some hundredths of a second.
+    static let entries = 500
+    static let bytes = 512 << 10
+
+    /// The remembered `SearchDocument.format`.
+    static let formatKey = "searchFormat"
+
+    /// Empties the index where its entries were made by another rule than today's.
+    static func checkFormat(_ db: Database) throws {
+        let format = String(SearchDocument.format)
+        guard try String.fetchOne(db, sql: "SELECT value FROM meta WHERE key = ?", arguments: [formatKey]) != format else { return }
+        try db.execute(sql: "\(empty); UPDATE tally SET indexed = 0, reindex = 0")
+        try db.execute(
+            sql: "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+            arguments: [formatKey, format])
+    }
+
+    fileprivate static let empty = "INSERT INTO search (search) VALUES ('delete-all'); DELETE FROM reindex"
+}
+
+extension StoreWriter {
+    var isIndexBehind: Bool { tally.behind > 0 }
+
+    /// Puts the next entries into the index.
+    func index(entries limit: Int = SearchIndex.entries, bytes: Int = SearchIndex.bytes) throws {
+        guard isIndexBehind, try !isDiskFull(reserve: diskReserve, writing: Int64(bytes)) else { return }
+        try change {
+            try orAnew {
+                let entries = try SearchEntries(on: db)
+                var room = bytes
+                let again = tally.reindex == 0 ? [] : try all("SELECT hex FROM reindex ORDER BY hex LIMIT ?", limit) { $0.int64(0) }
+                for id in again where room > 0 {
+                    room -= try entries.insert(id)
+                    tally.reindex -= Int64(try run("DELETE FROM reindex WHERE hex = ?", id))
+                }
+                guard again.count < limit, room > 0 else { return }
+                let next = try all("SELECT id FROM hex WHERE id > ? ORDER BY id LIMIT ?", tally.indexed, limit - again.count) {
+                    $0.int64(0)
+                }
+                for id in next where room > 0 {
+                    room -= try entries.insert(id)
+                    tally.indexed = id
+                }
+                if room > 0, next.count < limit - again.count { tally.indexed = tally.nextHex - 1 }
+                passedBytes += bytes - room
+            }
+        }
+    }
+
+    /// Takes the entries of hexes out of the index. To be called inside `change`, before their rows change.
+    func unindex(_ ids: [Int64]) throws {
+        let indexed = Set(ids).filter { $0 <= tally.indexed }.sorted()
+        guard !indexed.isEmpty else { return }
+        try orAnew {
+            let waiting =
+                tally.reindex == 0
+                ? []
+                : Set(try all("SELECT hex FROM reindex WHERE hex IN (SELECT value FROM json_each(?))", jsonArray(indexed)) { $0.int64(0) })
+            let entries = try SearchEntries(on: db)
+            for id in indexed where !waiting.contains(id) { try entries.remove(id) }
+            guard !waiting.isEmpty else { return }
+            tally.reindex -= Int64(try run("DELETE FROM reindex WHERE hex IN (SELECT value FROM json_each(?))", jsonArray(waiting)))
+        }
+    }
+
+    /// Has entries made again that `unindex` took out. To be called inside `change`, after the rows changed.
+    func reindex(_ ids: [Int64]) throws {
+        let indexed = Set(ids).filter { $0 <= tally.indexed }
+        guard !indexed.isEmpty else { return }
+        tally.reindex += Int64(try run("INSERT OR IGNORE INTO reindex (hex) SELECT value FROM json_each(?)", jsonArray(indexed)))
+    }
+
+    /// Runs `body`. If the index is damaged, it is emptied, to be made anew: it must not keep a hex from being deleted.
+    private func orAnew(_ body: () throws -> Void) throws {
+        do {
+            try body()
+        } catch let fault as StoreFault where fault.code & 0xFF == SQLITE_CORRUPT {
+            try db.execute(sql: SearchIndex.empty)
+            tally.indexed = 0
+            tally.reindex = 0
+        }
+    }
+}
+
+extension Tally {
+    /// The most hexes that have no entry yet.
+    var behind: Int64 { Swift.max(0, nextHex - 1 - indexed) + reindex }
+}
+
+extension HexStore {
+    /// Puts the next entries into the index now, whatever waits, so that what arrived lately is found. Does nothing if the store cannot be
+    /// written: a search tells then what it is behind.
+    public func bringIndexOn() async {
+        _ = try? await write { try $0.index() }
+    }
+}
+
+/// The statements that put entries in and take them out.
+private struct SearchEntries {
+    private let hex: SQLStatement
+    private let links: SQLStatement
+    private let put: SQLStatement
+    private let take: SQLStatement
+
+    init(on db: Database) throws {
+        hex = try SQLStatement("SELECT location, peer, senderName, description, color FROM hex WHERE id = ?", on: db)
+        links = try SQLStatement(
+            "SELECT url, description, service FROM link WHERE id BETWEEN ?1 << 13 AND (?1 << 13) + 8191 ORDER BY id", on: db)
+        put = try SQLStatement("INSERT INTO search (rowid, about, sender, link, key) VALUES (?, ?, ?, ?, ?)", on: db)
+        take = try SQLStatement("INSERT INTO search (search, rowid, about, sender, link, key) VALUES ('delete', ?, ?, ?, ?, ?)", on: db)
+    }
+
+    /// - Returns: the bytes of the entry's texts; 0 if there is no such hex.
+    func insert(_ id: Int64) throws -> Int { try run(put, id) }
+
+    func remove(_ id: Int64) throws { _ = try run(take, id) }
+
+    private func run(_ statement: SQLStatement, _ id: Int64) throws -> Int {
+        guard let document = try document(id) else { return 0 }
+        try statement.check(id.bindValue(to: statement.handle, at: 1))
+        for (index, text) in [document.about, document.sender, document.links, document.keys].enumerated() {
+            try text.withUnsafeBytes {
+                try statement.check(SQLStatement.bindText($0, to: statement.handle, at: Int32(index) + 2, SQLStatement.copying))
+            }
+        }
+        try statement.run()
+        return document.byteCount + 1
+    }
+
+    private func document(_ id: Int64) throws -> SearchDocument? {
+        try hex.bind([id])
+        defer { hex.reset() }
+        guard try hex.step() else { return nil }
+        var document = SearchDocument(
+            location: hex.text(0), peer: hex.optionalInt64(1), senderName: hex.bytes(2), description: hex.bytes(3), color: hex.bytes(4))
+        try links.bind([id])
+        defer { links.reset() }
+        while try links.step() { document.add(url: links.bytes(0), description: links.bytes(1), service: links.bytes(2)) }
+        return document
+    }
+}
