@@ -139,7 +139,8 @@ import Testing
         _ = try test.write { try $0.setRead([new]) }
         #expect(try found("river") { $0.unread = true } == [old])
         // A new name and an alias count at once: the index has neither.
-        try test.write { try $0.setAlias(ada.id, "Countess") }
+        let countess = ada.id
+        try test.write { try $0.setAlias(countess, "Countess") }
         #expect(try found("countess river") == [old] && found("lovelace") == [old])
         _ = try test.write { try $0.accept([held], at: start + 2 * day) }
         #expect(try found("river") == [mine, held, new, old] && found("river") { $0.location = .held } == [])

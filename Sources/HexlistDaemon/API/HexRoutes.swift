@@ -135,7 +135,7 @@ struct HexRoutes: Sendable {
         var shape = HexShape(detail, await api.labels([detail.summary]), openSchemes: api.openSchemes)
         for (position, link) in earlier {
             shape.links?[position].before = EarlierLinkShape(
-                hex: link.hex, receivedAt: Timestamp(milliseconds: link.receivedAt), peer: link.peer.flatMap { PeerID($0.uuid) },
+                hex: link.hex, receivedAt: Timestamp(milliseconds: link.receivedAt), peer: link.peer?.uuid.flatMap { PeerID($0) },
                 tag: link.peer.map(PeerTag.init))
         }
         return shape
