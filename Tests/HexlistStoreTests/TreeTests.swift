@@ -77,7 +77,7 @@ import Testing
             #expect(try test.read { try $0.hexIDs(.ids(1...99, in: location)) }.items == [id])
         }
         #expect(try test.read { try $0.hexIDs(.ids(1...99, in: nil)) }.items == [1, 7, 13])
-        #expect(try await test.store.change(.ids(1...99, in: nil), .read(true), at: start) == 1)
+        #expect(try await test.store.change(.ids(1...99, in: nil), .read(true), at: start) == 2)
         #expect(try await test.store.change([7], .accept, at: start) == 1)
         let inner = try #require(try test.read { try $0.hex(8) })
         #expect(inner.summary.location == .inbox)
