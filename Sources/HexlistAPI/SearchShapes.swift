@@ -26,6 +26,18 @@ public struct MatchShape: JSONShape, Sendable, Equatable {
     }
 }
 
+/// The topmost hex that a hex is in.
+public struct TopShape: JSONShape, Sendable, Equatable {
+    public var id: Int64
+    /// The text that lists show for it. Text of a peer.
+    public var subject: String
+
+    public init(id: Int64, subject: String) {
+        self.id = id
+        self.subject = subject
+    }
+}
+
 /// An earlier hex of the inbox that has the same link.
 public struct EarlierLinkShape: JSONShape, Sendable, Equatable {
     /// Its local id.

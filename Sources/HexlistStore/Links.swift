@@ -3,18 +3,22 @@ public import HexlistModel
 
 /// A link of a list of links.
 public struct ListedLink: Sendable {
+    /// The hex of the list.
     public var hex: HexSummary
-    /// The position in the hex, from 0.
+    /// The hex that has the link: that one, or one inside it.
+    public var id: Int64
+    /// The position in that, from 0.
     public var position: Int
-    public var url: String
-    public var description: String
-    public var service: String
+    public var url: [UInt8]
+    public var description: [UInt8]
+    public var service: [UInt8]
     /// The position in the list, which `after` takes.
     public var cursor: Int64
 }
 
 /// An earlier hex of the inbox with the same link.
 public struct EarlierLink: Sendable, Equatable {
+    /// The hex, or if it is inside another the topmost one.
     public var hex: Int64
     public var receivedAt: Int64
     public var peer: PeerLabel?
@@ -27,7 +31,7 @@ extension StoreReader {
     /// The most links of one hex that earlier ones are looked for.
     private static let linksWithEarlier = 500
 
-    /// A page of the links of a list of hexes: the newest hex first, and its links in their order.
+    /// A page of the links of a list of hexes: the newest hex first, and its links in their order, then those of the hexes inside it.
     ///
     /// - Parameters:
     ///   - unique: whether a link is left out where a newer hex of the list, or an earlier place in its hex, has the same URL.
@@ -41,17 +45,17 @@ extension StoreReader {
         while true {
             let page = try hexPage(filter, limit: 100, after: place)
             for hex in page.items {
-                let number = hex.inboxNumber ?? hex.id
-                for link in try self.links(of: hex, number) where link.cursor < after ?? .max {
+                var seen: Set<[UInt8]> = []
+                for link in try self.links(of: hex) {
+                    let isNew = !unique || seen.insert(link.url).inserted
+                    guard link.cursor < after ?? .max else { continue }
                     guard examined < Self.examinedLinks else { return Page(items: links, next: cursor) }
                     examined += 1
-                    if unique, try isListed(link, filter, number) {
-                        cursor = link.cursor
-                        continue
+                    if try isNew && !(unique && isNewer(link, filter)) {
+                        guard room.take(link.url.count + link.description.count) else { return Page(items: links, next: cursor) }
+                        links.append(link)
                     }
-                    guard room.take(link.url.utf8.count + link.description.utf8.count) else { return Page(items: links, next: cursor) }
                     cursor = link.cursor
-                    links.append(link)
                 }
             }
             guard let next = page.next else { return Page(items: links, next: nil) }
@@ -59,62 +63,55 @@ extension StoreReader {
         }
     }
 
-    private func links(of hex: HexSummary, _ number: Int64) throws -> [ListedLink] {
-        try all(
-            "SELECT id & 8191, url, description, service FROM link WHERE id BETWEEN ?1 << 13 AND (?1 << 13) + 8191 ORDER BY id", hex.id
-        ) { row in
-            let position = row.int(0)
-            return ListedLink(
-                hex: hex, position: position, url: row.text(1), description: row.text(2), service: row.text(3),
-                cursor: number << 13 | Int64(8_191 - position))
+    private func links(of hex: HexSummary) throws -> [ListedLink] {
+        guard let detail = try self.hex(hex.id) else { return [] }
+        let content = detail.content
+        let hexes = [(hex.id, content.links[...])] + content.children.indices.map { (detail.childIDs[$0], content.links(of: $0)) }
+        var cursor = (hex.inboxNumber ?? hex.id) << 13 | 8_191
+        return hexes.flatMap { id, links in
+            links.enumerated().map { position, link in
+                defer { cursor -= 1 }
+                return ListedLink(
+                    hex: hex, id: id, position: position, url: content.withBytes(of: link.url) { Array($0) },
+                    description: content.withBytes(of: link.linkDescription) { Array($0) },
+                    service: content.withBytes(of: link.service) { Array($0) }, cursor: cursor)
+            }
         }
     }
 
-    /// Whether the list has the link's URL at an earlier place.
-    private func isListed(_ link: ListedLink, _ filter: HexFilter, _ number: Int64) throws -> Bool {
-        let id = link.hex.id
-        let inHex = try first(
-            "SELECT 1 FROM link WHERE id BETWEEN ?1 << 13 AND (?1 << 13) + ?2 - 1 AND url = ?3", id, link.position, link.url
-        ) { _ in true }
-        if inHex ?? false { return true }
-        let peer = try filter.peer.map { try peerRow($0)?.id ?? -1 }
-        return try first(
-            """
-            SELECT 1 FROM (SELECT rowid FROM search WHERE search MATCH ? ORDER BY rowid DESC LIMIT \(Self.compared)) AS found
-            CROSS JOIN hex ON hex.id = found.rowid
-            WHERE coalesce(hex.inboxNumber, hex.id) > ? AND hex.location = ? AND hex.peer IS coalesce(?, hex.peer) AND hex.unread >= ?
-                AND EXISTS (SELECT 1 FROM link WHERE link.id BETWEEN hex.id << 13 AND (hex.id << 13) + 8191 AND link.url = ?)
-            LIMIT 1
-            """, Self.condition(link.url, in: filter.location), number, filter.location.rawValue, peer, filter.unread, link.url
-        ) { _ in true } ?? false
+    /// Whether a newer hex of the list has the link's URL.
+    private func isNewer(_ link: ListedLink, _ filter: HexFilter) throws -> Bool {
+        let number = link.hex.inboxNumber ?? link.hex.id
+        return try hexes(with: link.url, in: filter.location, before: .max).contains { id in
+            guard id != link.id, let hex = try summary(ofTop: id) else { return false }
+            return hex.inboxNumber ?? hex.id > number && (filter.peer == nil || hex.peer == filter.peer) && (!filter.unread || hex.unread)
+        }
     }
 
-    /// For the links of a hex that an earlier hex of the inbox has too, by position: the newest of those. Looks at the first 500 links.
-    public func earlierLinks(of detail: HexDetail) throws -> [Int: EarlierLink] {
-        var earlier: [Int: EarlierLink] = [:]
-        for (position, link) in detail.content.links.prefix(Self.linksWithEarlier).enumerated() {
-            let url = detail.content.string(link.url)
-            earlier[position] = try first(
-                """
-                SELECT hex.id, hex.receivedAt, peer.uuid, peer.name, peer.alias, peer.trust FROM
-                    (SELECT rowid FROM search WHERE search MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT \(Self.compared)) AS found
-                CROSS JOIN hex ON hex.id = found.rowid LEFT JOIN peer ON peer.id = hex.peer
-                WHERE hex.location = 'inbox'
-                    AND EXISTS (SELECT 1 FROM link WHERE link.id BETWEEN hex.id << 13 AND (hex.id << 13) + 8191 AND link.url = ?)
-                LIMIT 1
-                """, Self.condition(url, in: .inbox), detail.summary.id, url
-            ) { row in
-                let peer = row.uuid(2).map { uuid in
-                    PeerLabel(PeerID(uuid), name: row.text(3), alias: row.optionalText(4), trust: Trust(rawValue: row.text(5)) ?? .stranger)
-                }
-                return EarlierLink(hex: row.int64(0), receivedAt: row.int64(1), peer: peer)
-            }
+    /// For links of a hex, and of those inside it, that an earlier hex of the inbox has too, by URL: the newest of those. Looks at the
+    /// first 500 links.
+    public func earlierLinks(of detail: HexDetail) throws -> [[UInt8]: EarlierLink] {
+        var earlier: [[UInt8]: EarlierLink] = [:]
+        for link in (detail.content.links + detail.content.childLinks).prefix(Self.linksWithEarlier) {
+            let url = detail.content.withBytes(of: link.url) { Array($0) }
+            guard earlier[url] == nil, let id = try hexes(with: url, in: .inbox, before: detail.summary.id).first,
+                let hex = try summary(ofTop: id), hex.id != (try summary(ofTop: detail.summary.id))?.id
+            else { continue }
+            earlier[url] = EarlierLink(hex: hex.id, receivedAt: hex.receivedAt, peer: hex.peerLabel)
         }
         return earlier
     }
 
-    private static func condition(_ url: String, in location: HexLocation) -> String {
-        let keys = [SearchKey.url(Array(url.utf8)), SearchKey.key(.place, Array(location.rawValue.utf8))]
-        return keys.map(SearchKey.condition).joined(separator: " AND ")
+    /// The newest hexes below an id with a URL, by the index; of those inside others too.
+    private func hexes(with url: [UInt8], in location: HexLocation, before id: Int64) throws -> [Int64] {
+        let keys = [SearchKey.url(url), SearchKey.key(.place, Array(location.rawValue.utf8))]
+        return try all(
+            """
+            SELECT found.rowid FROM
+                (SELECT rowid FROM search WHERE search MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT \(Self.compared)) AS found
+            WHERE EXISTS (SELECT 1 FROM link
+                WHERE link.id BETWEEN found.rowid << 13 AND (found.rowid << 13) + 8191 AND CAST(link.url AS BLOB) = ?)
+            """, keys.map(SearchKey.condition).joined(separator: " AND "), id, url
+        ) { $0.int64(0) }
     }
 }

@@ -24,13 +24,14 @@ extension StoreReader {
         defer { statement.reset() }
         var examined = 0
         while try statement.step() {
-            guard examined < Self.examined, !isWanted(statement, filter) || room.take(statement.int(4)) else {
+            let isWanted = try isWanted(statement, filter)
+            guard examined < Self.examined, !isWanted || room.take(statement.int(4)) else {
                 next = last
                 break
             }
             last = statement.int64(0)
             examined += 1
-            if isWanted(statement, filter) { ids.append(statement.int64(0)) }
+            if isWanted { ids.append(statement.int64(0)) }
         }
         return SearchPage(hits: try hits(ids, query), next: next, behind: try Tally(on: db).behind)
     }
@@ -46,7 +47,7 @@ extension StoreReader {
         var (examined, oldest) = (0, Int64.max)
         while examined < Self.examined, try statement.step() {
             examined += 1
-            guard isWanted(statement, filter) else { continue }
+            guard try isWanted(statement, filter) else { continue }
             oldest = statement.int64(0)
             scores[oldest] = 0
             sizes[oldest] = statement.int(4)
@@ -63,22 +64,25 @@ extension StoreReader {
     private func matches(_ query: SearchQuery, before: Int64) throws -> SQLStatement {
         let statement = try SQLStatement(
             """
-            SELECT hex.id, hex.location, hex.unread, hex.receivedAt, hex.byteCount FROM search CROSS JOIN hex ON hex.id = search.rowid
+            SELECT hex.id, hex.parent, hex.unread, hex.receivedAt, hex.byteCount FROM search CROSS JOIN hex ON hex.id = search.rowid
             WHERE search MATCH ? AND search.rowid < ? ORDER BY search.rowid DESC
             """, on: db)
         try statement.bind([query.expression, before])
         return statement
     }
 
-    private func isWanted(_ row: SQLStatement, _ filter: SearchFilter) -> Bool {
-        if filter.location == nil, row.text(1) == HexLocation.held.rawValue { return false }
-        if filter.unread, !row.bool(2) { return false }
+    private func isWanted(_ row: SQLStatement, _ filter: SearchFilter) throws -> Bool {
+        // A hex inside another is read with the topmost one.
+        if filter.unread, !row.bool(2), try row.isNull(1) || !(summary(ofTop: row.int64(0))?.unread ?? false) { return false }
         let receivedAt = row.int64(3)
         return receivedAt >= filter.since ?? .min && receivedAt < filter.until ?? .max
     }
 
     private func hits(_ ids: [Int64], _ query: SearchQuery) throws -> [SearchHit] {
-        try hexes(ids).map { SearchHit(summary: $0.summary, match: query.match(in: $0.content)) }
+        try hexes(ids).map { detail in
+            let top = try detail.summary.parent == nil ? nil : summary(ofTop: detail.summary.id)
+            return SearchHit(summary: detail.summary, match: query.match(in: detail.content), top: top)
+        }
     }
 
     private func query(_ filter: SearchFilter) throws -> SearchQuery {
@@ -116,15 +120,22 @@ private struct SearchQuery {
     /// What raises a hex in the order of the best, and by how much.
     private(set) var scores: [(String, Int)] = []
 
+    /// Whether what is held is left out.
+    private let withoutHeld: Bool
+
     private static let columns = "{about sender link}"
 
     init(words: SearchWords, sender: Int64?, location: HexLocation?) {
         self.words = words
         if let sender { conditions.append(Self.key(.peer, String(sender))) }
         if let location { conditions.append(Self.key(.place, location.rawValue)) }
+        withoutHeld = location == nil
     }
 
-    var expression: String { conditions.map { "(\($0))" }.joined(separator: " AND ") }
+    var expression: String {
+        let all = conditions.map { "(\($0))" }.joined(separator: " AND ")
+        return withoutHeld ? "(\(all)) NOT (\(Self.key(.place, HexLocation.held.rawValue)))" : all
+    }
 
     /// - Returns: `nil` if the term is no words.
     static func sequence(_ term: SearchTerm, _ words: SearchWords) throws -> WordSequence? {

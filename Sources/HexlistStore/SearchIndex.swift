@@ -57,9 +57,9 @@ extension StoreWriter {
         }
     }
 
-    /// Takes the entries of hexes out of the index. To be called inside `change`, before their rows change.
+    /// Takes the entries of hexes, and of those inside them, out of the index. To be called inside `change`, before their rows change.
     func unindex(_ ids: [Int64]) throws {
-        let indexed = Set(ids).filter { $0 <= tally.indexed }.sorted()
+        let indexed = try withInside(ids).filter { $0 <= tally.indexed }.sorted()
         guard !indexed.isEmpty else { return }
         try orAnew {
             let waiting =
@@ -73,11 +73,31 @@ extension StoreWriter {
         }
     }
 
-    /// Has entries made again that `unindex` took out. To be called inside `change`, after the rows changed.
+    /// Has entries made again that `unindex` took out, of the same hexes. To be called inside `change`, after the rows changed.
     func reindex(_ ids: [Int64]) throws {
-        let indexed = Set(ids).filter { $0 <= tally.indexed }
+        let indexed = try withInside(ids).filter { $0 <= tally.indexed }
         guard !indexed.isEmpty else { return }
         tally.reindex += Int64(try run("INSERT OR IGNORE INTO reindex (hex) SELECT value FROM json_each(?)", jsonArray(indexed)))
+    }
+
+    /// The hexes and those inside them, at all levels.
+    private func withInside(_ ids: [Int64]) throws -> Set<Int64> {
+        let list = jsonArray(Set(ids))
+        let hasInside = try first("SELECT 1 FROM hex WHERE id IN (SELECT value FROM json_each(?)) AND hexesInside > 0 LIMIT 1", list) { _ in
+            true
+        }
+        guard hasInside ?? false else { return Set(ids) }
+        let all = try all(
+            """
+            WITH RECURSIVE wanted (id, level) AS (
+                SELECT value, 1 FROM json_each(?)
+                UNION ALL
+                SELECT hex.id, level + 1 FROM wanted CROSS JOIN hex ON hex.parent = wanted.id WHERE level < \(ProtocolLimits.levels)
+            )
+            SELECT id FROM wanted
+            """, list
+        ) { $0.int64(0) }
+        return Set(all)
     }
 
     /// Runs `body`. If the index is damaged, it is emptied, to be made anew: it must not keep a hex from being deleted.
@@ -108,12 +128,23 @@ extension HexStore {
 /// The statements that put entries in and take them out.
 private struct SearchEntries {
     private let hex: SQLStatement
+    private let top: SQLStatement
     private let links: SQLStatement
     private let put: SQLStatement
     private let take: SQLStatement
 
     init(on db: Database) throws {
         hex = try SQLStatement("SELECT location, peer, senderName, description, color FROM hex WHERE id = ?", on: db)
+        top = try SQLStatement(
+            """
+            WITH RECURSIVE above (parent, location, peer, level) AS (
+                SELECT parent, location, peer, 1 FROM hex WHERE id = ?
+                UNION ALL
+                SELECT hex.parent, hex.location, hex.peer, level + 1 FROM above CROSS JOIN hex ON hex.id = above.parent
+                    WHERE level < \(ProtocolLimits.levels)
+            )
+            SELECT location, peer FROM above WHERE parent IS NULL
+            """, on: db)
         links = try SQLStatement(
             "SELECT url, description, service FROM link WHERE id BETWEEN ?1 << 13 AND (?1 << 13) + 8191 ORDER BY id", on: db)
         put = try SQLStatement("INSERT INTO search (rowid, about, sender, link, key) VALUES (?, ?, ?, ?, ?)", on: db)
@@ -137,12 +168,22 @@ private struct SearchEntries {
         return document.byteCount + 1
     }
 
+    /// The place and the sender of a hex: if it is inside another, those of the topmost hex it is in.
+    private func place(_ id: Int64, _ row: SQLStatement) throws -> (location: String, peer: Int64?) {
+        let location = row.text(0)
+        guard HexLocation(rawValue: location) == nil else { return (location, row.optionalInt64(1)) }
+        try top.bind([id])
+        defer { top.reset() }
+        return try top.step() ? (top.text(0), top.optionalInt64(1)) : (location, nil)
+    }
+
     private func document(_ id: Int64) throws -> SearchDocument? {
         try hex.bind([id])
         defer { hex.reset() }
         guard try hex.step() else { return nil }
+        let place = try place(id, hex)
         var document = SearchDocument(
-            location: hex.text(0), peer: hex.optionalInt64(1), senderName: hex.bytes(2), description: hex.bytes(3), color: hex.bytes(4))
+            location: place.location, peer: place.peer, senderName: hex.bytes(2), description: hex.bytes(3), color: hex.bytes(4))
         try links.bind([id])
         defer { links.reset() }
         while try links.step() { document.add(url: links.bytes(0), description: links.bytes(1), service: links.bytes(2)) }

@@ -30,6 +30,8 @@ public struct SearchHit: Sendable, Equatable {
     public var summary: HexSummary
     /// The text that has the words; `nil` if only the sender, a colour, a service or a host was looked for and found.
     public var match: SearchMatch?
+    /// The topmost hex that it is in; `nil` for a hex of a list.
+    public var top: HexSummary?
 }
 
 /// The place where a hex has what was looked for.

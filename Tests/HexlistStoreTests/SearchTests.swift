@@ -243,12 +243,56 @@ import Testing
         _ = try test.write { try $0.insertMine(Text(links: [(url, "", "Box")]).hex(1).content, at: start) }
         let third = try receive(Text(links: [(url, "", "Box"), (url + "/other", "", "Box")]), from: ada, at: start + 2)
         try index()
-        func earlier(_ id: Int64) throws -> [Int: EarlierLink] { try test.read { try $0.earlierLinks(of: try #require(try $0.hex(id))) } }
+        func earlier(_ id: Int64) throws -> [String: EarlierLink] {
+            let found = try test.read { try $0.earlierLinks(of: try #require(try $0.hex(id))) }
+            return Dictionary(uniqueKeysWithValues: found.map { (String(decoding: $0, as: UTF8.self), $1) })
+        }
         #expect(try earlier(first).isEmpty)
-        #expect(try earlier(second).mapValues(\.hex) == [1: first] && earlier(second)[1]?.peer?.name == "Ada Łovelace")
-        #expect(try earlier(third) == [0: EarlierLink(hex: second, receivedAt: start + 1, peer: earlier(third)[0]?.peer)])
+        #expect(try earlier(second).mapValues(\.hex) == [url: first] && earlier(second)[url]?.peer?.name == "Ada Łovelace")
+        #expect(try earlier(third) == [url: EarlierLink(hex: second, receivedAt: start + 1, peer: earlier(third)[url]?.peer)])
         _ = try test.write { try $0.delete([second], at: start) }
-        #expect(try earlier(third).mapValues(\.hex) == [0: first])
+        #expect(try earlier(third).mapValues(\.hex) == [url: first])
+    }
+
+    @Test func hexesInsideOthersAreFoundWithTheTopmostOne() throws {
+        func tree(_ number: UInt64) -> IncomingHex {
+            var hex = Text(description: "outside \(number)", links: [("a:top", "", "")]).hex(number)
+            var (middle, inner) = (ChildContent(parent: nil), ChildContent(parent: 0))
+            middle.hexDescription = hex.content.add("middle")
+            inner.hexDescription = hex.content.add("inner river")
+            inner.links = 0..<1
+            hex.content.add(child: middle)
+            hex.content.add(child: inner)
+            hex.content.childLinks = [LinkContent(url: hex.content.add("a:inner"), linkDescription: .empty, service: .empty)]
+            return hex
+        }
+        let stranger = try TestPeer(9, name: "nobody")
+        let top = try #require(try test.receive([tree(1)], from: ada).first?.id)
+        let held = try #require(try test.receive([tree(2)], from: stranger).first?.id)
+        let hit = try #require(
+            try {
+                try index(); return try test.read { try $0.search(SearchFilter(try SearchTerm.parse("river ada"))) }.hits
+            }().first)
+        #expect(hit.summary.id == top + 2 && hit.summary.parent == top + 1 && hit.top?.id == top && hit.match?.found == "river")
+        #expect(try found("river") == [top + 2] && found("outside") == [top] && found("river") { $0.location = .held } == [held + 2])
+        #expect(try found("river") { $0.peer = ada.id } == [top + 2] && found("river") { $0.unread = true } == [top + 2])
+        _ = try test.write { try $0.setRead([top]) }
+        #expect(try found("river") { $0.unread = true } == [])
+        _ = try test.write { try $0.accept([held], at: start) }
+        #expect(try found("river") == [held + 2, top + 2] && found("river") { $0.location = .held } == [])
+        #expect(try isAsMadeAnew())
+        let again = try receive(Text(links: [("a:inner", "", "")]), from: bob)
+        try index()
+        let earlier = try test.read { try $0.earlierLinks(of: try #require(try $0.hex(again))) }
+        #expect(earlier[Array("a:inner".utf8)]?.hex == held)
+        let inTree = try test.read { try $0.earlierLinks(of: try #require(try $0.hex(held))) }
+        #expect(inTree.mapValues(\.hex) == [Array("a:top".utf8): top, Array("a:inner".utf8): top])
+        let links = try test.read { try $0.linkPage(HexFilter(), unique: false) }.items.map(\.id)
+        #expect(links == [again, held, held + 2, top, top + 2])
+        let unique = try test.read { try $0.linkPage(HexFilter(), unique: true) }.items.map(\.id)
+        #expect(unique == [again, held])
+        _ = try test.write { try $0.delete([top], at: start) }
+        #expect(try found("river") == [held + 2] && isAsMadeAnew())
     }
 
     @Test func linksOfTheInboxEachOnce() throws {
@@ -261,7 +305,7 @@ import Testing
                 let cursor = after
                 let page = try test.read { try $0.linkPage(filter, unique: unique, limit: limit, after: cursor) }
                 #expect(page.items.count <= limit)
-                all += page.items.map { "\($0.hex.id).\($0.position) \($0.url)" }
+                all += page.items.map { "\($0.id).\($0.position) \(String(decoding: $0.url, as: UTF8.self))" }
                 after = page.next
             } while after != nil
             return all

@@ -33,6 +33,7 @@ struct SearchRoutes: Sendable {
                 MatchShape(
                     field: $0.field.rawValue, link: $0.link.map { $0 + 1 }, before: $0.before, found: $0.found, after: $0.after)
             }
+            shape.top = hit.top.map { TopShape(id: $0.id, subject: $0.subject) }
             return shape
         }
     }
@@ -49,8 +50,10 @@ struct SearchRoutes: Sendable {
         let schemes = api.openSchemes
         return APIReply.page(page.items, next: page.next, behind: isUnique ? behind : nil, cursor: \.cursor) { link in
             ListedLinkShape(
-                LinkShape(url: link.url, linkDescription: link.description, service: link.service, openSchemes: schemes),
-                hex: link.hex.id, number: link.position + 1, unread: link.hex.unread,
+                LinkShape(
+                    url: String(decoding: link.url, as: UTF8.self), linkDescription: String(decoding: link.description, as: UTF8.self),
+                    service: String(decoding: link.service, as: UTF8.self), openSchemes: schemes),
+                hex: link.id, number: link.position + 1, unread: link.hex.unread,
                 receivedAt: Timestamp(milliseconds: link.hex.receivedAt), peer: link.hex.peer, tag: link.hex.peerLabel.map(PeerTag.init))
         }
     }
@@ -78,5 +81,35 @@ extension LinkShape {
         } catch {
             notOpened = error.description
         }
+    }
+}
+
+extension HexShape {
+    /// Adds the earlier hexes of links, by URL, to the links and those of the hexes inside.
+    mutating func addEarlier(_ earlier: [[UInt8]: EarlierLink]) {
+        links = links?.map { $0.with(earlier) }
+        children = children?.map { $0.with(earlier) }
+    }
+}
+
+extension ChildShape {
+    /// It calls itself once for each level (`ProtocolLimits.levels`).
+    fileprivate func with(_ earlier: [[UInt8]: EarlierLink]) -> ChildShape {
+        var shape = self
+        shape.links = links.map { $0.with(earlier) }
+        shape.children = children?.map { $0.with(earlier) }
+        return shape
+    }
+}
+
+extension LinkShape {
+    fileprivate func with(_ earlier: [[UInt8]: EarlierLink]) -> LinkShape {
+        var shape = self
+        shape.before = earlier[Array(url.utf8)].map { link in
+            EarlierLinkShape(
+                hex: link.hex, receivedAt: Timestamp(milliseconds: link.receivedAt), peer: link.peer?.uuid.flatMap { PeerID($0) },
+                tag: link.peer.map(PeerTag.init))
+        }
+        return shape
     }
 }

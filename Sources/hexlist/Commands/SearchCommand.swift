@@ -91,13 +91,20 @@ struct SearchCommand: AsyncParsableCommand {
         [
             Table.Cell(String(hex.id)), Table.Cell(hex.unread ? "*" : "", .good), Table.Cell(HumanText.time(hex.receivedAt), .faint),
             Table.Cell(HexText.sender(hex, columns: 44), columns: 72, minimum: 10),
-            Table.Cell(HexText.subject(hex), hex.unread ? .strong : .plain, minimum: 16),
+            Table.Cell(SearchText.subject(hex), hex.unread ? .strong : .plain, minimum: 16),
             Table.Cell(SearchText.match(hex), columns: 100, minimum: 16),
         ]
     }
 }
 
 enum SearchText {
+    /// The subject, and that of the topmost hex it is in.
+    static func subject(_ hex: HexShape) -> String {
+        let subject = HexText.subject(hex)
+        guard let top = hex.top else { return subject }
+        return "\(subject) (in \(top.id)\(top.subject.isEmpty ? "" : " \(top.subject)"))"
+    }
+
     /// The place of what was found, where the description in its column does not show it.
     static func match(_ hex: HexShape) -> String {
         guard let match = hex.match else { return "" }
