@@ -1,5 +1,4 @@
 internal import GRDB
-internal import GRDBSQLite
 internal import HexlistModel
 
 /// The index behind `search`: one entry a hex, put in after the commit that stored the hex.
@@ -19,13 +18,19 @@ enum SearchIndex {
     static func checkFormat(_ db: Database) throws {
         let format = String(SearchDocument.format)
         guard try String.fetchOne(db, sql: "SELECT value FROM meta WHERE key = ?", arguments: [formatKey]) != format else { return }
-        try db.execute(sql: "\(empty); UPDATE tally SET indexed = 0, reindex = 0")
+        try db.execute(
+            sql: """
+                INSERT INTO search (search) VALUES ('delete-all');
+                DELETE FROM reindex;
+                UPDATE tally SET indexed = 0, reindex = 0;
+                """)
         try db.execute(
             sql: "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
             arguments: [formatKey, format])
     }
 
-    fileprivate static let empty = "INSERT INTO search (search) VALUES ('delete-all'); DELETE FROM reindex"
+    /// SQLite's code for a virtual table whose content is damaged (`SQLITE_CORRUPT_VTAB`).
+    fileprivate static let damaged: Int32 = 267
 }
 
 extension StoreWriter {
@@ -103,9 +108,22 @@ extension StoreWriter {
     /// Runs `body`. If the index is damaged, it is emptied, to be made anew: it must not keep a hex from being deleted.
     private func orAnew(_ body: () throws -> Void) throws {
         do {
+            // The savepoint's release writes what FTS5 would else write at the commit, where a damage could be told no more.
+            try run("SAVEPOINT entries")
             try body()
-        } catch let fault as StoreFault where fault.code & 0xFF == SQLITE_CORRUPT {
-            try db.execute(sql: SearchIndex.empty)
+            try run("RELEASE entries")
+        } catch let fault as StoreFault where fault.code == SearchIndex.damaged {
+            try run("ROLLBACK TO entries")
+            try run("RELEASE entries")
+            try emptyIndex()
+        }
+    }
+
+    /// Takes all entries out of the index, to be made anew.
+    fileprivate func emptyIndex() throws {
+        try change {
+            try run("INSERT INTO search (search) VALUES ('delete-all')")
+            try run("DELETE FROM reindex")
             tally.indexed = 0
             tally.reindex = 0
         }
@@ -123,6 +141,27 @@ extension HexStore {
     public func bringIndexOn() async {
         _ = try? await write { try $0.index() }
     }
+
+    /// Reads with the index, after the next entries were put into it. If the index is damaged, it is emptied to be made anew, and `work` is
+    /// done once more.
+    public func readWithIndex<Value: Sendable>(_ work: @escaping @Sendable (StoreReader) throws -> Value) async throws -> Value {
+        await bringIndexOn()
+        do {
+            return try await read { reader in
+                do {
+                    return try work(reader)
+                } catch let fault as StoreFault where fault.code == SearchIndex.damaged {
+                    throw DamagedIndex()
+                }
+            }
+        } catch is DamagedIndex {
+            try await write { try $0.emptyIndex() }
+            await bringIndexOn()
+            return try await read(work)
+        }
+    }
+
+    private struct DamagedIndex: Error {}
 }
 
 /// The statements that put entries in and take them out.

@@ -127,8 +127,7 @@ struct HexRoutes: Sendable {
     }
 
     private func shape(of id: Int64) async throws -> HexShape {
-        await api.store.bringIndexOn()
-        let found = try await api.store.read { reader in
+        let found = try await api.store.readWithIndex { reader in
             try reader.hex(id).map { ($0, try reader.earlierLinks(of: $0)) }
         }
         guard let (detail, earlier) = found else { throw HexlistError.noHex(id) }

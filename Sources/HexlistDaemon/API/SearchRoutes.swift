@@ -22,8 +22,7 @@ struct SearchRoutes: Sendable {
         if let from = try query.text("from") { filter.peer = try await api.sender(from) }
         let (limit, cursor, isBest, wanted) = (try query.limit(), try query.cursor(), try query.flag("best"), filter)
         guard !isBest || cursor == nil else { throw HexlistError(.badRequest, "The best have one page: `after` does not go with `best`.") }
-        await api.store.bringIndexOn()
-        let page = try await api.store.read {
+        let page = try await api.store.readWithIndex {
             isBest ? try $0.best(wanted, limit: limit) : try $0.search(wanted, limit: limit, after: cursor)
         }
         let labels = await api.labels(page.hits.map(\.summary))
@@ -43,8 +42,7 @@ struct SearchRoutes: Sendable {
         var filter = HexFilter(location: try query.choice("location", HexLocation.inbox), unread: try query.flag("unread"))
         if let from = try query.text("from") { filter.peer = try await api.sender(from) }
         let (limit, cursor, isUnique, wanted) = (try query.limit(), try query.cursor(), try query.flag("unique"), filter)
-        if isUnique { await api.store.bringIndexOn() }
-        let (page, behind) = try await api.store.read {
+        let (page, behind) = try await api.store.readWithIndex {
             (try $0.linkPage(wanted, unique: isUnique, limit: limit, after: cursor), try $0.counts().unindexed)
         }
         let schemes = api.openSchemes

@@ -111,7 +111,7 @@ enum SearchText {
         let text = match.before + match.found + match.after
         switch match.field {
         case "description": return match.before.hasPrefix("…") ? text : ""
-        case "sender": return "says \(text)"
+        case "sender": return ""  // its column shows it
         default: return match.link.map { "\($0) \(text)" } ?? text
         }
     }
