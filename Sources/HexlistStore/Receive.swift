@@ -33,6 +33,7 @@ extension StoreWriter {
     ) throws -> [ReceiveOutcome] {
         guard !batch.isEmpty else { return [] }
         passedBytes += batch.reduce(0) { $0 + $1.byteCount }
+        self.diskReserve = diskReserve
         return try change {
             var reception = try Reception(
                 self, sender: sender, now: now, policy: policy, quotas: quotas, isDiskFull: try isDiskFull(for: batch, reserve: diskReserve)
@@ -142,7 +143,7 @@ private struct Reception {
     mutating func take(_ hex: IncomingHex) throws -> ReceiveOutcome {
         if case .refused(.blocked, let retryAfter) = way { return .refused(.blocked, retryAfter: retryAfter) }
         if let refusal = refusals.reason(toRefuse: hex.messageID) { return refusal }
-        guard hex.content.links.count <= ProtocolLimits.links else { return .refused(.tooManyLinks, retryAfter: nil) }
+        guard hex.content.fitsBounds else { return .refused(.tooManyLinks, retryAfter: nil) }
         switch way {
         case .refused(let code, let retryAfter):
             if let status = try earlier(hex) { return .duplicate(of: status) }
@@ -229,7 +230,7 @@ private struct Reception {
             guard let status = try earlier(hex) else { throw StoreFault.lost }
             return .duplicate(of: status)
         }
-        store.tally.nextHex &+= 1
+        store.tally.nextHex &+= Int64(hex.content.hexCount)
         store.tally.nextInbox &+= 1
         store.tally.inbox &+= 1
         store.tally.unread &+= 1
@@ -283,7 +284,7 @@ private struct Reception {
                 byteCount: hex.byteCount, receivedAt: now, heldFrom: source))
         guard isNew else { throw StoreFault.lost }
         let bytes = Int64(hex.byteCount)
-        store.tally.nextHex &+= 1
+        store.tally.nextHex &+= Int64(hex.content.hexCount)
         store.tally.held &+= 1
         store.tally.heldBytes &+= bytes
         store.count(peer: peer.id) { delta in

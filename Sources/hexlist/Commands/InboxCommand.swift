@@ -16,6 +16,12 @@ struct InboxCommand: AsyncParsableCommand {
     @Flag(help: "What strangers sent, held out of the inbox.")
     var held = false
 
+    @Flag(help: "Links instead of hexes.")
+    var links = false
+
+    @Flag(help: "With --links: each link once, where it came last.")
+    var unique = false
+
     @Option(help: ArgumentHelp("Only what this peer sent.", valueName: "peer"))
     var from: String?
 
@@ -27,12 +33,16 @@ struct InboxCommand: AsyncParsableCommand {
 
     func validate() throws {
         if limit < 0 { throw ValidationError("--limit takes a number from 0 up.") }
+        if unique, !links { throw ValidationError("--unique goes with --links.") }
     }
 
     func run() async throws {
         let output = common.output
         let filter = HexlistClient.HexFilter(location: held ? "held" : "inbox", unread: unread, from: from)
         try await common.withClient { client in
+            guard !links else {
+                return try await LinkList(filter: filter, isUnique: unique, limit: limit, after: after).list(client, output)
+            }
             var cursor = after
             var left = limit == 0 ? Int.max : limit
             var listed = 0
@@ -94,6 +104,18 @@ enum HexText {
     /// The description; if it is blank, the subject in its place.
     static func subject(_ hex: HexShape) -> String {
         HexSubject.isBlank(hex.description) ? hex.subject ?? "" : hex.description
+    }
+
+    /// What a list shows for a hex inside another; `nil` for one with nothing to show.
+    static func title(_ hex: ChildShape) -> String? {
+        let text = HexSubject.isBlank(hex.description) ? hex.subject ?? "" : hex.description
+        return HexSubject.isBlank(text) ? nil : text
+    }
+
+    /// What is inside a hex, `3 hexes with 40 links`; `nil` for one with nothing inside.
+    static func inside(_ hex: HexShape) -> String? {
+        guard let hexes = hex.hexesInside else { return nil }
+        return "\(HumanText.count(hexes, "hex", "hexes")) with \(HumanText.count(hex.linksInside ?? 0, "link", "links"))"
     }
 
     /// The proven sender, and the claimed one if that is another: a trusted peer forwards for others, of other peers it is only a claim. A
