@@ -132,7 +132,7 @@ struct HexRoutes: Sendable {
         return APIReply.json(ChangedShape(changed: changed))
     }
 
-    private func shape(of id: Int64) async throws -> HexShape {
+    func shape(of id: Int64) async throws -> HexShape {
         guard let detail = try await api.store.read({ try $0.hex(id) }) else { throw HexlistError.noHex(id) }
         return HexShape(detail, await labels([detail.summary]), openSchemes: api.openSchemes)
     }
