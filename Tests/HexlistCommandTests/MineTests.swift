@@ -75,7 +75,8 @@ struct MineTests {
             (["save", "x"], false),
         ] as [([String], Bool)]) func arguments(_ words: [String], isFine: Bool)
     {
-        #expect((try? Hexlist.parseAsRoot(words)) != nil == isFine, "\(words)")
+        let isTaken = (try? Hexlist.parseAsRoot(words)) != nil
+        #expect(isTaken == isFine, "\(words)")
     }
 
     @Test("a tree is shown with its ids, by level") func tree() {
