@@ -155,7 +155,9 @@ extension StoreWriter {
     }
 
     private func mineRow(_ id: Int64) throws -> MineRow {
-        guard let top = try summary(ofTop: id) else { throw HexlistError.noHex(id) }
+        guard let top = try summary(ofTop: id) else {
+            throw HexlistError(.notFound, "There is no hex \(id).", hint: "`hexlist mine --tree` lists those there are.")
+        }
         guard top.location == .mine else {
             throw HexlistError(
                 .badRequest, "Hex \(id) is not in My Hexlist (\(top.location.rawValue)).", hint: "`hexlist save \(id)` copies it there.")

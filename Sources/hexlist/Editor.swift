@@ -35,7 +35,12 @@ enum Editor {
             remove(path)
             throw HexlistError(.internal, "The editor `\(TerminalText.clean(command, columns: 60))` cannot be started (\(error)).")
         } catch let error as HexlistError {
-            StandardError.note("What was written is kept in \(path)")
+            // Nothing was written that could be lost.
+            if let left = try? read(path), PeerText.areEqual(left, text) {
+                remove(path)
+            } else {
+                StandardError.note("What was written is kept in \(path)")
+            }
             throw error
         }
         remove(path)

@@ -45,8 +45,18 @@ enum MineText {
             if let index = take(where: { PeerText.areEqual(TerminalText.clean(links[$0].url), link.url) }) {
                 return LinkEdit(from: index + 1, linkDescription: link.description)
             }
-            let checked = try LinkCheck.scheme.checked(link, from: "\(name), line \(number + 1)")
+            let checked = try withoutFlags { try LinkCheck.scheme.checked(link, from: "\(name), line \(number + 1)") }
             return LinkEdit(url: checked.url, linkDescription: checked.description)
+        }
+    }
+
+    /// Runs a check of links whose hints would name flags that are not there.
+    static func withoutFlags<Result>(_ body: () throws -> Result) throws -> Result {
+        do {
+            return try body()
+        } catch var error as HexlistError {
+            error.hint = "A link begins as https:// does; its description follows behind a space."
+            throw error
         }
     }
 
@@ -88,7 +98,8 @@ enum MineText {
 
     private static func line(_ id: Int64, _ title: String, links: Int, depth: Int) -> String {
         let title = HexSubject.isBlank(title) ? "" : "  \(title)"
-        return "\(String(repeating: "  ", count: depth))\(id)\(title)  (\(HumanText.count(links, "link", "links")))"
+        let count = links == 0 ? "" : "  (\(HumanText.count(links, "link", "links")))"
+        return "\(String(repeating: "  ", count: depth))\(id)\(title)\(count)"
     }
 
     /// What is inside hexes that are to be deleted; `nil` for nothing.

@@ -59,9 +59,17 @@ struct MineListCommand: AsyncParsableCommand {
     var after: String?
 
     @Argument(help: ArgumentHelp("List what is in this one.", valueName: "hex"))
-    var hex: HexID?
+    var hex: String?
+
+    /// The commands of `mine`, one of which a word that is no id may be meant as.
+    private static let others = ["list", "add", "edit", "move", "rm"]
 
     func validate() throws {
+        if let hex, HexID(argument: hex) == nil {
+            let meant = NearestName.likely(hex, among: Self.others).map { "Did you mean `mine \($0)`?" }
+            throw ValidationError(
+                "`\(TerminalText.clean(hex, columns: 40))` is no hex. \(meant ?? "An id is a number that `hexlist mine` prints.")")
+        }
         if limit < 0 { throw ValidationError("--limit takes a number from 0 up.") }
         if hex != nil, after != nil { throw ValidationError("--after goes with the list of all, not with a hex.") }
     }
@@ -69,8 +77,8 @@ struct MineListCommand: AsyncParsableCommand {
     func run() async throws {
         let output = common.output
         try await common.withClient { client in
-            if let hex {
-                try show(try await client.hex(hex.value), output)
+            if let hex = hex.flatMap(HexID.init(argument:)) {
+                try show(try await client.mineHex(hex), output)
             } else {
                 try await list(client, output)
             }
@@ -163,10 +171,17 @@ struct MineAddCommand: AsyncParsableCommand {
             valueName: "file"))
     var from: String?
 
+    @Flag(help: "Put https:// before links that are bare host names.")
+    var guess = false
+
+    @Flag(help: "Keep links and colour as they are given, whatever they are.")
+    var raw = false
+
     @Argument(help: ArgumentHelp("A link, or \"URL description\" in quotes; - reads them from standard input.", valueName: "url"))
     var links: [String] = []
 
     func validate() throws {
+        if guess && raw { throw ValidationError("--guess and --raw do not go together.") }
         guard !links.isEmpty || from != nil || !description.isEmpty else {
             throw ValidationError("Give a link, --from FILE, or --description for an empty hex.")
         }
@@ -176,8 +191,9 @@ struct MineAddCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let color = try ColorInput.parse(color)
-        let given = try LinkInput.read(links, .scheme) + (try from.map { try LinkInput.read(from: $0, .scheme) } ?? [])
+        let check: LinkCheck = raw ? .raw : guess ? .guess : .scheme
+        let color = raw ? color : try ColorInput.parse(color)
+        let given = try LinkInput.read(links, check) + (try from.map { try LinkInput.read(from: $0, check) } ?? [])
         let hex = HexInput(description: description, color: color, links: given)
         try await common.tellMine {
             try await $0.addMine(hex.jsonBytes, into: parent?.value)
@@ -228,8 +244,7 @@ struct MineEditCommand: AsyncParsableCommand {
     func run() async throws {
         guard description == nil, color == nil, !changesLinks else { return try await edit() }
         try await common.withClient { client in
-            let hex = try await client.hex(hex.value)
-            try Self.check(hex)
+            let hex = try await client.mineHex(hex)
             try await Editor.edit(MineText.page(hex), name: "hex-\(hex.id).txt") { text, path in
                 let links = try MineText.edits(text, of: hex.links ?? [], from: path)
                 guard links != (hex.links ?? []).indices.map({ LinkEdit(from: $0 + 1) }) else {
@@ -242,21 +257,16 @@ struct MineEditCommand: AsyncParsableCommand {
 
     private func edit() async throws {
         let color = try color.map(ColorInput.parse)
-        let added = try LinkInput.read(add, .scheme)
+        let added = try MineText.withoutFlags { try LinkInput.read(add, .scheme) }
         try await common.withClient { client in
             var wanted = MineEditRequest(description: description, color: color)
             if changesLinks {
-                let hex = try await client.hex(hex.value)
-                try Self.check(hex)
+                let hex = try await client.mineHex(hex)
                 wanted.links = try MineText.edits(
                     of: hex.linkCount, removing: remove, moving: move.isEmpty ? nil : (move[0], move[1]), adding: added)
             }
             try tell(try await client.editMine(hex.value, wanted))
         }
-    }
-
-    private static func check(_ hex: HexShape) throws {
-        guard hex.location == "mine" else { throw HexlistError.notMine(hex) }
     }
 
     private func tell(_ hex: HexShape) throws {
@@ -319,11 +329,7 @@ struct MineRemoveCommand: AsyncParsableCommand {
         let output = common.output
         try await common.withClient { client in
             var found: [HexShape] = []
-            for id in hexes {
-                let hex = try await client.hex(id.value)
-                guard hex.location == "mine" else { throw HexlistError.notMine(hex) }
-                found.append(hex)
-            }
+            for id in hexes { found.append(try await client.mineHex(id)) }
             let what = HumanText.count(Set(hexes.map(\.value)).count, "hex", "hexes")
             let inside = MineText.inside(found)
             if let inside, !yes {
@@ -338,19 +344,28 @@ struct MineRemoveCommand: AsyncParsableCommand {
                 try output.object(changed)
             } else {
                 try output.wrapped(
-                    "\(HumanText.count(changed.changed, "hex", "hexes")) deleted\(inside.map { ", with \($0) inside" } ?? "").")
+                    "\(HumanText.count(changed.changed, "hex", "hexes")) deleted\(inside.map { "; inside were \($0)" } ?? "").")
             }
             try output.flush()
         }
     }
 }
 
-extension HexlistError {
-    /// The refusal to change a hex of another place.
-    static func notMine(_ hex: HexShape) -> HexlistError {
-        let place = TerminalText.clean(hex.location, columns: 20)
-        return HexlistError(
-            .badRequest, "Hex \(hex.id) is not in My Hexlist (\(place)).", hint: "`hexlist save \(hex.id)` copies it there.")
+extension HexlistClient {
+    /// One hex of My Hexlist with all that is in it.
+    fileprivate func mineHex(_ id: HexID) async throws -> HexShape {
+        do {
+            let hex = try await self.hex(id.value)
+            guard hex.location == "mine" else {
+                throw HexlistError(
+                    .badRequest, "Hex \(hex.id) is not in My Hexlist (\(TerminalText.clean(hex.location, columns: 20))).",
+                    hint: "`hexlist save \(hex.id)` copies it there.")
+            }
+            return hex
+        } catch var error as HexlistError where error.code == .notFound {
+            error.hint = "`hexlist mine --tree` lists those there are."
+            throw error
+        }
     }
 }
 
