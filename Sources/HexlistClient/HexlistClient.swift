@@ -253,6 +253,29 @@ extension HexlistClient {
         try await connection.call(.POST, "/v1/hexes/accept", body: selection.jsonBytes, seconds: Self.changeSeconds)
     }
 
+    /// Makes a hex in My Hexlist.
+    /// - Parameters:
+    ///   - hex: a HexJM in JSON.
+    ///   - parent: the hex of My Hexlist it is put into; `nil` for none.
+    public func addMine(_ hex: [UInt8], into parent: Int64?) async throws -> HexShape {
+        var query = URLQuery()
+        query.add("in", parent.map(String.init))
+        return try await connection.call(.POST, "/v1/mine", query: query, body: hex)
+    }
+
+    /// Copies hexes with all that is in them to My Hexlist.
+    public func saveMine(_ ids: [Int64], into parent: Int64?) async throws -> SavedShape {
+        try await connection.call(.POST, "/v1/mine/save", body: MineSave(ids, into: parent).jsonBytes, seconds: Self.changeSeconds)
+    }
+
+    public func editMine(_ id: Int64, _ edit: MineEditRequest) async throws -> HexShape {
+        try await connection.call(.PATCH, "/v1/mine/\(id)", body: edit.jsonBytes)
+    }
+
+    public func moveMine(_ id: Int64, _ move: MineMove) async throws -> HexShape {
+        try await connection.call(.POST, "/v1/mine/\(id)/move", body: move.jsonBytes)
+    }
+
     /// The seconds that a change may take: a million hexes take a minute or two.
     private static let changeSeconds = 3_600.0
 }

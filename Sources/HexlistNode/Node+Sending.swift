@@ -79,6 +79,10 @@ extension Node {
                 throw HexlistError(.notFound, "There is no hex \(hexID).", hint: "`hexlist inbox` lists those there are.")
             }
             var preparer = preparer()
+            // A hex made here names no sender until it is sent.
+            if hex.summary.location == .mine, hex.content.senderUUID.isEmpty, hex.content.senderName.isEmpty {
+                return try preparer.prepare(hex.content, key: request.key, at: now)
+            }
             return preparer.forward(hex.content, key: request.key, at: now)
         case .hex(let hex):
             var preparer = preparer()

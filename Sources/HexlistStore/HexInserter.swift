@@ -61,6 +61,15 @@ struct HexInserter {
         }
     }
 
+    /// Inserts the links of a hex that has none.
+    func insertLinks(of content: HexContent, _ hex: Int64) throws {
+        try content.frame.withUnsafeBytes { frame in
+            try content.arena.withUnsafeBytes { arena in
+                try insert(content.links[...], of: hex, Texts(frame: frame, arena: arena))
+            }
+        }
+    }
+
     @inline(__always)
     func insert(_ links: ArraySlice<LinkContent>, of hex: Int64, _ texts: Texts) throws {
         var id = hex << 13

@@ -56,8 +56,7 @@ struct Hexlist: AsyncParsableCommand {
                 name: "Hex",
                 subcommands: [
                     SendCommand.self, InboxCommand.self, SearchCommand.self, ShowCommand.self, OpenCommand.self, ReadCommand.self,
-                    DeleteCommand.self,
-                    AcceptCommand.self,
+                    DeleteCommand.self, AcceptCommand.self, SaveCommand.self, MineCommand.self,
                     OutboxCommand.self,
                 ]),
             CommandGroup(name: "Protocol", subcommands: [FrameCommand.self]),

@@ -63,6 +63,14 @@ def malformed(stage):
     return "15 are borne, the 16th: Bye tooManyErrors, closed"
 
 
+def deep_tree(levels, links=()):
+    """Hexes in hexes: what is innermost has the links."""
+    tree = {"hexDescription": "deep", "links": list(links)}
+    for _ in range(levels - 1):
+        tree = {"children": [tree]}
+    return attacker.store(0, tree)
+
+
 def bombs_of(limit):
     """JSON at the frame limit, each with what it has to be answered with: a receipt's word, or `pong`."""
     room = limit - 512
@@ -75,6 +83,10 @@ def bombs_of(limit):
         ("one key often", ('{"operationType":"Ping","message":"@",' + ",".join(['"a":0'] * (room // 6)) + "}").encode(), "pong"),
         ("numbers", ('{"operationType":"Ping","message":"@","x":' + "9" * room + "}").encode(), "pong"),
         ("links", attacker.store(0, {"hexDescription": "links", "links": ["u"] * (room // 5)}), "tooManyLinks"),
+        ("wide tree", attacker.store(0, {"hexDescription": "wide", "children": [{}] * (room // 4)}), "tooManyLinks"),
+        ("deep tree", deep_tree(9), "tooManyLinks"),
+        ("deeper tree", json.dumps(dict(deep_tree(40), sequence=1)).encode(), "undecodable"),
+        ("broad levels", deep_tree(8, ["u"] * (room // 6)), "tooManyLinks"),
     ] + ([("string", attacker.store(0, {"hexDescription": "x" * room, "links": [links]}), "tooLarge")] if limit > attacker.STRANGER_FRAME else [])
 
 

@@ -243,8 +243,9 @@ class Daemon:
 
     every = []
 
-    def __init__(self, folder, name, state=None, config=""):
+    def __init__(self, folder, name, state=None, config="", bin=None):
         self.name = name
+        self.bin = bin or BIN
         self.folder = os.path.join(folder, name)
         os.makedirs(self.folder, mode=0o700)
         self.state = state or os.path.join(self.folder, "state")
@@ -291,7 +292,7 @@ class Daemon:
         self.began = time.monotonic()
         extra = dict(environment or {}, NOTIFY_SOCKET=notify)
         self.process = subprocess.Popen(
-            list(before) + [os.path.join(BIN, "hexlistd")], env=self.environment(extra), stdin=subprocess.DEVNULL, stdout=self.log,
+            list(before) + [os.path.join(self.bin, "hexlistd")], env=self.environment(extra), stdin=subprocess.DEVNULL, stdout=self.log,
             stderr=self.log, preexec_fn=die_with_parent)
         self.pid = self.process.pid
 

@@ -45,6 +45,14 @@ struct HostileInputTests {
         try await Rig.run("hidden", long: ["--seconds", "60"])
     }
 
+    /// `Tests/Faults/older`: a tree of hexes through a program that does not know them.
+    @Test(
+        "a tree of hexes is the same behind an older daemon, and out of an older store",
+        .enabled(if: Rig.obstacle("older") == nil, "\(Rig.obstacle("older") ?? "")"))
+    func older() async throws {
+        try await Rig.run("older", long: [])
+    }
+
     /// `Tests/Faults/hostile-text`: whatever a peer writes, hexlist and the log show it and a terminal obeys none of it. A new
     /// command of hexlist has to be given a case there.
     @Test(

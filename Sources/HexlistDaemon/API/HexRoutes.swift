@@ -126,7 +126,7 @@ struct HexRoutes: Sendable {
         return APIReply.json(ChangedShape(changed: changed))
     }
 
-    private func shape(of id: Int64) async throws -> HexShape {
+    func shape(of id: Int64) async throws -> HexShape {
         let found = try await api.store.readWithIndex { reader in
             try reader.hex(id).map { ($0, try reader.earlierLinks(of: $0)) }
         }

@@ -46,8 +46,9 @@ struct ShowCommand: AsyncParsableCommand {
     private func show(_ hex: HexShape, _ output: Output) throws {
         var table = Table()
         table.add("hex", "\(hex.id), \(hex.location)\(hex.unread ? ", unread" : "")")
-        table.add("from", HexText.sender(hex, columns: 80), .strong)
-        table.add("received", HumanText.time(hex.receivedAt, seconds: true))
+        let isOwn = hex.location == "mine" && hex.senderName.isEmpty && hex.senderUUID.isEmpty
+        if !isOwn { table.add("from", HexText.sender(hex, columns: 80), .strong) }
+        table.add(hex.location == "mine" ? "added" : "received", HumanText.time(hex.receivedAt, seconds: true))
         if !hex.description.isEmpty { table.add("description", hex.description, .strong) }
         if !hex.color.isEmpty { table.add("colour", hex.color) }
         if let parent = hex.parent { table.add("inside", "hex \(parent)") }

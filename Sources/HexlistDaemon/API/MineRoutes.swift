@@ -1,0 +1,68 @@
+import HexlistAPI
+import HexlistModel
+import HexlistNode
+import HexlistStore
+import HexlistWire
+import Hummingbird
+
+/// `/v1/mine`: changes of My Hexlist. It is listed, shown and deleted from as `/v1/hexes`.
+struct MineRoutes: Sendable {
+    let api: APIContext
+
+    /// The most hexes one request may save.
+    private static let idsOfRequest = 1_000
+
+    func add(to router: Router<BasicRequestContext>) {
+        router.post("/v1/mine", use: make)
+        router.post("/v1/mine/save", use: save)
+        router.patch("/v1/mine/:id", use: edit)
+        router.post("/v1/mine/:id/move", use: move)
+    }
+
+    private func make(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        let parent = try APIQuery(request, allowing: ["in"]).number("in", 1...Int64.max)
+        let body = try await APIInput.body(request)
+        guard !body.isEmpty else { throw HexlistError(.badRequest, "The request has no hex.", hint: "Give one as JSON.") }
+        var decoder = WrapperDecoder()
+        switch decoder.decodeHex(body, acceptsLocalNames: true) {
+        case .success(let hex): return try await shape(of: api.store.addMine(hex.content, into: parent, at: now))
+        case .failure(let refusal):
+            throw HexlistError(.badRequest, "The hex cannot be kept: \(refusal.message) (\(refusal.code.rawValue)).")
+        }
+    }
+
+    private func save(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        _ = try APIQuery(request)
+        let wanted: MineSave = try await APIInput.requiredShape(request)
+        guard (1...Self.idsOfRequest).contains(wanted.ids.count) else {
+            throw HexlistError(.badRequest, "One request saves 1 to \(Self.idsOfRequest) hexes; \(wanted.ids.count) were named.")
+        }
+        let saved = try await api.store.saveMine(wanted.ids, into: wanted.parent, at: now)
+        return APIReply.json(SavedShape(ids: saved.ids, hexes: saved.hexes, links: saved.links))
+    }
+
+    private func edit(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        _ = try APIQuery(request)
+        let id = try APIInput.id(context)
+        let wanted: MineEditRequest = try await APIInput.requiredShape(request)
+        let links = try wanted.links?.map { link in
+            if let from = link.from, from < 1 { throw HexlistError(.badRequest, "`from` counts links from 1.") }
+            return MineEdit.Link(
+                from: link.from.map { $0 - 1 }, url: link.url, linkDescription: link.linkDescription, service: link.service)
+        }
+        try await api.store.editMine(id, MineEdit(description: wanted.description, color: wanted.color, links: links))
+        return try await shape(of: id)
+    }
+
+    private func move(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        _ = try APIQuery(request)
+        let id = try APIInput.id(context)
+        let wanted: MineMove = try await APIInput.requiredShape(request)
+        try await api.store.moveMine(id, into: wanted.parent, before: wanted.before)
+        return try await shape(of: id)
+    }
+
+    private func shape(of id: Int64) async throws -> Response { APIReply.json(try await HexRoutes(api: api).shape(of: id)) }
+
+    private var now: Int64 { Timestamp.now.milliseconds }
+}

@@ -1,0 +1,256 @@
+internal import GRDB
+public import HexlistModel
+
+/// A change of a hex of My Hexlist; what is `nil` stays as it is.
+public struct MineEdit: Sendable {
+    /// One link of the new list.
+    public struct Link: Sendable {
+        /// The position, from 0, that the link has now: what is `nil` here, and its unknown members, stay. `nil` for a new link.
+        public var from: Int?
+        public var url: String?
+        public var linkDescription: String?
+        public var service: String?
+
+        public init(from: Int? = nil, url: String? = nil, linkDescription: String? = nil, service: String? = nil) {
+            self.from = from
+            self.url = url
+            self.linkDescription = linkDescription
+            self.service = service
+        }
+    }
+
+    public var description: String?
+    public var color: String?
+    /// The links from now on, in their order.
+    public var links: [Link]?
+
+    public init(description: String? = nil, color: String? = nil, links: [Link]? = nil) {
+        self.description = description
+        self.color = color
+        self.links = links
+    }
+}
+
+// My Hexlist: hexes of one's own, and hexes inside them.
+extension HexStore {
+    /// Adds a hex to My Hexlist, at the end of those inside another where one is named.
+    /// - Returns: its id.
+    /// - Throws: `.notFound`, `.badRequest` if the whole would exceed the bounds of a hex.
+    public func addMine(_ content: HexContent, into parent: Int64? = nil, at now: Int64) async throws -> Int64 {
+        try await write(rows: content.hexCount + content.allLinkCount) { try $0.addMine(content, into: parent, at: now) }
+    }
+
+    /// Copies hexes with all that is in them into My Hexlist, in the given order.
+    /// - Returns: the new ids, and how many hexes and links were copied.
+    /// - Throws: as `addMine`; then none is copied.
+    public func saveMine(
+        _ ids: [Int64], into parent: Int64? = nil, at now: Int64
+    ) async throws -> (ids: [Int64], hexes: Int, links: Int) {
+        try await write(rows: HexGroup.pageLimit) { writer in
+            try writer.change {
+                var saved: (ids: [Int64], hexes: Int, links: Int) = ([], 0, 0)
+                for id in ids {
+                    guard let hex = try writer.hex(id) else { throw HexlistError.noHex(id) }
+                    saved.ids.append(try writer.addMine(hex.content, into: parent, at: now))
+                    saved.hexes += hex.content.hexCount
+                    saved.links += hex.content.allLinkCount
+                }
+                return saved
+            }
+        }
+    }
+
+    /// - Throws: `.notFound`, `.badRequest` if it is not in My Hexlist, or the change is not one a hex can have.
+    public func editMine(_ id: Int64, _ edit: MineEdit) async throws {
+        try await write(rows: 1 + (edit.links?.count ?? 0)) { try $0.editMine(id, edit) }
+    }
+
+    /// Moves a hex of My Hexlist, with what is in it.
+    /// - Parameters:
+    ///   - parent: the hex it comes to be in; `nil` for none.
+    ///   - sibling: the one before which it stands there; `nil` for the end.
+    /// - Throws: `.notFound`, `.badRequest` for a move into itself, or one that exceeds the bounds of a hex.
+    public func moveMine(_ id: Int64, into parent: Int64?, before sibling: Int64? = nil) async throws {
+        try await write { try $0.moveMine(id, into: parent, before: sibling) }
+    }
+}
+
+extension StoreWriter {
+    func addMine(_ content: HexContent, into parent: Int64?, at now: Int64) throws -> Int64 {
+        try change {
+            guard content.levels <= ProtocolLimits.levels else { throw HexlistError.tooDeep }
+            let id = try insertMine(content, at: now)
+            if let parent { try place(id, into: parent, before: nil) }
+            return id
+        }
+    }
+
+    func editMine(_ id: Int64, _ edit: MineEdit) throws {
+        try change {
+            let row = try mineRow(id)
+            guard var content = try hex(id)?.content else { throw HexlistError.noHex(id) }
+            for text in [edit.description, edit.color] + (edit.links ?? []).flatMap({ [$0.url, $0.linkDescription, $0.service] }) {
+                guard (text?.utf8.count ?? 0) <= ProtocolLimits.stringBytes else {
+                    throw HexlistError(.badRequest, "A text of a hex has at most \(ProtocolLimits.stringBytes) bytes.")
+                }
+            }
+            try unindex([id])
+            if let description = edit.description { content.hexDescription = content.add(description) }
+            if let color = edit.color { content.hexColor = content.add(color) }
+            if let links = edit.links {
+                let old = content.links
+                content.links = try links.map { try content.link($0, of: old) }
+                let difference = Int64(content.links.count - old.count)
+                try replaceLinks(of: id, by: content)
+                if let parent = row.parent { try countInside(parent, hexes: 0, links: difference) }
+            }
+            content.children = []  // its own bytes
+            content.childLinks = []
+            try run(
+                "UPDATE hex SET description = ?, color = ?, linkCount = ?, byteCount = ? WHERE id = ?",
+                content.string(content.hexDescription), content.string(content.hexColor), content.links.count, content.byteCount, id)
+            try reindex([id])
+            try checkBounds(ofTop: id)
+        }
+    }
+
+    func moveMine(_ id: Int64, into parent: Int64?, before sibling: Int64?) throws {
+        try change {
+            let row = try mineRow(id)
+            guard let parent else {
+                guard sibling == nil else {
+                    throw HexlistError(
+                        .badRequest, "My Hexlist itself is listed newest first.", hint: "A place before another goes with `in`.")
+                }
+                guard let before = row.parent else { return }
+                try countInside(before, hexes: -row.hexes, links: -row.links)
+                try run("UPDATE hex SET location = 'mine', parent = NULL, position = NULL WHERE id = ?", id)
+                tally.mine &+= 1
+                return
+            }
+            _ = try mineRow(parent)
+            var next: Int64? = parent
+            for _ in 0..<ProtocolLimits.levels where next != nil {
+                guard next != id else {
+                    throw HexlistError(
+                        .badRequest,
+                        parent == id
+                            ? "Hex \(id) cannot be moved into itself."
+                            : "Hex \(id) cannot be moved into hex \(parent), which is inside it.",
+                        hint: "`hexlist mine list \(id) --tree` shows what is inside it.")
+                }
+                next = try self.parent(of: next ?? 0)
+            }
+            guard sibling != id else { throw HexlistError(.badRequest, "Hex \(id) cannot be moved before itself.") }
+            if let before = row.parent { try countInside(before, hexes: -row.hexes, links: -row.links) }
+            try place(id, into: parent, before: sibling)
+        }
+    }
+
+    // MARK: - Inside `change`
+
+    /// What a hex of My Hexlist counts for in the one it is in: itself and what is inside it.
+    private struct MineRow {
+        var parent: Int64?
+        var hexes: Int64
+        var links: Int64
+    }
+
+    private func mineRow(_ id: Int64) throws -> MineRow {
+        guard let top = try summary(ofTop: id) else {
+            throw HexlistError(.notFound, "There is no hex \(id).", hint: "`hexlist mine --tree` lists those there are.")
+        }
+        guard top.location == .mine else {
+            throw HexlistError(
+                .badRequest, "Hex \(id) is not in My Hexlist (\(top.location.rawValue)).", hint: "`hexlist save \(id)` copies it there.")
+        }
+        let row = try first("SELECT parent, hexesInside + 1, linksInside + linkCount FROM hex WHERE id = ?", id) {
+            MineRow(parent: $0.optionalInt64(0), hexes: $0.int64(1), links: $0.int64(2))
+        }
+        guard let row else { throw HexlistError.noHex(id) }
+        return row
+    }
+
+    private func parent(of id: Int64) throws -> Int64? {
+        try first("SELECT parent FROM hex WHERE id = ?", id) { $0.optionalInt64(0) } ?? nil
+    }
+
+    /// Puts a hex of My Hexlist, which no other counts, into another one.
+    private func place(_ id: Int64, into parent: Int64, before sibling: Int64?) throws {
+        _ = try mineRow(parent)
+        let row = try mineRow(id)
+        var position = try first("SELECT coalesce(max(position), -1) + 1 FROM hex WHERE parent = ?", parent) { $0.int64(0) } ?? 0
+        if let sibling {
+            let place = try first("SELECT position FROM hex WHERE id = ? AND parent = ?", sibling, parent) { $0.int64(0) }
+            guard let place else { throw HexlistError(.badRequest, "Hex \(sibling) is not directly inside hex \(parent).") }
+            position = place
+            try run("UPDATE hex SET position = position + 1 WHERE parent = ? AND position >= ?", parent, position)
+        }
+        let wasTop = try first("SELECT location = 'mine' FROM hex WHERE id = ?", id) { $0.bool(0) } ?? false
+        try run("UPDATE hex SET location = 'inside', parent = ?, position = ? WHERE id = ?", parent, position, id)
+        if wasTop { tally.mine &-= 1 }
+        try countInside(parent, hexes: row.hexes, links: row.links)
+        try checkBounds(ofTop: id)
+    }
+
+    /// Throws if the topmost hex that a hex is in exceeds the bounds of a hex: it could not be sent.
+    private func checkBounds(ofTop id: Int64) throws {
+        guard let top = try summary(ofTop: id) else { throw HexlistError.tooDeep }  // deeper than it is looked up
+        guard top.parent == nil, try levels(of: top.id) <= ProtocolLimits.levels else { throw HexlistError.tooDeep }
+        guard top.hexesInside <= ProtocolLimits.children else {
+            throw HexlistError(
+                .badRequest, "Hex \(top.id) would have \(top.hexesInside) hexes in it; \(ProtocolLimits.children) are the most.")
+        }
+        guard top.linkCount + top.linksInside <= ProtocolLimits.links else {
+            throw HexlistError(
+                .badRequest,
+                "Hex \(top.id) would have \(top.linkCount + top.linksInside) links with those inside it; \(ProtocolLimits.links) are the most."
+            )
+        }
+    }
+
+    /// The levels of a hex and of those inside it, up to one more than there may be.
+    private func levels(of id: Int64) throws -> Int {
+        try first(
+            """
+            WITH RECURSIVE wanted (id, level) AS (
+                SELECT ?, 1
+                UNION ALL
+                SELECT hex.id, level + 1 FROM wanted CROSS JOIN hex ON hex.parent = wanted.id WHERE level <= \(ProtocolLimits.levels)
+            )
+            SELECT max(level) FROM wanted
+            """, id
+        ) { $0.int(0) } ?? 1
+    }
+
+    private func replaceLinks(of id: Int64, by content: HexContent) throws {
+        guard content.links.count <= ProtocolLimits.links else { throw HexlistError.tooLarge(content) }
+        try run("DELETE FROM link WHERE id BETWEEN ?1 << 13 AND (?1 << 13) + 8191", id)
+        try HexInserter(on: db).insertLinks(of: content, id)
+    }
+}
+
+extension HexContent {
+    fileprivate mutating func link(_ edit: MineEdit.Link, of old: [LinkContent]) throws -> LinkContent {
+        var link: LinkContent
+        if let from = edit.from {
+            guard old.indices.contains(from) else {
+                throw HexlistError(.badRequest, "There is no link \(from + 1); the hex has \(old.count).")
+            }
+            link = old[from]
+        } else {
+            guard edit.url != nil else { throw HexlistError(.badRequest, "A new link has a `url`.") }
+            link = LinkContent(url: .empty, linkDescription: .empty, service: add(Service.unknown.rawValue))
+        }
+        if let url = edit.url { link.url = add(url) }
+        if let description = edit.linkDescription { link.linkDescription = add(description) }
+        if let service = edit.service { link.service = add(service.isEmpty ? Service.unknown.rawValue : service) }
+        return link
+    }
+}
+
+extension HexlistError {
+    fileprivate static var tooDeep: HexlistError {
+        HexlistError(.badRequest, "A hex has at most \(ProtocolLimits.levels) levels of hexes, itself the first.")
+    }
+}

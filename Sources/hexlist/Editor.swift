@@ -1,0 +1,83 @@
+import Glibc
+import HexlistModel
+import HexlistSystem
+
+/// The user's editor on a text, in a file that nobody else can read.
+enum Editor {
+    /// The most bytes of an edited text.
+    static let limit = 8 << 20
+
+    /// The command of the editor: `VISUAL`, `EDITOR`, or what the system has as `editor`. May have arguments.
+    static func command(visual: String?, editor: String?, hasSystemEditor: Bool) throws(HexlistError) -> String {
+        for command in [visual, editor] {
+            if let command, !HexSubject.isBlank(command) { return command }
+        }
+        guard hasSystemEditor else {
+            throw HexlistError(.badRequest, "No editor is set.", hint: "Set EDITOR, or say what to change with flags (--help).")
+        }
+        return systemEditor
+    }
+
+    private static let systemEditor = "/usr/bin/editor"
+
+    /// Has a text edited.
+    /// - Parameter use: takes the edited text. The file stays where it throws, so that nothing of what was written is lost.
+    static func edit(_ text: String, name: String, _ use: (String, String) async throws -> Void) async throws {
+        let command = try command(
+            visual: Environment.value("VISUAL"), editor: Environment.value("EDITOR"), hasSystemEditor: access(systemEditor, X_OK) == 0)
+        let path = try write(text, name: name)
+        do {
+            // A shell takes the command apart, as other programs have it, and gets the path as an argument.
+            let end = try Program("/bin/sh", ["-c", "\(command) \"$1\"", "sh", path]).runHere()
+            guard end == .exited(0) else { throw HexlistError(.badRequest, "The editor did not end well: nothing was changed.") }
+            try await use(read(path), path)
+        } catch let error as SystemError {
+            remove(path)
+            throw HexlistError(.internal, "The editor `\(TerminalText.clean(command, columns: 60))` cannot be started (\(error)).")
+        } catch let error as HexlistError {
+            // Nothing was written that could be lost.
+            if let left = try? read(path), PeerText.areEqual(left, text) {
+                remove(path)
+            } else {
+                StandardError.note("What was written is kept in \(path)")
+            }
+            throw error
+        }
+        remove(path)
+    }
+
+    private static func write(_ text: String, name: String) throws(HexlistError) -> String {
+        let folder = Environment.value("TMPDIR").flatMap { $0.isEmpty ? nil : $0 } ?? "/tmp"
+        var template = Array("\(folder)/hexlist-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { throw failed(folder) }  // mode 0700
+        let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self) + "/\(name)"
+        let descriptor = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw failed(path) }
+        defer { close(descriptor) }
+        var rest = Array(text.utf8)[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            guard count > 0 || errno == EINTR else { throw failed(path) }
+            rest = rest.dropFirst(max(0, count))
+        }
+        return path
+    }
+
+    private static func read(_ path: String) throws(HexlistError) -> String {
+        do {
+            return try SmallFile.read(path, limit: limit)
+        } catch {
+            throw HexlistError(.badRequest, "\(path) cannot be read as text: nothing was changed.")
+        }
+    }
+
+    private static func remove(_ path: String) {
+        unlink(path)
+        if let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) { rmdir(String(path[..<slash])) }
+    }
+
+    private static func failed(_ path: String) -> HexlistError {
+        HexlistError(
+            .internal, "\(path) cannot be written (\(String(cString: strerror(errno)))).", hint: "Set TMPDIR to a folder you can write to.")
+    }
+}

@@ -1,0 +1,84 @@
+import DaemonTestSupport
+import HexlistAPI
+import HexlistClient
+import HexlistJSON
+import HexlistModel
+import Testing
+
+@testable import HexlistDaemon
+
+/// Hexes inside hexes, and My Hexlist, over the local API and between daemons.
+@Suite("My Hexlist over the local API", .timeLimit(.minutes(5)))
+struct MineTests {
+    /// Eight levels, with all the links a hex may have in the innermost.
+    private static let deep: String = {
+        let links = (0..<5_000).map { "\"https://example.org/\($0)\"" }.joined(separator: ",")
+        return (1..<8).reversed().reduce(#"{"description":"8","links":[\#(links)]}"#) {
+            #"{"description":"\#($1)","x":\#($1),"children":[\#($0)]}"#
+        }
+    }()
+
+    @Test("the largest tree is made here, sent, saved there and forwarded from there, with all that is in it")
+    func wholeWay() async throws {
+        try await TestDaemon.with("ada", "bob") { daemons in
+            let (ada, bob) = (daemons[0], daemons[1])
+            try await ada.awaitPeers(1)
+            try await bob.awaitPeers(1)
+            _ = try await bob.client.trust(ada.uuid, fingerprint: nil)
+            _ = try await ada.client.trust(bob.uuid, fingerprint: nil)
+            let made = try await ada.client.addMine(Array(Self.deep.utf8), into: nil)
+            #expect(made.location == "mine" && made.hexesInside == 7 && made.linksInside == 5_000 && made.description == "1")
+            let sent = try await ada.client.send(.init(content: .forward(made.id), peers: [bob.uuid]))
+            #expect(sent.map(\.state) == [.stored])
+            let listed = try await bob.client.hexes(.init(), limit: 10).items
+            #expect(listed.count == 1 && listed[0].senderName == "ada" && listed[0].hexesInside == 7)
+            let received = try await bob.client.hex(listed[0].id)
+            #expect(Self.same(received, made))
+            let saved = try await bob.client.saveMine([received.id], into: nil)
+            #expect(saved.hexes == 8 && saved.links == 5_000)
+            // Back to where it was made: as it came.
+            #expect(try await bob.client.send(.init(content: .forward(saved.ids[0]), peers: [ada.uuid])).map(\.state) == [.stored])
+            let back = try #require(try await ada.client.hexes(.init(), limit: 10).items.first)
+            let whole = try await ada.client.hex(back.id)
+            #expect(Self.same(whole, made) && whole.senderName == "ada")
+            #expect(whole.extra == received.extra)
+        }
+    }
+
+    @Test("hexes are added, edited, moved and deleted; what cannot be is refused in words")
+    func changes() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            let client = daemons[0].client
+            let folder = try await client.addMine(Array(#"{"description":"folder"}"#.utf8), into: nil)
+            let hex = try await client.addMine(
+                Array(#"{"links":["https://a.example","https://b.example"],"key":"k"}"#.utf8), into: folder.id)
+            #expect(hex.parent == folder.id && hex.linkCount == 2 && hex.location == "mine")
+            let edited = try await client.editMine(
+                hex.id, MineEditRequest(color: "#112233", links: [LinkEdit(from: 2), LinkEdit(url: "c")]))
+            #expect(edited.links?.map(\.url) == ["https://b.example", "c"] && edited.color == "#112233")
+            let alone = try await client.moveMine(hex.id, MineMove(into: nil))
+            #expect(alone.parent == nil)
+            #expect(try await client.hexes(.init(location: "mine"), limit: 9).items.map(\.id) == [hex.id, folder.id])
+            _ = try await client.moveMine(hex.id, MineMove(into: folder.id))
+            let cycle = await #expect(throws: HexlistError.self) { _ = try await client.moveMine(folder.id, MineMove(into: hex.id)) }
+            #expect(cycle?.code == .badRequest && cycle?.message.contains("which is inside it") == true)
+            let missing = await #expect(throws: HexlistError.self) { _ = try await client.addMine(Array("{}".utf8), into: 999) }
+            #expect(missing?.code == .notFound)
+            let empty = await #expect(throws: HexlistError.self) { _ = try await client.saveMine([], into: nil) }
+            #expect(empty?.code == .badRequest)
+            let deep = await #expect(throws: HexlistError.self) { _ = try await client.addMine(Array(Self.deep.utf8), into: folder.id) }
+            #expect(deep?.message.contains("8 levels") == true)
+            #expect(try await client.delete(.ids([folder.id])).changed == 1)
+            #expect(try await client.hexes(.init(location: "mine"), limit: 9).items.isEmpty)
+        }
+    }
+
+    /// Whether two hexes have the same texts and links at every level.
+    private static func same(_ left: HexShape, _ right: HexShape) -> Bool {
+        func texts(_ child: ChildShape) -> [String] {
+            [child.description, child.color] + child.links.map(\.url) + (child.children ?? []).flatMap(texts)
+        }
+        return left.description == right.description && left.links?.map(\.url) == right.links?.map(\.url)
+            && (left.children ?? []).flatMap(texts) == (right.children ?? []).flatMap(texts)
+    }
+}

@@ -1,0 +1,102 @@
+import ArgumentParser
+import HexlistAPI
+import HexlistModel
+import Testing
+
+@testable import hexlist
+
+/// My Hexlist on the command line: its arguments, and links as lines to be edited.
+@Suite("My Hexlist on the command line")
+struct MineTests {
+    private let links = [
+        LinkShape(url: "https://a.example", linkDescription: "A page"), LinkShape(url: "https://b.example"),
+        LinkShape(url: "https://a.example", linkDescription: "again"), LinkShape(url: "x\ny z", linkDescription: "\u{1B}[31mred"),
+        LinkShape(url: "#odd"), LinkShape(url: ""),
+    ]
+
+    private func edits(_ lines: [String]) throws -> [LinkEdit] {
+        try MineText.edits((lines + [""]).joined(separator: "\n"), of: links, from: "file")
+    }
+
+    @Test("what is not touched stays as it is, whatever it holds") func untouched() throws {
+        let lines = MineText.lines(links)
+        #expect(lines.count == 6 && lines.allSatisfy { !$0.contains("\n") && !$0.contains("\u{1B}") && !$0.isEmpty })
+        #expect(try edits(["# a comment", ""] + lines) == (1...6).map { LinkEdit(from: $0) })
+        #expect(try edits(lines.reversed()) == (1...6).reversed().map { LinkEdit(from: $0) })
+        #expect(try edits([]) == [])
+    }
+
+    @Test("a line with the URL of a link is that link, another is a new one") func changed() throws {
+        #expect(
+            try edits(["https://b.example  B now ", "https://new.example", "https://a.example again", "https://a.example third"]) == [
+                LinkEdit(from: 2, linkDescription: "B now"), LinkEdit(url: "https://new.example", linkDescription: ""), LinkEdit(from: 3),
+                LinkEdit(from: 1, linkDescription: "third"),
+            ])
+        let error = #expect(throws: HexlistError.self) { try edits(["https://new.example", "no link"]) }
+        #expect(error?.message.contains("file, line 2: `no` is no link") == true)
+    }
+
+    @Test("the page that is edited says what it is of") func page() throws {
+        let hex = HexShape(
+            id: 7, location: "mine", senderUUID: "", senderName: "", description: "Read\u{1B}", color: "", linkCount: 6, unread: false,
+            receivedAt: Timestamp(milliseconds: 0), links: links)
+        let page = MineText.page(hex)
+        #expect(page.hasPrefix("# Hex 7: Read") && !page.contains("\u{1B}"))
+        #expect(try MineText.edits(page, of: links, from: "file") == (1...6).map { LinkEdit(from: $0) })
+    }
+
+    @Test("links are removed, moved and added in this order, by the numbers they had") func flags() throws {
+        let added = [try #require(LinkInput("u d"))]
+        func numbers(_ count: Int, _ removed: [Int], _ move: (Int, Int)?) throws -> [Int?] {
+            try MineText.edits(of: count, removing: removed, moving: move, adding: added).map(\.from)
+        }
+        #expect(try numbers(4, [], nil) == [1, 2, 3, 4, nil])
+        #expect(try numbers(4, [2, 2], (4, 1)) == [4, 1, 3, nil])
+        #expect(try numbers(4, [], (1, 4)) == [2, 3, 4, 1, nil])
+        #expect(try numbers(0, [], nil) == [nil])
+        for (count, removed, move) in [(0, [1], nil), (4, [5], nil), (4, [0], nil), (4, [2], (2, 1)), (4, [], (1, 5)), (4, [], (5, 1))]
+            as [(Int, [Int], (Int, Int)?)]
+        {
+            #expect(throws: HexlistError.self) { try numbers(count, removed, move) }
+        }
+    }
+
+    @Test(
+        "the arguments of each command",
+        arguments: [
+            (["mine"], true), (["mine", "7", "--tree"], true), (["mine", "ad"], false), (["mine", "rmm", "3"], false),
+            (["mine", "list", "7"], true), (["mine", "7", "--after", "3"], false),
+            (["mine", "add"], false), (["mine", "add", "--description", "d"], true), (["mine", "add", "-", "--from", "-"], false),
+            (["mine", "add", "--in", "3", "https://a.example"], true), (["mine", "edit"], false), (["mine", "edit", "7"], true),
+            (["mine", "edit", "7", "--move", "1"], false), (["mine", "edit", "7", "--move", "1", "2", "--remove", "3", "4"], true),
+            (["mine", "edit", "7", "--add", "https://a.example", "https://b.example b"], true), (["mine", "move", "7"], false),
+            (["mine", "move", "7", "--top"], true), (["mine", "move", "7", "--top", "--in", "3"], false),
+            (["mine", "move", "7", "--in", "3", "--before", "4"], true), (["mine", "move", "7", "--top", "--before", "4"], false),
+            (["mine", "rm"], false), (["mine", "rm", "7", "8", "--yes"], true), (["save"], false), (["save", "7", "8", "--in", "3"], true),
+            (["save", "x"], false),
+        ] as [([String], Bool)]) func arguments(_ words: [String], isFine: Bool)
+    {
+        let isTaken = (try? Hexlist.parseAsRoot(words)) != nil
+        #expect(isTaken == isFine, "\(words)")
+    }
+
+    @Test("a tree is shown with its ids, by level") func tree() {
+        let inner = ChildShape(id: 9, senderUUID: "", senderName: "", description: "", color: "", links: [], children: nil)
+        let child = ChildShape(
+            id: 8, senderUUID: "", senderName: "", description: "Inside", color: "", links: Array(links.prefix(2)),
+            children: [inner, inner])
+        let hex = HexShape(
+            id: 7, location: "mine", senderUUID: "", senderName: "", description: "Top", color: "", linkCount: 1, unread: false,
+            receivedAt: Timestamp(milliseconds: 0), hexesInside: 3, linksInside: 2, children: [child])
+        #expect(MineText.tree(hex) == ["7  Top  (1 link)", "  8  Inside  (2 links)", "    9", "    9"])
+        #expect(MineText.inside([hex, hex]) == "6 hexes with 4 links" && MineText.inside([]) == nil)
+        #expect(child.inside == (2, 0))
+    }
+
+    @Test("the editor is the user's, then the system's") func editor() throws {
+        #expect(try Editor.command(visual: "code -w", editor: "vi", hasSystemEditor: true) == "code -w")
+        #expect(try Editor.command(visual: "", editor: "vi", hasSystemEditor: true) == "vi")
+        #expect(try Editor.command(visual: nil, editor: nil, hasSystemEditor: true) == "/usr/bin/editor")
+        #expect(throws: HexlistError.self) { try Editor.command(visual: nil, editor: " ", hasSystemEditor: false) }
+    }
+}

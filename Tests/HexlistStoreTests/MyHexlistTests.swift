@@ -1,0 +1,148 @@
+import GRDB
+import HexlistModel
+import Testing
+
+@testable import HexlistStore
+
+/// My Hexlist: hexes made, saved, edited and moved, with those inside them.
+@Suite struct MyHexlistTests {
+    private func folder(_ name: String, links: Int = 0) -> HexContent { content(name, links: links) }
+
+    /// The names of a hex and of those inside it, level by level.
+    private func names(_ id: Int64, _ test: TestStore) throws -> [String] {
+        let content = try #require(try test.read { try $0.hex(id) }).content
+        return [content.string(content.hexDescription)] + content.children.map { content.string($0.hexDescription) }
+    }
+
+    /// What each hex says is inside it, against its rows.
+    private func insidesAreRight(_ test: TestStore) throws -> Bool {
+        try test.read { reader in
+            let ids = try Int64.fetchAll(reader.db, sql: "SELECT id FROM hex")
+            for detail in try reader.hexes(ids) {
+                let (summary, content) = (detail.summary, detail.content)
+                guard summary.hexesInside == content.children.count, summary.linksInside == content.childLinks.count,
+                    summary.linkCount == content.links.count
+                else { return false }
+            }
+            return true
+        }
+    }
+
+    private func refused(_ message: String, _ body: () async throws -> Void) async {
+        let error = await #expect(throws: HexlistError.self) { try await body() }
+        #expect(error?.code == .badRequest && error?.message == message, "\(error?.message ?? "")")
+    }
+
+    @Test func aHexIsMadeInsideAnother() async throws {
+        let test = try TestStore()
+        let top = try await test.store.addMine(folder("a"), at: start)
+        let first = try await test.store.addMine(folder("b", links: 2), into: top, at: start)
+        _ = try await test.store.addMine(folder("c", links: 1), into: first, at: start)
+        _ = try await test.store.addMine(folder("d"), into: top, at: start)
+        #expect(try names(top, test) == ["a", "b", "d", "c"])
+        #expect(try test.read { try $0.counts() }.mine == 1)
+        #expect(try test.read { try $0.hexPage(HexFilter(location: .mine)) }.items.map(\.id) == [top])
+        #expect(try insidesAreRight(test) && test.countersAreRight())
+    }
+
+    @Test func whatIsReceivedIsSavedWhole() async throws {
+        let test = try TestStore()
+        let friend = try TestPeer(1)
+        _ = try test.trust(friend)
+        var tree = content("tree", links: 2, extra: "{\"x\":1}")
+        var child = ChildContent(parent: nil)
+        child.hexDescription = tree.add("inside")
+        child.extra = tree.add("{\"y\":2}")
+        tree.add(child: child)
+        try test.receive([IncomingHex(content: tree, messageID: message(1), byteCount: 900), hex(2)], from: friend)
+        let saved = try await test.store.saveMine([1, 3], at: start)
+        #expect(saved.ids == [4, 6] && saved.hexes == 3 && saved.links == 4)
+        let detail = try #require(try test.read { try $0.hex(4) })
+        #expect(detail.content.texts == tree.texts && detail.summary.location == .mine && !detail.summary.unread)
+        #expect(detail.content.string(detail.content.children[0].extra) == "{\"y\":2}")
+        // One inside another can be saved too, and into a hex.
+        #expect(try await test.store.saveMine([2, 1], into: 6, at: start).ids == [7, 8])
+        #expect(try names(6, test) == ["A hex", "inside", "tree", "inside"])
+        let missing = await #expect(throws: HexlistError.self) { _ = try await test.store.saveMine([1, 99], at: start) }
+        #expect(missing?.code == .notFound && test.store.fault == nil)
+        #expect(try test.read { try $0.counts() }.mine == 2)
+        #expect(try insidesAreRight(test) && test.countersAreRight())
+        await refused("Hex 1 is not in My Hexlist (inbox).") { _ = try await test.store.saveMine([3], into: 1, at: start) }
+    }
+
+    @Test func linksAreChangedAndKeepWhatTheyHave() async throws {
+        let test = try TestStore()
+        let top = try await test.store.addMine(folder("top"), at: start)
+        let id = try await test.store.addMine(content("a", links: 3, extra: "{\"x\":1}"), into: top, at: start)
+        try await test.store.editMine(
+            id, MineEdit(description: "b", links: [.init(from: 2, linkDescription: "third"), .init(url: "new"), .init(from: 0)]))
+        let detail = try #require(try test.read { try $0.hex(id) })
+        #expect(detail.content.string(detail.content.hexDescription) == "b" && detail.content.string(detail.content.hexColor) == "#ff8800")
+        #expect(detail.content.links.map { detail.content.string($0.url) } == ["https://example.com/2", "new", "https://example.com/0"])
+        #expect(detail.content.links.map { detail.content.string($0.linkDescription) } == ["third", "", "Link 0"])
+        #expect(detail.content.links.map { detail.content.string($0.service) } == ["Dropbox", "Unknown", "Dropbox"])
+        #expect(detail.content.links.map { detail.content.string($0.extra) } == ["", "", "{\"x\":1}"])
+        try await test.store.editMine(id, MineEdit(color: "", links: [.init(from: 0)]))
+        #expect(try test.read { try $0.hex(top) }?.summary.linksInside == 1)
+        #expect(try insidesAreRight(test) && test.countersAreRight())
+        await refused("There is no link 2; the hex has 1.") { try await test.store.editMine(id, MineEdit(links: [.init(from: 1)])) }
+        await refused("A new link has a `url`.") { try await test.store.editMine(id, MineEdit(links: [.init(linkDescription: "d")])) }
+        let many = Array(repeating: MineEdit.Link(url: "u"), count: 5_001)
+        await refused("A hex has at most 5000 links; this one has 5001.") { try await test.store.editMine(id, MineEdit(links: many)) }
+        await refused("Hex \(top) would have 5001 links with those inside it; 5000 are the most.") {
+            try await test.store.editMine(top, MineEdit(links: Array(many.dropFirst())))
+        }
+        #expect(try insidesAreRight(test) && test.countersAreRight())
+    }
+
+    @Test func hexesAreMovedInAndOut() async throws {
+        let test = try TestStore()
+        var ids: [Int64] = []
+        for name in ["a", "b", "c", "d"] { ids.append(try await test.store.addMine(folder(name, links: 1), at: start)) }
+        let (a, b, c, d) = (ids[0], ids[1], ids[2], ids[3])
+        try await test.store.moveMine(b, into: a)
+        try await test.store.moveMine(d, into: b)
+        try await test.store.moveMine(c, into: a, before: b)
+        #expect(try names(a, test) == ["a", "c", "b", "d"])
+        #expect(try test.read { try $0.counts() }.mine == 1)
+        try await test.store.moveMine(d, into: a, before: c)
+        try await test.store.moveMine(b, into: a, before: d)
+        #expect(try names(a, test) == ["a", "b", "d", "c"])
+        #expect(try insidesAreRight(test))
+        try await test.store.moveMine(d, into: nil)
+        try await test.store.moveMine(d, into: nil)
+        #expect(try names(a, test) == ["a", "b", "c"] && test.read { try $0.counts() }.mine == 2)
+        #expect(try insidesAreRight(test) && test.countersAreRight())
+    }
+
+    @Test func aCycleAndWhatIsTooMuchIsRefused() async throws {
+        let test = try TestStore()
+        var chain = [try await test.store.addMine(folder("0"), at: start)]
+        for level in 1..<8 { chain.append(try await test.store.addMine(folder("\(level)"), into: chain[level - 1], at: start)) }
+        await refused("Hex \(chain[0]) cannot be moved into itself.") { try await test.store.moveMine(chain[0], into: chain[0]) }
+        await refused("Hex \(chain[0]) cannot be moved into hex \(chain[7]), which is inside it.") {
+            try await test.store.moveMine(chain[0], into: chain[7])
+        }
+        await refused("Hex \(chain[3]) cannot be moved into hex \(chain[5]), which is inside it.") {
+            try await test.store.moveMine(chain[3], into: chain[5])
+        }
+        let tooDeep = "A hex has at most 8 levels of hexes, itself the first."
+        await refused(tooDeep) { _ = try await test.store.addMine(folder("8"), into: chain[7], at: start) }
+        let other = try await test.store.addMine(folder("other"), at: start)
+        await refused(tooDeep) { try await test.store.moveMine(chain[0], into: other) }
+        await refused(tooDeep) { try await test.store.moveMine(other, into: chain[7]) }
+        await refused("Hex \(other) is not directly inside hex \(chain[0]).") {
+            try await test.store.moveMine(chain[4], into: chain[0], before: other)
+        }
+        await refused("Hex \(other) cannot be moved before itself.") { try await test.store.moveMine(other, into: chain[0], before: other) }
+        await refused("My Hexlist itself is listed newest first.") { try await test.store.moveMine(other, into: nil, before: chain[0]) }
+        _ = try await test.store.addMine(folder("links", links: 5_000), into: chain[6], at: start)
+        await refused("Hex \(chain[0]) would have 5001 links with those inside it; 5000 are the most.") {
+            _ = try await test.store.addMine(folder("one", links: 1), into: chain[1], at: start)
+        }
+        let missing = await #expect(throws: HexlistError.self) { try await test.store.moveMine(99, into: other) }
+        #expect(missing?.code == .notFound)
+        #expect(try names(chain[0], test).count == 9)
+        #expect(try insidesAreRight(test) && test.countersAreRight())
+    }
+}
