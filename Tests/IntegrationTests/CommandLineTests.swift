@@ -78,6 +78,19 @@ struct CommandLineTests {
         }
     }
 
+    @Test(
+        "every man page renders without a warning", .enabled(if: Program.path(of: "mandoc") != nil, "mandoc is not installed"))
+    func manPages() async throws {
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let made = try await Command.run(["\(Checkout.root)/Scripts/man", folder.path, Checkout.hexlist, Checkout.hexlistd])
+        #expect(made.status == 0, "\(made)")
+        let pages = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+        #expect(["hexlist.1", "hexlist-notify.1", "hexlist-peer-add.1", "hexlistd.1"].allSatisfy(pages.contains))
+        let looked = try await Command.run(["mandoc", "-Tlint", "-Wwarning"] + pages.map { "\(folder.path)/\($0)" })
+        #expect(looked.status == 0, "\(looked)")
+    }
+
     @Test("the hook shows one notification for a burst, and none twice") func notifications() async throws {
         try await LocalDaemon.with { daemon in
             let folder = daemon.folder.path
