@@ -627,6 +627,32 @@ class Reader:
     def queued(self):
         return self.one("SELECT outQueued FROM tally")
 
+    def check_index(self, name):
+        """The index of `search` has the hexes that it says it has, in one look. Returns how many are not in it yet."""
+        self.one("SELECT 1")
+        self.connection.execute("BEGIN")
+        try:
+            check_index(self.connection, name)
+            return self.one("SELECT nextHex - 1 - indexed + reindex FROM tally")
+        finally:
+            self.connection.execute("COMMIT")
+
+
+# Of every entry of the index: the key of its place (Sources/HexlistStore/SearchDocument.swift).
+PLACES = " OR ".join(f'key : "\ue101{place}"' for place in ("inbox", "mine", "held"))
+
+
+def check_index(database, name):
+    """What the index of `search` finds is what is stored, but for what it says is not in it yet."""
+    if not database.execute("SELECT 1 FROM sqlite_schema WHERE name = 'search'").fetchone():
+        return  # of an earlier version
+    found = {row[0] for row in database.execute("SELECT rowid FROM search WHERE search MATCH ?", (PLACES,))}
+    stored = {row[0] for row in database.execute(
+        "SELECT id FROM hex WHERE id <= (SELECT indexed FROM tally) AND id NOT IN (SELECT hex FROM reindex)")}
+    if found != stored:
+        raise Failure(f"{name}: search finds {len(found)} of {len(stored)} hexes that it says it has; missing {sorted(stored - found)[:3]}, "
+                      f"too many {sorted(found - stored)[:3]}")
+
 
 class Snapshot:
     """What a store holds, read from a copy of its files as they lie on the disk, so that nothing is recovered in place."""
@@ -655,6 +681,7 @@ class Snapshot:
                     "SELECT inbox, unread, held, outQueued, outStored FROM tally").fetchone()))
                 self.events_of = dict(database.execute("SELECT peer, sum(count) FROM event WHERE type = 'hex.received' GROUP BY peer").fetchall())
                 self.events = sum(self.events_of.values())
+                check_index(database, store)
             finally:
                 database.close()
         finally:
