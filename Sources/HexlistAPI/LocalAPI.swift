@@ -9,6 +9,8 @@ public enum LocalAPI {
     public static let jsonType = "application/json"
     public static let eventStreamType = "text/event-stream"
     public static let bulkType = "application/x-ndjson"
+    /// A backup is an SQLite file.
+    public static let backupType = "application/vnd.sqlite3"
     /// Whether a body of this type is a stream, as long as its caller likes.
     public static func isStream(_ contentType: String?) -> Bool { contentType?.hasPrefix(bulkType) ?? false }
     /// Bytes of one hex, and of any other body: a frame is not longer.

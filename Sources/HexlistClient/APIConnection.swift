@@ -103,6 +103,26 @@ struct APIConnection: Sendable {
             hint: "Start the daemon again with `\(startCommand)`.")
     }
 
+    /// Calls `body` with each piece of a reply as it comes, and with the bytes of the whole.
+    /// - Throws: `daemonUnreachable` where the reply ends before its end.
+    func download(
+        _ method: HTTPMethod, _ path: String, type: String, seconds: Double, _ body: (ByteBuffer, _ total: Int64) throws -> Void
+    ) async throws {
+        let response = try await execute(method, path, accept: type, body: nil, seconds: seconds)
+        let total = response.headers.first(name: "content-length").flatMap { Int64($0) } ?? 0
+        var pieces = response.body.makeAsyncIterator()
+        var rest = total
+        while let piece = try await next(&pieces) {
+            rest -= Int64(piece.readableBytes)
+            try body(piece, total)
+        }
+        guard rest == 0 else {
+            throw HexlistError(
+                .daemonUnreachable, "hexlistd closed \(TerminalText.clean(socketPath)) in the middle.",
+                hint: "See what it logged, and try again.")
+        }
+    }
+
     /// Posts a stream and calls `body` with each line of the reply as it comes, even while the stream is still being sent, until it returns
     /// `false`. Throws if the daemon ends the reply before.
     /// - Parameter lineBytes: the most bytes of a line.

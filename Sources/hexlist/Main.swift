@@ -50,8 +50,11 @@ struct Hexlist: AsyncParsableCommand {
         groupedSubcommands: [
             CommandGroup(
                 name: "Daemon",
-                subcommands: [StatusCommand.self, IDCommand.self, ConfigCommand.self, EventsCommand.self, DoctorCommand.self]),
-            CommandGroup(name: "Peer", subcommands: [PeersCommand.self, PeerCommand.self, PairCommand.self]),
+                subcommands: [
+                    StatusCommand.self, IDCommand.self, ConfigCommand.self, EventsCommand.self, DoctorCommand.self,
+                    BackupCommand.self, RestoreCommand.self,
+                ]),
+            CommandGroup(name: "Peer", subcommands: [PeersCommand.self, PeerCommand.self, GroupCommand.self, PairCommand.self]),
             CommandGroup(
                 name: "Hex",
                 subcommands: [

@@ -86,8 +86,10 @@ enum LocalServer {
             return APIReply.json(api.configuration.shape(port: await api.node.status().port))
         }
         PeerRoutes(api: api).add(to: router)
+        GroupRoutes(api: api).add(to: router)
         IdentityRoutes(api: api).add(to: router)
         RosterRoutes(api: api).add(to: router)
+        BackupRoutes(api: api).add(to: router)
         PairingRoutes(api: api).add(to: router)
         HexRoutes(api: api).add(to: router)
         SendRoutes(api: api).add(to: router)
