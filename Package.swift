@@ -34,6 +34,7 @@ let package = Package(
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
         .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
         .package(url: "https://github.com/apple/swift-collections", exact: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-metrics", exact: "2.13.0"),
     ],
     targets: [
         .target(name: "HexlistModel", swiftSettings: settings),
@@ -65,6 +66,7 @@ let package = Package(
             name: "HexlistStore",
             dependencies: [
                 "HexlistModel", "HexlistJSON", "HexlistSystem", "CSQLite",
+                .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ], swiftSettings: settings),
@@ -72,6 +74,7 @@ let package = Package(
             name: "HexlistTransport",
             dependencies: [
                 "HexlistModel", "HexlistWire",
+                .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOTLS", package: "swift-nio"),
@@ -86,6 +89,7 @@ let package = Package(
             name: "HexlistNode",
             dependencies: [
                 "HexlistModel", "HexlistJSON", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistTransport", "HexlistAPI",
+                .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
@@ -98,6 +102,7 @@ let package = Package(
                 "HexlistAvahi",
                 "HexlistDNS",
                 "HexlistTransport",
+                .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdCore", package: "hummingbird"),
@@ -177,6 +182,7 @@ let package = Package(
             dependencies: [
                 "HexlistDaemon", "HexlistClient", "HexlistAPI", "HexlistNode", "HexlistStore", "HexlistTransport", "HexlistDiscovery",
                 "HexlistDNS", "HexlistModel", "HexlistJSON", "HexlistSystem", "HostileTexts", "TestSupport",
+                .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOEmbedded", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"), .product(name: "Logging", package: "swift-log"),

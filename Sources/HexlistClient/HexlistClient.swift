@@ -16,6 +16,9 @@ public struct HexlistClient: Sendable {
 
     public func status() async throws -> StatusShape { try await connection.call(.GET, "/v1/status") }
 
+    /// The metrics of the daemon in the text format of Prometheus.
+    public func metrics() async throws -> [UInt8] { try await connection.bytes("/metrics", type: "text/plain") }
+
     /// The configuration in force.
     public func configuration() async throws -> ConfigurationShape { try await connection.call(.GET, "/v1/config") }
 

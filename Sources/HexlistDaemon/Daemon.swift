@@ -80,13 +80,14 @@ public struct Daemon: Sendable {
 
         let folder = try StateFolder(path: options.paths.stateFolder)
         let socket = try ControlSocket(path: options.paths.socket, isNamed: options.paths.socketIsNamed)
-        let store = try HexStore(path: folder.storePath)
+        let metrics = Metrics()
+        let store = try HexStore(path: folder.storePath, metrics: StoreMetrics(metrics.registry))
         do {
             let isFirstStart = try Identity.load(from: folder.path) == nil
             let identity = try OwnIdentity.open(folder: folder.path, store: store)
             try await serve(
-                settings, identity: identity, store: store, socket: socket, folder: folder.path, isFirstStart: isFirstStart,
-                signals: signals, logger: logger)
+                settings, identity: identity, store: store, metrics: metrics, socket: socket, folder: folder.path,
+                isFirstStart: isFirstStart, signals: signals, logger: logger)
         } catch {
             close(store, logger)
             throw error
@@ -104,8 +105,8 @@ public struct Daemon: Sendable {
 
     /// Runs the parts that use the network, on threads that end with them.
     private func serve(
-        _ settings: Settings, identity: Identity, store: HexStore, socket: ControlSocket, folder: String, isFirstStart: Bool,
-        signals: UnixSignalsSequence, logger: Logger
+        _ settings: Settings, identity: Identity, store: HexStore, metrics: Metrics, socket: ControlSocket, folder: String,
+        isFirstStart: Bool, signals: UnixSignalsSequence, logger: Logger
     ) async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
         let (nodeLoop, apiLoop) = (group.next(), group.next())
@@ -113,7 +114,7 @@ public struct Daemon: Sendable {
             let make: NodeKeeper.Maker = { [settings] identity, configuration in
                 try Node(
                     configuration: configuration, identity: identity, store: store, discovery: Self.discovery(settings, logger),
-                    eventLoop: nodeLoop, logger: logger)
+                    eventLoop: nodeLoop, metrics: NodeMetrics(metrics.registry), logger: logger)
             }
             let node = try make(identity, settings.node)
             let startedAt = ContinuousClock.now
@@ -134,8 +135,8 @@ public struct Daemon: Sendable {
             let faults = HookFaults()
             let api = APIContext(
                 keeper: keeper, stateFolder: folder, startedAt: startedAt, openSchemes: settings.open.schemes,
-                configuration: ConfigurationInForce(path: options.paths.configurationFile, settings), hooks: faults, eventLoop: apiLoop,
-                logger: logger)
+                configuration: ConfigurationInForce(path: options.paths.configurationFile, settings), hooks: faults, metrics: metrics,
+                eventLoop: apiLoop, logger: logger)
             let hooks = Hooks(
                 folder: HookFolder(path: options.paths.hookFolder), keeper: keeper,
                 environment: HookEnvironment.make(from: options.environment, socket: socket.path, stateFolder: folder), faults: faults,

@@ -159,6 +159,7 @@ final class DeliveryScheduler {
             switch step {
             case .send(let row):
                 session.send(row)
+                if link.measured == nil { link.measured = (row.id, now) }
                 wrote = true
             case .load(let after, let epoch): load(link, after: after, epoch: epoch, host)
             case .reject(let row):
@@ -248,7 +249,12 @@ final class DeliveryScheduler {
         let verdicts = link.delivery.settled(rows, isCurrent: link.sending === session, now: now)
         if verdicts.contains(where: { $0.state == .stored || $0.state == .held }) { link.transferFailures = 0 }
         lookWhetherDrained()
+        if let measured = link.measured, rows.contains(where: { $0.tag == measured.row }) {
+            host.metrics.send.recordNanoseconds((now - measured.at).nanoseconds)
+            link.measured = nil
+        }
         guard !verdicts.isEmpty else { return }
+        host.metrics.sent(verdicts)
         turns.progressed(peer, now: now)
         if host.sends.followsReceipts { host.sends.received(verdicts.compactMap { RowMove(delivered: $0, peer: peer) }) }
         write(verdicts, for: link, counted: true, host)
@@ -322,6 +328,7 @@ final class DeliveryScheduler {
 
     /// Takes the end of the session that was sent on, which the link no longer has.
     func ended(_ session: PeerSession, of link: PeerLink, _ end: Session.End, closedByPeer: Bool, _ host: isolated some DeliveryHost) {
+        link.measured = nil
         let hadWork = link.delivery.inFlight > 0
         if case .peer(.blocked, _) = end { rejectAll(for: link.peer, host) }
         if let next = link.sending, let hello = next.machine.peerHello {

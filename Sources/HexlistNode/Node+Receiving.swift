@@ -19,6 +19,7 @@ extension Node {
         let at = Node.wallClock()
         let takings = invitations.takings
         let takesNothing = known[sender.peer]?.receive == .nothing
+        let began = ContinuousClock.now
         store.receive(rows: batch.reduce(0) { $0 + $1.rows }, from: sender, at: at, policy: policy, quotas: quotas, diskReserve: reserve) {
             batch.map {
                 IncomingHex(content: $0.content, messageID: $0.messageID, byteCount: $0.weight, deduplicates: sender.fingerprint != nil)
@@ -31,6 +32,8 @@ extension Node {
                 logger.error("hexes could not be stored", metadata: ["count": "\(batch.count)", "error": "\(error)"])
                 results = Array(repeating: Node.inboundResult(error), count: batch.count)
             }
+            metrics.receive.recordNanoseconds((ContinuousClock.now - began).nanoseconds)
+            metrics.received(results)
             onLoop { node in
                 session.batchCompleted(results)
                 node.invitations.refused(results, of: session, decidedAt: takings, node)

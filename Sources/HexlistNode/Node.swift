@@ -25,6 +25,7 @@ public actor Node {
     public nonisolated let boot: BootNonce
     nonisolated let eventLoop: any EventLoop
     nonisolated let logger: Logger
+    nonisolated let metrics: NodeMetrics
     private nonisolated let executor: any SerialExecutor
 
     nonisolated let transport: PeerTransport
@@ -54,16 +55,18 @@ public actor Node {
     /// - Parameters:
     ///   - discovery: `nil` for a node that knows only static and last-known peers.
     ///   - eventLoop: everything of the node runs on it.
+    ///   - metrics: counts and measures what it does.
     /// - Throws: `HexlistError` when TLS cannot be set up with this identity.
     public init(
         configuration: NodeConfiguration, identity: Identity, store: HexStore, discovery: (any PeerDiscovery)?,
-        eventLoop: any EventLoop, logger: Logger
+        eventLoop: any EventLoop, metrics: NodeMetrics = NodeMetrics(), logger: Logger
     ) throws {
         self.configuration = configuration
         self.identity = identity
         self.store = store
         self.eventLoop = eventLoop
         self.logger = logger
+        self.metrics = metrics
         executor = eventLoop.executor
         sessions = SessionTable(on: eventLoop)
         known = KnownPeers(on: eventLoop)
@@ -78,7 +81,7 @@ public actor Node {
         deliveries = DeliveryScheduler(configuration.send, on: eventLoop)
         transport = try PeerTransport(
             identity: identity, eventLoop: eventLoop, limits: Node.transportLimits(configuration),
-            acceptsPlain: configuration.acceptsPlain, logger: logger)
+            acceptsPlain: configuration.acceptsPlain, metrics: metrics.transport, logger: logger)
     }
 
     static func transportLimits(_ configuration: NodeConfiguration) -> TransportLimits {

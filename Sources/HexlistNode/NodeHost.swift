@@ -10,6 +10,7 @@ protocol NodeHost: Actor {
     nonisolated var store: HexStore { get }
     nonisolated var eventLoop: any EventLoop { get }
     nonisolated var logger: Logger { get }
+    nonisolated var metrics: NodeMetrics { get }
     nonisolated var watchers: Watchers { get }
     var configuration: NodeConfiguration { get }
     var isStopping: Bool { get }

@@ -140,6 +140,7 @@ final class PeerFinder {
 
     private func endProbe(_ probe: ProbeID, _ result: ProbeResult, _ host: isolated some PeersHost) {
         guard probes.removeValue(forKey: probe) != nil else { return }
+        host.metrics.probed(result)
         apply(.probeEnded(probe, result), host)
         host.wakeWaiters()
     }

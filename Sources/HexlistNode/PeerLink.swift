@@ -22,6 +22,9 @@ final class PeerLink {
     /// Whether an alert was recorded since the last session of this peer ended: a stranger's go into the event log once.
     var alertRecorded = false
 
+    /// The hex of which the time to its receipt is measured, and when it was sent; `nil` while none is.
+    var measured: (row: Int64, at: ContinuousClock.Instant)?
+
     /// When the peer was last dialled because it asked to be.
     var dialledBackAt: ContinuousClock.Instant?
     /// When the peer was last asked to dial.

@@ -212,6 +212,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     }
 
     private func write(_ frame: Session.OutFrame) {
+        if case .ack(let receipt) = frame, !receipt.rejected.isEmpty { node.metrics.refused(in: receipt) }
         connection.write { buffer in
             switch frame {
             case .hello(let hello): WrapperEncoder.hello(hello, into: &buffer)

@@ -16,9 +16,10 @@ public final class HexStore: Sendable {
 
     /// Opens the store, or makes a new one if there is no file. The caller holds the lock of its folder.
     ///
+    /// - Parameter metrics: measures commits.
     /// - Throws: `.storeUnusable` if the file is not a store that this version can use, or cannot be read and written; nothing is
     ///   overwritten. `.storageFull`.
-    public init(path: String) throws {
+    public init(path: String, metrics: StoreMetrics = StoreMetrics()) throws {
         self.path = path
         do {
             if try StoreFile.inspect(path) == .nothing { try StoreFile.create(path) }
@@ -33,7 +34,7 @@ public final class HexStore: Sendable {
             _ = try pool.writeWithoutTransaction { db in try Tally(on: db) }  // a store without its counters is invalid
             let queue = DispatchQueue(label: "hexlist.store.writer")
             residue = Residue(of: pool, on: queue)
-            writes = WriteQueue(pool: pool, queue: queue, residue: residue)
+            writes = WriteQueue(pool: pool, queue: queue, residue: residue, metrics: metrics)
             try StoreFile.restrict(path)
         } catch {
             throw HexlistError.of(error, path: path, opening: true)

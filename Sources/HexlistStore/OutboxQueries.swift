@@ -105,6 +105,17 @@ extension StoreReader {
         return counts
     }
 
+    /// When the oldest row that is not delivered yet was queued, in milliseconds since 1970; `nil` if there is none. One look at an index for
+    /// each peer that has rows.
+    public func oldestQueued() throws -> Int64? {
+        try first(
+            """
+            SELECT min(outbox.createdAt) FROM outbox WHERE outbox.id IN (
+                SELECT (SELECT min(id) FROM outbox WHERE outbox.peer = peer.id AND outbox.state = 'queued') FROM peer WHERE peer.queued > 0)
+            """
+        ) { $0.optionalInt64(0) } ?? nil
+    }
+
     /// A row with the same content for the same peer that `failed` since a given time, about which a repeated send warns.
     func recentlyFailed(_ peer: PeerID, digest: [UInt8], since time: Int64) throws -> OutboxRow? {
         guard let row = try peerRow(peer) else { return nil }

@@ -54,11 +54,13 @@ final class WriteQueue: @unchecked Sendable {
     private var writer: StoreWriter?
 
     private let residue: Residue
+    private let metrics: StoreMetrics
 
-    init(pool: DatabasePool, queue: DispatchQueue, residue: Residue) {
+    init(pool: DatabasePool, queue: DispatchQueue, residue: Residue, metrics: StoreMetrics) {
         self.pool = pool
         self.queue = queue
         self.residue = residue
+        self.metrics = metrics
     }
 
     /// Submits a piece, from any thread. `finish` is called on the writer's thread, or at once on the caller's if the queue is closed.
@@ -147,11 +149,16 @@ final class WriteQueue: @unchecked Sendable {
                     try writer.run("RELEASE piece")
                 }
             }
+            let began = ContinuousClock.now
             try writer.run("COMMIT")
+            metrics.commit.recordNanoseconds((ContinuousClock.now - began).nanoseconds)
             fault.withLock { $0 = nil }
             changes.formUnion(writer.changes)
         } catch {
-            if StoreFault(error) != nil { fault.withLock { $0 = error } }
+            if StoreFault(error) != nil {
+                fault.withLock { $0 = error }
+                metrics.failures.increment()
+            }
             if next == start { next = pieces.count }  // BEGIN failed, and would fail again
             for index in start..<next where outcomes[index] == nil { outcomes[index] = error }
             try? rollBack(writer)

@@ -16,6 +16,7 @@ final class AcceptedChannel: ChannelGateOwner {
     private var place: Admission.Place?
     private var turn: HandshakeTurns.Turn?
     private var deadline: Scheduled<Void>?
+    private var hasFailed = false
     private var openedAt = ContinuousClock.now
 
     /// - Throws: an error of the channel, which must then be closed.
@@ -36,6 +37,7 @@ final class AcceptedChannel: ChannelGateOwner {
         } catch {
             state.logger.debug(
                 "connection refused", metadata: ["remote.address": "\(address.host)", "limit": "\(error.rawValue)"])
+            state.metrics.refused(.init(error))
             return false
         }
         self.channel = channel
@@ -43,7 +45,7 @@ final class AcceptedChannel: ChannelGateOwner {
         state.opened(channel, gate)
         let seconds = Int64(max(1, state.admission.limits.handshakeSeconds))
         deadline = state.eventLoop.assumeIsolated().scheduleTask(in: .seconds(seconds)) {
-            self.fail("no handshake in time")
+            self.fail("no handshake in time", .timeout)
         }
         return true
     }
@@ -59,7 +61,7 @@ final class AcceptedChannel: ChannelGateOwner {
             connect(nil, on: channel, replacing: nil)
             return .frame
         default:
-            fail("neither TLS nor a frame")
+            fail("neither TLS nor a frame", .notHexlist)
             return .refused
         }
     }
@@ -79,12 +81,12 @@ final class AcceptedChannel: ChannelGateOwner {
                 HandshakeHandler(tls: tls) { handshake, result in
                     switch result {
                     case .success(let fingerprint): self.connect(fingerprint, on: channel, replacing: handshake)
-                    case .failure(let fault): self.fail("\(fault)")
+                    case .failure(let fault): self.fail("\(fault)", .handshake)
                     }
                 })
             return true
         } catch {
-            fail("\(error)")
+            fail("\(error)", .handshake)
             return false
         }
     }
@@ -103,7 +105,7 @@ final class AcceptedChannel: ChannelGateOwner {
         do {
             try connection.install(replacing: handshake)
         } catch {
-            return fail("\(error)")
+            return fail("\(error)", .handshake)
         }
         state.connected(connection, on: channel)
         state.accepted(connection)
@@ -115,7 +117,9 @@ final class AcceptedChannel: ChannelGateOwner {
         self.place = place
     }
 
-    private func fail(_ reason: String) {
+    private func fail(_ reason: String, _ refusal: TransportMetrics.Refusal) {
+        if !hasFailed { state.metrics.refused(refusal) }
+        hasFailed = true
         deadline?.cancel()
         deadline = nil
         state.logger.debug(

@@ -24,7 +24,7 @@ public final class PeerTransport: Sendable {
     /// - Throws: `HexlistError` `identity` if TLS refuses the identity.
     public init(
         identity: Identity, eventLoop: any EventLoop, limits: TransportLimits = TransportLimits(), acceptsPlain: Bool = false,
-        logger: Logger
+        metrics: TransportMetrics = TransportMetrics(), logger: Logger
     ) throws {
         // A write to a socket that the other side has closed must be an error, not the end of the process.
         _ = signal(SIGPIPE, SIG_IGN)
@@ -39,7 +39,7 @@ public final class PeerTransport: Sendable {
                 .identity, "The identity cannot be used for TLS: \(error).", hint: "Put back a copy of \(Identity.fileName).")
         }
         let state = TransportState(
-            eventLoop: eventLoop, contexts: contexts, limits: limits, acceptsPlain: acceptsPlain, logger: logger)
+            eventLoop: eventLoop, contexts: contexts, limits: limits, acceptsPlain: acceptsPlain, metrics: metrics, logger: logger)
         self.state = .makeBoxSendingValue(state, eventLoop: eventLoop)
     }
 

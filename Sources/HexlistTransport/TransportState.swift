@@ -8,6 +8,7 @@ final class TransportState {
     let contexts: TLSContexts
     let acceptsPlain: Bool
     let logger: Logger
+    let metrics: TransportMetrics
     let resolver: NameResolver
     var admission: Admission
     /// The handshakes from the last addresses of trusted peers, and of all others, so that a flood of these does not delay those.
@@ -25,10 +26,14 @@ final class TransportState {
         var connection: PeerConnection?
     }
 
-    init(eventLoop: any EventLoop, contexts: TLSContexts, limits: TransportLimits, acceptsPlain: Bool, logger: Logger) {
+    init(
+        eventLoop: any EventLoop, contexts: TLSContexts, limits: TransportLimits, acceptsPlain: Bool, metrics: TransportMetrics,
+        logger: Logger
+    ) {
         self.eventLoop = eventLoop
         self.contexts = contexts
         self.acceptsPlain = acceptsPlain
+        self.metrics = metrics
         self.logger = logger
         admission = Admission(limits: limits)
         reservedTurns = HandshakeTurns(perSecond: limits.handshakesPerSecond, eventLoop: eventLoop)
@@ -47,6 +52,7 @@ final class TransportState {
 
     func accepted(_ connection: PeerConnection) {
         guard let onAccept, !isStopping else { return connection.abort() }
+        metrics.accepted.increment()
         onAccept(connection)
     }
 

@@ -14,6 +14,10 @@ import Testing
         #expect(try Self.page("API", "Streams").contains("`\(name)`"))
     }
 
+    @Test("Docs/Operations.md has every metric", arguments: MetricFamily.all.map(\.name)) func metric(_ name: String) throws {
+        #expect(try Self.page("Operations", "Metrics").contains("`\(name)`"))
+    }
+
     /// One chapter of a page of `Docs`.
     private static func page(_ name: String, _ chapter: String) throws -> String {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()

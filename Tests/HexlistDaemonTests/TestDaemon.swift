@@ -35,7 +35,8 @@ struct TestDaemon {
         guard let name = names.first else { return try await body(started) }
         try await TemporaryFolder.with { folder in
             let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-            let store = try HexStore(path: "\(folder.path)/hexlist.sqlite")
+            let metrics = Metrics()
+            let store = try HexStore(path: "\(folder.path)/hexlist.sqlite", metrics: StoreMetrics(metrics.registry))
             var configuration = NodeConfiguration(name: name)
             configuration.listen = ["127.0.0.1"]
             configuration.port = 0
@@ -44,7 +45,7 @@ struct TestDaemon {
             let make: NodeKeeper.Maker = { [logger] identity, configuration in
                 try Node(
                     configuration: configuration, identity: identity, store: store, discovery: InMemoryDiscovery(link: link),
-                    eventLoop: group.next(), logger: logger)
+                    eventLoop: group.next(), metrics: NodeMetrics(metrics.registry), logger: logger)
             }
             let node = try make(try Identity.create(in: folder.path), configuration)
             try await node.start()
@@ -55,7 +56,7 @@ struct TestDaemon {
             let inForce = ConfigurationInForce(path: "\(folder.path)/config.yaml", Settings(name: name))
             let api = APIContext(
                 keeper: keeper, stateFolder: folder.path, startedAt: .now, openSchemes: Settings.Open().schemes, configuration: inForce,
-                hooks: hookFaults, eventLoop: group.next(), logger: logger)
+                hooks: hookFaults, metrics: metrics, eventLoop: group.next(), logger: logger)
             let (running, isRunning) = AsyncStream.makeStream(of: Void.self)
             let server = LocalServer.service(api: api, settings: settings, socket: socket, group: group) { isRunning.finish() }
             let services = ServiceGroup(configuration: .init(services: [server], logger: logger))

@@ -13,6 +13,7 @@ actor StandIn: DeliveryHost, InvitationsHost {
     nonisolated let store: HexStore
     nonisolated let eventLoop: any EventLoop
     nonisolated let logger = Logger(label: "test")
+    nonisolated let metrics = NodeMetrics()
     nonisolated let watchers = Watchers()
     private nonisolated let executor: any SerialExecutor
     let configuration = NodeConfiguration(name: "test")

@@ -19,6 +19,7 @@ struct APIContext: Sendable {
     let openSchemes: [String]
     let configuration: ConfigurationInForce
     let hooks: HookFaults
+    let metrics: Metrics
     /// Counts the seconds between the comments of event streams.
     let eventLoop: any EventLoop
     let logger: Logger

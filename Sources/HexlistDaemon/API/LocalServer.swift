@@ -85,6 +85,7 @@ enum LocalServer {
             _ = try APIQuery(request)
             return APIReply.json(api.configuration.shape(port: await api.node.status().port))
         }
+        MetricsRoutes(api: api).add(to: router)
         PeerRoutes(api: api).add(to: router)
         GroupRoutes(api: api).add(to: router)
         IdentityRoutes(api: api).add(to: router)

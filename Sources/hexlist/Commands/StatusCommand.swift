@@ -4,12 +4,24 @@ import HexlistModel
 
 struct StatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "status", abstract: "Show daemon, identity, discovery, store and queue at a glance.")
+        commandName: "status", abstract: "Show daemon, identity, discovery, store and queue at a glance.",
+        discussion: "--metrics prints what Prometheus reads: `Docs/Operations.md`, \"Metrics\".")
 
     @OptionGroup var common: CommonOptions
 
+    @Flag(help: "Print metrics in the text format of Prometheus.")
+    var metrics = false
+
+    func validate() throws {
+        if metrics, common.json { throw ValidationError("--metrics and --json do not go together.") }
+    }
+
     func run() async throws {
         let output = common.output
+        if metrics {
+            try output.bytes(try await common.withClient { try await $0.metrics() })
+            return try output.flush()
+        }
         let status = try await common.withClient { try await $0.status() }
         if output.json {
             try output.object(status)

@@ -1,0 +1,115 @@
+public import CoreMetrics
+public import HexlistAPI
+import HexlistDiscovery
+import HexlistModel
+import HexlistTransport
+import HexlistWire
+
+/// What a node counts and measures, by names of `MetricFamily`. Each instrument is made once; labels are words of enumerations, never peers.
+public struct NodeMetrics: Sendable {
+    private enum Received: String, CaseIterable { case stored, held, duplicate }
+    private enum Sent: String, CaseIterable { case stored, held, rejected, deferred }
+    private enum Probe: String, CaseIterable {
+        case proved, refused, failed
+        case noAnswer = "no_answer"
+        case otherIdentity = "other_identity"
+        case ownIdentity = "own_identity"
+    }
+
+    let transport: TransportMetrics
+    /// From handing received hexes to the store to their commit; once a batch.
+    let receive: Timer
+    /// From sending a hex to its receipt, of one hex at a time for each peer.
+    let send: Timer
+    private let received: [Received: Counter]
+    private let refused: [RefusalCode: Counter]
+    private let sent: [Sent: Counter]
+    private let probes: [Probe: Counter]
+
+    /// - Parameter factory: makes the instruments; by itself nothing is measured.
+    public init(_ factory: any MetricsFactory = NOOPMetricsHandler.instance) {
+        transport = TransportMetrics(factory)
+        receive = Timer(label: "hexlist_receive_commit_seconds", factory: factory)
+        send = Timer(label: "hexlist_send_receipt_seconds", factory: factory)
+        received = Self.counters("hexlist_hexes_received_total", "result", factory)
+        refused = Self.counters("hexlist_hexes_refused_total", "code", factory)
+        sent = Self.counters("hexlist_hexes_sent_total", "result", factory)
+        probes = Self.counters("hexlist_probes_total", "result", factory)
+    }
+
+    private static func counters<Word: CaseIterable & Hashable & RawRepresentable<String>>(
+        _ label: String, _ dimension: String, _ factory: any MetricsFactory
+    ) -> [Word: Counter] {
+        Dictionary(
+            uniqueKeysWithValues: Word.allCases.map {
+                ($0, Counter(label: label, dimensions: [(dimension, $0.rawValue)], factory: factory))
+            })
+    }
+
+    /// Counts the hexes of a batch that were kept; refused ones are counted with their receipt.
+    func received(_ results: [InboundResult]) {
+        var (stored, held, duplicate) = (0, 0, 0)
+        for result in results {
+            guard case .kept(let status, _) = result else { continue }
+            switch status {
+            case .stored: stored += 1
+            case .held: held += 1
+            case .duplicate: duplicate += 1
+            }
+        }
+        if stored > 0 { received[.stored]?.increment(by: stored) }
+        if held > 0 { received[.held]?.increment(by: held) }
+        if duplicate > 0 { received[.duplicate]?.increment(by: duplicate) }
+    }
+
+    /// Counts what a receipt refuses.
+    func refused(in receipt: Receipt) {
+        for rejection in receipt.rejected { refused[rejection.code]?.increment() }
+    }
+
+    func sent(_ verdicts: [PeerDelivery.Verdict]) {
+        for verdict in verdicts {
+            switch verdict.state {
+            case .stored: sent[.stored]?.increment()
+            case .held: sent[.held]?.increment()
+            case .rejected: sent[.rejected]?.increment()
+            case .refusedForNow: sent[.deferred]?.increment()
+            }
+        }
+    }
+
+    func probed(_ result: ProbeResult) {
+        let word: Probe =
+            switch result {
+            case .proved, .reached: .proved
+            case .refused: .refused
+            case .noAnswer: .noAnswer
+            case .otherIdentity: .otherIdentity
+            case .ownIdentity: .ownIdentity
+            case .failed: .failed
+            }
+        probes[word]?.increment()
+    }
+}
+
+/// The state of a node as numbers, at one moment.
+public struct NodeGauges: Sendable {
+    /// Peers and ghosts, by state; every state is there.
+    public var peers: [PeerView.State: Int]
+    public var sessionsOfTrusted: Int
+    public var sessionsOfOthers: Int
+    /// Whether peers are found by DNS-SD.
+    public var isDiscovering: Bool
+}
+
+extension Node {
+    public func gauges() async throws -> NodeGauges {
+        var states = Dictionary(uniqueKeysWithValues: PeerView.State.allCases.map { ($0, 0) })
+        for peer in try await peers() { states[peer.state, default: 0] += 1 }
+        let open = sessions.values.filter(\.machine.isOpen)
+        let trusted = open.count(where: \.machine.isTrusted)
+        return NodeGauges(
+            peers: states, sessionsOfTrusted: trusted, sessionsOfOthers: open.count - trusted,
+            isDiscovering: finder.state?.state == .running)
+    }
+}

@@ -1,0 +1,71 @@
+import Foundation
+import Testing
+
+/// What Debian's Prometheus makes of the metrics.
+@Suite(
+    "Metrics and Prometheus", .timeLimit(.minutes(Patience.test)), .enabled(if: Checkout.hasPrograms, "hexlistd and hexlist are not built"))
+struct MetricsTests {
+    private static let checker = Program.path(of: "promtool")
+    private static let canScrape = Program.path(of: "prometheus") != nil && Program.path(of: "socat") != nil
+
+    @Test("promtool finds nothing to say", .enabled(if: checker != nil, "promtool is not installed (prometheus)"))
+    func promtool() async throws {
+        try await LocalDaemon.with { daemon in
+            try await daemon.running {
+                let metrics = try await daemon.hexlist("status", "--metrics")
+                #expect(metrics.status == 0, "\(metrics)")
+                let checked = try await Command.run([try #require(Self.checker), "check", "metrics"], input: Array(metrics.out.utf8))
+                #expect(checked.status == 0, "\(checked)")
+                #expect(checked.out + checked.err == "")
+            }
+        }
+    }
+
+    @Test("Prometheus scrapes the way the page says", .enabled(if: canScrape, "prometheus or socat is not installed"))
+    func scrape() async throws {
+        try await LocalDaemon.with { daemon in
+            try await daemon.running {
+                let (port, own) = (try LoopbackPort.free(), try LoopbackPort.free())
+                let answer = try RunningCommand(
+                    [
+                        "/usr/bin/env", "socat", "-d", "-d", "-lf/dev/stdout", "TCP-LISTEN:\(port),bind=127.0.0.1,reuseaddr,fork",
+                        "EXEC:\(Checkout.root)/Examples/metrics/answer",
+                    ], environment: daemon.environment.merging(["HEXLIST": Checkout.hexlist]) { $1 }, seconds: Patience.server)
+                try daemon.folder.write(
+                    """
+                    scrape_configs:
+                      - {job_name: hexlist, scrape_interval: 1s, static_configs: [{targets: ["127.0.0.1:\(port)"]}]}
+
+                    """, to: "prometheus.yml")
+                let prometheus = try RunningCommand(
+                    [
+                        "/usr/bin/env", "prometheus", "--config.file=\(daemon.folder.path)/prometheus.yml",
+                        "--storage.tsdb.path=\(daemon.folder.path)/tsdb", "--web.listen-address=127.0.0.1:\(own)",
+                    ], seconds: Patience.server)
+                // Once it comes for the second time, it has kept what it read the first time.
+                for _ in 1...2 { _ = try await answer.first { $0.contains("accepting connection") ? true : nil } }
+                let found = try await Command.run(["curl", "--silent", "http://127.0.0.1:\(own)/api/v1/query?query=hexlist_build_info"])
+                let up = try await Command.run(["curl", "--silent", "http://127.0.0.1:\(own)/api/v1/query?query=up"])
+                await prometheus.stop()
+                await answer.stop()
+                #expect(found.out.contains(#""version":""#), "\(found)")
+                #expect(up.out.contains(#""job":"hexlist"},"value":"#) && up.out.contains(#","1"]"#), "\(up)")
+            }
+        }
+    }
+
+    @Test("node_exporter's file is written whole, and goes when the daemon does") func textfile() async throws {
+        try await LocalDaemon.with { daemon in
+            let script = "\(Checkout.root)/Examples/metrics/textfile"
+            let environment = daemon.environment.merging(["HEXLIST": Checkout.hexlist]) { $1 }
+            let file = "\(daemon.folder.path)/hexlist.prom"
+            try await daemon.running {
+                let written = try await Command.run([script, daemon.folder.path], environment: environment)
+                #expect(written.status == 0, "\(written)")
+                #expect(try String(contentsOfFile: file, encoding: .utf8).hasSuffix("\n"))
+            }
+            let gone = try await Command.run([script, daemon.folder.path], environment: environment)
+            #expect(gone.status == 1 && !FileManager.default.fileExists(atPath: file), "\(gone)")
+        }
+    }
+}
