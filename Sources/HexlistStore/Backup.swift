@@ -75,15 +75,15 @@ extension HexStore {
     ///   - diskReserve: the bytes of the file system to leave free.
     /// - Throws: `.storageFull`, where it would not fit, before anything is written; `CancellationError` where the task was cancelled.
     public func backUp(to path: String, files: [String: [UInt8]], diskReserve: Int64) async throws {
-        let needed = StoreFile.bytes(self.path) + diskReserve
-        guard StoreFile.freeBytes(path).map({ $0 >= needed }) ?? true else {
-            throw HexlistError(
-                .storageFull, "The disk has no room for a copy of the store (\(needed >> 20) MiB with the reserve).",
-                hint: "Free that much where the state folder is.")
-        }
         try StoreFile.makeEmpty(path)
         let isCancelled = CancellationFlag()
         do {
+            let needed = StoreFile.bytes(self.path) + diskReserve
+            guard StoreFile.freeBytes(path).map({ $0 >= needed }) ?? true else {
+                throw HexlistError(
+                    .storageFull, "The disk has no room for a copy of the store (\(needed >> 20) MiB with the reserve).",
+                    hint: "Free that much where the state folder is.")
+            }
             try await withTaskCancellationHandler {
                 try await readDatabase { source in
                     let made = try DatabaseQueue(path: path, configuration: StoreFile.makingConfiguration)
