@@ -137,7 +137,14 @@ let package = Package(
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ], swiftSettings: settings),
         .target(name: "HostileTexts", path: "Tests/HostileTexts", resources: [.copy("texts.json")], swiftSettings: settings),
-        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
+        .target(name: "TestSupport", dependencies: ["CLinux"], path: "Tests/TestSupport", swiftSettings: settings),
+        .target(
+            name: "DaemonTestSupport",
+            dependencies: [
+                "HexlistDaemon", "HexlistClient", "HexlistAPI", "HexlistNode", "HexlistStore", "HexlistTransport", "HexlistDiscovery",
+                "HexlistModel", "HexlistJSON", "TestSupport", .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOPosix", package: "swift-nio"), .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ], path: "Tests/DaemonTestSupport", swiftSettings: settings),
         .testTarget(
             name: "HexlistModelTests", dependencies: ["HexlistModel", "HexlistJSON", "HostileTexts", "TestSupport"], swiftSettings: settings
         ),
@@ -156,7 +163,8 @@ let package = Package(
         .testTarget(
             name: "HexlistDNSTests", dependencies: ["HexlistDNS", "HexlistDiscovery", "HexlistModel"], swiftSettings: settings),
         .testTarget(
-            name: "HexlistAvahiTests", dependencies: ["HexlistAvahi", "HexlistDiscovery", "HexlistModel"], swiftSettings: settings),
+            name: "HexlistAvahiTests", dependencies: ["HexlistAvahi", "HexlistDiscovery", "HexlistModel", "TestSupport"],
+            swiftSettings: settings),
         .testTarget(
             name: "HexlistStoreTests",
             dependencies: ["HexlistStore", "HexlistJSON", "HexlistModel", "TestSupport", .product(name: "GRDB", package: "GRDB.swift")],
@@ -171,17 +179,28 @@ let package = Package(
         .testTarget(
             name: "HexlistNodeTests",
             dependencies: [
-                "HexlistNode", "HexlistStore", "HexlistTransport", "HexlistWire", "HexlistDiscovery", "HexlistModel", "TestSupport",
+                "HexlistNode", "HexlistAPI", "HexlistStore", "HexlistTransport", "HexlistWire", "HexlistDiscovery", "HexlistModel",
+                "TestSupport",
                 .product(name: "NIOPosix", package: "swift-nio"),
             ], swiftSettings: settings),
-        .testTarget(name: "HexlistAPITests", dependencies: ["HexlistAPI", "HexlistJSON", "HexlistModel"], swiftSettings: settings),
         .testTarget(
-            name: "HexlistClientTests", dependencies: ["HexlistClient", "HexlistModel", "TestSupport"], swiftSettings: settings),
+            name: "HexlistAPITests",
+            dependencies: [
+                "HexlistAPI", "HexlistDaemon", "HexlistClient", "HexlistNode", "HexlistStore", "HexlistWire", "HexlistModel", "HexlistJSON",
+                "DaemonTestSupport", "TestSupport", .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "NIOPosix", package: "swift-nio"), .product(name: "Yams", package: "Yams"),
+            ], swiftSettings: settings),
+        .testTarget(
+            name: "HexlistClientTests",
+            dependencies: [
+                "HexlistClient", "HexlistDaemon", "HexlistAPI", "HexlistWire", "HexlistModel", "HexlistJSON", "HostileTexts",
+                "DaemonTestSupport", "TestSupport", .product(name: "NIOCore", package: "swift-nio"),
+            ], swiftSettings: settings),
         .testTarget(
             name: "HexlistDaemonTests",
             dependencies: [
                 "HexlistDaemon", "HexlistClient", "HexlistAPI", "HexlistNode", "HexlistStore", "HexlistTransport", "HexlistDiscovery",
-                "HexlistDNS", "HexlistModel", "HexlistJSON", "HexlistSystem", "HostileTexts", "TestSupport",
+                "HexlistDNS", "HexlistModel", "HexlistJSON", "HexlistSystem", "HostileTexts", "DaemonTestSupport", "TestSupport",
                 .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOEmbedded", package: "swift-nio"),

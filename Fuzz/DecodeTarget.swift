@@ -61,13 +61,16 @@ private func check(_ wrapper: DecodedWrapper) {
 
 private func texts(_ content: HexContent) -> [TextSlice] {
     [content.senderUUID, content.senderName, content.hexDescription, content.hexColor, content.extra]
-        + content.links.flatMap { [$0.url, $0.linkDescription, $0.service, $0.extra] }
+        + content.children.flatMap { [$0.senderUUID, $0.senderName, $0.hexDescription, $0.hexColor, $0.extra] }
+        + (content.links + content.childLinks).flatMap { [$0.url, $0.linkDescription, $0.service, $0.extra] }
 }
 
 private func bytes(_ slice: TextSlice, of content: HexContent) -> [UInt8] { content.withBytes(of: slice) { Array($0) } }
 
 private func roundTrip(_ content: HexContent) {
-    guard content.links.count <= ProtocolLimits.links else { fatalError("\(content.links.count) links") }
+    guard content.fitsBounds, content.levels <= ProtocolLimits.levels else {
+        fatalError("\(content.allLinkCount) links, \(content.children.count) hexes inside, \(content.levels) levels")
+    }
     for slice in texts(content) {
         let limit = slice.isInArena ? content.arena.count : content.frame.count
         guard slice.offset + slice.count <= limit else { fatalError("a slice outside its buffer") }
@@ -75,6 +78,9 @@ private func roundTrip(_ content: HexContent) {
     }
     let encoded = HexEncoder.encode(content)
     guard case .success(let again) = plain.decodeHex(encoded, acceptsLocalNames: false) else { fatalError("what is encoded is refused") }
+    guard content.children.map(\.parent) == again.content.children.map(\.parent),
+        content.children.map(\.links) == again.content.children.map(\.links)
+    else { fatalError("another tree after a round trip") }
     let (before, after) = (texts(content), texts(again.content))
     guard before.count == after.count else { fatalError("other links after a round trip") }
     for (left, right) in zip(before, after)

@@ -28,15 +28,23 @@ public struct HexShape: JSONShape, Sendable, Equatable {
     public var messageID: MessageID?
     /// The links in their order; `nil` in lists.
     public var links: [LinkShape]?
-    /// Unknown members as they came: `{"hex":{…},"links":{"0":{…}}}`, empty levels left out; `nil` in lists.
+    /// Unknown members as they came: `{"hex":{…},"links":{"0":{…}},"children":{"0":{…}}}`, empty levels left out; `nil` in lists.
     public var extra: JSONValue?
+    /// The hex it is in; `nil` for one of a list.
+    public var parent: Int64?
+    /// The hexes inside it at all levels, and their links; `nil` for none.
+    public var hexesInside: Int?
+    public var linksInside: Int?
+    /// The hexes inside it in their order; `nil` for none, and in lists.
+    public var children: [ChildShape]?
 
     public init(
         id: Int64, location: String, senderUUID: String, senderName: String, senderAlias: String? = nil, peerUUID: PeerID? = nil,
         tag: PeerTag? = nil, description: String, subject: String? = nil, color: String, linkCount: Int, unread: Bool,
         receivedAt: Timestamp,
         messageID: MessageID? = nil,
-        links: [LinkShape]? = nil, extra: JSONValue? = nil
+        links: [LinkShape]? = nil, extra: JSONValue? = nil, parent: Int64? = nil, hexesInside: Int? = nil, linksInside: Int? = nil,
+        children: [ChildShape]? = nil
     ) {
         self.id = id
         self.location = location
@@ -56,6 +64,10 @@ public struct HexShape: JSONShape, Sendable, Equatable {
         self.messageID = messageID
         self.links = links
         self.extra = extra
+        self.parent = parent
+        self.hexesInside = hexesInside
+        self.linksInside = linksInside
+        self.children = children
     }
 
     /// The label of the proven sender; `nil` on what this machine made.

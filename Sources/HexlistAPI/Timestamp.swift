@@ -15,7 +15,7 @@ public struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertible
 
     public init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
-    /// The present moment by the wall clock.
+    /// The present moment by the wall clock: for display and retention, never for a decision between peers.
     public static var now: Timestamp {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)

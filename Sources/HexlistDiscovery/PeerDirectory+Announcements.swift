@@ -196,7 +196,7 @@ extension PeerDirectory {
         return .claim(.init(endpoint: endpoint, refusal: refusal, peer: peer, version: txt.version, boot: txt.boot))
     }
 
-    /// What is new about a peer in an announcement.
+    /// The news that an announcement has of a peer.
     private struct News {
         var isNewPlace: Bool
         var isNewStart: Bool

@@ -2,7 +2,7 @@ import HexlistModel
 
 /// The reason why bytes are not JSON, and the position (T22).
 public struct GrammarFault: Error {
-    /// What was expected at the position, or what is wrong with the byte there.
+    /// The thing expected at the position, or the fault of the byte there.
     public enum Reason: UInt8, Sendable {
         /// A value, or one of the words `true`, `false` and `null`.
         case value, word

@@ -1,5 +1,5 @@
-/// What both sides of the local API write and read. The compiler writes the conformances: members in the order of the properties, those
-/// that are `nil` left out; what reads them passes over members it does not know (`RequestKey` says where not).
+/// A value that both sides of the local API write and read. The compiler writes the conformances: members in the order of the properties,
+/// those that are `nil` left out; what reads them passes over members it does not know (`RequestKey` says where not).
 public typealias JSONShape = Codable & JSONEncodable & JSONDecodable
 
 extension JSONEncodable where Self: Encodable {
@@ -37,7 +37,7 @@ extension JSONValue: JSONCoded {
 public protocol JSONStringConvertible: JSONCoded, CustomStringConvertible {
     /// `nil` for a text that is none.
     init?(_ text: String)
-    /// What is expected of the text, for a person: `a UUID`.
+    /// The kind of text that is expected, for a person: `a UUID`.
     static var expectation: String { get }
 }
 
@@ -86,18 +86,28 @@ where Word.RawValue == String {
 
 // MARK: - Members with a place of their own
 
+/// A member that is empty, `false` or 0 where it is missing.
+public protocol EmptyMember: JSONCoded {
+    associatedtype Value: JSONShape & EmptyValue
+    var wrappedValue: Value { get }
+    init(wrappedValue: Value)
+}
+
+extension EmptyMember {
+    public static var missing: Self? { Self(wrappedValue: .empty) }
+
+    public func write(to json: inout JSONWriter) { wrappedValue.write(to: &json) }
+    public init(json: JSONValue) throws(JSONFault) { self.init(wrappedValue: try Value(json: json)) }
+}
+
 /// A member that is left out while it is empty, `false` or 0, and is that where it is missing.
 @propertyWrapper
-public struct LeftOutEmpty<Value: JSONShape & EmptyValue>: JSONCoded {
+public struct LeftOutEmpty<Value: JSONShape & EmptyValue>: EmptyMember {
     public var wrappedValue: Value
 
     public init(wrappedValue: Value) { self.wrappedValue = wrappedValue }
 
     public var memberPlace: MemberPlace { wrappedValue == .empty ? .leftOut : .named }
-    public static var missing: Self? { Self(wrappedValue: .empty) }
-
-    public func write(to json: inout JSONWriter) { wrappedValue.write(to: &json) }
-    public init(json: JSONValue) throws(JSONFault) { wrappedValue = try Value(json: json) }
 }
 
 extension LeftOutEmpty: Equatable {}
@@ -105,15 +115,10 @@ extension LeftOutEmpty: Sendable where Value: Sendable {}
 
 /// A member that is empty, `false` or 0 where it is missing, as in a reply of an older daemon.
 @propertyWrapper
-public struct EmptyIfMissing<Value: JSONShape & EmptyValue>: JSONCoded {
+public struct EmptyIfMissing<Value: JSONShape & EmptyValue>: EmptyMember {
     public var wrappedValue: Value
 
     public init(wrappedValue: Value) { self.wrappedValue = wrappedValue }
-
-    public static var missing: Self? { Self(wrappedValue: .empty) }
-
-    public func write(to json: inout JSONWriter) { wrappedValue.write(to: &json) }
-    public init(json: JSONValue) throws(JSONFault) { wrappedValue = try Value(json: json) }
 }
 
 extension EmptyIfMissing: Equatable {}
@@ -162,7 +167,7 @@ public protocol MemberGroup: Codable {
     static var mark: String { get }
 }
 
-/// What `LeftOutEmpty` leaves out.
+/// A type with a value that `LeftOutEmpty` leaves out.
 public protocol EmptyValue: Equatable {
     static var empty: Self { get }
 }

@@ -4,7 +4,7 @@
 /// Members stand in the order in which they are encoded: that of the properties, where the compiler writes the conformance. Of a value that
 /// another one encodes into its own encoder, the members stand among its own.
 struct JSONEncoding: Encoder {
-    /// What one value is written into.
+    /// The text that one value is written into.
     final class Sink {
         var json = JSONWriter()
         /// The closing brackets of open containers, the innermost last.

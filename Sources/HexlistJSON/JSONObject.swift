@@ -1,7 +1,7 @@
 /// A value that can be read from one JSON value.
 public protocol JSONDecodable {
     init(json: JSONValue) throws(JSONFault)
-    /// What a member is that is missing or `null`; `nil`, by default, where that is a fault.
+    /// The value of a member that is missing or `null`; `nil`, by default, where that is a fault.
     static var missing: Self? { get }
     /// The name of a member that is there wherever such a value is, whose members stand among those of the object; `nil` by default.
     static var groupMark: String? { get }

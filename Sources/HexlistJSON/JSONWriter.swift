@@ -64,7 +64,7 @@ public struct JSONWriter {
         try write(&self)
     }
 
-    /// What stands before a member's value.
+    /// Writes the comma, the name and the colon before a member's value.
     mutating func name(_ name: String) {
         separate()
         string(name)
@@ -76,11 +76,6 @@ public struct JSONWriter {
     /// Writes a member, unless there is no value.
     public mutating func member(_ name: String, _ value: (some JSONEncodable)?) {
         if let value { member(name, value) }
-    }
-
-    /// Writes a member that is `null` if there is no value.
-    public mutating func nullableMember(_ name: String, _ value: (some JSONEncodable)?) {
-        named(name) { json in if let value { value.write(to: &json) } else { json.raw("null") } }
     }
 
     mutating func separate() {

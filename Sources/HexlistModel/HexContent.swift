@@ -53,9 +53,35 @@ public struct LinkContent: Hashable, Sendable {
         self.service = service
         self.extra = extra
     }
+
+    public var byteCount: Int { url.count + linkDescription.count + service.count + extra.count }
 }
 
-/// A hex on its way through the process. Its texts are slices of the bytes it arrived in, and go to the store as bytes.
+/// One hex inside another, at any level of a `HexContent`.
+public struct ChildContent: Hashable, Sendable {
+    /// The index in `HexContent.children` of the hex it is in; `nil` for one directly inside the hex itself.
+    public var parent: Int?
+    public var senderUUID: TextSlice = .empty
+    public var senderName: TextSlice = .empty
+    public var hexDescription: TextSlice = .empty
+    public var hexColor: TextSlice = .empty
+    /// The links, as a range of `HexContent.childLinks`.
+    public var links: Range<Int> = 0..<0
+    /// The hexes inside this one, as a range of `HexContent.children`.
+    public var children: Range<Int> = 0..<0
+    /// The unknown members as one JSON object; empty if there are none.
+    public var extra: TextSlice = .empty
+
+    public init(parent: Int?) { self.parent = parent }
+
+    public var byteCount: Int { senderUUID.count + senderName.count + hexDescription.count + hexColor.count + extra.count }
+}
+
+/// A hex on its way through the process, with the hexes inside it. Its texts are slices of the bytes it arrived in, and go to the store as
+/// bytes.
+///
+/// The hexes inside stand in one array, level by level: those of one hex lie together in their order, and behind the hex they are in. So
+/// nothing that reads or writes a tree calls itself, however deep the tree is.
 ///
 /// Every slice is valid UTF-8 and lies inside its buffer. The tolerant decoder, the store and all others that build a
 /// `HexContent` guarantee that; `withBytes` checks the range again and does not trap.
@@ -66,9 +92,14 @@ public struct HexContent: Sendable {
     public var senderName: TextSlice = .empty
     public var hexDescription: TextSlice = .empty
     public var hexColor: TextSlice = .empty
+    /// The links of the hex itself.
     public var links: [LinkContent] = []
     /// The unknown members of the hex as one JSON object; empty if there are none.
     public var extra: TextSlice = .empty
+    /// The hexes inside the hex, at all levels. Those directly inside come first.
+    public var children: [ChildContent] = []
+    /// The links of all `children`.
+    public var childLinks: [LinkContent] = []
 
     @inlinable
     public init(frame: [UInt8] = [], arena: [UInt8] = []) {
@@ -99,18 +130,62 @@ public struct HexContent: Sendable {
         return TextSlice(arena: start..<arena.count)
     }
 
+    /// Appends a hex inside another. Those of one hex have to be added together, and after it.
+    /// - Returns: its index in `children`.
+    @discardableResult
+    public mutating func add(child: ChildContent) -> Int {
+        let index = children.count
+        if let parent = child.parent, children.indices.contains(parent) {
+            let siblings = children[parent].children
+            children[parent].children = (siblings.isEmpty ? index : siblings.lowerBound)..<index + 1
+        }
+        children.append(child)
+        return index
+    }
+
+    /// The hexes directly inside one, as a range of `children`; for `nil` those directly inside the hex itself.
+    public func children(of parent: Int?) -> Range<Int> {
+        guard let parent else { return 0..<(children.firstIndex { $0.parent != nil } ?? children.count) }
+        return children[parent].children
+    }
+
+    /// The links of one of the hexes inside; for `nil` those of the hex itself.
+    public func links(of child: Int?) -> ArraySlice<LinkContent> {
+        guard let child else { return links[...] }
+        return childLinks[children[child].links]
+    }
+
+    /// The number of hexes: the hex itself and those inside.
+    public var hexCount: Int { 1 + children.count }
+    /// The number of links of the hex and of those inside.
+    public var allLinkCount: Int { links.count + childLinks.count }
+    /// Whether the hex keeps to the bounds of the protocol on its links and on the hexes inside. Its levels are not counted.
+    public var fitsBounds: Bool { allLinkCount <= ProtocolLimits.links && children.count <= ProtocolLimits.children }
+
+    /// The number of levels: 1 for a hex with none inside.
+    public var levels: Int {
+        // A hex stands behind the one it is in, so each level is known before it is needed.
+        var levels: [Int] = []
+        levels.reserveCapacity(children.count)
+        for child in children { levels.append(1 + (child.parent.map { levels[$0] } ?? 1)) }
+        return levels.max() ?? 1
+    }
+
     /// Bytes, in memory or in the store, that a hex and a link each take at most besides their texts.
     private static let hexBytes = 512
     private static let linkBytes = 64
 
-    /// The most bytes the hex takes in memory and in the store: its frame, the rewritten texts, each link, and a fixed share for itself.
+    /// The most bytes the hex takes in memory and in the store: its frame, the rewritten texts, each link, and a fixed share for itself and
+    /// for each hex inside.
     /// - Parameter bytes: the length of the frame the hex came in.
-    public func weight(frame bytes: Int) -> Int { bytes + arena.count + links.count * Self.linkBytes + Self.hexBytes }
+    public func weight(frame bytes: Int) -> Int { bytes + arena.count + allLinkCount * Self.linkBytes + hexCount * Self.hexBytes }
 
     /// The length of all texts together, in bytes.
     public var byteCount: Int {
-        links.reduce(senderUUID.count + senderName.count + hexDescription.count + hexColor.count + extra.count) {
-            $0 + $1.url.count + $1.linkDescription.count + $1.service.count + $1.extra.count
+        let own = links.reduce(senderUUID.count + senderName.count + hexDescription.count + hexColor.count + extra.count) {
+            $0 + $1.byteCount
         }
+        guard !children.isEmpty else { return own }
+        return childLinks.reduce(children.reduce(own) { $0 + $1.byteCount }) { $0 + $1.byteCount }
     }
 }

@@ -49,8 +49,14 @@ public enum ProtocolLimits {
     public static let serviceType = "_hexlist._tcp"
     public static let defaultPort = 24391
     public static let alpn = "hexlist/1"
-    /// The most links in one hex.
+    /// The most links in one hex, with those of the hexes inside it.
     public static let links = 5_000
+    /// The most hexes inside one, at all levels: as many as links, for an empty one costs a row too.
+    public static let children = 5_000
+    /// The most levels of hexes: a hex, those inside it, those inside these.
+    public static let levels = 8
+    /// The name in a Hello's `features` of a peer that reads `children` of a hex. A peer without it gets the same bytes.
+    public static let treeFeature = "tree"
     /// The most bytes of UTF-8 in one string of a wrapper or hex.
     public static let stringBytes = 64 << 10
     /// The most bytes of UTF-8 kept of a peer's texts besides hexes; the decoder cuts off the rest. `messageBytes` is for a text for people

@@ -1,3 +1,4 @@
+import HexlistAPI
 import HexlistModel
 import HexlistStore
 import HexlistWire
@@ -265,7 +266,7 @@ final class DeliveryScheduler {
     /// - Parameter counted: whether the delivery waits for this to be written before it rewinds.
     private func write(_ verdicts: [PeerDelivery.Verdict], for link: PeerLink, counted: Bool, _ host: isolated some DeliveryHost) {
         let peer = link.peer
-        let now = Node.wallClock()
+        let now = Timestamp.now.milliseconds
         let next = link.delivery.pausedUntil.map { now + ($0 - .now).milliseconds }
         let settlements = verdicts.compactMap(Settlement.init)
         let notes = AttemptNote.refusals(in: verdicts, nextAttemptAt: next)
@@ -294,7 +295,9 @@ final class DeliveryScheduler {
 
     /// Rejects what waits for a peer that blocked this node, so many rows at a time.
     private func rejectAll(for peer: PeerID, _ host: isolated some DeliveryHost) {
-        host.store.rejectQueued(of: peer, code: RefusalCode.blocked.rawValue, message: "This peer blocked you.", at: Node.wallClock()) {
+        host.store.rejectQueued(
+            of: peer, code: RefusalCode.blocked.rawValue, message: "This peer blocked you.", at: Timestamp.now.milliseconds
+        ) {
             [host] result in
             host.onLoop { host in
                 switch result {
@@ -362,7 +365,7 @@ final class DeliveryScheduler {
         link.delivery.pause(until: until)
         resume(link, at: link.delivery.pausedUntil ?? until, host)
         let error = end?.text ?? "The outbox could not be read."
-        let at = Node.wallClock()
+        let at = Timestamp.now.milliseconds
         let counts = end?.countsAgainstHex(closedByPeer: closedByPeer) ?? false
         let peer = link.peer
         // A row that the peer refused for now was answered; the session's end is not its doing.

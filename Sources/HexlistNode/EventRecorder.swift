@@ -1,3 +1,4 @@
+import HexlistAPI
 import HexlistJSON
 import HexlistModel
 import HexlistStore
@@ -48,7 +49,7 @@ final class EventRecorder {
         _ type: EventType, peer: PeerID?, data: [String: String], of counted: EventAllowance.Omission?, _ host: isolated some EventHost
     ) {
         let text = data.isEmpty ? nil : JSONText.object(data.sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
-        let at = Node.wallClock()
+        let at = Timestamp.now.milliseconds
         let reserve = counted == nil ? nil : Int64(host.configuration.limits.diskReserveBytes)
         host.store.appendEvent(type, at: at, peer: peer, data: text, leaving: reserve) { [host] result in
             switch result {

@@ -1,3 +1,4 @@
+import HexlistAPI
 import HexlistStore
 import Logging
 import NIOCore
@@ -25,7 +26,7 @@ final class Maintenance {
 
     /// Runs one bounded round, and another if that was not all. Deadlines in the store are of the wall clock; when it jumps they are moved.
     private func round(_ host: isolated some MaintenanceHost) {
-        let wall = Node.wallClock()
+        let wall = Timestamp.now.milliseconds
         let jump = jumps.jump(wall: wall, steady: .now)
         var limits = RetentionLimits()
         limits.heldDays = host.configuration.limits.heldDays

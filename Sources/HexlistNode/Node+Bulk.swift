@@ -93,7 +93,7 @@ extension Node {
 
     private func submit(_ hexes: ArraySlice<PreparedHex>, for bulk: TrackedSend) async throws -> Taken {
         try checkTakesRows()
-        return try await enqueue(hexes, terms(for: bulk, at: Node.wallClock())) { node, taken in
+        return try await enqueue(hexes, terms(for: bulk, at: Timestamp.now.milliseconds)) { node, taken in
             node.enqueued(hexes, taken) { bulk.accepted($1, line: $0) }
             bulk.progressed()
         }

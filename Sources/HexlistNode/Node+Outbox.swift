@@ -79,7 +79,7 @@ extension Node {
     /// Tries rows again now, whatever they wait for. Delivered, cancelled and expired ones are passed over.
     /// - Throws: `HexlistError` `notFound` where a named one is not there; then nothing was changed.
     public func retry(_ selection: OutboxSelection) async throws -> OutboxChange {
-        let changed = try await store.retry(selection, expiresAt: outboxExpiry(from: Node.wallClock()))
+        let changed = try await store.retry(selection, expiresAt: outboxExpiry(from: Timestamp.now.milliseconds))
         rowsQueuedAgain(changed.rows)
         return OutboxChange(changed: changed.rows.count, passedOver: changed.passedOver, next: changed.next)
     }
@@ -88,7 +88,7 @@ extension Node {
     /// - Throws: `HexlistError` `notFound` where a named one is not there; then nothing was changed.
     public func cancel(_ selection: OutboxSelection) async throws -> OutboxChange {
         let live = deliveries.liveRows
-        let changed = try await store.cancel(selection, at: Node.wallClock())
+        let changed = try await store.cancel(selection, at: Timestamp.now.milliseconds)
         let rows = changed.rows
         let arrived = live.union(deliveries.liveRows)
         let mayHaveArrived = rows.count { arrived.contains($0.id) || $0.attempts > 0 }

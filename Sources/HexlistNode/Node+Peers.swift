@@ -101,7 +101,7 @@ extension Node {
                 hint: "Wait until `hexlist peers` lists it.")
         }
         var sighting = self.sighting(peer, before)
-        let at = Node.wallClock()
+        let at = Timestamp.now.milliseconds
         if trust == .trusted { sighting.endpoints = finder.directory.answeredEndpoints(of: peer).map { PeerEndpoint($0, at) } }
         try await store.setTrust(trust, of: sighting, name: name, at: at)
         await known.reload(self)
@@ -170,7 +170,7 @@ extension Node {
     func sighting(_ peer: PeerID, _ view: PeerView) -> PeerSighting {
         PeerSighting(
             peer: peer, fingerprint: view.fingerprint, name: finder.directory.provenName(of: peer) ?? view.name, version: view.version,
-            boot: view.boot, seenAt: view.lastSeen?.milliseconds ?? Node.wallClock())
+            boot: view.boot, seenAt: view.lastSeen?.milliseconds ?? Timestamp.now.milliseconds)
     }
 
     static func unknown(_ peer: PeerID) -> HexlistError {

@@ -1,3 +1,4 @@
+import HexlistAPI
 import Crypto
 import HexlistModel
 import HexlistStore
@@ -16,7 +17,7 @@ extension Node {
         let policy = configuration.announce ? configuration.receiveFrom : .trusted
         let quotas = HeldQuotas(configuration.limits)
         let reserve = Int64(configuration.limits.diskReserveBytes)
-        let at = Node.wallClock()
+        let at = Timestamp.now.milliseconds
         let takings = invitations.takings
         let takesNothing = known[sender.peer]?.receive == .nothing
         let began = ContinuousClock.now

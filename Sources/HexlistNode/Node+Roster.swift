@@ -1,3 +1,4 @@
+import HexlistAPI
 import HexlistDiscovery
 import HexlistModel
 public import HexlistStore
@@ -10,7 +11,7 @@ extension Node {
     /// - Returns: what became of each.
     /// - Throws: `HexlistError` where the store fails. What was taken before is kept; importing again takes the rest.
     public func importRoster(_ entries: [RosterEntry]) async throws -> [RosterOutcome] {
-        let at = Node.wallClock()
+        let at = Timestamp.now.milliseconds
         var outcomes: [RosterOutcome] = []
         var failure: (any Error)?
         do {

@@ -12,7 +12,7 @@ extension Node {
     ///   trust), or this time; `nil` waits for none of it.
     /// - Throws: `HexlistError`: `notFound` for a hex or peer that is not there, `keyConflict`, `outboxFull`, `badRequest`.
     public func send(_ request: SendRequest, until deadline: ContinuousClock.Instant? = nil) async throws -> [SendOutcome] {
-        let now = Node.wallClock()
+        let now = Timestamp.now.milliseconds
         try checkTakesRows()
         let hex = try await prepare(request, at: now)
         let recipients = try recipients(request.peers)

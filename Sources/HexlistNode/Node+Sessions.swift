@@ -38,7 +38,8 @@ extension Node {
 
     func hello(trusted: Bool) -> Hello {
         Hello(
-            uuid: id, name: PeerName.cut(configuration.name, bytes: ProtocolLimits.nameBytes), boot: boot, features: [DialBack.feature],
+            uuid: id, name: PeerName.cut(configuration.name, bytes: ProtocolLimits.nameBytes), boot: boot,
+            features: [DialBack.feature, ProtocolLimits.treeFeature],
             maxFrameBytes: trusted
                 ? max(configuration.limits.frameBytes, ProtocolLimits.trustedFrameBytes) : configuration.limits.strangerFrameBytes,
             window: ProtocolLimits.windowFrames)

@@ -1,3 +1,4 @@
+import HexlistAPI
 public import HexlistDiscovery
 public import HexlistModel
 public import HexlistStore
@@ -5,12 +6,6 @@ public import HexlistTransport
 public import Logging
 public import NIOCore
 import HexlistWire
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
 
 /// A peer of the network: it is found, receives, stores and delivers. Knows no HTTP and no command line.
 ///
@@ -46,7 +41,7 @@ public actor Node {
     var conflictWitnesses: Set<PeerID> = []
     let deliveries: DeliveryScheduler
     var sends = SendTracker()
-    private var wallTimes = WallTimes(wall: Node.wallClock(), steady: .now)
+    private var wallTimes = WallTimes(wall: Timestamp.now.milliseconds, steady: .now)
     nonisolated let watchers = Watchers()
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -215,16 +210,10 @@ public actor Node {
 
     /// The converter of instants of the monotonic clock, for display.
     func times() -> WallTimes {
-        wallTimes.look(wall: Node.wallClock(), steady: .now)
+        wallTimes.look(wall: Timestamp.now.milliseconds, steady: .now)
         return wallTimes
     }
 
-    /// Milliseconds since 1970: for display and retention, never for a decision between peers.
-    static func wallClock() -> Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
-    }
 }
 
 extension Node: DuplicatesHost, InvitationsHost, MaintenanceHost, SessionTableHost {

@@ -24,10 +24,12 @@ struct HexInserter {
     /// The number of positions for links within a hex's range of link ids.
     static let linksPerHex = 8_192
 
+    let db: Database
     private let hex: SQLStatement
     private let link: SQLStatement
 
     init(on db: Database) throws {
+        self.db = db
         hex = try SQLStatement(
             """
             INSERT INTO hex (id, location, inboxNumber, peer, messageID, isProven, unread, linkCount, byteCount, receivedAt,
@@ -40,9 +42,7 @@ struct HexInserter {
 
     /// - Returns: `false` if a hex with that peer and proven message id exists already; then nothing was inserted.
     func insert(_ content: HexContent, _ row: Row) throws -> Bool {
-        guard content.links.count <= Self.linksPerHex else {
-            throw HexlistError(.badRequest, "A hex has at most \(ProtocolLimits.links) links.")
-        }
+        guard content.fitsBounds else { throw HexlistError.tooLarge(content) }
         return try content.frame.withUnsafeBytes { frame in
             try content.arena.withUnsafeBytes { arena in
                 let texts = Texts(frame: frame, arena: arena)
@@ -54,18 +54,24 @@ struct HexInserter {
                 try bind(texts[content.extra], to: hex, at: 18)
                 try hex.run()
                 guard hex.changes == 1 else { return false }
-                var id = row.id << 13
-                for content in content.links {
-                    try link.check(sqlite3_bind_int64(link.handle, 1, id))
-                    try bind(texts[content.url], to: link, at: 2)
-                    try bind(texts[content.linkDescription], to: link, at: 3)
-                    try bind(texts[content.service], to: link, at: 4)
-                    try bind(texts[content.extra], to: link, at: 5)
-                    try link.run()
-                    id &+= 1
-                }
+                try insert(content.links[...], of: row.id, texts)
+                if !content.children.isEmpty { try insertChildren(of: content, row, texts) }
                 return true
             }
+        }
+    }
+
+    @inline(__always)
+    func insert(_ links: ArraySlice<LinkContent>, of hex: Int64, _ texts: Texts) throws {
+        var id = hex << 13
+        for content in links {
+            try link.check(sqlite3_bind_int64(link.handle, 1, id))
+            try bind(texts[content.url], to: link, at: 2)
+            try bind(texts[content.linkDescription], to: link, at: 3)
+            try bind(texts[content.service], to: link, at: 4)
+            try bind(texts[content.extra], to: link, at: 5)
+            try link.run()
+            id &+= 1
         }
     }
 
@@ -93,7 +99,7 @@ struct HexInserter {
 }
 
 /// The two buffers that hold a hex's slices.
-private struct Texts {
+struct Texts {
     let frame: UnsafeRawBufferPointer
     let arena: UnsafeRawBufferPointer
 

@@ -5,11 +5,11 @@ extension StoreReader {
     /// One hex with its links; `nil` if there is no hex with that id.
     public func hex(_ id: Int64) throws -> HexDetail? { try hexes([id]).first }
 
-    /// The hexes with these ids, with their links, in the given order; missing ones are skipped. Takes two queries.
+    /// The hexes with these ids, with their links and the hexes inside them, in the given order; missing ones are skipped. Takes two queries,
+    /// and one more where hexes are inside one.
     public func hexes(_ ids: [Int64]) throws -> [HexDetail] {
         guard !ids.isEmpty else { return [] }
         let list = jsonArray(Set(ids))
-        var details: [Int64: HexDetail] = [:]
         let found = try all(
             "SELECT \(HexSummary.columns), hex.extra FROM \(HexSummary.tables) WHERE hex.id IN (SELECT value FROM json_each(?))", list
         ) { row in
@@ -21,8 +21,51 @@ extension StoreReader {
             detail.content.extra = row.withBytes(HexSummary.columnCount) { detail.content.add(bytes: $0) }
             return detail
         }
-        for detail in found { details[detail.summary.id] = detail }
+        var trees = Trees(of: found)
+        if found.contains(where: { $0.summary.hexesInside > 0 }) { try readChildren(into: &trees) }
+        try readLinks(into: &trees)
+        for id in trees.details.keys where trees.details[id]?.summary.parent != nil {
+            if let top = try summary(ofTop: id) { trees.details[id]?.summary.takePlace(of: top) }
+        }
+        return ids.compactMap { trees.details[$0] }
+    }
 
+    /// Hexes while those inside them and their links are read.
+    private struct Trees {
+        var details: [Int64: HexDetail] = [:]
+        /// The place of each hex that is inside another: the hex that was asked for, and its index in the `content.children` of that. One that
+        /// is inside two of those is in both.
+        var places: [Int64: [(hex: Int64, child: Int)]] = [:]
+
+        init(of found: [HexDetail]) {
+            for detail in found { details[detail.summary.id] = detail }
+        }
+    }
+
+    private func readChildren(into trees: inout Trees) throws {
+        let tops = trees.details.values.filter { $0.summary.hexesInside > 0 }.map(\.summary.id)
+        let row = try SQLStatement(
+            """
+            WITH RECURSIVE wanted (hex, id, level) AS (
+                SELECT value, value, 1 FROM json_each(?)
+                UNION ALL
+                SELECT wanted.hex, hex.id, level + 1 FROM wanted CROSS JOIN hex ON hex.parent = wanted.id
+                    WHERE level < \(ProtocolLimits.levels)
+            )
+            SELECT wanted.hex, hex.id, hex.parent, hex.senderUUID, hex.senderName, hex.description, hex.color, hex.extra
+            FROM wanted CROSS JOIN hex ON hex.id = wanted.id WHERE wanted.level > 1
+            ORDER BY wanted.hex, wanted.level, hex.parent, hex.position, hex.id
+            """, on: db)
+        defer { row.reset() }
+        try row.bind([jsonArray(tops)])
+        while try row.step() {
+            let (hex, id, parent) = (row.int64(0), row.int64(1), row.int64(2))
+            trees.details[hex]?.appendChild(id, inside: trees.places[parent]?.first { $0.hex == hex }?.child, row)
+            trees.places[id, default: []].append((hex, (trees.details[hex]?.childIDs.count ?? 1) - 1))
+        }
+    }
+
+    private func readLinks(into trees: inout Trees) throws {
         let links = try SQLStatement(
             """
             SELECT link.id >> 13, link.url, link.description, link.service, link.extra
@@ -30,19 +73,28 @@ extension StoreReader {
             ORDER BY link.id
             """, on: db)
         defer { links.reset() }
-        try links.bind([list])
+        try links.bind([jsonArray(Set(trees.details.keys).union(trees.places.keys))])
         while try links.step() {
             let id = links.int64(0)
-            guard details[id] != nil else { continue }
-            details[id]?.content.appendLink(of: links)
+            if trees.details[id] != nil { trees.details[id]?.content.appendLink(of: links) }
+            for place in trees.places[id] ?? [] { trees.details[place.hex]?.content.appendLink(of: links, toChild: place.child) }
         }
-        return ids.compactMap { details[$0] }
     }
 
-    /// The locations of the hexes with these ids; missing ones are skipped. Reads none of their texts.
-    func locations(of ids: [Int64]) throws -> [Int64: HexLocation] {
+    /// The summary of the topmost hex that a hex is in, or of itself.
+    func summary(ofTop id: Int64) throws -> HexSummary? {
+        var top = id
+        for _ in 1..<ProtocolLimits.levels {
+            guard let parent = try first("SELECT parent FROM hex WHERE id = ?", top, read: { $0.optionalInt64(0) }) ?? nil else { break }
+            top = parent
+        }
+        return try first("SELECT \(HexSummary.columns) FROM \(HexSummary.tables) WHERE hex.id = ?", top) { HexSummary($0) }
+    }
+
+    /// The locations of the hexes with these ids, `nil` for one inside another; missing ones are skipped. Reads none of their texts.
+    func locations(of ids: [Int64]) throws -> [Int64: HexLocation?] {
         let found = try all("SELECT id, location FROM hex WHERE id IN (SELECT value FROM json_each(?))", jsonArray(Set(ids))) {
-            ($0.int64(0), HexLocation(rawValue: $0.text(1)) ?? .inbox)
+            ($0.int64(0), HexLocation(rawValue: $0.text(1)))
         }
         return Dictionary(found) { first, _ in first }
     }
@@ -87,7 +139,7 @@ extension StoreReader {
             // `location <> 'inbox'` is redundant, but lets SQLite use `hexBeside`, an index of those rows alone.
             let place =
                 switch location {
-                case nil: ""
+                case nil: "hex.parent IS NULL AND "
                 case .inbox: "hex.location = 'inbox' AND "
                 case let location?: "hex.location = '\(location.rawValue)' AND hex.location <> 'inbox' AND "
                 }
@@ -159,9 +211,10 @@ extension HexSummary {
     fileprivate static let tables = "hex LEFT JOIN peer ON peer.id = hex.peer"
     fileprivate static let columns = """
         hex.id, hex.location, hex.inboxNumber, peer.uuid, coalesce(peer.name, ''), hex.senderUUID, hex.senderName,
-        hex.description, \(firstLink), hex.color, hex.linkCount, hex.unread, hex.receivedAt, hex.messageID, hex.byteCount, peer.alias, peer.trust
+        hex.description, \(firstLink), hex.color, hex.linkCount, hex.unread, hex.receivedAt, hex.messageID, hex.byteCount, peer.alias, peer.trust,
+        hex.parent, hex.hexesInside, hex.linksInside
         """
-    fileprivate static let columnCount: Int32 = 18
+    fileprivate static let columnCount: Int32 = 21
     /// SQL: whether the description is only white space as in `HexSubject`, that is of Unicode; SQLite's `trim` alone only knows spaces.
     private static let isBlank = """
         trim(hex.description, char(9, 10, 11, 12, 13, 32, 133, 160, 5760, 8192, 8193, 8194, 8195, 8196, 8197, 8198, 8199, 8200, 8201, 8202,
@@ -194,16 +247,52 @@ extension HexSummary {
         byteCount = row.int(15)
         peerAlias = row.optionalText(16)
         peerTrust = Trust(rawValue: row.text(17)) ?? .stranger
+        parent = row.optionalInt64(18)
+        hexesInside = row.int(19)
+        linksInside = row.int(20)
+    }
+
+    /// Takes what the topmost hex knows for those inside it.
+    fileprivate mutating func takePlace(of top: HexSummary) {
+        location = top.location
+        peer = top.peer
+        peerName = top.peerName
+        peerAlias = top.peerAlias
+        peerTrust = top.peerTrust
+    }
+}
+
+extension HexDetail {
+    /// Appends the hex in a row of `…, …, …, senderUUID, senderName, description, color, extra`. Rows of one parent come together.
+    fileprivate mutating func appendChild(_ id: Int64, inside parent: Int?, _ row: SQLStatement) {
+        var child = ChildContent(parent: parent)
+        child.senderUUID = row.withBytes(3) { content.add(bytes: $0) }
+        child.senderName = row.withBytes(4) { content.add(bytes: $0) }
+        child.hexDescription = row.withBytes(5) { content.add(bytes: $0) }
+        child.hexColor = row.withBytes(6) { content.add(bytes: $0) }
+        child.extra = row.withBytes(7) { content.add(bytes: $0) }
+        content.add(child: child)
+        childIDs.append(id)
     }
 }
 
 extension HexContent {
     /// Appends the link in a row of `id, url, description, service, extra`.
-    fileprivate mutating func appendLink(of row: SQLStatement) {
+    fileprivate mutating func appendLink(of row: SQLStatement) { links.append(link(of: row)) }
+
+    /// Appends it to a hex inside. The links of one hex come together.
+    fileprivate mutating func appendLink(of row: SQLStatement, toChild child: Int) {
+        let index = childLinks.count
+        let before = children[child].links
+        children[child].links = (before.isEmpty ? index : before.lowerBound)..<index + 1
+        childLinks.append(link(of: row))
+    }
+
+    private mutating func link(of row: SQLStatement) -> LinkContent {
         let url = row.withBytes(1) { add(bytes: $0) }
         let description = row.withBytes(2) { add(bytes: $0) }
         let service = row.withBytes(3) { add(bytes: $0) }
         let extra = row.withBytes(4) { add(bytes: $0) }
-        links.append(LinkContent(url: url, linkDescription: description, service: service, extra: extra))
+        return LinkContent(url: url, linkDescription: description, service: service, extra: extra)
     }
 }

@@ -20,7 +20,13 @@ public struct HexSummary: Sendable, Equatable {
     /// The subject that a list shows (`HexSubject`).
     public var subject: String
     public var color: String
+    /// The number of its own links, without those of the hexes inside it.
     public var linkCount: Int
+    /// The hexes inside it at all levels, and their links.
+    public var hexesInside: Int
+    public var linksInside: Int
+    /// The hex it is in; `nil` for one of a list. Location and sender are then those of the topmost hex it is in.
+    public var parent: Int64?
     public var unread: Bool
     /// Milliseconds since 1970.
     public var receivedAt: Int64
@@ -35,8 +41,10 @@ public struct HexSummary: Sendable, Equatable {
 /// One hex with its whole content.
 public struct HexDetail: Sendable {
     public var summary: HexSummary
-    /// The content. All texts lie in its arena; unknown members are included.
+    /// The content, with the hexes inside. All texts lie in its arena; unknown members are included.
     public var content: HexContent
+    /// The ids of `content.children`.
+    public var childIDs: [Int64] = []
 }
 
 /// The hexes that a list shows.

@@ -20,11 +20,13 @@ extension HexStore {
     ///
     /// - Parameter now: milliseconds since 1970.
     /// - Returns: the number of hexes that changed.
-    /// - Throws: `.notFound` if one is missing, `.badRequest` if one has another location than `change.place`; then nothing is changed.
+    /// - Throws: `.notFound` if one is missing, `.badRequest` if one has another location than `change.place`, or is inside another and not
+    ///   changed alone; then nothing is changed.
     public func change(_ ids: [Int64], _ change: HexChange, at now: Int64) async throws -> Int {
         try await write(rows: ids.count) { writer in
             let present = try writer.locations(of: ids)
             if let missing = ids.first(where: { present[$0] == nil }) { throw HexlistError.noHex(missing) }
+            if let inner = ids.first(where: { present[$0] == .some(nil) }) { try writer.checkChanges(inside: inner, change) }
             if let place = change.place, let other = ids.first(where: { present[$0] != place }) {
                 throw HexlistError(
                     .badRequest, "Hex \(other) is not \(place.rawValue).", hint: "`hexlist inbox --held` lists those that are.")
@@ -58,6 +60,14 @@ extension HexStore {
 }
 
 extension HexlistError {
+    static func tooLarge(_ content: HexContent) -> HexlistError {
+        guard content.allLinkCount > ProtocolLimits.links else {
+            return HexlistError(
+                .badRequest, "A hex has at most \(ProtocolLimits.children) hexes in it; this one has \(content.children.count).")
+        }
+        return HexlistError(.badRequest, "A hex has at most \(ProtocolLimits.links) links; this one has \(content.allLinkCount).")
+    }
+
     public static func noHex(_ id: Int64) -> HexlistError {
         HexlistError(.notFound, "There is no hex \(id).", hint: "`hexlist inbox` and `hexlist inbox --held` list those there are.")
     }
@@ -71,6 +81,13 @@ extension StoreWriter {
         case .delete: try delete(ids, at: now)
         case .accept: try accept(ids, at: now).count
         }
+    }
+
+    /// A hex inside another is changed with that, but one of My Hexlist may be deleted alone.
+    fileprivate func checkChanges(inside id: Int64, _ change: HexChange) throws {
+        guard let top = try summary(ofTop: id) else { throw HexlistError.noHex(id) }
+        guard change != .delete || top.location != .mine else { return }
+        throw HexlistError(.badRequest, "Hex \(id) is inside hex \(top.id).", hint: "Name hex \(top.id).")
     }
 
     /// Marks hexes read or unread. Missing ids are skipped.
@@ -107,14 +124,12 @@ extension StoreWriter {
     /// - Returns: the hex's id.
     /// - Throws: `.badRequest` for too many links.
     func insertMine(_ content: HexContent, at now: Int64) throws -> Int64 {
-        guard content.links.count <= ProtocolLimits.links else {
-            throw HexlistError(.badRequest, "A hex has at most \(ProtocolLimits.links) links; this one has \(content.links.count).")
-        }
+        guard content.fitsBounds else { throw HexlistError.tooLarge(content) }
         return try change {
             let id = tally.nextHex
             _ = try HexInserter(on: db).insert(
                 content, HexInserter.Row(id: id, location: .mine, unread: false, byteCount: content.byteCount, receivedAt: now))
-            tally.nextHex &+= 1
+            tally.nextHex &+= Int64(content.hexCount)
             tally.mine &+= 1
             return id
         }
@@ -142,7 +157,8 @@ extension StoreWriter {
     func remove(_ ids: [Int64], remembering now: Int64?) throws -> Int {
         let list = jsonArray(ids)
         let gone = try all(
-            "SELECT \(StoredHex.columns) FROM hex WHERE id IN (SELECT value FROM json_each(?))", list, read: StoredHex.init)
+            "SELECT \(StoredHex.columns), id FROM hex WHERE id IN (SELECT value FROM json_each(?))", list
+        ) { (hex: StoredHex($0), id: $0.int64(StoredHex.columnCount)) }
         guard !gone.isEmpty else { return 0 }
         if let now {
             try run(
@@ -152,8 +168,9 @@ extension StoreWriter {
                     AND isProven = 1 AND peer IS NOT NULL AND messageID IS NOT NULL AND inboxAt > ?3 - ?1
                 """, Self.rememberedFor, list, now)
         }
+        for (hex, id) in gone where hex.location == nil { try removeInside(id) }
         try run("DELETE FROM hex WHERE id IN (SELECT value FROM json_each(?))", list)
-        gone.forEach(uncount)
+        for (hex, _) in gone { uncount(hex) }
         return gone.count
     }
 
@@ -161,9 +178,10 @@ extension StoreWriter {
     private static let rememberedFor: Int64 = 60 * 86_400_000
 
     private func uncount(_ gone: StoredHex) {
-        let countsAsUnread = gone.location == .inbox && gone.unread
-        let isHeld = gone.location == .held
-        tally[gone.location] &-= 1
+        guard let location = gone.location else { return }
+        let countsAsUnread = location == .inbox && gone.unread
+        let isHeld = location == .held
+        tally[location] &-= 1
         if countsAsUnread { tally.unread &-= 1 }
         if isHeld { tally.heldBytes &-= gone.byteCount }
         guard let peer = gone.peer else { return }
@@ -219,13 +237,14 @@ private struct StoredHex {
     static let columns = "location, peer, unread, byteCount"
     static let columnCount: Int32 = 4
 
-    var location: HexLocation
+    /// `nil` for one inside another.
+    var location: HexLocation?
     var peer: Int64?
     var unread: Bool
     var byteCount: Int64
 
     init(_ row: SQLStatement) {
-        location = HexLocation(rawValue: row.text(0)) ?? .inbox
+        location = HexLocation(rawValue: row.text(0))
         peer = row.optionalInt64(1)
         unread = row.bool(2)
         byteCount = row.int64(3)

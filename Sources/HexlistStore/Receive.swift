@@ -145,7 +145,7 @@ private struct Reception {
     mutating func take(_ hex: IncomingHex) throws -> ReceiveOutcome {
         if case .refused(.blocked, let retryAfter) = way { return .refused(.blocked, retryAfter: retryAfter) }
         if let refusal = refusals.reason(toRefuse: hex.messageID) { return refusal }
-        guard hex.content.links.count <= ProtocolLimits.links else { return .refused(.tooManyLinks, retryAfter: nil) }
+        guard hex.content.fitsBounds else { return .refused(.tooManyLinks, retryAfter: nil) }
         switch way {
         case .refused(let code, let retryAfter):
             if let status = try earlier(hex) { return .duplicate(of: status) }
@@ -232,7 +232,7 @@ private struct Reception {
             guard let status = try earlier(hex) else { throw StoreFault.lost }
             return .duplicate(of: status)
         }
-        store.tally.nextHex &+= 1
+        store.tally.nextHex &+= Int64(hex.content.hexCount)
         store.tally.nextInbox &+= 1
         store.tally.inbox &+= 1
         store.tally.unread &+= 1
@@ -286,7 +286,7 @@ private struct Reception {
                 byteCount: hex.byteCount, receivedAt: now, heldFrom: source))
         guard isNew else { throw StoreFault.lost }
         let bytes = Int64(hex.byteCount)
-        store.tally.nextHex &+= 1
+        store.tally.nextHex &+= Int64(hex.content.hexCount)
         store.tally.held &+= 1
         store.tally.heldBytes &+= bytes
         store.count(peer: peer.id) { delta in

@@ -6,7 +6,7 @@ internal import HexlistModel
 /// Times are milliseconds since 1970, UTC. UUIDs, fingerprints and digests are blobs of 16 and 32 bytes.
 enum StoreSchema {
     /// The `user_version` of a store with all migrations applied. A store with a greater one is a newer Hexlist's and stays untouched.
-    static let version = 5
+    static let version = 6
 
     static func newer(_ path: String, version: Int) -> HexlistError {
         HexlistError(
@@ -36,9 +36,13 @@ enum StoreSchema {
             try db.execute(sql: "ALTER TABLE outbox ADD COLUMN subject TEXT")
             try db.execute(sql: "PRAGMA user_version = 4")
         }
-        migrator.registerMigration("5 groups and policies of peers") { db in
-            try db.execute(sql: groups)
+        migrator.registerMigration("5 hexes inside hexes") { db in
+            try db.execute(sql: hexesInside)
             try db.execute(sql: "PRAGMA user_version = 5")
+        }
+        migrator.registerMigration("6 groups and policies of peers") { db in
+            try db.execute(sql: groups)
+            try db.execute(sql: "PRAGMA user_version = 6")
         }
         return migrator
     }()
@@ -144,6 +148,25 @@ enum StoreSchema {
             PRIMARY KEY (peer, messageID)
         ) STRICT, WITHOUT ROWID;
         CREATE INDEX tombstoneForget ON tombstone (forgetAt);
+        """
+
+    /// A hex inside another is a row of `hex` too, in the place `inside`: on no list, in no count but those of the hex it is in, and deleted
+    /// with that. Its links are rows of `link` as those of any hex.
+    ///
+    /// The check of `location` is widened where it is written, as SQLite's documentation of ALTER TABLE describes for changes of a check:
+    /// rows stay as they are. A copy of the table would take as long as all hexes took to receive, and their room on the disk once more.
+    private static let hexesInside = """
+        ALTER TABLE hex ADD COLUMN parent INTEGER REFERENCES hex (id) ON DELETE CASCADE;
+        ALTER TABLE hex ADD COLUMN position INTEGER     -- among the hexes inside the same one; may have gaps
+            CHECK ((location = 'inside') = (parent IS NOT NULL AND position IS NOT NULL));
+        -- Hexes, and their links, inside at all levels.
+        ALTER TABLE hex ADD COLUMN hexesInside INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE hex ADD COLUMN linksInside INTEGER NOT NULL DEFAULT 0;
+        CREATE INDEX hexParent ON hex (parent, position) WHERE parent IS NOT NULL;
+        PRAGMA writable_schema = ON;
+        UPDATE sqlite_schema SET sql = replace(sql, 'location = ''mine''', 'location = ''mine'' OR location = ''inside''')
+            WHERE type = 'table' AND name = 'hex';
+        PRAGMA writable_schema = RESET;
         """
 
     private static let outbox = """

@@ -27,7 +27,7 @@ public struct BulkLineDecoder: Sendable {
         if line.allSatisfy(Self.isSpace) { return .blank }
         switch decoder.decodeHex(line, acceptsLocalNames: true) {
         case .failure(let refusal): return .refused(code: refusal.code.rawValue, message: refusal.message)
-        case .success(let hex) where hex.content.links.isEmpty && !allowsEmpty:
+        case .success(let hex) where hex.content.allLinkCount == 0 && !allowsEmpty:
             return .refused(code: "noLink", message: "there is no link in it")
         case .success(let hex): return .hex(hex)
         }

@@ -12,7 +12,7 @@ public struct InboundHex: Sendable {
     public let weight: Int
 
     /// The rows of the hex: one for itself and one per link.
-    public var rows: Int { 1 + content.links.count }
+    public var rows: Int { content.hexCount + content.allLinkCount }
 
     /// - Parameter byteCount: the length of its frame.
     public init(content: HexContent, messageID: MessageID?, sequence: Int64?, byteCount: Int) {

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 
 /// A bus and an avahi-daemon of the tests' own. The daemon lives in a network namespace with nothing but its own interface, so it
 /// announces to nobody; the tests reach it through the bus's socket, which is a file.
@@ -15,17 +16,12 @@ final class PrivateAvahi {
     /// The reason why this machine cannot have a private avahi-daemon; `nil` if it can.
     static let obstacle: String? = {
         for tool in ["dbus-daemon", "avahi-daemon", "ip", "unshare"] where path(tool) == nil { return "\(tool) is not installed" }
-        let trial = Process()
-        trial.executableURL = path("unshare").map { URL(fileURLWithPath: $0) }
-        trial.arguments = namespace + ["true"]
-        trial.standardError = FileHandle.nullDevice
-        guard (try? trial.run()) != nil else { return "unshare does not run" }
-        trial.waitUntilExit()
-        return trial.terminationStatus == 0 ? nil : "no namespaces may be made here"
+        guard let trial = try? ChildProcess(path("unshare") ?? "unshare", namespace + ["true"]) else { return "unshare does not run" }
+        return trial.wait() == 0 ? nil : "no namespaces may be made here"
     }()
 
-    private var bus: Process?
-    private var daemon: Process?
+    private var bus: ChildProcess?
+    private var daemon: ChildProcess?
 
     private static let namespace = (geteuid() == 0 ? [] : ["--user", "--map-root-user"]) + ["--net", "--mount"]
 
@@ -46,6 +42,7 @@ final class PrivateAvahi {
         unlink(Self.folder + "/bus")
         let output = Pipe()
         bus = try run("dbus-daemon", ["--config-file=\(configuration)", "--nofork", "--nopidfile", "--print-address=1"], output: output)
+        try output.fileHandleForWriting.close()
         _ = output.fileHandleForReading.availableData  // the address, once it listens
     }
 
@@ -72,20 +69,14 @@ final class PrivateAvahi {
         try? FileManager.default.removeItem(atPath: Self.folder)
     }
 
-    private func end(_ process: inout Process?) {
+    private func end(_ process: inout ChildProcess?) {
         guard let ended = process else { return }
         process = nil
-        kill(ended.processIdentifier, SIGKILL)
-        ended.waitUntilExit()
+        ended.signal(SIGKILL)
+        ended.wait()
     }
 
-    private func run(_ tool: String, _ arguments: [String], output: Pipe?) throws -> Process {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: Self.path(tool) ?? tool)
-        process.arguments = arguments
-        process.standardOutput = output ?? FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        return process
+    private func run(_ tool: String, _ arguments: [String], output: Pipe?) throws -> ChildProcess {
+        try ChildProcess(Self.path(tool) ?? tool, arguments, output: output?.fileHandleForWriting.fileDescriptor)
     }
 }

@@ -1,3 +1,4 @@
+import DaemonTestSupport
 import HexlistAPI
 import HexlistDiscovery
 import HexlistModel

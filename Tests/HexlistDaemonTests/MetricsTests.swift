@@ -1,3 +1,4 @@
+import DaemonTestSupport
 import CoreMetrics
 import HexlistModel
 import HexlistNode

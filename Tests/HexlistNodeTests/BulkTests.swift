@@ -1,3 +1,4 @@
+import HexlistAPI
 import HexlistDiscovery
 import HexlistModel
 import Synchronization
@@ -15,7 +16,7 @@ struct BulkTests {
         return try lines.map { line in
             var hex = HexContent()
             hex.hexDescription = hex.add("\(text) \(line)")
-            return try preparer.prepare(hex, key: key.map { "\($0)\(line)" }, line: line, at: Node.wallClock())
+            return try preparer.prepare(hex, key: key.map { "\($0)\(line)" }, line: line, at: Timestamp.now.milliseconds)
         }
     }
 

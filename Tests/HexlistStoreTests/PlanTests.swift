@@ -14,6 +14,9 @@ import Testing
         try test.receive((1...50).map { hex($0) }, from: trusted)
         try test.receive((1...5).map { hex($0) }, from: stranger)
         _ = try test.write { try $0.insertMine(content(), at: start) }
+        var tree = content()
+        tree.add(child: ChildContent(parent: tree.add(child: ChildContent(parent: nil))))
+        _ = try test.write { [tree] in try $0.insertMine(tree, at: start) }
         _ = try test.write { try $0.enqueue((1...9).map { outgoing($0, to: trusted) }) }
         return (test, trusted, stranger)
     }
@@ -47,6 +50,7 @@ import Testing
                 _ = try reader.recentlyFailed(trusted.id, digest: [1], since: 0)
                 _ = try reader.eventPage(since: 5, limit: 10).items
                 _ = try reader.hexes([1, 2])
+                _ = try reader.hexes([57, 58])
                 _ = try reader.subjects(of: [1, 2])
                 for location in [nil, HexLocation.inbox, .held, .mine] {
                     for peer in [nil, trusted.id] { _ = try reader.hexIDs(.ids(3...40, in: location, of: peer)) }

@@ -146,14 +146,7 @@ import Testing
         var largest = 0
         var isMoving = true
         while sent < 1_000, isMoving {
-            let (pending, written) = try await pair.dialled.on { connection in
-                var written = 0
-                while connection.isWritable {
-                    connection.write { $0.writeFrame(frame) }
-                    written += 1
-                }
-                return (connection.pendingWriteBytes, written)
-            }
+            let (written, pending) = try await Self.fill(pair, with: frame)
             sent += written
             largest = max(largest, pending)
             isMoving = try await Self.moves(pair)
@@ -177,16 +170,7 @@ import Testing
         let right = try await pair.accepted.record()
         let frame = body(1, 60_000)
         var sent = 0
-        repeat {
-            sent += try await pair.dialled.on { connection in
-                var written = 0
-                while connection.isWritable {
-                    connection.write { $0.writeFrame(frame) }
-                    written += 1
-                }
-                return written
-            }
-        } while try await Self.moves(pair)
+        repeat { sent += try await Self.fill(pair, with: frame).written } while try await Self.moves(pair)
         let before = try await pair.dialled.on { $0.channelBytes }
         #expect(before > 0)
         // Each in a turn of its own, as answers to what comes in turns of their own.
@@ -199,6 +183,18 @@ import Testing
         let frames = try await right.frames(sent + 500)
         #expect(frames.prefix(sent).allSatisfy { $0 == frame } && frames.dropFirst(sent).allSatisfy { $0 == [1, 2, 3] })
         await pair.shutdown()
+    }
+
+    /// Writes a frame again and again until the dialled side is not writable.
+    private static func fill(_ pair: Pair, with frame: [UInt8]) async throws -> (written: Int, pending: Int) {
+        try await pair.dialled.on { connection in
+            var written = 0
+            while connection.isWritable {
+                connection.write { $0.writeFrame(frame) }
+                written += 1
+            }
+            return (written, connection.pendingWriteBytes)
+        }
     }
 
     /// Whether the kernels still take some: for many turns of both loops nothing moves otherwise.

@@ -29,6 +29,16 @@ enum Bombs {
             ("marks in a service", many("\u{301}", store + #""links":[{"service":"Box"#, "\"}]}}")),
             ("elements", many("1,", ping + "\"x\":[", "1]}")), ("empty objects", many("{},", ping + "\"x\":[", "1]}")),
             ("links that are not", many("1,", store + "\"links\":[", "1]}}")), ("empty links", many("{},", store + "\"links\":[", "1]}}")),
+            ("empty children", many("{},", store + "\"children\":[", "{}]}}")),
+            ("children that are none", many("1,", store + "\"children\":[", "1]}}")),
+            ("depth of children", many("{\"children\":[", store + "\"children\":[")),
+            ("children again and again", many("\"children\":[{\"links\":[\"u\"]}],", store, "\"x\":1}}")),
+            (
+                "eight levels of long ones",
+                many(
+                    "1,", store + String(repeating: "\"children\":[{", count: 7) + "\"hexColor\":[",
+                    "1]" + String(repeating: "}]", count: 7) + "}}")
+            ),
             ("links in a map", many("\"\":{},", store + "\"links\":{", "\"\":1}}}")),
             ("5 000 links", numbered(store + "\"links\":[", "]}}") { "{\"url\":\"\($0)\(String(repeating: "x", count: link))\"}" }),
             (

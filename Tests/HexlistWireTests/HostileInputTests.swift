@@ -19,9 +19,10 @@ struct HostileInputTests {
     }
 
     private func check(_ hex: HexContent) {
-        #expect(hex.links.count <= ProtocolLimits.links)
+        #expect(hex.fitsBounds && hex.levels <= ProtocolLimits.levels)
         let texts = [hex.senderUUID, hex.senderName, hex.hexDescription, hex.hexColor]
-        for slice in texts + hex.links.flatMap({ [$0.url, $0.linkDescription, $0.service] }) {
+        let inside = hex.children.flatMap { [$0.senderUUID, $0.senderName, $0.hexDescription, $0.hexColor] }
+        for slice in texts + inside + (hex.links + hex.childLinks).flatMap({ [$0.url, $0.linkDescription, $0.service] }) {
             #expect(slice.count <= ProtocolLimits.stringBytes)
             #expect(slice.offset + slice.count <= (slice.isInArena ? hex.arena : hex.frame).count)
             #expect(hex.withBytes(of: slice) { String(validating: $0, as: UTF8.self) } != nil)

@@ -33,6 +33,25 @@ struct RepairTests {
                     "T2 senderUUID",
                 ]
             ),
+            (
+                #"""
+                {"versionID":"1","operationType":"Store","jmObjectType":"Hex","jmObject":{"senderUUID":"","senderName":"","hexDescription":"",\#
+                "hexColor":"","links":[],"children":[7,{"senderUUID":"","senderName":"","hexDescription":"","hexColor":"","links":["u"],"x":1,\#
+                "children":[{"senderUUID":"","senderName":"","hexDescription":"","hexColor":7,"links":[],"children":null}]}],"children":[]}}
+                """#,
+                ["T19 children"]
+            ),
+            (
+                #"""
+                {"versionID":"1","operationType":"Store","jmObjectType":"Hex","jmObject":{"senderUUID":"","senderName":"","hexDescription":"",\#
+                "hexColor":"","links":[],"children":[7,{"senderUUID":"","senderName":"","hexDescription":"","hexColor":"","links":["u"],"x":1,\#
+                "children":[{"senderUUID":"","senderName":"","hexDescription":"","hexColor":7,"links":[],"children":null}]}]}}
+                """#,
+                [
+                    "T1 children[1].x", "T15 children[1].links[0]", "T16 children[0]", "T2 children[1].children[0].children",
+                    "T3 children[1].children[0].hexColor",
+                ]
+            ),
             // Repairs inside an overridden member are not reported, only that it was overridden.
             (
                 #"""

@@ -22,6 +22,11 @@ struct ToleranceTests {
         #"{"senderUUID":"","senderName":\#(name),"hexDescription":"","hexColor":"","links":[]}"#
     }
 
+    /// A hex with hexes inside it.
+    static func tree(of links: String = "", _ children: String...) -> String {
+        String(self.links(links).dropLast()) + #","children":[\#(children.joined(separator: ","))]}"#
+    }
+
     static func links(_ links: String) -> String {
         #"{"senderUUID":"","senderName":"","hexDescription":"","hexColor":"","links":[\#(links)]}"#
     }
@@ -32,8 +37,29 @@ struct ToleranceTests {
 
     static let cases: [Case] = [
         Case(
-            rule: "T1", members: #""children":[{"links":[]}],"tags":{}"#, hex: blank,
-            extra: #"{"hex":{"children":[{"links":[]}],"tags":{}}}"#),
+            rule: "T1", members: #""children":{"links":[]},"tags":{}"#, hex: blank, extra: #"{"hex":{"children":{"links":[]},"tags":{}}}"#),
+        Case(rule: "T1", members: #""children":"[]""#, hex: blank, extra: #"{"hex":{"children":"[]"}}"#),
+        Case(rule: "T1", members: #""children":[{"links":[]}],"tags":{}"#, hex: tree(blank), extra: #"{"hex":{"tags":{}}}"#),
+        Case(
+            rule: "T1", members: #""children":[{},{"x":1,"children":[{"links":[{"y":2}]}]}]"#,
+            hex: tree(blank, tree(links(link()))),
+            extra: #"{"children":{"1":{"hex":{"x":1},"children":{"0":{"links":{"0":{"y":2}}}}}}}"#),
+        Case(rule: "T2", members: #""children":null"#, hex: blank),
+        Case(rule: "T2", members: #""children":[]"#, hex: blank),
+        Case(rule: "T2", members: #""children":[{"children":null,"senderName":null}]"#, hex: tree(blank)),
+        Case(rule: "T3", members: #""children":[{"senderName":7}]"#, hex: tree(named(#""7""#))),
+        Case(rule: "T12", members: #""children":[{"links":[{"fileName":"f"}]}]"#, hex: tree(links(link("", "f")))),
+        Case(rule: "T16", members: #""children":[null,1,true,"a",[{}],{"hexColor":""}]"#, hex: tree(blank)),
+        Case(rule: "T17", members: #""children":[{"links":{"p":"u"}}]"#, hex: tree(links(link("u", "p")))),
+        Case(rule: "T18", members: #""children":[{"links":"[\"u\",{\"url\":\"v\"}]"}]"#, hex: tree(links(link("u") + "," + link("v")))),
+        Case(rule: "T18", members: #""links":["t"],"children":[{"links":"[{},x"}]"#, hex: tree(of: link("t"), links(link("[{},x")))),
+        Case(rule: "T19", members: #""children":[{"links":["u"]}],"children":[{},{}]"#, hex: tree(blank, blank)),
+        Case(rule: "T19", members: #""children":[{}],"children":7"#, hex: blank, extra: #"{"hex":{"children":7}}"#),
+        Case(rule: "T19", members: #""children":7,"children":8,"children":[{}]"#, hex: tree(blank)),
+        Case(
+            rule: "T19", members: #""links":["t"],"children":[{"links":["u","v"],"links":["w"]},{"links":["x"]}]"#,
+            hex: tree(of: link("t"), links(link("w")), links(link("x")))),
+        Case(rule: "T19", members: #""children":[{"links":["u"]}],"links":["t"]"#, hex: tree(of: link("t"), links(link("u")))),
         Case(
             rule: "T1", members: #""":1,"senderName ":2,"SenderName":3"#, hex: blank,
             extra: #"{"hex":{"":1,"senderName ":2,"SenderName":3}}"#),

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// The programs of Tests/Faults: crashes and failing disks, on the real binaries. Each has a control of its own and says
@@ -82,21 +83,13 @@ enum Rig {
     }()
 
     private static func ask(_ name: String) -> String? {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "\(Checkout.root)/Tests/Faults/\(name)")
-        process.arguments = ["--check"]
-        process.environment = ProcessInfo.processInfo.environment.merging(["HEXLIST_BIN": Checkout.programs]) { $1 }
-        let pipe = Pipe()
-        process.standardOutput = pipe
-        process.standardInput = FileHandle.nullDevice
         do {
-            try Command.start(process)
+            let environment = ProcessInfo.processInfo.environment.merging(["HEXLIST_BIN": Checkout.programs]) { $1 }
+            let (said, status) = try ChildProcess.answer("\(Checkout.root)/Tests/Faults/\(name)", ["--check"], environment: environment)
+            return status == 77 ? said.split(separator: "\n").first.map(String.init) ?? "no reason given" : nil
         } catch {
             return "\(error)"
         }
-        let said = String(decoding: (try? pipe.fileHandleForReading.readToEnd()) ?? Data(), as: UTF8.self)
-        process.waitUntilExit()
-        return process.terminationStatus == 77 ? said.split(separator: "\n").first.map(String.init) ?? "no reason given" : nil
     }
 
     /// Runs it to its end; the small size is the program's own default.

@@ -1,7 +1,7 @@
 #ifndef HEXLIST_CLINUX_H
 #define HEXLIST_CLINUX_H
-// What of the system Swift does not see, or sees only through macros, variadic functions and structures with bit fields. No header of the
-// system is included here: what it declares would belong to this module instead of Glibc.
+// The parts of the system that Swift does not see, or sees only through macros, variadic functions and structures with bit fields. No
+// header of the system is included here: its declarations would belong to this module instead of Glibc.
 #include <stdint.h>
 
 // MARK: Resolver

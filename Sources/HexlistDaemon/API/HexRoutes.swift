@@ -163,7 +163,9 @@ extension HexShape {
             senderAlias: claimed?.alias, peerUUID: summary.peer, tag: summary.peerLabel.map(PeerTag.init),
             description: summary.description, subject: summary.subject,
             color: summary.color, linkCount: summary.linkCount, unread: summary.unread,
-            receivedAt: Timestamp(milliseconds: summary.receivedAt), messageID: summary.messageID)
+            receivedAt: Timestamp(milliseconds: summary.receivedAt), messageID: summary.messageID, parent: summary.parent,
+            hexesInside: summary.hexesInside == 0 ? nil : summary.hexesInside,
+            linksInside: summary.hexesInside == 0 ? nil : summary.linksInside)
     }
 
     /// Makes the shape with links and unknown members.
@@ -171,7 +173,13 @@ extension HexShape {
     init(_ detail: HexDetail, _ labels: [PeerID: PeerLabel], openSchemes schemes: [String]) {
         self.init(detail.summary, labels)
         let content = detail.content
-        links = content.links.map {
+        links = Self.links(content.links[...], of: content, openSchemes: schemes)
+        extra = JSONValue { $0.keptMembers(of: content) }
+        children = Self.children(content.children(of: nil), of: detail, openSchemes: schemes)
+    }
+
+    private static func links(_ links: ArraySlice<LinkContent>, of content: HexContent, openSchemes schemes: [String]) -> [LinkShape] {
+        links.map {
             var link = LinkShape(
                 url: content.string($0.url), linkDescription: content.string($0.linkDescription), service: content.string($0.service))
             do throws(LinkFault) {
@@ -181,6 +189,23 @@ extension HexShape {
             }
             return link
         }
-        extra = JSONValue { $0.keptMembers(of: content) }
+    }
+
+    /// Makes the shapes of hexes inside one. It calls itself once for each of their levels (`ProtocolLimits.levels`).
+    private static func children(_ range: Range<Int>, of detail: HexDetail, openSchemes schemes: [String]) -> [ChildShape]? {
+        guard !range.isEmpty else { return nil }
+        let content = detail.content
+        return range.map { index in
+            let child = content.children[index]
+            let links = links(content.links(of: index), of: content, openSchemes: schemes)
+            let description = content.string(child.hexDescription)
+            return ChildShape(
+                id: detail.childIDs[index], senderUUID: content.string(child.senderUUID), senderName: content.string(child.senderName),
+                description: description,
+                subject: HexSubject.of(
+                    description: description, linkDescription: links.first?.linkDescription ?? "", url: links.first?.url ?? ""),
+                color: content.string(child.hexColor), links: links,
+                children: children(child.children, of: detail, openSchemes: schemes))
+        }
     }
 }

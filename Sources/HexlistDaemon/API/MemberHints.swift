@@ -9,7 +9,9 @@ import HexlistModel
 struct MemberHints {
     private static let mostTold = 20
     private static let mostLooked = 1_000
-    private static let ofHex = ["description", "color", "links", "key", "hexDescription", "hexColor", "senderName", "senderUUID"]
+    private static let ofHex = [
+        "description", "color", "links", "children", "key", "hexDescription", "hexColor", "senderName", "senderUUID",
+    ]
     private static let ofLink = ["url", "linkDescription", "service"]
 
     private var told: Set<String> = []

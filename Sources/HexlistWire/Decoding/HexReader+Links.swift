@@ -270,7 +270,7 @@ extension HexReader {
         }
         links.append(link)
         if max(link.url.count, link.linkDescription.count) > textLimit || link.service.count > textLimit {
-            excess = .text("links[\(links.count - 1)]")
+            excess = .text("\(prefix)links[\(links.count - 1 - linkMark)]")
         }
     }
 }

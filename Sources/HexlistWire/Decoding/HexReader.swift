@@ -4,12 +4,14 @@ import HexlistModel
 /// A bound of the protocol that a hex exceeds (Docs/Protocol.md, "Tolerant decoding").
 enum Excess {
     case links
+    case children
+    case levels
     /// A text that is too long, by the path of its member.
     case text(String)
 
     var code: RefusalCode {
         switch self {
-        case .links: .tooManyLinks
+        case .links, .children, .levels: .tooManyLinks
         case .text: .tooLarge
         }
     }
@@ -17,12 +19,14 @@ enum Excess {
     var message: String {
         switch self {
         case .links: "the hex has more than \(ProtocolLimits.links) links"
+        case .children: "the hex has more than \(ProtocolLimits.children) hexes in it"
+        case .levels: "the hex has more than \(ProtocolLimits.levels) levels of hexes"
         case .text(let path): "`\(path)` has more than \(ProtocolLimits.stringBytes) bytes"
         }
     }
 }
 
-/// Reads a HexJM in one pass over its bytes, into slices of them.
+/// Reads a HexJM in one pass over its bytes, into slices of them; the hexes inside it (`HexReader+Children`) in one more for each level.
 ///
 /// Members come in any order and may repeat. Each is read at its place and the last one wins (T19), so a repeated member costs no more
 /// than its own bytes. It has more than 15 properties: one for each member of what it reads, and the
@@ -50,6 +54,15 @@ struct HexReader {
     var links: [LinkContent] = []
     var extra: TextSlice = .empty
     var excess: Excess?
+    /// The hexes inside it as `HexContent.children`; their links stand in `links` behind the first `ownLinks`.
+    var children: [ChildContent] = []
+    var childPlaces: [ChildPlace] = []
+    var ownLinks = 0
+    /// The hex inside that is being read; `nil` for the hex itself.
+    var current: Int?
+    /// The number of links, and the excess, when the reading of the hex or of one inside it began.
+    var linkMark = 0
+    var excessMark: Excess?
     /// The `packageUUID` of a link package (T14) if it can be a message's id.
     var packageUUID: MessageID?
     /// The `key` of a hex from the local side.
@@ -79,15 +92,19 @@ struct HexReader {
         senderName = .empty
         hexDescription = .empty
         hexColor = .empty
+        linkMark = 0
+        excessMark = nil
         clearLinks()
+        if !children.isEmpty { clearChildren() }
         extra = .empty
         packageUUID = nil
         key = nil
     }
 
+    /// Forgets the links of the hex, or of the one inside it, that is being read.
     mutating func clearLinks() {
-        if !links.isEmpty { links.removeAll(keepingCapacity: true) }
-        excess = nil
+        if links.count > linkMark { links.removeSubrange(linkMark...) }
+        excess = excessMark
     }
 
     /// Copies the hex into buffers of its own. The reader's buffers stay for the next one.
@@ -109,13 +126,19 @@ struct HexReader {
         content.senderName = senderName
         content.hexDescription = hexDescription
         content.hexColor = hexColor
-        content.links = links.withUnsafeBufferPointer { Array($0) }
         content.extra = extra
+        guard !children.isEmpty else {
+            content.links = links.withUnsafeBufferPointer { Array($0) }
+            return
+        }
+        content.links = Array(links[..<ownLinks])
+        content.children = children.withUnsafeBufferPointer { Array($0) }
+        content.childLinks = Array(links[ownLinks...])
     }
 
     @inline(__always)
     mutating func report(_ rule: String, _ path: @autoclosure () -> String) {
-        if reportsRepairs { repairs.append(Repair(path: path(), rule: rule)) }
+        if reportsRepairs { repairs.append(Repair(path: prefix + path(), rule: rule)) }
     }
 
     mutating func report(_ text: Text, _ path: @autoclosure () -> String) {
@@ -127,6 +150,26 @@ struct HexReader {
 
 // MARK: - The hex
 
+/// A hex while its members are read.
+struct OpenHex {
+    var senderUUID = Text()
+    var senderName = Text()
+    var hexDescription = Text()
+    var hexColor = Text()
+    var links = LinksMember()
+    var children = ChildrenMember()
+    var older = OlderNames()
+    var extra = TextSlice.empty
+}
+
+/// Members with names that a HexJM does not have, by their index among the unknown members; the last one of each.
+struct OlderNames {
+    var description: Int?
+    var color: Int?
+    var key: Int?
+    var packageUUID: Int?
+}
+
 extension HexReader {
     /// - Parameters:
     ///   - start: the position of the `{`.
@@ -136,27 +179,38 @@ extension HexReader {
         _ json: JSONScanner, at start: Int, open: Int, dialect: HexMember.Dialect = .wire
     ) throws(GrammarFault) -> Int {
         clear()
+        var hex = OpenHex()
+        let end = try members(json, at: start, open: open, dialect, into: &hex)
+        senderUUID = hex.senderUUID.slice
+        senderName = hex.senderName.slice
+        hexDescription = hex.hexDescription.slice
+        hexColor = hex.hexColor.slice
+        extra = hex.extra
+        if hex.children.start > 0 { try readChildren(json, at: hex.children.start, open: open, dialect) }
+        return end
+    }
+
+    /// Reads the members of a hex, or of one inside a hex. Of `children` only the grammar is checked.
+    /// - Returns: the position after the `}`.
+    @inline(__always)
+    mutating func members(
+        _ json: JSONScanner, at start: Int, open: Int, _ dialect: HexMember.Dialect, into hex: inout OpenHex
+    ) throws(GrammarFault) -> Int {
         let repairMark = repairs.count
         let mark = unknown.mark
-        var senderUUID = Text()
-        var senderName = Text()
-        var hexDescription = Text()
-        var hexColor = Text()
-        var links = LinksMember()
-        var older = OlderNames()
         var position = try json.enterObject(at: start)
         // The usual members in the usual order are read here, all other members below.
         if let value = json.value(of: #""senderUUID":"#, at: position) {
-            position = try json.nextMember(texts.read(json, at: value, open: open &+ 1, into: &senderUUID))
+            position = try json.nextMember(texts.read(json, at: value, open: open &+ 1, into: &hex.senderUUID))
         }
         if let value = json.value(of: #""senderName":"#, at: position) {
-            position = try json.nextMember(texts.read(json, at: value, open: open &+ 1, into: &senderName))
+            position = try json.nextMember(texts.read(json, at: value, open: open &+ 1, into: &hex.senderName))
         }
         if let value = json.value(of: #""hexDescription":"#, at: position) {
-            position = try json.nextMember(texts.read(json, at: value, open: open &+ 1, into: &hexDescription))
+            position = try json.nextMember(texts.read(json, at: value, open: open &+ 1, into: &hex.hexDescription))
         }
         if let value = json.value(of: #""hexColor":"#, at: position) {
-            position = try json.nextMember(texts.read(json, at: value, open: open &+ 1, into: &hexColor))
+            position = try json.nextMember(texts.read(json, at: value, open: open &+ 1, into: &hex.hexColor))
         }
         while json.byte(position) != UInt8(ascii: "}") {
             let name = position &+ 1
@@ -164,51 +218,41 @@ extension HexReader {
             position = try json.value(behindName: token.end &+ 1)
             switch json.withName(name, token, &scratch, { HexMember($0, dialect) }) {
             case .links:
-                if links.form != .absent {
+                if hex.links.form != .absent {
                     clearLinks()
                     if reportsRepairs { repairs.removeSubrange(repairMark...) }
-                    links.isRepeated = true
+                    hex.links.isRepeated = true
                 }
-                position = try self.links(json, at: position, open: open &+ 1, into: &links)
-            case .senderUUID: position = try texts.read(json, at: position, open: open &+ 1, into: &senderUUID)
-            case .senderName: position = try texts.read(json, at: position, open: open &+ 1, into: &senderName)
-            case .hexDescription: position = try texts.read(json, at: position, open: open &+ 1, into: &hexDescription)
-            case .hexColor: position = try texts.read(json, at: position, open: open &+ 1, into: &hexColor)
+                position = try links(json, at: position, open: open &+ 1, into: &hex.links)
+            case .senderUUID: position = try texts.read(json, at: position, open: open &+ 1, into: &hex.senderUUID)
+            case .senderName: position = try texts.read(json, at: position, open: open &+ 1, into: &hex.senderName)
+            case .hexDescription: position = try texts.read(json, at: position, open: open &+ 1, into: &hex.hexDescription)
+            case .hexColor: position = try texts.read(json, at: position, open: open &+ 1, into: &hex.hexColor)
+            case .children: position = try children(json, name, token, at: position, open: open &+ 1, into: &hex.children)
             case .unknown: position = try keep(json, name, token, at: position, open: open &+ 1)
             case .localDescription:
-                position = try keep(json, name, token, at: position, open: open &+ 1, insteadOf: &older.description)
-            case .localColor: position = try keep(json, name, token, at: position, open: open &+ 1, insteadOf: &older.color)
-            case .key: position = try keep(json, name, token, at: position, open: open &+ 1, insteadOf: &older.key)
-            case .packageUUID: position = try keep(json, name, token, at: position, open: open &+ 1, insteadOf: &older.packageUUID)
+                position = try keep(json, name, token, at: position, open: open &+ 1, insteadOf: &hex.older.description)
+            case .localColor: position = try keep(json, name, token, at: position, open: open &+ 1, insteadOf: &hex.older.color)
+            case .key: position = try keep(json, name, token, at: position, open: open &+ 1, insteadOf: &hex.older.key)
+            case .packageUUID: position = try keep(json, name, token, at: position, open: open &+ 1, insteadOf: &hex.older.packageUUID)
             }
             position = try json.nextMember(position)
         }
-        finishLinks(json, links)
+        finishLinks(json, hex.links)
         if unknown.mark > mark {
-            take(older, json, open, &hexDescription, &hexColor)
-            extra = close(from: mark, json) { $0 }
+            take(hex.older, json, open, &hex.hexDescription, &hex.hexColor)
+            hex.extra = close(from: mark, json) { $0 }
         }
-        self.senderUUID = senderUUID.slice
-        self.senderName = senderName.slice
-        self.hexDescription = hexDescription.slice
-        self.hexColor = hexColor.slice
-        checkTexts()
+        checkTexts(hex)
         if reportsRepairs {
-            report(senderUUID, "senderUUID")
-            report(senderName, "senderName")
-            report(hexDescription, "hexDescription")
-            report(hexColor, "hexColor")
-            report(links)
+            report(hex.senderUUID, "senderUUID")
+            report(hex.senderName, "senderName")
+            report(hex.hexDescription, "hexDescription")
+            report(hex.hexColor, "hexColor")
+            report(hex.links)
+            report(hex.children)
         }
         return position &+ 1
-    }
-
-    /// Members with names that a HexJM does not have, by their index among the unknown members; the last one of each.
-    private struct OlderNames {
-        var description: Int?
-        var color: Int?
-        var key: Int?
-        var packageUUID: Int?
     }
 
     private mutating func take(
@@ -226,14 +270,21 @@ extension HexReader {
         }
     }
 
-    private mutating func checkTexts() {
-        guard max(senderUUID.count, senderName.count) > textLimit || max(hexDescription.count, hexColor.count) > textLimit,
-            excess == nil
-        else { return }
+    @inline(__always)
+    private mutating func checkTexts(_ hex: OpenHex) {
+        let longest = max(
+            max(hex.senderUUID.slice.count, hex.senderName.slice.count), max(hex.hexDescription.slice.count, hex.hexColor.slice.count))
+        if longest > textLimit { noteLongText(hex) }
+    }
+
+    @inline(never)
+    private mutating func noteLongText(_ hex: OpenHex) {
+        guard excess == nil else { return }
         let texts = [
-            (senderUUID, "senderUUID"), (senderName, "senderName"), (hexDescription, "hexDescription"), (hexColor, "hexColor"),
+            (hex.senderUUID, "senderUUID"), (hex.senderName, "senderName"), (hex.hexDescription, "hexDescription"),
+            (hex.hexColor, "hexColor"),
         ]
-        excess = texts.first { $0.0.count > textLimit }.map { .text($0.1) }
+        excess = texts.first { $0.0.slice.count > textLimit }.map { .text(prefix + $0.1) }
     }
 
     /// The UUID of a slice if it can be a message's id (T21): neither nil nor max.
@@ -288,8 +339,9 @@ extension HexReader {
             var repeated: [UnknownMember] = []
             let range = unknown.close(from: mark, in: json, appendingTo: &texts.arena) { repeated.append($0) }
             let kept = unknown.members[mark...].filter(\.isKept)
-            repairs += kept.map { Repair(path: path(string($0, json)), rule: "T1") }
-            repairs += repeated.map { Repair(path: path(string($0, json)), rule: "T19") }
+            let prefix = prefix
+            repairs += kept.map { Repair(path: prefix + path(string($0, json)), rule: "T1") }
+            repairs += repeated.map { Repair(path: prefix + path(string($0, json)), rule: "T19") }
             unknown.truncate(to: mark)
             return TextSlice(arena: range)
         }

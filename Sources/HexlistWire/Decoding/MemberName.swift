@@ -26,7 +26,7 @@ enum WrapperMember {
 
 /// A member of a HexJM.
 enum HexMember {
-    case senderUUID, senderName, hexDescription, hexColor, links
+    case senderUUID, senderName, hexDescription, hexColor, links, children
     /// The names of the local side: `description` and `color`, as this program prints a hex, and `key`, which is not sent.
     case localDescription, localColor, key
     /// The `packageUUID` of a link package without a wrapper (T14).
@@ -39,6 +39,8 @@ enum HexMember {
         case wire
         /// A HexJM with the names of the local API.
         case local
+        /// A HexJM inside one of those: it has no `key`.
+        case localChild
         /// The oldest app version's link package (T14).
         case package
     }
@@ -48,6 +50,7 @@ enum HexMember {
         switch name.count {
         case 5 where name.equals("links"): self = .links
         case 8 where name.equals("hexColor"): self = .hexColor
+        case 8 where name.equals("children"): self = .children
         case 10 where name.equals("senderName"): self = .senderName
         case 10 where name.equals("senderUUID"): self = .senderUUID
         case 14 where name.equals("hexDescription"): self = .hexDescription
@@ -59,9 +62,9 @@ enum HexMember {
         switch dialect {
         case .wire: .unknown
         case .package: name.count == 11 && name.equals("packageUUID") ? .packageUUID : .unknown
-        case .local:
+        case .local, .localChild:
             switch name.count {
-            case 3 where name.equals("key"): .key
+            case 3 where dialect == .local && name.equals("key"): .key
             case 5 where name.equals("color"): .localColor
             case 11 where name.equals("description"): .localDescription
             default: .unknown

@@ -68,16 +68,32 @@ extension JSONWriter {
 
     private mutating func hex(_ hex: HexContent) {
         raw(#","hex":"#)
-        member(#"{"senderUUID":"#) { $0.string(hex.senderUUID, of: hex) }
-        member(#","senderName":"#) { $0.string(hex.senderName, of: hex) }
-        member(#","hexDescription":"#) { $0.string(hex.hexDescription, of: hex) }
-        member(#","hexColor":"#) { $0.string(hex.hexColor, of: hex) }
+        self.hex(hex.senderUUID, hex.senderName, hex.hexDescription, hex.hexColor, of: hex, nil)
+    }
+
+    /// Writes a hex with those inside it. It calls itself once for each of their levels (`ProtocolLimits.levels`).
+    private mutating func hex(
+        _ senderUUID: TextSlice, _ senderName: TextSlice, _ description: TextSlice, _ color: TextSlice, of hex: HexContent, _ child: Int?
+    ) {
+        member(#"{"senderUUID":"#) { $0.string(senderUUID, of: hex) }
+        member(#","senderName":"#) { $0.string(senderName, of: hex) }
+        member(#","hexDescription":"#) { $0.string(description, of: hex) }
+        member(#","hexColor":"#) { $0.string(color, of: hex) }
         member(#","links":"#) {
-            $0.array(hex.links) { json, link in
+            $0.array(hex.links(of: child)) { json, link in
                 json.member(#"{"url":"#) { $0.string(link.url, of: hex) }
                 json.member(#","linkDescription":"#) { $0.string(link.linkDescription, of: hex) }
                 json.member(#","service":"#) { $0.string(link.service, of: hex) }
                 json.raw("}")
+            }
+        }
+        let children = hex.children(of: child)
+        if !children.isEmpty {
+            member(#","children":"#) {
+                $0.array(children) { json, index in
+                    let child = hex.children[index]
+                    json.hex(child.senderUUID, child.senderName, child.hexDescription, child.hexColor, of: hex, index)
+                }
             }
         }
         raw("}")

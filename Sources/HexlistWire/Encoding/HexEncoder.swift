@@ -3,34 +3,86 @@ public import HexlistModel
 
 /// Encodes a hex as the HexJM that is sent.
 public enum HexEncoder {
-    /// The levels of nesting around a member of a hex inside a wrapper, and around a member of one of its links.
+    /// The levels of nesting around a member of a hex inside a wrapper.
     private static let hexLevel = 2
-    private static let linkLevel = 4
 
-    /// One JSON object: all known members, then the unknown ones byte for byte as received (T1).
+    /// One JSON object: all known members, then the unknown ones byte for byte as received (T1). `children` is written where there are any.
     ///
     /// Leaves out a kept member whose name this version knows, and one that would be nested deeper in the frame than a receiver takes: it
     /// was received in a text of its own (T5, T18), where levels are counted anew.
     public static func encode(_ hex: HexContent) -> [UInt8] {
-        var json = JSONWriter(wireCapacity: hex.byteCount + 128 + hex.links.count * 48)
+        var json = JSONWriter(
+            wireCapacity: hex.byteCount + 128 + hex.allLinkCount * 48 + hex.children.count * 96)
+        let top = Node(hex)
+        begin(top, of: hex, level: hexLevel, to: &json)
+        if hex.children.isEmpty {
+            finish(top, of: hex, level: hexLevel, to: &json)
+        } else {
+            appendChildren(of: top, hex, to: &json)
+        }
+        return json.bytes
+    }
+
+    /// The hex itself, or one of those inside it.
+    private struct Node {
+        var senderUUID, senderName, hexDescription, hexColor, extra: TextSlice
+        var links: ArraySlice<LinkContent>
+        var children: Range<Int>
+
+        init(_ hex: HexContent) {
+            (senderUUID, senderName, hexDescription) = (hex.senderUUID, hex.senderName, hex.hexDescription)
+            (hexColor, extra, links, children) = (hex.hexColor, hex.extra, hex.links[...], hex.children(of: nil))
+        }
+
+        init(_ child: ChildContent, of hex: HexContent) {
+            (senderUUID, senderName, hexDescription) = (child.senderUUID, child.senderName, child.hexDescription)
+            (hexColor, extra, links, children) = (child.hexColor, child.extra, hex.childLinks[child.links], child.children)
+        }
+    }
+
+    /// Writes the hexes inside one, each with those inside it, and ends it.
+    private static func appendChildren(of top: Node, _ hex: HexContent, to json: inout JSONWriter) {
+        var open = [(node: top, next: top.children.lowerBound)]
+        while let (node, next) = open.last {
+            let level = hexLevel + 2 * (open.count - 1)
+            guard node.children.contains(next) else {
+                if !node.children.isEmpty { json.raw("]") }
+                finish(node, of: hex, level: level, to: &json)
+                open.removeLast()
+                continue
+            }
+            json.raw(next == node.children.lowerBound ? #","children":["# : ",")
+            open[open.count - 1].next += 1
+            let child = Node(hex.children[next], of: hex)
+            begin(child, of: hex, level: level + 2, to: &json)
+            open.append((child, child.children.lowerBound))
+        }
+    }
+
+    /// Writes a hex up to its links.
+    /// - Parameter level: the levels of nesting around a member of it.
+    @inline(__always)
+    private static func begin(_ node: Node, of hex: HexContent, level: Int, to json: inout JSONWriter) {
         json.raw(#"{"senderUUID":"#)
-        json.string(hex.senderUUID, of: hex)
+        json.string(node.senderUUID, of: hex)
         json.raw(#","senderName":"#)
-        json.string(hex.senderName, of: hex)
+        json.string(node.senderName, of: hex)
         json.raw(#","hexDescription":"#)
-        json.string(hex.hexDescription, of: hex)
+        json.string(node.hexDescription, of: hex)
         json.raw(#","hexColor":"#)
-        json.string(hex.hexColor, of: hex)
+        json.string(node.hexColor, of: hex)
         json.raw(#","links":["#)
-        for (index, link) in hex.links.enumerated() {
-            if index > 0 { json.raw(",") }
+        var isFirst = true
+        for link in node.links {
+            if !isFirst { json.raw(",") }
+            isFirst = false
             json.raw(#"{"url":"#)
             json.string(link.url, of: hex)
             json.raw(#","linkDescription":"#)
             json.string(link.linkDescription, of: hex)
             json.raw(#","service":"#)
             json.string(link.service, of: hex)
-            appendExtra(link.extra, of: hex, level: linkLevel, to: &json) {
+            appendExtra(link.extra, of: hex, level: level + 2, to: &json) {
                 switch LinkMember($0) {
                 case .url, .linkDescription, .service: false
                 case .fileName, .type, .unknown: true
@@ -39,14 +91,19 @@ public enum HexEncoder {
             json.raw("}")
         }
         json.raw("]")
-        appendExtra(hex.extra, of: hex, level: hexLevel, to: &json) {
+    }
+
+    /// Writes the unknown members of a hex, and ends it.
+    private static func finish(_ node: Node, of hex: HexContent, level: Int, to json: inout JSONWriter) {
+        appendExtra(node.extra, of: hex, level: level, to: &json) {
             switch HexMember($0, .wire) {
             case .senderUUID, .senderName, .hexDescription, .hexColor, .links: false
+            // One that is no array, or of a hex that an older version received.
+            case .children: node.children.isEmpty
             case .unknown, .localDescription, .localColor, .key, .packageUUID: true
             }
         }
         json.raw("}")
-        return json.bytes
     }
 
     private static func appendExtra(

@@ -50,19 +50,35 @@ struct ShowCommand: AsyncParsableCommand {
         table.add("received", HumanText.time(hex.receivedAt, seconds: true))
         if !hex.description.isEmpty { table.add("description", hex.description, .strong) }
         if !hex.color.isEmpty { table.add("colour", hex.color) }
+        if let parent = hex.parent { table.add("inside", "hex \(parent)") }
+        if let inside = HexText.inside(hex) { table.add("contains", inside) }
         if let extra = hex.extra, extra != .emptyObject { table.add("extra", extra.text) }
         try output.table(table)
-        let links = hex.links ?? []
+        try show(hex.links ?? [], output, indent: "")
+        try show(hex.children ?? [], output, indent: "")
+    }
+
+    /// Shows hexes inside one, each with its id and what is inside it. It calls itself once for each of their levels.
+    private func show(_ children: [ChildShape], _ output: Output, indent: String) throws {
+        for child in children {
+            try output.line()
+            try output.line("\(indent)  hex \(child.id)", .strong, HexText.title(child).map { "  \($0)" } ?? "")
+            try show(child.links, output, indent: indent + "  ")
+            try show(child.children ?? [], output, indent: indent + "  ")
+        }
+    }
+
+    private func show(_ links: [LinkShape], _ output: Output, indent: String) throws {
         let width = String(links.count).count
         for (position, link) in links.enumerated() {
             let number = String(position + 1)
-            let indent = String(repeating: " ", count: width + 4)
+            let rest = indent + String(repeating: " ", count: width + 4)
             try output.line()
-            try output.line("  \(String(repeating: " ", count: width - number.count))\(number)  \(link.url)")
+            try output.line("\(indent)  \(String(repeating: " ", count: width - number.count))\(number)  \(link.url)")
             let service = PeerText.areEqual(link.service, Service.unknown.rawValue) ? "" : link.service
             let about = [link.linkDescription, service].filter { !$0.isEmpty }.joined(separator: " · ")
-            if !about.isEmpty { try output.line("\(indent)\(about)") }
-            if let reason = link.notOpened { try output.line("\(indent)not opened: \(reason)") }
+            if !about.isEmpty { try output.line("\(rest)\(about)") }
+            if let reason = link.notOpened { try output.line("\(rest)not opened: \(reason)") }
         }
     }
 }

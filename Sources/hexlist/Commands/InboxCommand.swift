@@ -96,6 +96,18 @@ enum HexText {
         HexSubject.isBlank(hex.description) ? hex.subject ?? "" : hex.description
     }
 
+    /// What a list shows for a hex inside another; `nil` for one with nothing to show.
+    static func title(_ hex: ChildShape) -> String? {
+        let text = HexSubject.isBlank(hex.description) ? hex.subject ?? "" : hex.description
+        return HexSubject.isBlank(text) ? nil : text
+    }
+
+    /// What is inside a hex, `3 hexes with 40 links`; `nil` for one with nothing inside.
+    static func inside(_ hex: HexShape) -> String? {
+        guard let hexes = hex.hexesInside else { return nil }
+        return "\(HumanText.count(hexes, "hex", "hexes")) with \(HumanText.count(hex.linksInside ?? 0, "link", "links"))"
+    }
+
     /// The proven sender, and the claimed one if that is another: a trusted peer forwards for others, of other peers it is only a claim. A
     /// peer without an alias is shown with its short UUID, because anybody can claim any name.
     /// - Parameter columns: the most columns of the proven sender.

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// The openssl command line, as a peer somebody else wrote.
 enum OpenSSL {
@@ -14,28 +15,20 @@ enum OpenSSL {
     /// Runs to the end.
     /// - Parameter input: its standard input, which then stays open until it has said `until`.
     static func run(_ arguments: [String], input: [UInt8] = []) async throws -> Output {
-        let process = Process()
-        process.executableURL = URL(filePath: path ?? "openssl")
-        process.arguments = arguments
         let output = Pipe()
         let source = Pipe()
-        process.standardOutput = output
-        process.standardError = output
-        process.standardInput = source
-        return try await withCheckedThrowingContinuation { continuation in
-            do {
-                try process.run()
-            } catch {
-                return continuation.resume(throwing: error)
-            }
-            DispatchQueue.global().async {
+        let writer = output.fileHandleForWriting.fileDescriptor
+        let child = try ChildProcess(
+            path ?? "openssl", arguments, input: source.fileHandleForReading.fileDescriptor, output: writer, errors: writer)
+        try output.fileHandleForWriting.close()
+        return await withCheckedContinuation { continuation in
+            Thread.detachNewThread {
                 try? source.fileHandleForWriting.write(contentsOf: Data(input))
                 let data = (try? output.fileHandleForReading.readToEnd()) ?? Data()
-                process.waitUntilExit()
+                let status = child.wait()
                 // Held open until here: s_client ends with its input.
                 try? source.fileHandleForWriting.close()
-                continuation.resume(
-                    returning: Output(text: String(decoding: data, as: UTF8.self), status: process.terminationStatus))
+                continuation.resume(returning: Output(text: String(decoding: data, as: UTF8.self), status: status))
             }
         }
     }

@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import TestSupport
 
 /// Runs programs, each under a time limit (`timeout` of coreutils), so that no test can hang on one.
 enum Command {
@@ -29,66 +30,44 @@ enum Command {
         defer { folder.remove() }
         // Files, not pipes: however much it prints, it is never held up by a reader.
         try Data(input).write(to: folder.url("in"))
-        let process = Process()
-        limit(process, to: arguments, environment, seconds)
         let files = [try FileHandle(forReadingFrom: folder.url("in")), try folder.newFile("out"), try folder.newFile("err")]
-        // Foundation keeps them for longer than the process lives, and its `Process` fails where more than 1 300 are open.
         defer { for file in files { try? file.close() } }
-        (process.standardInput, process.standardOutput, process.standardError) = (files[0], files[1], files[2])
-        let status = try await exitStatus(of: process)
+        let child = try start(
+            arguments, environment, seconds, input: files[0].fileDescriptor, output: files[1].fileDescriptor,
+            errors: files[2].fileDescriptor)
+        let status = await child.status()
         return Output(
             command: arguments.joined(separator: " "), status: status, out: try folder.text("out"), err: try folder.text("err"))
     }
 
-    /// Sets the process up to run the command under its time limit. Threads of a thread pool have signals blocked, which a
-    /// child would inherit; `--default-signal` takes that back, so that SIGTERM ends it. `--foreground` passes a signal on
-    /// once, to the command, and not a second time to its process group. The command has so long after SIGTERM, the test's too,
-    /// before it is killed; hexlistd takes 15 s for its stop at the most.
-    static func limit(_ process: Process, to arguments: [String], _ environment: [String: String], _ seconds: Int) {
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["--default-signal", "timeout", "--foreground", "--kill-after=30", "\(seconds)"] + arguments
-        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-    }
-
-    /// Starts processes one after another: two that Foundation starts at the same moment may inherit each other's pipes, and then one of
-    /// them is never seen to end.
-    static func start(_ process: Process) throws {
-        try starting.withLock { _ in try process.run() }
-    }
-
-    private static let starting = Mutex(())
-
-    private static func exitStatus(of process: Process) async throws -> Int32 {
-        try await withCheckedThrowingContinuation { continuation in
-            process.terminationHandler = { continuation.resume(returning: $0.terminationStatus) }
-            do {
-                try start(process)
-            } catch {
-                process.terminationHandler = nil
-                continuation.resume(throwing: error)
-            }
-        }
+    /// Starts the command under its time limit. `--foreground` passes a signal on once, to the command, and not a second time to its
+    /// process group. The command has so long after SIGTERM, the test's too, before it is killed; hexlistd takes 15 s for its stop at the
+    /// most.
+    static func start(
+        _ arguments: [String], _ environment: [String: String], _ seconds: Int, input: CInt? = nil, output: CInt, errors: CInt
+    ) throws -> ChildProcess {
+        try ChildProcess(
+            "/usr/bin/env", ["timeout", "--foreground", "--kill-after=30", "\(seconds)"] + arguments,
+            environment: ProcessInfo.processInfo.environment.merging(environment) { $1 }, input: input, output: output, errors: errors)
     }
 }
 
 /// A program whose lines are read as they come: how tests wait for something to happen.
 final class RunningCommand: Sendable {
-    private let process: Mutex<Process>
-    private let ended: AsyncStream<Int32>
+    private let child: ChildProcess
+    /// Its lines end with this object.
+    private let pipe = Pipe()
     private let lines: AsyncStream<String>
     private let command: String
 
     /// - Parameter seconds: after which it is ended, and a wait for a line fails.
     init(_ arguments: [String], environment: [String: String] = [:], seconds: Int = Patience.command) throws {
         command = arguments.joined(separator: " ")
-        let process = Process()
-        Command.limit(process, to: arguments, environment, seconds)
-        process.standardInput = FileHandle.nullDevice
-        let pipe = Pipe()
-        process.standardOutput = pipe
-        process.standardError = pipe
+        let writer = pipe.fileHandleForWriting
+        defer { try? writer.close() }
+        child = try Command.start(
+            arguments, environment, seconds, output: writer.fileDescriptor, errors: writer.fileDescriptor)
         let (lines, linesContinuation) = AsyncStream.makeStream(of: String.self)
-        let (ended, endedContinuation) = AsyncStream.makeStream(of: Int32.self)
         let splitter = Mutex(LineSplitter())
         pipe.fileHandleForReading.readabilityHandler = { handle in
             let data = handle.availableData
@@ -99,14 +78,7 @@ final class RunningCommand: Sendable {
                 linesContinuation.finish()
             }
         }
-        process.terminationHandler = {
-            endedContinuation.yield($0.terminationStatus)
-            endedContinuation.finish()
-        }
-        try Command.start(process)
         self.lines = lines
-        self.ended = ended
-        self.process = Mutex(process)
     }
 
     /// The first line that `match` makes something of. Lines before it are gone.
@@ -134,17 +106,14 @@ final class RunningCommand: Sendable {
     /// Sends SIGTERM, to its own process, and waits for its end.
     @discardableResult
     func stop() async -> Int32 {
-        process.withLock { if $0.isRunning { $0.terminate() } }
+        child.signal(SIGTERM)
         return await status()
     }
 
     /// Waits for its end.
-    func status() async -> Int32 {
-        for await status in ended { return status }
-        return -1
-    }
+    func status() async -> Int32 { await child.status() }
 
-    var identifier: Int32 { process.withLock { $0.processIdentifier } }
+    var identifier: Int32 { child.identifier }
 }
 
 /// Bytes into lines.

@@ -1,5 +1,6 @@
 import Foundation
 import HexlistModel
+import TestSupport
 
 /// Hosts in namespaces with the real programs on them, through Scripts/lab.
 struct Lab: Sendable {
@@ -10,20 +11,12 @@ struct Lab: Sendable {
     static let availability: (isAvailable: Bool, reason: String) = {
         guard !isUnwanted else { return (false, "HEXLIST_SKIP_LAB=1 is set.") }
         guard Checkout.hasPrograms else { return (false, "And \(Checkout.programs) has no hexlistd and hexlist: build first.") }
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: script)
-        process.arguments = ["check"]
-        let pipe = Pipe()
-        process.standardOutput = pipe
-        process.standardError = pipe
         do {
-            try Command.start(process)
+            let (said, status) = try ChildProcess.answer(script, ["check"])
+            return (status == 0, said.split(separator: "\n").first.map(String.init) ?? "")
         } catch {
             return (false, "\(script) does not run: \(error)")
         }
-        let words = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
-        return (process.terminationStatus == 0, words.split(separator: "\n").first.map(String.init) ?? "")
     }()
 
     static var isAvailable: Bool { availability.isAvailable }

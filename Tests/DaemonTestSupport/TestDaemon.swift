@@ -1,9 +1,9 @@
-import HexlistAPI
-import HexlistClient
+public import HexlistAPI
+public import HexlistClient
 import HexlistDiscovery
 import HexlistJSON
 import HexlistModel
-import HexlistNode
+public import HexlistNode
 import HexlistStore
 import HexlistTransport
 import Logging
@@ -11,19 +11,20 @@ import NIOPosix
 import ServiceLifecycle
 import TestSupport
 
-@testable import HexlistDaemon
+@testable public import HexlistDaemon
 
 /// A daemon's parts in this process: a real node on loopback TLS, a real store, the real API on a real socket.
-struct TestDaemon {
-    let api: APIContext
-    let keeper: NodeKeeper
-    let client: HexlistClient
-    let socket: String
-    let configuration: ConfigurationInForce
-    let hookFaults: HookFaults
+public struct TestDaemon: Sendable {
+    public let api: APIContext
+    public let keeper: NodeKeeper
+    public let client: HexlistClient
+    public let socket: String
+    public let configuration: ConfigurationInForce
+    public let hookFaults: HookFaults
 
     /// Runs `body` with as many daemons as names, which find each other by an in-memory discovery.
-    static func with(_ names: String..., settings: Settings.API = .init(), _ body: ([TestDaemon]) async throws -> Void) async throws {
+    public static func with(_ names: String..., settings: Settings.API = .init(), _ body: ([TestDaemon]) async throws -> Void) async throws
+    {
         let link = InMemoryLink()
         try await start(names[...], link, settings, [], body)
     }
@@ -84,15 +85,16 @@ struct TestDaemon {
         }
     }
 
-    var node: Node { keeper.node }
-    var uuid: String { node.id.description }
+    public var node: Node { keeper.node }
+    public var uuid: String { node.id.description }
 
     /// Waits until this one sees as many peers.
-    func awaitPeers(_ count: Int) async throws {
+    public func awaitPeers(_ count: Int) async throws {
         try await client.watchPeers(all: false) { $0.count < count }
     }
 
-    func send(_ links: [String], description: String = "d", to peers: [String], wait: SendWait = .stored, key: String? = nil) async throws
+    public func send(_ links: [String], description: String = "d", to peers: [String], wait: SendWait = .stored, key: String? = nil)
+        async throws
         -> [SendOutcome]
     {
         let hex = TestHex(description: description, links: links)

@@ -1,3 +1,4 @@
+import DaemonTestSupport
 import Foundation
 import HexlistModel
 import Testing
@@ -42,7 +43,8 @@ import Yams
         Value("Status.domains", DomainStatus.self), Value("Status.hookFaults", HookFault.self),
         Value("Configuration", ConfigurationShape.self), Value("Configuration.items", SettingShape.self),
         Value("DoctorReport.steps", DoctorStep.self), Value("Peer", PeerView.self), Value("Peer.endpoints", EndpointView.self),
-        Value("Hex", HexShape.self), Value("Link", LinkShape.self), Value("PeerTag", PeerTag.self), Value("OutboxRow", OutboxView.self),
+        Value("Hex", HexShape.self), Value("Link", LinkShape.self), Value("HexInside", ChildShape.self), Value("PeerTag", PeerTag.self),
+        Value("OutboxRow", OutboxView.self),
         Value("OutboxChange", OutboxChange.self), Value("BulkRefusal", BulkRefusal.self), Value("BulkSummary", BulkSummary.self),
         Value("Pairings", PairingOverview.self), Value("Pairing", PairingView.self), Value("Event", EventShape.self),
         Value("Group", GroupView.self), Value("Group.peers", GroupMember.self), Value("RosterPeer", RosterPeer.self),
