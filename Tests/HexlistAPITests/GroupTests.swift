@@ -1,3 +1,4 @@
+import DaemonTestSupport
 import HexlistAPI
 import HexlistClient
 import HexlistModel
