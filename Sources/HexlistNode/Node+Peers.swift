@@ -146,7 +146,7 @@ extension Node {
         if case .set(let alias?) = change.alias, let fault = PeerAlias.fault(alias, of: peer) {
             throw HexlistError(.badRequest, fault, hint: "Choose another one: `hexlist peer rename \(peer.shortID) ALIAS`.")
         }
-        try await store.change(change, of: sighting(peer, before), at: Node.wallClock())
+        try await store.change(change, of: sighting(peer, before), at: Timestamp.now.milliseconds)
         await known.reload(self)
         if change.receive != nil { invitations.mayTakeMore(self) }
         notifyWatchers()
