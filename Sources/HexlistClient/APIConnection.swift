@@ -103,6 +103,27 @@ struct APIConnection: Sendable {
             hint: "Start the daemon again with `\(startCommand)`.")
     }
 
+    /// Posts a request and calls `body` with each line of the reply as it comes.
+    /// - Throws: `daemonUnreachable` where the reply ends in the middle of a line.
+    func lines(_ path: String, body request: [UInt8], seconds: Double, _ body: ([UInt8]) throws -> Void) async throws {
+        let response = try await execute(.POST, path, accept: LocalAPI.bulkType, body: .bytes(request), seconds: seconds)
+        var pieces = response.body.makeAsyncIterator()
+        var splitter = LineSplitter(limit: Self.replyBytes)
+        var lines: [[UInt8]] = []
+        while let piece = try await next(&pieces) {
+            piece.withUnsafeReadableBytes { splitter.feed($0) { if let line = $1 { lines.append(line) } } }
+            for line in lines { try body(line) }
+            lines.removeAll(keepingCapacity: true)
+        }
+        var hasRest = false
+        splitter.finish { _, _ in hasRest = true }
+        guard !hasRest else {
+            throw HexlistError(
+                .daemonUnreachable, "hexlistd closed \(TerminalText.clean(socketPath)) in the middle.",
+                hint: "See what it logged, and try again.")
+        }
+    }
+
     /// Calls `body` with each piece of a reply as it comes, and with the bytes of the whole.
     /// - Throws: `daemonUnreachable` where the reply ends before its end.
     func download(

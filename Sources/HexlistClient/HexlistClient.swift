@@ -228,6 +228,17 @@ extension HexlistClient {
         try await connection.call(.POST, "/v1/hexes/accept", body: selection.jsonBytes, seconds: Self.changeSeconds)
     }
 
+    /// Calls `body` with the HexJM of each hex, in the order of its list.
+    public func export(_ selection: HexSelection, _ body: ([UInt8]) throws -> Void) async throws {
+        try await connection.lines("/v1/export", body: selection.jsonBytes, seconds: Self.changeSeconds, body)
+    }
+
+    /// Puts hexes into My Hexlist, all in one transaction. What is there already is not added.
+    /// - Parameter lines: one HexJM a line.
+    public func importHexes(_ lines: [UInt8]) async throws -> ImportResult {
+        try await connection.call(.POST, "/v1/import", body: lines, type: LocalAPI.bulkType, seconds: Self.changeSeconds)
+    }
+
     /// The seconds that a change may take: a million hexes take a minute or two.
     private static let changeSeconds = 3_600.0
 }

@@ -1,6 +1,6 @@
 internal import Foundation
 internal import GRDB
-public import HexlistModel
+internal import HexlistModel
 
 /// A backup: one SQLite file with everything that is in the store, and files that belong to it, such as the identity.
 ///

@@ -60,7 +60,7 @@ struct Hexlist: AsyncParsableCommand {
                 subcommands: [
                     SendCommand.self, InboxCommand.self, ShowCommand.self, OpenCommand.self, ReadCommand.self, DeleteCommand.self,
                     AcceptCommand.self,
-                    OutboxCommand.self,
+                    OutboxCommand.self, ExportCommand.self, ImportCommand.self,
                 ]),
             CommandGroup(name: "Protocol", subcommands: [FrameCommand.self]),
         ])

@@ -91,6 +91,7 @@ enum LocalServer {
         IdentityRoutes(api: api).add(to: router)
         RosterRoutes(api: api).add(to: router)
         BackupRoutes(api: api).add(to: router)
+        TransferRoutes(api: api).add(to: router)
         PairingRoutes(api: api).add(to: router)
         HexRoutes(api: api).add(to: router)
         SendRoutes(api: api).add(to: router)
