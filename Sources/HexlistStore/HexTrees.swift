@@ -9,6 +9,7 @@ extension StoreWriter {
             (parent: $0.int64(0), hexes: $0.int64(1) + 1, links: $0.int64(2) + $0.int64(3))
         }
         guard let found else { return }
+        try unindex([id])
         try countInside(found.parent, hexes: -found.hexes, links: -found.links)
         try run("DELETE FROM hex WHERE id = ?", id)
     }

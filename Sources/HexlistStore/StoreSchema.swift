@@ -6,7 +6,7 @@ internal import HexlistModel
 /// Times are milliseconds since 1970, UTC. UUIDs, fingerprints and digests are blobs of 16 and 32 bytes.
 enum StoreSchema {
     /// The `user_version` of a store with all migrations applied. A store with a greater one is a newer Hexlist's and stays untouched.
-    static let version = 6
+    static let version = 7
 
     static func newer(_ path: String, version: Int) -> HexlistError {
         HexlistError(
@@ -40,9 +40,13 @@ enum StoreSchema {
             try db.execute(sql: hexesInside)
             try db.execute(sql: "PRAGMA user_version = 5")
         }
-        migrator.registerMigration("6 groups and policies of peers") { db in
-            try db.execute(sql: groups)
+        migrator.registerMigration("6 search") { db in
+            try db.execute(sql: search)
             try db.execute(sql: "PRAGMA user_version = 6")
+        }
+        migrator.registerMigration("7 groups and policies of peers") { db in
+            try db.execute(sql: groups)
+            try db.execute(sql: "PRAGMA user_version = 7")
         }
         return migrator
     }()
@@ -226,6 +230,16 @@ enum StoreSchema {
             PRIMARY KEY (peerGroup, peer)
         ) STRICT, WITHOUT ROWID;
         CREATE INDEX groupMemberPeer ON groupMember (peer);
+        """
+
+    /// The index of `search`, without the texts themselves; its rowid is `hex.id`. The columns are `SearchDocument`'s. One-letter prefixes have
+    /// an index of their own: longer ones have few enough words.
+    private static let search = """
+        CREATE VIRTUAL TABLE search USING fts5(about, sender, link, key, content = '', columnsize = 0, prefix = '1',
+            tokenize = 'unicode61 remove_diacritics 2');
+        CREATE TABLE reindex (hex INTEGER PRIMARY KEY) STRICT;  -- entries to be made again, of ids up to tally.indexed
+        ALTER TABLE tally ADD COLUMN indexed INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE tally ADD COLUMN reindex INTEGER NOT NULL DEFAULT 0;
         """
 
     /// The bytes that the rows of `event` take, counted as in `EventLog`.

@@ -58,7 +58,8 @@ struct Hexlist: AsyncParsableCommand {
             CommandGroup(
                 name: "Hex",
                 subcommands: [
-                    SendCommand.self, InboxCommand.self, ShowCommand.self, OpenCommand.self, ReadCommand.self, DeleteCommand.self,
+                    SendCommand.self, InboxCommand.self, SearchCommand.self, ShowCommand.self, OpenCommand.self, ReadCommand.self,
+                    DeleteCommand.self,
                     AcceptCommand.self,
                     OutboxCommand.self, ExportCommand.self, ImportCommand.self,
                 ]),

@@ -94,6 +94,7 @@ enum LocalServer {
         TransferRoutes(api: api).add(to: router)
         PairingRoutes(api: api).add(to: router)
         HexRoutes(api: api).add(to: router)
+        SearchRoutes(api: api).add(to: router)
         SendRoutes(api: api).add(to: router)
         DoctorRoutes(api: api).add(to: router)
         EventRoutes(api: api).add(to: router)
