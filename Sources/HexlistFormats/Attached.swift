@@ -15,7 +15,7 @@ enum Attached {
             if !hex.senderName.isEmpty { json.member("senderName", hex.senderName) }
             if !hex.color.isEmpty { json.member("hexColor", hex.color) }
             if !MarkupText.survives(hex.description) { json.member("hexDescription", hex.description) }
-            for member in hex.extra where !placed.contains(member.name) { json.member(member.name, member.value) }
+            for member in hex.extra where !isOne(member, of: placed) { json.member(member.name, member.value) }
         }
     }
 
@@ -24,8 +24,12 @@ enum Attached {
             if !MarkupText.survives(link.url) { json.member("url", link.url) }
             if !MarkupText.survives(link.title) { json.member("linkDescription", link.title) }
             if !link.service.isEmpty { json.member("service", link.service) }
-            for member in link.extra where !placed.contains(member.name) { json.member(member.name, member.value) }
+            for member in link.extra where !isOne(member, of: placed) { json.member(member.name, member.value) }
         }
+    }
+
+    private static func isOne(_ member: HexForest.Member, of names: [String]) -> Bool {
+        names.contains { $0.utf8.elementsEqual(member.name.utf8) }
     }
 
     private static func object(_ write: (inout JSONWriter) -> Void) -> String {
@@ -36,12 +40,12 @@ enum Attached {
 
     static func apply(_ text: String?, to hex: inout HexForest.Hex) {
         for member in members(text) {
-            switch member.name {
-            case "senderUUID": hex.senderUUID = member.value.string ?? ""
-            case "senderName": hex.senderName = member.value.string ?? ""
-            case "hexColor": hex.color = member.value.string ?? ""
-            case "hexDescription": hex.description = member.value.string ?? ""
-            case "links", "children": break
+            switch KnownMember(member) {
+            case .senderUUID: hex.senderUUID = member.value.string ?? ""
+            case .senderName: hex.senderName = member.value.string ?? ""
+            case .hexColor: hex.color = member.value.string ?? ""
+            case .hexDescription: hex.description = member.value.string ?? ""
+            case .links, .children: break
             default: hex.extra.append(HexForest.Member(member.name, member.value))
             }
         }
@@ -49,10 +53,10 @@ enum Attached {
 
     static func apply(_ text: String?, to link: inout HexForest.Link) {
         for member in members(text) {
-            switch member.name {
-            case "url": link.url = member.value.string ?? ""
-            case "linkDescription": link.title = member.value.string ?? ""
-            case "service": link.service = member.value.string ?? ""
+            switch KnownMember(member) {
+            case .url: link.url = member.value.string ?? ""
+            case .linkDescription: link.title = member.value.string ?? ""
+            case .service: link.service = member.value.string ?? ""
             default: link.extra.append(HexForest.Member(member.name, member.value))
             }
         }

@@ -58,7 +58,7 @@ public enum BookmarkHTML {
         }
 
         private mutating func begin(_ tag: MarkupScanner.Tag) {
-            switch tag.name {
+            switch tag.element {
             case "h1", "title":
                 finish()
                 reads = .heading

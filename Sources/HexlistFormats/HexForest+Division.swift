@@ -81,7 +81,8 @@ extension HexForest {
         // The outermost first, so that a name has all the names before it. A name is bounded: nesting in a file is not.
         for index in hexes.indices where isCut[index] {
             guard let parent = hexes[index].parent else { continue }
-            var path = [hexes[index].description, hexes[parent].description]
+            var path: [String] = []
+            for hex in [hexes[index], hexes[parent]] { path.append(hex.description) }
             var outer = hexes[parent].parent
             while let next = outer, path.count < Self.levels {
                 path.append(hexes[next].description)

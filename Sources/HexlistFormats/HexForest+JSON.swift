@@ -10,13 +10,13 @@ extension HexForest {
         var hex = Hex(parent: parent)
         var children: [JSONValue] = []
         for member in members {
-            switch member.name {
-            case "senderUUID": hex.senderUUID = member.value.string ?? ""
-            case "senderName": hex.senderName = member.value.string ?? ""
-            case "hexDescription": hex.description = member.value.string ?? ""
-            case "hexColor": hex.color = member.value.string ?? ""
-            case "links": hex.links = (member.value.elements ?? []).compactMap(Link.init)
-            case "children" where member.value.elements != nil: children = member.value.elements ?? []
+            switch KnownMember(member) {
+            case .senderUUID: hex.senderUUID = member.value.string ?? ""
+            case .senderName: hex.senderName = member.value.string ?? ""
+            case .hexDescription: hex.description = member.value.string ?? ""
+            case .hexColor: hex.color = member.value.string ?? ""
+            case .links: hex.links = (member.value.elements ?? []).compactMap(Link.init)
+            case .children where member.value.elements != nil: children = member.value.elements ?? []
             default: hex.extra.append(Member(member.name, member.value))
             }
         }
@@ -56,10 +56,10 @@ extension HexForest.Link {
         guard let members = json.members else { return nil }
         self.init(url: "")
         for member in members {
-            switch member.name {
-            case "url": url = member.value.string ?? ""
-            case "linkDescription": title = member.value.string ?? ""
-            case "service": service = member.value.string ?? ""
+            switch KnownMember(member) {
+            case .url: url = member.value.string ?? ""
+            case .linkDescription: title = member.value.string ?? ""
+            case .service: service = member.value.string ?? ""
             default: extra.append(HexForest.Member(member.name, member.value))
             }
         }
@@ -77,5 +77,16 @@ extension HexForest.Link {
     /// The most bytes of its JSON, nearly: texts that need no escapes.
     var weight: Int {
         extra.reduce(64 + url.utf8.count + title.utf8.count + service.utf8.count) { $0 + $1.name.utf8.count + $1.value.bytes.count + 4 }
+    }
+}
+
+/// The members of a HexJM and of its links that are no unknown ones.
+enum KnownMember: String, CaseIterable {
+    case senderUUID, senderName, hexDescription, hexColor, links, children
+    case url, linkDescription, service
+
+    init?(_ member: JSONMember) {
+        guard let known = Self.allCases.first(where: { $0.rawValue.utf8.elementsEqual(member.nameBytes) }) else { return nil }
+        self = known
     }
 }

@@ -6,13 +6,13 @@ public enum LinkList {
         var reading = FileReading()
         reading.forest.hexes.append(HexForest.Hex(description: name))
         for line in TextLines.of(bytes) where line.first != UInt8(ascii: "#") && !line.isEmpty {
-            let url = line.prefix { !MarkupScanner.isSpace($0) }
-            let title = MarkupText.trimmed(String(decoding: line[url.endIndex...], as: UTF8.self))
-            guard url.contains(UInt8(ascii: ":")) else {
+            let address = line.prefix { !MarkupScanner.isSpace($0) }
+            let title = MarkupText.trimmed(String(decoding: line[address.endIndex...], as: UTF8.self))
+            guard address.contains(UInt8(ascii: ":")) else {
                 reading.skip(.noLink, String(decoding: line, as: UTF8.self))
                 continue
             }
-            reading.add(HexForest.Link(url: String(decoding: url, as: UTF8.self), title: title), to: 0)
+            reading.add(HexForest.Link(url: String(decoding: address, as: UTF8.self), title: title), to: 0)
         }
         if reading.forest.hexes[0].links.isEmpty { reading.forest.hexes = [] }
         return reading

@@ -11,8 +11,8 @@ struct MarkupScanner {
     }
 
     struct Tag {
-        /// In lower case.
-        var name: String
+        /// Its name, in ASCII and lower case.
+        var element: String
         var attributes: [(name: String, value: String)]
         var isClosed: Bool
 
@@ -69,7 +69,7 @@ struct MarkupScanner {
         guard at > start else { return nil }
         let name = Self.lowercased(bytes[start..<at])
         position = at
-        var tag = Tag(name: name, attributes: [], isClosed: false)
+        var tag = Tag(element: name, attributes: [], isClosed: false)
         while let byte = nextInTag() {
             if byte == UInt8(ascii: ">") {
                 position += 1

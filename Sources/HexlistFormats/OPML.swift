@@ -14,12 +14,12 @@ public enum OPML {
         while let token = scanner.next() {
             switch token {
             case .text(let bytes): if isTitle, text.count < 4_096 { text += bytes }
-            case .open(let tag) where tag.name == "title": isTitle = !tag.isClosed
+            case .open(let tag) where tag.element == "title": isTitle = !tag.isClosed
             case .close("title"):
                 isTitle = false
                 let value = MarkupText.trimmed(MarkupText.decoded(text))
                 if !value.isEmpty { title = value }
-            case .open(let tag) where tag.name == "outline":
+            case .open(let tag) where tag.element == "outline":
                 let hex = open.last ?? nil
                 if let link = link(tag) {
                     let target = hex ?? loose ?? reading.forest.hexes.count
