@@ -115,6 +115,7 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ], swiftSettings: settings),
+        .target(name: "HexlistFormats", dependencies: ["HexlistModel", "HexlistJSON"], swiftSettings: settings),
         .target(name: "HexlistDoctor", dependencies: ["HexlistModel", "HexlistSystem", "HexlistAPI"], swiftSettings: settings),
         .target(
             name: "HexlistClient",
@@ -132,6 +133,7 @@ let package = Package(
             name: "hexlist",
             dependencies: [
                 "HexlistClient", "HexlistModel", "HexlistJSON", "HexlistAPI", "HexlistWire", "HexlistSystem", "HexlistDoctor",
+                "HexlistFormats",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
@@ -211,6 +213,9 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio"), .product(name: "Logging", package: "swift-log"),
                 .product(name: "Yams", package: "Yams"), .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ], swiftSettings: settings),
+        .testTarget(
+            name: "HexlistFormatsTests", dependencies: ["HexlistFormats", "HexlistJSON", "HexlistModel", "TestSupport"],
+            resources: [.copy("Fixtures")], swiftSettings: settings),
         .testTarget(name: "HexlistDoctorTests", dependencies: ["HexlistDoctor", "HexlistAPI"], swiftSettings: settings),
         .testTarget(
             name: "HexlistCommandTests",

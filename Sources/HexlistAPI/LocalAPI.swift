@@ -9,6 +9,8 @@ public enum LocalAPI {
     public static let jsonType = "application/json"
     public static let eventStreamType = "text/event-stream"
     public static let bulkType = "application/x-ndjson"
+    /// A backup is an SQLite file.
+    public static let backupType = "application/vnd.sqlite3"
     /// Whether a body of this type is a stream, as long as its caller likes.
     public static func isStream(_ contentType: String?) -> Bool { contentType?.hasPrefix(bulkType) ?? false }
     /// Bytes of one hex, and of any other body: a frame is not longer.
@@ -18,6 +20,9 @@ public enum LocalAPI {
     /// Bytes of one roster, and peers in it; a line of it has `bodyBytes` at most.
     public static let rosterBytes = 16 << 20
     public static let rosterEntries = 10_000
+    /// Bytes in memory of the hexes of one import, of which the daemon may have no more than its unit gives it; and refused lines it tells.
+    public static let importWeight = 96 << 20
+    public static let importRefusals = 1_000
     /// Items of one page, and bytes of its JSON, which one item alone may pass.
     public static let pageLimit = 1_000
     public static let pageBytes = 4 << 20

@@ -26,11 +26,17 @@ public struct PeerView: JSONShape, Sendable, Equatable {
     public var endpoints: [EndpointView]
     public var lastSeen: Timestamp?
     public var unread: Int
+    /// The names of its groups.
+    @LeftOutEmpty public var groups: [String]
+    /// What is done with its hexes; `nil` as trust and `receiveFrom` say.
+    public var receive: OpenWord<PeerReceive>?
+    /// `false` where desktop notifications do not tell of it, otherwise `nil`.
+    public var notify: Bool?
 
     public init(
         uuid: PeerID?, name: String, alias: String? = nil, state: State, reason: String? = nil, why: String? = nil, trust: Trust,
         fingerprint: Fingerprint? = nil, version: String? = nil, boot: BootNonce? = nil, endpoints: [EndpointView] = [],
-        lastSeen: Timestamp? = nil, unread: Int = 0
+        lastSeen: Timestamp? = nil, unread: Int = 0, groups: [String] = [], receive: PeerReceive = .inbox, notify: Bool = true
     ) {
         self.uuid = uuid
         self.name = name
@@ -45,6 +51,9 @@ public struct PeerView: JSONShape, Sendable, Equatable {
         self.endpoints = endpoints
         self.lastSeen = lastSeen
         self.unread = unread
+        self.groups = groups
+        self.receive = receive == .inbox ? nil : OpenWord(receive)
+        self.notify = notify ? nil : false
     }
 
     public var label: PeerLabel { PeerLabel(uuid: uuid?.description, name: name, alias: alias, trust: trust.text) }

@@ -1,4 +1,5 @@
 public import HexlistJSON
+public import HexlistModel
 
 /// The body of `POST /v1/peers/{peer}/trust`: what the person compared. A trust request that names neither is refused
 /// unless the path has the whole UUID.
@@ -18,21 +19,45 @@ public struct TrustRequest: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The body of `PATCH /v1/peers/{peer}`.
-public struct PeerPatch: JSONShape, Sendable, Equatable {
-    /// `null` takes the alias away.
-    @NullIfNone public var alias: String?
-
-    public init(alias: String?) { self.alias = alias }
-
-    private enum CodingKeys: String, RequestKey {
-        case alias
+/// The body of `PATCH /v1/peers/{peer}`: what is to change, one member or more.
+public struct PeerPatch: JSONCoded, Sendable, Equatable {
+    public enum Alias: Sendable, Equatable {
+        case kept
+        /// `nil`, as `null`, takes the alias away.
+        case set(String?)
     }
 
-    public init(from decoder: any Decoder) throws {
-        let container = try decoder.container(keyedBy: CodingKeys.self)
-        guard container.contains(.alias) else { throw JSONFault("`alias` is missing") }
-        alias = try container.decodeIfPresent(String.self, forKey: .alias)
+    public var alias: Alias
+    public var receive: PeerReceive?
+    public var notify: Bool?
+
+    public init(alias: Alias = .kept, receive: PeerReceive? = nil, notify: Bool? = nil) {
+        self.alias = alias
+        self.receive = receive
+        self.notify = notify
+    }
+
+    public func write(to json: inout JSONWriter) {
+        json.object {
+            if case .set(let alias) = alias { $0.member("alias", NullIfNone(wrappedValue: alias)) }
+            $0.member("receive", receive?.rawValue)
+            $0.member("notify", notify)
+        }
+    }
+
+    public init(json: JSONValue) throws(JSONFault) {
+        let object = try JSONObject(json, allowing: ["alias", "receive", "notify"])
+        guard !object.names.isEmpty else { throw JSONFault("`alias`, `receive` or `notify` is missing") }
+        let alias: NullIfNone<String>? = try object.given("alias")
+        self.alias = alias.map { .set($0.wrappedValue) } ?? .kept
+        let word: String? = try object.given("receive")
+        receive = try word.map { word throws(JSONFault) in
+            guard let known = PeerReceive(rawValue: word) else {
+                throw JSONFault("`receive`: one of \(PeerReceive.allCases.map(\.rawValue).joined(separator: ", ")) is expected")
+            }
+            return known
+        }
+        notify = try object.given("notify")
     }
 }
 

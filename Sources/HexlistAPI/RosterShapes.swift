@@ -12,18 +12,24 @@ public struct RosterPeer: JSONShape, Sendable, Equatable {
     public var trust: String
     /// `host:port` each, where it was reached.
     @LeftOutEmpty public var addresses: [String]
+    /// The names of its groups.
+    @LeftOutEmpty public var groups: [String]
 
     private enum CodingKeys: String, RequestKey {
-        case uuid, fingerprint, name, alias, trust, addresses
+        case uuid, fingerprint, name, alias, trust, addresses, groups
     }
 
-    public init(uuid: String, fingerprint: String, name: String, alias: String? = nil, trust: String, addresses: [String] = []) {
+    public init(
+        uuid: String, fingerprint: String, name: String, alias: String? = nil, trust: String, addresses: [String] = [],
+        groups: [String] = []
+    ) {
         self.uuid = uuid
         self.fingerprint = fingerprint
         self.name = name
         self.alias = alias
         self.trust = trust
         self.addresses = addresses
+        self.groups = groups
     }
 }
 
@@ -34,7 +40,7 @@ public struct RosterImport: JSONShape, Sendable, Equatable {
     public var unchanged: Int
     /// Entries of this machine itself; they are passed over.
     public var own: Int
-    /// Refused lines, in their order. Codes are `malformed`, `tooLarge`, `wrongKey` and `aliasTaken`.
+    /// Refused lines, in their order. Codes are `malformed`, `tooLarge`, `wrongKey`, `aliasTaken` and `tooManyGroups`.
     public var refused: [BulkRefusal]
 
     public init(changed: Int = 0, unchanged: Int = 0, own: Int = 0, refused: [BulkRefusal] = []) {

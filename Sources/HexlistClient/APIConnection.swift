@@ -117,6 +117,47 @@ struct APIConnection: Sendable {
             hint: "Start the daemon again with `\(startCommand)`.")
     }
 
+    /// Posts a request and calls `body` with each line of the reply as it comes.
+    /// - Throws: `daemonUnreachable` where the reply ends in the middle of a line.
+    func lines(_ path: String, body request: [UInt8], seconds: Double, _ body: ([UInt8]) throws -> Void) async throws {
+        let response = try await execute(.POST, path, accept: LocalAPI.bulkType, body: .bytes(request), seconds: seconds)
+        var pieces = response.body.makeAsyncIterator()
+        var splitter = LineSplitter(limit: Self.replyBytes)
+        var lines: [[UInt8]] = []
+        while let piece = try await next(&pieces) {
+            piece.withUnsafeReadableBytes { splitter.feed($0) { if let line = $1 { lines.append(line) } } }
+            for line in lines { try body(line) }
+            lines.removeAll(keepingCapacity: true)
+        }
+        var hasRest = false
+        splitter.finish { _, _ in hasRest = true }
+        guard !hasRest else {
+            throw HexlistError(
+                .daemonUnreachable, "hexlistd closed \(TerminalText.clean(socketPath)) in the middle.",
+                hint: "See what it logged, and try again.")
+        }
+    }
+
+    /// Calls `body` with each piece of a reply as it comes, and with the bytes of the whole.
+    /// - Throws: `daemonUnreachable` where the reply ends before its end.
+    func download(
+        _ method: HTTPMethod, _ path: String, type: String, seconds: Double, _ body: (ByteBuffer, _ total: Int64) throws -> Void
+    ) async throws {
+        let response = try await execute(method, path, accept: type, body: nil, seconds: seconds)
+        let total = response.headers.first(name: "content-length").flatMap { Int64($0) } ?? 0
+        var pieces = response.body.makeAsyncIterator()
+        var rest = total
+        while let piece = try await next(&pieces) {
+            rest -= Int64(piece.readableBytes)
+            try body(piece, total)
+        }
+        guard rest == 0 else {
+            throw HexlistError(
+                .daemonUnreachable, "hexlistd closed \(TerminalText.clean(socketPath)) in the middle.",
+                hint: "See what it logged, and try again.")
+        }
+    }
+
     /// Posts a stream and calls `body` with each line of the reply as it comes, even while the stream is still being sent, until it returns
     /// `false`. Throws if the daemon ends the reply before.
     /// - Parameter lineBytes: the most bytes of a line.

@@ -1,5 +1,6 @@
 public import HexlistAPI
 public import HexlistModel
+public import NIOCore
 
 /// The local API, typed. Every call throws `HexlistError` and nothing else.
 public struct HexlistClient: Sendable {
@@ -33,6 +34,15 @@ public struct HexlistClient: Sendable {
         var query = URLQuery()
         query.add("peer", peer)
         return try await connection.call(.POST, "/v1/doctor", query: query, seconds: 300)
+    }
+}
+
+// Backup.
+extension HexlistClient {
+    /// Calls `body` with the pieces of a backup of store and identity, in order, and with the bytes of all of it. It is whole once this
+    /// returns.
+    public func backup(_ body: (ByteBuffer, _ total: Int64) throws -> Void) async throws {
+        try await connection.download(.POST, "/v1/backup", type: LocalAPI.backupType, seconds: Self.changeSeconds, body)
     }
 }
 
@@ -78,8 +88,34 @@ extension HexlistClient {
     public func forget(_ peer: String) async throws -> PeerView { try await connection.call(.POST, Self.path(peer) + "/forget") }
 
     public func rename(_ peer: String, alias: String?) async throws -> PeerView {
-        try await connection.call(.PATCH, Self.path(peer), body: PeerPatch(alias: alias).jsonBytes)
+        try await connection.call(.PATCH, Self.path(peer), body: PeerPatch(alias: .set(alias)).jsonBytes)
     }
+
+    /// - Parameters:
+    ///   - receive: what is done with its hexes; `nil` keeps what is set.
+    ///   - notify: whether desktop notifications tell of it; `nil` keeps what is set.
+    public func setPeer(_ peer: String, receive: PeerReceive?, notify: Bool?) async throws -> PeerView {
+        try await connection.call(.PATCH, Self.path(peer), body: PeerPatch(receive: receive, notify: notify).jsonBytes)
+    }
+
+    public func groups() async throws -> [GroupView] {
+        let page: Page<GroupView> = try await connection.call(.GET, "/v1/groups")
+        return page.items
+    }
+
+    /// - Parameter name: with or without `@`.
+    public func addToGroup(_ name: String, _ peers: [String]) async throws -> GroupView {
+        try await connection.call(.POST, Self.group(name) + "/add", body: GroupPeers(peers: peers).jsonBytes)
+    }
+
+    public func removeFromGroup(_ name: String, _ peers: [String]) async throws -> GroupView {
+        try await connection.call(.POST, Self.group(name) + "/remove", body: GroupPeers(peers: peers).jsonBytes)
+    }
+
+    /// - Returns: the group as it was.
+    public func deleteGroup(_ name: String) async throws -> GroupView { try await connection.call(.DELETE, Self.group(name)) }
+
+    private static func group(_ name: String) -> String { "/v1/groups/\(PercentEncoding.encode(name))" }
 
     /// The peers that are trusted, blocked or have an alias, one `RosterPeer` per line.
     public func exportRoster() async throws -> [UInt8] { try await connection.bytes("/v1/roster", type: LocalAPI.bulkType) }
@@ -274,6 +310,17 @@ extension HexlistClient {
 
     public func moveMine(_ id: Int64, _ move: MineMove) async throws -> HexShape {
         try await connection.call(.POST, "/v1/mine/\(id)/move", body: move.jsonBytes)
+    }
+
+    /// Calls `body` with the HexJM of each hex, in the order of its list.
+    public func export(_ selection: HexSelection, _ body: ([UInt8]) throws -> Void) async throws {
+        try await connection.lines("/v1/export", body: selection.jsonBytes, seconds: Self.changeSeconds, body)
+    }
+
+    /// Puts hexes into My Hexlist, all in one transaction. What is there already is not added.
+    /// - Parameter lines: one HexJM a line.
+    public func importHexes(_ lines: [UInt8]) async throws -> ImportResult {
+        try await connection.call(.POST, "/v1/import", body: lines, type: LocalAPI.bulkType, seconds: Self.changeSeconds)
     }
 
     /// The seconds that a change may take: a million hexes take a minute or two.

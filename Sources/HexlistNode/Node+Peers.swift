@@ -1,7 +1,7 @@
 public import HexlistAPI
 import HexlistDiscovery
 public import HexlistModel
-import HexlistStore
+public import HexlistStore
 import HexlistWire
 
 /// Peers as people name, trust and see them.
@@ -138,16 +138,17 @@ extension Node {
         }
     }
 
-    /// - Parameter alias: a name of one's own for the peer; `nil` takes it away.
+    /// Changes the alias, a name of one's own for the peer, and what is done with its hexes.
     /// - Throws: `badRequest` for an alias another peer has, or one that cannot be (`PeerAlias.fault`).
-    public func rename(_ peer: PeerID, alias: String?) async throws -> PeerView {
+    public func change(_ peer: PeerID, _ change: PeerChange) async throws -> PeerView {
         await known.reload(self)
         guard let before = view(of: peer) else { throw Node.unknown(peer) }
-        if let alias, let fault = PeerAlias.fault(alias, of: peer) {
+        if case .set(let alias?) = change.alias, let fault = PeerAlias.fault(alias, of: peer) {
             throw HexlistError(.badRequest, fault, hint: "Choose another one: `hexlist peer rename \(peer.shortID) ALIAS`.")
         }
-        try await store.setAlias(alias, of: sighting(peer, before))
+        try await store.change(change, of: sighting(peer, before), at: Timestamp.now.milliseconds)
         await known.reload(self)
+        if change.receive != nil { invitations.mayTakeMore(self) }
         notifyWatchers()
         return view(of: peer) ?? before
     }

@@ -19,6 +19,7 @@ extension Node {
         let reserve = Int64(configuration.limits.diskReserveBytes)
         let at = Timestamp.now.milliseconds
         let takings = invitations.takings
+        let takesNothing = known[sender.peer]?.receive == .nothing
         let began = ContinuousClock.now
         store.receive(rows: batch.reduce(0) { $0 + $1.rows }, from: sender, at: at, policy: policy, quotas: quotas, diskReserve: reserve) {
             batch.map {
@@ -27,7 +28,7 @@ extension Node {
         } completion: { [self] result in
             let results: [InboundResult]
             switch result {
-            case .success(let outcomes): results = outcomes.map(Node.inboundResult)
+            case .success(let outcomes): results = outcomes.map { Node.inboundResult($0, takesNothing: takesNothing) }
             case .failure(let error):
                 logger.error("hexes could not be stored", metadata: ["count": "\(batch.count)", "error": "\(error)"])
                 results = Array(repeating: Node.inboundResult(error), count: batch.count)
@@ -54,11 +55,14 @@ extension Node {
         return Sender(peer: PeerID(uuid.with(version: 8)), fingerprint: nil, name: address, address: address)
     }
 
-    private static func inboundResult(_ outcome: ReceiveOutcome) -> InboundResult {
+    /// - Parameter takesNothing: whether the user set that nothing of the sender is taken, trusted or not.
+    private static func inboundResult(_ outcome: ReceiveOutcome, takesNothing: Bool) -> InboundResult {
         switch outcome {
         case .stored: .kept(.stored)
         case .held: .kept(.held)
         case .duplicate(let of): .kept(.duplicate, of: of)
+        case .refused(.notAccepting, let retryAfter) where takesNothing:
+            .refused(.notAccepting, message: "This peer takes no hexes of yours for now.", retryAfter: retryAfter)
         case .refused(let code, let retryAfter): .refused(code, message: message(for: code), retryAfter: retryAfter)
         }
     }

@@ -26,7 +26,7 @@ extension PeerView {
                     via: place.endpoint.via.rawValue, lastOK: place.lastOK.map { Timestamp(milliseconds: times.milliseconds(of: $0)) })
             },
             lastSeen: (row.lastSeen.map(times.milliseconds) ?? record?.lastSeenAt).map(Timestamp.init(milliseconds:)),
-            unread: record?.unread ?? 0)
+            unread: record?.unread ?? 0, groups: record?.groups ?? [], receive: record?.receive ?? .inbox, notify: record?.notify ?? true)
     }
 
     /// A peer the store remembers and nothing has announced.
@@ -40,7 +40,8 @@ extension PeerView {
                     host: $0.host, port: $0.port, interface: $0.interface, via: $0.via,
                     lastOK: $0.lastOKAt > 0 ? Timestamp(milliseconds: $0.lastOKAt) : nil)
             },
-            lastSeen: record.lastSeenAt.map(Timestamp.init(milliseconds:)), unread: record.unread)
+            lastSeen: record.lastSeenAt.map(Timestamp.init(milliseconds:)), unread: record.unread, groups: record.groups,
+            receive: record.receive, notify: record.notify)
     }
 
     /// Whether it is somebody one can name, and not only an announcement: also one of two machines with one identity.

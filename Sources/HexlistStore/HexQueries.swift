@@ -92,7 +92,7 @@ extension StoreReader {
     }
 
     /// The locations of the hexes with these ids, `nil` for one inside another; missing ones are skipped. Reads none of their texts.
-    func locations(of ids: [Int64]) throws -> [Int64: HexLocation?] {
+    public func locations(of ids: [Int64]) throws -> [Int64: HexLocation?] {
         let found = try all("SELECT id, location FROM hex WHERE id IN (SELECT value FROM json_each(?))", jsonArray(Set(ids))) {
             ($0.int64(0), HexLocation(rawValue: $0.text(1)))
         }

@@ -140,6 +140,9 @@ public final class HexStore: Sendable {
         return try work(reader)
     }
 
+    /// Runs `body` on a reading connection, in one transaction.
+    func readDatabase(_ body: @escaping @Sendable (Database) throws -> Void) async throws { try await pool.read(body) }
+
     // MARK: - Closing
 
     /// Does the submitted work, refuses later work, moves the log into the file and closes it. Must not be called from a completion.
@@ -154,6 +157,16 @@ public final class HexStore: Sendable {
     func onWritingConnection<Value>(_ body: (Database) throws -> Value) throws -> Value {
         try pool.writeWithoutTransaction(body)
     }
+}
+
+/// Tells a thread that the task it works for was cancelled.
+final class CancellationFlag: Sendable {
+    private let flag = Mutex(false)
+
+    func set() { flag.withLock { $0 = true } }
+
+    /// - Throws: `CancellationError`
+    func check() throws { if flag.withLock({ $0 }) { throw CancellationError() } }
 }
 
 /// A value passed between two threads.

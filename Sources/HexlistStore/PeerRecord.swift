@@ -20,7 +20,8 @@ public struct PeerEndpoint: Sendable, Hashable {
     }
 }
 
-/// A peer the store remembers: trusted, blocked, with an alias, or with hexes in the store or the outbox.
+/// A peer the store remembers: trusted, blocked, with an alias, in a group, with a setting of its own, or with hexes in the store or the
+/// outbox.
 public struct PeerRecord: Sendable, Equatable {
     public var peer: PeerID
     /// The fingerprint; `nil` until a session proved it. A trusted peer always has one.
@@ -43,6 +44,11 @@ public struct PeerRecord: Sendable, Equatable {
     public var queued: Int
     /// The endpoints, up to `endpointLimit`, the one that worked last first.
     public var endpoints: [PeerEndpoint]
+    /// The names of its groups.
+    public var groups: [String] = []
+    public var receive = PeerReceive.inbox
+    /// Whether desktop notifications tell of it.
+    public var notify = true
 
     /// The most addresses kept of one peer. Peers provide them, so they are bounded; the oldest are dropped.
     public static let endpointLimit = 16

@@ -8,6 +8,7 @@ struct PeerRow {
     var trust: Trust
     var name: String
     var alias: String?
+    var receive: PeerReceive
     var held: Int64
     var heldBytes: Int64
     /// The day, and below the hexes and bytes that the peer sent into the inbox on it as a stranger (`receiveFrom: everyone`).
@@ -19,11 +20,13 @@ struct PeerRow {
 extension StoreReader {
     func peerRow(_ peer: PeerID) throws -> PeerRow? {
         try first(
-            "SELECT id, fingerprint, trust, name, alias, held, heldBytes, day, dayHexes, dayBytes FROM peer WHERE uuid = ?", peer.uuid
+            "SELECT id, fingerprint, trust, name, alias, held, heldBytes, day, dayHexes, dayBytes, receive FROM peer WHERE uuid = ?",
+            peer.uuid
         ) { row in
             PeerRow(
                 id: row.int64(0), uuid: peer.uuid, fingerprint: row.isNull(1) ? nil : row.bytes(1),
-                trust: Trust(rawValue: row.text(2)) ?? .stranger, name: row.text(3), alias: row.optionalText(4), held: row.int64(5),
+                trust: Trust(rawValue: row.text(2)) ?? .stranger, name: row.text(3), alias: row.optionalText(4),
+                receive: PeerReceive(rawValue: row.text(10)) ?? .inbox, held: row.int64(5),
                 heldBytes: row.int64(6), day: row.int64(7), dayHexes: row.int64(8), dayBytes: row.int64(9))
         }
     }

@@ -2,7 +2,7 @@ internal import GRDB
 public import HexlistModel
 
 extension StoreReader {
-    /// All remembered peers, trusted ones first, then by name. Takes two queries.
+    /// All remembered peers, trusted ones first, then by name. Takes three queries.
     public func peers() throws -> [PeerRecord] {
         try records("SELECT \(PeerRecord.columns) FROM peer ORDER BY trust <> 'trusted', coalesce(alias, name), uuid")
     }
@@ -41,9 +41,11 @@ extension StoreReader {
             return (row.int64(0), endpoint)
         }
         for (row, endpoint) in found { endpoints[row, default: []].append(endpoint) }
+        let groups = try groupNames(of: records.map(\.row))
         return records.map { row, record in
             var record = record
             record.endpoints = endpoints[row] ?? []
+            record.groups = groups[row] ?? []
             return record
         }
     }
@@ -63,8 +65,8 @@ extension HexStore {
     }
 
     /// Sets a peer's trust, in one transaction with what a contact showed of it. A peer that becomes trusted without an alias gets one from its
-    /// name (`PeerAlias.made`), and its held hexes go into the inbox in order of arrival, each with a new inbox number and a `hex.received`.
-    /// Blocking deletes them and forgets their ids. The alias stays, whatever the trust becomes.
+    /// name (`PeerAlias.made`), and its held hexes go into the inbox in order of arrival, each with a new inbox number and a `hex.received`,
+    /// unless its hexes are to be held. Blocking deletes them and forgets their ids. The alias stays, whatever the trust becomes.
     ///
     /// - Parameters:
     ///   - sighting: the contact, with the key to trust.
@@ -78,17 +80,7 @@ extension HexStore {
         }
     }
 
-    /// Sets or removes a local alias, in one transaction with what a contact showed of the peer. An alias names one peer only (`NameKey`).
-    ///
-    /// - Throws: `.badRequest` if another peer has it.
-    public func setAlias(_ alias: String?, of sighting: PeerSighting) async throws {
-        try await write { writer in
-            try writer.upsertPeer(sighting, creating: true)
-            try writer.setAlias(sighting.peer, alias)
-        }
-    }
-
-    /// Forgets trust, alias, addresses and the time of the last contact of a peer. Its hexes, and what waits for it, stay with its UUID, key
+    /// Forgets trust, alias, groups, policies, addresses and the time of the last contact of a peer. Its hexes, and what waits for it, stay with its UUID, key
     /// and name.
     public func forgetPeer(_ peer: PeerID) async throws { _ = try await write { try $0.forgetPeer(peer) } }
 }
@@ -145,15 +137,11 @@ extension StoreWriter {
                 "UPDATE peer SET trust = ?, fingerprint = coalesce(fingerprint, ?) WHERE id = ?",
                 trust.rawValue, fingerprint?.bytes, row.id)
             changed(.peers)
-            let held = try all(
-                // A hex that came without proof (plain TCP) may be from another key; it can only be accepted by itself.
-                "SELECT id FROM hex WHERE peer = ? AND inboxNumber IS NULL AND location = 'held' AND (isProven = 1 OR ?) ORDER BY id",
-                row.id, trust == .blocked
-            ) { $0.int64(0) }
+            let held = try heldIDs(of: row.id, unproven: trust == .blocked)
             switch trust {
             case .trusted:
                 if row.alias == nil { try giveAlias(of: name ?? row.name, to: peer, row.id, &aliases) }
-                return TrustChange(moved: try takeIn(held, at: now), deleted: 0)
+                return TrustChange(moved: row.receive == .inbox ? try takeIn(held, at: now) : [], deleted: 0)
             case .blocked:
                 return TrustChange(moved: [], deleted: try remove(held, remembering: nil))
             case .stranger:
@@ -168,7 +156,11 @@ extension StoreWriter {
         guard let row = try peerRow(peer) else { return true }
         return try change {
             try run(
-                "UPDATE peer SET trust = 'stranger', alias = NULL, version = NULL, boot = NULL, lastSeenAt = NULL WHERE id = ?", row.id)
+                """
+                UPDATE peer SET trust = 'stranger', alias = NULL, receive = 'inbox', notify = 1, version = NULL, boot = NULL,
+                    lastSeenAt = NULL WHERE id = ?
+                """, row.id)
+            try run("DELETE FROM groupMember WHERE peer = ?", row.id)
             try run("DELETE FROM endpoint WHERE peer = ?", row.id)
             changed(.peers)
             return try dropPeers("AND id = ?", row.id) == 1
@@ -182,7 +174,8 @@ extension StoreWriter {
     func dropPeers(_ condition: String = "", _ values: any SQLValue...) throws -> Int {
         let statement = try SQLStatement(
             """
-            DELETE FROM peer WHERE trust = 'stranger' AND alias IS NULL AND hexes = 0 AND queued = 0 \(condition)
+            DELETE FROM peer WHERE trust = 'stranger' AND alias IS NULL AND receive = 'inbox' AND notify = 1 AND hexes = 0 AND queued = 0
+                \(condition) AND NOT EXISTS (SELECT 1 FROM groupMember WHERE groupMember.peer = peer.id)
                 AND NOT EXISTS (SELECT 1 FROM hex WHERE hex.peer = peer.id)
                 AND NOT EXISTS (SELECT 1 FROM outbox WHERE outbox.peer = peer.id)
                 AND NOT EXISTS (SELECT 1 FROM tombstone WHERE tombstone.peer = peer.id)
@@ -215,7 +208,7 @@ extension StoreWriter {
 
 extension PeerRecord {
     fileprivate static let columns =
-        "id, uuid, fingerprint, name, alias, trust, version, boot, lastSeenAt, hexes, unread, held, heldBytes, queued"
+        "id, uuid, fingerprint, name, alias, trust, version, boot, lastSeenAt, hexes, unread, held, heldBytes, queued, receive, notify"
 
     /// `nil` if the row has no UUID, as in a damaged file.
     fileprivate init?(_ row: SQLStatement) {
@@ -234,5 +227,7 @@ extension PeerRecord {
         heldBytes = row.int(12)
         queued = row.int(13)
         endpoints = []
+        receive = PeerReceive(rawValue: row.text(14)) ?? .inbox
+        notify = row.bool(15)
     }
 }

@@ -128,13 +128,16 @@ private struct Reception {
         if let known = peer?.fingerprint, let proved = sender.fingerprint, known != proved.bytes {
             return .refused(.notAccepting, retryAfter: RetryAfter.notAccepting)
         }
-        switch sender.fingerprint == nil ? .stranger : peer?.trust ?? .stranger {
-        case .trusted: return .inbox
+        let trust = sender.fingerprint == nil ? .stranger : peer?.trust ?? .stranger
+        let receive = peer?.receive ?? .inbox
+        if trust != .blocked, receive == .nothing { return .refused(.notAccepting, retryAfter: RetryAfter.notAccepting) }
+        switch trust {
+        case .trusted: return receive == .held ? .held : .inbox
         case .blocked: return .refused(.blocked, retryAfter: nil)
         case .stranger:
             switch policy {
             case .held: return .held
-            case .everyone: return .inboxByDay
+            case .everyone: return receive == .held ? .held : .inboxByDay
             case .trusted: return .refused(.notAccepting, retryAfter: RetryAfter.notAccepting)
             }
         }

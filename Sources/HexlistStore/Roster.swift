@@ -10,25 +10,36 @@ public struct RosterEntry: Sendable, Equatable {
     public var trust: Trust
     /// The places where the peer was reached.
     public var places: [RosterPlace]
+    /// The names of the groups it is in, each of which can be one (`GroupName.fault`).
+    public var groups: [String]
 
-    public init(fingerprint: Fingerprint, name: String, alias: String? = nil, trust: Trust, places: [RosterPlace] = []) {
+    /// The most groups of one entry.
+    public static let groupLimit = 100
+
+    public init(
+        fingerprint: Fingerprint, name: String, alias: String? = nil, trust: Trust, places: [RosterPlace] = [], groups: [String] = []
+    ) {
         self.fingerprint = fingerprint
         self.name = name
         self.alias = alias
         self.trust = trust
         self.places = places
+        self.groups = groups
     }
 
     public var peer: PeerID { fingerprint.peerID }
 
-    /// `nil` for peers that no roster contains: those without a proven key, and strangers without an alias.
+    /// `nil` for peers that no roster contains: those without a proven key, and strangers without an alias and a group.
     init?(_ record: PeerRecord) {
-        guard let fingerprint = record.fingerprint, record.trust != .stranger || record.alias != nil else { return nil }
+        guard let fingerprint = record.fingerprint, record.trust != .stranger || record.alias != nil || !record.groups.isEmpty
+        else { return nil }
         // The scope of a link-local address is an interface of this machine and has no meaning on another.
         let places = record.endpoints.filter { !$0.host.utf8.contains(UInt8(ascii: "%")) }.map { RosterPlace(host: $0.host, port: $0.port) }
         var unique: [RosterPlace] = []
         for place in places where !unique.contains(place) { unique.append(place) }
-        self.init(fingerprint: fingerprint, name: record.name, alias: record.alias, trust: record.trust, places: unique)
+        self.init(
+            fingerprint: fingerprint, name: record.name, alias: record.alias, trust: record.trust, places: unique,
+            groups: Array(record.groups.prefix(Self.groupLimit)))
     }
 }
 
@@ -54,10 +65,12 @@ public enum RosterOutcome: Sendable, Equatable {
     /// Another key of the same UUID is known here.
     case anotherKey
     case aliasTaken(by: PeerID)
+    /// There would be more groups, or members of one, than there may be.
+    case tooManyGroups
 }
 
 extension StoreReader {
-    /// All peers that are trusted, blocked or have an alias: trusted ones first, then by name.
+    /// All peers that are trusted, blocked, in a group or have an alias: trusted ones first, then by name.
     public func roster() throws -> [RosterEntry] { try peers().compactMap { RosterEntry($0) } }
 }
 
@@ -101,7 +114,14 @@ extension StoreWriter {
             return .aliasTaken(by: owner)
         }
         let trust = entry.trust == .stranger ? known?.trust ?? .stranger : entry.trust
-        guard trust != .stranger || alias != nil else { return .unchanged }  // no reason to remember the peer
+        guard trust != .stranger || alias != nil || !entry.groups.isEmpty else { return .unchanged }  // no reason to remember the peer
+        let groups = entry.groups.filter { name in
+            NameKey(name).map { key in !(known?.groups.contains { key.isKey(of: $0) } ?? false) } ?? false
+        }
+        guard try haveRoom(for: groups) else {
+            aliases = book
+            return .tooManyGroups
+        }
 
         var isChanged = false
         if let alias, !(known?.alias.map { $0.utf8.elementsEqual(alias.utf8) } ?? false) {
@@ -112,6 +132,11 @@ extension StoreWriter {
         aliases = book
         if known?.fingerprint == nil || known?.trust != trust {
             _ = try setTrust(entry.peer, trust, fingerprint: entry.fingerprint, name: entry.name, at: now, &aliases)
+            isChanged = true
+        }
+        if !groups.isEmpty {
+            try change { _ = try peerRow(making: entry.peer, fingerprint: entry.fingerprint, name: entry.name) }
+            for group in groups { _ = try addToGroup(group, [entry.peer]) }
             isChanged = true
         }
         return try addPlaces(entry, to: known?.endpoints ?? []) || isChanged ? .changed : .unchanged

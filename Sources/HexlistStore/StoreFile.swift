@@ -43,15 +43,9 @@ enum StoreFile {
         for leftover in [making, making + "-journal"] where unlink(leftover) != 0 && errno != ENOENT {
             throw unusable(leftover, "is in the way and cannot be removed (\(systemError))", hint: permissions)
         }
-        let descriptor = open(making, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw unusable(path, "cannot be made (\(systemError))", hint: permissions) }
-        close(descriptor)
+        try makeEmpty(making)
         do {
-            var configuration = Configuration()
-            configuration.prepareDatabase { db in
-                try db.execute(sql: "PRAGMA synchronous = EXTRA; PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY")
-            }
-            let queue = try DatabaseQueue(path: making, configuration: configuration)
+            let queue = try DatabaseQueue(path: making, configuration: makingConfiguration)
             try queue.writeWithoutTransaction { try $0.execute(sql: "PRAGMA application_id = \(applicationID)") }
             try StoreSchema.migrator.migrate(queue)
             try queue.close()
@@ -66,6 +60,45 @@ enum StoreFile {
             throw error
         }
         syncFolder(of: path)
+    }
+
+    /// Makes an empty file with mode 0600 for SQLite to fill. There must be nothing.
+    static func makeEmpty(_ path: String) throws {
+        let descriptor = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw unusable(path, "cannot be made (\(systemError))", hint: permissions) }
+        close(descriptor)
+    }
+
+    /// The configuration of the connection that fills a new file.
+    static var makingConfiguration: Configuration {
+        var configuration = Configuration()
+        configuration.prepareDatabase { db in
+            try db.execute(sql: "PRAGMA synchronous = EXTRA; PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY")
+        }
+        return configuration
+    }
+
+    /// The first bytes of a database (SQLite's "Database File Format").
+    struct Header {
+        var isSQLite: Bool
+        var isEmpty: Bool
+        /// `PRAGMA user_version`.
+        var schema: UInt32
+        var applicationID: UInt32
+    }
+
+    /// - Returns: `nil`, with `errno`, if the file cannot be read.
+    static func header(_ path: String) -> Header? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var header = [UInt8](repeating: 0, count: 100)
+        let count = pread(descriptor, &header, header.count, 0)
+        guard count >= 0 else { return nil }
+        func number(at offset: Int) -> UInt32 { header[offset..<offset + 4].reduce(0) { $0 << 8 | UInt32($1) } }
+        return Header(
+            isSQLite: count == header.count && header.starts(with: Array("SQLite format 3\0".utf8)), isEmpty: count == 0,
+            schema: number(at: 60), applicationID: number(at: 68))
     }
 
     /// Sets mode 0600 on the file and on SQLite's files next to it. New ones get the mode of the file.
@@ -125,22 +158,15 @@ enum StoreFile {
 
     private static func inspectHeader(_ path: String) throws {
         let elsewhere = "Nothing was changed. Move the file away to start anew, put a backup in its place, or name another one."
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw unusable(path, "cannot be read (\(systemError))", hint: permissions) }
-        defer { close(descriptor) }
-        var header = [UInt8](repeating: 0, count: 100)
-        let count = pread(descriptor, &header, header.count, 0)
-        guard count >= 0 else { throw unusable(path, "cannot be read (\(systemError))", hint: "Check the disk.") }
-        guard count == header.count, header.starts(with: Array("SQLite format 3\0".utf8)) else {
-            throw unusable(path, count == 0 ? "is empty" : "is not a SQLite database", hint: elsewhere)
+        guard let header = header(path) else { throw unusable(path, "cannot be read (\(systemError))", hint: permissions) }
+        guard header.isSQLite else { throw unusable(path, header.isEmpty ? "is empty" : "is not a SQLite database", hint: elsewhere) }
+        guard header.applicationID != UInt32(bitPattern: StoreBackup.applicationID) else {
+            throw unusable(path, "is a backup, and no store", hint: "Nothing was changed. Move it away, and give it to `hexlist restore`.")
         }
-        func number(at offset: Int) -> UInt32 { header[offset..<offset + 4].reduce(0) { $0 << 8 | UInt32($1) } }
-        guard number(at: 68) == UInt32(bitPattern: applicationID) else {
+        guard header.applicationID == UInt32(bitPattern: applicationID) else {
             throw unusable(path, "is a SQLite database of another program", hint: elsewhere)
         }
-        guard number(at: 60) <= UInt32(StoreSchema.version) else {
-            throw StoreSchema.newer(path, version: Int(number(at: 60)))
-        }
+        guard header.schema <= UInt32(StoreSchema.version) else { throw StoreSchema.newer(path, version: Int(header.schema)) }
     }
 
     private static func syncFolder(of path: String) {

@@ -6,7 +6,7 @@ internal import HexlistModel
 /// Times are milliseconds since 1970, UTC. UUIDs, fingerprints and digests are blobs of 16 and 32 bytes.
 enum StoreSchema {
     /// The `user_version` of a store with all migrations applied. A store with a greater one is a newer Hexlist's and stays untouched.
-    static let version = 6
+    static let version = 7
 
     static func newer(_ path: String, version: Int) -> HexlistError {
         HexlistError(
@@ -43,6 +43,10 @@ enum StoreSchema {
         migrator.registerMigration("6 search") { db in
             try db.execute(sql: search)
             try db.execute(sql: "PRAGMA user_version = 6")
+        }
+        migrator.registerMigration("7 groups and policies of peers") { db in
+            try db.execute(sql: groups)
+            try db.execute(sql: "PRAGMA user_version = 7")
         }
         return migrator
     }()
@@ -211,6 +215,21 @@ enum StoreSchema {
             outbox INTEGER,
             data TEXT                               -- a JSON object
         ) STRICT;
+        """
+
+    /// What the user set for a peer (`PeerReceive`), and groups of peers.
+    private static let groups = """
+        ALTER TABLE peer ADD COLUMN receive TEXT NOT NULL DEFAULT 'inbox'
+            CHECK (receive = 'inbox' OR receive = 'held' OR receive = 'nothing');
+        ALTER TABLE peer ADD COLUMN notify INTEGER NOT NULL DEFAULT 1;
+
+        CREATE TABLE peerGroup (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
+        CREATE TABLE groupMember (
+            peerGroup INTEGER NOT NULL REFERENCES peerGroup (id) ON DELETE CASCADE,
+            peer INTEGER NOT NULL REFERENCES peer (id) ON DELETE CASCADE,
+            PRIMARY KEY (peerGroup, peer)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX groupMemberPeer ON groupMember (peer);
         """
 
     /// The index of `search`, without the texts themselves; its rowid is `hex.id`. The columns are `SearchDocument`'s. One-letter prefixes have

@@ -53,6 +53,24 @@ public struct Identity: Sendable {
         return identity
     }
 
+    /// Puts the identity of a backup into a folder, where there must be none.
+    /// - Parameter pem: the bytes of `pemBytes`.
+    /// - Throws: `HexlistError` `identity` if they are no identity, or it cannot be written.
+    public static func restore(_ pem: [UInt8], in folder: String) throws -> Identity {
+        let identity: Identity
+        do {
+            identity = try Identity(pem: pem)
+        } catch {
+            throw HexlistError(
+                .identity, "The identity in the backup cannot be used: \(error)", hint: "Nothing was changed. Take another backup.")
+        }
+        try IdentityFile.create("\(folder)/\(fileName)", in: folder, contents: pem)
+        return identity
+    }
+
+    /// Key and certificate as they are stored. Whoever has them can speak as this installation.
+    public var pemBytes: [UInt8] { Array(pem.utf8) }
+
     /// Makes an identity that is stored nowhere.
     public static func ephemeral() throws -> Identity {
         try make(key: P256.Signing.PrivateKey())

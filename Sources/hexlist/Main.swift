@@ -52,14 +52,15 @@ struct Hexlist: AsyncParsableCommand {
                 name: "Daemon",
                 subcommands: [
                     StatusCommand.self, IDCommand.self, ConfigCommand.self, EventsCommand.self, DoctorCommand.self, NotifyCommand.self,
+                    BackupCommand.self, RestoreCommand.self,
                 ]),
-            CommandGroup(name: "Peer", subcommands: [PeersCommand.self, PeerCommand.self, PairCommand.self]),
+            CommandGroup(name: "Peer", subcommands: [PeersCommand.self, PeerCommand.self, GroupCommand.self, PairCommand.self]),
             CommandGroup(
                 name: "Hex",
                 subcommands: [
                     SendCommand.self, InboxCommand.self, SearchCommand.self, ShowCommand.self, OpenCommand.self, ReadCommand.self,
                     DeleteCommand.self, AcceptCommand.self, SaveCommand.self, MineCommand.self,
-                    OutboxCommand.self,
+                    OutboxCommand.self, ExportCommand.self, ImportCommand.self,
                 ]),
             CommandGroup(name: "Protocol", subcommands: [FrameCommand.self]),
         ])

@@ -40,11 +40,23 @@ struct Hexlistd: AsyncParsableCommand {
     @Flag(help: "Check the configuration and start nothing; exit code 2 for a mistake.")
     var check = false
 
+    @Option(help: ArgumentHelp("Put a backup into the state folder and start nothing; what is there is moved aside.", valueName: "file"))
+    var restore: String?
+
+    func validate() throws {
+        if check, restore != nil { throw ValidationError("--check and --restore do not go together.") }
+    }
+
     func run() async throws {
         let environment = Self.environment()
         let settings = ["port": port, "name": name, "log.level": logLevel, "log.format": logFormat].compactMapValues { $0 }
         let paths = HexlistPaths(environment: environment, stateFolder: stateDir, configurationFile: config, socket: socket)
         let daemon = Daemon(options: Daemon.Options(paths: paths, settings: settings, environment: environment))
+        if let restore {
+            let restored = try Restore.run(restore, into: paths.stateFolder)
+            for line in restored.lines { print(TerminalText.clean(line)) }
+            return
+        }
         guard check else { return try await daemon.run() }
         for variable in try daemon.check() {
             let hint = variable.nearest.map { " Did you mean \($0)?" } ?? ""

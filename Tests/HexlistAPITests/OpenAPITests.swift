@@ -50,7 +50,9 @@ import Yams
         Value("OutboxRow", OutboxView.self),
         Value("OutboxChange", OutboxChange.self), Value("BulkRefusal", BulkRefusal.self), Value("BulkSummary", BulkSummary.self),
         Value("Pairings", PairingOverview.self), Value("Pairing", PairingView.self), Value("Event", EventShape.self),
-        Value("RosterPeer", RosterPeer.self), Value("RosterImport", RosterImport.self),
+        Value("ImportResult", ImportResult.self), Value("Group", GroupView.self), Value("Group.peers", GroupMember.self),
+        Value("RosterPeer", RosterPeer.self),
+        Value("RosterImport", RosterImport.self),
     ]
 
     @Test("a value has the members it is described with; those that it cannot be read without are required", arguments: values)

@@ -186,8 +186,11 @@ struct ShapeTests {
     }
 
     @Test func requests() throws {
-        try check(PeerPatch(alias: nil), #"{"alias":null}"#)
-        try check(PeerPatch(alias: "a"), #"{"alias":"a"}"#)
+        try check(PeerPatch(alias: .set(nil)), #"{"alias":null}"#)
+        try check(PeerPatch(alias: .set("a")), #"{"alias":"a"}"#)
+        try check(PeerPatch(receive: .held, notify: false), #"{"receive":"held","notify":false}"#)
+        try check(PeerPatch(alias: .set("a"), receive: .inbox), #"{"alias":"a","receive":"inbox"}"#)
+        try check(GroupPeers(peers: ["ada", "@x"]), #"{"peers":["ada","@x"]}"#)
         try check(TrustRequest(fingerprint: "AB"), #"{"fingerprint":"AB"}"#)
         try check(TrustRequest(fingerprint: "AB", name: "Bob"), #"{"fingerprint":"AB","name":"Bob"}"#)
         try check(HexPatch(hexes: .ids([3]), unread: false), #"{"ids":[3],"unread":false}"#)
@@ -214,7 +217,7 @@ struct ShapeTests {
     @Test(
         "a member of a request that is not known is a mistake of the caller",
         arguments: [
-            #"{"alias":"a","trust":1}"#, #"{"Alias":"a"}"#, #"{}"#,
+            #"{"alias":"a","trust":1}"#, #"{"Alias":"a"}"#, #"{}"#, #"{"receive":"all"}"#, #"{"receive":null}"#, #"{"notify":"off"}"#,
         ])
     func strictness(json: String) {
         #expect(throws: JSONFault.self) { try PeerPatch(jsonBytes: Array(json.utf8)) }

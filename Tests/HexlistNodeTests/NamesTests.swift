@@ -85,12 +85,12 @@ struct NamesTests {
 
         // An alias is nobody else's, and no UUID.
         for alias in ["BOB", "b\u{200D}ob", "cafe", "x \(bob.id.shortID)", "x (trusted)"] {
-            let refused = await #expect(throws: HexlistError.self) { try await one.node.rename(other.id, alias: alias) }
+            let refused = await #expect(throws: HexlistError.self) { try await one.node.change(other.id, PeerChange(alias: .set(alias))) }
             #expect(refused?.code == .badRequest)
             #expect(refused?.hint?.contains("`hexlist peer rename ") == true, "\(refused?.hint ?? "")")
         }
-        #expect(try await one.node.rename(bob.id, alias: "Bobby").alias == "Bobby")
-        #expect(try await one.node.rename(other.id, alias: "bob").alias == "bob")
+        #expect(try await one.node.change(bob.id, PeerChange(alias: .set("Bobby"))).alias == "Bobby")
+        #expect(try await one.node.change(other.id, PeerChange(alias: .set("bob"))).alias == "bob")
         try await one.node.forget(bob.id)
         #expect(try await one.node.resolve("bob").uuid == other.id)
         for node in [one, bob, other] { try await node.stop() }

@@ -23,6 +23,7 @@ struct APIContext: Sendable {
     /// Counts the seconds between the comments of event streams.
     let eventLoop: any EventLoop
     let logger: Logger
+    let backups = BackupTurn()
 
     /// The one that runs now. Whoever uses it more than once for one thing keeps it.
     var node: Node { keeper.node }

@@ -136,7 +136,7 @@ struct HexRoutes: Sendable {
         return shape
     }
 
-    private static func check(_ ids: [Int64], _ ranges: [ClosedRange<Int64>]) throws(HexlistError) {
+    static func check(_ ids: [Int64], _ ranges: [ClosedRange<Int64>]) throws(HexlistError) {
         guard ids.count <= idsOfRequest else {
             throw HexlistError(
                 .badRequest, "\(ids.count) ids are too many for one request; \(idsOfRequest) fit.", hint: "Split them, or name a range.")

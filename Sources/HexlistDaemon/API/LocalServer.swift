@@ -87,8 +87,11 @@ enum LocalServer {
         }
         MetricsRoutes(api: api).add(to: router)
         PeerRoutes(api: api).add(to: router)
+        GroupRoutes(api: api).add(to: router)
         IdentityRoutes(api: api).add(to: router)
         RosterRoutes(api: api).add(to: router)
+        BackupRoutes(api: api).add(to: router)
+        TransferRoutes(api: api).add(to: router)
         PairingRoutes(api: api).add(to: router)
         HexRoutes(api: api).add(to: router)
         MineRoutes(api: api).add(to: router)

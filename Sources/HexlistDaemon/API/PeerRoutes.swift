@@ -1,6 +1,7 @@
 import HexlistAPI
 import HexlistModel
 import HexlistNode
+import HexlistStore
 import Hummingbird
 
 /// `/v1/peers`
@@ -13,7 +14,7 @@ struct PeerRoutes: Sendable {
             _ = try APIQuery(request)
             return APIReply.json(try await peer(context))
         }
-        router.patch("/v1/peers/:peer", use: rename)
+        router.patch("/v1/peers/:peer", use: patch)
         router.post("/v1/peers/:peer/trust", use: trust)
         router.post("/v1/peers/:peer/untrust") { request, context in
             try await change(request, context, from: .trusted, hint: "`hexlist peer unblock` makes a blocked peer a stranger.")
@@ -42,10 +43,10 @@ struct PeerRoutes: Sendable {
         return APIReply.json(try await look())
     }
 
-    private func rename(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    private func patch(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         _ = try APIQuery(request)
         let patch: PeerPatch = try await APIInput.requiredShape(request)
-        return APIReply.json(try await api.node.rename(try await id(context), alias: patch.alias))
+        return APIReply.json(try await api.node.change(try await id(context), PeerChange(patch)))
     }
 
     /// Trust goes to a key, so whoever asks names the whole UUID or the fingerprint it saw.
@@ -82,4 +83,11 @@ struct PeerRoutes: Sendable {
     }
 
     private func id(_ context: BasicRequestContext) async throws -> PeerID { try await peer(context).requiredID() }
+}
+
+extension PeerChange {
+    init(_ patch: PeerPatch) {
+        self.init(receive: patch.receive, notify: patch.notify)
+        if case .set(let alias) = patch.alias { self.alias = .set(alias) }
+    }
 }

@@ -60,7 +60,13 @@ struct RosterReader {
         if let alias = peer.alias, let fault = PeerAlias.textFault(alias) { throw Fault(message: fault) }
         return RosterEntry(
             fingerprint: fingerprint, name: PeerName.cut(peer.name, bytes: NameKey.bytes), alias: peer.alias, trust: trust,
-            places: try places(peer.addresses))
+            places: try places(peer.addresses), groups: try groups(peer.groups))
+    }
+
+    private static func groups(_ names: [String]) throws(Fault) -> [String] {
+        guard names.count <= RosterEntry.groupLimit else { throw Fault(message: "It is in more than \(RosterEntry.groupLimit) groups.") }
+        for name in names { if let fault = GroupName.fault(name) { throw Fault(message: fault) } }
+        return names
     }
 
     private static func places(_ texts: [String]) throws(Fault) -> [RosterPlace] {

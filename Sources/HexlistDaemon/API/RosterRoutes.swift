@@ -37,6 +37,9 @@ struct RosterRoutes: Sendable {
             case .aliasTaken(let owner):
                 let message = "Its alias is that of peer \(owner) here."
                 reply.refused.append(BulkRefusal(line: line, code: "aliasTaken", message: message))
+            case .tooManyGroups:
+                let message = "There are at most \(PeerGroup.limit) groups, and \(PeerGroup.memberLimit) peers in one."
+                reply.refused.append(BulkRefusal(line: line, code: "tooManyGroups", message: message))
             }
         }
         reply.refused.sort { $0.line < $1.line }
@@ -49,6 +52,6 @@ extension RosterPeer {
         self.init(
             uuid: entry.peer.description, fingerprint: entry.fingerprint.description, name: entry.name, alias: entry.alias,
             trust: entry.trust.rawValue,
-            addresses: entry.places.map { HostPort.text($0.host, $0.port) })
+            addresses: entry.places.map { HostPort.text($0.host, $0.port) }, groups: entry.groups)
     }
 }

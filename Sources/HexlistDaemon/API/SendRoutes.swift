@@ -92,8 +92,7 @@ struct SendRoutes: Sendable {
         let names = query.texts("to")
         guard try query.flag("toAll") else {
             guard !names.isEmpty else { throw HexlistError(.badRequest, "No peer to send to.", hint: "Name one with `to`.") }
-            var targets: Set<PeerID> = []
-            return try await api.node.resolve(names, comparing: false).compactMap(\.uuid).filter { targets.insert($0).inserted }
+            return try await api.node.recipients(named: names)
         }
         guard names.isEmpty else { throw HexlistError(.badRequest, "`to` and `toAll` do not go together.") }
         let trusted = try await api.node.peers().filter { $0.state != .ghost && $0.trust == .trusted }.compactMap(\.uuid)

@@ -24,7 +24,12 @@ struct StateFolder {
         self.path = path
     }
 
-    var storePath: String { "\(path)/hexlist.sqlite" }
+    var storePath: String { Self.storePath(path) }
+
+    static func storePath(_ folder: String) -> String { "\(folder)/hexlist.sqlite" }
+
+    /// The backup that is being made and sent; what was left by a daemon that was killed is removed by the next backup.
+    static func backupPath(_ folder: String) -> String { "\(folder)/hexlist.backup.new" }
 
     private static func check(_ path: String) throws(HexlistError) {
         var status = stat()

@@ -47,7 +47,7 @@ struct ConfigCommand: AsyncParsableCommand {
     }
 
     private func examine(_ file: String, _ output: Output) async throws {
-        guard let program = Self.daemon(), let answer = await Program(program, ["--check", "--config", file]).answer()
+        guard let program = InstalledDaemon.path(), let answer = await Program(program, ["--check", "--config", file]).answer()
         else {
             throw HexlistError(
                 .internal, "hexlistd, which reads the file, is neither beside hexlist nor where the system has its programs.",
@@ -66,15 +66,6 @@ struct ConfigCommand: AsyncParsableCommand {
             StandardError.complain(HexlistError(.configuration, told.first ?? "It cannot be used.", hint: told.dropFirst().first))
         }
         throw Ending(status: answer.status == Int(ExitStatus.usage.rawValue) ? .usage : .failed)
-    }
-
-    /// The path of the hexlistd that was installed together with this program.
-    private static func daemon() -> String? {
-        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
-        let count = readlink("/proc/self/exe", &buffer, buffer.count)
-        let own = String(decoding: buffer.prefix(max(0, count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        let beside = HexlistPaths.join(HexlistPaths.folder(of: own), "hexlistd")
-        return access(beside, X_OK) == 0 ? beside : Program.path(ofSystem: "hexlistd")
     }
 
     private struct Checked: Encodable, JSONEncodable {

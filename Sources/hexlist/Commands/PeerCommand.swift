@@ -6,15 +6,14 @@ import HexlistModel
 
 struct PeerCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "peer", abstract: "Show, trust, block or name one peer.",
+        commandName: "peer", abstract: "Show, trust, block or name one peer, and set what is done with its hexes.",
         discussion: """
             A PEER is a UUID, the first 4 digits or more of one, an alias, or a stranger's own name where nobody else goes by it. Trusting \
             a peer makes its name its alias.
             """,
         subcommands: [
             PeerShowCommand.self, PeerAddCommand.self, PeerTrustCommand.self, PeerUntrustCommand.self, PeerBlockCommand.self,
-            PeerUnblockCommand.self,
-            PeerForgetCommand.self, PeerRenameCommand.self,
+            PeerUnblockCommand.self, PeerForgetCommand.self, PeerRenameCommand.self, PeerSetCommand.self,
         ])
 }
 
@@ -70,6 +69,9 @@ struct PeerShowCommand: AsyncParsableCommand {
         }
         if let seen = peer.lastSeen { table.add("last seen", HumanText.moment(seen)) }
         table.add("unread", String(peer.unread))
+        if !peer.groups.isEmpty { table.add("groups", peer.groups.map(GroupName.marked).joined(separator: ", ")) }
+        if let receive = peer.receive { table.add("receive", PolicyText.receive(receive.text)) }
+        if peer.notify == false { table.add("notify", "off") }
         return table
     }
 }
@@ -260,6 +262,69 @@ struct PeerRenameCommand: AsyncParsableCommand {
             var own = peer.label
             own.alias = nil
             return peer.alias.map { "\(own.shown(.named)) is called \($0) here." } ?? "\(own.shown(.named)) has no alias now."
+        }
+    }
+}
+
+struct PeerSetCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "set", abstract: "Set what is done with a peer's hexes.",
+        discussion: """
+            --receive held keeps a peer's hexes out of the inbox, also those of a trusted one: they go where a stranger's go, within the \
+            same limits and days. --receive nothing refuses them, and the peer tries again later. --receive inbox is as it was: what \
+            trust and `receiveFrom` say, never more; of a trusted peer what is held goes into the inbox. --notify off leaves the peer's \
+            hexes out of desktop notifications.
+            """)
+
+    @OptionGroup var argument: PeerArgument
+
+    @Option(help: ArgumentHelp("Where its hexes go: inbox, held or nothing.", valueName: "place"))
+    var receive: Place?
+
+    @Option(help: ArgumentHelp("Whether notifications tell of them: on or off.", valueName: "on|off"))
+    var notify: Switch?
+
+    /// The values of `--receive`.
+    enum Place: String, ExpressibleByArgument, CaseIterable {
+        case inbox, held, nothing
+
+        var receive: PeerReceive {
+            switch self {
+            case .inbox: .inbox
+            case .held: .held
+            case .nothing: .nothing
+            }
+        }
+    }
+
+    /// The values of `--notify`.
+    enum Switch: String, ExpressibleByArgument, CaseIterable {
+        case on, off
+    }
+
+    func validate() throws {
+        if receive == nil, notify == nil { throw ValidationError("Say what to set: --receive inbox|held|nothing, --notify on|off.") }
+    }
+
+    func run() async throws {
+        try await argument.change {
+            try await $0.setPeer(argument.peer, receive: receive?.receive, notify: notify.map { $0 == .on })
+        } told: { peer in
+            "\(peer.label.shown(.named)): \(PolicyText.receive(peer.receive?.text ?? PeerReceive.inbox.rawValue)), "
+                + "notifications \(peer.notify == false ? "off" : "on")."
+        }
+    }
+}
+
+/// Texts about what is done with a peer's hexes.
+enum PolicyText {
+    /// - Parameter word: of `PeerReceive`; a newer daemon may have more.
+    static func receive(_ word: String) -> String {
+        switch PeerReceive(rawValue: word) {
+        case .inbox?: "its hexes are taken as its trust says"
+        case .held?: "its hexes are held, out of the inbox"
+        case .nothing?: "its hexes are refused for now"
+        case nil: word
         }
     }
 }

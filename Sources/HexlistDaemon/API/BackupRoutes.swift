@@ -1,0 +1,74 @@
+import HTTPTypes
+import HexlistAPI
+import HexlistModel
+import HexlistNode
+import HexlistStore
+import HexlistTransport
+import Hummingbird
+import NIOCore
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// `/v1/backup`
+struct BackupRoutes: Sendable {
+    let api: APIContext
+
+    func add(to router: Router<BasicRequestContext>) {
+        router.post("/v1/backup") { request, _ in
+            _ = try APIQuery(request)
+            return try await make()
+        }
+    }
+
+    /// The bytes of one piece of the reply.
+    private static let pieceBytes = 256 << 10
+
+    /// Makes a backup in the state folder and sends it. The file has no name any more once it is sent, so nothing of it stays, whoever
+    /// leaves; one is made at a time.
+    private func make() async throws -> Response {
+        let node = api.node
+        let path = StateFolder.backupPath(api.stateFolder)
+        guard let turn = api.backups.begin() else {
+            throw HexlistError(.alreadyRunning, "A backup is being made already.", hint: "Try again when it is done.")
+        }
+        defer { api.backups.end(turn) }
+        for leftover in [path, path + "-journal"] { unlink(leftover) }
+        try await node.store.backUp(
+            to: path, files: [Restore.identityName: node.identity.pemBytes],
+            diskReserve: Int64(await node.configuration.limits.diskReserveBytes))
+        defer { unlink(path) }
+        guard let file = OpenFile(path) else { throw HexlistError(.internal, "The backup that was made cannot be read.") }
+        let body = ResponseBody(contentLength: file.bytes) { writer in
+            while let piece = file.next(Self.pieceBytes) { try await writer.write(piece) }
+            try await writer.finish(nil)
+        }
+        return Response(status: .ok, headers: [.contentType: LocalAPI.backupType, .cacheControl: "no-store"], body: body)
+    }
+}
+
+/// A file that is read once, from its beginning to its end, and closed when nobody needs it.
+private final class OpenFile: Sendable {
+    let bytes: Int
+    private let descriptor: CInt
+
+    /// `nil` if it cannot be opened.
+    init?(_ path: String) {
+        descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        var status = stat()
+        guard descriptor >= 0, fstat(descriptor, &status) == 0 else { return nil }
+        bytes = Int(status.st_size)
+    }
+
+    deinit { close(descriptor) }
+
+    /// The next bytes; `nil` at the end, and where it cannot be read: the reply is then shorter than it said.
+    func next(_ bytes: Int) -> ByteBuffer? {
+        var buffer = ByteBuffer()
+        let count = buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: bytes) { space in
+            max(0, read(descriptor, space.baseAddress, min(space.count, bytes)))
+        }
+        return count > 0 ? buffer : nil
+    }
+}

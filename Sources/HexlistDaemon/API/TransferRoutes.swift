@@ -1,0 +1,155 @@
+import Crypto
+import HexlistAPI
+import HexlistJSON
+import HexlistModel
+import HexlistNode
+import HexlistStore
+import HexlistWire
+import Hummingbird
+import NIOCore
+
+/// `/v1/export` and `/v1/import`: stored hexes out, and hexes into My Hexlist, one HexJM a line.
+struct TransferRoutes: Sendable {
+    let api: APIContext
+
+    func add(to router: Router<BasicRequestContext>) {
+        router.post("/v1/export", use: export)
+        router.post("/v1/import", use: importing)
+    }
+
+    // MARK: Out
+
+    /// Hexes that are read and written at once.
+    private static let pieceHexes = 100
+
+    private func export(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        _ = try APIQuery(request)
+        let selection: HexSelection = try await APIInput.requiredShape(request)
+        let source = try await source(selection)
+        let store = api.store
+        let body = ResponseBody { writer in
+            try await source.forEachPage(of: store) { ids in
+                for start in stride(from: 0, to: ids.count, by: Self.pieceHexes) {
+                    let piece = Array(ids[start..<min(start + Self.pieceHexes, ids.count)])
+                    let hexes = try await store.read { try $0.hexes(piece) }
+                    guard !hexes.isEmpty else { continue }
+                    try await writer.write(ByteBuffer(bytes: hexes.flatMap { Self.line($0.content) }))
+                }
+            }
+            try await writer.finish(nil)
+        }
+        return Response(status: .ok, headers: [.contentType: LocalAPI.bulkType, .cacheControl: "no-store"], body: body)
+    }
+
+    /// The HexJM with what is not to be shown escaped, so that the file can be looked at.
+    private static func line(_ hex: HexContent) -> [UInt8] {
+        var json = JSONWriter()
+        json.raw(HexEncoder.encode(hex))
+        return json.bytes + [0x0A]
+    }
+
+    /// What is exported.
+    private enum Source: Sendable {
+        case ids([Int64])
+        case groups([HexGroup])
+
+        func forEachPage(of store: HexStore, _ body: ([Int64]) async throws -> Void) async throws {
+            switch self {
+            case .ids(let ids): try await body(ids)
+            case .groups(let groups):
+                for group in groups {
+                    var after: Int64?
+                    repeat {
+                        let cursor = after
+                        let page = try await store.read { try $0.hexIDs(group, after: cursor) }
+                        try await body(page.items)
+                        after = page.next
+                    } while after != nil
+                }
+            }
+        }
+    }
+
+    /// - Throws: `notFound` for a named hex that is not there.
+    private func source(_ selection: HexSelection) async throws -> Source {
+        switch selection {
+        case .ids(let ids, let ranges):
+            try HexRoutes.check(ids, ranges)
+            let present = try await api.store.read { try $0.locations(of: ids) }
+            if let missing = ids.first(where: { present[$0] == nil }) { throw HexlistError.noHex(missing) }
+            guard !ranges.isEmpty else { return .ids(ids) }
+            guard ids.isEmpty else { throw HexlistError(.badRequest, "`ids` and `ranges` do not go together here.") }
+            let newest = try await api.store.read { try $0.newestHex() }
+            return .groups(ranges.filter { $0.lowerBound <= newest }.map { .ids($0.clamped(to: $0.lowerBound...newest), in: nil) })
+        case .list(let from, let location, let newest):
+            guard newest == nil else { throw HexlistError(.badRequest, "`newest` is not known here.") }
+            let location: HexLocation = try location.map { try APIQuery.choice($0, of: "location") } ?? .inbox
+            var peer: PeerID?
+            if let from {
+                peer = PeerID(from)
+                if peer == nil { peer = try await api.node.resolve(from).uuid }
+            }
+            return .groups([.list(HexFilter(location: location, peer: peer))])
+        }
+    }
+
+    // MARK: In
+
+    private func importing(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        _ = try APIQuery(request)
+        var reader = ImportReader()
+        for try await buffer in request.body { try buffer.withUnsafeReadableBytes { try reader.feed($0) } }
+        try reader.finish()
+        let done = try await api.store.importMine(
+            reader.hexes, at: Timestamp.now.milliseconds, diskReserve: Int64(await api.node.configuration.limits.diskReserveBytes)
+        ) { hex in HexEncoder.encode(hex).withUnsafeBytes { Array(SHA256.hash(data: $0)) } }
+        return APIReply.json(
+            ImportResult(added: done.added, unchanged: done.unchanged, refused: reader.refused, untold: reader.untold))
+    }
+}
+
+/// The hexes of an import, which wait in memory for their one transaction: bounded by what they take there.
+struct ImportReader {
+    private(set) var hexes: [HexContent] = []
+    private(set) var refused: [BulkRefusal] = []
+    private(set) var untold = 0
+    private var weight = 0
+    private var decoder = WrapperDecoder()
+    private var splitter = LineSplitter(limit: ProtocolLimits.largestFrameBytes)
+
+    /// - Throws: `tooLarge`
+    mutating func feed(_ bytes: UnsafeRawBufferPointer) throws(HexlistError) {
+        var lines: [(number: Int, line: [UInt8]?)] = []
+        splitter.feed(bytes) { lines.append(($0, $1)) }
+        for (number, line) in lines { try take(number, line) }
+    }
+
+    mutating func finish() throws(HexlistError) {
+        var lines: [(number: Int, line: [UInt8]?)] = []
+        splitter.finish { lines.append(($0, $1)) }
+        for (number, line) in lines { try take(number, line) }
+    }
+
+    private mutating func take(_ number: Int, _ line: [UInt8]?) throws(HexlistError) {
+        guard let line else {
+            let message = "the line is longer than \(ProtocolLimits.largestFrameBytes) bytes"
+            return refuse(BulkRefusal(line: number, code: RefusalCode.tooLarge.rawValue, message: message))
+        }
+        if line.allSatisfy({ $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }) { return }
+        switch decoder.decodeHex(line, acceptsLocalNames: true) {
+        case .failure(let refusal): refuse(BulkRefusal(line: number, code: refusal.code.rawValue, message: refusal.message))
+        case .success(let hex):
+            weight += hex.content.weight(frame: line.count)
+            guard weight <= LocalAPI.importWeight else {
+                throw HexlistError(
+                    .tooLarge, "What is imported at once takes more than \(LocalAPI.importWeight >> 20) MiB of memory.",
+                    hint: "Nothing was imported. Split it.")
+            }
+            hexes.append(hex.content)
+        }
+    }
+
+    private mutating func refuse(_ refusal: BulkRefusal) {
+        if refused.count < LocalAPI.importRefusals { refused.append(refusal) } else { untold += 1 }
+    }
+}

@@ -1,0 +1,105 @@
+import HexlistAPI
+public import HexlistModel
+import HexlistStore
+import HexlistTransport
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// A backup put back while no daemon runs: `hexlistd --restore FILE`.
+///
+/// The store and the identity are made and checked in a folder of their own inside the state folder. Only then what was there is moved
+/// aside, and they take its place by renames. What is killed before that has changed nothing; what is killed in between leaves everything in
+/// one of the folders, and restoring again does all of it.
+public struct Restore: Sendable, Equatable {
+    /// The name of the backup's file for the identity.
+    static let identityName = Identity.fileName
+
+    public var peer: PeerID
+    /// Hexes in the inbox.
+    public var inbox: Int
+    /// Where the store and the identity went that were there; `nil` if there were none.
+    public var aside: String?
+
+    /// - Throws: `HexlistError`: `badRequest`, `storeUnusable` or `identity` for a file that is no backup or damaged, `alreadyRunning` with a
+    ///   daemon that uses the folder, `stateFolder`, `storageFull`.
+    public static func run(_ backup: String, into folder: String) throws -> Restore {
+        umask(0o077)
+        let state: StateFolder
+        do {
+            state = try StateFolder(path: folder)
+        } catch var error as HexlistError where error.code == .alreadyRunning {
+            error.hint = "Stop it first (`systemctl --user stop hexlistd`, where it is a service), then restore again."
+            throw error
+        }
+        let making = "\(state.path)/restoring"
+        remove(making)
+        try PrivateFolder.make(making)
+        defer { remove(making) }
+
+        let files = try StoreBackup.restore(backup, to: StateFolder.storePath(making))
+        guard let pem = files[identityName] else {
+            throw HexlistError(.badRequest, "The backup \(backup) has no identity.", hint: "Take another one.")
+        }
+        let identity = try Identity.restore(pem, in: making)
+        let store = try HexStore(path: StateFolder.storePath(making))
+        let inbox = try store.readSync { try $0.counts().inbox }
+        try store.close()
+
+        let aside = try moveAside(state.path)
+        for name in ["hexlist.sqlite", Identity.fileName] {
+            try move("\(making)/\(name)", to: "\(state.path)/\(name)")
+        }
+        synchronize(state.path)
+        withExtendedLifetime(state) {}  // the lock
+        return Restore(peer: identity.peerID, inbox: Int(clamping: inbox), aside: aside)
+    }
+
+    /// What it says to the person.
+    public var lines: [String] {
+        ["Restored: this machine is \(peer) now, with \(inbox) \(inbox == 1 ? "hex" : "hexes") in the inbox."]
+            + (aside.map { ["What was here before is in \($0)."] } ?? [])
+            + [
+                "Two machines may not run one identity. If the one this backup is of still runs, run `hexlist id rotate` on one of them "
+                    + "before both are on a network."
+            ]
+    }
+
+    /// The files of a state folder that a backup takes the place of.
+    private static let names = ["hexlist.sqlite", "hexlist.sqlite-wal", "hexlist.sqlite-shm", Identity.fileName]
+
+    private static func moveAside(_ folder: String) throws -> String? {
+        let present = names.filter { access("\(folder)/\($0)", F_OK) == 0 }
+        guard !present.isEmpty else { return nil }
+        let now = Timestamp(milliseconds: Int64(time(nil)) * 1_000).description
+        let stamp = String(decoding: now.utf8.filter { ASCII.isDigit($0) || $0 == UInt8(ascii: "T") }.dropLast(3), as: UTF8.self)
+        var aside = "\(folder)/before-restore-\(stamp)"
+        while access(aside, F_OK) == 0 { aside += "-again" }
+        try PrivateFolder.make(aside)
+        // The log of a store belongs to it: it goes first, so that no other store ever finds it.
+        for name in present.sorted(by: { $0.utf8.count > $1.utf8.count }) { try move("\(folder)/\(name)", to: "\(aside)/\(name)") }
+        synchronize(aside)
+        return aside
+    }
+
+    private static func move(_ path: String, to other: String) throws(HexlistError) {
+        guard rename(path, other) == 0 else {
+            throw HexlistError(
+                .stateFolder, "\(path) cannot be moved to \(other) (\(String(cString: strerror(errno)))).",
+                hint: "Nothing is lost: what was here is there or in a folder before-restore-… beside it. Restore again.")
+        }
+    }
+
+    private static func synchronize(_ folder: String) {
+        let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { return }
+        fsync(descriptor)
+        close(descriptor)
+    }
+
+    private static func remove(_ folder: String) {
+        for name in names + ["hexlist.sqlite-journal", Identity.fileName + ".new"] { unlink("\(folder)/\(name)") }
+        rmdir(folder)
+    }
+}

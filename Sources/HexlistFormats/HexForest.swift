@@ -1,0 +1,79 @@
+public import HexlistJSON
+import HexlistModel
+
+/// Hexes, and those inside them, on their way into a file or out of one. A hex stands behind the one it is in, siblings in their order.
+public struct HexForest: Sendable, Equatable {
+    public struct Link: Sendable, Equatable {
+        public var url: String
+        public var title: String
+        /// Empty for none.
+        public var service: String
+        public var extra: [Member]
+
+        public init(url: String, title: String = "", service: String = "", extra: [Member] = []) {
+            self.url = url
+            self.title = title
+            self.service = service
+            self.extra = extra
+        }
+    }
+
+    public struct Hex: Sendable, Equatable {
+        /// The index of the hex it is in; `nil` for one in none.
+        public var parent: Int?
+        public var description: String
+        public var color: String
+        /// The claim of a sender; empty for none.
+        public var senderUUID: String
+        public var senderName: String
+        public var extra: [Member]
+        public var links: [Link]
+
+        public init(
+            parent: Int? = nil, description: String = "", color: String = "", senderUUID: String = "", senderName: String = "",
+            extra: [Member] = [], links: [Link] = []
+        ) {
+            self.parent = parent
+            self.description = description
+            self.color = color
+            self.senderUUID = senderUUID
+            self.senderName = senderName
+            self.extra = extra
+            self.links = links
+        }
+    }
+
+    /// An unknown member of a HexJM or of a link.
+    public struct Member: Sendable, Equatable {
+        public var name: String
+        public var value: JSONValue
+
+        public init(_ name: String, _ value: JSONValue) {
+            self.name = name
+            self.value = value
+        }
+
+        public init(_ name: String, _ text: String) { self.init(name, JSONValue(text)) }
+    }
+
+    public var hexes: [Hex]
+
+    public init(hexes: [Hex] = []) { self.hexes = hexes }
+
+    /// The hexes in each hex, in their order, by the index of the hex; those that are in none under `hexes.count`.
+    func childLists() -> [[Int]] {
+        var lists = [[Int]](repeating: [], count: hexes.count + 1)
+        for (index, hex) in hexes.enumerated() { lists[hex.parent ?? hexes.count].append(index) }
+        return lists
+    }
+
+    public var linkCount: Int { hexes.reduce(0) { $0 + $1.links.count } }
+}
+
+extension [HexForest.Member] {
+    func value(_ name: StaticString) -> JSONValue? { first { $0.name.utf8.elementsEqual(name.bytes) }?.value }
+}
+
+extension StaticString {
+    var bytes: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(start: utf8Start, count: utf8CodeUnitCount) }
+}

@@ -1,0 +1,84 @@
+import HexlistJSON
+import HexlistModel
+
+/// OPML 2.0: an outline without a link is a hex, one with a link (`url`, or the `htmlUrl` and `xmlUrl` of a feed) a link of the hex it is in.
+public enum OPML {
+    /// - Parameter name: what a hex of links that are in no outline is called where the file has no title.
+    public static func read(_ bytes: [UInt8], name: String) -> FileReading {
+        var reading = FileReading()
+        var scanner = MarkupScanner(bytes)
+        var (title, text, isTitle): (String, [UInt8], Bool) = (name, [], false)
+        /// The hex of each open outline.
+        var open: [Int?] = []
+        var loose: Int?
+        while let token = scanner.next() {
+            switch token {
+            case .text(let bytes): if isTitle, text.count < 4_096 { text += bytes }
+            case .open(let tag) where tag.element == "title": isTitle = !tag.isClosed
+            case .close("title"):
+                isTitle = false
+                let value = MarkupText.trimmed(MarkupText.decoded(text))
+                if !value.isEmpty { title = value }
+            case .open(let tag) where tag.element == "outline":
+                let hex = open.last ?? nil
+                if let link = link(tag) {
+                    let target = hex ?? loose ?? reading.forest.hexes.count
+                    if hex == nil, loose == nil {
+                        loose = target
+                        reading.forest.hexes.append(HexForest.Hex(description: title))
+                    }
+                    reading.add(link, to: target)
+                    if !tag.isClosed { open.append(hex) }
+                } else {
+                    var made = HexForest.Hex(parent: hex, description: tag["text"] ?? tag["title"] ?? "")
+                    Attached.apply(tag[Attached.attribute], to: &made)
+                    if !tag.isClosed { open.append(reading.forest.hexes.count) }
+                    reading.forest.hexes.append(made)
+                }
+            case .close("outline"): open.removeLast(min(1, open.count))
+            case .open, .close: break
+            }
+        }
+        return reading
+    }
+
+    private static func link(_ tag: MarkupScanner.Tag) -> HexForest.Link? {
+        guard let url = [tag["url"], tag["htmlurl"], tag["xmlurl"]].compactMap(\.self).first(where: { !$0.isEmpty }) else { return nil }
+        var link = HexForest.Link(url: url, title: tag["text"] ?? tag["title"] ?? "")
+        if link.title.utf8.elementsEqual(url.utf8) { link.title = "" }
+        if let feed = tag["xmlurl"], !feed.isEmpty, !feed.utf8.elementsEqual(url.utf8) { link.extra.append(.init("feed", feed)) }
+        if let created = tag["created"], !created.isEmpty { link.extra.append(.init("created", created)) }
+        Attached.apply(tag[Attached.attribute], to: &link)
+        return link
+    }
+
+    public static func write(_ forest: HexForest) -> [UInt8] {
+        var lines = """
+            <?xml version="1.0" encoding="UTF-8"?>
+            <opml version="2.0">
+              <head><title>Hexlist</title></head>
+              <body>
+
+            """
+        let lists = forest.childLists()
+        var stack = [lists[forest.hexes.count][...]]
+        while let rest = stack.last {
+            let indent = String(repeating: "  ", count: stack.count + 1)
+            guard let index = rest.first else {
+                stack.removeLast()
+                if !stack.isEmpty { lines += "\(indent.dropLast(2))</outline>\n" }
+                continue
+            }
+            stack[stack.count - 1] = rest.dropFirst()
+            let hex = forest.hexes[index]
+            lines += "\(indent)<outline text=\"\(MarkupText.escaped(hex.description))\"\(Attached.text(of: hex, placed: []))>\n"
+            for link in hex.links {
+                let title = MarkupText.escaped(link.title.isEmpty ? link.url : link.title)
+                lines += "\(indent)  <outline type=\"link\" text=\"\(title)\" url=\"\(MarkupText.escaped(link.url))\""
+                lines += "\(Attached.text(of: link, placed: []))/>\n"
+            }
+            stack.append(lists[index][...])
+        }
+        return Array((lines + "  </body>\n</opml>\n").utf8)
+    }
+}

@@ -1,0 +1,166 @@
+internal import GRDB
+public import HexlistModel
+
+/// Peers under one name, to be sent to together.
+public struct PeerGroup: Sendable, Equatable {
+    public var name: String
+    /// Its members, by alias or name.
+    public var peers: [PeerID]
+
+    /// The most groups, and the most peers of one: what a send to a group, or a roster that is imported, can make of them.
+    public static let limit = 1_000
+    public static let memberLimit = 10_000
+}
+
+extension StoreReader {
+    /// All groups, by name.
+    public func groups() throws -> [PeerGroup] {
+        var groups: [PeerGroup] = []
+        let rows = try all(
+            """
+            SELECT peerGroup.name, peer.uuid FROM peerGroup LEFT JOIN groupMember ON groupMember.peerGroup = peerGroup.id
+                LEFT JOIN peer ON peer.id = groupMember.peer
+            ORDER BY peerGroup.name COLLATE NOCASE, peerGroup.id, coalesce(peer.alias, peer.name), peer.uuid
+            """
+        ) { (name: $0.text(0), peer: $0.uuid(1).map(PeerID.init)) }
+        for row in rows {
+            if !(groups.last?.name.utf8.elementsEqual(row.name.utf8) ?? false) { groups.append(PeerGroup(name: row.name, peers: [])) }
+            if let peer = row.peer { groups[groups.count - 1].peers.append(peer) }
+        }
+        return groups
+    }
+
+    /// - Parameter name: compared as `NameKey` does.
+    fileprivate func groupRow(_ name: String) throws -> (id: Int64, name: String)? {
+        guard let key = NameKey(name) else { return nil }
+        return try all("SELECT id, name FROM peerGroup") { (id: $0.int64(0), name: $0.text(1)) }.first { key.isKey(of: $0.name) }
+    }
+
+    fileprivate func group(_ row: Int64, _ name: String) throws -> PeerGroup {
+        let peers = try all(
+            """
+            SELECT peer.uuid FROM groupMember JOIN peer ON peer.id = groupMember.peer WHERE groupMember.peerGroup = ?
+            ORDER BY coalesce(peer.alias, peer.name), peer.uuid
+            """, row
+        ) { $0.uuid(0).map(PeerID.init) }
+        return PeerGroup(name: name, peers: peers.compactMap(\.self))
+    }
+
+    /// The names of the groups of each peer, by the peer's row.
+    func groupNames(of rows: [Int64]) throws -> [Int64: [String]] {
+        let found = try all(
+            """
+            SELECT groupMember.peer, peerGroup.name FROM groupMember JOIN peerGroup ON peerGroup.id = groupMember.peerGroup
+            WHERE groupMember.peer IN (SELECT value FROM json_each(?)) ORDER BY peerGroup.name COLLATE NOCASE, peerGroup.id
+            """, jsonArray(rows)
+        ) { ($0.int64(0), $0.text(1)) }
+        return found.reduce(into: [:]) { $0[$1.0, default: []].append($1.1) }
+    }
+}
+
+extension HexStore {
+    /// Adds peers to a group, which is made where there is none, in one transaction. Members stay what they are.
+    ///
+    /// - Parameter name: without `@`; compared as `NameKey` does.
+    /// - Throws: `.badRequest` for a name that cannot be, or too many groups or members; then nothing is changed.
+    public func addToGroup(_ name: String, _ peers: [PeerSighting]) async throws -> PeerGroup {
+        try await write(rows: peers.count) { writer in
+            for peer in peers { try writer.upsertPeer(peer, creating: true) }
+            return try writer.addToGroup(name, peers.map(\.peer))
+        }
+    }
+
+    /// Takes peers out of a group. A group without members stays.
+    /// - Throws: `.notFound` if there is no such group or one of them is no member of it; then nothing is changed.
+    public func removeFromGroup(_ name: String, _ peers: [PeerID]) async throws -> PeerGroup {
+        try await write(rows: peers.count) { try $0.removeFromGroup(name, peers) }
+    }
+
+    /// Deletes a group. Its members stay what they are.
+    /// - Returns: the group as it was.
+    /// - Throws: `.notFound`
+    public func deleteGroup(_ name: String) async throws -> PeerGroup { try await write { try $0.deleteGroup(name) } }
+}
+
+extension StoreWriter {
+    func addToGroup(_ name: String, _ peers: [PeerID]) throws -> PeerGroup {
+        if let fault = GroupName.fault(name) { throw HexlistError(.badRequest, fault, hint: "Choose another name.") }
+        return try change {
+            let group: (id: Int64, name: String)
+            if let known = try groupRow(name) { group = known } else { group = (try makeGroup(name), name) }
+            for peer in peers {
+                try run("INSERT OR IGNORE INTO groupMember (peerGroup, peer) VALUES (?, ?)", group.id, try peerRow(making: peer).id)
+            }
+            let members = try first("SELECT count(*) FROM groupMember WHERE peerGroup = ?", group.id) { $0.int(0) } ?? 0
+            guard members <= PeerGroup.memberLimit else {
+                throw HexlistError(.badRequest, "A group has at most \(PeerGroup.memberLimit) peers.", hint: "Make another group.")
+            }
+            changed(.peers)
+            return try self.group(group.id, group.name)
+        }
+    }
+
+    /// - Throws: `.badRequest` where there are as many groups as there may be. Inside `change`.
+    private func makeGroup(_ name: String) throws -> Int64 {
+        guard try first("SELECT count(*) FROM peerGroup", read: { $0.int(0) }) ?? 0 < PeerGroup.limit else {
+            throw HexlistError(
+                .badRequest, "There are \(PeerGroup.limit) groups, and no more can be.", hint: "`hexlist group rm` deletes one.")
+        }
+        try run("INSERT INTO peerGroup (name) VALUES (?)", name)
+        guard let row = try groupRow(name) else { throw StoreFault.lost }
+        return row.id
+    }
+
+    func removeFromGroup(_ name: String, _ peers: [PeerID]) throws -> PeerGroup {
+        guard let group = try groupRow(name) else { throw HexlistError.noGroup(name, among: try groups().map(\.name)) }
+        return try change {
+            for peer in peers {
+                let count = try run(
+                    "DELETE FROM groupMember WHERE peerGroup = ? AND peer = (SELECT id FROM peer WHERE uuid = ?)", group.id, peer.uuid)
+                guard count == 1 else {
+                    let label = try self.peer(peer)?.label.text(.named) ?? peer.shortID
+                    throw HexlistError(
+                        .notFound, "\(label) is not in \(GroupName.marked(group.name)).", hint: "`hexlist group` lists who is.")
+                }
+            }
+            changed(.peers)
+            return try self.group(group.id, group.name)
+        }
+    }
+
+    func deleteGroup(_ name: String) throws -> PeerGroup {
+        guard let row = try groupRow(name) else { throw HexlistError.noGroup(name, among: try groups().map(\.name)) }
+        return try change {
+            let group = try self.group(row.id, row.name)
+            try run("DELETE FROM peerGroup WHERE id = ?", row.id)
+            changed(.peers)
+            return group
+        }
+    }
+
+    /// Whether a peer can be added to these groups: those there are not yet have to be within `PeerGroup.limit`, and all of them within
+    /// `PeerGroup.memberLimit`.
+    func haveRoom(for names: [String]) throws -> Bool {
+        guard !names.isEmpty else { return true }
+        let groups = try groups()
+        let fitting = try names.map { name in
+            guard let key = NameKey(name) else { throw StoreFault.lost }
+            return groups.first { key.isKey(of: $0.name) }
+        }
+        return groups.count + fitting.count(where: { $0 == nil }) <= PeerGroup.limit
+            && fitting.allSatisfy { $0.map { $0.peers.count < PeerGroup.memberLimit } ?? true }
+    }
+}
+
+extension HexlistError {
+    /// - Parameters:
+    ///   - name: without `@`.
+    ///   - names: the groups there are.
+    public static func noGroup(_ name: String, among names: [String]) -> HexlistError {
+        let near = name.utf8.count <= NameKey.bytes ? NearestName.likely(name, among: names) : nil
+        let meant = near.map { "Did you mean \(GroupName.marked($0))? " } ?? ""
+        return HexlistError(
+            .notFound, "There is no group \(GroupName.marked(TerminalText.clean(name, columns: 60))).",
+            hint: meant + "`hexlist group` lists the groups; `hexlist group add NAME PEER…` makes one.")
+    }
+}

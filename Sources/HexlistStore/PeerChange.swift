@@ -1,0 +1,62 @@
+public import HexlistModel
+
+/// What the user changes of one peer, beside its trust.
+public struct PeerChange: Sendable, Equatable {
+    public enum Alias: Sendable, Equatable {
+        case kept
+        /// `nil` takes the alias away.
+        case set(String?)
+    }
+
+    public var alias: Alias
+    /// `nil` keeps what is set.
+    public var receive: PeerReceive?
+    /// Whether desktop notifications tell of it; `nil` keeps what is set.
+    public var notify: Bool?
+
+    public init(alias: Alias = .kept, receive: PeerReceive? = nil, notify: Bool? = nil) {
+        self.alias = alias
+        self.receive = receive
+        self.notify = notify
+    }
+}
+
+extension HexStore {
+    /// Changes a peer, in one transaction with what a contact showed of it. An alias names one peer only (`NameKey`). Where a trusted peer's
+    /// hexes go into the inbox again, those that are held go there too, as when it becomes trusted.
+    ///
+    /// - Parameter now: milliseconds since 1970.
+    /// - Throws: `.badRequest` if another peer has the alias; then nothing is changed.
+    public func change(_ change: PeerChange, of sighting: PeerSighting, at now: Int64) async throws {
+        try await write { writer in
+            try writer.upsertPeer(sighting, creating: true)
+            if case .set(let alias) = change.alias { try writer.setAlias(sighting.peer, alias) }
+            try writer.setPolicy(sighting.peer, receive: change.receive, notify: change.notify, at: now)
+        }
+    }
+}
+
+extension StoreWriter {
+    func setPolicy(_ peer: PeerID, receive: PeerReceive?, notify: Bool?, at now: Int64) throws {
+        guard receive != nil || notify != nil else { return }
+        try change {
+            let row = try peerRow(making: peer)
+            try run(
+                "UPDATE peer SET receive = coalesce(?, receive), notify = coalesce(?, notify) WHERE id = ?", receive?.rawValue,
+                notify.map { $0 ? Int64(1) : 0 }, row.id)
+            changed(.peers)
+            guard receive == .inbox, row.trust == .trusted else { return }
+            if try !takeIn(heldIDs(of: row.id), at: now).isEmpty { changed(.room) }
+        }
+    }
+
+    /// The held hexes of a peer, in order of arrival.
+    /// - Parameter unproven: also those that came without proof (plain TCP) and may be from another key; they can only be accepted by
+    ///   themselves.
+    func heldIDs(of row: Int64, unproven: Bool = false) throws -> [Int64] {
+        try all(
+            "SELECT id FROM hex WHERE peer = ? AND inboxNumber IS NULL AND location = 'held' AND (isProven = 1 OR ?) ORDER BY id", row,
+            unproven
+        ) { $0.int64(0) }
+    }
+}

@@ -1,0 +1,269 @@
+import Foundation
+import HexlistJSON
+import HexlistModel
+import TestSupport
+import Testing
+
+@testable import HexlistFormats
+
+@Suite("Files that hexes are exported to and imported from") struct FormatTests {
+    private static func fixture(_ name: String) throws -> [UInt8] {
+        Array(try Data(contentsOf: #require(Bundle.module.resourceURL).appending(path: "Fixtures/\(name)")))
+    }
+
+    private static func read(_ name: String) throws -> FileReading {
+        let bytes = try fixture(name)
+        return try #require(FileFormat.of(bytes, name: name).read(bytes, name: "file"))
+    }
+
+    /// `parent/hex: title <url>`, for a look at all of it.
+    private static func outline(_ forest: HexForest) -> [String] {
+        forest.hexes.flatMap { hex in
+            let parent = hex.parent.map { "\(forest.hexes[$0].description)/" } ?? ""
+            return ["\(parent)\(hex.description)"] + hex.links.map { "  \($0.title) <\($0.url)>" }
+        }
+    }
+
+    // MARK: Files of other programs
+
+    @Test func whatFirefoxWrote() throws {
+        let reading = try Self.read("firefox.html")
+        #expect(
+            Self.outline(reading.forest) == [
+                "Bookmarks Menu", "  In the menu <https://example.com/menu>", "Bookmarks Toolbar", "  Example <https://example.org/>",
+                "  Ampersand & \"quotes\" <tags> <https://example.org/?a=1&b=2#top>", "  A bookmarklet <javascript:alert(1)>",
+                "Bookmarks Toolbar/Nested & deep", "  Größe 中文 👩‍👩‍👧 <https://example.org/gr%C3%B6%C3%9Fe>", "Nested & deep/Level 2",
+                "  Two <https://example.net/2>", "Level 2/Level 3", "  Three <https://example.net/3>", "Nested & deep/Empty",
+                "Other Bookmarks", "   <https://example.com/other>",
+            ])
+        #expect(reading.skipped == [FileReading.Skip(reason: .query, count: 1, first: "Most visited")])
+        let link = reading.forest.hexes[1].links[0]
+        #expect(link.extra.value("tags")?.text == #"["news","to read"]"#)
+        #expect(link.extra.value("keyword")?.string == "ex" && link.extra.value("addDate")?.string == "1714979289")
+        #expect(reading.forest.hexes[1].extra.value("toolbar")?.bool == true)
+        #expect(reading.forest.hexes[6].extra.value("unfiled")?.bool == true)
+        // And out again, and in: nothing is lost of it.
+        #expect(BookmarkHTML.read(BookmarkHTML.write(reading.forest), name: "x").forest == reading.forest)
+        #expect(OPML.read(OPML.write(reading.forest), name: "x").forest == reading.forest)
+    }
+
+    @Test func whatChromiumWrites() throws {
+        let reading = try Self.read("chromium.html")
+        #expect(
+            Self.outline(reading.forest) == [
+                "Bookmarks bar", "  Example <https://example.org/>", "  Ampersand & \"quotes\" <tags> <https://example.org/?a=1&b=2#top>",
+                "Bookmarks bar/Nested & deep", "  Größe 中文 👩‍👩‍👧 <https://example.org/gr%C3%B6%C3%9Fe>", "Nested & deep/Empty", "Bookmarks",
+                "   <https://example.com/other>",
+            ])
+        #expect(reading.skipped.isEmpty)
+        #expect(BookmarkHTML.read(BookmarkHTML.write(reading.forest), name: "x").forest == reading.forest)
+    }
+
+    @Test func whatPocketAndRaindropWrite() throws {
+        let pocket = try Self.read("pocket.csv").forest
+        #expect(Self.outline(pocket) == ["file", "  Read, later <https://example.org/read>", "   <https://example.org/bare>"])
+        #expect(pocket.hexes[0].links[0].extra.value("tags")?.text == #"["news","to read"]"#)
+        #expect(pocket.hexes[0].links[1].extra.value("status")?.string == "archive")
+        let raindrop = try Self.read("raindrop.csv").forest
+        #expect(
+            Self.outline(raindrop) == [
+                "Work", "Work/Papers", "  A \"quoted\" page <https://example.org/a>", "Unsorted", "  Other <https://example.org/b>",
+            ])
+        #expect(raindrop.hexes[1].links[0].extra.value("note")?.string == "two\nlines")
+        #expect(raindrop.hexes[1].links[0].extra.value("tags")?.text == #"["one","two"]"#)
+    }
+
+    @Test func listsAndFeeds() throws {
+        let list = LinkList.read(Array("# mine\n\nhttps://example.org  a page\r\nnot one\nhttps://example.net\n".utf8), name: "links")
+        #expect(Self.outline(list.forest) == ["links", "  a page <https://example.org>", "   <https://example.net>"])
+        #expect(list.skipped == [FileReading.Skip(reason: .noLink, count: 1, first: "not one")])
+        let opml = """
+            <opml version="1.0"><head><title>Subscriptions</title></head><body>
+            <outline text="News"><outline type="rss" text="A &amp; B" xmlUrl="https://a.example/feed" htmlUrl="https://a.example/"/></outline>
+            <outline text="Loose" xmlUrl="https://b.example/feed"/></body></opml>
+            """
+        let feeds = OPML.read(Array(opml.utf8), name: "x").forest
+        #expect(Self.outline(feeds) == ["News", "  A & B <https://a.example/>", "Subscriptions", "  Loose <https://b.example/feed>"])
+        #expect(feeds.hexes[0].links[0].extra.value("feed")?.string == "https://a.example/feed")
+    }
+
+    @Test(
+        "a file shows its format",
+        arguments: [
+            ("[{}]", "x", FileFormat.json), (" {\"links\":[]}", "x", .ndjson), ("<!DOCTYPE NETSCAPE-Bookmark-file-1>", "x", .html),
+            ("\u{FEFF}<?xml version=\"1.0\"?><opml>", "x", .opml), ("title,url,tags\n", "x.txt", .csv),
+            ("# A\n- [a](b:c)", "x.MD", .markdown),
+            ("https://example.org", "x", .list), ("", "x.html", .html), ("<dl><dt>", "-", .html), ("a,b,c", "x", .list),
+        ])
+    func formats(text: String, name: String, format: FileFormat) {
+        #expect(FileFormat.of(Array(text.utf8), name: name) == format)
+    }
+
+    // MARK: Properties
+
+    /// Any forest of up to 12 hexes in 8 levels.
+    private static func forest(_ random: inout SeededGenerator) -> HexForest {
+        let texts = [
+            "", "a", "Größe 中文 👩‍👩‍👧", "<b>&amp;\"'", " led and trailed ", "a / b \\/ c", "tab\there\nline", "=1+1", "'-x",
+            "\u{202E}rtl\u{1B}[2J",
+            "&#65;&bogus;", "](<x>)[", "# no heading", "--> <!-- ]]>", "https://example.org/?a=b&c=d", "\u{0}", "x,y;z", "</A></DL>",
+        ]
+        func text() -> String { texts.randomElement(using: &random) ?? "" }
+        func extra() -> [HexForest.Member] {
+            [
+                ("addDate", JSONValue("17")), ("tags", JSONValue(["a", "b c"])), ("tags", JSONValue(["x,y"])), ("note", JSONValue(text())),
+                ("odd", JSONValue { $0.object { $0.member("deep", ["\u{9B}", "<"]) } }), ("toolbar", JSONValue(true)),
+                ("keyword", JSONValue(text())), ("n", JSONValue { $0.raw("1.50") }),
+            ].filter { _ in Int.random(in: 0..<4, using: &random) == 0 }.map { HexForest.Member($0.0, $0.1) }
+        }
+        var forest = HexForest()
+        var levels: [Int] = []
+        for index in 0..<Int.random(in: 1...12, using: &random) {
+            let parent = index > 0 && Bool.random(using: &random) ? Int.random(in: 0..<index, using: &random) : nil
+            let level = parent.map { levels[$0] + 1 } ?? 1
+            let links = (0..<Int.random(in: 0...4, using: &random)).map { _ in
+                HexForest.Link(
+                    url: "https://example.org/" + text(), title: text(),
+                    service: ["", "Dropbox", text()].randomElement(using: &random) ?? "", extra: extra())
+            }
+            levels.append(level)
+            forest.hexes.append(
+                HexForest.Hex(
+                    parent: level > 8 ? nil : parent, description: text(),
+                    color: ["", "#336699", text()].randomElement(using: &random) ?? "",
+                    senderUUID: text(), senderName: text(), extra: extra(), links: links))
+        }
+        return forest
+    }
+
+    /// A forest in the order of a file, with members in a fixed order: which of them has a place of its own is a format's affair.
+    private static func normal(_ forest: HexForest) -> [JSONValue] {
+        var sorted = forest
+        for index in sorted.hexes.indices {
+            sorted.hexes[index].extra.sort { ($0.name, $0.value.text) < ($1.name, $1.value.text) }
+            for link in sorted.hexes[index].links.indices {
+                sorted.hexes[index].links[link].extra.sort { ($0.name, $0.value.text) < ($1.name, $1.value.text) }
+                // A link without a title shows its address as one.
+                if sorted.hexes[index].links[link].title == sorted.hexes[index].links[link].url {
+                    sorted.hexes[index].links[link].title = ""
+                }
+            }
+        }
+        let lists = sorted.childLists()
+        return lists[sorted.hexes.count].map { sorted.json(of: $0, lists) }
+    }
+
+    @Test("HTML, OPML and JSON lose nothing", arguments: 0..<200) func roundTrips(seed: Int) throws {
+        var random = SeededGenerator(seed: UInt64(seed))
+        let forest = Self.forest(&random)
+        let wanted = Self.normal(forest)
+        #expect(Self.normal(BookmarkHTML.read(BookmarkHTML.write(forest), name: "x").forest) == wanted)
+        #expect(Self.normal(OPML.read(OPML.write(forest), name: "x").forest) == wanted)
+        let lines = wanted
+        var again = HexForest()
+        for element in try #require(try JSONValue(parsing: FileFormat.json.write(lines)).elements) { again.append(element) }
+        #expect(Self.normal(again) == wanted)
+    }
+
+    @Test("what is written can be looked at, and has no markup, formula or heading of a peer in it", arguments: 0..<100)
+    func isClean(seed: Int) {
+        var random = SeededGenerator(seed: UInt64(seed))
+        let forest = Self.forest(&random)
+        let lines = Self.normal(forest)
+        for format in FileFormat.written {
+            let text = String(decoding: format.write(lines), as: UTF8.self)
+            for scalar in text.unicodeScalars where scalar != "\n" && scalar != "\r" {
+                #expect(TerminalText.isShown(scalar), "\(format): \(scalar.value)")
+            }
+        }
+        let html = String(decoding: FileFormat.html.write(lines), as: UTF8.self)
+        #expect(!html.contains("<b>") && html.components(separatedBy: "</DL>").count == forest.hexes.count + 2)
+        var rows = CSVRows(FileFormat.csv.write(lines))
+        while let row = rows.next() {
+            #expect(row.count == 8)
+            for cell in row { #expect(!(cell.first.map("=+-@".contains) ?? false)) }
+        }
+    }
+
+    @Test("CSV and Markdown keep the links, their titles and folders", arguments: 0..<100) func lossy(seed: Int) throws {
+        var random = SeededGenerator(seed: UInt64(seed))
+        var forest = Self.forest(&random)
+        for index in forest.hexes.indices {
+            forest.hexes[index].description = "Folder \(index), \\ / =1"
+            forest.hexes[index].links = forest.hexes[index].links.enumerated().map {
+                HexForest.Link(url: "https://example.org/\(index)/\($0.offset)?a=b", title: "=T_\($0.offset)*[x](y)")
+            }
+        }
+        let wanted = Self.outline(forest).filter { $0.hasPrefix("  ") }.sorted()
+        let csv = try #require(BookmarkCSV.read(BookmarkCSV.write(forest), name: "x"))
+        #expect(Self.outline(csv.forest).filter { $0.hasPrefix("  ") }.sorted() == wanted)
+        #expect(Set(csv.forest.hexes.map(\.description)) == Set(forest.hexes.map(\.description)))
+        let markdown = LinkMarkdown.read(LinkMarkdown.write(forest), name: "x").forest
+        #expect(Self.outline(markdown).filter { $0.hasPrefix("  ") }.sorted() == wanted)
+    }
+
+    // MARK: Bounds
+
+    @Test("what is imported can be sent: few links, levels and bytes each, and none is lost")
+    func divided() throws {
+        var forest = HexForest(hexes: [HexForest.Hex(description: "top")])
+        // A chain of 20 levels, a folder with 12 000 links, and 9 000 in many.
+        for level in 1..<20 {
+            forest.hexes.append(HexForest.Hex(parent: level - 1, description: "level \(level)", links: [HexForest.Link(url: "a:\(level)")]))
+        }
+        forest.hexes.append(
+            HexForest.Hex(parent: 0, description: "many", links: (0..<12_000).map { HexForest.Link(url: "https://example.org/\($0)") }))
+        for folder in 0..<90 {
+            forest.hexes.append(
+                HexForest.Hex(parent: 0, description: "f\(folder)", links: (0..<100).map { HexForest.Link(url: "b:\(folder)/\($0)") }))
+        }
+        let lines = forest.divided()
+        var urls: Set<String> = []
+        for line in lines {
+            var tree = HexForest()
+            tree.append(line)
+            #expect(tree.linkCount <= ProtocolLimits.links && line.bytes.count <= 1 << 20)
+            var levels: [Int] = []
+            for hex in tree.hexes { levels.append(1 + (hex.parent.map { levels[$0] } ?? 0)) }
+            #expect(levels.max() ?? 0 <= 8)
+            urls.formUnion(tree.hexes.flatMap { $0.links.map(\.url) })
+        }
+        #expect(urls.count == forest.linkCount)
+        let names = lines.compactMap { line in line.members?.first { $0.name == "hexDescription" }?.value.string }
+        #expect(names.contains("top / many (2)") && names.first == "top")
+    }
+
+    @Test("any bytes are read, and soon", arguments: 0..<300) func hostile(seed: Int) throws {
+        var random = SeededGenerator(seed: UInt64(seed))
+        let pieces = [
+            "<DL>", "</DL>", "<DT>", "<H3 ", "</H3>", "<A HREF=", "\"", "'", ">", "</A>", "<!--", "-->", "<![CDATA[", "]]>", "&#", "&amp",
+            ";",
+            "<outline ", "text=", "/>", "</outline>", ",", "\n", "#", "- [", "](", ")", "\\", "<", "\u{0}", "é", "url,title\n",
+            "data-hexlist=",
+            "{\"a\":", "<DD>", "<title>",
+        ]
+        var bytes: [UInt8] = []
+        for _ in 0..<400 {
+            if Int.random(in: 0..<10, using: &random) == 0 { bytes.append(UInt8.random(in: 0...255, using: &random)) }
+            bytes += (pieces.randomElement(using: &random) ?? "").utf8
+        }
+        for format in FileFormat.allCases {
+            guard let reading = format.read(bytes, name: "x") else { continue }
+            for (index, hex) in reading.forest.hexes.enumerated() { #expect((hex.parent ?? -1) < index) }
+            _ = reading.forest.divided()
+        }
+    }
+
+    @Test(
+        "a file of one thing over and over is read in time that grows with its length",
+        arguments: [
+            "<DL>", "<H3>", "<A HREF=x:y>", "<!--", "&", "<a b", "<", "<outline>", "<outline text=a>", "\"", "a,b\n", "# a\n",
+            "- [a](b:c)\n", "](", "<![CDATA[", "<DT><H3>a</H3><DL>",
+        ]) func repeated(piece: String)
+    {
+        let bytes = Array(String(repeating: piece, count: 20_000).utf8)
+        let begin = ContinuousClock.now
+        for format in FileFormat.allCases { _ = format.read(Array("url\n".utf8) + bytes, name: "x")?.forest.divided() }
+        #expect(ContinuousClock.now - begin < .seconds(60))
+    }
+}

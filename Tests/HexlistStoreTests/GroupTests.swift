@@ -1,0 +1,170 @@
+import GRDB
+import HexlistModel
+import Testing
+
+@testable import HexlistStore
+
+@Suite struct GroupTests {
+    @Test func aGroupIsMadeByItsFirstPeerAndFoundInAnyCase() throws {
+        let test = try TestStore()
+        let (one, two) = (try TestPeer(1, name: "Zoe"), try TestPeer(2, name: "Ada"))
+        for peer in [one, two] { _ = try test.trust(peer) }
+        #expect(try test.write { try $0.addToGroup("Team", [one.id]) } == PeerGroup(name: "Team", peers: [one.id]))
+        #expect(try test.write { try $0.addToGroup("TEAM", [two.id, one.id]) } == PeerGroup(name: "Team", peers: [two.id, one.id]))
+        _ = try test.write { try $0.addToGroup("Éva", [two.id]) }
+        #expect(try test.read { try $0.groups() }.map(\.name) == ["Team", "Éva"])
+        #expect(try test.read { try $0.peer(two.id) }?.groups == ["Team", "Éva"])
+        #expect(try test.read { try $0.peers() }.map(\.groups) == [["Team", "Éva"], ["Team"]])
+
+        #expect(try test.write { try $0.removeFromGroup("team", [two.id]) }.peers == [one.id])
+        let stays = #expect(throws: HexlistError.self) { try test.write { try $0.removeFromGroup("team", [one.id, two.id]) } }
+        #expect(stays?.code == .notFound)
+        #expect(try test.read { try $0.groups() }[0].peers == [one.id])
+        _ = try test.write { try $0.removeFromGroup("team", [one.id]) }
+        #expect(try test.read { try $0.groups() }[0] == PeerGroup(name: "Team", peers: []))
+        #expect(try test.write { try $0.deleteGroup("e\u{301}va") }.peers == [two.id])
+        #expect(try test.read { try $0.groups() }.map(\.name) == ["Team"])
+        let near = #expect(throws: HexlistError.self) { try test.write { try $0.deleteGroup("Taem") } }
+        #expect(near?.code == .notFound && near?.hint?.contains("@Team") == true)
+    }
+
+    @Test(arguments: ["", " ", "@", "@x", "\u{200D}", "a\u{1B}[2J", "a\nb", String(repeating: "x", count: 65)])
+    func aNameIsShortAndPrintable(_ name: String) throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        _ = try test.trust(peer)
+        let error = #expect(throws: HexlistError.self) { try test.write { try $0.addToGroup(name, [peer.id]) } }
+        #expect(error?.code == .badRequest)
+        #expect(try test.read { try $0.groups() }.isEmpty)
+    }
+
+    @Test func groupsAndTheirMembersAreBounded() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        _ = try test.trust(peer)
+        try test.write { writer in
+            try writer.change {
+                for number in 1..<PeerGroup.limit { try writer.run("INSERT INTO peerGroup (name) VALUES (?)", "g\(number)") }
+            }
+            _ = try writer.addToGroup("last", [peer.id])
+        }
+        #expect(throws: HexlistError.self) { try test.write { try $0.addToGroup("one more", [peer.id]) } }
+        #expect(try test.read { try $0.groups() }.count == PeerGroup.limit)
+        try test.write { writer in
+            try writer.change {
+                try writer.run(
+                    """
+                    WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+                    INSERT INTO peer (uuid, name) SELECT CAST(printf('%016d', i) AS BLOB), 'n' FROM n
+                    """, PeerGroup.memberLimit)
+                try writer.run(
+                    "INSERT OR IGNORE INTO groupMember SELECT (SELECT id FROM peerGroup WHERE name = 'g1'), id FROM peer WHERE name = 'n'")
+            }
+        }
+        #expect(throws: HexlistError.self) { try test.write { try $0.addToGroup("g1", [peer.id]) } }
+        #expect(try test.read { try $0.groups() }.first { $0.name == "g1" }?.peers.count == PeerGroup.memberLimit)
+    }
+
+    @Test func aStrangerInAGroupIsRememberedUntilItIsForgotten() throws {
+        let test = try TestStore()
+        let stranger = try TestPeer(1)
+        let seen = PeerSighting(peer: stranger.id, fingerprint: stranger.fingerprint, name: "S", version: nil, boot: nil, seenAt: start)
+        try test.write { writer in
+            _ = try writer.upsertPeer(seen, creating: true)
+            _ = try writer.addToGroup("g", [stranger.id])
+            #expect(try writer.change { try writer.dropPeers() } == 0)
+        }
+        #expect(try test.read { try $0.roster() }.map(\.groups) == [["g"]])
+        #expect(try test.write { try $0.forgetPeer(stranger.id) })
+        #expect(try test.read { try $0.groups() } == [PeerGroup(name: "g", peers: [])])
+    }
+
+    @Test func aRosterAddsToGroupsAndTakesNobodyOut() throws {
+        let test = try TestStore()
+        let (one, two) = (try TestPeer(1), try TestPeer(2))
+        _ = try test.trust(one)
+        _ = try test.write { try $0.addToGroup("here", [one.id]) }
+        func imported(_ entry: RosterEntry) throws -> RosterOutcome {
+            try test.write { writer in
+                var aliases: AliasBook?
+                return try writer.importPeer(entry, at: start, &aliases)
+            }
+        }
+        let entry = RosterEntry(fingerprint: one.fingerprint, name: "", trust: .stranger, groups: ["There", "HERE"])
+        #expect(try imported(entry) == .changed)
+        #expect(try imported(entry) == .unchanged)
+        #expect(try test.read { try $0.peer(one.id) }?.groups == ["here", "There"])
+        #expect(try imported(RosterEntry(fingerprint: two.fingerprint, name: "Two", trust: .stranger, groups: ["there"])) == .changed)
+        #expect(try test.read { try $0.groups() }.map(\.peers.count) == [1, 2])
+        #expect(try test.read { try $0.peer(two.id) }?.fingerprint == two.fingerprint)
+    }
+}
+
+@Suite struct PeerPolicyTests {
+    private func set(_ test: TestStore, _ peer: TestPeer, _ receive: PeerReceive?, notify: Bool? = nil) throws {
+        try test.write { try $0.setPolicy(peer.id, receive: receive, notify: notify, at: start + 9) }
+    }
+
+    @Test(
+        "what is set for a peer narrows what trust and receiveFrom allow, and never widens it",
+        arguments: [
+            (Trust.trusted, ReceivePolicy.held, PeerReceive.inbox, "inbox"), (.trusted, .held, .held, "held"),
+            (.trusted, .held, .nothing, "no"), (.trusted, .everyone, .held, "held"), (.trusted, .trusted, .held, "held"),
+            (.stranger, .held, .inbox, "held"), (.stranger, .held, .held, "held"), (.stranger, .held, .nothing, "no"),
+            (.stranger, .everyone, .inbox, "inbox"), (.stranger, .everyone, .held, "held"), (.stranger, .everyone, .nothing, "no"),
+            (.stranger, .trusted, .inbox, "no"), (.stranger, .trusted, .held, "no"), (.blocked, .held, .inbox, "blocked"),
+            (.blocked, .held, .nothing, "blocked"),
+        ])
+    func table(trust: Trust, policy: ReceivePolicy, receive: PeerReceive, way: String) throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        if trust == .stranger {
+            try test.receive([hex(7)], from: peer)  // so that it is known
+        } else {
+            _ = try test.trust(peer, trust)
+        }
+        try set(test, peer, receive)
+        let outcome = try test.receive([hex(1)], from: peer, policy: policy)[0]
+        switch outcome {
+        case .stored: #expect(way == "inbox")
+        case .held: #expect(way == "held")
+        case .refused(.blocked, nil): #expect(way == "blocked")
+        case .refused(.notAccepting, RetryAfter.notAccepting): #expect(way == "no")
+        default: Issue.record("\(outcome)")
+        }
+        #expect(try test.countersAreRight())
+    }
+
+    @Test func whatIsHeldOfATrustedPeerStaysHeldUntilTheInboxTakesIt() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        _ = try test.trust(peer)
+        try set(test, peer, .held)
+        #expect(try test.receive([hex(1), hex(2)], from: peer) == [.held(1), .held(2)])
+        #expect(try test.receive([hex(1)], from: peer) == [.duplicate(of: .held)])
+        #expect(try test.trust(peer).moved == [])  // trusting again is no change of what was set
+        try set(test, peer, nil, notify: false)
+        #expect(try test.read { try $0.hexPage() }.items.isEmpty)
+        let record = try #require(try test.read { try $0.peer(peer.id) })
+        #expect(record.receive == .held && !record.notify && record.held == 2)
+        try set(test, peer, .inbox)
+        #expect(try test.read { try $0.hexPage() }.items.map(\.id) == [2, 1])
+        #expect(try test.read { try $0.eventPage(since: 0, limit: 100).items }.suffix(2).map(\.type) == [.hexReceived, .hexReceived])
+        #expect(try test.countersAreRight())
+        // Forgetting forgets it too.
+        try set(test, peer, .nothing)
+        try test.write { _ = try $0.forgetPeer(peer.id) }
+        let forgotten = try #require(try test.read { try $0.peer(peer.id) })
+        #expect(forgotten.receive == .inbox && forgotten.notify)
+    }
+
+    @Test func aStrangerOfWhomNothingIsTakenIsRemembered() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        try set(test, peer, .nothing)
+        #expect(try test.write { writer in try writer.change { try writer.dropPeers() } } == 0)
+        #expect(try test.receive([hex(1)], from: peer)[0] == .refused(.notAccepting, retryAfter: RetryAfter.notAccepting))
+        try set(test, peer, .inbox)
+        #expect(try test.write { writer in try writer.change { try writer.dropPeers() } } == 1)
+    }
+}

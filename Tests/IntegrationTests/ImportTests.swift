@@ -1,0 +1,70 @@
+import Foundation
+import Testing
+
+/// `hexlist import` and `hexlist export` with the real programs.
+@Suite("Import and export", .timeLimit(.minutes(5)))
+struct ImportTests {
+    private struct Done: Decodable {
+        var added: Int
+        var unchanged: Int
+        var links: Int
+    }
+
+    private func imported(_ daemon: LocalDaemon, _ file: String) async throws -> Done {
+        let done = try await daemon.hexlist("import", file, "--json")
+        #expect(done.status == 0, "\(done)")
+        return try JSONDecoder().decode(Done.self, from: Data(done.out.utf8))
+    }
+
+    private static let fixtures = "\(Checkout.root)/Tests/HexlistFormatsTests/Fixtures"
+
+    @Test("bookmarks of a browser go in, and out and in again in each format without a loss; a second import adds nothing")
+    func bookmarks() async throws {
+        try await LocalDaemon.with { daemon in
+            try await daemon.running {
+                let file = "\(Self.fixtures)/firefox.html"
+                let first = try await imported(daemon, file)
+                #expect(first.added == 3 && first.links == 8)
+                let second = try await imported(daemon, file)
+                #expect(second.added == 0 && second.unchanged == 3)
+                let told = try await daemon.hexlist("import", file)
+                #expect(told.out.contains("3 there already") && told.err.contains("Most visited"), "\(told)")
+                for format in ["json", "ndjson", "html", "opml"] {
+                    let out = "\(daemon.folder.path)/out.\(format)"
+                    let export = try await daemon.hexlist("export", "--mine", "--format", format, "-o", out)
+                    #expect(export.status == 0 && export.err.contains("3 hexes"), "\(export)")
+                    let again = try await imported(daemon, out)
+                    #expect(again.added == 0 && again.unchanged == 3, "\(format)")
+                }
+                for format in ["csv", "markdown"] {
+                    let export = try await daemon.hexlist("export", "--mine", "--format", format)
+                    #expect(export.out.contains("https://example.net/3"), "\(export)")
+                }
+                let there = try await daemon.hexlist("export", "--mine", "--format", "html", "-o", "\(daemon.folder.path)/out.html")
+                #expect(there.status == 2 && there.err.contains("--force"), "\(there)")
+            }
+        }
+    }
+
+    @Test("a file that is broken or empty is told, and changes nothing")
+    func broken() async throws {
+        try await LocalDaemon.with { daemon in
+            try await daemon.running {
+                _ = try await imported(daemon, "\(Self.fixtures)/pocket.csv")
+                for (name, text, part) in [
+                    ("a.json", "[{\"links\":[\"a:b\"]},", "is no JSON"), ("b.ndjson", "{\"links\":[\"a:b\"]}\n{\n", "line 2"),
+                    ("c.html", "<html></html>", "no hex and no link"),
+                    ("d", "", "no hex and no link"), ("e.csv", "a,b\n1,2\n", "column names"),
+                ] {
+                    try daemon.folder.write(text, to: name)
+                    let done = try await daemon.hexlist("import", "\(daemon.folder.path)/\(name)")
+                    #expect(done.status == 2 && done.err.contains(part), "\(done)")
+                }
+                let missing = try await daemon.hexlist("import", "\(daemon.folder.path)/none")
+                #expect(missing.status == 2 && missing.err.contains("cannot be read"), "\(missing)")
+                let mine = try await daemon.hexlist("export", "--mine", "--format", "ndjson")
+                #expect(mine.out.split(separator: "\n").count == 1)
+            }
+        }
+    }
+}
