@@ -261,7 +261,7 @@ class Daemon:
             **os.environ, "HEXLIST_STATE_DIR": self.state, "HEXLIST_CONFIG": os.path.join(base, f"{label}.yaml"),
             "HEXLIST_SOCKET": os.path.join(self.sockets, "control.sock"),
         }
-        os.makedirs(self.state, mode=0o700)
+        os.makedirs(self.state, mode=0o700, exist_ok=True)
         with open(self.environment["HEXLIST_CONFIG"], "w", encoding="ascii") as file:
             file.write(f"name: {NAME}\nport: {port}\nlisten: [127.0.0.1]\npeers: [\"127.0.0.1:{peer_port}\"]\nlog:\n  level: warning\n")
         self.log = os.path.join(base, f"{label}.log")
@@ -280,6 +280,17 @@ class Daemon:
     def hexlist(self, *arguments, **options):
         return subprocess.run([os.path.join(BIN, "hexlist"), *arguments], check=True, capture_output=True, text=True,
                               env=self.environment, **options).stdout
+
+    def without_index(self):
+        """Ends the daemon and starts it again with a store that takes every hex for one that `search` has: none is put into the index."""
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(timeout=30)
+        with contextlib.closing(sqlite3.connect(self.database)) as database, database:
+            database.execute("UPDATE tally SET indexed = 1 << 60")
+        with open(self.log, "ab") as log:
+            self.process = start([os.path.join(BIN, "hexlistd")], env=self.environment, stderr=log)
+        self.pid = self.process.pid
+        self.wait_until_ready()
 
     def wait_until_ready(self):
         deadline = time.monotonic() + READY_SECONDS
@@ -310,7 +321,8 @@ class Daemon:
 class Pair:
     """Two hexlistd that trust each other and have a session: `a` and `b`."""
 
-    def __init__(self, base, trace=lambda label: None):
+    def __init__(self, base, trace=lambda label: None, index=True):
+        self.index = index
         ports = free_port(), free_port()
         self.base = tempfile.mkdtemp(prefix="pair-", dir=base)
         self.a = Daemon(self.base, "a", *ports, trace=trace("a"))
@@ -323,6 +335,9 @@ class Pair:
             for daemon, other in ((self.a, self.b), (self.b, self.a)):
                 daemon.hexlist("peers", "--wait", "1", "--timeout", "20")
                 daemon.hexlist("peer", "trust", other.uuid)
+            if not self.index:
+                self.b.without_index()
+                self.a.hexlist("peers", "--wait", "1", "--timeout", "20")
         except BaseException:
             self.__exit__()
             raise

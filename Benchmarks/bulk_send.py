@@ -13,14 +13,14 @@ class Run:
     """rate: hexes a second. cpu: microseconds a hex, of each process. peak: MB. waits: for the disk, by strace."""
 
 
-def run(base, hexes, sums, traced=False):
+def run(base, hexes, sums, traced=False, index=True):
     """From starting `hexlist send --bulk` to its end: every hex durable on the other side and known to be.
 
-    The receiver is killed right after with SIGKILL and has to have all of it.
+    The receiver is killed right after with SIGKILL and has to have all of it. Without `index` it puts nothing into the index of `search`.
     """
     paths = {label: os.path.join(base, f"{label}.strace") for label in ("a", "b")}
     result = Run()
-    with kit.Pair(base, trace=lambda label: kit.counting(paths[label]) if traced else None) as pair:
+    with kit.Pair(base, trace=lambda label: kit.counting(paths[label]) if traced else None, index=index) as pair:
         before = {daemon.label: kit.cpu_seconds(daemon.pid) for daemon in (pair.a, pair.b)}
         started = time.monotonic()
         client = kit.start(

@@ -37,6 +37,10 @@ public struct HexShape: JSONShape, Sendable, Equatable {
     public var linksInside: Int?
     /// The hexes inside it in their order; `nil` for none, and in lists.
     public var children: [ChildShape]?
+    /// The place of what was searched for; `nil` unless it is a result of a search.
+    public var match: MatchShape?
+    /// The topmost hex it is in; `nil` unless it is a result of a search and inside another.
+    public var top: TopShape?
 
     public init(
         id: Int64, location: String, senderUUID: String, senderName: String, senderAlias: String? = nil, peerUUID: PeerID? = nil,
@@ -85,6 +89,8 @@ public struct LinkShape: JSONShape, Sendable, Equatable {
     public var opens: String?
     /// The reason why the link is not to be offered for opening; `nil` where it may be.
     public var notOpened: String?
+    /// The newest earlier hex of the inbox with the same URL; `nil` if there is none, and in what is no hex by itself.
+    public var before: EarlierLinkShape?
 
     public init(
         url: String, linkDescription: String = "", service: String = "Unknown", opens: String? = nil, notOpened: String? = nil

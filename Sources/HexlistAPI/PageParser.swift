@@ -61,9 +61,13 @@ public struct PageParser: Sendable {
 
     /// The value of `after=` for the next page; `nil` at the end of the list.
     /// - Throws: `JSONFault` for bytes that are no page, or not a whole one.
-    public func finish() throws(JSONFault) -> String? {
+    public func finish() throws(JSONFault) -> String? { try end().optional("next") }
+
+    /// The members beside the items, which are empty here.
+    /// - Throws: `JSONFault` for bytes that are no page, or not a whole one.
+    public func end() throws(JSONFault) -> JSONObject {
         let page = try JSONObject(JSONValue(parsing: frame))
         let _: JSONValue = try page.value("items")
-        return try page.optional("next")
+        return page
     }
 }

@@ -36,12 +36,15 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
     /// Hooks that are not run, and those whose last run failed.
     @LeftOutEmpty public var hookFaults: [HookFault]
     public var stateFolder: String
+    /// `nil` from an older daemon.
+    public var search: SearchState?
 
     public init(
         version: String, uuid: PeerID, name: String, announce: Bool? = true, fingerprint: Fingerprint, pid: Int, port: Int,
         uptimeSeconds: Int, avahi: DiscoveryStatus, identity: IdentityShape? = IdentityShape(state: .own), domains: [DomainStatus] = [],
         peers: Int, ghosts: Int, inbox: Int? = nil, unread: Int, held: Int, outbox: [OutboxState: Int], storeBytes: Int64,
-        storeFault: String? = nil, configurationFault: String? = nil, hookFaults: [HookFault] = [], stateFolder: String
+        storeFault: String? = nil, configurationFault: String? = nil, hookFaults: [HookFault] = [], stateFolder: String,
+        search: SearchState? = nil
     ) {
         self.version = version
         self.uuid = uuid
@@ -65,6 +68,7 @@ public struct StatusShape: JSONShape, Sendable, Equatable {
         self.configurationFault = configurationFault
         self.hookFaults = hookFaults
         self.stateFolder = stateFolder
+        self.search = search
     }
 }
 

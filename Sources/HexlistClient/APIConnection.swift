@@ -47,6 +47,20 @@ struct APIConnection: Sendable {
     /// Calls `body` with each item of a page as it arrives.
     /// - Returns: the cursor of the next page; `nil` at the end of the list.
     func page<Item: JSONDecodable>(_ path: String, query: URLQuery, _ body: (Item) throws -> Void) async throws -> String? {
+        let end = try await items(path, query: query, body)
+        return try readable { () throws(JSONFault) in try end.optional("next") }
+    }
+
+    /// Calls `body` with each item of a page as it arrives.
+    /// - Returns: the cursor of the next page, and how many hexes the index of `search` is behind.
+    func searchedPage<Item: JSONDecodable>(
+        _ path: String, query: URLQuery, _ body: (Item) throws -> Void
+    ) async throws -> (next: String?, behind: Int) {
+        let end = try await items(path, query: query, body)
+        return try readable { () throws(JSONFault) in (try end.optional("next"), try end.optional("behind") ?? 0) }
+    }
+
+    private func items<Item: JSONDecodable>(_ path: String, query: URLQuery, _ body: (Item) throws -> Void) async throws -> JSONObject {
         let response = try await execute(
             .GET, path + query.text, accept: LocalAPI.jsonType, body: nil, seconds: Self.replySeconds)
         var parser = PageParser()
@@ -54,7 +68,7 @@ struct APIConnection: Sendable {
         while let piece = try await next(&pieces) {
             for item in try readable({ () throws(JSONFault) in try parser.feed(piece.readableBytesView) }) { try body(Self.decode(item)) }
         }
-        return try readable { () throws(JSONFault) in try parser.finish() }
+        return try readable { () throws(JSONFault) in try parser.end() }
     }
 
     private func next(_ pieces: inout HTTPClientResponse.Body.AsyncIterator) async throws(HexlistError) -> ByteBuffer? {

@@ -173,6 +173,67 @@ extension HexlistClient {
         return try await connection.page("/v1/hexes", query: query, body)
     }
 
+    /// A search, as `hexlist search` has it.
+    public struct SearchFilter: Sendable {
+        public var text: String
+        /// `inbox`, `held` or `mine`; `nil` for inbox and My Hexlist.
+        public var location: String?
+        public var unread: Bool
+        /// The sender, as a PEER argument; `nil` for all.
+        public var from: String?
+        public var since: Timestamp?
+        public var until: Timestamp?
+        public var best: Bool
+
+        public init(
+            text: String, location: String? = nil, unread: Bool = false, from: String? = nil, since: Timestamp? = nil,
+            until: Timestamp? = nil, best: Bool = false
+        ) {
+            self.text = text
+            self.location = location
+            self.unread = unread
+            self.from = from
+            self.since = since
+            self.until = until
+            self.best = best
+        }
+    }
+
+    /// Calls `body` with each hex of a page of what is found, as it arrives.
+    /// - Returns: the cursor of the next page, `nil` at the end; and the number of hexes that are not searched yet. A page may have fewer
+    ///   than `limit`.
+    public func search(
+        _ filter: SearchFilter, limit: Int, after cursor: String? = nil, _ body: (HexShape) throws -> Void
+    ) async throws -> (next: String?, behind: Int) {
+        var query = URLQuery()
+        query.add("text", filter.text)
+        query.add("location", filter.location)
+        if filter.unread { query.add("unread", "true") }
+        query.add("from", filter.from)
+        query.add("since", filter.since?.description)
+        query.add("until", filter.until?.description)
+        if filter.best { query.add("best", "true") }
+        query.add("limit", String(limit))
+        query.add("after", cursor)
+        return try await connection.searchedPage("/v1/search", query: query, body)
+    }
+
+    /// Calls `body` with each link of a page of links, newest hex first, as it arrives.
+    /// - Parameter unique: whether each link is listed once.
+    /// - Returns: as `search`.
+    public func links(
+        _ filter: HexFilter, unique: Bool, limit: Int, after cursor: String? = nil, _ body: (ListedLinkShape) throws -> Void
+    ) async throws -> (next: String?, behind: Int) {
+        var query = URLQuery()
+        query.add("location", filter.location)
+        if filter.unread { query.add("unread", "true") }
+        query.add("from", filter.from)
+        if unique { query.add("unique", "true") }
+        query.add("limit", String(limit))
+        query.add("after", cursor)
+        return try await connection.searchedPage("/v1/links", query: query, body)
+    }
+
     /// One hex with its links and unknown members.
     public func hex(_ id: Int64) async throws -> HexShape { try await connection.call(.GET, "/v1/hexes/\(id)") }
 

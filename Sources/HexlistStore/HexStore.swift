@@ -31,11 +31,13 @@ public final class HexStore: Sendable {
                 guard version <= StoreSchema.version else { throw StoreSchema.newer(path, version: version) }
             }
             try StoreSchema.migrator.migrate(pool)
-            _ = try pool.writeWithoutTransaction { db in try Tally(on: db) }  // a store without its counters is invalid
+            try pool.write { db in try SearchIndex.checkFormat(db) }
+            let tally = try pool.writeWithoutTransaction { db in try Tally(on: db) }  // a store without its counters is invalid
             let queue = DispatchQueue(label: "hexlist.store.writer")
             residue = Residue(of: pool, on: queue)
             writes = WriteQueue(pool: pool, queue: queue, residue: residue, metrics: metrics)
             try StoreFile.restrict(path)
+            if tally.behind > 0 { writes.catchUp() }
         } catch {
             throw HexlistError.of(error, path: path, opening: true)
         }

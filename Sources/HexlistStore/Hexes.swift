@@ -168,6 +168,7 @@ extension StoreWriter {
                     AND isProven = 1 AND peer IS NOT NULL AND messageID IS NOT NULL AND inboxAt > ?3 - ?1
                 """, Self.rememberedFor, list, now)
         }
+        try unindex(ids)
         for (hex, id) in gone where hex.location == nil { try removeInside(id) }
         try run("DELETE FROM hex WHERE id IN (SELECT value FROM json_each(?))", list)
         for (hex, _) in gone { uncount(hex) }
@@ -204,11 +205,13 @@ extension StoreWriter {
         ) { (id: $0.int64(StoredHex.columnCount), hex: StoredHex($0), uuid: $0.uuid(StoredHex.columnCount + 1)) }
         var waiting = Dictionary(held.map { ($0.id, $0) }) { first, _ in first }
         let taken = ids.compactMap { waiting.removeValue(forKey: $0) }
+        try unindex(taken.map(\.id))
         try run(
             """
             UPDATE hex SET location = 'inbox', inboxNumber = ?1 + json_each.key, inboxAt = ?2, heldSince = NULL, heldFrom = NULL
             FROM json_each(?3) WHERE hex.id = json_each.value
             """, tally.nextInbox, now, jsonArray(taken.map(\.id)))
+        try reindex(taken.map(\.id))
         tally.nextInbox &+= Int64(taken.count)
         for (_, hex, _) in taken {
             uncount(hex)

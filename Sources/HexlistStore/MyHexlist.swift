@@ -94,6 +94,7 @@ extension StoreWriter {
                     throw HexlistError(.badRequest, "A text of a hex has at most \(ProtocolLimits.stringBytes) bytes.")
                 }
             }
+            try unindex([id])
             if let description = edit.description { content.hexDescription = content.add(description) }
             if let color = edit.color { content.hexColor = content.add(color) }
             if let links = edit.links {
@@ -108,6 +109,7 @@ extension StoreWriter {
             try run(
                 "UPDATE hex SET description = ?, color = ?, linkCount = ?, byteCount = ? WHERE id = ?",
                 content.string(content.hexDescription), content.string(content.hexColor), content.links.count, content.byteCount, id)
+            try reindex([id])
             try checkBounds(ofTop: id)
         }
     }

@@ -33,6 +33,7 @@ extension StoreWriter {
     ) throws -> [ReceiveOutcome] {
         guard !batch.isEmpty else { return [] }
         passedBytes += batch.reduce(0) { $0 + $1.byteCount }
+        self.diskReserve = diskReserve
         return try change {
             var reception = try Reception(
                 self, sender: sender, now: now, policy: policy, quotas: quotas, isDiskFull: try isDiskFull(for: batch, reserve: diskReserve)

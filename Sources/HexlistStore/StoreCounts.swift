@@ -11,4 +11,6 @@ public struct StoreCounts: Sendable, Equatable {
     public var outboxBytes: Int64
     /// The number of the newest event; 0 before the first.
     public var lastEvent: Int64
+    /// The most hexes that are not in the index of `search` yet.
+    public var unindexed: Int64 = 0
 }

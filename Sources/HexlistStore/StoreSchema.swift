@@ -6,7 +6,7 @@ internal import HexlistModel
 /// Times are milliseconds since 1970, UTC. UUIDs, fingerprints and digests are blobs of 16 and 32 bytes.
 enum StoreSchema {
     /// The `user_version` of a store with all migrations applied. A store with a greater one is a newer Hexlist's and stays untouched.
-    static let version = 5
+    static let version = 6
 
     static func newer(_ path: String, version: Int) -> HexlistError {
         HexlistError(
@@ -39,6 +39,10 @@ enum StoreSchema {
         migrator.registerMigration("5 hexes inside hexes") { db in
             try db.execute(sql: hexesInside)
             try db.execute(sql: "PRAGMA user_version = 5")
+        }
+        migrator.registerMigration("6 search") { db in
+            try db.execute(sql: search)
+            try db.execute(sql: "PRAGMA user_version = 6")
         }
         return migrator
     }()
@@ -207,6 +211,16 @@ enum StoreSchema {
             outbox INTEGER,
             data TEXT                               -- a JSON object
         ) STRICT;
+        """
+
+    /// The index of `search`, without the texts themselves; its rowid is `hex.id`. The columns are `SearchDocument`'s. One-letter prefixes have
+    /// an index of their own: longer ones have few enough words.
+    private static let search = """
+        CREATE VIRTUAL TABLE search USING fts5(about, sender, link, key, content = '', columnsize = 0, prefix = '1',
+            tokenize = 'unicode61 remove_diacritics 2');
+        CREATE TABLE reindex (hex INTEGER PRIMARY KEY) STRICT;  -- entries to be made again, of ids up to tally.indexed
+        ALTER TABLE tally ADD COLUMN indexed INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE tally ADD COLUMN reindex INTEGER NOT NULL DEFAULT 0;
         """
 
     /// The bytes that the rows of `event` take, counted as in `EventLog`.

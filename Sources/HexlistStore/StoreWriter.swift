@@ -15,6 +15,8 @@ final class StoreWriter: StoreReader {
     var eventLogBytes = EventLog.bytes
     /// The bytes of hexes that this transaction has taken and may not have written yet.
     var reservedBytes: Int64 = 0
+    /// The bytes of the file system to leave free, as the last batch of hexes had them.
+    var diskReserve: Int64 = 0
     /// The changes by the pieces of this transaction that succeeded, and by the current one.
     private(set) var changes: StoreChange = []
     /// The reason why the piece can no longer succeed.

@@ -20,6 +20,9 @@ struct Tally: Equatable {
     var dayBytes: Int64 = 0
     /// The bytes of the event log, as `EventLog` counts them.
     var eventBytes: Int64 = 0
+    /// The highest id of a hex that was looked at for the index, and the number of rows in `reindex` (`SearchIndex`).
+    var indexed: Int64 = 0
+    var reindex: Int64 = 0
 
     init() {}
 
@@ -46,7 +49,7 @@ struct Tally: Equatable {
             """
             SELECT nextHex, nextInbox, nextOutbox, nextEvent, inbox, unread, held, heldBytes, mine,
                 outQueued, outStored, outHeld, outRejected, outExpired, outCancelled, outFailed, outboxBytes,
-                day, dayHexes, dayBytes, eventBytes
+                day, dayHexes, dayBytes, eventBytes, indexed, reindex
             FROM tally WHERE id = 1
             """, on: db)
         defer { row.reset() }
@@ -68,6 +71,8 @@ struct Tally: Equatable {
         dayHexes = row.int64(18)
         dayBytes = row.int64(19)
         eventBytes = row.int64(20)
+        indexed = row.int64(21)
+        reindex = row.int64(22)
     }
 
     func save(on db: Database) throws {
@@ -75,13 +80,14 @@ struct Tally: Equatable {
             """
             UPDATE tally SET nextHex = ?, nextInbox = ?, nextOutbox = ?, nextEvent = ?, inbox = ?, unread = ?, held = ?,
                 heldBytes = ?, mine = ?, outQueued = ?, outStored = ?, outHeld = ?, outRejected = ?, outExpired = ?,
-                outCancelled = ?, outFailed = ?, outboxBytes = ?, day = ?, dayHexes = ?, dayBytes = ?, eventBytes = ?
+                outCancelled = ?, outFailed = ?, outboxBytes = ?, day = ?, dayHexes = ?, dayBytes = ?, eventBytes = ?,
+                indexed = ?, reindex = ?
             WHERE id = 1
             """, on: db)
         try update.bind([
             nextHex, nextInbox, nextOutbox, nextEvent, inbox, unread, held, heldBytes, mine,
             outbox.queued, outbox.stored, outbox.held, outbox.rejected, outbox.expired, outbox.cancelled, outbox.failed,
-            outboxBytes, day, dayHexes, dayBytes, eventBytes,
+            outboxBytes, day, dayHexes, dayBytes, eventBytes, indexed, reindex,
         ])
         try update.run()
     }
@@ -89,7 +95,7 @@ struct Tally: Equatable {
     var counts: StoreCounts {
         StoreCounts(
             inbox: inbox, unread: unread, held: held, heldBytes: heldBytes, mine: mine, outbox: outbox,
-            outboxBytes: outboxBytes, lastEvent: nextEvent - 1)
+            outboxBytes: outboxBytes, lastEvent: nextEvent - 1, unindexed: behind)
     }
 }
 

@@ -55,6 +55,10 @@ final class WriteQueue: @unchecked Sendable {
 
     private let residue: Residue
     private let metrics: StoreMetrics
+    private var pace = IndexPace()
+    /// Whether entries of the index are missing; `false` after a turn that failed, until the next write.
+    private var isIndexBehind = false
+    private var isTurnPlanned = false
 
     init(pool: DatabasePool, queue: DispatchQueue, residue: Residue, metrics: StoreMetrics) {
         self.pool = pool
@@ -91,6 +95,14 @@ final class WriteQueue: @unchecked Sendable {
         }
     }
 
+    /// Has the index brought on, as at the start of a store whose index is behind.
+    func catchUp() {
+        queue.async { [self] in
+            isIndexBehind = true
+            planTurn()
+        }
+    }
+
     // MARK: - On the writer's thread
 
     private func drain() {
@@ -100,12 +112,38 @@ final class WriteQueue: @unchecked Sendable {
                 if pieces.isEmpty { state.isDraining = false }
                 return pieces
             }
-            guard !pieces.isEmpty else { return }
+            guard !pieces.isEmpty else { return planTurn() }
             var changes: StoreChange = []
             let outcomes = pool.writeWithoutTransaction { db in commit(pieces, on: db, &changes) }
+            pace.wrote(at: .now)
+            isIndexBehind = writer?.isIndexBehind ?? false
             for (piece, outcome) in zip(pieces, outcomes) { piece.finish(outcome) }
             if !changes.isEmpty { observer.withLock { $0 }?(changes) }
         }
+    }
+
+    /// Plans the index's next turn, if it is behind and none is planned. The writer's thread does what was submitted before first.
+    private func planTurn() {
+        guard isIndexBehind, !isTurnPlanned else { return }
+        isTurnPlanned = true
+        let wait = pace.wait(at: .now).components
+        queue.asyncAfter(deadline: .now() + Double(wait.seconds) + Double(wait.attoseconds) / 1e18) { [weak self] in self?.takeTurn() }
+    }
+
+    private func takeTurn() {
+        isTurnPlanned = false
+        guard isIndexBehind, !state.withLock({ $0.isClosed }) else { return }
+        let now = ContinuousClock.now
+        guard pace.wait(at: now) == .zero else { return planTurn() }
+        let before = writer?.tally.behind
+        var changes: StoreChange = []
+        let piece = Piece(rows: 0, work: { try $0.index() }, finish: { _ in })
+        let outcomes = pool.writeWithoutTransaction { db in commit([piece], on: db, &changes) }
+        pace.tookTurn(from: now, to: .now)
+        let after = writer?.tally.behind ?? 0
+        // A turn that failed, or for which the disk has no room, is not repeated before something is written.
+        isIndexBehind = outcomes.allSatisfy { $0 == nil } && after > 0 && after != before
+        planTurn()
     }
 
     /// - Returns: the error of each piece; `nil` for a committed one.

@@ -55,8 +55,8 @@ struct Hexlist: AsyncParsableCommand {
             CommandGroup(
                 name: "Hex",
                 subcommands: [
-                    SendCommand.self, InboxCommand.self, ShowCommand.self, OpenCommand.self, ReadCommand.self, DeleteCommand.self,
-                    AcceptCommand.self, SaveCommand.self, MineCommand.self,
+                    SendCommand.self, InboxCommand.self, SearchCommand.self, ShowCommand.self, OpenCommand.self, ReadCommand.self,
+                    DeleteCommand.self, AcceptCommand.self, SaveCommand.self, MineCommand.self,
                     OutboxCommand.self,
                 ]),
             CommandGroup(name: "Protocol", subcommands: [FrameCommand.self]),

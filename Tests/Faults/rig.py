@@ -628,6 +628,32 @@ class Reader:
     def queued(self):
         return self.one("SELECT outQueued FROM tally")
 
+    def check_index(self, name):
+        """The index of `search` has the hexes that it says it has, in one look. Returns how many are not in it yet."""
+        self.one("SELECT 1")
+        self.connection.execute("BEGIN")
+        try:
+            check_index(self.connection, name)
+            return self.one("SELECT nextHex - 1 - indexed + reindex FROM tally")
+        finally:
+            self.connection.execute("COMMIT")
+
+
+# Of every entry of the index: the key of its place (Sources/HexlistStore/SearchDocument.swift).
+PLACES = " OR ".join(f'key : "\ue101{place}"' for place in ("inbox", "mine", "held"))
+
+
+def check_index(database, name):
+    """What the index of `search` finds is what is stored, but for what it says is not in it yet."""
+    if not database.execute("SELECT 1 FROM sqlite_schema WHERE name = 'search'").fetchone():
+        return  # of an earlier version
+    found = {row[0] for row in database.execute("SELECT rowid FROM search WHERE search MATCH ?", (PLACES,))}
+    stored = {row[0] for row in database.execute(
+        "SELECT id FROM hex WHERE id <= (SELECT indexed FROM tally) AND id NOT IN (SELECT hex FROM reindex)")}
+    if found != stored:
+        raise Failure(f"{name}: search finds {len(found)} of {len(stored)} hexes that it says it has; missing {sorted(stored - found)[:3]}, "
+                      f"too many {sorted(found - stored)[:3]}")
+
 
 class Snapshot:
     """What a store holds, read from a copy of its files as they lie on the disk, so that nothing is recovered in place."""
@@ -656,12 +682,19 @@ class Snapshot:
                     "SELECT inbox, unread, held, outQueued, outStored FROM tally").fetchone()))
                 self.events_of = dict(database.execute("SELECT peer, sum(count) FROM event WHERE type = 'hex.received' GROUP BY peer").fetchall())
                 self.events = sum(self.events_of.values())
+                self.search_fault = None
+                try:
+                    check_index(database, os.path.basename(os.path.dirname(store)))
+                except Failure as fault:
+                    self.search_fault = fault
             finally:
                 database.close()
         finally:
             shutil.rmtree(copy, ignore_errors=True)
 
-    def check(self, name):
+    def check(self, name, search=True):
+        if search and self.search_fault:
+            raise self.search_fault
         if self.integrity != ["ok"] or self.foreign_keys:
             raise Failure(f"{name}: integrity_check says {self.integrity[:3]} {self.foreign_keys[:3]}")
         counted = {"inbox": len(self.inbox), "held": self.held, "outQueued": sum(row[2] == "queued" for row in self.outbox),
@@ -686,7 +719,7 @@ def check_exactly_once(sender, receiver, keys, scratch):
     sender knows it. Both daemons are stopped. What either has to do with others is left out."""
     one, other = Snapshot(sender.store, scratch), Snapshot(receiver.store, scratch)
     one.check(sender.name)
-    other.check(receiver.name)
+    other.check(receiver.name, search=False)  # what is wrong with the hexes themselves is told first
     wanted = {message_id(sender.uuid, key): key for key in keys}
     arrived = other.received(sender.uuid)
     lost = [wanted[name] for name in wanted.keys() - set(arrived)]
@@ -713,6 +746,7 @@ def check_exactly_once(sender, receiver, keys, scratch):
     events = other.events_of.get(uuid.UUID(sender.uuid).bytes, 0)
     if events != len(wanted):
         raise Failure(f"{events} events hex.received for {len(wanted)} hexes")
+    other.check(receiver.name)
 
 
 def check_the_oracle(sender, receiver, keys, scratch):
@@ -722,11 +756,14 @@ def check_the_oracle(sender, receiver, keys, scratch):
               f"LIMIT 1 OFFSET {len(keys) // 2})")
     wrongs = {
         "lost": [f"DELETE FROM hex WHERE inboxNumber = {middle}", "UPDATE tally SET inbox = inbox - 1, unread = unread - 1"],
-        "twice": ["INSERT INTO hex SELECT id + 1000000, location, inboxNumber + 1000000, peer, messageID, 0, unread, linkCount, byteCount, "
+        "twice": ["INSERT INTO hex (id, location, inboxNumber, peer, messageID, isProven, unread, linkCount, byteCount, "
+                  "receivedAt, inboxAt, heldSince, heldFrom, senderUUID, senderName, description, color, extra) "
+                  "SELECT id + 1000000, location, inboxNumber + 1000000, peer, messageID, 0, unread, linkCount, byteCount, "
                   "receivedAt, inboxAt, heldSince, heldFrom, senderUUID, senderName, description, color, extra FROM hex "
                   f"WHERE inboxNumber = {middle}", "UPDATE tally SET inbox = inbox + 1, unread = unread + 1"],
         "out of order": [f"UPDATE hex SET inboxNumber = inboxNumber + 2000000 WHERE inboxNumber = {middle}"],
         "content": [f"UPDATE hex SET description = 'another' WHERE inboxNumber = {middle}"],
+        "search": [f"INSERT INTO reindex SELECT id FROM hex WHERE inboxNumber = {middle}"],
     }
     good = receiver.store
     for wrong, statements in wrongs.items():

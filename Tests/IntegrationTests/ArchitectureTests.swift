@@ -71,6 +71,7 @@ import Testing
         "HexlistDNS/": "DNSName compares bytes",
         "guard answer.name == services": "DNSName compares bytes",
         "HexlistStore/HexInserter.swift": "slices of a frame",
+        "HexlistStore/Links.swift": "URLs as bytes",
         "chain.name == \"INPUT\"": "the kernel's name of a chain",
         "($0.step)": "steps of the own report",
         "step.step": "steps of the own report",

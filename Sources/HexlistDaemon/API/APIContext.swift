@@ -47,7 +47,7 @@ struct APIContext: Sendable {
             outbox: Dictionary(uniqueKeysWithValues: outbox),
             storeBytes: bytes,
             storeFault: store.fault?.message, configurationFault: configuration.fault?.message, hookFaults: hooks.all,
-            stateFolder: stateFolder)
+            stateFolder: stateFolder, search: SearchState(behind: Int(clamping: counts.unindexed)))
     }
 
     private func identity(conflict: String?) -> IdentityShape {

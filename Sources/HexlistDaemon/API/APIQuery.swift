@@ -75,6 +75,13 @@ struct APIQuery {
         return cursor
     }
 
+    /// A moment, as this API writes them.
+    func time(_ name: String) throws(HexlistError) -> Timestamp? {
+        guard let text = try text(name) else { return nil }
+        guard let time = Timestamp(text) else { throw Self.notAllowed(name, text, "a time as `2031-04-05T06:07:08.009Z`") }
+        return time
+    }
+
     /// The value of a span of time, in seconds.
     func seconds(_ name: String, fallback: Double) throws(HexlistError) -> Double {
         guard let text = try text(name) else { return fallback }

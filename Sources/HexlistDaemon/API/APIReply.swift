@@ -17,9 +17,10 @@ enum APIReply {
     /// - Parameters:
     ///   - rows: the rows that were read for the page.
     ///   - next: the cursor after all of them; `nil` at the end of the list.
+    ///   - behind: the number of hexes that the index of `search` is behind; `nil` for a list that does not use it.
     ///   - cursor: returns the cursor after a row.
     static func page<Row>(
-        _ rows: [Row], next: Int64?, cursor: (Row) -> Int64, shape: (Row) -> some JSONEncodable
+        _ rows: [Row], next: Int64?, behind: Int64? = nil, cursor: (Row) -> Int64, shape: (Row) -> some JSONEncodable
     ) -> Response {
         var json = Array(#"{"items":["#.utf8)
         var next = next
@@ -32,7 +33,8 @@ enum APIReply {
             if index > 0 { json.append(UInt8(ascii: ",")) }
             json += item
         }
-        json += Array(#"],"next":\#(next.map { "\"\($0)\"" } ?? "null")}"#.utf8)
+        let more = behind.map { #","behind":\#($0)"# } ?? ""
+        json += Array(#"],"next":\#(next.map { "\"\($0)\"" } ?? "null")\#(more)}"#.utf8)
         return Response(status: .ok, headers: [.contentType: LocalAPI.jsonType], body: ResponseBody(byteBuffer: ByteBuffer(bytes: json)))
     }
 

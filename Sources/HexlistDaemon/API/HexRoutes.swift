@@ -53,17 +53,11 @@ struct HexRoutes: Sendable {
     private func list(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         let query = try APIQuery(request, allowing: ["location", "unread", "from", "limit", "after"])
         var filter = HexFilter(location: try query.choice("location", HexLocation.inbox), unread: try query.flag("unread"))
-        if let from = try query.text("from") { filter.peer = try await sender(from) }
+        if let from = try query.text("from") { filter.peer = try await api.sender(from) }
         let (limit, cursor, wanted) = (try query.limit(), try query.cursor(), filter)
         let page = try await api.store.read { try $0.hexPage(wanted, limit: limit, after: cursor) }
-        let labels = await labels(page.items)
+        let labels = await api.labels(page.items)
         return APIReply.page(page.items, next: page.next, cursor: { $0.inboxNumber ?? $0.id }) { HexShape($0, labels) }
-    }
-
-    /// Returns the sender that `text` names. A whole UUID is enough: a sender that left may be known by nothing but its hexes.
-    private func sender(_ text: String) async throws -> PeerID? {
-        if let id = PeerID(text) { return id }
-        return try await api.node.resolve(text).uuid
     }
 
     private func patch(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
@@ -112,7 +106,7 @@ struct HexRoutes: Sendable {
             guard change.place == nil || change.place == location else {
                 throw HexlistError(.badRequest, "What is accepted is `held`.")
             }
-            let peer: PeerID? = if let from { try await sender(from) } else { nil }
+            let peer: PeerID? = if let from { try await api.sender(from) } else { nil }
             var start: Int64?
             if let newest {
                 guard let position = try await api.store.read({ try $0.position(of: newest, in: location) }) else {
@@ -133,13 +127,13 @@ struct HexRoutes: Sendable {
     }
 
     func shape(of id: Int64) async throws -> HexShape {
-        guard let detail = try await api.store.read({ try $0.hex(id) }) else { throw HexlistError.noHex(id) }
-        return HexShape(detail, await labels([detail.summary]), openSchemes: api.openSchemes)
-    }
-
-    /// Returns labels of the peers that hexes say they are from.
-    private func labels(_ hexes: [HexSummary]) async -> [PeerID: PeerLabel] {
-        await api.node.labels(of: hexes.compactMap { PeerID($0.senderUUID) })
+        let found = try await api.store.readWithIndex { reader in
+            try reader.hex(id).map { ($0, try reader.earlierLinks(of: $0)) }
+        }
+        guard let (detail, earlier) = found else { throw HexlistError.noHex(id) }
+        var shape = HexShape(detail, await api.labels([detail.summary]), openSchemes: api.openSchemes)
+        if !earlier.isEmpty { shape.addEarlier(earlier) }
+        return shape
     }
 
     private static func check(_ ids: [Int64], _ ranges: [ClosedRange<Int64>]) throws(HexlistError) {
@@ -180,14 +174,9 @@ extension HexShape {
 
     private static func links(_ links: ArraySlice<LinkContent>, of content: HexContent, openSchemes schemes: [String]) -> [LinkShape] {
         links.map {
-            var link = LinkShape(
-                url: content.string($0.url), linkDescription: content.string($0.linkDescription), service: content.string($0.service))
-            do throws(LinkFault) {
-                link.opens = try LinkTarget(link.url, schemes: schemes).summary
-            } catch {
-                link.notOpened = error.description
-            }
-            return link
+            LinkShape(
+                url: content.string($0.url), linkDescription: content.string($0.linkDescription), service: content.string($0.service),
+                openSchemes: schemes)
         }
     }
 

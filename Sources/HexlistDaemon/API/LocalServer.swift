@@ -92,6 +92,7 @@ enum LocalServer {
         PairingRoutes(api: api).add(to: router)
         HexRoutes(api: api).add(to: router)
         MineRoutes(api: api).add(to: router)
+        SearchRoutes(api: api).add(to: router)
         SendRoutes(api: api).add(to: router)
         DoctorRoutes(api: api).add(to: router)
         EventRoutes(api: api).add(to: router)

@@ -80,6 +80,7 @@ struct ShowCommand: AsyncParsableCommand {
             let about = [link.linkDescription, service].filter { !$0.isEmpty }.joined(separator: " · ")
             if !about.isEmpty { try output.line("\(rest)\(about)") }
             if let reason = link.notOpened { try output.line("\(rest)not opened: \(reason)") }
+            if let before = link.before { try output.line("\(rest)\(LinkList.earlier(before))") }
         }
     }
 }

@@ -16,6 +16,12 @@ struct InboxCommand: AsyncParsableCommand {
     @Flag(help: "What strangers sent, held out of the inbox.")
     var held = false
 
+    @Flag(help: "Links instead of hexes.")
+    var links = false
+
+    @Flag(help: "With --links: each link once, where it came last.")
+    var unique = false
+
     @Option(help: ArgumentHelp("Only what this peer sent.", valueName: "peer"))
     var from: String?
 
@@ -27,12 +33,16 @@ struct InboxCommand: AsyncParsableCommand {
 
     func validate() throws {
         if limit < 0 { throw ValidationError("--limit takes a number from 0 up.") }
+        if unique, !links { throw ValidationError("--unique goes with --links.") }
     }
 
     func run() async throws {
         let output = common.output
         let filter = HexlistClient.HexFilter(location: held ? "held" : "inbox", unread: unread, from: from)
         try await common.withClient { client in
+            guard !links else {
+                return try await LinkList(filter: filter, isUnique: unique, limit: limit, after: after).list(client, output)
+            }
             var cursor = after
             var left = limit == 0 ? Int.max : limit
             var listed = 0

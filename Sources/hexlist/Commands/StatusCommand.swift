@@ -58,6 +58,7 @@ struct StatusCommand: AsyncParsableCommand {
         table.add("outbox", OutboxText.summary(status.outbox))
         table.add("store", "\(status.stateFolder), \(ByteCountText.of(status.storeBytes))")
         if let fault = status.storeFault { table.add("", fault, .failure) }
+        if let note = SearchText.behind(status.search?.behind ?? 0) { table.add("search", note, .doubtful) }
         return table
     }
 }

@@ -1,11 +1,9 @@
-import HexlistModel
-
 /// A colour as the user types it, converted to `#RRGGBB`.
-enum ColorInput {
+public enum ColorInput {
     /// - Parameter text: `#RRGGBB`, `#RGB`, or the name of a CSS colour, regardless of case; empty for none.
     /// - Returns: `#RRGGBB`, or empty.
     /// - Throws: `HexlistError` for anything else, with the nearest colour.
-    static func parse(_ text: String) throws(HexlistError) -> String {
+    public static func parse(_ text: String) throws(HexlistError) -> String {
         if text.isEmpty { return "" }
         if let digits = digits(text.hasPrefix("#") ? text.dropFirst() : text[...]) {
             guard !text.hasPrefix("#") else { return "#" + digits }

@@ -1,0 +1,226 @@
+internal import GRDB
+public import HexlistModel
+
+extension StoreReader {
+    /// The most matches that one page looks through, so that a page costs the same however rare what is wanted is among them.
+    private static let examined = 10_000
+    /// The most peers whose names a search can find.
+    private static let peers = 200
+
+    /// The hexes that have what is looked for, newest first, by their ids.
+    ///
+    /// - Parameters:
+    ///   - limit: the most hits, up to 10 000. There are fewer if their hexes exceed 4 MiB, or many matches fail the rest of the filter.
+    ///   - after: the `next` of the previous page.
+    /// - Throws: `.badRequest` for a term without words.
+    public func search(_ filter: SearchFilter, limit: Int = 20, after: Int64? = nil) throws -> SearchPage {
+        let query = try query(filter)
+        let limit = pageLimit(limit)
+        var room = PageRoom(items: limit)
+        var ids: [Int64] = []
+        var next: Int64?
+        var last: Int64?
+        let statement = try matches(query, before: after ?? .max)
+        defer { statement.reset() }
+        var examined = 0
+        while try statement.step() {
+            let isWanted = try isWanted(statement, filter)
+            guard examined < Self.examined, !isWanted || room.take(statement.int(4)) else {
+                next = last
+                break
+            }
+            last = statement.int64(0)
+            examined += 1
+            if isWanted { ids.append(statement.int64(0)) }
+        }
+        return SearchPage(hits: try hits(ids, query), next: next, behind: try Tally(on: db).behind)
+    }
+
+    /// The best of the newest 10 000 matches: those with more of the words in the description, next to each other, or from a sender of that
+    /// name; the newest first among equals.
+    public func best(_ filter: SearchFilter, limit: Int = 20) throws -> SearchPage {
+        let query = try query(filter)
+        var scores: [Int64: Int] = [:]
+        var sizes: [Int64: Int] = [:]
+        let statement = try matches(query, before: .max)
+        defer { statement.reset() }
+        var (examined, oldest) = (0, Int64.max)
+        while examined < Self.examined, try statement.step() {
+            examined += 1
+            guard try isWanted(statement, filter) else { continue }
+            oldest = statement.int64(0)
+            scores[oldest] = 0
+            sizes[oldest] = statement.int(4)
+        }
+        for (expression, score) in query.scores {
+            let found = try all("SELECT rowid FROM search WHERE search MATCH ? AND rowid >= ?", expression, oldest) { $0.int64(0) }
+            for id in found { scores[id]? += score }
+        }
+        var room = PageRoom(items: pageLimit(limit))
+        let ids = scores.sorted { ($0.value, $0.key) > ($1.value, $1.key) }.map(\.key).prefix { room.take(sizes[$0] ?? 0) }
+        return SearchPage(hits: try hits(Array(ids), query), next: nil, behind: try Tally(on: db).behind)
+    }
+
+    private func matches(_ query: SearchQuery, before: Int64) throws -> SQLStatement {
+        let statement = try SQLStatement(
+            """
+            SELECT hex.id, hex.parent, hex.unread, hex.receivedAt, hex.byteCount FROM search CROSS JOIN hex ON hex.id = search.rowid
+            WHERE search MATCH ? AND search.rowid < ? ORDER BY search.rowid DESC
+            """, on: db)
+        try statement.bind([query.expression, before])
+        return statement
+    }
+
+    private func isWanted(_ row: SQLStatement, _ filter: SearchFilter) throws -> Bool {
+        // A hex inside another is read with the topmost one.
+        if filter.unread, !row.bool(2), try row.isNull(1) || !(summary(ofTop: row.int64(0))?.unread ?? false) { return false }
+        let receivedAt = row.int64(3)
+        return receivedAt >= filter.since ?? .min && receivedAt < filter.until ?? .max
+    }
+
+    private func hits(_ ids: [Int64], _ query: SearchQuery) throws -> [SearchHit] {
+        try hexes(ids).map { detail in
+            let top = try detail.summary.parent == nil ? nil : summary(ofTop: detail.summary.id)
+            return SearchHit(summary: detail.summary, match: query.match(in: detail.content), top: top)
+        }
+    }
+
+    private func query(_ filter: SearchFilter) throws -> SearchQuery {
+        let words = try SearchWords(on: db)
+        let sender = try filter.peer.map { try peerRow($0)?.id ?? -1 }
+        var query = SearchQuery(words: words, sender: sender, location: filter.location)
+        let sequences = try filter.terms.map { try SearchQuery.sequence($0, words) }
+        let named = sequences.contains { $0 != nil } ? try peerNames(words) : []
+        for (term, sequence) in zip(filter.terms, sequences) {
+            if let sequence {
+                let senders = named.filter { $0.names.contains { sequence.place(in: $0) != nil } }.prefix(Self.peers).map(\.row)
+                query.add(sequence, senders: senders)
+            } else {
+                try query.add(term)
+            }
+        }
+        return query
+    }
+
+    /// The names and aliases of the peers that have hexes here, those with most first.
+    private func peerNames(_ words: SearchWords) throws -> [(row: Int64, names: [[SearchWords.Word]])] {
+        try all("SELECT id, name, alias FROM peer WHERE hexes > 0 ORDER BY hexes DESC LIMIT 10000") { row in
+            (row.int64(0), [words.of(row.bytes(1)), words.of(row.bytes(2))])
+        }
+    }
+}
+
+/// A search in the language of FTS5. What a person typed comes into it as words of the tokenizer and as keys, never as itself.
+private struct SearchQuery {
+    private let words: SearchWords
+    private var conditions: [String] = []
+    private var sequences: [WordSequence] = []
+    /// The words of a host, for showing the link.
+    private var hosts: [WordSequence] = []
+    /// What raises a hex in the order of the best, and by how much.
+    private(set) var scores: [(String, Int)] = []
+
+    /// Whether what is held is left out.
+    private let withoutHeld: Bool
+
+    private static let columns = "{about sender link}"
+
+    init(words: SearchWords, sender: Int64?, location: HexLocation?) {
+        self.words = words
+        if let sender { conditions.append(Self.key(.peer, String(sender))) }
+        if let location { conditions.append(Self.key(.place, location.rawValue)) }
+        withoutHeld = location == nil
+    }
+
+    var expression: String {
+        let all = conditions.map { "(\($0))" }.joined(separator: " AND ")
+        return withoutHeld ? "(\(all)) NOT (\(Self.key(.place, HexLocation.held.rawValue)))" : all
+    }
+
+    /// - Returns: `nil` if the term is no words.
+    static func sequence(_ term: SearchTerm, _ words: SearchWords) throws -> WordSequence? {
+        guard case .words(let text, let isPrefix) = term else { return nil }
+        return try WordSequence(text, isPrefix: isPrefix, words)
+    }
+
+    mutating func add(_ sequence: WordSequence, senders: [Int64]) {
+        let keys = senders.map { Self.key(.peer, String($0)) }
+        conditions.append(([("\(Self.columns) : \(sequence.phrase)")] + keys).joined(separator: " OR "))
+        sequences.append(sequence)
+        scores.append(("about : \(sequence.phrase)", 4))
+        scores.append(("link : \(sequence.phrase)", 1))
+        scores.append((([("sender : \(sequence.phrase)")] + keys).joined(separator: " OR "), 2))
+        guard sequences.count == 2 else { return }
+        let together = sequences.map { $0.phrase.replacing(" *", with: "") }.joined(separator: " + ")
+        scores.append(("\(Self.columns) : (\(together))", 6))
+    }
+
+    mutating func add(_ term: SearchTerm) throws {
+        switch term {
+        case .words: break
+        case .host(let host):
+            conditions.append(Self.key(.host, host))
+            hosts.append(try WordSequence(host, isPrefix: false, words))
+        case .color(let color): conditions.append(Self.key(.color, color))
+        case .service(let service): conditions.append(Self.key(.service, service))
+        }
+    }
+
+    private static func key(_ kind: SearchKey.Kind, _ text: String) -> String { SearchKey.condition(SearchKey.key(kind, Array(text.utf8))) }
+
+    // MARK: - The place that is shown
+
+    /// The text of a hex that has most of the words, the first of them.
+    func match(in content: HexContent) -> SearchMatch? {
+        var best: (count: Int, match: SearchMatch)?
+        func look(_ sequences: [WordSequence], _ field: SearchMatch.Field, _ link: Int?, _ slice: TextSlice) {
+            guard (best?.count ?? 0) < sequences.count, !slice.isEmpty else { return }
+            let text = content.withBytes(of: slice) { Array($0) }
+            let places = places(of: sequences, in: text)
+            guard let first = places.min(by: { $0.lowerBound < $1.lowerBound }), places.count > best?.count ?? 0 else { return }
+            best = (places.count, SearchMatch(field, link, text, first))
+        }
+        if !sequences.isEmpty {
+            look(sequences, .description, nil, content.hexDescription)
+            for (position, link) in content.links.enumerated() { look(sequences, .linkDescription, position, link.linkDescription) }
+            for (position, link) in content.links.enumerated() { look(sequences, .url, position, link.url) }
+            look(sequences, .sender, nil, content.senderName)
+        }
+        for (position, link) in content.links.enumerated() where best == nil { look(hosts, .url, position, link.url) }
+        return best?.match
+    }
+
+    private func places(of sequences: [WordSequence], in text: [UInt8]) -> [Range<Int>] {
+        let words = words.of(text)
+        return sequences.compactMap { $0.place(in: words) }
+    }
+}
+
+extension SearchKey {
+    /// The condition for a key.
+    static func condition(_ key: [UInt8]) -> String { "key : \"\(String(decoding: key.dropLast(), as: UTF8.self))\"" }
+}
+
+extension SearchMatch {
+    /// Bytes of text shown before and after the place, and of the place.
+    private static let (bytesBefore, bytesAfter, bytesFound) = (60, 120, 200)
+
+    fileprivate init(_ field: Field, _ link: Int?, _ text: [UInt8], _ place: Range<Int>) {
+        self.field = field
+        self.link = link
+        let place = place.clamped(to: 0..<text.count)
+        let start = Self.boundary(in: text, at: place.lowerBound - Self.bytesBefore)
+        let foundEnd = Self.boundary(in: text, at: min(place.upperBound, place.lowerBound + Self.bytesFound))
+        let end = Self.boundary(in: text, at: min(text.count, foundEnd + Self.bytesAfter))
+        before = (start > 0 ? "…" : "") + String(decoding: text[start..<place.lowerBound], as: UTF8.self)
+        found = String(decoding: text[place.lowerBound..<foundEnd], as: UTF8.self)
+        after = String(decoding: text[foundEnd..<end], as: UTF8.self) + (end < text.count ? "…" : "")
+    }
+
+    /// The first byte of the character at an offset.
+    private static func boundary(in text: [UInt8], at offset: Int) -> Int {
+        var offset = max(0, offset)
+        while offset > 0, offset < text.count, text[offset] & 0xC0 == 0x80 { offset -= 1 }
+        return offset
+    }
+}

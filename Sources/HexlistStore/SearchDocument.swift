@@ -1,0 +1,108 @@
+internal import HexlistModel
+
+/// The texts of one hex as the index has them.
+///
+/// They follow from the rows of the hex alone, since an entry is taken out of the index by the texts it was put in with. `format` rises when
+/// the same rows give other texts; then the index is made anew.
+struct SearchDocument {
+    static let format = 1
+
+    /// The description.
+    private(set) var about: [UInt8] = []
+    /// The name the hex says its sender has.
+    private(set) var sender: [UInt8] = []
+    /// URLs and descriptions of the links.
+    private(set) var links: [UInt8] = []
+    /// What is found as a whole (`SearchKey`).
+    private(set) var keys: [UInt8] = []
+    /// Hosts and services that are in `keys`.
+    private var seen: Set<[UInt8]> = []
+
+    var byteCount: Int { about.count + sender.count + links.count + keys.count }
+
+    init(location: String, peer: Int64?, senderName: [UInt8], description: [UInt8], color: [UInt8]) {
+        about = description
+        sender = senderName
+        add(.place, Array(location.utf8))
+        if let peer { add(.peer, Array(String(peer).utf8)) }
+        if !color.isEmpty { add(.color, color) }
+    }
+
+    mutating func add(url: [UInt8], description: [UInt8], service: [UInt8]) {
+        for text in [url, description] where !text.isEmpty {
+            if !links.isEmpty { links += SearchKey.gap }
+            links += text
+        }
+        keys += SearchKey.url(url)
+        if !service.isEmpty, !service.elementsEqual(Service.unknown.rawValue.utf8) { addOnce(.service, service) }
+        guard var host = LinkTarget.hostForSearch(of: url)?[...] else { return }
+        addOnce(.host, Array(host))
+        while let dot = host.firstIndex(of: UInt8(ascii: ".")), dot + 1 < host.endIndex {
+            host = host[(dot + 1)...]
+            addOnce(.host, Array(host))
+        }
+    }
+
+    private mutating func add(_ kind: SearchKey.Kind, _ text: [UInt8]) { keys += SearchKey.key(kind, text) }
+
+    private mutating func addOnce(_ kind: SearchKey.Kind, _ text: [UInt8]) {
+        let key = SearchKey.key(kind, text)
+        if seen.insert(key).inserted { keys += key }
+    }
+}
+
+/// The words in the column `key` of the index: characters of the private use area, ASCII letters and digits, which the tokenizer leaves in one
+/// piece, and a space.
+enum SearchKey {
+    /// The kind is the first character of a key, U+E100 and on.
+    enum Kind: UInt8 {
+        case peer, place, host, color, service, url
+    }
+
+    /// The most bytes of a text that make a key: a host name has fewer.
+    private static let longest = 255
+
+    /// A word between two texts of one column, so that no phrase goes from one into the other: U+E200.
+    static let gap: [UInt8] = [0x20, 0xEE, 0x88, 0x80, 0x20]
+
+    /// The key of a text, regardless of the case of ASCII letters: other bytes than letters and digits are U+E000 and on.
+    static func key(_ kind: Kind, _ text: [UInt8]) -> [UInt8] {
+        var key: [UInt8] = [0xEE, 0x84, 0x80 | kind.rawValue]
+        for byte in text.prefix(longest) {
+            if ASCII.isAlphanumeric(byte) {
+                key.append(ASCII.lowercased(byte))
+            } else {
+                key += [0xEE, 0x80 | byte >> 6, 0x80 | byte & 0x3F]
+            }
+        }
+        key.append(0x20)
+        return key
+    }
+
+    /// The key of a URL: a hash of 64 bits (FNV-1a). Who finds one compares the URL too.
+    static func url(_ url: [UInt8]) -> [UInt8] {
+        let hash = url.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+        return key(.url, Array(String(hash, radix: 32).utf8))
+    }
+}
+
+extension LinkTarget {
+    /// The host of a URL, in ASCII; `nil` if it has none, or none that every program reads alike.
+    fileprivate static func hostForSearch(of url: [UInt8]) -> [UInt8]? {
+        plainHost(of: url)
+            ?? (try? LinkTarget(String(decoding: url, as: UTF8.self), schemes: ["http", "https", "ftp", "ws", "wss"]))?.host
+            .map { Array($0.utf8) }
+    }
+
+    /// The host of a URL that is plain ASCII with a name of letters, digits and hyphens: most are, and this takes a tenth of the time.
+    private static func plainHost(of url: [UInt8]) -> [UInt8]? {
+        guard url.count <= maximumBytes, url.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "\\") }) else { return nil }
+        guard let scheme = ["https://", "http://"].first(where: { url.starts(with: $0.utf8) }) else { return nil }
+        let host = url.dropFirst(scheme.utf8.count).prefix { ![UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#")].contains($0) }
+        let labels = host.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        guard host.count <= 253, let last = labels.last?.first, ASCII.isAlphanumeric(last), !ASCII.isDigit(last),
+            labels.allSatisfy({ (1...63).contains($0.count) && $0.allSatisfy { ASCII.isAlphanumeric($0) || $0 == UInt8(ascii: "-") } })
+        else { return nil }
+        return host.map(ASCII.lowercased)
+    }
+}

@@ -1,0 +1,75 @@
+internal import GRDB
+internal import GRDBSQLite
+internal import HexlistModel
+
+/// The words of a text, as the index has them: the tokenizer of its table, with the places of the words.
+struct SearchWords {
+    struct Word {
+        /// The word without case and diacritics.
+        var text: [UInt8]
+        /// Its bytes in the text.
+        var range: Range<Int>
+    }
+
+    private let tokenizer: any FTS5Tokenizer
+
+    init(on db: Database) throws {
+        tokenizer = try db.makeTokenizer(FTS5TokenizerDescriptor(components: ["unicode61", "remove_diacritics", "2"]))
+    }
+
+    func of(_ text: [UInt8]) -> [Word] {
+        let words = Words()
+        text.withUnsafeBytes { bytes in
+            _ = tokenizer.tokenize(
+                context: Unmanaged.passUnretained(words).toOpaque(), tokenization: .document,
+                pText: bytes.baseAddress?.assumingMemoryBound(to: CChar.self), nText: CInt(clamping: bytes.count)
+            ) { context, _, token, count, start, end in
+                guard let context, let token, start >= 0, start <= end else { return SQLITE_OK }
+                let text = UnsafeRawBufferPointer(start: token, count: Int(count))
+                Unmanaged<Words>.fromOpaque(context).takeUnretainedValue().all.append(Word(text: Array(text), range: Int(start)..<Int(end)))
+                return SQLITE_OK
+            }
+        }
+        return words.all
+    }
+
+    private final class Words {
+        var all: [Word] = []
+    }
+}
+
+/// Words next to each other, as `SearchTerm.words` asks for them.
+struct WordSequence {
+    let words: [[UInt8]]
+    let isPrefix: Bool
+
+    /// - Throws: `.badRequest` if the text has no words.
+    init(_ text: String, isPrefix: Bool, _ tokenizer: SearchWords) throws {
+        words = tokenizer.of(Array(text.utf8)).map(\.text)
+        self.isPrefix = isPrefix
+        guard !words.isEmpty else {
+            throw HexlistError(
+                .badRequest, "`\(TerminalText.clean(text, columns: 40))` has neither letters nor digits to search for.",
+                hint: "A search goes by words.")
+        }
+    }
+
+    /// The bytes of the first place in a text where the words stand; `nil` if there is none.
+    func place(in text: [SearchWords.Word]) -> Range<Int>? {
+        guard text.count >= words.count else { return nil }
+        for start in 0...(text.count - words.count) {
+            let candidate = text[start..<start + words.count]
+            let isHere = zip(candidate, words).enumerated().allSatisfy { index, pair in
+                isPrefix && index == words.count - 1 ? pair.0.text.starts(with: pair.1) : pair.0.text == pair.1
+            }
+            if isHere, let first = candidate.first, let last = candidate.last { return first.range.lowerBound..<last.range.upperBound }
+        }
+        return nil
+    }
+
+    /// The phrase in the language of FTS5. Words of the tokenizer contain no quotation mark; one would be doubled.
+    var phrase: String {
+        let text = words.map { String(decoding: $0, as: UTF8.self) }.joined(separator: " ")
+        return "\"\(text.replacing("\"", with: "\"\""))\"\(isPrefix ? " *" : "")"
+    }
+}

@@ -1,0 +1,133 @@
+import ArgumentParser
+import HexlistAPI
+import HexlistClient
+import HexlistModel
+
+struct SearchCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "search", abstract: "Find hexes by words of their texts, links and senders, newest first.",
+        discussion: """
+            All words have to be there, in the description, a link's URL or description, or the sender's name or alias. Case and accents do \
+            not matter. `word*` also finds words that begin so, `'"two words"'` finds them next to each other. `host:example.org` finds links \
+            to that host and those below it, `color:teal` and `service:Dropbox` what their names say. Held hexes are only found with --in held.
+            """)
+
+    enum Place: String, ExpressibleByArgument, CaseIterable {
+        case inbox, mine, held
+    }
+
+    @OptionGroup var common: CommonOptions
+
+    @Option(help: ArgumentHelp("Only what this peer sent.", valueName: "peer"))
+    var from: String?
+
+    @Option(name: .customLong("in"), help: ArgumentHelp("Only this place; by default the inbox and My Hexlist.", valueName: "place"))
+    var place: Place?
+
+    @Option(help: ArgumentHelp("Only what arrived since then: 7d, 12h, or a day as 2031-04-05.", valueName: "time"))
+    var since: String?
+
+    @Option(help: ArgumentHelp("Only what arrived until then; a day counts to its end.", valueName: "time"))
+    var until: String?
+
+    @Flag(help: "Only what was not read yet.")
+    var unread = false
+
+    @Flag(help: "The best of the newest 10 000 first: words in the description, next to each other, of the sender.")
+    var best = false
+
+    @Option(help: ArgumentHelp("How many; 0 lists all.", valueName: "n"))
+    var limit = LocalAPI.defaultPageLimit
+
+    @Option(help: ArgumentHelp("Go on where an earlier search ended.", valueName: "cursor"))
+    var after: String?
+
+    @Argument(help: "What to search for.")
+    var text: [String]
+
+    func validate() throws {
+        if limit < 0 { throw ValidationError("--limit takes a number from 0 up.") }
+        if best, after != nil { throw ValidationError("--best has one page, so --after does not go with it.") }
+    }
+
+    func run() async throws {
+        let output = common.output
+        let words = text.joined(separator: " ")
+        // Mistakes are told before the daemon is asked.
+        let terms = try SearchTerm.parse(words)
+        let filter = HexlistClient.SearchFilter(
+            text: words, location: place?.rawValue, unread: unread, from: from,
+            since: try since.map { try TimeInput.parse($0, isEnd: false) }, until: try until.map { try TimeInput.parse($0, isEnd: true) },
+            best: best)
+        try await common.withClient { client in
+            var cursor = after
+            var left = limit == 0 ? Int.max : limit
+            var (listed, behind) = (0, 0)
+            var table = Table(["HEX", "", "RECEIVED", "FROM", "DESCRIPTION", "FOUND"])
+            repeat {
+                (cursor, behind) = try await client.search(filter, limit: min(left, LocalAPI.pageLimit), after: cursor) { hex in
+                    listed += 1
+                    left -= 1
+                    if output.json { try output.object(hex) } else { table.add(cells(hex)) }
+                }
+                // Without an end one page after the other is written.
+                if limit == 0, !table.isEmpty {
+                    try output.table(table)
+                    table = Table()
+                }
+                // A page may be short because what is wanted is rare among the matches.
+            } while cursor != nil && left > 0
+            if !table.isEmpty { try output.table(table) }
+            try output.flush()
+            if listed == 0, !output.json {
+                StandardError.note(SearchText.nothing(terms, isEnd: after != nil, isHeld: place == .held))
+            }
+            if let cursor { StandardError.note("There is more: --after \(TerminalText.clean(cursor, columns: 80))") }
+            if let note = SearchText.behind(behind) { StandardError.note(note) }
+        }
+    }
+
+    private func cells(_ hex: HexShape) -> [Table.Cell] {
+        [
+            Table.Cell(String(hex.id)), Table.Cell(hex.unread ? "*" : "", .good), Table.Cell(HumanText.time(hex.receivedAt), .faint),
+            Table.Cell(HexText.sender(hex, columns: 44), columns: 72, minimum: 10),
+            Table.Cell(SearchText.subject(hex), hex.unread ? .strong : .plain, minimum: 16),
+            Table.Cell(SearchText.match(hex), columns: 100, minimum: 16),
+        ]
+    }
+}
+
+enum SearchText {
+    /// The subject, and that of the topmost hex it is in.
+    static func subject(_ hex: HexShape) -> String {
+        let subject = HexText.subject(hex)
+        guard let top = hex.top else { return subject }
+        return "\(subject) (in \(top.id)\(top.subject.isEmpty ? "" : " \(top.subject)"))"
+    }
+
+    /// The place of what was found, where the description in its column does not show it.
+    static func match(_ hex: HexShape) -> String {
+        guard let match = hex.match else { return "" }
+        let text = match.before + match.found + match.after
+        switch match.field {
+        case "description": return match.before.hasPrefix("…") ? text : ""
+        case "sender": return ""  // its column shows it
+        default: return match.link.map { "\($0) \(text)" } ?? text
+        }
+    }
+
+    static func nothing(_ terms: [SearchTerm], isEnd: Bool, isHeld: Bool) -> String {
+        var text = "Nothing \(isEnd ? "more " : "")was found."
+        guard !isEnd else { return text }
+        if case .words(let words, isPrefix: false)? = terms.last, !words.contains(" ") {
+            text += " `\(TerminalText.clean(words, columns: 40))*` finds words that begin so."
+        }
+        return isHeld ? text : text + " `--in held` searches what strangers sent."
+    }
+
+    /// - Returns: `nil` if the index is not behind.
+    static func behind(_ count: Int) -> String? {
+        guard count > 0 else { return nil }
+        return "\(HumanText.count(count, "hex is", "hexes are")) not searched yet: the index is still being made."
+    }
+}

@@ -1,0 +1,54 @@
+import HexlistAPI
+import HexlistClient
+import HexlistModel
+
+/// The output of `hexlist inbox --links`.
+struct LinkList {
+    var filter: HexlistClient.HexFilter
+    /// Whether each link is listed once.
+    var isUnique: Bool
+    /// The most links; 0 for all.
+    var limit: Int
+    var after: String?
+
+    func list(_ client: HexlistClient, _ output: Output) async throws {
+        var cursor = after
+        var left = limit == 0 ? Int.max : limit
+        var (listed, behind) = (0, 0)
+        var table = Table(["HEX", "N", "RECEIVED", "FROM", "LINK", "DESCRIPTION"])
+        repeat {
+            (cursor, behind) = try await client.links(filter, unique: isUnique, limit: min(left, LocalAPI.pageLimit), after: cursor) {
+                link in
+                listed += 1
+                left -= 1
+                if output.json { try output.object(link) } else { table.add(Self.cells(link)) }
+            }
+            // Without an end one page after the other is written.
+            if limit == 0, !table.isEmpty {
+                try output.table(table)
+                table = Table()
+            }
+        } while cursor != nil && left > 0
+        if !table.isEmpty { try output.table(table) }
+        try output.flush()
+        if listed == 0, !output.json { StandardError.note("There is no \(after == nil ? "" : "further ")link.") }
+        if let cursor { StandardError.note("There is more: --after \(TerminalText.clean(cursor, columns: 80))") }
+        if behind > 0 {
+            StandardError.note("\(HumanText.count(behind, "hex is", "hexes are")) not in the index yet: a link may be listed twice.")
+        }
+    }
+
+    private static func cells(_ link: ListedLinkShape) -> [Table.Cell] {
+        [
+            Table.Cell(String(link.hex)), Table.Cell(String(link.number)), Table.Cell(HumanText.time(link.receivedAt), .faint),
+            Table.Cell(link.label?.listed(columns: 44) ?? "", columns: 72, minimum: 10),
+            Table.Cell(link.url, link.unread ? .strong : .plain, columns: 200, minimum: 24), Table.Cell(link.linkDescription, minimum: 10),
+        ]
+    }
+
+    /// The note behind a link of `show`: the earlier hex that has it too.
+    static func earlier(_ earlier: EarlierLinkShape) -> String {
+        let sender = earlier.label.map { " from \($0.listed(columns: 44))" } ?? ""
+        return "here before: hex \(earlier.hex)\(sender), \(HumanText.time(earlier.receivedAt))"
+    }
+}

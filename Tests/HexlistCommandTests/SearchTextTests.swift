@@ -1,0 +1,54 @@
+import ArgumentParser
+import HexlistAPI
+import HexlistModel
+import Testing
+
+@testable import hexlist
+
+@Suite("Searching on the command line")
+struct SearchTextTests {
+    private static let now: Int64 = 1_700_000_000_000
+
+    @Test("spans before now, days, and moments of local time")
+    func times() throws {
+        func time(_ text: String, end: Bool = false) throws -> Int64 { try TimeInput.parse(text, isEnd: end, now: Self.now).milliseconds }
+        #expect(try time("7d") == Self.now - 7 * 86_400_000)
+        #expect(try time("1.5h") == Self.now - 5_400_000)
+        #expect(try time("2031-04-05T06:07:08.009Z") == Timestamp("2031-04-05T06:07:08.009Z")?.milliseconds)
+        let day = try time("2031-04-05")
+        #expect(try time("2031-04-05", end: true) == time("2031-04-06") && time("2031-04-05T00:00", end: true) == day)
+        #expect(try time("2031-04-05 06:07:08") - day == ((6 * 60 + 7) * 60 + 8) * 1_000)
+        #expect(try time("2032-02-29", end: true) == time("2032-03-01"))
+    }
+
+    @Test(
+        "no time is refused with what to type",
+        arguments: [
+            "", "7", "yesterday", "2031-4-5", "2031-02-29", "2031-13-01", "2031-04-05T24:00", "2031-04-05T", "-7d", "2031-04-05T6:07", "d",
+        ])
+    func noTime(text: String) throws {
+        let error = try #require(throws: HexlistError.self) { try TimeInput.parse(text, isEnd: false) }
+        #expect(error.code == .badRequest && error.hint?.contains("2031-04-05") == true)
+    }
+
+    @Test("nothing found says what else to try")
+    func nothing() throws {
+        func nothing(_ text: String, isEnd: Bool = false, isHeld: Bool = false) throws -> String {
+            SearchText.nothing(try SearchTerm.parse(text), isEnd: isEnd, isHeld: isHeld)
+        }
+        #expect(try nothing("riv").hasPrefix("Nothing was found. `riv*` finds words that begin so. `--in held`"))
+        #expect(try nothing("riv*", isHeld: true) == "Nothing was found.")
+        #expect(try nothing("host:a.example", isHeld: true) == "Nothing was found.")
+        #expect(try nothing("riv", isEnd: true) == "Nothing more was found.")
+        #expect(SearchText.behind(0) == nil && SearchText.behind(1)?.hasPrefix("1 hex is not searched yet") == true)
+    }
+
+    @Test("flags that do not go together, and words that look like flags")
+    func flags() throws {
+        #expect(throws: (any Error).self) { try SearchCommand.parse(["--best", "--after", "3", "a"]) }
+        #expect(throws: (any Error).self) { try SearchCommand.parse([]) }
+        #expect(throws: (any Error).self) { try SearchCommand.parse(["--in", "attic", "a"]) }
+        #expect(throws: (any Error).self) { try InboxCommand.parse(["--unique"]) }
+        #expect(try SearchCommand.parse(["--", "-z", "--best"]).text == ["-z", "--best"])
+    }
+}

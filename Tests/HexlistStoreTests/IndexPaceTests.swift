@@ -1,0 +1,40 @@
+import Testing
+
+@testable import HexlistStore
+
+@Suite("When the index gets a turn") struct IndexPaceTests {
+    @Test func atOnceWhileNothingIsWritten() {
+        var pace = IndexPace()
+        let start = ContinuousClock.now
+        #expect(pace.wait(at: start) == .zero)
+        pace.tookTurn(from: start, to: start + .seconds(5))
+        #expect(pace.wait(at: start + .seconds(5)) == .zero)
+    }
+
+    @Test func afterThreeTenthsOfASecondOfQuiet() {
+        var pace = IndexPace()
+        let start = ContinuousClock.now
+        pace.wrote(at: start)
+        #expect(pace.wait(at: start) == .milliseconds(300))
+        #expect(pace.wait(at: start + .milliseconds(100)) == .milliseconds(200))
+        #expect(pace.wait(at: start + .milliseconds(300)) == .zero)
+    }
+
+    @Test func aTwentiethOfTheTimeWhileMuchIsWritten() {
+        var pace = IndexPace()
+        let start = ContinuousClock.now
+        var now = start
+        var taken = Duration.zero
+        while now < start + .seconds(20) {
+            pace.wrote(at: now)
+            if pace.wait(at: now) == .zero {
+                #expect(now >= start + .seconds(1))
+                pace.tookTurn(from: now, to: now + .milliseconds(30))
+                taken += .milliseconds(30)
+                now += .milliseconds(30)
+            }
+            now += .milliseconds(10)
+        }
+        #expect(taken <= .seconds(1) && taken >= .milliseconds(700), "\(taken)")
+    }
+}
