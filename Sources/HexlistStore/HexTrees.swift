@@ -3,13 +3,12 @@ internal import HexlistModel
 
 // Changes of hexes inside others, inside `change`.
 extension StoreWriter {
-    /// Deletes a hex that is inside another, with what is in it. Does nothing if it is gone already.
+    /// Deletes a hex that is inside another, with what is in it, whose entries are out of the index. Does nothing if it is gone already.
     func removeInside(_ id: Int64) throws {
         let found = try first("SELECT parent, hexesInside, linksInside, linkCount FROM hex WHERE id = ? AND parent IS NOT NULL", id) {
             (parent: $0.int64(0), hexes: $0.int64(1) + 1, links: $0.int64(2) + $0.int64(3))
         }
         guard let found else { return }
-        try unindex([id])
         try countInside(found.parent, hexes: -found.hexes, links: -found.links)
         try run("DELETE FROM hex WHERE id = ?", id)
     }
