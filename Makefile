@@ -9,7 +9,7 @@ UNITDIR ?= $(PREFIX)/lib/systemd/user
 FORMATTED := $(wildcard Package.swift Sources Tests Benchmarks Fuzz)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build release demo test test-long fuzz bench lint format install uninstall clean
+.PHONY: help setup build release demo test test-long fuzz bench lint format man deb install uninstall clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,18 +55,17 @@ lint: setup  ## Check the style of the sources and the syntax of the scripts
 format:  ## Put the sources into the project's style
 	$(SWIFT) format --in-place --recursive --parallel $(FORMATTED)
 
-install:  ## Copy what `make release` built, and the systemd user unit, into PREFIX (/usr/local)
-	@for program in hexlistd hexlist; do \
-	    if [ ! -x .build/release/$$program ]; then \
-	        echo "install: .build/release/$$program is not there. Run 'make release' first, as yourself; only this step needs root." >&2; exit 1; \
-	    fi; \
-	done
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(UNITDIR)
-	install -m 755 .build/release/hexlistd .build/release/hexlist $(DESTDIR)$(PREFIX)/bin/
-	sed 's|@PREFIX@|$(PREFIX)|g' Packaging/hexlistd.service > $(DESTDIR)$(UNITDIR)/hexlistd.service
+man:  ## Write the man pages of every command into .build/man
+	@Scripts/man .build/man
+
+deb: release  ## Make .build/hexlist_VERSION_ARCH.deb of them
+	@Packaging/deb .build/release .build
+
+install:  ## Copy what `make release` built, with unit, man pages and completions, into PREFIX (/usr/local)
+	@Packaging/files install .build/release "$(DESTDIR)" "$(PREFIX)" "$(UNITDIR)"
 
 uninstall:  ## Remove what `make install` put there; state and configuration stay
-	rm -f $(DESTDIR)$(PREFIX)/bin/hexlistd $(DESTDIR)$(PREFIX)/bin/hexlist $(DESTDIR)$(UNITDIR)/hexlistd.service
+	@Packaging/files remove "$(DESTDIR)" "$(PREFIX)" "$(UNITDIR)"
 
 clean:  ## Remove what was built
 	$(SWIFT) package clean

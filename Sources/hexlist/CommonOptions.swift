@@ -30,9 +30,15 @@ struct CommonOptions: ParsableArguments {
         }
     }
 
+    var paths: HexlistPaths { paths(Environment.variables) }
+
+    private func paths(_ variables: [String: String]) -> HexlistPaths {
+        HexlistPaths(environment: variables, stateFolder: stateDir, socket: socket)
+    }
+
     /// - Parameter variables: the variables of the user whose daemon is asked.
     func withClient<Result>(_ variables: [String: String], _ body: (HexlistClient) async throws -> Result) async throws -> Result {
-        let paths = HexlistPaths(environment: variables, stateFolder: stateDir, socket: socket)
+        let paths = paths(variables)
         let client = HexlistClient(socketPath: paths.socket, startCommand: DaemonStart.command(paths) { access($0, F_OK) == 0 })
         do {
             let result = try await body(client)
@@ -77,4 +83,6 @@ struct HexID: ExpressibleByArgument {
         guard let value = Int64(argument), value > 0 else { return nil }
         self.value = value
     }
+
+    static var defaultCompletionKind: CompletionKind { .hexes }
 }

@@ -50,7 +50,9 @@ struct Hexlist: AsyncParsableCommand {
         groupedSubcommands: [
             CommandGroup(
                 name: "Daemon",
-                subcommands: [StatusCommand.self, IDCommand.self, ConfigCommand.self, EventsCommand.self, DoctorCommand.self]),
+                subcommands: [
+                    StatusCommand.self, IDCommand.self, ConfigCommand.self, EventsCommand.self, DoctorCommand.self, NotifyCommand.self,
+                ]),
             CommandGroup(name: "Peer", subcommands: [PeersCommand.self, PeerCommand.self, PairCommand.self]),
             CommandGroup(
                 name: "Hex",

@@ -67,7 +67,7 @@ struct SendWaiting {
         guard outcome.waitingFor?.known == .peer, let gone = known.first(where: { $0.uuid == outcome.peer && $0.state != .ghost }) else {
             return lines
         }
-        if let seen = gone.lastSeen { lines[0] = "\(gone.label.shown(.named)) was last seen \(HumanText.time(seen)). " + lines[0] }
+        if let seen = gone.lastSeen { lines[0] = "\(gone.label.shown(.named)) was last seen \(HumanText.moment(seen)). " + lines[0] }
         if let here = Namesake.of(gone, among: known) { lines.append(Namesake.advice(gone, here, row: outcome.outboxID)) }
         return lines
     }

@@ -26,6 +26,12 @@ struct UsageTests {
         #expect(error.hint?.contains("--help`") == true)
     }
 
+    @Test("what a hex goes by") func hex() {
+        let error = Usage(["show", "abc"]).error("The value 'abc' is invalid for '<hex>'")
+        #expect(error.message == "The value 'abc' is invalid for '<hex>'.")
+        #expect(error.hint?.contains("`hexlist inbox`") == true)
+    }
+
     @Test(
         "an option",
         arguments: [

@@ -33,6 +33,7 @@ struct MetricFamily: Sendable {
         MetricFamily(
             name: "hexlist_connections_refused_total", kind: .counter, help: "Connections that came in and became no session, by reason."),
         MetricFamily(name: "hexlist_events_total", kind: .counter, help: "Events of the log since the store was made."),
+        MetricFamily(name: "hexlist_search_unindexed_hexes", kind: .gauge, help: "Hexes that are not in the index of search yet, at most."),
         MetricFamily(name: "hexlist_store_bytes", kind: .gauge, help: "Bytes of the store on disk, with its log."),
         MetricFamily(
             name: "hexlist_store_failing", kind: .gauge, help: "Whether the last transaction failed, so that nothing can be written."),

@@ -45,6 +45,7 @@ final class Metrics: Sendable {
             set("hexlist_hexes", ("place", place.rawValue), count)
         }
         set("hexlist_unread_hexes", nil, counts.unread)
+        set("hexlist_search_unindexed_hexes", nil, counts.unindexed)
         for state in OutboxState.allCases where state != .sending {
             set("hexlist_outbox_rows", ("state", state.rawValue), counts.outbox[state])
         }

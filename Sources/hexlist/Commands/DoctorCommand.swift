@@ -15,10 +15,10 @@ struct DoctorCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Option(help: ArgumentHelp("Look at this peer too.", valueName: "peer"))
+    @Option(help: ArgumentHelp("Look at this peer too.", valueName: "peer"), completion: .peers)
     var peer: String?
 
-    @Argument(help: ArgumentHelp("The same, shorter.", valueName: "peer"))
+    @Argument(help: ArgumentHelp("The same, shorter.", valueName: "peer"), completion: .peers)
     var named: String?
 
     func validate() throws {

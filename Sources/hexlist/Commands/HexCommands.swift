@@ -48,9 +48,12 @@ struct ShowCommand: AsyncParsableCommand {
         table.add("hex", "\(hex.id), \(hex.location)\(hex.unread ? ", unread" : "")")
         let isOwn = hex.location == "mine" && hex.senderName.isEmpty && hex.senderUUID.isEmpty
         if !isOwn { table.add("from", HexText.sender(hex, columns: 80), .strong) }
-        table.add(hex.location == "mine" ? "added" : "received", HumanText.time(hex.receivedAt, seconds: true))
+        table.add(hex.location == "mine" ? "added" : "received", HumanText.exact(hex.receivedAt, output.terminal))
         if !hex.description.isEmpty { table.add("description", hex.description, .strong) }
-        if !hex.color.isEmpty { table.add("colour", hex.color) }
+        if !hex.color.isEmpty {
+            let swatch = output.terminal.swatch(hex.color)
+            table.add("colour", swatch == nil ? hex.color : "■ \(hex.color)", swatch ?? .plain)
+        }
         if let parent = hex.parent { table.add("inside", "hex \(parent)") }
         if let inside = HexText.inside(hex) { table.add("contains", inside) }
         if let extra = hex.extra, extra != .emptyObject { table.add("extra", extra.text) }
@@ -99,13 +102,15 @@ extension HexlistClient {
 
 /// The arguments that select the hexes of a change.
 struct HexArguments: ParsableArguments {
-    @Option(help: ArgumentHelp("All that this peer sent.", valueName: "peer"))
+    @Option(help: ArgumentHelp("All that this peer sent.", valueName: "peer"), completion: .peers)
     var from: String?
 
     @Flag(help: "All of them.")
     var all = false
 
-    @Argument(help: ArgumentHelp("Local ids, or ranges of them as 3-40.", valueName: "hex"), transform: HexRange.init(parsing:))
+    @Argument(
+        help: ArgumentHelp("Local ids, or ranges of them as 3-40.", valueName: "hex"), completion: .hexes,
+        transform: HexRange.init(parsing:))
     var hexes: [HexRange] = []
 
     func validate() throws {

@@ -17,8 +17,21 @@ struct IDShowCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
+    @Flag(help: "Print a URI that `hexlist peer add` takes on another machine, and on a terminal its QR code.")
+    var qr = false
+
+    func validate() throws {
+        if qr, common.json { throw ValidationError("--qr and --json do not go together.") }
+    }
+
     func run() async throws {
-        try show(try await common.withClient { try await $0.status() }, common.output)
+        let status = try await common.withClient { try await $0.status() }
+        guard qr else { return try show(status, common.output) }
+        let own = PeerURI(fingerprint: status.fingerprint, name: status.name, addresses: OwnAddresses.list(port: status.port))
+        let output = common.output
+        if output.terminal.isInteractive { try await QRCode.show(own.text, output) }
+        try output.line(own.text)
+        try output.flush()
     }
 }
 

@@ -22,7 +22,7 @@ struct InboxCommand: AsyncParsableCommand {
     @Flag(help: "With --links: each link once, where it came last.")
     var unique = false
 
-    @Option(help: ArgumentHelp("Only what this peer sent.", valueName: "peer"))
+    @Option(help: ArgumentHelp("Only what this peer sent.", valueName: "peer"), completion: .peers)
     var from: String?
 
     @Option(help: ArgumentHelp("How many; 0 lists all.", valueName: "n"))
@@ -47,11 +47,12 @@ struct InboxCommand: AsyncParsableCommand {
             var left = limit == 0 ? Int.max : limit
             var listed = 0
             repeat {
-                var table = Table(listed == 0 ? ["HEX", "", "RECEIVED", "FROM", "LINKS", "DESCRIPTION"] : [])
+                let header = ["HEX", "", "RECEIVED", "FROM", "LINKS"] + (output.terminal.hasSwatches ? [""] : []) + ["DESCRIPTION"]
+                var table = Table(listed == 0 ? header : [])
                 cursor = try await client.hexes(filter, limit: min(left, LocalAPI.pageLimit), after: cursor) { hex in
                     listed += 1
                     left -= 1
-                    if output.json { try output.object(hex) } else { table.add(cells(hex)) }
+                    if output.json { try output.object(hex) } else { table.add(cells(hex, output.terminal)) }
                 }
                 if !table.isEmpty { try output.table(table) }
             } while cursor != nil && left > 0
@@ -73,12 +74,16 @@ struct InboxCommand: AsyncParsableCommand {
         return InboxText.nothing(from: from, isHeld: held, unread: unread, isEnd: after != nil, held: count)
     }
 
-    private func cells(_ hex: HexShape) -> [Table.Cell] {
-        [
-            Table.Cell(String(hex.id)), Table.Cell(hex.unread ? "*" : "", .good), Table.Cell(HumanText.time(hex.receivedAt), .faint),
+    private func cells(_ hex: HexShape, _ terminal: Terminal) -> [Table.Cell] {
+        var cells = [
+            Table.Cell(String(hex.id)), Table.Cell(hex.unread ? "*" : "", .good), Table.Cell(HumanText.moment(hex.receivedAt), .faint),
             Table.Cell(HexText.sender(hex, columns: 44), columns: 72), Table.Cell(String(hex.linkCount)),
-            Table.Cell(HexText.subject(hex), hex.unread ? .strong : .plain, minimum: 16),
         ]
+        if terminal.hasSwatches {
+            let swatch = terminal.swatch(hex.color)
+            cells.append(Table.Cell(swatch == nil ? "" : "■", swatch ?? .plain))
+        }
+        return cells + [Table.Cell(HexText.subject(hex), hex.unread ? .strong : .plain, minimum: 16)]
     }
 }
 

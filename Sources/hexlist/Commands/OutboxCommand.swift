@@ -20,7 +20,7 @@ struct OutboxListCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Option(help: ArgumentHelp("Only what is for this peer.", valueName: "peer"))
+    @Option(help: ArgumentHelp("Only what is for this peer.", valueName: "peer"), completion: .peers)
     var to: String?
 
     @Flag(help: "List what is done too: delivered, held there, or taken back.")
@@ -71,7 +71,7 @@ struct OutboxShowCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: ArgumentHelp("Ids that `hexlist outbox` prints.", valueName: "id"))
+    @Argument(help: ArgumentHelp("Ids that `hexlist outbox` prints.", valueName: "id"), completion: .outboxRows)
     var ids: [HexID]
 
     func run() async throws {
@@ -95,10 +95,10 @@ struct OutboxShowCommand: AsyncParsableCommand {
 struct OutboxSelection: ParsableArguments {
     @OptionGroup var common: CommonOptions
 
-    @Option(help: ArgumentHelp("All rows for this peer.", valueName: "peer"))
+    @Option(help: ArgumentHelp("All rows for this peer.", valueName: "peer"), completion: .peers)
     var to: String?
 
-    @Argument(help: ArgumentHelp("Ids that `hexlist outbox` prints.", valueName: "id"))
+    @Argument(help: ArgumentHelp("Ids that `hexlist outbox` prints.", valueName: "id"), completion: .outboxRows)
     var ids: [HexID] = []
 
     func validate() throws {
@@ -208,7 +208,7 @@ enum OutboxText {
         [
             Table.Cell(String(row.outboxID)), Table.Cell(row.state.rawValue, row.state.style),
             Table.Cell(PeerLabel(row.peer, row.tag).listed()),
-            Table.Cell(HumanText.time(row.createdAt), .faint), Table.Cell(row.subject ?? "–", columns: 40, minimum: 12),
+            Table.Cell(HumanText.moment(row.createdAt), .faint), Table.Cell(row.subject ?? "–", columns: 40, minimum: 12),
             Table.Cell(RowReason(row).why, columns: 400),
         ]
     }
@@ -222,7 +222,7 @@ enum OutboxText {
         table.add("to", PeerLabel(row.peer, row.tag).listed())
         table.add("state", row.state.rawValue, row.state.style)
         if !reason.why.isEmpty { table.add("why", reason.why) }
-        table.add("since", HumanText.time(row.createdAt, seconds: true))
+        table.add("since", HumanText.exact(row.createdAt))
         table.add("size", ByteCountText.of(Int64(row.bytes)))
         table.add("tries", String(row.attempts))
         if let advice = reason.advice { table.add("next", advice) }

@@ -26,7 +26,7 @@ struct PairCommand: AsyncParsableCommand {
     @Flag(help: "Say no to PEER, or take the request back.")
     var reject = false
 
-    @Argument(help: ArgumentHelp("A UUID, a prefix of one, an alias, or a stranger's name.", valueName: "peer"))
+    @Argument(help: ArgumentHelp("A UUID, a prefix of one, an alias, or a stranger's name.", valueName: "peer"), completion: .peers)
     var peer: String?
 
     @Argument(help: ArgumentHelp("The six digits, with --confirm.", valueName: "code"))

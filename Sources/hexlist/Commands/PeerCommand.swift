@@ -12,7 +12,8 @@ struct PeerCommand: AsyncParsableCommand {
             a peer makes its name its alias.
             """,
         subcommands: [
-            PeerShowCommand.self, PeerTrustCommand.self, PeerUntrustCommand.self, PeerBlockCommand.self, PeerUnblockCommand.self,
+            PeerShowCommand.self, PeerAddCommand.self, PeerTrustCommand.self, PeerUntrustCommand.self, PeerBlockCommand.self,
+            PeerUnblockCommand.self,
             PeerForgetCommand.self, PeerRenameCommand.self,
         ])
 }
@@ -20,7 +21,7 @@ struct PeerCommand: AsyncParsableCommand {
 struct PeerArgument: ParsableArguments {
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: ArgumentHelp("A UUID, a prefix of one, an alias, or a stranger's name.", valueName: "peer"))
+    @Argument(help: ArgumentHelp("A UUID, a prefix of one, an alias, or a stranger's name.", valueName: "peer"), completion: .peers)
     var peer: String
 
     /// Runs one change and shows its result.
@@ -64,10 +65,10 @@ struct PeerShowCommand: AsyncParsableCommand {
         if let version = peer.version { table.add("version", version) }
         for endpoint in peer.endpoints {
             let interface = endpoint.interface.map { " on \($0)" } ?? ""
-            let good = endpoint.lastOK.map { ", last good \(HumanText.time($0))" } ?? ""
+            let good = endpoint.lastOK.map { ", last good \(HumanText.moment($0))" } ?? ""
             table.add("address", "\(HostPort.text(endpoint.host, endpoint.port))\(interface) (\(endpoint.via)\(good))")
         }
-        if let seen = peer.lastSeen { table.add("last seen", HumanText.time(seen)) }
+        if let seen = peer.lastSeen { table.add("last seen", HumanText.moment(seen)) }
         table.add("unread", String(peer.unread))
         return table
     }
@@ -122,6 +123,66 @@ struct PeerTrustCommand: AsyncParsableCommand {
             StandardError.note("\(number == 0 ? "fingerprint" : "           ")  \(line)")
         }
         try Terminal.confirm("Is this what `hexlist id` shows on the other machine? Trust it? [y/N]")
+    }
+}
+
+struct PeerAddCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "add", abstract: "Trust the peer of a URI that `hexlist id --qr` printed there, and remember its addresses.",
+        discussion: """
+            The URI names the peer's key, so it need not have been met. Take it from the screen of that machine or from a friend: whoever \
+            can change it on its way chooses whom you trust. In a shell it needs quotes.
+            """)
+
+    @OptionGroup var common: CommonOptions
+
+    @Argument(help: ArgumentHelp("hexlist://peer/FINGERPRINT?name=…&address=…", valueName: "uri"))
+    var uri: String
+
+    @Option(help: ArgumentHelp("The alias, instead of the name in the URI.", valueName: "alias"))
+    var alias: String?
+
+    @Flag(help: "Do not ask.")
+    var yes = false
+
+    func run() async throws {
+        let new = try PeerURI(uri)
+        let label = PeerLabel(new.fingerprint.peerID, name: new.name, alias: nil, trust: .stranger)
+        if !yes { try ask(new, label) }
+        let alias = alias ?? new.name
+        let peer = RosterPeer(
+            uuid: new.fingerprint.peerID.description, fingerprint: new.fingerprint.description, name: new.name,
+            alias: alias.isEmpty ? nil : alias, trust: Trust.trusted.rawValue, addresses: new.addresses)
+        let output = common.output
+        let (done, view) = try await common.withClient { client in
+            let done = try await client.importRoster(peer.lineBytes)
+            if let refusal = done.refused.first {
+                throw HexlistError(.badRequest, TerminalText.clean(refusal.message, columns: 300), hint: "--alias gives it another one.")
+            }
+            guard done.own == 0 else {
+                throw HexlistError(.badRequest, "This is this machine's own URI.", hint: "Type it on the other machine.")
+            }
+            return (done, try await client.peer(peer.uuid))
+        }
+        if output.json {
+            try output.object(view)
+        } else {
+            try output.line("\(view.label.shown(.named)) is trusted \(done.changed == 0 ? "already" : "now").")
+        }
+        try output.flush()
+    }
+
+    private func ask(_ new: PeerURI, _ label: PeerLabel) throws {
+        guard isatty(STDIN_FILENO) == 1 else {
+            throw HexlistError(
+                .badRequest, "Nobody is trusted without asking, and there is no terminal to ask on.", hint: "Say --yes to go on.")
+        }
+        StandardError.note("peer         \(label.shown(.full, columns: 80))")
+        for (number, line) in HumanText.fingerprint(new.fingerprint.description).enumerated() {
+            StandardError.note("\(number == 0 ? "fingerprint" : "           ")  \(line)")
+        }
+        for address in new.addresses { StandardError.note("address      \(TerminalText.clean(address, columns: 80))") }
+        try Terminal.confirm("Trust it? [y/N]")
     }
 }
 

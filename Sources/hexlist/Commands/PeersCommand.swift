@@ -156,7 +156,7 @@ enum PeersText {
 
     /// The address of a peer; for one that is away, when it was last seen.
     static func place(_ peer: PeerView) -> String {
-        if peer.state == .away, let seen = peer.lastSeen { return "last seen \(HumanText.time(seen))" }
+        if peer.state == .away, let seen = peer.lastSeen { return "last seen \(HumanText.moment(seen))" }
         return peer.endpoints.first.map { HostPort.text($0.host, $0.port) } ?? "–"
     }
 }

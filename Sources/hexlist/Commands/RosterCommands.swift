@@ -30,7 +30,7 @@ struct PeersImportCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: ArgumentHelp("What `hexlist peers export` printed; - for standard input.", valueName: "file"))
+    @Argument(help: ArgumentHelp("What `hexlist peers export` printed; - for standard input.", valueName: "file"), completion: .file())
     var file: String
 
     func run() async throws {

@@ -18,7 +18,7 @@ struct SearchCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Option(help: ArgumentHelp("Only what this peer sent.", valueName: "peer"))
+    @Option(help: ArgumentHelp("Only what this peer sent.", valueName: "peer"), completion: .peers)
     var from: String?
 
     @Option(name: .customLong("in"), help: ArgumentHelp("Only this place; by default the inbox and My Hexlist.", valueName: "place"))
@@ -89,7 +89,7 @@ struct SearchCommand: AsyncParsableCommand {
 
     private func cells(_ hex: HexShape) -> [Table.Cell] {
         [
-            Table.Cell(String(hex.id)), Table.Cell(hex.unread ? "*" : "", .good), Table.Cell(HumanText.time(hex.receivedAt), .faint),
+            Table.Cell(String(hex.id)), Table.Cell(hex.unread ? "*" : "", .good), Table.Cell(HumanText.moment(hex.receivedAt), .faint),
             Table.Cell(HexText.sender(hex, columns: 44), columns: 72, minimum: 10),
             Table.Cell(SearchText.subject(hex), hex.unread ? .strong : .plain, minimum: 16),
             Table.Cell(SearchText.match(hex), columns: 100, minimum: 16),

@@ -22,7 +22,7 @@ struct SendCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Option(name: .long, help: ArgumentHelp("A peer to send to; may be repeated.", valueName: "peer"))
+    @Option(name: .long, help: ArgumentHelp("A peer to send to; may be repeated.", valueName: "peer"), completion: .peers)
     var to: [String] = []
 
     @Flag(help: "Send to every trusted peer.")
@@ -49,7 +49,7 @@ struct SendCommand: AsyncParsableCommand {
     @Flag(help: "Send links and colour as they are given, whatever they are.")
     var raw = false
 
-    @Option(help: ArgumentHelp("Send each line of a file (- is standard input) as a hex.", valueName: "file"))
+    @Option(help: ArgumentHelp("Send each line of a file (- is standard input) as a hex.", valueName: "file"), completion: .file())
     var bulk: String?
 
     @Flag(help: "With --bulk: check all lines first, and send nothing if one is bad.")

@@ -50,7 +50,7 @@ struct StatusCommand: AsyncParsableCommand {
         }
         if let fault = status.configurationFault { table.add("configuration", "not changed: \(fault)", .failure) }
         for fault in status.hookFaults {
-            table.add("hook", fault.text + (fault.at.map { ", last at \(HumanText.time($0))" } ?? ""), .failure)
+            table.add("hook", fault.text + (fault.at.map { ", last at \(HumanText.moment($0))" } ?? ""), .failure)
         }
         let ghosts = status.ghosts == 0 ? "" : ", \(HumanText.count(status.ghosts, "ghost", "ghosts")) hidden"
         table.add("peers", "\(status.peers) verified\(ghosts)")

@@ -9,6 +9,29 @@ enum HumanText {
         text(moment).map { seconds ? "\($0.date) \($0.clock):\($0.seconds)" : "\($0.date) \($0.clock)" } ?? moment.description
     }
 
+    /// A moment in lists: how long ago on a terminal, the local time to the minute in a pipe.
+    static func moment(_ moment: Timestamp, _ terminal: Terminal = .output) -> String {
+        terminal.isInteractive ? ago(moment, now: .now) : time(moment)
+    }
+
+    /// A moment by itself: the local time to the second, and on a terminal how long ago.
+    static func exact(_ moment: Timestamp, _ terminal: Terminal = .output) -> String {
+        let (time, ago) = (time(moment, seconds: true), ago(moment, now: .now))
+        // After a week that is the time itself.
+        return terminal.isInteractive && !time.hasPrefix(ago) ? "\(time) (\(ago))" : time
+    }
+
+    /// `just now` for two minutes, `5 min ago`, `3 h ago`, `2 d ago`; the local date and time after a week, and of a moment to come.
+    static func ago(_ moment: Timestamp, now: Timestamp) -> String {
+        switch (now.milliseconds - moment.milliseconds) / 1_000 {
+        case -60..<120: "just now"
+        case let seconds where (120..<3_600).contains(seconds): "\(seconds / 60) min ago"
+        case let seconds where (3_600..<86_400).contains(seconds): "\(seconds / 3_600) h ago"
+        case let seconds where (86_400..<7 * 86_400).contains(seconds): "\(seconds / 86_400) d ago"
+        default: time(moment)
+        }
+    }
+
     /// The local time of day to the second.
     static func clock(_ moment: Timestamp) -> String { text(moment).map { "\($0.clock):\($0.seconds)" } ?? moment.description }
 

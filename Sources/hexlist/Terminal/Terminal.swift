@@ -8,17 +8,50 @@ struct Terminal {
     /// The number of columns; `nil` if it is no terminal.
     let width: Int?
 
-    enum Style: String {
-        case plain = ""
-        case strong = "\u{1B}[1m"
-        case faint = "\u{1B}[2m"
-        case good = "\u{1B}[32m"
-        case doubtful = "\u{1B}[33m"
-        case failure = "\u{1B}[31m"
+    /// The colours it can show.
+    var palette = Palette.few
+
+    enum Palette { case few, indexed, all }
+
+    struct Style: Equatable {
+        fileprivate let sequence: String
+
+        static let plain = Style(sequence: "")
+        static let strong = Style(sequence: "\u{1B}[1m")
+        static let faint = Style(sequence: "\u{1B}[2m")
+        static let good = Style(sequence: "\u{1B}[32m")
+        static let doubtful = Style(sequence: "\u{1B}[33m")
+        static let failure = Style(sequence: "\u{1B}[31m")
+    }
+
+    /// Whether it can show colours of hexes.
+    var hasSwatches: Bool { hasColor && palette != .few }
+
+    /// The style of a swatch of a hex's colour; `nil` where the terminal cannot show it, or the text is no colour.
+    /// - Parameter color: `#RRGGBB` or `#RGB`. Peer text.
+    func swatch(_ color: String) -> Style? {
+        guard hasSwatches, let parts = Self.parts(of: color) else { return nil }
+        if palette == .all { return Style(sequence: "\u{1B}[38;2;\(parts[0]);\(parts[1]);\(parts[2])m") }
+        // The cube of 6 × 6 × 6 colours, whose levels are 0, 95, 135, 175, 215 and 255.
+        let levels = parts.map { $0 < 48 ? 0 : $0 < 115 ? 1 : ($0 - 35) / 40 }
+        return Style(sequence: "\u{1B}[38;5;\(16 + 36 * levels[0] + 6 * levels[1] + levels[2])m")
+    }
+
+    private static func parts(of color: String) -> [Int]? {
+        var bytes = Array(color.utf8.prefix(8))
+        guard bytes.first == UInt8(ascii: "#") else { return nil }
+        bytes.removeFirst()
+        let digits = bytes.compactMap { Hexadecimal.value(of: $0).map(Int.init) }
+        guard digits.count == bytes.count else { return nil }
+        switch digits.count {
+        case 3: return digits.map { $0 * 17 }
+        case 6: return stride(from: 0, to: 6, by: 2).map { digits[$0] * 16 + digits[$0 + 1] }
+        default: return nil
+        }
     }
 
     func styled(_ text: String, _ style: Style) -> String {
-        hasColor && style != .plain ? "\(style.rawValue)\(text)\u{1B}[0m" : text
+        hasColor && style != .plain ? "\(style.sequence)\(text)\u{1B}[0m" : text
     }
 
     /// A line whose beginning is emphasised. Both parts are cleaned separately, without the colour.
@@ -45,6 +78,14 @@ struct Terminal {
 }
 
 extension Terminal {
+    /// - Parameters:
+    ///   - colorTerm: the value of `COLORTERM`.
+    ///   - term: the value of `TERM`.
+    static func palette(_ colorTerm: String, _ term: String) -> Palette {
+        if ["truecolor", "24bit"].contains(colorTerm) || term.hasSuffix("-direct") { return .all }
+        return term.contains("256color") ? .indexed : .few
+    }
+
     static let output = Terminal(descriptor: STDOUT_FILENO)
 
     init(descriptor: CInt) {
@@ -53,6 +94,7 @@ extension Terminal {
         var size = winsize()
         self.init(
             isInteractive: isInteractive, hasColor: isInteractive && !noColor && Environment.value("TERM") != "dumb",
-            width: isInteractive && ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0 ? Int(size.ws_col) : nil)
+            width: isInteractive && ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0 ? Int(size.ws_col) : nil,
+            palette: Self.palette(Environment.value("COLORTERM") ?? "", Environment.value("TERM") ?? ""))
     }
 }

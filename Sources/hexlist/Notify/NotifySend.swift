@@ -1,0 +1,74 @@
+import Glibc
+import HexlistAPI
+import HexlistModel
+import HexlistSystem
+
+/// The desktop's notifications (org.freedesktop.Notifications), through notify-send.
+enum NotifySend {
+    /// A button that was pressed.
+    enum Action: String { case open, read }
+
+    /// The time a notification with buttons is waited for; then it stays without them.
+    private static let patience: Int64 = 60_000
+    private static let quick: Int64 = 10_000
+    private static let outputBytes = 4_096
+
+    static var path: String? { find("notify-send") }
+
+    /// The path of this very program.
+    static var ownPath: String {
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
+        let length = readlink("/proc/self/exe", &buffer, Int(PATH_MAX))
+        guard length > 0 else { return "hexlist" }
+        return String(decoding: buffer.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    /// Shows a notification. With buttons it returns when one was pressed or it is gone.
+    /// - Throws: `HexlistError` if it cannot be shown.
+    @discardableResult
+    static func show(_ text: NotificationText, opens: Bool = false, marks: Bool = false) async throws -> Action? {
+        guard let path else {
+            throw HexlistError(
+                .notSupported, "notify-send is not installed, so no notification can be shown.", hint: "sudo apt install libnotify-bin")
+        }
+        var arguments = ["--app-name=Hexlist"]
+        // A server without buttons shows the notification without them; notify-send sees to that.
+        if opens { arguments.append("--action=\(Action.open.rawValue)=Open") }
+        if marks { arguments.append("--action=\(Action.read.rawValue)=Mark as read") }
+        let outcome = await Program(path, arguments + ["--", text.summary, text.body]).run(
+            environment: environment, milliseconds: opens || marks ? patience : quick, outputBytes: outputBytes)
+        switch outcome.end {
+        case .exited(0):
+            let lines = String(decoding: outcome.output, as: UTF8.self).split(whereSeparator: \.isNewline)
+            return lines.compactMap { Action(rawValue: String($0)) }.last
+        case .timedOut where opens || marks: return nil
+        default:
+            let told = TerminalText.clean(String(decoding: outcome.output, as: UTF8.self), columns: 200)
+            throw HexlistError(.internal, "notify-send failed (\(outcome.end)): \(told)", hint: "Is there a desktop session, and its bus?")
+        }
+    }
+
+    /// Has the notification of events shown by a unit of its own, which may wait for its buttons for longer than a hook may run.
+    /// - Returns: whether that was started; without a service manager of the user it is not.
+    static func showApart(_ first: Int64, _ last: Int64, _ paths: HexlistPaths) async -> Bool {
+        guard let systemdRun = find("systemd-run"), paths.runtimeFolder != nil else { return false }
+        var arguments = ["--user", "--quiet", "--collect", "--property=RuntimeMaxSec=90"]
+        for variable in environment where !variable.hasPrefix("HEXLIST_") { arguments.append("--setenv=\(variable)") }
+        arguments += [ownPath, "notify", "--socket", paths.socket, "--show", "\(first)-\(last)"]
+        let outcome = await Program(systemdRun, arguments).run(environment: environment, milliseconds: quick, outputBytes: outputBytes)
+        return outcome.end == .exited(0)
+    }
+
+    /// The variables that tell where the desktop is.
+    private static var environment: [String] {
+        [
+            "HOME", "PATH", "LANG", "LC_ALL", "XDG_RUNTIME_DIR", "XDG_DATA_HOME", "XDG_CURRENT_DESKTOP", "DBUS_SESSION_BUS_ADDRESS",
+            "DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY", "BROWSER", "HEXLIST_SOCKET", "HEXLIST_STATE_DIR",
+        ].compactMap { name in Environment.value(name).map { "\(name)=\($0)" } }
+    }
+
+    private static func find(_ program: String) -> String? {
+        (Environment.value("PATH") ?? "/usr/bin:/bin").split(separator: ":").map { "\($0)/\(program)" }
+            .first { $0.hasPrefix("/") && access($0, X_OK) == 0 }
+    }
+}

@@ -1,0 +1,39 @@
+import ArgumentParser
+import HexlistAPI
+import HexlistModel
+import Testing
+
+@testable import hexlist
+
+@Suite("Completion") struct CompletionTests {
+    private static let uuid = PeerID(UUIDBytes(high: 0x1A2B_3C4D_0000_8000, low: 0x8000_0000_0000_0002))
+
+    private static func peer(_ name: String, alias: String? = nil, _ state: PeerView.State = .verified) -> PeerView {
+        PeerView(uuid: uuid, name: name, alias: alias, state: state, trust: alias == nil ? .stranger : .trusted)
+    }
+
+    @Test(
+        "a peer is offered by an alias that no shell reads as anything else, or by its short UUID",
+        arguments: [
+            ("Bob", "Bob"), ("bob-2.home_x", "bob-2.home_x"), ("Zoë", "Zoë"), ("日本", "日本"), ("Kitchen PC", "1A2B3C4D"),
+            ("$(touch x)", "1A2B3C4D"), ("`id`", "1A2B3C4D"), ("a;b", "1A2B3C4D"), ("-rf", "1A2B3C4D"), ("a:b", "1A2B3C4D"),
+            ("a\nb", "1A2B3C4D"), ("a\u{202E}b", "1A2B3C4D"), ("a\tb", "1A2B3C4D"), ("'", "1A2B3C4D"), ("*", "1A2B3C4D"),
+            ("~x", "1A2B3C4D"),
+            (String(repeating: "a", count: 65), "1A2B3C4D"),
+        ]) func peers(alias: String, word: String)
+    { #expect(Candidate(Self.peer("x", alias: alias))?.word == word) }
+
+    @Test("a stranger is offered by its short UUID whatever its name, a ghost not at all") func strangers() {
+        let stranger = Candidate(Self.peer("Bob\n$(x)"))
+        #expect(stranger?.word == "1A2B3C4D")
+        #expect(stranger?.about == "Bob $(x) 1A2B3C4D (stranger)")
+        #expect(Candidate(Self.peer("Bob", .ghost)) == nil)
+    }
+
+    @Test("descriptions stand where the shell shows them, on one line and cut") func lines() {
+        let candidate = Candidate(word: "7", about: "a:b\tc\nd \u{1B}[31m" + String(repeating: "x", count: 100))
+        #expect(candidate.line(for: .bash) == "7")
+        #expect(candidate.line(for: .zsh).hasPrefix("7:a:b c d \u{FFFD}[31mxxx") && candidate.line(for: .zsh).count == 62)
+        #expect(candidate.line(for: .fish).hasPrefix("7\ta:b c d \u{FFFD}[31mxxx") && !candidate.line(for: .fish).contains("\n"))
+    }
+}

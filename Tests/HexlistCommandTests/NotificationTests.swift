@@ -1,0 +1,119 @@
+import HexlistAPI
+import HexlistModel
+import Testing
+
+@testable import hexlist
+
+@Suite("Notifications") struct NotificationTests {
+    private static let ada = PeerID(UUIDBytes(high: 0x1A2B_3C4D_0000_8000, low: 0x8000_0000_0000_0002))
+    private static let bob = PeerID(UUIDBytes(high: 0x2A2B_3C4D_0000_8000, low: 0x8000_0000_0000_0002))
+
+    private static func received(_ number: Int64, _ subject: String, from peer: PeerID = ada, alias: String = "Ada") -> EventShape {
+        EventShape(
+            number: number, at: Timestamp(milliseconds: 0), type: "hex.received", peer: peer,
+            tag: PeerTag(name: "n", alias: alias, trust: .trusted), hex: number, subject: subject)
+    }
+
+    @Test("one hex: its sender and what it is about, with no markup of its own") func one() {
+        let text = NotificationText(hexes: [Self.received(1, "<b>a</b> & \u{202E}b\n--c")])
+        #expect(text?.summary == "Ada")
+        #expect(text?.body == "&lt;b&gt;a&lt;/b&gt; &amp; \u{FFFD}b --c")
+    }
+
+    @Test("many hexes are one notification, of the newest four") func many() {
+        let events = (1...7).map { Self.received(Int64($0), "s\($0)") }
+        #expect(NotificationText(hexes: events)?.summary == "7 hexes from Ada")
+        #expect(NotificationText(hexes: events)?.body == "s4\ns5\ns6\ns7\nand 3 more")
+        let mixed = [Self.received(1, "s1"), Self.received(2, "s2", from: Self.bob, alias: "Bob")]
+        #expect(NotificationText(hexes: mixed)?.summary == "2 hexes from 2 peers")
+        #expect(NotificationText(hexes: mixed)?.body == "Ada: s1\nBob: s2")
+        #expect(NotificationText(hexes: []) == nil)
+    }
+
+    @Test("somebody who wants to pair, and a conflict") func others() {
+        func event(_ type: String, _ tag: PeerTag?) -> EventShape {
+            EventShape(number: 1, at: Timestamp(milliseconds: 0), type: type, peer: Self.ada, tag: tag)
+        }
+        let tag = PeerTag(name: "cyd", alias: nil, trust: .stranger)
+        #expect(NotificationText(event("pairing.requested", tag))?.summary == "cyd 1A2B3C4D asks to pair")
+        #expect(NotificationText(event("conflict.identity", nil))?.summary == "Another machine has this one's identity")
+        #expect(NotificationText(event("conflict.identity", tag))?.summary == "Two machines are cyd 1A2B3C4D")
+        #expect(NotificationText(event("peer.up", tag)) == nil)
+    }
+}
+
+@Suite("URIs of peers") struct PeerURITests {
+    // swift-format-ignore: NeverForceUnwrap
+    private static let fingerprint = Fingerprint(bytes: [UInt8](repeating: 0xAB, count: 32))!
+
+    @Test("what is written is read again") func roundTrip() throws {
+        let uris = [
+            PeerURI(fingerprint: Self.fingerprint),
+            PeerURI(fingerprint: Self.fingerprint, name: "Ada's “PC” & more=1%", addresses: ["192.168.1.5:24391", "[fe80::1%eth0]:24391"]),
+            PeerURI(fingerprint: Self.fingerprint, name: "日本\n"),
+        ]
+        for uri in uris { #expect(try PeerURI(uri.text) == uri) }
+        #expect(uris[0].text == "hexlist://peer/" + String(repeating: "AB", count: 32))
+        #expect(uris[1].text.hasSuffix("&address=192.168.1.5:24391&address=[fe80::1%25eth0]:24391"))
+    }
+
+    @Test("members that are not known are passed over, and there is a bound") func tolerant() throws {
+        let start = "HEXLIST://peer/" + String(repeating: "AB", count: 32)
+        #expect(try PeerURI(start + "?later=1&name=x").name == "x")
+        let many = start + "?" + (1...20).map { "address=h\($0):1" }.joined(separator: "&")
+        #expect(try PeerURI(many).addresses.count == 8)
+        #expect(try PeerURI(start + "?name=" + String(repeating: "x", count: 1_000)).name.utf8.count == ProtocolLimits.nameBytes)
+    }
+
+    @Test(
+        "what is no URI of a peer is refused, in words",
+        arguments: [
+            ("", "begin"), ("https://peer/ab", "begin"), ("hexlist://peer/ab", "64"), ("hexlist://hex/1", "begin"),
+            ("hexlist://peer/" + String(repeating: "g", count: 64), "64"),
+            ("hexlist://peer/" + String(repeating: "ab", count: 32) + "?name", "name"),
+            ("hexlist://peer/" + String(repeating: "ab", count: 32) + "?name=%zz", "name=%zz"),
+            ("hexlist://peer/" + String(repeating: "ab", count: 32) + "?name=%ff", "name=%ff"),
+            ("hexlist://peer/" + String(repeating: "ab", count: 5_000), "begin"),
+        ]) func refused(text: String, word: String)
+    {
+        let error = #expect(throws: HexlistError.self) { try PeerURI(text) }
+        #expect(error?.code == .badRequest && error?.message.contains(word) ?? false, "\(error?.message ?? "")")
+    }
+}
+
+@Suite("Times and colours for people") struct HumanTests {
+    @Test(
+        "how long ago",
+        arguments: [
+            (0, "just now"), (119, "just now"), (-30, "just now"), (120, "2 min ago"), (3_599, "59 min ago"), (3_600, "1 h ago"),
+            (86_399, "23 h ago"), (86_400, "1 d ago"), (7 * 86_400 - 1, "6 d ago"),
+        ]) func ago(seconds: Int64, text: String)
+    {
+        let now = Timestamp(milliseconds: 1_700_000_000_000)
+        #expect(HumanText.ago(Timestamp(milliseconds: now.milliseconds - seconds * 1_000), now: now) == text)
+    }
+
+    @Test("a week ago, and to come: the time itself") func far() {
+        let now = Timestamp(milliseconds: 1_700_000_000_000)
+        for days: Int64 in [7, 400, -2] {
+            let moment = Timestamp(milliseconds: now.milliseconds - days * 86_400_000)
+            #expect(HumanText.ago(moment, now: now) == HumanText.time(moment))
+        }
+    }
+
+    @Test("a swatch has the colour where the terminal can") func swatches() {
+        func swatch(_ color: String, _ palette: Terminal.Palette, hasColor: Bool = true) -> String? {
+            let terminal = Terminal(isInteractive: true, hasColor: hasColor, width: 80, palette: palette)
+            return terminal.swatch(color).map { terminal.styled("x", $0) }
+        }
+        #expect(swatch("#3366CC", .all) == "\u{1B}[38;2;51;102;204mx\u{1B}[0m")
+        #expect(swatch("#fff", .all) == "\u{1B}[38;2;255;255;255mx\u{1B}[0m")
+        #expect(swatch("#ff0000", .indexed) == "\u{1B}[38;5;196mx\u{1B}[0m")
+        #expect(swatch("#000000", .indexed) == "\u{1B}[38;5;16mx\u{1B}[0m")
+        for color in ["", "#", "#12345", "red", "#12345g", "#1234567", "#\u{1B}[2J", "３３３"] { #expect(swatch(color, .all) == nil) }
+        #expect(swatch("#3366CC", .few) == nil)
+        #expect(swatch("#3366CC", .all, hasColor: false) == nil)
+        #expect(Terminal.palette("truecolor", "xterm") == .all && Terminal.palette("", "xterm-256color") == .indexed)
+        #expect(Terminal.palette("", "xterm") == .few)
+    }
+}

@@ -1,0 +1,152 @@
+import Foundation
+import Testing
+
+/// What the shells complete, on a terminal, and the hook of notifications.
+@Suite("The command line", .timeLimit(.minutes(Patience.test)), .enabled(if: Checkout.hasPrograms, "hexlistd and hexlist are not built"))
+struct CommandLineTests {
+    enum Shell: String, CaseIterable, CustomTestStringConvertible {
+        case bash, zsh, fish
+        var testDescription: String { rawValue }
+        static let installed = allCases.filter { Program.path(of: $0.rawValue) != nil }
+    }
+
+    /// Types into a shell on a terminal, and prints what its screen got until a mark.
+    private static let typist = """
+        import os, pty, select, sys
+        shell, folder, line, mark = sys.argv[1:]
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.environ["TERM"] = "xterm" if shell != "bash" else "dumb"
+            arguments = {"bash": ["bash", "--norc", "--noprofile", "-i"], "zsh": ["zsh", "-f", "-i"],
+                         "fish": ["fish", "--no-config", "-i"]}[shell]
+            os.execvp(shell, arguments)
+        setup = {"bash": f". {folder}/bash", "zsh": f"autoload -U compinit; compinit -u -d {folder}/dump; . {folder}/zsh",
+                 "fish": f"source {folder}/fish"}[shell]
+        seen = b""
+        def until(text, times=1):
+            global seen
+            while seen.count(text) < times:
+                if not select.select([terminal], [], [], 20)[0]:
+                    break
+                try:
+                    piece = os.read(terminal, 65536)
+                except OSError:
+                    break
+                # Questions of fish to its terminal.
+                if b"\\x1b[c" in piece:
+                    os.write(terminal, b"\\x1b[?62c")
+                seen += piece
+        # What the shell prints is written in two parts, so that the echo of what is typed is not taken for it.
+        os.write(terminal, (setup + "; printf 'rea''dy\\\\n'\\n").encode())
+        until(b"ready")
+        seen = b""
+        os.write(terminal, line.encode())
+        until(mark.encode())
+        os.write(terminal, b"\\x03\\x04")
+        sys.stdout.buffer.write(seen)
+        os.close(terminal)
+        """
+
+    @Test("Tab offers a peer by its alias, and runs nothing of a hostile one", arguments: Shell.installed)
+    func completion(shell: Shell) async throws {
+        try await LocalDaemon.with { daemon in
+            try await daemon.running {
+                let folder = daemon.folder.path
+                let roster = """
+                    {"uuid":"ABABABAB-ABAB-8BAB-ABAB-ABABABABABAB","fingerprint":"\(String(repeating: "ab", count: 32))","name":"x","alias":"Barbara","trust":"trusted"}
+                    {"uuid":"CDCDCDCD-CDCD-8DCD-8DCD-CDCDCDCDCDCD","fingerprint":"\(String(repeating: "cd", count: 16) + String(repeating: "8d", count: 16))","name":"$(touch \(folder)/owned)","alias":"$(touch \(folder)/owned)`touch \(folder)/owned`","trust":"trusted"}
+
+                    """
+                try daemon.folder.write(roster, to: "roster")
+                _ = try await daemon.hexlist("peers", "import", "\(folder)/roster")
+                let script = try await daemon.hexlist("--generate-completion-script", shell.rawValue)
+                #expect(script.status == 0)
+                try daemon.folder.write(script.out, to: shell.rawValue)
+                let path = "\(Checkout.programs):/usr/bin:/bin"
+                func type(_ line: String, until mark: String) async throws -> String {
+                    try await Command.run(
+                        ["/usr/bin/python3", "-I", "-c", Self.typist, shell.rawValue, folder, line, mark],
+                        environment: daemon.environment.merging(["PATH": path]) { $1 }
+                    ).out
+                }
+                #expect(try await type("hexlist peer show Barb\t", until: "Barbara").contains("Barbara"))
+                #expect(try await type("hexlist sta\t", until: "status").contains("status"))
+                let all = try await type("hexlist send --to \t\t", until: "Barbara")
+                #expect(all.contains("Barbara"), "\(all)")
+                #expect(!FileManager.default.fileExists(atPath: "\(folder)/owned"))
+            }
+        }
+    }
+
+    @Test(
+        "every man page renders without a warning", .enabled(if: Program.path(of: "mandoc") != nil, "mandoc is not installed"))
+    func manPages() async throws {
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let made = try await Command.run(["\(Checkout.root)/Scripts/man", folder.path, Checkout.hexlist, Checkout.hexlistd])
+        #expect(made.status == 0, "\(made)")
+        let pages = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+        #expect(["hexlist.1", "hexlist-notify.1", "hexlist-peer-add.1", "hexlistd.1"].allSatisfy(pages.contains))
+        let looked = try await Command.run(["mandoc", "-Tlint", "-Wwarning"] + pages.map { "\(folder.path)/\($0)" })
+        #expect(looked.status == 0, "\(looked)")
+    }
+
+    @Test("the hook shows one notification for a burst, and none twice") func notifications() async throws {
+        try await LocalDaemon.with { daemon in
+            let folder = daemon.folder.path
+            try FileManager.default.createDirectory(atPath: "\(folder)/bin", withIntermediateDirectories: true)
+            try daemon.folder.write("#!/bin/sh\nprintf '[%s]' \"$@\" >> \(folder)/shown\n", to: "bin/notify-send")
+            try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: "\(folder)/bin/notify-send")
+            let environment = daemon.environment.merging(["PATH": "\(folder)/bin:/bin", "XDG_RUNTIME_DIR": "/nowhere"]) { $1 }
+            func notify(_ arguments: String..., input: String = "") async throws -> Command.Output {
+                try await Command.run([Checkout.hexlist, "notify"] + arguments, input: Array(input.utf8), environment: environment)
+            }
+            try await daemon.running {
+                let asked =
+                    #"{"number":1,"at":"2026-01-01T00:00:00.000Z","type":"pairing.requested","peer":"0C6F1B22-0000-8000-8000-000000000001","name":"-x <b>","alias":null,"trust":"stranger"}"#
+                let shown = try await notify(input: asked)
+                #expect(shown.status == 0, "\(shown)")
+                let text = try String(contentsOfFile: "\(folder)/shown", encoding: .utf8)
+                #expect(text == "[--app-name=Hexlist][--][-x <b> 0C6F1B22 asks to pair][Compare the digits: `hexlist pair --list`]")
+                for (input, word) in [
+                    ("", "no event"), ("{}", "no event"), (asked.replacing("pairing.requested", with: "peer.up"), "peer.up"),
+                ] {
+                    let refused = try await notify(input: input)
+                    #expect(refused.status == 2 && refused.err.contains(word), "\(refused)")
+                }
+                let installed = try await notify("--install")
+                #expect(installed.status == 0 && installed.err.contains("kill -HUP"), "\(installed)")
+                let hook = "\(folder)/hooks/hex.received"
+                #expect(try String(contentsOfFile: hook, encoding: .utf8).contains("notify"))
+                #expect(FileManager.default.isExecutableFile(atPath: hook))
+                // A hook of the user's own stays.
+                try "#!/bin/sh\n".write(toFile: hook, atomically: true, encoding: .utf8)
+                let again = try await notify("--install")
+                #expect(again.status == 2 && again.err.contains(hook), "\(again)")
+                #expect(try String(contentsOfFile: hook, encoding: .utf8) == "#!/bin/sh\n")
+            }
+        }
+    }
+
+    @Test("a peer is added by its URI, before it was ever met") func add() async throws {
+        try await LocalDaemon.with { daemon in
+            try await daemon.running {
+                let uri = "hexlist://peer/\(String(repeating: "ab", count: 32))?name=Barbara&address=127.0.0.1:9"
+                let asked = try await daemon.hexlist("peer", "add", uri)
+                #expect(asked.status == 2 && asked.err.contains("--yes"), "\(asked)")
+                let added = try await daemon.hexlist("peer", "add", uri, "--yes")
+                #expect(added.status == 0 && added.out == "Barbara is trusted now.\n", "\(added)")
+                let again = try await daemon.hexlist("peer", "add", uri, "--yes")
+                #expect(again.status == 0 && again.out == "Barbara is trusted already.\n", "\(again)")
+                let shown = try await daemon.hexlist("peer", "show", "Barbara", "--json")
+                #expect(shown.out.contains("127.0.0.1"), "\(shown)")
+                let own = try await daemon.hexlist("id", "--qr")
+                #expect(own.status == 0 && own.out.hasPrefix("hexlist://peer/"))
+                let itself = try await daemon.hexlist("peer", "add", own.out.trimmingCharacters(in: .newlines), "--yes")
+                #expect(itself.status == 2 && itself.err.contains("own"), "\(itself)")
+                let wrong = try await daemon.hexlist("peer", "add", "https://example.org")
+                #expect(wrong.status == 2 && wrong.err.contains("id --qr"), "\(wrong)")
+            }
+        }
+    }
+}
