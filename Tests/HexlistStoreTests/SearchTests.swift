@@ -314,6 +314,24 @@ import Testing
         #expect(try found("river") == [held + 2] && isAsMadeAnew())
     }
 
+    @Test func editedAndMovedHexesOfMyHexlistAreFoundAsTheyAre() async throws {
+        func mine(_ text: String, into parent: Int64? = nil) async throws -> Int64 {
+            try await test.store.addMine(Text(description: text, links: [("a:1", "first", "")]).hex(1).content, into: parent, at: start)
+        }
+        let folder = try await mine("folder")
+        let one = try await mine("river")
+        let inside = try await mine("lake", into: folder)
+        try index()
+        try await test.store.editMine(one, MineEdit(description: "brook", links: [.init(url: "a:2", linkDescription: "second")]))
+        try await test.store.editMine(inside, MineEdit(color: "#008080"))
+        #expect(try found("river") == [] && found("brook second") == [one] && found("first") == [inside, folder])
+        #expect(try found("color:teal") { $0.location = .mine } == [inside])
+        try await test.store.moveMine(one, into: folder)
+        #expect(try found("brook") == [one] && isAsMadeAnew())
+        #expect(try await test.store.change([folder], .delete, at: start) == 1)
+        #expect(try found("brook") == [] && found("lake") == [] && isAsMadeAnew())
+    }
+
     @Test func linksOfTheInboxEachOnce() throws {
         let one = try receive(Text(links: [("a:1", "", ""), ("a:2", "", ""), ("a:1", "", "")]), from: ada)
         let two = try receive(Text(links: [("a:2", "", ""), ("a:3", "", "")]), from: bob)
