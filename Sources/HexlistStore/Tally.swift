@@ -1,7 +1,8 @@
 internal import GRDB
 internal import HexlistModel
 
-/// The row of `tally`: the next numbers to give, and the counts of everything.
+/// The row of `tally`: the next numbers to give, and the counts of everything. It has more than 15 properties because the row has as many
+/// columns, and is read and written whole.
 struct Tally: Equatable {
     var nextHex: Int64 = 1
     var nextInbox: Int64 = 1

@@ -168,19 +168,6 @@ import Testing
         #expect(try found("many") == [] && isAsMadeAnew() && test.countersAreRight())
     }
 
-    @Test("a hex of My Hexlist is found by what it holds now, wherever it was moved") func edited() async throws {
-        let folder = try await test.store.addMine(Text(description: "folder").hex(1).content, at: start)
-        let id = try await test.store.addMine(
-            Text(description: "river", links: [("https://old.example", "", "")]).hex(2).content, at: start)
-        #expect(try found("river") == [id])
-        try await test.store.editMine(
-            id, MineEdit(description: "lake", links: [.init(url: "https://new.example", linkDescription: "shore")]))
-        #expect(try found("river") == [] && found("host:old.example") == [])
-        #expect(try found("lake shore host:new.example") == [id] && isAsMadeAnew())
-        try await test.store.moveMine(id, into: folder)
-        #expect(try found("lake") { $0.location = .mine } == [id] && isAsMadeAnew() && test.countersAreRight())
-    }
-
     @Test func pagesAreNewestFirstWithoutGapsOrRepeats() throws {
         let ids = try (0..<50).map { try receive(Text(description: "river \($0)"), from: $0 % 2 == 0 ? ada : bob) }
         try index()
