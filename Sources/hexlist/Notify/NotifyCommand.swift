@@ -65,9 +65,12 @@ struct NotifyCommand: AsyncParsableCommand {
         let mark = NotifiedMark(common.paths)
         if let told = mark.read(), told >= event.number, try await told <= newest() { return }
         try await Task.sleep(for: Self.gathering)
-        let events = try await common.withClient { try await Self.events($0, after: event.number - 1, through: nil) }
+        let events = try await common.withClient { client in
+            let events = try await Self.events(client, after: event.number - 1, through: nil)
+            if let last = events.last { try mark.write(last.number) }
+            return try await Self.wanted(events, client)
+        }
         guard let first = events.first, let last = events.last else { return }
-        try mark.write(last.number)
         if await NotifySend.showApart(first.number, last.number, common.paths) { return }
         guard let text = NotificationText(hexes: events) else { return }
         try await NotifySend.show(text)
@@ -93,12 +96,18 @@ struct NotifyCommand: AsyncParsableCommand {
         return events
     }
 
+    /// Leaves out the events of peers for which `peer set --notify off` was said.
+    private static func wanted(_ events: [EventShape], _ client: HexlistClient) async throws -> [EventShape] {
+        let quiet = Set(try await client.peers(all: true).filter { $0.notify == false }.compactMap(\.uuid))
+        return events.filter { event in event.peer.map { !quiet.contains($0) } ?? true }
+    }
+
     /// Shows the notification of events and waits for a button: in a unit of its own, outside of the hook.
     private func showReceived(_ range: String) async throws {
         let ends = range.split(separator: "-").compactMap { Int64($0) }
         guard ends.count == 2, ends[0] > 0, ends[0] <= ends[1] else { throw ValidationError("--show takes the numbers of two events.") }
         try await common.withClient { client in
-            let events = try await Self.events(client, after: ends[0] - 1, through: ends[1])
+            let events = try await Self.wanted(Self.events(client, after: ends[0] - 1, through: ends[1]), client)
             guard let text = NotificationText(hexes: events) else { return }
             let ids = events.compactMap(\.hex)
             var link: String?
