@@ -30,7 +30,7 @@ private func readJSON(_ bytes: [UInt8]) {
         }
     }
     read(TrustRequest.self)
-    read(PeerPatch.self)
+    read(PeerChange.self)
     read(HexPatch.self)
     read(HexSelection.self)
     read(HexShape.self)

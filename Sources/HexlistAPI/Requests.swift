@@ -19,24 +19,8 @@ public struct TrustRequest: JSONShape, Sendable, Equatable {
     }
 }
 
-/// The body of `PATCH /v1/peers/{peer}`: what is to change, one member or more.
-public struct PeerPatch: JSONCoded, Sendable, Equatable {
-    public enum Alias: Sendable, Equatable {
-        case kept
-        /// `nil`, as `null`, takes the alias away.
-        case set(String?)
-    }
-
-    public var alias: Alias
-    public var receive: PeerReceive?
-    public var notify: Bool?
-
-    public init(alias: Alias = .kept, receive: PeerReceive? = nil, notify: Bool? = nil) {
-        self.alias = alias
-        self.receive = receive
-        self.notify = notify
-    }
-
+/// The body of `PATCH /v1/peers/{peer}`: what is to change, one member or more; `null` takes the alias away.
+extension PeerChange: JSONCoded {
     public func write(to json: inout JSONWriter) {
         json.object {
             if case .set(let alias) = alias { $0.member("alias", NullIfNone(wrappedValue: alias)) }
@@ -49,15 +33,15 @@ public struct PeerPatch: JSONCoded, Sendable, Equatable {
         let object = try JSONObject(json, allowing: ["alias", "receive", "notify"])
         guard !object.names.isEmpty else { throw JSONFault("`alias`, `receive` or `notify` is missing") }
         let alias: NullIfNone<String>? = try object.given("alias")
-        self.alias = alias.map { .set($0.wrappedValue) } ?? .kept
         let word: String? = try object.given("receive")
-        receive = try word.map { word throws(JSONFault) in
+        let receive = try word.map { word throws(JSONFault) -> PeerReceive in
             guard let known = PeerReceive(rawValue: word) else {
                 throw JSONFault("`receive`: one of \(PeerReceive.allCases.map(\.rawValue).joined(separator: ", ")) is expected")
             }
             return known
         }
-        notify = try object.given("notify")
+        self.init(
+            alias: alias.map { .set($0.wrappedValue) } ?? .kept, receive: receive, notify: try object.given("notify"))
     }
 }
 

@@ -88,14 +88,14 @@ extension HexlistClient {
     public func forget(_ peer: String) async throws -> PeerView { try await connection.call(.POST, Self.path(peer) + "/forget") }
 
     public func rename(_ peer: String, alias: String?) async throws -> PeerView {
-        try await connection.call(.PATCH, Self.path(peer), body: PeerPatch(alias: .set(alias)).jsonBytes)
+        try await connection.call(.PATCH, Self.path(peer), body: PeerChange(alias: .set(alias)).jsonBytes)
     }
 
     /// - Parameters:
     ///   - receive: what is done with its hexes; `nil` keeps what is set.
     ///   - notify: whether desktop notifications tell of it; `nil` keeps what is set.
     public func setPeer(_ peer: String, receive: PeerReceive?, notify: Bool?) async throws -> PeerView {
-        try await connection.call(.PATCH, Self.path(peer), body: PeerPatch(receive: receive, notify: notify).jsonBytes)
+        try await connection.call(.PATCH, Self.path(peer), body: PeerChange(receive: receive, notify: notify).jsonBytes)
     }
 
     public func groups() async throws -> [GroupView] {

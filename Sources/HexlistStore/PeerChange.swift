@@ -1,26 +1,5 @@
 public import HexlistModel
 
-/// What the user changes of one peer, beside its trust.
-public struct PeerChange: Sendable, Equatable {
-    public enum Alias: Sendable, Equatable {
-        case kept
-        /// `nil` takes the alias away.
-        case set(String?)
-    }
-
-    public var alias: Alias
-    /// `nil` keeps what is set.
-    public var receive: PeerReceive?
-    /// Whether desktop notifications tell of it; `nil` keeps what is set.
-    public var notify: Bool?
-
-    public init(alias: Alias = .kept, receive: PeerReceive? = nil, notify: Bool? = nil) {
-        self.alias = alias
-        self.receive = receive
-        self.notify = notify
-    }
-}
-
 extension HexStore {
     /// Changes a peer, in one transaction with what a contact showed of it. An alias names one peer only (`NameKey`). Where a trusted peer's
     /// hexes go into the inbox again, those that are held go there too, as when it becomes trusted.

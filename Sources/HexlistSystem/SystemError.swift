@@ -10,7 +10,7 @@ public struct SystemError: Error, Equatable, CustomStringConvertible {
     public init(code: CInt) { self.code = code }
 
     /// The error of the previous call.
-    static var last: SystemError { SystemError(code: errno) }
+    public static var last: SystemError { SystemError(code: errno) }
 
     /// The text of strerror(3): `No such file or directory`.
     public var description: String { String(cString: strerror(code)) }

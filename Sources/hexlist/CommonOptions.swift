@@ -59,6 +59,9 @@ enum Environment {
     }
 
     static func value(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
+
+    /// The folder for files that end with this program.
+    static var temporaryFolder: String { value("TMPDIR").flatMap { $0.isEmpty ? nil : $0 } ?? "/tmp" }
 }
 
 /// A span of time, such as `10s`, `1.5m`, `250ms`, or a number of seconds.

@@ -47,19 +47,14 @@ enum Editor {
     }
 
     private static func write(_ text: String, name: String) throws(HexlistError) -> String {
-        let folder = Environment.value("TMPDIR").flatMap { $0.isEmpty ? nil : $0 } ?? "/tmp"
+        let folder = Environment.temporaryFolder
         var template = Array("\(folder)/hexlist-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw failed(folder) }  // mode 0700
         let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self) + "/\(name)"
         let descriptor = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw failed(path) }
         defer { close(descriptor) }
-        var rest = Array(text.utf8)[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            guard count > 0 || errno == EINTR else { throw failed(path) }
-            rest = rest.dropFirst(max(0, count))
-        }
+        do { try WholeWrite.write(Array(text.utf8), to: descriptor) } catch { throw failed(path, error) }
         return path
     }
 
@@ -76,8 +71,8 @@ enum Editor {
         if let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) { rmdir(String(path[..<slash])) }
     }
 
-    private static func failed(_ path: String) -> HexlistError {
+    private static func failed(_ path: String, _ error: SystemError = .last) -> HexlistError {
         HexlistError(
-            .internal, "\(path) cannot be written (\(String(cString: strerror(errno)))).", hint: "Set TMPDIR to a folder you can write to.")
+            .internal, "\(path) cannot be written (\(error)).", hint: "Set TMPDIR to a folder you can write to.")
     }
 }

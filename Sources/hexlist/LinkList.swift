@@ -40,7 +40,7 @@ struct LinkList {
 
     private static func cells(_ link: ListedLinkShape) -> [Table.Cell] {
         [
-            Table.Cell(String(link.hex)), Table.Cell(String(link.number)), Table.Cell(HumanText.moment(link.receivedAt), .faint),
+            Table.Cell(String(link.hex)), Table.Cell(count: link.number), Table.Cell(HumanText.moment(link.receivedAt), .faint),
             Table.Cell(link.label?.listed(columns: 44) ?? "", columns: 72, minimum: 10),
             Table.Cell(link.url, link.unread ? .strong : .plain, columns: 200, minimum: 24), Table.Cell(link.linkDescription, minimum: 10),
         ]

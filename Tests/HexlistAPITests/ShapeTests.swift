@@ -186,10 +186,10 @@ struct ShapeTests {
     }
 
     @Test func requests() throws {
-        try check(PeerPatch(alias: .set(nil)), #"{"alias":null}"#)
-        try check(PeerPatch(alias: .set("a")), #"{"alias":"a"}"#)
-        try check(PeerPatch(receive: .held, notify: false), #"{"receive":"held","notify":false}"#)
-        try check(PeerPatch(alias: .set("a"), receive: .inbox), #"{"alias":"a","receive":"inbox"}"#)
+        try check(PeerChange(alias: .set(nil)), #"{"alias":null}"#)
+        try check(PeerChange(alias: .set("a")), #"{"alias":"a"}"#)
+        try check(PeerChange(receive: .held, notify: false), #"{"receive":"held","notify":false}"#)
+        try check(PeerChange(alias: .set("a"), receive: .inbox), #"{"alias":"a","receive":"inbox"}"#)
         try check(GroupPeers(peers: ["ada", "@x"]), #"{"peers":["ada","@x"]}"#)
         try check(TrustRequest(fingerprint: "AB"), #"{"fingerprint":"AB"}"#)
         try check(TrustRequest(fingerprint: "AB", name: "Bob"), #"{"fingerprint":"AB","name":"Bob"}"#)
@@ -220,6 +220,6 @@ struct ShapeTests {
             #"{"alias":"a","trust":1}"#, #"{"Alias":"a"}"#, #"{}"#, #"{"receive":"all"}"#, #"{"receive":null}"#, #"{"notify":"off"}"#,
         ])
     func strictness(json: String) {
-        #expect(throws: JSONFault.self) { try PeerPatch(jsonBytes: Array(json.utf8)) }
+        #expect(throws: JSONFault.self) { try PeerChange(jsonBytes: Array(json.utf8)) }
     }
 }

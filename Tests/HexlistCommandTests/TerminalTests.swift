@@ -60,9 +60,9 @@ struct TerminalTests {
     private static let list: Table = {
         var table = Table(["HEX", "FROM", "LINKS", "DESCRIPTION"])
         table.add([
-            Table.Cell("7"), Table.Cell("Bob 0C6F1B22 (stranger)"), Table.Cell("2"), Table.Cell("the 日本 page on trains", minimum: 12),
+            Table.Cell("7"), Table.Cell("Bob 0C6F1B22 (stranger)"), Table.Cell(count: 2), Table.Cell("the 日本 page on trains", minimum: 12),
         ])
-        table.add([Table.Cell("12"), Table.Cell("ada"), Table.Cell("1"), Table.Cell("–")])
+        table.add([Table.Cell("12"), Table.Cell("ada"), Table.Cell(count: 1), Table.Cell("–")])
         return table
     }()
 
@@ -88,6 +88,15 @@ struct TerminalTests {
         for width in 20...90 {
             #expect(Self.list.lines(Self.terminal(width)).allSatisfy { TextWidth.of($0) <= width }, "\(width)")
         }
+    }
+
+    @Test("a count follows the name of its column, digits that are a name do not")
+    func counts() {
+        var table = Table(["NAME", "UUID", "UNREAD", "HELD", "ADDRESS"])
+        table.add([
+            .init("cyd"), .init("05719253"), .init(count: 2), .init(count: 0, none: "–"), .init("[2001:db8:1:2:3:4:5:6]:47100"),
+        ])
+        #expect(table.lines(Self.terminal(40)) == ["cyd  05719253  unread 2", "  [2001:db8:1:2:3:4:5:6]:47100"])
     }
 
     @Test("values go on below themselves")

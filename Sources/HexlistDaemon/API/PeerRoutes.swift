@@ -45,8 +45,8 @@ struct PeerRoutes: Sendable {
 
     private func patch(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         _ = try APIQuery(request)
-        let patch: PeerPatch = try await APIInput.requiredShape(request)
-        return APIReply.json(try await api.node.change(try await id(context), PeerChange(patch)))
+        let change: PeerChange = try await APIInput.requiredShape(request)
+        return APIReply.json(try await api.node.change(try await id(context), change))
     }
 
     /// Trust goes to a key, so whoever asks names the whole UUID or the fingerprint it saw.
@@ -83,11 +83,4 @@ struct PeerRoutes: Sendable {
     }
 
     private func id(_ context: BasicRequestContext) async throws -> PeerID { try await peer(context).requiredID() }
-}
-
-extension PeerChange {
-    init(_ patch: PeerPatch) {
-        self.init(receive: patch.receive, notify: patch.notify)
-        if case .set(let alias) = patch.alias { self.alias = .set(alias) }
-    }
 }

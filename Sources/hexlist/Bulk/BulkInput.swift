@@ -2,6 +2,7 @@ import Dispatch
 import Glibc
 import HexlistAPI
 import HexlistModel
+import HexlistSystem
 import HexlistWire
 import NIOCore
 import Synchronization
@@ -208,27 +209,21 @@ extension BulkInput {
     var isStopped: Bool { state.withLock(\.isStopped) }
 
     private static func spool() throws -> CInt {
-        let folder = Environment.value("TMPDIR").flatMap { $0.isEmpty ? nil : $0 } ?? "/tmp"
+        let folder = Environment.temporaryFolder
         var path = Array("\(folder)/hexlist-XXXXXX".utf8CString)
         let descriptor = mkstemp(&path)  // no program is started that could inherit it
-        guard descriptor >= 0 else { throw unspooled(folder) }
+        guard descriptor >= 0 else { throw unspooled(.last) }
         unlink(path)
         return descriptor
     }
 
     private static func write(_ piece: [UInt8], to descriptor: CInt) throws {
-        var rest = piece[...]
-        while !rest.isEmpty {
-            let written = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            if written < 0, errno == EINTR { continue }
-            guard written > 0 else { throw unspooled(Environment.value("TMPDIR") ?? "/tmp") }
-            rest = rest.dropFirst(written)
-        }
+        do { try WholeWrite.write(piece, to: descriptor) } catch { throw unspooled(error) }
     }
 
-    private static func unspooled(_ folder: String) -> HexlistError {
+    private static func unspooled(_ error: SystemError) -> HexlistError {
         HexlistError(
-            .badRequest, "Standard input cannot be kept in \(TerminalText.clean(folder)) (\(String(cString: strerror(errno)))).",
+            .badRequest, "Standard input cannot be kept in \(TerminalText.clean(Environment.temporaryFolder)) (\(error)).",
             hint: "Set TMPDIR to a folder with room for it, or give --strict a file.")
     }
 }

@@ -129,13 +129,7 @@ final class NewFile {
     deinit { close(descriptor) }
 
     func write(_ bytes: UnsafeRawBufferPointer) throws {
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let count = Glibc.write(descriptor, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { throw Self.fault(path) }
-            rest = rest.dropFirst(count)
-        }
+        do { try WholeWrite.write(bytes, to: descriptor) } catch { throw Self.fault(path, error) }
     }
 
     func finish() throws {
@@ -144,8 +138,8 @@ final class NewFile {
 
     func discard() { unlink(making) }
 
-    private static func fault(_ path: String) -> HexlistError {
+    private static func fault(_ path: String, _ error: SystemError = .last) -> HexlistError {
         HexlistError(
-            .internal, "\(path) cannot be written (\(String(cString: strerror(errno)))).", hint: "Is there such a folder, and room in it?")
+            .internal, "\(path) cannot be written (\(error)).", hint: "Is there such a folder, and room in it?")
     }
 }

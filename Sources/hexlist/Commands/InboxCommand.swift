@@ -77,7 +77,7 @@ struct InboxCommand: AsyncParsableCommand {
     private func cells(_ hex: HexShape, _ terminal: Terminal) -> [Table.Cell] {
         var cells = [
             Table.Cell(String(hex.id)), Table.Cell(hex.unread ? "*" : "", .good), Table.Cell(HumanText.moment(hex.receivedAt), .faint),
-            Table.Cell(HexText.sender(hex, columns: 44), columns: 72), Table.Cell(String(hex.linkCount)),
+            Table.Cell(HexText.sender(hex, columns: 44), columns: 72), Table.Cell(count: hex.linkCount),
         ]
         if terminal.hasSwatches {
             let swatch = terminal.swatch(hex.color)

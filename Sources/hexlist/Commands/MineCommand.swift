@@ -100,7 +100,7 @@ struct MineListCommand: AsyncParsableCommand {
         for child in children {
             let inside = child.inside.hexes
             table.add([
-                Table.Cell(String(child.id)), Table.Cell(String(child.links.count)), Table.Cell(inside == 0 ? "–" : String(inside)),
+                Table.Cell(String(child.id)), Table.Cell(count: child.links.count), Table.Cell(count: inside, none: "–"),
                 Table.Cell(HexText.title(child) ?? "", minimum: 16),
             ])
         }
@@ -125,8 +125,8 @@ struct MineListCommand: AsyncParsableCommand {
                     try output.object(hex)
                 } else {
                     table.add([
-                        Table.Cell(String(hex.id)), Table.Cell(HumanText.time(hex.receivedAt), .faint), Table.Cell(String(hex.linkCount)),
-                        Table.Cell(hex.hexesInside.map(String.init) ?? "–"), Table.Cell(HexText.subject(hex), minimum: 16),
+                        Table.Cell(String(hex.id)), Table.Cell(HumanText.time(hex.receivedAt), .faint), Table.Cell(count: hex.linkCount),
+                        Table.Cell(count: hex.hexesInside ?? 0, none: "–"), Table.Cell(HexText.subject(hex), minimum: 16),
                     ])
                 }
             }

@@ -128,7 +128,7 @@ struct PeersListCommand: AsyncParsableCommand {
         var cells = [
             Table.Cell(peer.label.head, columns: 32, minimum: 12), Table.Cell(peer.uuid?.shortID ?? "–"), state,
             Table.Cell(peer.trust.text, peer.trust == .blocked ? .failure : .plain),
-            Table.Cell(peer.unread == 0 ? "–" : String(peer.unread), peer.unread == 0 ? .faint : .strong), Table.Cell(address),
+            Table.Cell(count: peer.unread, peer.unread == 0 ? .faint : .strong, none: "–"), Table.Cell(address),
         ]
         if why { cells.append(Table.Cell(peer.why ?? "", columns: 400)) }
         return cells

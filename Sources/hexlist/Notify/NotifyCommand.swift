@@ -146,17 +146,20 @@ enum OwnFile {
     static func write(_ text: String, to path: String, mode: mode_t) throws(HexlistError) {
         let new = "\(path).\(getpid())"
         let descriptor = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
-        guard descriptor >= 0 else { throw failed(path) }
-        let bytes = Array(text.utf8)
-        let written = Glibc.write(descriptor, bytes, bytes.count)
-        guard fchmod(descriptor, mode) == 0, written == bytes.count, close(descriptor) == 0, rename(new, path) == 0 else {
+        guard descriptor >= 0 else { throw failed(path, .last) }
+        defer { close(descriptor) }
+        do throws(SystemError) {
+            guard fchmod(descriptor, mode) == 0 else { throw SystemError.last }
+            try WholeWrite.write(Array(text.utf8), to: descriptor)
+            guard rename(new, path) == 0 else { throw SystemError.last }
+        } catch {
             unlink(new)
-            throw failed(path)
+            throw failed(path, error)
         }
     }
 
-    private static func failed(_ path: String) -> HexlistError {
-        HexlistError(.internal, "\(TerminalText.clean(path, columns: 200)) cannot be written (\(String(cString: strerror(errno)))).")
+    private static func failed(_ path: String, _ error: SystemError) -> HexlistError {
+        HexlistError(.internal, "\(TerminalText.clean(path, columns: 200)) cannot be written (\(error)).")
     }
 }
 

@@ -2,6 +2,7 @@ import Glibc
 import HexlistAPI
 import HexlistJSON
 import HexlistModel
+import HexlistSystem
 
 /// The standard output of one command: JSON for scripts or text for people, collected and written in large pieces.
 final class Output {
@@ -52,15 +53,9 @@ final class Output {
 
     /// Writes what was collected. If the reader has gone (`| head`), ends the command silently.
     func flush() throws {
-        var rest = pending[...]
-        while !rest.isEmpty {
-            let written = rest.withUnsafeBytes { write(STDOUT_FILENO, $0.baseAddress, $0.count) }
-            if written < 0 {
-                if errno == EINTR { continue }
-                guard errno != EPIPE else { throw Ending(status: .done) }
-                throw HexlistError(.internal, "Standard output cannot be written (\(String(cString: strerror(errno)))).")
-            }
-            rest = rest.dropFirst(written)
+        do { try WholeWrite.write(pending, to: STDOUT_FILENO) } catch {
+            guard error.code != EPIPE else { throw Ending(status: .done) }
+            throw HexlistError(.internal, "Standard output cannot be written (\(error)).")
         }
         pending.removeAll(keepingCapacity: true)
     }
@@ -75,12 +70,7 @@ enum StandardError {
 
     /// - Parameter text: already cleaned if it contains peer text.
     static func write(_ text: String) {
-        var rest = Array(text.utf8)[...]
-        while !rest.isEmpty {
-            let written = rest.withUnsafeBytes { Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
-            guard written > 0 || errno == EINTR else { return }
-            rest = rest.dropFirst(max(0, written))
-        }
+        try? WholeWrite.write(Array(text.utf8), to: STDERR_FILENO)
     }
 
     /// Writes one or two lines: what happened, and what to try.

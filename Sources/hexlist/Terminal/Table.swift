@@ -8,6 +8,8 @@ struct Table {
         let style: Terminal.Style
         let columns: Int
         let minimum: Int?
+        /// Whether it is a number that says nothing without the name of its column.
+        var isCount = false
 
         /// - Parameters:
         ///   - text: text of anyone; cleaned here.
@@ -18,6 +20,12 @@ struct Table {
             self.style = style
             self.columns = columns
             self.minimum = minimum
+        }
+
+        /// A count; none is a dash if `none` says so.
+        init(count: Int, _ style: Terminal.Style = .plain, none: String = "0") {
+            self.init(count == 0 ? none : String(count), style)
+            isCount = true
         }
 
         /// The text as a terminal shows it. Bytes are bounded too: hostile text may have thousands of marks on one letter.
@@ -118,13 +126,13 @@ struct Table {
             + parts.dropFirst().map { String(repeating: " ", count: indent) + terminal.styled($0, last.style) }
     }
 
-    /// The cells of a row one after another. A number follows the name of its column, and dashes are left out.
+    /// The cells of a row one after another. A count follows the name of its column, and dashes are left out.
     private func flowed(_ row: [Cell], _ width: Int, _ terminal: Terminal) -> [String] {
         var lines: [String] = []
         var (line, used) = ("", 0)
         for (column, cell) in row.enumerated() where !cell.text.isEmpty && !cell.text.utf8.elementsEqual("–".utf8) {
-            let isNumber = column > 0 && column < header.count && !header[column].isEmpty && cell.text.utf8.allSatisfy(ASCII.isDigit)
-            let text = (isNumber ? header[column].lowercased() + " " : "") + cell.shown(columns: cell.columns)
+            let isNamed = cell.isCount && column < header.count
+            let text = (isNamed ? header[column].lowercased() + " " : "") + cell.shown(columns: cell.columns)
             if used > 0, used + Self.gap + TextWidth.of(text) <= width {
                 line += String(repeating: " ", count: Self.gap) + terminal.styled(text, cell.style)
                 used += Self.gap + TextWidth.of(text)
