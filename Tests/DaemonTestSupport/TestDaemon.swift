@@ -93,13 +93,16 @@ public struct TestDaemon: Sendable {
         try await client.watchPeers(all: false) { $0.count < count }
     }
 
+    /// Seconds for a send: a test measures no time by it.
+    public static let patience = 120.0
+
     public func send(_ links: [String], description: String = "d", to peers: [String], wait: SendWait = .stored, key: String? = nil)
         async throws
         -> [SendOutcome]
     {
         let hex = TestHex(description: description, links: links)
         return try await client.send(
-            HexlistClient.Send(content: .hex(hex.jsonBytes), peers: peers, wait: wait, timeout: 20, key: key))
+            HexlistClient.Send(content: .hex(hex.jsonBytes), peers: peers, wait: wait, timeout: Self.patience, key: key))
     }
 }
 

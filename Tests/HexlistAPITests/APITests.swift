@@ -77,7 +77,7 @@ struct APITests {
             _ = try await bob.client.trust(ada.uuid, fingerprint: nil)
             _ = try await eve.client.trust(bob.uuid, fingerprint: nil)
             let hex = #"{"description":"d","color":"c","x-tags": [1.0, "\u00e9"],"links":[{"url":"u1"},{"url":"u2","w":{"a" : 12e0}}]}"#
-            let send = HexlistClient.Send(content: .hex(Array(hex.utf8)), peers: ["bob"], timeout: 20)
+            let send = HexlistClient.Send(content: .hex(Array(hex.utf8)), peers: ["bob"], timeout: TestDaemon.patience)
             #expect(try await ada.client.send(send).map(\.state) == [.stored])
             let id = try #require(try await bob.client.hexes(.init(), limit: 1).items.first?.id)
             let extra = #"{"hex":{"x-tags": [1.0, "\u00e9"]},"links":{"1":{"w":{"a" : 12e0}}}}"#

@@ -28,7 +28,7 @@ struct MineTests {
             _ = try await ada.client.trust(bob.uuid, fingerprint: nil)
             let made = try await ada.client.addMine(Array(Self.deep.utf8), into: nil)
             #expect(made.location == "mine" && made.hexesInside == 7 && made.linksInside == 5_000 && made.description == "1")
-            let sent = try await ada.client.send(.init(content: .forward(made.id), peers: [bob.uuid]))
+            let sent = try await ada.client.send(.init(content: .forward(made.id), peers: [bob.uuid], timeout: TestDaemon.patience))
             #expect(sent.map(\.state) == [.stored])
             let listed = try await bob.client.hexes(.init(), limit: 10).items
             #expect(listed.count == 1 && listed[0].senderName == "ada" && listed[0].hexesInside == 7)
@@ -37,7 +37,9 @@ struct MineTests {
             let saved = try await bob.client.saveMine([received.id], into: nil)
             #expect(saved.hexes == 8 && saved.links == 5_000)
             // Back to where it was made: as it came.
-            #expect(try await bob.client.send(.init(content: .forward(saved.ids[0]), peers: [ada.uuid])).map(\.state) == [.stored])
+            #expect(
+                try await bob.client.send(.init(content: .forward(saved.ids[0]), peers: [ada.uuid], timeout: TestDaemon.patience)).map(
+                    \.state) == [.stored])
             let back = try #require(try await ada.client.hexes(.init(), limit: 10).items.first)
             let whole = try await ada.client.hex(back.id)
             #expect(Self.same(whole, made) && whole.senderName == "ada")

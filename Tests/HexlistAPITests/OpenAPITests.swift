@@ -10,7 +10,7 @@ import Yams
 
 /// Docs/openapi.yaml against the code: operations against the router, members against the values' own conformances, words against the
 /// enumerations.
-@Suite("Docs/openapi.yaml") struct OpenAPITests {
+@Suite("Docs/openapi.yaml", .timeLimit(.minutes(5))) struct OpenAPITests {
     // MARK: Operations
 
     @Test("every operation of the router and no other") func operations() async throws {

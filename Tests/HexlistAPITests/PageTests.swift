@@ -7,7 +7,7 @@ import Testing
 
 @testable import HexlistDaemon
 
-@Suite("Pages of the local API")
+@Suite("Pages of the local API", .timeLimit(.minutes(5)))
 struct PageTests {
     private static let page = #"{"items":[{"id":1,"t":"a,]}\"[\\"},{"id":2,"n":[1,[2,{}]]}],"next":"7"}"#
 

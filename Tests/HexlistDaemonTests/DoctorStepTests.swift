@@ -4,12 +4,13 @@ import HexlistDiscovery
 import HexlistModel
 import HexlistSystem
 import HexlistWire
+import TestSupport
 import Testing
 
 @testable import HexlistDaemon
 @testable import HexlistNode
 
-@Suite("Doctor's findings")
+@Suite("Doctor's findings", .timeLimit(.minutes(5)))
 struct DoctorStepTests {
     private static func interface(
         _ name: String, up: Bool = true, running: Bool = true, loopback: Bool = false, multicast: Bool = true,
@@ -131,11 +132,7 @@ struct DoctorStepTests {
             configuration.peers = [StaticPeer(host: "127.0.0.1", port: port)]
             await one.node.reconfigure(configuration)
             func awaitState(_ isMet: (PeerDirectory.ConfiguredState?) -> Bool) async throws {
-                for _ in 0..<1_000 {
-                    if isMet(await one.node.facts().staticPeers.first?.state) { return }
-                    try await Task.sleep(for: .milliseconds(20))
-                }
-                Issue.record("it did not become so within 20 s")
+                try await eventually { isMet(await one.node.facts().staticPeers.first?.state) }
             }
             try await awaitState { $0 == .answered(two.node.id) }
             _ = try await one.client.block(two.uuid)

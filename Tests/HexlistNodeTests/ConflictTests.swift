@@ -147,8 +147,3 @@ extension TestNode {
         try await eventually { await node.sessionID(with: id) != nil }
     }
 }
-
-/// Looks again until it holds; the suite's time limit ends it.
-private func eventually(_ holds: () async throws -> Bool) async throws {
-    while try await !holds() { try await Task.sleep(for: .milliseconds(10)) }
-}

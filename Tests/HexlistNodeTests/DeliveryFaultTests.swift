@@ -18,14 +18,6 @@ extension Node {
     var isWaitingToDrain: Bool { deliveries.isWaitingToDrain }
 }
 
-/// Waits for what nothing tells of. The test's time limit ends it.
-private func until(_ holds: () async throws -> Bool) async throws {
-    while try await !holds() {
-        try Task.checkCancellation()
-        await Task.yield()
-    }
-}
-
 @Suite("Delivery when something goes wrong", .serialized, .timeLimit(.minutes(5)))
 struct DeliveryFaultTests {
     private static func descriptions(_ node: TestNode) async throws -> [String] {
@@ -58,7 +50,7 @@ struct DeliveryFaultTests {
         #expect(try await one.send(to: two).state == .held)
         #expect(await one.node.linkCount == 1)
         try await two.stop(removing: false)
-        try await until { await one.node.linkCount == 0 }
+        try await eventually { await one.node.linkCount == 0 }
 
         let back = try await TestNode("two", on: link, folder: two.folder)
         try await one.untilListed(back)
@@ -81,7 +73,7 @@ struct DeliveryFaultTests {
             // Who waits for it is told by the receipt: the peer has it.
             let stuck = try await one.send(to: two, description: "a", wait: .milliseconds(500))
             #expect(stuck.state == .stored)
-            try await until { try await two.node.store.read { try $0.counts() }.inbox == 1 }
+            try await eventually { try await two.node.store.read { try $0.counts() }.inbox == 1 }
             let row = try await one.node.outboxRow(stuck.outboxID)
             #expect(row.state == .queued || row.state == .sending)
             try await one.node.store.write { _ = try $0.run("DROP TRIGGER broken") }
@@ -155,8 +147,8 @@ struct DeliveryFaultTests {
             connection.close()
         }.get()
         // 20 a second: it is gone long before it is read to the end.
-        try await until { try await one.node.store.read { try $0.counts() }.held == count }
-        try await until { await one.node.sessionCount == 0 }
+        try await eventually { try await one.node.store.read { try $0.counts() }.held == count }
+        try await eventually { await one.node.sessionCount == 0 }
         await transport.shutdown()
         try await one.stop()
     }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import HexlistNode
 
-@Suite("The scheduler of deliveries")
+@Suite("The scheduler of deliveries", .timeLimit(.minutes(5)))
 struct DeliverySchedulerTests {
     private static let peers = (1...2).map { PeerID(UUIDBytes(high: $0, low: 0)) }
     private static let row = PeerDeliveryTests.row(1)

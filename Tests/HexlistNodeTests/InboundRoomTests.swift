@@ -61,7 +61,7 @@ struct InboundRoomTests {
     }
 }
 
-@Suite("Weight of what waits, on real sessions", .timeLimit(.minutes(2)))
+@Suite("Weight of what waits, on real sessions", .timeLimit(.minutes(5)))
 struct InboundWeightTests {
     @Test("what a session left behind counts until the store has answered, and is given back then", arguments: [true, false])
     func givenBack(endsFirst: Bool) async throws {

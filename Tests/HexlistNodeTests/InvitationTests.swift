@@ -32,15 +32,7 @@ extension Node {
     }
 }
 
-/// Waits for what nothing tells of. The test's time limit ends it.
-private func until(_ holds: () async throws -> Bool) async throws {
-    while try await !holds() {
-        try Task.checkCancellation()
-        try await Task.sleep(for: .milliseconds(5))
-    }
-}
-
-@Suite("Whoever was refused for now is told when more is taken", .serialized, .timeLimit(.minutes(2)))
+@Suite("Whoever was refused for now is told when more is taken", .serialized, .timeLimit(.minutes(5)))
 struct InvitationTests {
     /// How a refusal is over although its `retryAfter`, at least a minute, is not.
     enum Change: String, Sendable, CaseIterable { case trust, policy, room, roster }
@@ -53,11 +45,11 @@ struct InvitationTests {
         }
         let rows = [try await one.send(to: two, description: "1", wait: .zero), try await one.send(to: two, description: "2", wait: .zero)]
             .map(\.outboxID)
-        try await until {
+        try await eventually {
             let first = try await one.node.store.read { try $0.outboxRows(rows) }.first
             return first?.lastError?.hasPrefix(change == .room ? "quotaExceeded" : "notAccepting") == true
         }
-        try await until { await two.node.refusedStrangers == [one.id] }
+        try await eventually { await two.node.refusedStrangers == [one.id] }
         return rows
     }
 
@@ -89,7 +81,7 @@ struct InvitationTests {
         let rows = try await refused(one, two, by: change)
         if !hasSession {
             await two.node.endSessions()
-            try await until { await (one.node.sessionCount, two.node.sessionCount) == (0, 0) }
+            try await eventually { await (one.node.sessionCount, two.node.sessionCount) == (0, 0) }
         }
         try await make(change, at: two, of: one)
         let ends = try await one.ends(of: rows)
@@ -108,7 +100,7 @@ struct InvitationTests {
         let rows = try await refused(one, two, by: .room)
         let held = try await two.node.store.read { try $0.hexPage(HexFilter(location: .held), limit: 10, after: nil) }.items
         try await two.node.store.write { _ = try $0.delete(held.map(\.id), at: Timestamp.now.milliseconds) }
-        try await until { try await one.node.store.read { try $0.outboxRows(rows) }.first?.state == .held }
+        try await eventually { try await one.node.store.read { try $0.outboxRows(rows) }.first?.state == .held }
         #expect(try await one.node.store.read { try $0.outboxRows(rows) }.last?.state == .queued)
         try await one.stop()
         try await two.stop()
@@ -121,7 +113,7 @@ struct InvitationTests {
         let rows = try await refused(one, two, by: change)
         // It hides: a stranger's sessions with it end, and it answers none.
         await one.node.change { $0.announce = false }
-        try await until { try await !two.verified().contains(one.id) }
+        try await eventually { try await !two.verified().contains(one.id) }
         try await make(change, at: two, of: one)
         #expect(await two.node.invitedLater == [one.id])
         await one.node.change { $0.announce = true }
@@ -152,7 +144,7 @@ struct InvitationTests {
         await two.node.refuseStrangers()
         #expect(try await one.send(to: two).state == .stored)
         let row = try await one.send(to: two, wait: .zero).outboxID
-        try await until { await two.node.refusedTrusted == [one.id] }
+        try await eventually { await two.node.refusedTrusted == [one.id] }
         #expect(await two.node.refusedStrangers.count == 64)
         await two.node.change { $0.limits.inboxHexes = 2 }
         #expect(try await one.ends(of: [row]) == [.stored])
@@ -180,7 +172,7 @@ struct InvitationTests {
         func attempts() async throws -> Int { try await one.node.store.read { try $0.outboxRows(rows) }.first?.attempts ?? 0 }
         let before = try await attempts()
         _ = try await one.node.setTrust(two.id, .trusted)
-        try await until { try await attempts() > before }
+        try await eventually { try await attempts() > before }
         try await one.stop()
         try await two.stop()
     }
@@ -191,10 +183,10 @@ struct InvitationTests {
         let guest = try Guest(one)
         let older = try await guest.visit(one)
         try await older.hello()
-        try await until { older.operations.contains(.hello) }
+        try await eventually { older.operations.contains(.hello) }
         let newer = try await guest.visit(one)
         try await newer.hello()
-        try await until { older.isOver }
+        try await eventually { older.isOver }
         #expect(older.operations == [.hello, .ping, .bye])
         #expect(older.bye == "silent")
         #expect(!newer.isOver)

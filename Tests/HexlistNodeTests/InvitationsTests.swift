@@ -5,7 +5,7 @@ import Testing
 @testable import HexlistNode
 @testable import HexlistStore
 
-@Suite("Who is told that more is taken")
+@Suite("Who is told that more is taken", .timeLimit(.minutes(5)))
 struct InvitationsTests {
     private static let strangers = (1...100).map { PeerID(UUIDBytes(high: 0x8000, low: $0)) }
     private let friend: PeerRecord

@@ -2,7 +2,7 @@ import Testing
 
 @testable import HexlistNode
 
-@Suite("Those who watch", .timeLimit(.minutes(1)))
+@Suite("Those who watch", .timeLimit(.minutes(5)))
 struct WatchersTests {
     @Test("many changes are one element for who does not look; the end comes after what is there")
     func newest() async {

@@ -2,7 +2,7 @@ import Testing
 
 @testable import HexlistSystem
 
-@Suite("Programs", .timeLimit(.minutes(1)))
+@Suite("Programs", .timeLimit(.minutes(5)))
 struct ProgramTests {
     private static func shell(_ script: String, input: [UInt8] = [], folder: String? = nil, outputBytes: Int = 1 << 10) async
         -> Program.Outcome

@@ -331,7 +331,7 @@ import Testing
         }
         #expect(try await left.end() == .closed(nil))
         let took = begin.duration(to: .now)
-        #expect(.milliseconds(1_900) < took && took < .seconds(10), "\(took)")
+        #expect(.milliseconds(1_900) < took, "\(took)")
         await pair.shutdown()
     }
 

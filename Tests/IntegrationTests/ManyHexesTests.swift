@@ -1,7 +1,7 @@
 import Testing
 
 /// Hexes as a person handles them: the real programs, a terminal where one asks.
-@Suite("Many hexes", .timeLimit(.minutes(10)))
+@Suite("Many hexes", .timeLimit(.minutes(Patience.test)))
 struct ManyHexesTests {
     @Test("delete takes ids by the thousand, ranges, a peer and all; --all asks, and says how where it cannot; show and open mark as read")
     func tidyUp() async throws {

@@ -109,7 +109,7 @@ public final class InMemoryLink: Sendable {
             item.port = announcement.port
             item.txt = announcement.strings
             state.items[number] = item
-            for (other, present) in state.nodes {
+            for (other, present) in state.nodes.sorted(by: { $0.key < $1.key }) {
                 for record in self.records(of: item) where present.open.contains(record) {
                     self.tell(other, .resolved(record, item.resolution(ipv6: record.ipv6)), &state)
                 }
@@ -123,7 +123,8 @@ public final class InMemoryLink: Sendable {
                 state.nodes[node]?.open.remove(record)
                 return
             }
-            guard let item = state.items.values.first(where: { $0.key == record.key && $0.addresses[record.ipv6] != nil }) else { return }
+            let fitting = state.items.filter { $0.value.key == record.key && $0.value.addresses[record.ipv6] != nil }
+            guard let item = fitting.min(by: { $0.key < $1.key })?.value else { return }
             guard state.nodes[node]?.open.insert(record).inserted == true else { return }
             self.tell(node, .resolved(record, item.resolution(ipv6: record.ipv6)), &state)
         }
