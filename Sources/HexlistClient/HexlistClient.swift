@@ -115,7 +115,13 @@ extension HexlistClient {
     /// - Returns: the group as it was.
     public func deleteGroup(_ name: String) async throws -> GroupView { try await connection.call(.DELETE, Self.group(name)) }
 
-    private static func group(_ name: String) -> String { "/v1/groups/\(PercentEncoding.encode(name))" }
+    private static func group(_ name: String) throws -> String { "/v1/groups/\(try segment(name, "group"))" }
+
+    /// A part of a path. An empty one would name another operation.
+    private static func segment(_ name: String, _ what: String) throws -> String {
+        guard !name.isEmpty else { throw HexlistError(.badRequest, "The name of a \(what) is missing: it is empty.") }
+        return PercentEncoding.encode(name)
+    }
 
     /// The peers that are trusted, blocked or have an alias, one `RosterPeer` per line.
     public func exportRoster() async throws -> [UInt8] { try await connection.bytes("/v1/roster", type: LocalAPI.bulkType) }
@@ -125,7 +131,7 @@ extension HexlistClient {
         try await connection.call(.POST, "/v1/roster", body: roster, type: LocalAPI.bulkType)
     }
 
-    private static func path(_ peer: String) -> String { "/v1/peers/\(PercentEncoding.encode(peer))" }
+    private static func path(_ peer: String) throws -> String { "/v1/peers/\(try segment(peer, "peer"))" }
 
     private static func all(_ all: Bool) -> URLQuery {
         var query = URLQuery()
@@ -162,12 +168,12 @@ extension HexlistClient {
     ///   - id: the pairing that the user saw.
     public func confirmPairing(with peer: String, digits: String, id: Int? = nil) async throws -> PairingView {
         try await connection.call(
-            .POST, "\(Self.pairingsPath)/\(PercentEncoding.encode(peer))/confirm",
+            .POST, "\(Self.pairingsPath)/\(Self.segment(peer, "peer"))/confirm",
             body: PairingConfirmation(digits: digits, id: id).jsonBytes)
     }
 
     public func rejectPairing(with peer: String) async throws -> PairingView {
-        try await connection.call(.POST, "\(Self.pairingsPath)/\(PercentEncoding.encode(peer))/reject")
+        try await connection.call(.POST, "\(Self.pairingsPath)/\(Self.segment(peer, "peer"))/reject")
     }
 
     private static let pairingsPath = "/v1/pairings"

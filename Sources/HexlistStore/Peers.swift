@@ -12,11 +12,6 @@ extension StoreReader {
         try records("SELECT \(PeerRecord.columns) FROM peer WHERE uuid = ?", peer.uuid).first
     }
 
-    /// The peers for which rows of the outbox wait.
-    public func peersWithQueuedRows() throws -> [PeerID] {
-        try all("SELECT uuid FROM peer WHERE queued > 0") { $0.uuid(0).map(PeerID.init) }.compactMap(\.self)
-    }
-
     private func records(_ sql: String, _ values: any SQLValue...) throws -> [PeerRecord] {
         let statement = try SQLStatement(sql, on: db)
         try statement.bind(values)

@@ -49,7 +49,7 @@ struct WordSequence {
         self.isPrefix = isPrefix
         guard !words.isEmpty else {
             throw HexlistError(
-                .badRequest, "`\(TerminalText.clean(text, columns: 40))` has neither letters nor digits to search for.",
+                .badRequest, "There are neither letters nor digits to search for in \"\(TerminalText.clean(text, columns: 40))\".",
                 hint: "A search goes by words.")
         }
     }

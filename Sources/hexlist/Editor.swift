@@ -7,7 +7,7 @@ enum Editor {
     /// The most bytes of an edited text.
     static let limit = 8 << 20
 
-    /// The command of the editor: `VISUAL`, `EDITOR`, or what the system has as `editor`. May have arguments.
+    /// The command of the editor: `VISUAL`, `EDITOR`, or on a terminal what the system has as `editor`. May have arguments.
     static func command(visual: String?, editor: String?, hasSystemEditor: Bool) throws(HexlistError) -> String {
         for command in [visual, editor] {
             if let command, !HexSubject.isBlank(command) { return command }
@@ -24,7 +24,8 @@ enum Editor {
     /// - Parameter use: takes the edited text. The file stays where it throws, so that nothing of what was written is lost.
     static func edit(_ text: String, name: String, _ use: (String, String) async throws -> Void) async throws {
         let command = try command(
-            visual: Environment.value("VISUAL"), editor: Environment.value("EDITOR"), hasSystemEditor: access(systemEditor, X_OK) == 0)
+            visual: Environment.value("VISUAL"), editor: Environment.value("EDITOR"),
+            hasSystemEditor: isatty(STDIN_FILENO) == 1 && access(systemEditor, X_OK) == 0)
         let path = try write(text, name: name)
         do {
             // A shell takes the command apart, as other programs have it, and gets the path as an argument.

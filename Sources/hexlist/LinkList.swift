@@ -32,7 +32,7 @@ struct LinkList {
         if !table.isEmpty { try output.table(table) }
         try output.flush()
         if listed == 0, !output.json { StandardError.note("There is no \(after == nil ? "" : "further ")link.") }
-        if let cursor { StandardError.note("There is more: --after \(TerminalText.clean(cursor, columns: 80))") }
+        if let cursor { StandardError.note(MoreNote.text(cursor)) }
         if behind > 0 {
             StandardError.note("\(HumanText.count(behind, "hex is", "hexes are")) not in the index yet: a link may be listed twice.")
         }

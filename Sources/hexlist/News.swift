@@ -74,8 +74,7 @@ struct News: Equatable {
 }
 
 extension Hexlist {
-    /// Shows the news, or how to start the daemon if there is none, with the help. The exit code is always 0: nothing was asked for that
-    /// can fail.
+    /// Shows the news, or how to start the daemon if there is none. The exit code is always 0: nothing was asked for that can fail.
     func run() async throws {
         do {
             let news = try await CommonOptions.parse([]).withClient { client in
@@ -84,7 +83,7 @@ extension Hexlist {
             try news.tell(Output(json: false))
         } catch let error as HexlistError {
             StandardError.complain(error)
-            print(Usage.wrapped(Hexlist.helpMessage(), Terminal.output.width))
+            StandardError.note("`hexlist --help` lists all commands.")
         }
     }
 }

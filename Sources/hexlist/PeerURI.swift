@@ -34,7 +34,7 @@ struct PeerURI: Equatable {
         self.fingerprint = fingerprint
         for member in parts.count > 1 ? parts[1].split(separator: "&") : [] {
             let pair = member.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            guard pair.count == 2, let value = Self.decoded(pair[1]) else { throw Self.refused("`\(member)` cannot be read.") }
+            guard pair.count == 2, let value = PercentEncoding.decode(pair[1]) else { throw Self.refused("`\(member)` cannot be read.") }
             switch pair[0] {
             case "name": name = PeerName.cut(value, bytes: ProtocolLimits.nameBytes)
             case "address" where addresses.count < Self.mostAddresses: addresses.append(value)
@@ -50,21 +50,6 @@ struct PeerURI: Equatable {
             "address=" + address.split(separator: "%", omittingEmptySubsequences: false).joined(separator: "%25")
         }
         return Self.start + fingerprint.description + (members.isEmpty ? "" : "?" + members.joined(separator: "&"))
-    }
-
-    private static func decoded(_ text: Substring) -> String? {
-        var bytes: [UInt8] = []
-        var rest = Array(text.utf8)[...]
-        while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "%") else {
-                bytes.append(byte)
-                continue
-            }
-            guard rest.count >= 2, let high = Hexadecimal.value(of: rest.removeFirst()), let low = Hexadecimal.value(of: rest.removeFirst())
-            else { return nil }
-            bytes.append(UInt8(high) << 4 | UInt8(low))
-        }
-        return String(validating: bytes, as: UTF8.self)
     }
 
     private static func refused(_ message: String) -> HexlistError {

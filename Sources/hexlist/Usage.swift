@@ -34,7 +34,9 @@ struct Usage {
             return HexlistError(.badRequest, "There is no command `\(line) \(shown)`.", hint: hint + help)
         }
         if message.hasPrefix("The value '"), message.contains("'<hex>'") {
-            return HexlistError(.badRequest, message + ".", hint: "A hex goes by the number that `hexlist inbox` prints. " + help)
+            return HexlistError(
+                .badRequest, message.hasSuffix(".") ? message : message + ".",
+                hint: "A hex goes by the number that `hexlist inbox` prints. " + help)
         }
         let parts = message.split(separator: "'", omittingEmptySubsequences: false)
         guard message.hasPrefix("Unknown option '"), parts.count >= 3 else { return HexlistError(.badRequest, message, hint: help) }

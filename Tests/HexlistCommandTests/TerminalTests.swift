@@ -115,9 +115,18 @@ struct TerminalTests {
         "words go on on the next line, a longer one is broken",
         arguments: [
             ("a b c", 3, ["a b", "c"]), ("", 5, [""]), ("abcdef", 4, ["abcd", "ef"]), ("a bcdefg h", 4, ["a", "bcde", "fg h"]),
-            ("日本語 x", 4, ["日本", "語 x"]),
+            ("日本語 x", 4, ["日本", "語 x"]), ("  a b", 9, ["  a b"]), ("    a bc  d", 7, ["   a bc", "d"]), ("a  b", 9, ["a  b"]),
+            (" ", 5, [""]),
         ])
     func words(text: String, columns: Int, lines: [String]) { #expect(TextWidth.lines(text, columns: columns) == lines) }
+
+    @Test("a list that goes on says by which command")
+    func more() {
+        #expect(MoreNote.text("11", ["/usr/bin/hexlist", "inbox", "--limit", "4"]) == "There is more: hexlist inbox --limit 4 --after 11")
+        #expect(
+            MoreNote.text("7", ["hexlist", "search", "a b", "--after", "11", "--after=12"])
+                == "There is more: hexlist search 'a b' --after 7")
+    }
 
     @Test("help is wrapped by the terminal: no paragraph of it has a line end of the source")
     func help() {

@@ -104,7 +104,7 @@ struct EncoderTests {
         #expect(again.links.map { again.string($0.extra) } == [#"{"y":1}"#])
     }
 
-    @Test("a Store frame, and what of it is not the hex") func storeFrame() throws {
+    @Test("a Store frame") func storeFrame() throws {
         let id = try #require(MessageID("018F4B0E-7C1A-7CC0-9D6E-3A2B1C0D9E8F"))
         for sequence in [1, 9, 10, 12_345, .max] as [Int64] {
             var hex = HexContent()
@@ -112,7 +112,6 @@ struct EncoderTests {
             let json = HexEncoder.encode(hex)
             var buffer = ByteBuffer()
             WrapperEncoder.store(hexJSON: json, messageID: id, sequence: sequence, into: &buffer)
-            #expect(buffer.readableBytes == 4 + json.count + WrapperEncoder.storeFrameOverhead(sequence: sequence))
             var decoder = FrameDecoder(limit: ProtocolLimits.trustedFrameBytes)
             let found = try wrapper(decode(try #require(try decoder.next(from: &buffer))))
             #expect(

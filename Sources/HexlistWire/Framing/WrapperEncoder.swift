@@ -61,14 +61,6 @@ public enum WrapperEncoder {
         buffer.writeInteger(UInt8(ascii: "}"))
     }
 
-    /// The bytes of a Store's body besides its HexJM, for which the receiver's limit must have room.
-    public static func storeFrameOverhead(sequence: Int64) -> Int {
-        overheadOfFirst - 1 + String(sequence).utf8.count
-    }
-
-    /// The bytes for the sequence 1.
-    private static let overheadOfFirst = WrapperWriter.store(messageID: MessageID(.nil), sequence: 1).bytes.count + 1
-
     private static func frame(_ body: [UInt8], into buffer: inout ByteBuffer) {
         buffer.writeInteger(UInt32(clamping: body.count))
         buffer.writeBytes(body)

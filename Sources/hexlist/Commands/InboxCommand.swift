@@ -58,7 +58,7 @@ struct InboxCommand: AsyncParsableCommand {
             } while cursor != nil && left > 0
             try output.flush()
             if listed == 0, !output.json { StandardError.note(try await nothing(client)) }
-            if let cursor { StandardError.note("There is more: --after \(TerminalText.clean(cursor, columns: 80))") }
+            if let cursor { StandardError.note(MoreNote.text(cursor)) }
         }
     }
 

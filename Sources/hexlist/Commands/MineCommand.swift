@@ -139,7 +139,7 @@ struct MineListCommand: AsyncParsableCommand {
                     ? "My Hexlist is empty. `hexlist save HEX` copies a hex of the inbox there, `hexlist mine add` makes one."
                     : "Nothing more is in My Hexlist.")
         }
-        if let cursor { StandardError.note("There is more: --after \(TerminalText.clean(cursor, columns: 80))") }
+        if let cursor { StandardError.note(MoreNote.text(cursor)) }
     }
 }
 

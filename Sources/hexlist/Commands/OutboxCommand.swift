@@ -61,7 +61,8 @@ struct OutboxListCommand: AsyncParsableCommand {
         guard to == nil else { return "There are more: --limit 0 lists all." }
         let counts = try await client.status().outbox
         let total = counts.filter { states.isEmpty || states.contains($0.key) }.values.reduce(0, +)
-        return "There are \(max(1, total - listed)) more: --limit 0 lists all."
+        let more = max(1, total - listed)
+        return "There \(more == 1 ? "is 1" : "are \(more)") more: --limit 0 lists all."
     }
 }
 
@@ -133,8 +134,12 @@ struct OutboxSelection: ParsableArguments {
         }
         try OutboxText.show(changed, output, hasHeader: true)
         try output.flush()
-        for row in changed where row.mayHaveArrived == true {
-            StandardError.note("Row \(row.outboxID) was on its way: it may have arrived.")
+        for row in changed {
+            if row.mayHaveArrived == true {
+                StandardError.note("Row \(row.outboxID) was on its way: it may have arrived.")
+            } else if row.state == .stored || row.state == .held {
+                StandardError.note("Row \(row.outboxID) was delivered before: nothing was taken back.")
+            }
         }
         if let first { throw first }
     }

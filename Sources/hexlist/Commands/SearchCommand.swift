@@ -82,7 +82,7 @@ struct SearchCommand: AsyncParsableCommand {
             if listed == 0, !output.json {
                 StandardError.note(SearchText.nothing(terms, isEnd: after != nil, isHeld: place == .held))
             }
-            if let cursor { StandardError.note("There is more: --after \(TerminalText.clean(cursor, columns: 80))") }
+            if let cursor { StandardError.note(MoreNote.text(cursor)) }
             if let note = SearchText.behind(behind) { StandardError.note(note) }
         }
     }

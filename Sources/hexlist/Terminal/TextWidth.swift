@@ -32,13 +32,19 @@ enum TextWidth {
             lines.append(line)
             (line, used) = ("", 0)
         }
-        for word in text.split(separator: " ") {
+        var gap = 0
+        for (number, word) in text.split(separator: " ", omittingEmptySubsequences: false).enumerated() {
+            if number > 0 { gap += 1 }
+            guard !word.isEmpty else { continue }
             let width = of(String(word))
-            if used > 0, used + 1 + width > room() { end() }
-            if used > 0 {
-                line += " "
-                used += 1
+            if used > 0, used + gap + width > room() { end() }
+            // An indent stays, and what separates two columns; a line that goes on begins with its word.
+            if used > 0 || lines.isEmpty {
+                gap = used > 0 ? gap : min(gap, room() / 2)
+                line += String(repeating: " ", count: gap)
+                used += gap
             }
+            gap = 0
             guard used + width > room() else {
                 line += word
                 used += width
