@@ -33,6 +33,7 @@ private func readJSON(_ bytes: [UInt8]) {
     read(PeerChange.self)
     read(HexPatch.self)
     read(HexSelection.self)
+    read(ExportSelection.self)
     read(HexShape.self)
     read(LinkShape.self)
     read(PeerView.self)

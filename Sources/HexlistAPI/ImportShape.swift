@@ -6,15 +6,71 @@ public struct ImportResult: JSONShape, Sendable, Equatable {
     public var added: Int
     /// Hexes that were there before.
     public var unchanged: Int
+    /// Hexes that were there before and got what is new, and the links they got.
+    @LeftOutEmpty public var extended: Int
+    @LeftOutEmpty public var newLinks: Int
     /// Refused lines, in their order, with the codes of a stream that is sent.
     public var refused: [BulkRefusal]
     /// Refused lines that are not in `refused`: there is room for `LocalAPI.importRefusals`.
     @LeftOutEmpty public var untold: Int
 
-    public init(added: Int = 0, unchanged: Int = 0, refused: [BulkRefusal] = [], untold: Int = 0) {
+    public init(added: Int = 0, unchanged: Int = 0, extended: Int = 0, newLinks: Int = 0, refused: [BulkRefusal] = [], untold: Int = 0) {
         self.added = added
         self.unchanged = unchanged
+        self.extended = extended
+        self.newLinks = newLinks
         self.refused = refused
         self.untold = untold
+    }
+}
+
+/// How far an import is.
+public struct ImportProgress: JSONShape, Sendable, Equatable {
+    /// Hexes that are looked at or stored, and all of them.
+    public var done: Int
+    public var total: Int
+
+    private enum CodingKeys: String, CodingKey {
+        case done
+        case total = "of"
+    }
+
+    public init(done: Int, total: Int) {
+        self.done = done
+        self.total = total
+    }
+}
+
+/// One line of the reply to `POST /v1/import?progress=true`. The result, or the error, is the last.
+public enum ImportLine: JSONCoded, Sendable, Equatable {
+    /// `{"progress":{"done","of"}}`
+    case progress(ImportProgress)
+    /// `{"result":{…}}`
+    case result(ImportResult)
+    /// `{"error":{…}}`: nothing was imported.
+    case error(ErrorShape)
+    /// A line of a newer daemon; readers pass over it.
+    case other(JSONValue)
+
+    public func write(to json: inout JSONWriter) {
+        switch self {
+        case .progress(let progress): json.object { $0.member("progress", progress) }
+        case .result(let result): json.object { $0.member("result", result) }
+        case .error(let error): error.write(to: &json)
+        case .other(let value): value.write(to: &json)
+        }
+    }
+
+    public init(json: JSONValue) throws(JSONFault) {
+        let object = try JSONObject(json)
+        if object["progress"] != nil {
+            self = .progress(try object.value("progress"))
+        } else if object["result"] != nil {
+            self = .result(try object.value("result"))
+        } else if object["error"] != nil {
+            self = .error(try ErrorShape(json: json))
+        } else {
+            self = .other(json)
+        }
     }
 }

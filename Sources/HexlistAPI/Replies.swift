@@ -54,6 +54,13 @@ public struct ErrorShape: JSONShape, Sendable, Equatable {
 /// The number of things a request changed: `{"changed":3}`.
 public struct ChangedShape: JSONShape, Sendable, Equatable {
     public var changed: Int
+    /// Of a deletion that is only tried: the hexes inside those, which would go with them, and their links.
+    @LeftOutEmpty public var hexesInside: Int
+    @LeftOutEmpty public var linksInside: Int
 
-    public init(changed: Int) { self.changed = changed }
+    public init(changed: Int, hexesInside: Int = 0, linksInside: Int = 0) {
+        self.changed = changed
+        self.hexesInside = hexesInside
+        self.linksInside = linksInside
+    }
 }

@@ -119,8 +119,12 @@ struct APIConnection: Sendable {
 
     /// Posts a request and calls `body` with each line of the reply as it comes.
     /// - Throws: `daemonUnreachable` where the reply ends in the middle of a line.
-    func lines(_ path: String, body request: [UInt8], seconds: Double, _ body: ([UInt8]) throws -> Void) async throws {
-        let response = try await execute(.POST, path, accept: LocalAPI.bulkType, body: .bytes(request), seconds: seconds)
+    func lines(
+        _ path: String, query: URLQuery = URLQuery(), body request: [UInt8], type: String = LocalAPI.jsonType, seconds: Double,
+        _ body: ([UInt8]) throws -> Void
+    ) async throws {
+        let response = try await execute(
+            .POST, path + query.text, accept: LocalAPI.bulkType, body: .bytes(request), type: type, seconds: seconds)
         var pieces = response.body.makeAsyncIterator()
         var splitter = LineSplitter(limit: Self.replyBytes)
         var lines: [[UInt8]] = []

@@ -318,15 +318,61 @@ extension HexlistClient {
         try await connection.call(.POST, "/v1/mine/\(id)/move", body: move.jsonBytes)
     }
 
+    /// What a deletion would take away; nothing is deleted.
+    public func deletion(_ selection: HexSelection) async throws -> ChangedShape {
+        var query = URLQuery()
+        query.add("dryRun", "true")
+        return try await connection.call(
+            .POST, "/v1/hexes/delete", query: query, body: selection.jsonBytes, seconds: Self.changeSeconds)
+    }
+
     /// Calls `body` with the HexJM of each hex, in the order of its list.
     public func export(_ selection: HexSelection, _ body: ([UInt8]) throws -> Void) async throws {
+        try await export(.hexes(selection), body)
+    }
+
+    /// Calls `body` with the HexJM of each hex, in the order of its list, or of what is found newest first.
+    public func export(_ selection: ExportSelection, _ body: ([UInt8]) throws -> Void) async throws {
         try await connection.lines("/v1/export", body: selection.jsonBytes, seconds: Self.changeSeconds, body)
     }
 
     /// Puts hexes into My Hexlist, all in one transaction. What is there already is not added.
-    /// - Parameter lines: one HexJM a line.
-    public func importHexes(_ lines: [UInt8]) async throws -> ImportResult {
-        try await connection.call(.POST, "/v1/import", body: lines, type: LocalAPI.bulkType, seconds: Self.changeSeconds)
+    /// - Parameters:
+    ///   - lines: one HexJM a line.
+    ///   - parent: the hex of My Hexlist they are put into; `nil` for none.
+    ///   - merging: whether a hex is a folder: one of that description that is there gets what is new of it.
+    public func importHexes(_ lines: [UInt8], into parent: Int64? = nil, merging: Bool = false) async throws -> ImportResult {
+        try await connection.call(
+            .POST, "/v1/import", query: Self.importQuery(parent, merging), body: lines, type: LocalAPI.bulkType,
+            seconds: Self.changeSeconds)
+    }
+
+    /// As the other, and calls `progress` as it goes on.
+    public func importHexes(
+        _ lines: [UInt8], into parent: Int64? = nil, merging: Bool = false, progress: (ImportProgress) -> Void
+    ) async throws -> ImportResult {
+        var query = Self.importQuery(parent, merging)
+        query.add("progress", "true")
+        var result: ImportResult?
+        try await connection.lines(
+            "/v1/import", query: query, body: lines, type: LocalAPI.bulkType, seconds: Self.changeSeconds
+        ) { line in
+            switch try APIConnection.decode(line) as ImportLine {
+            case .progress(let step): progress(step)
+            case .result(let end): result = end
+            case .error(let error): throw error.hexlistError
+            case .other: break
+            }
+        }
+        guard let result else { throw HexlistError(.internal, "hexlistd did not say what came of the import.") }
+        return result
+    }
+
+    private static func importQuery(_ parent: Int64?, _ merging: Bool) -> URLQuery {
+        var query = URLQuery()
+        query.add("in", parent.map(String.init))
+        if merging { query.add("merge", "true") }
+        return query
     }
 
     /// The seconds that a change may take: a million hexes take a minute or two.

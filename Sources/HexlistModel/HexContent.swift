@@ -155,6 +155,33 @@ public struct HexContent: Sendable {
         return childLinks[children[child].links]
     }
 
+    /// A hex inside with all that is in it, by itself. It shares the bytes of its texts.
+    public func subtree(_ index: Int) -> HexContent {
+        let top = children[index]
+        var tree = HexContent(frame: frame, arena: arena)
+        tree.senderUUID = top.senderUUID
+        tree.senderName = top.senderName
+        tree.hexDescription = top.hexDescription
+        tree.hexColor = top.hexColor
+        tree.extra = top.extra
+        tree.links = Array(links(of: index))
+        var waiting = top.children.map { (index: $0, parent: Int?.none) }
+        var next = 0
+        while next < waiting.count {
+            let (index, parent) = waiting[next]
+            next += 1
+            var child = children[index]
+            child.parent = parent
+            child.children = 0..<0
+            let first = tree.childLinks.count
+            tree.childLinks += links(of: index)
+            child.links = first..<tree.childLinks.count
+            let copy = tree.add(child: child)
+            waiting += children[index].children.map { ($0, copy) }
+        }
+        return tree
+    }
+
     /// The number of hexes: the hex itself and those inside.
     public var hexCount: Int { 1 + children.count }
     /// The number of links of the hex and of those inside.

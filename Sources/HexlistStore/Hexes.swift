@@ -24,9 +24,7 @@ extension HexStore {
     ///   changed alone; then nothing is changed.
     public func change(_ ids: [Int64], _ change: HexChange, at now: Int64) async throws -> Int {
         try await write(rows: ids.count) { writer in
-            let present = try writer.locations(of: ids)
-            if let missing = ids.first(where: { present[$0] == nil }) { throw HexlistError.noHex(missing) }
-            if let inner = ids.first(where: { present[$0] == .some(nil) }) { try writer.checkChanges(inside: inner, change) }
+            let present = try writer.present(ids, for: change)
             if let place = change.place, let other = ids.first(where: { present[$0] != place }) {
                 throw HexlistError(
                     .badRequest, "Hex \(other) is not \(place.rawValue).", hint: "`hexlist inbox --held` lists those that are.")
@@ -73,6 +71,85 @@ extension HexlistError {
     }
 }
 
+/// What a deletion takes away.
+public struct HexDeletion: Sendable, Equatable {
+    public var hexes = 0
+    /// The hexes inside those, at all levels, that are not among them, and their links.
+    public var hexesInside = 0
+    public var linksInside = 0
+
+    public init(hexes: Int = 0, hexesInside: Int = 0, linksInside: Int = 0) {
+        self.hexes = hexes
+        self.hexesInside = hexesInside
+        self.linksInside = linksInside
+    }
+
+    public static func += (all: inout HexDeletion, part: HexDeletion) {
+        all.hexes += part.hexes
+        all.hexesInside += part.hexesInside
+        all.linksInside += part.linksInside
+    }
+}
+
+extension StoreReader {
+    /// What the deletion of hexes by their ids would take away.
+    /// - Throws: as `HexStore.change`.
+    public func deletion(of ids: [Int64]) throws -> HexDeletion {
+        _ = try present(ids, for: .delete)
+        return try counted(ids)
+    }
+
+    /// What the deletion of a group would take away.
+    /// - Parameter start: as `HexStore.change`.
+    public func deletion(of group: HexGroup, from start: Int64? = nil) throws -> HexDeletion {
+        var found = HexDeletion()
+        var cursor = start
+        repeat {
+            let page = try hexIDs(group, after: cursor)
+            found += try counted(page.items)
+            cursor = page.next
+        } while cursor != nil
+        return found
+    }
+
+    private func counted(_ ids: [Int64]) throws -> HexDeletion {
+        let list = jsonArray(ids)
+        var found = HexDeletion(hexes: Set(ids).count)
+        let hasInside = try first("SELECT 1 FROM hex WHERE id IN (SELECT value FROM json_each(?)) AND hexesInside > 0 LIMIT 1", list) { _ in
+            true
+        }
+        guard hasInside ?? false else { return found }
+        let inside = try first(
+            """
+            WITH RECURSIVE wanted (id, level) AS (
+                SELECT value, 1 FROM json_each(?1)
+                UNION
+                SELECT hex.id, level + 1 FROM wanted CROSS JOIN hex ON hex.parent = wanted.id WHERE level < \(ProtocolLimits.levels)
+            )
+            SELECT count(*), coalesce(sum(linkCount), 0) FROM hex
+            WHERE id IN (SELECT id FROM wanted WHERE level > 1 EXCEPT SELECT value FROM json_each(?1))
+            """, list
+        ) { (hexes: $0.int(0), links: $0.int(1)) }
+        found.hexesInside = inside?.hexes ?? 0
+        found.linksInside = inside?.links ?? 0
+        return found
+    }
+
+    /// The locations of hexes that are to be changed, `nil` for one inside another.
+    /// - Throws: `.notFound` if one is missing; `.badRequest` for one inside another that is changed with that: one of My Hexlist may be
+    ///   deleted alone.
+    fileprivate func present(_ ids: [Int64], for change: HexChange) throws -> [Int64: HexLocation?] {
+        let present = try locations(of: ids)
+        if let missing = ids.first(where: { present[$0] == nil }) { throw HexlistError.noHex(missing) }
+        guard let inner = ids.first(where: { present[$0] == .some(nil) }) else { return present }
+        guard let top = try summary(ofTop: inner) else { throw HexlistError.noHex(inner) }
+        guard change == .delete, top.location == .mine else {
+            throw HexlistError(.badRequest, "Hex \(inner) is inside hex \(top.id).", hint: "Name hex \(top.id).")
+        }
+        return present
+    }
+}
+
 extension StoreWriter {
     /// - Returns: the number of hexes that changed. Missing ids, and those of hexes in another location, are skipped.
     fileprivate func apply(_ change: HexChange, to ids: [Int64], at now: Int64) throws -> Int {
@@ -81,13 +158,6 @@ extension StoreWriter {
         case .delete: try delete(ids, at: now)
         case .accept: try accept(ids, at: now).count
         }
-    }
-
-    /// A hex inside another is changed with that, but one of My Hexlist may be deleted alone.
-    fileprivate func checkChanges(inside id: Int64, _ change: HexChange) throws {
-        guard let top = try summary(ofTop: id) else { throw HexlistError.noHex(id) }
-        guard change != .delete || top.location != .mine else { return }
-        throw HexlistError(.badRequest, "Hex \(id) is inside hex \(top.id).", hint: "Name hex \(top.id).")
     }
 
     /// Marks hexes read or unread. Missing ids are skipped.

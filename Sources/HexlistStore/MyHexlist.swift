@@ -85,6 +85,40 @@ extension StoreWriter {
         }
     }
 
+    /// Puts a hex of My Hexlist, which no other counts, at the end of those inside another. The caller holds the whole against the bounds of
+    /// a hex at its end.
+    func put(_ id: Int64, into parent: Int64) throws {
+        try change { try place(id, into: parent, before: nil, checksBounds: false) }
+    }
+
+    /// Adds to a hex what an imported one has and it has not.
+    /// - Returns: the number of links added.
+    func extend(_ hex: HexDetail, by merge: ImportMerge, of new: HexContent, at now: Int64) throws -> Int {
+        guard !merge.additions.isEmpty else { return 0 }
+        return try change {
+            var added = 0
+            try unindex([hex.summary.id])
+            for addition in merge.additions {
+                let id = addition.hex.map { hex.childIDs[$0] } ?? hex.summary.id
+                try append(addition.links, of: new, to: id, with: hex.content.links(of: addition.hex), of: hex.content)
+                added += addition.links.count
+                for child in addition.children {
+                    let tree = new.subtree(child)
+                    try place(insertMine(tree, at: now), into: id, before: nil, checksBounds: false)
+                    added += tree.allLinkCount
+                }
+            }
+            try reindex([hex.summary.id])
+            return added
+        }
+    }
+
+    /// The ids of the hexes directly inside one of My Hexlist, in their order.
+    func childrenOfMine(_ id: Int64) throws -> [Int64] {
+        _ = try mineRow(id)
+        return try all("SELECT id FROM hex WHERE parent = ? ORDER BY position, id", id) { $0.int64(0) }
+    }
+
     func editMine(_ id: Int64, _ edit: MineEdit) throws {
         try change {
             let row = try mineRow(id)
@@ -176,7 +210,8 @@ extension StoreWriter {
     }
 
     /// Puts a hex of My Hexlist, which no other counts, into another one.
-    private func place(_ id: Int64, into parent: Int64, before sibling: Int64?) throws {
+    /// - Parameter checksBounds: whether the whole is held against the bounds of a hex; otherwise the caller does that at its end.
+    private func place(_ id: Int64, into parent: Int64, before sibling: Int64?, checksBounds: Bool = true) throws {
         _ = try mineRow(parent)
         let row = try mineRow(id)
         var position = try first("SELECT coalesce(max(position), -1) + 1 FROM hex WHERE parent = ?", parent) { $0.int64(0) } ?? 0
@@ -190,11 +225,11 @@ extension StoreWriter {
         try run("UPDATE hex SET location = 'inside', parent = ?, position = ? WHERE id = ?", parent, position, id)
         if wasTop { tally.mine &-= 1 }
         try countInside(parent, hexes: row.hexes, links: row.links)
-        try checkBounds(ofTop: id)
+        if checksBounds { try checkBounds(ofTop: id) }
     }
 
     /// Throws if the topmost hex that a hex is in exceeds the bounds of a hex: it could not be sent.
-    private func checkBounds(ofTop id: Int64) throws {
+    func checkBounds(ofTop id: Int64) throws {
         guard let top = try summary(ofTop: id) else { throw HexlistError.tooDeep }  // deeper than it is looked up
         guard top.parent == nil, try levels(of: top.id) <= ProtocolLimits.levels else { throw HexlistError.tooDeep }
         guard top.hexesInside <= ProtocolLimits.children else {
@@ -221,6 +256,26 @@ extension StoreWriter {
             SELECT max(level) FROM wanted
             """, id
         ) { $0.int(0) } ?? 1
+    }
+
+    /// Adds links to those that a hex has, whose entry is out of the index.
+    private func append(
+        _ links: [LinkContent], of new: HexContent, to id: Int64, with there: ArraySlice<LinkContent>, of old: HexContent
+    ) throws {
+        guard !links.isEmpty else { return }
+        var content = HexContent(frame: old.frame, arena: old.arena)
+        content.links = Array(there)
+        for link in links {
+            func copy(_ slice: TextSlice) -> TextSlice { content.add(bytes: new.withBytes(of: slice) { Array($0) }) }
+            let (url, description) = (copy(link.url), copy(link.linkDescription))
+            let added = LinkContent(url: url, linkDescription: description, service: copy(link.service), extra: copy(link.extra))
+            content.links.append(added)
+        }
+        try replaceLinks(of: id, by: content)
+        try run(
+            "UPDATE hex SET linkCount = ?, byteCount = byteCount + ? WHERE id = ?", content.links.count,
+            links.reduce(0) { $0 + $1.byteCount }, id)
+        if let parent = try parent(of: id) { try countInside(parent, hexes: 0, links: Int64(links.count)) }
     }
 
     private func replaceLinks(of id: Int64, by content: HexContent) throws {

@@ -61,6 +61,42 @@ extension StoreReader {
         return SearchPage(hits: try hits(Array(ids), query), next: nil, behind: try Tally(on: db).behind)
     }
 
+    /// Ids of the hexes that have what is looked for, newest first, as many as one page reads. One that is inside another of them is left out:
+    /// it comes with that.
+    ///
+    /// - Parameter after: the `next` of the previous page.
+    /// - Throws: `.badRequest` for a term without words.
+    public func searchedIDs(_ filter: SearchFilter, after: Int64? = nil) throws -> Page<Int64> {
+        let query = try query(filter)
+        var room = PageRoom(items: HexGroup.pageLimit)
+        var page = Page<Int64>(items: [], next: nil)
+        var last: Int64?
+        let statement = try matches(query, before: after ?? .max)
+        defer { statement.reset() }
+        while try statement.step() {
+            guard room.take(statement.int(4)) else {
+                page.next = last
+                break
+            }
+            let id = statement.int64(0)
+            last = id
+            let isInside = try !statement.isNull(1) && hasMatch(above: id, query)
+            if try !isInside && isWanted(statement, filter) { page.items.append(id) }
+        }
+        return page
+    }
+
+    private func hasMatch(above id: Int64, _ query: SearchQuery) throws -> Bool {
+        var next = id
+        for _ in 1..<ProtocolLimits.levels {
+            guard let parent = try first("SELECT parent FROM hex WHERE id = ?", next, read: { $0.optionalInt64(0) }) ?? nil else { break }
+            let matches = try first("SELECT 1 FROM search WHERE search MATCH ? AND rowid = ?", query.expression, parent) { _ in true }
+            if matches ?? false { return true }
+            next = parent
+        }
+        return false
+    }
+
     private func matches(_ query: SearchQuery, before: Int64) throws -> SQLStatement {
         let statement = try SQLStatement(
             """

@@ -6,7 +6,7 @@ internal import HexlistModel
 /// Times are milliseconds since 1970, UTC. UUIDs, fingerprints and digests are blobs of 16 and 32 bytes.
 enum StoreSchema {
     /// The `user_version` of a store with all migrations applied. A store with a greater one is a newer Hexlist's and stays untouched.
-    static let version = 7
+    static let version = 8
 
     static func newer(_ path: String, version: Int) -> HexlistError {
         HexlistError(
@@ -47,6 +47,11 @@ enum StoreSchema {
         migrator.registerMigration("7 groups and policies of peers") { db in
             try db.execute(sql: groups)
             try db.execute(sql: "PRAGMA user_version = 7")
+        }
+        migrator.registerMigration("8 My Hexlist by description") { db in
+            // For what is imported: a folder is found by its name.
+            try db.execute(sql: "CREATE INDEX hexMine ON hex (substr(description, 1, 64)) WHERE location = 'mine'")
+            try db.execute(sql: "PRAGMA user_version = 8")
         }
         return migrator
     }()

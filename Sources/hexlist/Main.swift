@@ -28,7 +28,7 @@ enum Main {
             return ExitStatus(error.code)
         }
         if Hexlist.exitCode(for: error) == .success {  // --help, --version
-            print(Usage.wrapped(Hexlist.fullMessage(for: error), Terminal.output.width))
+            print(Usage.wrapped(BashScript.completed(Hexlist.fullMessage(for: error)), Terminal.output.width))
             return .done
         }
         StandardError.complain(Usage(Array(CommandLine.arguments.dropFirst())).error(Hexlist.message(for: error)))

@@ -103,13 +103,14 @@ enum MineText {
     }
 
     /// What is inside hexes that are to be deleted; `nil` for nothing.
-    static func inside(_ hexes: [HexShape]) -> String? {
-        let inside = hexes.reduce(into: (hexes: 0, links: 0)) {
-            $0.hexes += $1.hexesInside ?? 0
-            $0.links += $1.linksInside ?? 0
-        }
-        guard inside.hexes > 0 else { return nil }
-        return "\(HumanText.count(inside.hexes, "hex", "hexes")) with \(HumanText.count(inside.links, "link", "links"))"
+    static func inside(_ deletion: ChangedShape) -> String? {
+        guard deletion.hexesInside > 0 else { return nil }
+        return "\(HumanText.count(deletion.hexesInside, "hex", "hexes")) with \(HumanText.count(deletion.linksInside, "link", "links"))"
+    }
+
+    /// - Parameter inside: what was inside, as `inside` has it.
+    static func deleted(_ count: Int, inside: String?) -> String {
+        "\(HumanText.count(count, "hex", "hexes")) deleted\(inside.map { "; inside were \($0)" } ?? "")."
     }
 }
 

@@ -47,6 +47,30 @@ struct MineTests {
         }
     }
 
+    @Test("a deletion that is only tried counts what is inside, once, and deletes nothing")
+    func dryRun() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            let client = daemons[0].client
+            let made = try await client.addMine(Array(Self.deep.utf8), into: nil)
+            let plain = try await client.addMine(Array(#"{"links":["a:b"]}"#.utf8), into: nil)
+            let inner = try #require(made.children?.first?.children?.first?.id)
+            for (ids, expected) in [
+                ([made.id], ChangedShape(changed: 1, hexesInside: 7, linksInside: 5_000)),
+                ([made.id, inner, plain.id], ChangedShape(changed: 3, hexesInside: 6, linksInside: 5_000)),
+                ([inner], ChangedShape(changed: 1, hexesInside: 5, linksInside: 5_000)), ([plain.id], ChangedShape(changed: 1)),
+            ] {
+                #expect(try await client.deletion(.ids(ids)) == expected)
+            }
+            #expect(
+                try await client.deletion(.ids([], ranges: [1...9_999])) == ChangedShape(changed: 2, hexesInside: 7, linksInside: 5_000))
+            #expect(
+                try await client.deletion(.list(location: "mine")) == ChangedShape(changed: 2, hexesInside: 7, linksInside: 5_000))
+            await #expect { try await client.deletion(.ids([9_999])) } throws: { ($0 as? HexlistError)?.code == .notFound }
+            #expect(try await client.hexes(.init(location: "mine"), limit: 9).items.count == 2)
+            #expect(try await client.delete(.ids([made.id])) == ChangedShape(changed: 1))
+        }
+    }
+
     @Test("hexes are added, edited, moved and deleted; what cannot be is refused in words")
     func changes() async throws {
         try await TestDaemon.with("ada") { daemons in

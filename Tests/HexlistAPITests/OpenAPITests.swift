@@ -50,7 +50,8 @@ import Yams
         Value("OutboxRow", OutboxView.self),
         Value("OutboxChange", OutboxChange.self), Value("BulkRefusal", BulkRefusal.self), Value("BulkSummary", BulkSummary.self),
         Value("Pairings", PairingOverview.self), Value("Pairing", PairingView.self), Value("Event", EventShape.self),
-        Value("ImportResult", ImportResult.self), Value("Group", GroupView.self), Value("Group.peers", GroupMember.self),
+        Value("ImportResult", ImportResult.self), Value("ImportProgress", ImportProgress.self), Value("Group", GroupView.self),
+        Value("Group.peers", GroupMember.self),
         Value("RosterPeer", RosterPeer.self),
         Value("RosterImport", RosterImport.self),
     ]

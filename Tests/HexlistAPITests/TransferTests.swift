@@ -41,6 +41,94 @@ struct TransferTests {
         }
     }
 
+    @Test("a file is imported into a hex of My Hexlist, once, and what would be too much there not at all")
+    func into() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            let ada = daemons[0].client
+            let folder = try await ada.addMine(Array(#"{"description":"folder","links":["a:b"]}"#.utf8), into: nil).id
+            let hexes = [
+                #"{"hexDescription":"one","links":["x:1"]}"#,
+                #"{"hexDescription":"two","links":[],"children":[{"hexDescription":"in","links":["x:2","x:3"]}]}"#,
+            ]
+            #expect(try await ada.importHexes(lines(hexes), into: folder) == ImportResult(added: 2))
+            #expect(try await ada.importHexes(lines(hexes), into: folder) == ImportResult(unchanged: 2))
+            let whole = try await ada.hex(folder)
+            #expect(whole.children?.map(\.description) == ["one", "two"] && whole.hexesInside == 3 && whole.linksInside == 3)
+            #expect(try await ada.hexes(.init(location: "mine"), limit: 9).items.map(\.id) == [folder])
+            #expect(try await ada.importHexes(lines(hexes)) == ImportResult(added: 2))
+            let many = "{\"links\":[" + [String](repeating: "\"a:b\"", count: ProtocolLimits.links).joined(separator: ",") + "]}"
+            let deep = (1...ProtocolLimits.levels - 1).reduce("{}") { inner, _ in "{\"children\":[\(inner)]}" }
+            for hex in [many, deep] {
+                await #expect { try await ada.importHexes(lines(["{}", hex]), into: folder) } throws: {
+                    ($0 as? HexlistError)?.code == .badRequest
+                }
+            }
+            await #expect { try await ada.importHexes(lines(hexes), into: 9_999) } throws: { ($0 as? HexlistError)?.code == .notFound }
+            #expect(try await ada.hex(folder) == whole)
+        }
+    }
+
+    @Test("an import tells how far it is, and at its end the result or the error")
+    func progress() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            let ada = daemons[0].client
+            let hexes = (0..<2_000).map { #"{"hexDescription":"\#($0)","links":["x:\#($0)"]}"# }
+            var steps: [ImportProgress] = []
+            #expect(try await ada.importHexes(lines(hexes)) { steps.append($0) } == ImportResult(added: 2_000))
+            #expect(!steps.isEmpty && steps.allSatisfy { $0.total == 2_000 && (1...2_000).contains($0.done) })
+            #expect(zip(steps, steps.dropFirst()).allSatisfy { $0.done < $1.done })
+            await #expect { try await ada.importHexes(lines(hexes), into: 99_999) { _ in } } throws: {
+                ($0 as? HexlistError)?.code == .notFound
+            }
+            let folder = #"{"hexDescription":"7","links":["x:7","x:new"],"children":[{"hexDescription":"in","links":["x:in"]}]}"#
+            let merged = try await ada.importHexes(lines([folder]), merging: true) { _ in }
+            #expect(merged == ImportResult(extended: 1, newLinks: 2))
+            #expect(try await ada.importHexes(lines([folder]), merging: true) == ImportResult(unchanged: 1))
+            let found = try #require(try await named("7", ada))
+            #expect(found.linkCount == 2 && found.hexesInside == 1)
+        }
+    }
+
+    private func named(_ description: String, _ client: HexlistClient) async throws -> HexShape? {
+        var found: HexShape?
+        var after: String?
+        repeat {
+            let page = try await client.hexes(.init(location: "mine"), limit: 1_000, after: after)
+            found = found ?? page.items.first { $0.description == description }
+            after = page.next
+        } while found == nil && after != nil
+        return found
+    }
+
+    @Test("what is found is exported, the newest first, and what is inside another found hex once")
+    func found() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            let ada = daemons[0].client
+            let hexes = [
+                #"{"hexDescription":"river old","links":["x:1"]}"#,
+                #"{"hexDescription":"top","links":[],"children":[{"hexDescription":"river in","links":["x:2"]}]}"#,
+                #"{"hexDescription":"river both","links":[],"children":[{"hexDescription":"a","links":[],"children":[{"hexDescription":"river deep","links":[]}]}]}"#,
+                #"{"hexDescription":"sea","links":["x:4"]}"#,
+            ]
+            for hex in hexes { _ = try await ada.importHexes(lines([hex])) }
+            func found(_ text: String, location: String? = nil) async throws -> [String] {
+                var lines: [String] = []
+                try await ada.export(.search(text, location: location)) { lines.append(String(decoding: $0, as: UTF8.self)) }
+                return lines
+            }
+            let rivers = try await found("river", location: "mine")
+            #expect(rivers.count == 3 && rivers[0].contains("river both") && rivers[0].contains("river deep"))
+            #expect(rivers[1].contains("river in") && !rivers[1].contains("top") && rivers[2].contains("river old"))
+            #expect(try await found("sea").count == 1)
+            #expect(try await found("nowhere").isEmpty)
+            #expect(try await found("river", location: "inbox").isEmpty)
+            for bad in ["", "host:"] {
+                await #expect { try await found(bad) } throws: { ($0 as? HexlistError)?.code == .badRequest }
+            }
+            await #expect { try await found("sea", location: "nowhere") } throws: { ($0 as? HexlistError)?.code == .badRequest }
+        }
+    }
+
     @Test("a line that is wrong is refused with its number, and the others are imported")
     func refusals() async throws {
         try await TestDaemon.with("ada") { daemons in
@@ -75,6 +163,6 @@ struct TransferTests {
         #expect(throws: HexlistError.self) {
             for _ in 0...most { try line.withUnsafeBytes { try reader.feed($0) } }
         }
-        #expect(reader.hexes.count <= most)
+        #expect(reader.read.hexes.count <= most)
     }
 }

@@ -30,6 +30,22 @@ import Testing
         #expect(Candidate(Self.peer("Bob", .ghost)) == nil)
     }
 
+    @Test(
+        "a group is offered by its name, if no shell reads that as anything else",
+        arguments: [
+            ("team", "@team"), ("Zoë", "@Zoë"), ("a b", nil), ("$(x)", nil), ("`id`", nil), ("-rf", nil), ("*", nil), ("(a|b)", nil),
+            ("a@b", nil), ("~", nil),
+        ] as [(String, String?)])
+    func groups(name: String, word: String?) {
+        #expect(Candidate(GroupView(name: name, peers: []), isMarked: true)?.word == word)
+        #expect(Candidate(GroupView(name: name, peers: []), isMarked: false)?.word == word.map { String($0.dropFirst()) })
+    }
+
+    @Test("the script for bash gets what takes @ as part of a word, those of other shells nothing") func bash() {
+        #expect(BashScript.completed("#!/bin/bash\n").contains("complete -o filenames -F _hexlist_whole_word hexlist"))
+        #expect(BashScript.completed("#compdef hexlist") == "#compdef hexlist" && BashScript.completed("USAGE") == "USAGE")
+    }
+
     @Test("descriptions stand where the shell shows them, on one line and cut") func lines() {
         let candidate = Candidate(word: "7", about: "a:b\tc\nd \u{1B}[31m" + String(repeating: "x", count: 100))
         #expect(candidate.line(for: .bash) == "7")

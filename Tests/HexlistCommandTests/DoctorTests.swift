@@ -19,6 +19,28 @@ struct DoctorTests {
         ] as [([DoctorStep], HexlistAPI.ExitStatus)])
     func status(steps: [DoctorStep], expected: HexlistAPI.ExitStatus) { #expect(DoctorText.status(DoctorReport(steps: steps)) == expected) }
 
+    private static let long = DoctorStep(
+        "firewall", .warning, "ufw is active, and whether it lets port 24391 through can only be read by root.",
+        advice: ["Run `sudo hexlist doctor`, or `sudo ufw allow 24391/tcp` where it does not."])
+
+    @Test("a step fits a terminal of each width, and is whole in a pipe", arguments: [20, 40, 55, 56, 80, 200])
+    func layout(width: Int) {
+        let layout = DoctorText.Layout(width)
+        let message = layout.message(Self.long)
+        let lines = ["warning" + message[0]] + message.dropFirst()
+        #expect(lines.allSatisfy { TextWidth.of($0) <= width }, "\(lines)")
+        let advice = layout.advice(Self.long.advice[0])
+        #expect((["\(advice[0])\(advice[1])"] + advice.dropFirst(2)).allSatisfy { TextWidth.of($0) <= width }, "\(advice)")
+        func words(_ lines: [String]) -> String { lines.flatMap { $0.split(separator: " ") }.joined(separator: " ") }
+        if width > 20 { #expect(words(lines) == "warning firewall \(Self.long.message)") }
+    }
+
+    @Test("in a pipe a step is one line") func pipe() {
+        let layout = DoctorText.Layout(nil)
+        #expect(layout.message(Self.long) == ["  firewall       \(Self.long.message)"])
+        #expect(layout.advice(Self.long.advice[0]) == ["         → ", Self.long.advice[0]])
+    }
+
     @Test("a summary counts")
     func summary() {
         #expect(DoctorText.summary(DoctorReport(steps: [DoctorStep("a", .ok, "x")])) == "All is well.")

@@ -89,7 +89,10 @@ struct MineTests {
             id: 7, location: "mine", senderUUID: "", senderName: "", description: "Top", color: "", linkCount: 1, unread: false,
             receivedAt: Timestamp(milliseconds: 0), hexesInside: 3, linksInside: 2, children: [child])
         #expect(MineText.tree(hex) == ["7  Top  (1 link)", "  8  Inside  (2 links)", "    9", "    9"])
-        #expect(MineText.inside([hex, hex]) == "6 hexes with 4 links" && MineText.inside([]) == nil)
+        #expect(MineText.inside(ChangedShape(changed: 2, hexesInside: 6, linksInside: 1)) == "6 hexes with 1 link")
+        #expect(MineText.inside(ChangedShape(changed: 2)) == nil)
+        #expect(MineText.deleted(1, inside: nil) == "1 hex deleted.")
+        #expect(MineText.deleted(2, inside: "1 hex with 0 links") == "2 hexes deleted; inside were 1 hex with 0 links.")
         #expect(child.inside == (2, 0))
     }
 

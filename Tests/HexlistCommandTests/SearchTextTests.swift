@@ -31,6 +31,21 @@ struct SearchTextTests {
         #expect(error.code == .badRequest && error.hint?.contains("2031-04-05") == true)
     }
 
+    @Test("a hex of My Hexlist is from nobody, or from whom it says") func senders() {
+        func sender(_ location: String, uuid: String = "", name: String = "", alias: String? = nil) -> String {
+            HexText.sender(
+                HexShape(
+                    id: 1, location: location, senderUUID: uuid, senderName: name, senderAlias: alias, description: "", color: "",
+                    linkCount: 0,
+                    unread: false, receivedAt: Timestamp(milliseconds: 0)), columns: 44)
+        }
+        let uuid = "1A2B3C4D-0000-8000-8000-000000000002"
+        #expect(sender("mine") == "" && sender("inbox") == "unknown")
+        #expect(sender("mine", name: "Bob") == "says Bob")
+        #expect(sender("mine", uuid: uuid, name: "Bob", alias: "desk").hasPrefix("says desk"))
+        #expect(sender("mine", uuid: uuid, name: "Bob").contains("1A2B3C4D"))
+    }
+
     @Test("nothing found says what else to try")
     func nothing() throws {
         func nothing(_ text: String, isEnd: Bool = false, isHeld: Bool = false) throws -> String {

@@ -53,9 +53,10 @@ import Testing
             Self.outline(reading.forest) == [
                 "Bookmarks bar", "  Example <https://example.org/>", "  Ampersand & \"quotes\" <tags> <https://example.org/?a=1&b=2#top>",
                 "Bookmarks bar/Nested & deep", "  Größe 中文 👩‍👩‍👧 <https://example.org/gr%C3%B6%C3%9Fe>", "Nested & deep/Empty", "Bookmarks",
-                "   <https://example.com/other>",
+                "   <https://example.com/other>", "  A script <javascript:alert('1')>",
             ])
         #expect(reading.skipped.isEmpty)
+        #expect(reading.forest.hexes[0].extra.value("toolbar")?.bool == true)
         #expect(BookmarkHTML.read(BookmarkHTML.write(reading.forest), name: "x").forest == reading.forest)
     }
 

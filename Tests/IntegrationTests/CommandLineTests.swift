@@ -53,7 +53,7 @@ struct CommandLineTests {
         os.close(terminal)
         """
 
-    @Test("Tab offers a peer by its alias, and runs nothing of a hostile one", arguments: Shell.installed)
+    @Test("Tab offers a peer by its alias and a group by its name, and runs nothing of a hostile one", arguments: Shell.installed)
     func completion(shell: Shell) async throws {
         try await LocalDaemon.with { daemon in
             try await daemon.running {
@@ -79,6 +79,18 @@ struct CommandLineTests {
                 #expect(try await type("hexlist sta\t", until: "status").contains("status"))
                 let all = try await type("hexlist send --to \t\t", until: "Barbara")
                 #expect(all.contains("Barbara"), "\(all)")
+                for name in ["team", "$(touch \(folder)/owned)", "`touch \(folder)/owned`"] {
+                    let made = try await daemon.hexlist("group", "add", name, "Barbara")
+                    #expect(made.status == 0, "\(made)")
+                }
+                for (line, mark) in [
+                    ("hexlist send --to @te\t", "@team"), ("hexlist send --to @\t\t", "team"), ("hexlist send --to x --to @te\t", "@team"),
+                    ("hexlist group rm te\t", "team"), ("hexlist group add @te\t", "@team"), ("hexlist group add team Bar\t", "Barbara"),
+                    ("hexlist search --from Bar\t", "Barbara"), ("hexlist export --from Bar\t", "Barbara"),
+                ] {
+                    let typed = try await type(line, until: mark)
+                    #expect(typed.contains(mark), "\(line): \(typed)")
+                }
                 #expect(!FileManager.default.fileExists(atPath: "\(folder)/owned"))
             }
         }

@@ -46,6 +46,25 @@ struct ImportTests {
         }
     }
 
+    @Test("a bookmark more in a folder is a link more there, not the folder twice")
+    func changedFolder() async throws {
+        try await LocalDaemon.with { daemon in
+            try await daemon.running {
+                let html = try String(contentsOfFile: "\(Self.fixtures)/firefox.html", encoding: .utf8)
+                _ = try await imported(daemon, "\(Self.fixtures)/firefox.html")
+                let place = try #require(html.range(of: "<DT><A "))
+                let changed = html.replacingCharacters(in: place, with: "<DT><A HREF=\"https://new.example/\">New</A>\n<DT><A ")
+                try daemon.folder.write(changed, to: "later.html")
+                let told = try await daemon.hexlist("import", "\(daemon.folder.path)/later.html")
+                #expect(told.out.contains("1 new link added to 1 hex that was there"), "\(told)")
+                let again = try await imported(daemon, "\(daemon.folder.path)/later.html")
+                #expect(again.added == 0 && again.unchanged == 3)
+                let mine = try await daemon.hexlist("export", "--mine", "--format", "ndjson")
+                #expect(mine.out.split(separator: "\n").count == 3 && mine.out.contains("https://new.example/"), "\(mine)")
+            }
+        }
+    }
+
     @Test("a file that is broken or empty is told, and changes nothing")
     func broken() async throws {
         try await LocalDaemon.with { daemon in

@@ -25,8 +25,9 @@ struct HexRoutes: Sendable {
             return try await delete(.ids(ids))
         }
         router.post("/v1/hexes/delete") { request, _ in
-            _ = try APIQuery(request)
-            return try await delete(try await APIInput.requiredShape(request))
+            let isTrial = try APIQuery(request, allowing: ["dryRun"]).flag("dryRun")
+            let hexes: HexSelection = try await APIInput.requiredShape(request)
+            return try await isTrial ? deletion(hexes) : delete(hexes)
         }
         router.post("/v1/hexes/accept") { request, _ in
             _ = try APIQuery(request)
@@ -91,16 +92,45 @@ struct HexRoutes: Sendable {
     private func change(_ hexes: HexSelection, _ change: HexChange) async throws -> Response {
         let now = Timestamp.now.milliseconds
         var changed = 0
+        for part in try await parts(of: hexes, for: change) {
+            switch part {
+            case .ids(let ids): changed += try await api.store.change(ids, change, at: now)
+            case .group(let group, let start): changed += try await api.store.change(group, from: start, change, at: now)
+            }
+        }
+        return APIReply.json(ChangedShape(changed: changed))
+    }
+
+    /// What a deletion would take away. Nothing is changed.
+    private func deletion(_ hexes: HexSelection) async throws -> Response {
+        var found = HexDeletion()
+        for part in try await parts(of: hexes, for: .delete) {
+            found += try await api.store.read { reader in
+                switch part {
+                case .ids(let ids): try reader.deletion(of: ids)
+                case .group(let group, let start): try reader.deletion(of: group, from: start)
+                }
+            }
+        }
+        return APIReply.json(ChangedShape(changed: found.hexes, hexesInside: found.hexesInside, linksInside: found.linksInside))
+    }
+
+    /// What a selection is made of.
+    private enum Part: Sendable {
+        case ids([Int64])
+        case group(HexGroup, from: Int64? = nil)
+    }
+
+    private func parts(of hexes: HexSelection, for change: HexChange) async throws -> [Part] {
         switch hexes {
         case .ids(let ids, let ranges):
             try Self.check(ids, ranges)
-            if !ids.isEmpty { changed = try await api.store.change(ids, change, at: now) }
             // Hexes that arrive meanwhile are not meant, however high a range goes.
             let newest = ranges.isEmpty ? 0 : try await api.store.read { try $0.newestHex() }
-            for range in ranges where range.lowerBound <= newest {
-                let group = HexGroup.ids(range.clamped(to: range.lowerBound...newest), in: change.place)
-                changed += try await api.store.change(group, change, at: now)
-            }
+            return (ids.isEmpty ? [] : [.ids(ids)])
+                + ranges.filter { $0.lowerBound <= newest }.map {
+                    .group(.ids($0.clamped(to: $0.lowerBound...newest), in: change.place))
+                }
         case .list(let from, let location, let newest):
             let location: HexLocation = try location.map { try APIQuery.choice($0, of: "location") } ?? change.place ?? .inbox
             guard change.place == nil || change.place == location else {
@@ -115,15 +145,12 @@ struct HexRoutes: Sendable {
                 start = position + 1
             }
             guard change == .accept else {
-                let filter = HexFilter(location: location, unread: change != .delete, peer: peer)
-                changed = try await api.store.change(.list(filter), from: start, change, at: now)
-                break
+                return [.group(.list(HexFilter(location: location, unread: change != .delete, peer: peer)), from: start)]
             }
             // The lowest id first: the order of arrival, which a list has the other way round.
             let last = if let newest { newest } else { try await api.store.read { try $0.newestHex() } }
-            if last > 0 { changed = try await api.store.change(.ids(1...last, in: location, of: peer), change, at: now) }
+            return last > 0 ? [.group(.ids(1...last, in: location, of: peer))] : []
         }
-        return APIReply.json(ChangedShape(changed: changed))
     }
 
     func shape(of id: Int64) async throws -> HexShape {

@@ -24,7 +24,7 @@ struct TransferRoutes: Sendable {
 
     private func export(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         _ = try APIQuery(request)
-        let selection: HexSelection = try await APIInput.requiredShape(request)
+        let selection: ExportSelection = try await APIInput.requiredShape(request)
         let source = try await source(selection)
         let store = api.store
         let body = ResponseBody { writer in
@@ -52,6 +52,7 @@ struct TransferRoutes: Sendable {
     private enum Source: Sendable {
         case ids([Int64])
         case groups([HexGroup])
+        case search(SearchFilter)
 
         func forEachPage(of store: HexStore, _ body: ([Int64]) async throws -> Void) async throws {
             switch self {
@@ -66,11 +67,30 @@ struct TransferRoutes: Sendable {
                         after = page.next
                     } while after != nil
                 }
+            case .search(let filter):
+                var after: Int64?
+                repeat {
+                    let cursor = after
+                    let page = try await store.readWithIndex { try $0.searchedIDs(filter, after: cursor) }
+                    try await body(page.items)
+                    after = page.next
+                } while after != nil
             }
         }
     }
 
     /// - Throws: `notFound` for a named hex that is not there.
+    private func source(_ selection: ExportSelection) async throws -> Source {
+        switch selection {
+        case .hexes(let hexes): return try await source(hexes)
+        case .search(let text, let from, let location):
+            var filter = SearchFilter(try SearchTerm.parse(text))
+            filter.location = try location.map { try APIQuery.choice($0, of: "location") }
+            if let from { filter.peer = try await api.sender(from) }
+            return .search(filter)
+        }
+    }
+
     private func source(_ selection: HexSelection) async throws -> Source {
         switch selection {
         case .ids(let ids, let ranges):
@@ -84,11 +104,7 @@ struct TransferRoutes: Sendable {
         case .list(let from, let location, let newest):
             guard newest == nil else { throw HexlistError(.badRequest, "`newest` is not known here.") }
             let location: HexLocation = try location.map { try APIQuery.choice($0, of: "location") } ?? .inbox
-            var peer: PeerID?
-            if let from {
-                peer = PeerID(from)
-                if peer == nil { peer = try await api.node.resolve(from).uuid }
-            }
+            let peer: PeerID? = if let from { try await api.sender(from) } else { nil }
             return .groups([.list(HexFilter(location: location, peer: peer))])
         }
     }
@@ -96,26 +112,69 @@ struct TransferRoutes: Sendable {
     // MARK: In
 
     private func importing(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
-        _ = try APIQuery(request)
+        let query = try APIQuery(request, allowing: ["in", "merge", "progress"])
+        let parent = try query.number("in", 1...Int64.max)
+        let (isMerging, tells) = (try query.flag("merge"), try query.flag("progress"))
         var reader = ImportReader()
         for try await buffer in request.body { try buffer.withUnsafeReadableBytes { try reader.feed($0) } }
         try reader.finish()
-        let done = try await api.store.importMine(
-            reader.hexes, at: Timestamp.now.milliseconds, diskReserve: Int64(await api.node.configuration.limits.diskReserveBytes)
-        ) { hex in
-            // As it is exported: an unknown member that was exported and imported has escapes that it had not.
-            Self.line(hex).withUnsafeBytes { Array(SHA256.hash(data: $0)) }
+        let read = reader.read
+        guard tells else { return APIReply.json(try await stored(read, into: parent, merging: isMerging) { _ in }) }
+        // Of those that wait to be written the newest is enough.
+        let (steps, teller) = AsyncStream.makeStream(of: Int.self, bufferingPolicy: .bufferingNewest(1))
+        let body = ResponseBody { writer in
+            async let end = last(of: read, into: parent, merging: isMerging, teller)
+            for await done in steps {
+                let line = ImportLine.progress(ImportProgress(done: done, total: read.hexes.count))
+                try await writer.write(ByteBuffer(bytes: line.jsonBytes + [0x0A]))
+            }
+            try await writer.write(ByteBuffer(bytes: await end.jsonBytes + [0x0A]))
+            try await writer.finish(nil)
         }
-        return APIReply.json(
-            ImportResult(added: done.added, unchanged: done.unchanged, refused: reader.refused, untold: reader.untold))
+        return Response(status: .ok, headers: [.contentType: LocalAPI.bulkType, .cacheControl: "no-store"], body: body)
     }
+
+    /// Stores what was read, and tells how far it is until it ends.
+    /// - Returns: the last line of the reply.
+    private func last(
+        of read: ReadHexes, into parent: Int64?, merging: Bool, _ teller: AsyncStream<Int>.Continuation
+    ) async -> ImportLine {
+        defer { teller.finish() }
+        do {
+            return .result(try await stored(read, into: parent, merging: merging) { teller.yield($0) })
+        } catch let error as HexlistError {
+            return .error(ErrorShape(error))
+        } catch {
+            return .error(ErrorShape(HexlistError(.internal, "hexlistd failed on this request.", hint: "Its log says more.")))
+        }
+    }
+
+    private func stored(
+        _ read: ReadHexes, into parent: Int64?, merging: Bool, progress: @escaping @Sendable (Int) -> Void
+    ) async throws -> ImportResult {
+        let done = try await api.store.importMine(
+            read.hexes, into: parent, merging: merging, at: Timestamp.now.milliseconds,
+            diskReserve: Int64(await api.node.configuration.limits.diskReserveBytes),
+            digest: { hex in
+                // As it is exported: an unknown member that was exported and imported has escapes that it had not.
+                Self.line(hex).withUnsafeBytes { Array(SHA256.hash(data: $0)) }
+            }, progress: progress)
+        return ImportResult(
+            added: done.added, unchanged: done.unchanged, extended: done.extended, newLinks: done.newLinks, refused: read.refused,
+            untold: read.untold)
+    }
+}
+
+/// What was read of an import.
+struct ReadHexes: Sendable {
+    var hexes: [HexContent] = []
+    var refused: [BulkRefusal] = []
+    var untold = 0
 }
 
 /// The hexes of an import, which wait in memory for their one transaction: bounded by what they take there.
 struct ImportReader {
-    private(set) var hexes: [HexContent] = []
-    private(set) var refused: [BulkRefusal] = []
-    private(set) var untold = 0
+    private(set) var read = ReadHexes()
     private var weight = 0
     private var decoder = WrapperDecoder()
     private var splitter = LineSplitter(limit: ProtocolLimits.largestFrameBytes)
@@ -148,11 +207,11 @@ struct ImportReader {
                     .tooLarge, "What is imported at once takes more than \(LocalAPI.importWeight >> 20) MiB of memory.",
                     hint: "Nothing was imported. Split it.")
             }
-            hexes.append(hex.content)
+            read.hexes.append(hex.content)
         }
     }
 
     private mutating func refuse(_ refusal: BulkRefusal) {
-        if refused.count < LocalAPI.importRefusals { refused.append(refusal) } else { untold += 1 }
+        if read.refused.count < LocalAPI.importRefusals { read.refused.append(refusal) } else { read.untold += 1 }
     }
 }

@@ -36,21 +36,19 @@ struct BackupCommand: AsyncParsableCommand {
         let target = try NewFile(path: file)
         let bytes: Int64
         do {
-            progress.update("hexlistd copies its store …")
-            bytes = try await common.withClient { client in
-                var written: Int64 = 0
-                try await client.backup { piece, total in
-                    try piece.withUnsafeReadableBytes { try target.write($0) }
-                    written += Int64(piece.readableBytes)
-                    progress.update(
-                        "\(ByteCountText.of(written)) of \(ByteCountText.of(total)), \(written * 100 / max(1, total)) %")
+            bytes = try await progress.during("hexlistd copies its store …") {
+                try await common.withClient { client in
+                    var written: Int64 = 0
+                    try await client.backup { piece, total in
+                        try piece.withUnsafeReadableBytes { try target.write($0) }
+                        written += Int64(piece.readableBytes)
+                        progress.update("\(ByteCountText.of(written)) of \(ByteCountText.of(total)), \(written * 100 / max(1, total)) %")
+                    }
+                    return written
                 }
-                return written
             }
-            progress.end()
             try target.finish()
         } catch {
-            progress.end()
             target.discard()
             throw error
         }

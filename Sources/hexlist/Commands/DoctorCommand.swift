@@ -35,7 +35,7 @@ struct DoctorCommand: AsyncParsableCommand {
             try output.object(report)
         } else {
             for step in report.steps { try show(step, output) }
-            try output.line(DoctorText.summary(report))
+            try output.wrapped(DoctorText.summary(report))
         }
         try output.flush()
         let status = DoctorText.status(report)
@@ -86,14 +86,54 @@ struct DoctorCommand: AsyncParsableCommand {
             case .warning: ("warning", .doubtful)
             case .failed: ("failed ", .failure)
             }
-        let name = step.step.padding(to: 13)
-        try output.line(word, style, "  \(name)  \(TerminalText.clean(step.message, columns: 600))")
-        for line in step.advice { try output.line("         → ", .strong, TerminalText.clean(line, columns: 300)) }
+        let layout = DoctorText.Layout(output.terminal.width)
+        let message = layout.message(step)
+        try output.line(word, style, message[0])
+        for line in message.dropFirst() { try output.line(line) }
+        for line in step.advice {
+            let advice = layout.advice(line)
+            try output.line(advice[0], .strong, advice[1])
+            for rest in advice.dropFirst(2) { try output.line(rest) }
+        }
     }
 }
 
 /// What a report comes to.
 enum DoctorText {
+    /// The places of a step's texts: behind its name, below it on a terminal that is too narrow for that, in a pipe on one line.
+    struct Layout {
+        /// The columns of state and name.
+        private static let head = 24
+        /// The columns a message needs beside them.
+        private static let least = 32
+
+        /// `nil` for a pipe.
+        private let width: Int?
+
+        init(_ width: Int?) { self.width = width.map { max(20, $0) } }
+
+        private var isNarrow: Bool { width.map { $0 < Self.head + Self.least } ?? false }
+
+        /// The rest of the line that begins with the state, and the lines below it.
+        func message(_ step: DoctorStep) -> [String] {
+            let text = TerminalText.clean(step.message, columns: 600)
+            guard let width else { return ["  \(step.step.padding(to: 13))  \(text)"] }
+            if isNarrow { return ["  \(step.step)"] + TextWidth.lines(text, columns: width - 2).map { "  \($0)" } }
+            let indent = String(repeating: " ", count: Self.head)
+            let lines = TextWidth.lines(text, columns: width - Self.head)
+            return ["  \(step.step.padding(to: 13))  \(lines[0])"] + lines.dropFirst().map { indent + $0 }
+        }
+
+        /// The arrow, the text behind it, and the lines below it.
+        func advice(_ line: String) -> [String] {
+            let text = TerminalText.clean(line, columns: 300)
+            let arrow = String(repeating: " ", count: isNarrow ? 2 : 9) + "→ "
+            guard let width else { return [arrow, text] }
+            let lines = TextWidth.lines(text, columns: width - arrow.count)
+            return [arrow, lines[0]] + lines.dropFirst().map { String(repeating: " ", count: arrow.count) + $0 }
+        }
+    }
+
     static func summary(_ report: DoctorReport) -> String {
         let failed = report.steps.count { $0.state == .failed }
         let warnings = report.steps.count { $0.state == .warning }

@@ -21,7 +21,7 @@ struct GroupCommand: AsyncParsableCommand {
 struct GroupArgument: ParsableArguments {
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: ArgumentHelp("The group's name, with or without @.", valueName: "name"))
+    @Argument(help: ArgumentHelp("The group's name, with or without @.", valueName: "name"), completion: .groups)
     var name: String
 
     /// Runs one change and shows its result.
@@ -69,7 +69,7 @@ struct GroupAddCommand: AsyncParsableCommand {
 
     @OptionGroup var argument: GroupArgument
 
-    @Argument(help: ArgumentHelp("A UUID, a prefix of one, an alias, or a stranger's name.", valueName: "peer"))
+    @Argument(help: ArgumentHelp("A UUID, a prefix of one, an alias, or a stranger's name.", valueName: "peer"), completion: .peers)
     var peers: [String]
 
     func run() async throws {
@@ -88,7 +88,8 @@ struct GroupRemoveCommand: AsyncParsableCommand {
 
     @OptionGroup var argument: GroupArgument
 
-    @Argument(help: ArgumentHelp("A member: a UUID, a prefix of one, an alias, or a stranger's name.", valueName: "peer"))
+    @Argument(
+        help: ArgumentHelp("A member: a UUID, a prefix of one, an alias, or a stranger's name.", valueName: "peer"), completion: .peers)
     var peers: [String]
 
     func run() async throws {

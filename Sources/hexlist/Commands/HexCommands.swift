@@ -162,7 +162,10 @@ struct ReadCommand: AsyncParsableCommand {
 struct DeleteCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "delete", abstract: "Delete hexes. One that was received is not taken again from its sender.",
-        discussion: "A range takes what exists in it. --all and --from are of the inbox, or with --held of what is held.")
+        discussion: """
+            A range takes what exists in it. --all and --from are of the inbox, or with --held of what is held. Hexes inside a hex are deleted \
+            with it: it says how many, and on a terminal asks.
+            """)
 
     @OptionGroup var common: CommonOptions
     @OptionGroup var chosen: HexArguments
@@ -170,7 +173,7 @@ struct DeleteCommand: AsyncParsableCommand {
     @Flag(help: "With --all or --from: what is held.")
     var held = false
 
-    @Flag(help: "Delete --all without asking.")
+    @Flag(help: "Delete --all, and what is inside hexes, without asking.")
     var yes = false
 
     func validate() throws {
@@ -179,8 +182,20 @@ struct DeleteCommand: AsyncParsableCommand {
 
     func run() async throws {
         let location = held ? "held" : nil
+        var inside: String?
         try await common.tell { client in
-            guard chosen.all, !yes else { return try await client.delete(chosen.selection(location)) }
+            guard chosen.all else {
+                let selection = chosen.selection(location)
+                // A daemon of an earlier version cannot tell. Other errors are those of the deletion, which tells them.
+                let deletion = try? await client.deletion(selection)
+                inside = deletion.flatMap(MineText.inside)
+                if let deletion, let inside, !yes, isatty(STDIN_FILENO) == 1 {
+                    let what = HumanText.count(deletion.changed, "hex", "hexes")
+                    try Terminal.confirm("Delete \(what) and, inside, \(inside)? Nothing brings them back. [y/N]")
+                }
+                return try await client.delete(selection)
+            }
+            guard !yes else { return try await client.delete(chosen.selection(location)) }
             guard let newest = try await client.newest(location) else { return ChangedShape(changed: 0) }
             let status = try await client.status()
             let count = held ? status.held : status.inbox
@@ -193,7 +208,7 @@ struct DeleteCommand: AsyncParsableCommand {
             ).ask()
             return try await client.delete(chosen.selection(location, newest: newest))
         } as: {
-            guard $0 == 0 else { return "\(HumanText.count($0, "hex", "hexes")) deleted." }
+            guard $0 == 0 else { return MineText.deleted($0, inside: inside) }
             let isInbox = chosen.hexes.isEmpty && !held
             return "Nothing was deleted: \(isInbox ? "none is in the inbox. --held is for what is held." : "no hex is there.")"
         }

@@ -127,12 +127,22 @@ enum HexText {
     /// peer without an alias is shown with its short UUID, because anybody can claim any name.
     /// - Parameter columns: the most columns of the proven sender.
     static func sender(_ hex: HexShape, columns: Int) -> String {
-        guard let peer = hex.peerUUID, let label = hex.label else { return hex.senderName.isEmpty ? "unknown" : "says \(hex.senderName)" }
+        guard let peer = hex.peerUUID, let label = hex.label else { return unproven(hex) }
         let proven = label.listed(columns: columns)
         guard let claimed = PeerID(hex.senderUUID), claimed != peer else { return proven }
         let claim = PeerLabel(uuid: claimed.description, name: hex.senderName, alias: hex.senderAlias, trust: "")
         let isTrusted = hex.trust == .trusted
         return "\(proven), \(isTrusted ? "forwarded" : "says it is") from \(claim.listed(.named, columns: 40))"
+    }
+
+    /// What a hex says of its sender where none is proven. One of My Hexlist may be from nobody.
+    private static func unproven(_ hex: HexShape) -> String {
+        if let claimed = PeerID(hex.senderUUID) {
+            let claim = PeerLabel(uuid: claimed.description, name: hex.senderName, alias: hex.senderAlias, trust: "")
+            return "says \(claim.listed(.named, columns: 40))"
+        }
+        guard hex.senderName.isEmpty else { return "says \(hex.senderName)" }
+        return hex.location == HexLocation.mine.rawValue ? "" : "unknown"
     }
 }
 

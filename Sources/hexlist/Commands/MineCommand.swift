@@ -11,7 +11,7 @@ struct SaveCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Option(name: .customLong("in"), help: ArgumentHelp("Put the copies into this hex of My Hexlist.", valueName: "hex"))
+    @Option(name: .customLong("in"), help: ArgumentHelp("Put the copies into this hex of My Hexlist.", valueName: "hex"), completion: .mine)
     var parent: HexID?
 
     @Argument(help: ArgumentHelp("Local ids that `hexlist inbox` prints.", valueName: "hex"))
@@ -58,7 +58,7 @@ struct MineListCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Go on where an earlier list ended.", valueName: "cursor"))
     var after: String?
 
-    @Argument(help: ArgumentHelp("List what is in this one.", valueName: "hex"))
+    @Argument(help: ArgumentHelp("List what is in this one.", valueName: "hex"), completion: .mine)
     var hex: String?
 
     /// The commands of `mine`, one of which a word that is no id may be meant as.
@@ -125,7 +125,7 @@ struct MineListCommand: AsyncParsableCommand {
                     try output.object(hex)
                 } else {
                     table.add([
-                        Table.Cell(String(hex.id)), Table.Cell(HumanText.time(hex.receivedAt), .faint), Table.Cell(count: hex.linkCount),
+                        Table.Cell(String(hex.id)), Table.Cell(HumanText.moment(hex.receivedAt), .faint), Table.Cell(count: hex.linkCount),
                         Table.Cell(count: hex.hexesInside ?? 0, none: "–"), Table.Cell(HexText.subject(hex), minimum: 16),
                     ])
                 }
@@ -162,7 +162,7 @@ struct MineAddCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The colour, as '#3366CC' or by its name in CSS.", valueName: "color"))
     var color = ""
 
-    @Option(name: .customLong("in"), help: ArgumentHelp("Put it into this hex of My Hexlist.", valueName: "hex"))
+    @Option(name: .customLong("in"), help: ArgumentHelp("Put it into this hex of My Hexlist.", valueName: "hex"), completion: .mine)
     var parent: HexID?
 
     @Option(
@@ -230,7 +230,7 @@ struct MineEditCommand: AsyncParsableCommand {
     @Option(parsing: .upToNextOption, help: ArgumentHelp("Move a link to another place: its number, and the place.", valueName: "n m"))
     var move: [Int] = []
 
-    @Argument(help: ArgumentHelp("Its local id.", valueName: "hex"))
+    @Argument(help: ArgumentHelp("Its local id.", valueName: "hex"), completion: .mine)
     var hex: HexID
 
     private var changesLinks: Bool { !add.isEmpty || !remove.isEmpty || !move.isEmpty }
@@ -286,7 +286,7 @@ struct MineMoveCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Option(name: .customLong("in"), help: ArgumentHelp("Into this hex of My Hexlist.", valueName: "hex"))
+    @Option(name: .customLong("in"), help: ArgumentHelp("Into this hex of My Hexlist.", valueName: "hex"), completion: .mine)
     var parent: HexID?
 
     @Flag(help: "Out of the one it is in.")
@@ -295,7 +295,7 @@ struct MineMoveCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("With --in: before this one of those inside; otherwise at the end.", valueName: "hex"))
     var before: HexID?
 
-    @Argument(help: ArgumentHelp("Its local id.", valueName: "hex"))
+    @Argument(help: ArgumentHelp("Its local id.", valueName: "hex"), completion: .mine)
     var hex: HexID
 
     func validate() throws {
@@ -322,16 +322,15 @@ struct MineRemoveCommand: AsyncParsableCommand {
     @Flag(help: "Delete what is inside without asking.")
     var yes = false
 
-    @Argument(help: ArgumentHelp("Local ids that `hexlist mine` prints.", valueName: "hex"))
+    @Argument(help: ArgumentHelp("Local ids that `hexlist mine` prints.", valueName: "hex"), completion: .mine)
     var hexes: [HexID]
 
     func run() async throws {
         let output = common.output
         try await common.withClient { client in
-            var found: [HexShape] = []
-            for id in hexes { found.append(try await client.mineHex(id)) }
+            for id in hexes { _ = try await client.mineHex(id) }
             let what = HumanText.count(Set(hexes.map(\.value)).count, "hex", "hexes")
-            let inside = MineText.inside(found)
+            let inside = MineText.inside(try await client.deletion(.ids(hexes.map(\.value))))
             if let inside, !yes {
                 try AllQuestion(
                     deed: "deletes \(what) and, inside, \(inside)",
@@ -343,8 +342,7 @@ struct MineRemoveCommand: AsyncParsableCommand {
             if output.json {
                 try output.object(changed)
             } else {
-                try output.wrapped(
-                    "\(HumanText.count(changed.changed, "hex", "hexes")) deleted\(inside.map { "; inside were \($0)" } ?? "").")
+                try output.wrapped(MineText.deleted(changed.changed, inside: inside))
             }
             try output.flush()
         }

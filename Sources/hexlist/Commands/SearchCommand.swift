@@ -59,16 +59,20 @@ struct SearchCommand: AsyncParsableCommand {
             text: words, location: place?.rawValue, unread: unread, from: from,
             since: try since.map { try TimeInput.parse($0, isEnd: false) }, until: try until.map { try TimeInput.parse($0, isEnd: true) },
             best: best)
+        let progress = ProgressLine()
         try await common.withClient { client in
             var cursor = after
             var left = limit == 0 ? Int.max : limit
             var (listed, behind) = (0, 0)
             var table = Table(["HEX", "", "RECEIVED", "FROM", "DESCRIPTION", "FOUND"])
             repeat {
-                (cursor, behind) = try await client.search(filter, limit: min(left, LocalAPI.pageLimit), after: cursor) { hex in
-                    listed += 1
-                    left -= 1
-                    if output.json { try output.object(hex) } else { table.add(cells(hex)) }
+                let (from, most) = (cursor, min(left, LocalAPI.pageLimit))
+                (cursor, behind) = try await progress.during("searching …") {
+                    try await client.search(filter, limit: most, after: from) { hex in
+                        listed += 1
+                        left -= 1
+                        if output.json { try output.object(hex) } else { table.add(cells(hex)) }
+                    }
                 }
                 // Without an end one page after the other is written.
                 if limit == 0, !table.isEmpty {

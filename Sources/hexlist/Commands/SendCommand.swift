@@ -22,7 +22,9 @@ struct SendCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Option(name: .long, help: ArgumentHelp("A peer to send to; may be repeated.", valueName: "peer"), completion: .peers)
+    @Option(
+        name: .long, help: ArgumentHelp("A peer to send to, or a group as @NAME; may be repeated.", valueName: "peer"),
+        completion: .recipients)
     var to: [String] = []
 
     @Flag(help: "Send to every trusted peer.")

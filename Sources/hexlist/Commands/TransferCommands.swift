@@ -12,8 +12,13 @@ struct ExportCommand: AsyncParsableCommand {
         discussion: """
             hexlist export --mine --format html -o bookmarks.html
 
+            hexlist export --search "river host:example.org" --format markdown
+
             json, ndjson and html lose nothing of a hex; opml neither, but other programs show less of it; csv and markdown leave out what \
             they have no place for. Nothing is marked as read.
+
+            --search finds as `hexlist search` does, in the inbox and My Hexlist, or in the one that is named beside it. What is found inside \
+            a hex is exported by itself, unless a hex it is in is found too.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -24,7 +29,10 @@ struct ExportCommand: AsyncParsableCommand {
     @Flag(help: "Export My Hexlist.")
     var mine = false
 
-    @Option(help: ArgumentHelp("Only hexes of this peer, of the inbox.", valueName: "peer"))
+    @Option(help: ArgumentHelp("Export what is found, as `hexlist search` takes it.", valueName: "text"))
+    var search: String?
+
+    @Option(help: ArgumentHelp("Only hexes of this peer, of the inbox or of what is found.", valueName: "peer"), completion: .peers)
     var from: String?
 
     @Option(help: ArgumentHelp("json, ndjson, csv, markdown, html or opml.", valueName: "format"))
@@ -40,24 +48,38 @@ struct ExportCommand: AsyncParsableCommand {
     var hexes: [HexID] = []
 
     func validate() throws {
+        if search != nil {
+            guard hexes.isEmpty else { throw ValidationError("--search and named hexes do not go together.") }
+            guard !inbox || !mine else { throw ValidationError("--search looks into both by itself: leave out --inbox and --mine.") }
+            return
+        }
         let named = (hexes.isEmpty ? 0 : 1) + (inbox || from != nil ? 1 : 0) + (mine ? 1 : 0)
-        guard named == 1 else { throw ValidationError("Say what to export: some HEX, --inbox (with --from PEER), or --mine.") }
+        guard named == 1 else {
+            throw ValidationError("Say what to export: some HEX, --inbox (with --from PEER), --mine, or --search TEXT.")
+        }
     }
 
-    private var selection: HexSelection {
-        if !hexes.isEmpty { return .ids(hexes.map(\.value)) }
-        return mine ? .list(location: HexLocation.mine.rawValue) : .list(from: from, location: HexLocation.inbox.rawValue)
+    private func selection() throws -> ExportSelection {
+        let place: HexLocation? = mine ? .mine : inbox ? .inbox : nil
+        if let search {
+            _ = try SearchTerm.parse(search)  // mistakes are told before a file is made
+            return .search(search, from: from, location: place?.rawValue)
+        }
+        guard hexes.isEmpty else { return .hexes(.ids(hexes.map(\.value))) }
+        return .hexes(mine ? .list(location: HexLocation.mine.rawValue) : .list(from: from, location: HexLocation.inbox.rawValue))
     }
 
     func run() async throws {
         if let output, !force, access(output, F_OK) == 0 {
             throw HexlistError(.badRequest, "\(output) is there already.", hint: "Name another file, or replace it with --force.")
         }
+        let selection = try selection()
         let file = try output.map { try NewFile(path: $0) }
         do {
-            let count = try await write(to: file)
+            let count = try await write(selection, to: file)
             try file?.finish()
             if let output { StandardError.note("\(HumanText.count(count, "hex", "hexes")) written to \(output).") }
+            if count == 0, output == nil { StandardError.note("There was nothing to export.") }
         } catch {
             file?.discard()
             throw error
@@ -65,7 +87,7 @@ struct ExportCommand: AsyncParsableCommand {
     }
 
     /// - Returns: the number of hexes.
-    private func write(to file: NewFile?) async throws -> Int {
+    private func write(_ selection: ExportSelection, to file: NewFile?) async throws -> Int {
         let stdout = common.output
         func put(_ bytes: [UInt8]) throws {
             if let file { try bytes.withUnsafeBytes { try file.write($0) } } else { try stdout.bytes(bytes) }
@@ -74,15 +96,26 @@ struct ExportCommand: AsyncParsableCommand {
         defer { progress.end() }
         var count = 0
         var lines: [JSONValue] = []
+        // What is written to a terminal shows by itself how far it is.
+        let isShown = file == nil && format == .ndjson && stdout.terminal.isInteractive
         try await common.withClient { client in
-            try await client.export(selection) { line in
-                count += 1
-                // Most formats are written as a whole, as they end what they begin.
-                if format == .ndjson { try put(line + [0x0A]) } else { lines.append(try JSONValue(parsing: line)) }
-                if file != nil { progress.update("\(HumanText.count(count, "hex", "hexes")) …") }
+            try await progress.during("hexlistd reads …") {
+                try await client.export(selection) { line in
+                    count += 1
+                    // Most formats are written as a whole, as they end what they begin.
+                    if format == .ndjson { try put(line + [0x0A]) } else { lines.append(try JSONValue(parsing: line)) }
+                    if !isShown { progress.update("\(HumanText.count(count, "hex", "hexes")) …") }
+                }
+            }
+            if case .search = selection, let note = SearchText.behind(try await client.status().search?.behind ?? 0) {
+                progress.end()
+                StandardError.note(note)
             }
         }
-        if format != .ndjson { try put(format.format.write(lines)) }
+        if format != .ndjson {
+            let whole = await progress.during("writing \(HumanText.count(count, "hex", "hexes")) …") { format.format.write(lines) }
+            try put(whole)
+        }
         try stdout.flush()
         return count
     }
@@ -129,8 +162,10 @@ struct ImportCommand: AsyncParsableCommand {
             and lists of links, one a line. A folder becomes a hex, a folder in it a hex inside. A hex that could not be sent, with more \
             than \(ProtocolLimits.links) links or too many levels, becomes several.
 
-            All is imported or nothing. What is there already is not added, so importing a file again changes nothing. What of a file \
-            cannot be taken is said on standard error; exit code 2 where a hex is refused.
+            With --in it all comes to be inside a hex of My Hexlist, which stays one that can be sent. All is imported or nothing. What is \
+            there already is not added, so importing a file again changes nothing. A folder of bookmarks, OPML, CSV, Markdown or a list that \
+            is there under its name gets what is new in it; nothing is taken away. What of a file cannot be taken is said on standard error; \
+            exit code 2 where a hex is refused.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -139,7 +174,12 @@ struct ImportCommand: AsyncParsableCommand {
         help: ArgumentHelp("json, ndjson, csv, markdown, html, opml or list, where the file does not show it.", valueName: "format"))
     var format: ReadFormat?
 
-    @Argument(help: ArgumentHelp("The file; - for standard input.", valueName: "file"))
+    @Option(
+        name: .customLong("in"), help: ArgumentHelp("Put what is imported into this hex of My Hexlist.", valueName: "hex"),
+        completion: .mine)
+    var parent: HexID?
+
+    @Argument(help: ArgumentHelp("The file; - for standard input.", valueName: "file"), completion: .file())
     var file: String
 
     /// The most bytes of a file.
@@ -150,6 +190,8 @@ struct ImportCommand: AsyncParsableCommand {
         var links: Int
         var added: Int
         var unchanged: Int
+        var extended: Int
+        var newLinks: Int
         var refused: [BulkRefusal]
         var skipped: [SkippedShape]
     }
@@ -162,27 +204,25 @@ struct ImportCommand: AsyncParsableCommand {
 
     func run() async throws {
         let progress = ProgressLine()
-        defer { progress.end() }
-        progress.update("reading \(InputFile.name(file)) …")
-        let bytes = try InputFile.read(file, limit: Self.fileBytes)
-        let read = try ImportedFile.read(bytes, path: file, format: format?.format)
+        let read = try await progress.during("reading \(InputFile.name(file)) …") {
+            try ImportedFile.read(try InputFile.read(file, limit: Self.fileBytes), path: file, format: format?.format)
+        }
         guard !read.lines.isEmpty else {
             tell(read.skipped)
             throw HexlistError(
                 .badRequest, "There is no hex and no link in \(InputFile.name(file)).",
                 hint: "Is it the format you think? --format names it.")
         }
-        progress.end()
-        let waiting = ProgressLine()
-        waiting.update(
-            "\(HumanText.count(read.lines.count, "hex", "hexes")) with \(HumanText.count(read.links, "link", "links")): storing …")
-        let result = try await common.withClient { try await $0.importHexes(read.lines.flatMap { $0.bytes + [0x0A] }) }
-        waiting.end()
+        let what = "\(HumanText.count(read.lines.count, "hex", "hexes")) with \(HumanText.count(read.links, "link", "links"))"
+        let result = try await progress.during("storing \(what) …") {
+            try await stored(read) { progress.update("\($0.done) of \(what) stored, \($0.done * 100 / max(1, $0.total)) %") }
+        }
         let output = common.output
         if output.json {
             try output.object(
                 Done(
-                    hexes: read.lines.count, links: read.links, added: result.added, unchanged: result.unchanged, refused: result.refused,
+                    hexes: read.lines.count, links: read.links, added: result.added, unchanged: result.unchanged, extended: result.extended,
+                    newLinks: result.newLinks, refused: result.refused,
                     skipped: read.skipped.map { SkippedShape(reason: $0.reason.rawValue, count: $0.count, first: $0.first) }))
         } else {
             tell(read.skipped)
@@ -190,10 +230,22 @@ struct ImportCommand: AsyncParsableCommand {
                 StandardError.note(TerminalText.clean("hex \(refusal.line): \(refusal.code): \(refusal.message)", columns: 300))
             }
             if result.untold > 0 { StandardError.note("… and \(result.untold) more.") }
-            try output.wrapped(ImportText.summary(result, links: read.links))
+            try output.wrapped(ImportText.summary(result, links: read.links, into: parent?.value))
         }
         try output.flush()
         if !result.refused.isEmpty { throw Ending(status: .usage) }
+    }
+
+    private func stored(_ read: ImportedFile, _ progress: (ImportProgress) -> Void) async throws -> ImportResult {
+        let lines = read.lines.flatMap { $0.bytes + [0x0A] }
+        do {
+            return try await common.withClient {
+                try await $0.importHexes(lines, into: parent?.value, merging: read.hasFolders, progress: progress)
+            }
+        } catch var error as HexlistError where error.code == .badRequest && parent != nil && error.hint == nil {
+            error.hint = "Nothing was imported. Without --in it becomes hexes of My Hexlist by themselves."
+            throw error
+        }
     }
 
     private func tell(_ skipped: [FileReading.Skip]) {
@@ -208,6 +260,8 @@ struct ImportedFile {
     var lines: [JSONValue] = []
     var links = 0
     var skipped: [FileReading.Skip] = []
+    /// Whether a hex is a folder of the file, not a hex of Hexlist.
+    var hasFolders = false
 
     /// - Parameter format: `nil` for the one that the file shows.
     static func read(_ bytes: [UInt8], path: String, format: FileFormat?) throws -> ImportedFile {
@@ -227,11 +281,13 @@ struct ImportedFile {
                 throw HexlistError(.badRequest, "\(InputFile.name(path)) is not UTF-8 text.", hint: "`iconv -f LATIN1 -t UTF-8` makes it.")
             }
             let links = reading.forest.linkCount
-            return ImportedFile(lines: links == 0 ? [] : reading.forest.divided(), links: links, skipped: reading.skipped)
+            return ImportedFile(
+                lines: links == 0 ? [] : reading.forest.divided(), links: links, skipped: reading.skipped, hasFolders: true)
         }
     }
 
-    private init(lines: [JSONValue] = [], links: Int = 0, skipped: [FileReading.Skip] = []) {
+    private init(lines: [JSONValue] = [], links: Int = 0, skipped: [FileReading.Skip] = [], hasFolders: Bool) {
+        self.hasFolders = hasFolders
         self.lines = lines
         self.links = links
         self.skipped = skipped
@@ -281,8 +337,13 @@ struct ImportedFile {
 
 /// Texts about imports.
 enum ImportText {
-    static func summary(_ result: ImportResult, links: Int) -> String {
-        var parts = ["\(HumanText.count(result.added, "hex", "hexes")) added to My Hexlist"]
+    /// - Parameter parent: the hex that was imported into.
+    static func summary(_ result: ImportResult, links: Int, into parent: Int64? = nil) -> String {
+        var parts = ["\(HumanText.count(result.added, "hex", "hexes")) added to \(parent.map { "hex \($0)" } ?? "My Hexlist")"]
+        if result.extended > 0 {
+            let links = result.newLinks == 0 ? "what is new" : HumanText.count(result.newLinks, "new link", "new links")
+            parts.append("\(links) added to \(HumanText.count(result.extended, "hex that was", "hexes that were")) there")
+        }
         if result.unchanged > 0 { parts.append("\(result.unchanged) there already") }
         let refused = result.refused.count + result.untold
         if refused > 0 { parts.append("\(refused) refused") }

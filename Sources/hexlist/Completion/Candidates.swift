@@ -41,6 +41,13 @@ struct Candidate: Equatable {
         self.init(word: isNamed ? peer.alias ?? "" : uuid.shortID, about: peer.label.shown(isNamed ? .full : .short, columns: 56))
     }
 
+    /// A group by its name; `nil` for a name that a shell may read as something else.
+    /// - Parameter isMarked: whether it stands where a peer may stand too.
+    init?(_ group: GroupView, isMarked: Bool) {
+        guard Self.isPlain(group.name) else { return nil }
+        self.init(word: isMarked ? GroupName.marked(group.name) : group.name, about: GroupText.members(group))
+    }
+
     init(_ hex: HexShape) {
         self.init(word: String(hex.id), about: HexText.subject(hex))
     }
@@ -54,24 +61,46 @@ struct Candidate: Equatable {
 
 extension CompletionKind {
     /// The peers that are known.
-    static let peers = completion { client in try await client.peers(all: true).compactMap(Candidate.init) }
+    static let peers = completion { client, _ in try await peers(client) }
+
+    /// Peers, and groups of them as `@NAME`.
+    static let recipients = completion { client, _ in
+        // A daemon of an earlier version has no groups.
+        let groups = (try? await client.groups()) ?? []
+        return groups.compactMap { Candidate($0, isMarked: true) } + (try await peers(client))
+    }
+
+    /// Groups, with the mark where one was typed.
+    static let groups = completion { client, typed in
+        try await client.groups().compactMap { Candidate($0, isMarked: GroupName.isMarked(typed)) }
+    }
+
+    /// The newest hexes of My Hexlist.
+    static let mine = completion { client, _ in
+        try await client.hexes(.init(location: "mine"), limit: Candidates.most).items.map(Candidate.init)
+    }
+
+    private static func peers(_ client: HexlistClient) async throws -> [Candidate] {
+        try await client.peers(all: true).compactMap(Candidate.init)
+    }
 
     /// The newest hexes of the inbox, and those that are held.
-    static let hexes = completion { client in
+    static let hexes = completion { client, _ in
         let inbox = try await client.hexes(.init(location: "inbox"), limit: Candidates.most).items
         return (inbox + (try await client.hexes(.init(location: "held"), limit: Candidates.most).items)).map(Candidate.init)
     }
 
     /// The newest rows of the outbox.
-    static let outboxRows = completion { client in
+    static let outboxRows = completion { client, _ in
         try await client.outbox(limit: Candidates.most).items.map(Candidate.init)
     }
 
+    /// - Parameter look: takes what was typed of the word.
     private static func completion(
-        _ look: @escaping @Sendable (HexlistClient) async throws -> [Candidate]
+        _ look: @escaping @Sendable (HexlistClient, _ typed: String) async throws -> [Candidate]
     ) -> CompletionKind {
-        .custom { (words: [String], _: Int, _: String) -> [String] in
-            Candidates.asked(words, look).map { $0.line(for: CompletionShell.requesting) }
+        .custom { (words: [String], _: Int, typed: String) -> [String] in
+            Candidates.asked(words) { try await look($0, typed) }.map { $0.line(for: CompletionShell.requesting) }
         }
     }
 }

@@ -1,0 +1,38 @@
+public import HexlistJSON
+
+/// Which hexes are exported; the body of `POST /v1/export`.
+///
+///     {"ids":[1,2]}                                    and all that `HexSelection` has, but for `newest`
+///     {"search":TEXT,"from"?:PEER,"location"?:"mine"}  what a search finds
+public enum ExportSelection: JSONCoded, Sendable, Equatable {
+    case hexes(HexSelection)
+    /// - Parameters:
+    ///   - text: as `SearchTerm` reads it.
+    ///   - from: a PEER; `nil` for everybody.
+    ///   - location: `inbox`, `held` or `mine`; `nil` for inbox and My Hexlist.
+    case search(_ text: String, from: String? = nil, location: String? = nil)
+
+    public func write(to json: inout JSONWriter) {
+        switch self {
+        case .hexes(let selection): selection.write(to: &json)
+        case .search(let text, let from, let location):
+            json.object {
+                $0.member("search", text)
+                $0.member("from", from)
+                $0.member("location", location)
+            }
+        }
+    }
+
+    public init(json: JSONValue) throws(JSONFault) {
+        guard try JSONObject(json)["search"] != nil else {
+            self = .hexes(try HexSelection(json: json))
+            return
+        }
+        let object = try JSONObject(json, allowing: ["search", "from", "location"])
+        let text: String = try object.value("search")
+        let from: String? = try object.given("from")
+        let location: String? = try object.given("location")
+        self = .search(text, from: from, location: location)
+    }
+}

@@ -1,0 +1,104 @@
+import HexlistModel
+
+/// What a hex that stands for a folder gets from an imported one of its description and sender: links whose URL it has not, and hexes inside
+/// that it has not. Nothing of what it has is changed or taken away.
+///
+/// A hex inside is the same one if it has the same description and sender, and no other beside it has, here and there; then it is gone
+/// into. Otherwise it is there only if an equal one is. So what was merged once is found whole the next time.
+struct ImportMerge {
+    /// What one of the hexes gets.
+    struct Addition {
+        /// The index among the hexes inside the one that is there; `nil` for that itself.
+        var hex: Int?
+        var links: [LinkContent] = []
+        /// Indices among the hexes inside the imported one: each with all that is in it.
+        var children: [Int] = []
+    }
+
+    private(set) var additions: [Addition] = []
+
+    /// The most bytes of texts of a hex that gets more, so that it still fits into what one request may send.
+    private static let bytes = 900 << 10
+
+    /// `nil` if the sender is another, or the whole would exceed the bounds of a hex.
+    init?(of new: HexContent, into old: HexDetail, _ digest: (HexContent) -> [UInt8]) {
+        guard Sender(new) == Sender(old.content) else { return nil }
+        var pairs: [(new: Int?, old: Int?)] = [(nil, nil)]
+        var (links, hexes, bytes) = (old.content.allLinkCount, old.content.hexCount, old.content.byteCount)
+        while let pair = pairs.popLast() {
+            var addition = Addition(hex: pair.old)
+            addition.links = Self.missing(new, pair.new, in: old.content, pair.old)
+            links += addition.links.count
+            bytes += addition.links.reduce(0) { $0 + $1.byteCount }
+            let before = Self.byTitle(old.content, pair.old)
+            for (title, found) in Self.byTitle(new, pair.new) {
+                let there = before[title] ?? []
+                if found.count == 1, there.count == 1, !title.isBlank {
+                    pairs.append((found[0], there[0]))
+                    continue
+                }
+                var equal: [[UInt8]: Int] = [:]
+                for index in there { equal[digest(old.content.subtree(index)), default: 0] += 1 }
+                for index in found {
+                    let tree = new.subtree(index)
+                    if !equal.isEmpty {
+                        let key = digest(tree)
+                        if let count = equal[key], count > 0 {
+                            equal[key] = count - 1
+                            continue
+                        }
+                    }
+                    addition.children.append(index)
+                    links += tree.allLinkCount
+                    hexes += tree.hexCount
+                    bytes += tree.byteCount
+                }
+            }
+            addition.children.sort()
+            if !addition.links.isEmpty || !addition.children.isEmpty { additions.append(addition) }
+        }
+        guard additions.isEmpty || links <= ProtocolLimits.links && hexes <= ProtocolLimits.children && bytes <= Self.bytes else {
+            return nil
+        }
+    }
+
+    /// The links of one hex whose URLs another has not, or not as often.
+    private static func missing(_ new: HexContent, _ hex: Int?, in old: HexContent, _ there: Int?) -> [LinkContent] {
+        var known: [[UInt8]: Int] = [:]
+        for link in old.links(of: there) { known[old.withBytes(of: link.url) { Array($0) }, default: 0] += 1 }
+        return new.links(of: hex).filter { link in
+            let url = new.withBytes(of: link.url) { Array($0) }
+            guard let count = known[url], count > 0 else { return true }
+            known[url] = count - 1
+            return false
+        }
+    }
+
+    private static func byTitle(_ content: HexContent, _ parent: Int?) -> [Title: [Int]] {
+        Dictionary(grouping: content.children(of: parent)) { Title(content.children[$0], of: content) }
+    }
+
+    /// Whom a hex says it is from.
+    private struct Sender: Hashable {
+        var uuid: [UInt8]
+        var name: [UInt8]
+
+        init(_ content: HexContent) { self.init(content, content.senderUUID, content.senderName) }
+
+        init(_ content: HexContent, _ uuid: TextSlice, _ name: TextSlice) {
+            self.uuid = content.withBytes(of: uuid) { Array($0) }
+            self.name = content.withBytes(of: name) { Array($0) }
+        }
+    }
+
+    private struct Title: Hashable {
+        private var description: [UInt8]
+        private var sender: Sender
+        var isBlank: Bool { description.allSatisfy { $0 == 0x20 } }
+
+        init(_ child: ChildContent, of content: HexContent) {
+            description = content.withBytes(of: child.hexDescription) { Array($0) }
+            sender = Sender(content, child.senderUUID, child.senderName)
+        }
+    }
+}
