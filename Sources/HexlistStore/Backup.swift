@@ -8,6 +8,10 @@ internal import HexlistModel
 public enum StoreBackup {
     /// Bytes 68 … 71 of the file, "HexB".
     static let applicationID: Int32 = 0x4865_7842
+    /// The table of the files that belong to the store.
+    static let files = "CREATE TABLE backupFile (name TEXT PRIMARY KEY, content BLOB NOT NULL) STRICT"
+    /// The most files, and bytes of one.
+    private static let (mostFiles, fileBytes) = (16, 64 << 10)
     /// The pages of one step, 16 MiB: between two of them a backup that nobody waits for any more ends.
     fileprivate static let pagesPerStep: CInt = 4_096
 
@@ -27,16 +31,24 @@ public enum StoreBackup {
             try source.backup(to: made, pagesPerStep: pagesPerStep)
             try source.close()
             let files = try made.writeWithoutTransaction { db in
-                guard try String.fetchOne(db, sql: "PRAGMA quick_check(1)") == "ok" else { throw damaged(backup) }
-                let rows = try Row.fetchAll(db, sql: "SELECT name, content FROM backupFile")
-                let files = rows.map { row -> (String, [UInt8]) in (row["name"], [UInt8](row["content"] as Data)) }
+                guard try StoreSchema.isWhole(db, with: StoreBackup.files), try String.fetchOne(db, sql: "PRAGMA quick_check(1)") == "ok"
+                else { throw damaged(backup) }
+                let rows = try Row.fetchAll(
+                    db, sql: "SELECT name, content FROM backupFile WHERE length(content) <= \(fileBytes) LIMIT \(mostFiles)")
+                // A made-up backup may have anything in its rows.
+                let files = try rows.map { row -> (String, [UInt8]) in
+                    guard let name = String.fromDatabaseValue(row[0]), let content = Data.fromDatabaseValue(row[1]) else {
+                        throw damaged(backup)
+                    }
+                    return (name, [UInt8](content))
+                }
                 try db.execute(sql: "DROP TABLE backupFile; PRAGMA application_id = \(StoreFile.applicationID)")
                 return Dictionary(files) { first, _ in first }
             }
             try made.close()
             try HexStore(path: path).close()  // with the migrations of this version
             return files
-        } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT || error.resultCode == .SQLITE_NOTADB {
+        } catch let error as DatabaseError where [.SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_ERROR].contains(error.resultCode) {
             throw damaged(backup)
         } catch {
             throw HexlistError.of(error, path: path)
@@ -91,7 +103,7 @@ extension HexStore {
                         try source.backup(to: db, pagesPerStep: StoreBackup.pagesPerStep) { _ in try isCancelled.check() }
                         // The copy says that it has a write-ahead log, as the store does.
                         _ = try String.fetchOne(db, sql: "PRAGMA journal_mode = DELETE")
-                        try db.execute(sql: "CREATE TABLE backupFile (name TEXT PRIMARY KEY, content BLOB NOT NULL) STRICT")
+                        try db.execute(sql: StoreBackup.files)
                         for (name, content) in files {
                             try db.execute(sql: "INSERT INTO backupFile VALUES (?, ?)", arguments: [name, Data(content)])
                         }

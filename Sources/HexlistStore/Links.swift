@@ -25,9 +25,8 @@ public struct EarlierLink: Sendable, Equatable {
 }
 
 extension StoreReader {
-    /// The most links that one page looks at, and the most hexes with a key that are compared for one link.
-    private static let examinedLinks = 5_000
-    private static let compared = 64
+    /// The most hexes and links that one page of links looks at; each 4 KiB of a hex count as one too.
+    private static let examined = 5_000
     /// The most links of one hex that earlier ones are looked for.
     private static let linksWithEarlier = 500
 
@@ -41,22 +40,26 @@ extension StoreReader {
         var room = PageRoom(items: pageLimit(limit))
         var links: [ListedLink] = []
         var (cursor, examined) = (after, 0)
+        let holders = LinkHolders(of: filter.location, in: self)
         var place = after.map { ($0 >> 13) &+ 1 }
         while true {
             let page = try hexPage(filter, limit: 100, after: place)
             for hex in page.items {
+                guard examined < Self.examined else { return Page(items: links, next: cursor) }
+                examined += 1 + min(max(0, hex.byteCount) / 4_096, 1_000)
                 var seen: Set<[UInt8]> = []
-                for link in try self.links(of: hex) {
+                for link in try hex.linkCount + hex.linksInside == 0 ? [] : self.links(of: hex) {
                     let isNew = !unique || seen.insert(link.url).inserted
                     guard link.cursor < after ?? .max else { continue }
-                    guard examined < Self.examinedLinks else { return Page(items: links, next: cursor) }
+                    guard examined < Self.examined, !holders.isSpent else { return Page(items: links, next: cursor) }
                     examined += 1
-                    if try isNew && !(unique && isNewer(link, filter)) {
+                    if try isNew && !(unique && isNewer(link, filter, holders)) {
                         guard room.take(link.url.count + link.description.count) else { return Page(items: links, next: cursor) }
                         links.append(link)
                     }
                     cursor = link.cursor
                 }
+                cursor = (hex.inboxNumber ?? hex.id) << 13  // behind its last link
             }
             guard let next = page.next else { return Page(items: links, next: nil) }
             place = next
@@ -80,38 +83,105 @@ extension StoreReader {
     }
 
     /// Whether a newer hex of the list has the link's URL.
-    private func isNewer(_ link: ListedLink, _ filter: HexFilter) throws -> Bool {
+    private func isNewer(_ link: ListedLink, _ filter: HexFilter, _ holders: LinkHolders) throws -> Bool {
         let number = link.hex.inboxNumber ?? link.hex.id
-        return try hexes(with: link.url, in: filter.location, before: .max).contains { id in
-            guard id != link.id, let hex = try summary(ofTop: id) else { return false }
-            return hex.inboxNumber ?? hex.id > number && (filter.peer == nil || hex.peer == filter.peer) && (!filter.unread || hex.unread)
+        let newer = try holders.newest(with: link.url, before: .max) { top in
+            top.number > number && (filter.peer == nil || top.peer == filter.peer) && (!filter.unread || top.unread)
         }
+        return newer != nil
     }
 
     /// For links of a hex, and of those inside it, that an earlier hex of the inbox has too, by URL: the newest of those. Looks at the
-    /// first 500 links.
+    /// first 500 links, as long as `LinkHolders` compares.
     public func earlierLinks(of detail: HexDetail) throws -> [[UInt8]: EarlierLink] {
         var earlier: [[UInt8]: EarlierLink] = [:]
-        for link in (detail.content.links + detail.content.childLinks).prefix(Self.linksWithEarlier) {
+        let holders = LinkHolders(of: .inbox, in: self)
+        let own = try summary(ofTop: detail.summary.id)?.id
+        for link in (detail.content.links + detail.content.childLinks).prefix(Self.linksWithEarlier) where !holders.isSpent {
             let url = detail.content.withBytes(of: link.url) { Array($0) }
-            guard earlier[url] == nil, let id = try hexes(with: url, in: .inbox, before: detail.summary.id).first,
-                let hex = try summary(ofTop: id), hex.id != (try summary(ofTop: detail.summary.id))?.id
+            guard earlier[url] == nil, let hex = try holders.newest(with: url, before: detail.summary.id, where: { $0.id != own })
             else { continue }
-            earlier[url] = EarlierLink(hex: hex.id, receivedAt: hex.receivedAt, peer: hex.peerLabel)
+            earlier[url] = EarlierLink(hex: hex.id, receivedAt: hex.receivedAt, peer: hex.label)
         }
         return earlier
     }
+}
 
-    /// The newest hexes below an id with a URL, by the index; of those inside others too.
-    private func hexes(with url: [UInt8], in location: HexLocation, before id: Int64) throws -> [Int64] {
-        let keys = [SearchKey.url(url), SearchKey.key(.place, Array(location.rawValue.utf8))]
-        return try all(
-            """
-            SELECT found.rowid FROM
-                (SELECT rowid FROM search WHERE search MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT \(Self.compared)) AS found
-            WHERE EXISTS (SELECT 1 FROM link
-                WHERE link.id BETWEEN found.rowid << 13 AND (found.rowid << 13) + 8191 AND CAST(link.url AS BLOB) = ?)
-            """, keys.map(SearchKey.condition).joined(separator: " AND "), id, url
-        ) { $0.int64(0) }
+/// Finds hexes of a list that have a URL: by the index, and then by comparing, for two URLs may have one key. For one request: a hex is read
+/// once, however many links ask for it.
+private final class LinkHolders {
+    /// The topmost hex that a hex is in, or the hex itself.
+    struct Top {
+        var id: Int64
+        /// The position in the list.
+        var number: Int64
+        var peer: PeerID?
+        var unread: Bool
+        var receivedAt: Int64
+        var label: PeerLabel?
     }
+
+    /// The most hexes with a key that are looked at for one link, and of those the most that have not its URL: chance makes none.
+    private static let (candidates, mismatches) = (64, 4)
+    /// The most that one request compares: a link counts as one, a hex as 16, and 64 bytes of their texts as one too. What is kept of them
+    /// until the request ends is some MiB at most.
+    private static let compared = 50_000
+    private static let (hexCost, bytesOfCost) = (16, 64)
+
+    private let reader: StoreReader
+    private let place: String
+    private var tops: [Int64: Top?] = [:]
+    private var urls: [Int64: Set<[UInt8]>] = [:]
+    private var spent = 0
+
+    /// Whether this request has compared as much as it may: links that are left have to wait for another one.
+    var isSpent: Bool { spent >= Self.compared }
+
+    init(of location: HexLocation, in reader: StoreReader) {
+        self.reader = reader
+        place = SearchKey.condition(SearchKey.key(.place, Array(location.rawValue.utf8)))
+    }
+
+    /// The topmost hex of the newest hex below an id that has the URL and whose topmost hex is wanted.
+    func newest(with url: [UInt8], before id: Int64, where isWanted: (Top) -> Bool) throws -> Top? {
+        let statement = try SQLStatement(
+            "SELECT rowid FROM search WHERE search MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT \(Self.candidates)", on: reader.db)
+        defer { statement.reset() }
+        try statement.bind(["\(SearchKey.condition(SearchKey.url(url))) AND \(place)", id])
+        var mismatches = 0
+        while mismatches < Self.mismatches, try statement.step() {
+            let candidate = statement.int64(0)
+            guard let top = try top(of: candidate), isWanted(top) else { continue }
+            if try urls(of: candidate).contains(url) { return top }
+            mismatches += 1
+        }
+        return nil
+    }
+
+    private func top(of id: Int64) throws -> Top? {
+        if let known = tops[id] { return known }
+        let top = try reader.summary(ofTop: id).map { hex in
+            spend(bytes: [hex.description, hex.senderUUID, hex.senderName, hex.color].reduce(0) { $0 + $1.utf8.count })
+            return Top(
+                id: hex.id, number: hex.inboxNumber ?? hex.id, peer: hex.peer, unread: hex.unread, receivedAt: hex.receivedAt,
+                label: hex.peerLabel)
+        }
+        spent += Self.hexCost
+        tops[id] = .some(top)
+        return top
+    }
+
+    private func urls(of id: Int64) throws -> Set<[UInt8]> {
+        if let known = urls[id] { return known }
+        let found = try reader.all("SELECT url FROM link WHERE id BETWEEN ?1 << 13 AND (?1 << 13) + 8191", id) { row in
+            let url = row.bytes(0)
+            spent += 1
+            spend(bytes: url.count)
+            return url
+        }
+        urls[id] = Set(found)
+        return urls[id] ?? []
+    }
+
+    private func spend(bytes: Int) { spent += bytes / Self.bytesOfCost }
 }

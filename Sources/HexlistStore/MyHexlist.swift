@@ -42,11 +42,12 @@ extension HexStore {
 
     /// Copies hexes with all that is in them into My Hexlist, in the given order.
     /// - Returns: the new ids, and how many hexes and links were copied.
-    /// - Throws: as `addMine`; then none is copied.
+    /// - Throws: as `addMine`, and `.badRequest` for more than 100 000 hexes and links, or 96 MiB of texts, in all; then none is copied.
     public func saveMine(
         _ ids: [Int64], into parent: Int64? = nil, at now: Int64
     ) async throws -> (ids: [Int64], hexes: Int, links: Int) {
-        try await write(rows: HexGroup.pageLimit) { writer in
+        let rows = try await read { try $0.rowsToSave(ids) }
+        return try await write(rows: rows) { writer in
             try writer.change {
                 var saved: (ids: [Int64], hexes: Int, links: Int) = ([], 0, 0)
                 for id in ids {
@@ -75,10 +76,41 @@ extension HexStore {
     }
 }
 
+extension StoreReader {
+    /// The most hexes and links that one request saves, and bytes of their texts.
+    private static let (savedRows, savedBytes) = (100_000, 96 << 20)
+
+    /// The rows that copies of hexes take, with what is in them.
+    /// - Throws: `.notFound`, `.badRequest` for more than one transaction writes.
+    fileprivate func rowsToSave(_ ids: [Int64]) throws -> Int {
+        let sizes = try all(
+            "SELECT id, 1 + linkCount + hexesInside + linksInside, byteCount FROM hex WHERE id IN (SELECT value FROM json_each(?))",
+            jsonArray(Set(ids))
+        ) { ($0.int64(0), (rows: $0.int(1), bytes: $0.int(2))) }
+        let known = Dictionary(sizes) { first, _ in first }
+        var (rows, bytes) = (0, 0)
+        for id in ids {
+            guard let size = known[id] else { throw HexlistError.noHex(id) }
+            rows += size.rows
+            bytes += size.bytes
+        }
+        guard rows <= Self.savedRows, bytes <= Self.savedBytes else {
+            throw HexlistError(
+                .badRequest,
+                rows > Self.savedRows
+                    ? "One request saves \(Self.savedRows) hexes and links at most; these have \(rows)."
+                    : "One request saves \(Self.savedBytes >> 20) MiB at most; these hexes have \(bytes >> 20).",
+                hint: "Nothing was saved. Save fewer at once.")
+        }
+        return rows
+    }
+}
+
 extension StoreWriter {
     func addMine(_ content: HexContent, into parent: Int64?, at now: Int64) throws -> Int64 {
         try change {
             guard content.levels <= ProtocolLimits.levels else { throw HexlistError.tooDeep }
+            if let parent { _ = try mineRow(parent) }  // the new hex has the next id, which may be the one named
             let id = try insertMine(content, at: now)
             if let parent { try place(id, into: parent, before: nil) }
             return id

@@ -5,7 +5,11 @@ internal import HexlistModel
 /// They follow from the rows of the hex alone, since an entry is taken out of the index by the texts it was put in with. `format` rises when
 /// the same rows give other texts; then the index is made anew.
 struct SearchDocument {
-    static let format = 1
+    static let format = 2
+    /// The last labels of a host below which its links are found; the whole host finds them however many it has. Each is one more key.
+    static let labels = 5
+    /// The bytes of `keys` that every hex may have.
+    static let leastKeys = 64 << 10
 
     /// The description.
     private(set) var about: [UInt8] = []
@@ -13,7 +17,8 @@ struct SearchDocument {
     private(set) var sender: [UInt8] = []
     /// URLs and descriptions of the links.
     private(set) var links: [UInt8] = []
-    /// What is found as a whole (`SearchKey`).
+    /// What is found as a whole (`SearchKey`). Hosts and services are left out where they would make it longer than twice the texts, and than
+    /// `leastKeys`: an entry is made in memory, and is written whole.
     private(set) var keys: [UInt8] = []
     /// Hosts and services that are in `keys`.
     private var seen: Set<[UInt8]> = []
@@ -35,18 +40,17 @@ struct SearchDocument {
         }
         keys += SearchKey.url(url)
         if !service.isEmpty, !service.elementsEqual(Service.unknown.rawValue.utf8) { addOnce(.service, service) }
-        guard var host = LinkTarget.hostForSearch(of: url)?[...] else { return }
-        addOnce(.host, Array(host))
-        while let dot = host.firstIndex(of: UInt8(ascii: ".")), dot + 1 < host.endIndex {
-            host = host[(dot + 1)...]
-            addOnce(.host, Array(host))
-        }
+        guard let host = LinkTarget.hostForSearch(of: url) else { return }
+        addOnce(.host, host)
+        let dots = host.indices.filter { host[$0] == UInt8(ascii: ".") }
+        for dot in dots.suffix(Self.labels) where dot + 1 < host.endIndex { addOnce(.host, Array(host[(dot + 1)...])) }
     }
 
     private mutating func add(_ kind: SearchKey.Kind, _ text: [UInt8]) { keys += SearchKey.key(kind, text) }
 
     private mutating func addOnce(_ kind: SearchKey.Kind, _ text: [UInt8]) {
         let key = SearchKey.key(kind, text)
+        guard keys.count + key.count <= max(Self.leastKeys, 2 * (about.count + sender.count + links.count)) else { return }
         if seen.insert(key).inserted { keys += key }
     }
 }

@@ -7,7 +7,7 @@ internal import HexlistModel
 /// to be done again. So a hex that arrives writes nothing for its entry, and a crash leaves index and hexes as one transaction left them.
 /// The index keeps no texts, so an entry is taken out by the texts of the rows, before those change.
 enum SearchIndex {
-    /// The most entries, and bytes of their texts, of one turn: some hundredths of a second.
+    /// The most entries, and bytes of their texts, of one turn, but always one entry: some hundredths of a second.
     static let entries = 500
     static let bytes = 512 << 10
 
@@ -43,9 +43,10 @@ extension StoreWriter {
             try orAnew {
                 let entries = try SearchEntries(on: db)
                 var room = bytes
+                defer { passedBytes += bytes - room }
                 let again = tally.reindex == 0 ? [] : try all("SELECT hex FROM reindex ORDER BY hex LIMIT ?", limit) { $0.int64(0) }
                 for id in again where room > 0 {
-                    room -= try entries.insert(id)
+                    guard try insert(id, entries, &room) else { return }
                     tally.reindex -= Int64(try run("DELETE FROM reindex WHERE hex = ?", id))
                 }
                 guard again.count < limit, room > 0 else { return }
@@ -53,13 +54,24 @@ extension StoreWriter {
                     $0.int64(0)
                 }
                 for id in next where room > 0 {
-                    room -= try entries.insert(id)
+                    guard try insert(id, entries, &room) else { return }
                     tally.indexed = id
                 }
                 if room > 0, next.count < limit - again.count { tally.indexed = tally.nextHex - 1 }
-                passedBytes += bytes - room
             }
         }
+    }
+
+    /// Puts one entry in.
+    /// - Parameter room: the bytes that are left of the turn's, for which the disk was asked; one entry may take more.
+    /// - Returns: `false` if the disk has no room for it; then nothing is put in.
+    private func insert(_ id: Int64, _ entries: SearchEntries, _ room: inout Int) throws -> Bool {
+        guard let document = try entries.document(id) else { return true }
+        let bytes = document.byteCount + 1
+        if bytes > room, try isDiskFull(reserve: diskReserve, writing: Int64(bytes - room)) { return false }
+        try entries.insert(document, id)
+        room -= bytes
+        return true
     }
 
     /// Takes the entries of hexes, and of those inside them, out of the index. To be called inside `change`, before their rows change.
@@ -190,13 +202,11 @@ private struct SearchEntries {
         take = try SQLStatement("INSERT INTO search (search, rowid, about, sender, link, key) VALUES ('delete', ?, ?, ?, ?, ?)", on: db)
     }
 
-    /// - Returns: the bytes of the entry's texts; 0 if there is no such hex.
-    func insert(_ id: Int64) throws -> Int { try run(put, id) }
+    func insert(_ document: SearchDocument, _ id: Int64) throws { try run(put, document, id) }
 
-    func remove(_ id: Int64) throws { _ = try run(take, id) }
+    func remove(_ id: Int64) throws { if let document = try document(id) { try run(take, document, id) } }
 
-    private func run(_ statement: SQLStatement, _ id: Int64) throws -> Int {
-        guard let document = try document(id) else { return 0 }
+    private func run(_ statement: SQLStatement, _ document: SearchDocument, _ id: Int64) throws {
         try statement.check(id.bindValue(to: statement.handle, at: 1))
         for (index, text) in [document.about, document.sender, document.links, document.keys].enumerated() {
             try text.withUnsafeBytes {
@@ -204,7 +214,6 @@ private struct SearchEntries {
             }
         }
         try statement.run()
-        return document.byteCount + 1
     }
 
     /// The place and the sender of a hex: if it is inside another, those of the topmost hex it is in.
@@ -216,7 +225,8 @@ private struct SearchEntries {
         return try top.step() ? (top.text(0), top.optionalInt64(1)) : (location, nil)
     }
 
-    private func document(_ id: Int64) throws -> SearchDocument? {
+    /// The texts of a hex; `nil` if there is no such hex.
+    func document(_ id: Int64) throws -> SearchDocument? {
         try hex.bind([id])
         defer { hex.reset() }
         guard try hex.step() else { return nil }

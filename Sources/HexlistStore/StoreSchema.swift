@@ -56,6 +56,36 @@ enum StoreSchema {
         return migrator
     }()
 
+    /// Whether a database has the tables with their columns, the indexes and the triggers that a store of its version has, and nothing else.
+    /// - Parameter more: the statement that made what it has besides.
+    static func isWhole(_ db: Database, with more: String) throws -> Bool {
+        let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+        guard migrator.migrations.indices.contains(version - 1) else { return false }
+        let fresh = try DatabaseQueue()
+        try migrator.migrate(fresh, upTo: migrator.migrations[version - 1])
+        let parts = try fresh.write { fresh in
+            try fresh.execute(sql: more)
+            return try Self.parts(of: fresh)
+        }
+        return try parts == Self.parts(of: db)
+    }
+
+    /// The statements of tables may differ: SQLite, and comments, did not stay the same.
+    private static func parts(of db: Database) throws -> [String] {
+        try String.fetchAll(
+            db,
+            sql: """
+                SELECT type || '|' || name || '|' || tbl_name
+                    || CASE WHEN type = 'trigger' OR sql LIKE 'CREATE VIRTUAL%' THEN '|' || sql ELSE '' END AS part
+                FROM sqlite_schema WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!'
+                UNION ALL
+                SELECT 'column|' || tables.name || '|' || info.name || '|' || info.hidden
+                FROM sqlite_schema AS tables JOIN pragma_table_xinfo(tables.name) AS info
+                WHERE tables.type = 'table' AND tables.name NOT LIKE 'sqlite!_%' ESCAPE '!'
+                ORDER BY part
+                """)
+    }
+
     /// The row of the next numbers and of the counts that are shown, so that nothing is ever counted row by row.
     private static let tallyAndPeers = """
         CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
@@ -162,8 +192,9 @@ enum StoreSchema {
     /// A hex inside another is a row of `hex` too, in the place `inside`: on no list, in no count but those of the hex it is in, and deleted
     /// with that. Its links are rows of `link` as those of any hex.
     ///
-    /// The check of `location` is widened where it is written, as SQLite's documentation of ALTER TABLE describes for changes of a check:
-    /// rows stay as they are. A copy of the table would take as long as all hexes took to receive, and their room on the disk once more.
+    /// The check of `location` is widened where it is written, as SQLite's documentation of ALTER TABLE describes for changes of a check (the
+    /// first stores have it with IN): rows stay as they are. A copy of the table would take as long as all hexes took to receive, and their
+    /// room on the disk once more.
     private static let hexesInside = """
         ALTER TABLE hex ADD COLUMN parent INTEGER REFERENCES hex (id) ON DELETE CASCADE;
         ALTER TABLE hex ADD COLUMN position INTEGER     -- among the hexes inside the same one; may have gaps
@@ -173,7 +204,8 @@ enum StoreSchema {
         ALTER TABLE hex ADD COLUMN linksInside INTEGER NOT NULL DEFAULT 0;
         CREATE INDEX hexParent ON hex (parent, position) WHERE parent IS NOT NULL;
         PRAGMA writable_schema = ON;
-        UPDATE sqlite_schema SET sql = replace(sql, 'location = ''mine''', 'location = ''mine'' OR location = ''inside''')
+        UPDATE sqlite_schema SET sql = replace(replace(sql, 'location = ''mine''', 'location = ''mine'' OR location = ''inside'''),
+                '''held'', ''mine'')', '''held'', ''mine'', ''inside'')')
             WHERE type = 'table' AND name = 'hex';
         PRAGMA writable_schema = RESET;
         """

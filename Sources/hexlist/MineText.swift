@@ -29,20 +29,31 @@ enum MineText {
     /// - Throws: `HexlistError` for a new line that is no link.
     static func edits(_ text: String, of links: [LinkShape], from name: String) throws -> [LinkEdit] {
         let written = lines(links)
-        var unused = Set(links.indices)
-        func take(where matches: (Int) -> Bool) -> Int? {
-            guard let index = unused.sorted().first(where: matches) else { return nil }
-            unused.remove(index)
-            return index
+        var isUsed = Array(repeating: false, count: links.count)
+        /// The places of each text, the last first.
+        func places(_ texts: [String]) -> [[UInt8]: [Int]] {
+            Dictionary(grouping: texts.indices.reversed()) { Array(texts[$0].utf8) }
+        }
+        /// The first link that has the text and stands for no line yet.
+        func take(_ text: String, from places: inout [[UInt8]: [Int]]) -> Int? {
+            while let index = places[Array(text.utf8)]?.popLast() {
+                guard isUsed[index] else {
+                    isUsed[index] = true
+                    return index
+                }
+            }
+            return nil
         }
         let edited = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map(String.init)
         // Whole lines first: of two links with one URL each stays what it is.
-        let same = edited.map { line in take { PeerText.areEqual(written[$0], line) } }
+        var byLine = places(written)
+        let same = edited.map { take($0, from: &byLine) }
+        var byURL = places(links.map { TerminalText.clean($0.url) })
         return try zip(edited, same).enumerated().compactMap { number, pair in
             let (line, index) = pair
             if let index { return LinkEdit(from: index + 1) }
             guard let link = LinkInput(line), !link.url.hasPrefix("#") else { return nil }
-            if let index = take(where: { PeerText.areEqual(TerminalText.clean(links[$0].url), link.url) }) {
+            if let index = take(link.url, from: &byURL) {
                 return LinkEdit(from: index + 1, linkDescription: link.description)
             }
             let checked = try withoutFlags { try LinkCheck.scheme.checked(link, from: "\(name), line \(number + 1)") }

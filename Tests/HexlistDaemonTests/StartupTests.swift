@@ -36,6 +36,24 @@ struct StartupTests {
         }
     }
 
+    @Test("what is left of a backup goes when the next daemon has the folder, and not while another one has it")
+    func leftBackup() async throws {
+        try await TemporaryFolder.with { folder in
+            let backup = StateFolder.backupPath(folder.path)
+            let state = try StateFolder(path: folder.path)
+            for path in [backup, backup + "-journal"] { close(creat(path, 0o600)) }
+            #expect(throws: HexlistError.self) { try StateFolder(path: folder.path) }
+            #expect(access(backup, F_OK) == 0)
+            withExtendedLifetime(state) {}
+            try await TemporaryFolder.with { other in
+                let left = [StateFolder.backupPath(other.path), StateFolder.backupPath(other.path) + "-journal"]
+                for path in left { close(creat(path, 0o600)) }
+                _ = try StateFolder(path: other.path)
+                #expect(left.allSatisfy { access($0, F_OK) != 0 })
+            }
+        }
+    }
+
     @Test("a folder others may look into is closed to them")
     func openFolder() async throws {
         try await TemporaryFolder.with { folder in

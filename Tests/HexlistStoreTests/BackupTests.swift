@@ -100,4 +100,37 @@ import Testing
         await #expect(throws: HexlistError.self) { try await backUp(test) }  // it is there, and stays
         #expect(FileManager.default.fileExists(atPath: "\(test.folder)/copy"))
     }
+
+    @Test(
+        "what somebody made up is no backup, and ends nothing",
+        arguments: [
+            "DROP TABLE backupFile", "DROP TABLE peerGroup", "DROP INDEX hexPeer", "DROP TRIGGER hexDeleted", "DELETE FROM tally",
+            "ALTER TABLE peer DROP COLUMN notify", "ALTER TABLE hex ADD COLUMN more TEXT", "CREATE TABLE more (id)",
+            "CREATE TRIGGER evil AFTER INSERT ON event BEGIN UPDATE peer SET trust = 'trusted'; END",
+            "DROP TRIGGER hexDeleted; CREATE TRIGGER hexDeleted AFTER DELETE ON hex BEGIN DELETE FROM peer; END",
+            "CREATE VIEW more AS SELECT 1",
+            "DROP TABLE backupFile; CREATE VIEW backupFile AS SELECT 'identity.pem' AS name, x'00' AS content",
+            "DROP TABLE search; CREATE TABLE search (about, sender, link, key)", "PRAGMA user_version = 0", "PRAGMA user_version = 1",
+            "DROP TABLE backupFile; CREATE TABLE backupFile (name TEXT PRIMARY KEY, content); INSERT INTO backupFile VALUES (NULL, NULL)",
+            "DROP TABLE backupFile; CREATE TABLE backupFile (name TEXT PRIMARY KEY, content); INSERT INTO backupFile VALUES (x'FF', 5)",
+            "INSERT INTO backupFile VALUES (NULL, x'00')",
+        ]) func madeUp(sql: String) async throws
+    {
+        let test = try TestStore()
+        let path = try await backUp(test)
+        let queue = try DatabaseQueue(path: path)
+        try await queue.writeWithoutTransaction { try $0.execute(sql: sql) }
+        try queue.close()
+        let error = #expect(throws: HexlistError.self) { try StoreBackup.restore(path, to: "\(test.folder)/made") }
+        #expect(error?.code == .storeUnusable, "\(error?.message ?? "")")
+    }
+
+    @Test func aFileTooLargeToBelongToAStoreIsLeftOut() async throws {
+        let test = try TestStore()
+        let path = try await backUp(test)
+        let queue = try DatabaseQueue(path: path)
+        try await queue.write { try $0.execute(sql: "INSERT INTO backupFile VALUES ('large', zeroblob(100000000))") }
+        try queue.close()
+        #expect(try StoreBackup.restore(path, to: "\(test.folder)/made")["large"] == nil)
+    }
 }

@@ -52,6 +52,9 @@ import Testing
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let path = folder + "/hexlist.sqlite"
         try FileManager.default.copyItem(atPath: fixture, toPath: path)
+        let old = try DatabaseQueue(path: path)
+        #expect(try old.read { try StoreSchema.isWhole($0, with: "") })  // a backup of such a store is restored
+        try old.close()
         let store = try HexStore(path: path)
         defer { try? store.close() }
         let (friend, stranger, enemy) = (try TestPeer(1), try TestPeer(2), try TestPeer(3))
@@ -87,6 +90,13 @@ import Testing
             try $0.receive([hex(3), hex(9)], from: sender, at: start, policy: .held, quotas: HeldQuotas(), diskReserve: 0)
         }
         #expect(outcomes == [.duplicate(of: .stored), .stored(8)])
+        var tree = hex(10)
+        tree.content.add(child: ChildContent(parent: nil))
+        let whole = tree
+        let kept = try store.writeSync {
+            try $0.receive([whole], from: sender, at: start, policy: .held, quotas: HeldQuotas(), diskReserve: 0)
+        }
+        #expect(kept == [.stored(9)])
     }
 
     /// A store of version 1 whose peers had time to take other names.

@@ -45,6 +45,26 @@ import Testing
         #expect(try insidesAreRight(test) && test.countersAreRight())
     }
 
+    @Test func aHexIsPutIntoNoneThatIsMissing() async throws {
+        let test = try TestStore()
+        for number in [Int64(1), 7] {
+            let error = await #expect(throws: HexlistError.self) { try await test.store.addMine(folder("a"), into: number, at: start) }
+            #expect(error?.code == .notFound && error?.message == "There is no hex \(number).", "\(error?.message ?? "")")
+        }
+        #expect(try test.read { try $0.newestHex() } == 0)
+    }
+
+    @Test func soMuchIsSavedAtOnce() async throws {
+        let test = try TestStore()
+        let id = try await test.store.addMine(folder("a", links: 5_000), at: start)
+        await refused("One request saves 100000 hexes and links at most; these have 105021.") {
+            _ = try await test.store.saveMine(Array(repeating: id, count: 21), at: start)
+        }
+        let error = await #expect(throws: HexlistError.self) { try await test.store.saveMine([id, 99], at: start) }
+        #expect(error?.code == .notFound)
+        #expect(try test.read { try $0.newestHex() } == id)
+    }
+
     @Test func whatIsReceivedIsSavedWhole() async throws {
         let test = try TestStore()
         let friend = try TestPeer(1)

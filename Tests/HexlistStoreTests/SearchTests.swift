@@ -345,6 +345,76 @@ import Testing
         #expect(try links(HexFilter(unread: true), unique: true) == ["\(one).0 a:1", "\(one).1 a:2"])
     }
 
+    @Test func aPageOfLinksLooksAtSoMuchAndGoesOn() throws {
+        // Comparing: each link of the oldest hex is in another newer one, beside a long URL.
+        let count = 60
+        try receive(Text(links: (0..<count).map { ("a:\($0)", "", "") }), from: ada)
+        for number in 0..<count {
+            try receive(Text(links: [("a:\(number)", "", ""), ("b:\(number)" + String(repeating: "x", count: 65_000), "", "")]), from: bob)
+        }
+        try index()
+        var (after, pages, links) = (Int64?.none, 0, 0)
+        repeat {
+            let cursor = after
+            let page = try test.read { try $0.linkPage(HexFilter(), unique: true, limit: 1_000, after: cursor) }
+            (pages, links, after) = (pages + 1, links + page.items.count, page.next)
+        } while after != nil && pages < 100
+        #expect(pages == 2 && links == 2 * count)
+        let again = try receive(Text(links: (0..<count).map { ("a:\($0)", "", "") }), from: ada)
+        try index()
+        let earlier = try test.read { try $0.earlierLinks(of: try #require(try $0.hex(again))) }
+        #expect((10..<count).contains(earlier.count))
+    }
+
+    @Test func hexesWithoutLinksCountForAPageOfLinks() throws {
+        try receive(Text(links: [("a:1", "", "")]), from: ada)
+        _ = try test.receive((1_000..<6_500).map { Text().hex($0) }, from: bob)
+        let first = try test.read { try $0.linkPage(HexFilter(), unique: false) }
+        #expect(first.items.isEmpty && first.next != nil)
+        let second = try test.read { try $0.linkPage(HexFilter(), unique: false, after: first.next) }
+        #expect(second.items.map(\.id) == [1] && second.next == nil)
+    }
+
+    @Test func anEntryIsAsLongAsItsTextsAllow() throws {
+        func document(_ links: [(url: String, service: String)]) -> SearchDocument {
+            var document = SearchDocument(location: "inbox", peer: 1, senderName: [], description: [], color: [])
+            for link in links { document.add(url: Array(link.url.utf8), description: [], service: Array(link.service.utf8)) }
+            return document
+        }
+        /// A host of a number, with so many labels before it.
+        func host(_ number: Int, _ label: String, _ count: Int) -> String {
+            "http://" + String(repeating: label + ".", count: count) + "x\(number)"
+        }
+        for links in [
+            (0..<2_700).map { (host($0, "a", 122), "") }, (0..<2_700).map { (host($0, String(repeating: "-", count: 63), 3), "") },
+            (0..<5_000).map { ("", String(repeating: "-", count: 250) + "\($0)") }, (0..<5_000).map { ("http://\($0)", "\($0)") },
+        ] {
+            let document = document(links)
+            let texts = document.byteCount - document.keys.count
+            #expect(document.keys.count <= max(64 << 10, 2 * texts) + 20 * links.count, "\(links[0])")
+        }
+        // Each host of an ordinary hex is there, with what is above it.
+        let keys = String(decoding: document((0..<500).map { (host($0, "www", 4) + ".example.org/page", "Box\($0)") }).keys, as: UTF8.self)
+        for number in 0..<500 {
+            for key in [
+                SearchKey.key(.host, Array("www.www.www.www.x\(number).example.org".utf8)),
+                SearchKey.key(.service, Array("Box\(number)".utf8)),
+                SearchKey.key(.host, Array("x\(number).example.org".utf8)),
+                SearchKey.key(.host, Array("www.www.x\(number).example.org".utf8)),
+            ] {
+                #expect(keys.contains(String(decoding: key, as: UTF8.self)))
+            }
+        }
+    }
+
+    @Test func aHostIsFoundBySoManyOfItsLastLabelsAndAsAWhole() throws {
+        let id = try receive(Text(links: [("https://a.b.c.d.e.f.example.org/", "", "")]), from: ada)
+        for host in ["org", "example.org", "f.example.org", "d.e.f.example.org", "a.b.c.d.e.f.example.org"] {
+            #expect(try found("host:\(host)") == [id], "\(host)")
+        }
+        #expect(try found("host:c.d.e.f.example.org") == [])
+    }
+
     @Test(
         "the fast way to a host finds what the strict one does",
         arguments: [

@@ -34,7 +34,7 @@ struct BackupRoutes: Sendable {
             throw HexlistError(.alreadyRunning, "A backup is being made already.", hint: "Try again when it is done.")
         }
         defer { api.backups.end(turn) }
-        for leftover in [path, path + "-journal"] { unlink(leftover) }
+        StateFolder.removeBackup(api.stateFolder)
         try await node.store.backUp(
             to: path, files: [Restore.identityName: node.identity.pemBytes],
             diskReserve: Int64(await node.configuration.limits.diskReserveBytes))

@@ -48,7 +48,7 @@ public struct Restore: Sendable, Equatable {
         try store.close()
 
         let aside = try moveAside(state.path)
-        for name in ["hexlist.sqlite", Identity.fileName] {
+        for name in [StateFolder.storeName, Identity.fileName] {
             try move("\(making)/\(name)", to: "\(state.path)/\(name)")
         }
         synchronize(state.path)
@@ -67,7 +67,7 @@ public struct Restore: Sendable, Equatable {
     }
 
     /// The files of a state folder that a backup takes the place of.
-    private static let names = ["hexlist.sqlite", "hexlist.sqlite-wal", "hexlist.sqlite-shm", Identity.fileName]
+    private static let names = ["", "-wal", "-shm"].map { StateFolder.storeName + $0 } + [Identity.fileName]
 
     private static func moveAside(_ folder: String) throws -> String? {
         let present = names.filter { access("\(folder)/\($0)", F_OK) == 0 }
@@ -99,7 +99,7 @@ public struct Restore: Sendable, Equatable {
     }
 
     private static func remove(_ folder: String) {
-        for name in names + ["hexlist.sqlite-journal", Identity.fileName + ".new"] { unlink("\(folder)/\(name)") }
+        for name in names + [StateFolder.storeName + "-journal", Identity.fileName + ".new"] { unlink("\(folder)/\(name)") }
         rmdir(folder)
     }
 }

@@ -22,14 +22,22 @@ struct StateFolder {
                 hint: "Stop it first, or give this one a folder of its own with --state-dir.")
         }
         self.path = path
+        Self.removeBackup(path)
     }
 
     var storePath: String { Self.storePath(path) }
 
-    static func storePath(_ folder: String) -> String { "\(folder)/hexlist.sqlite" }
+    static let storeName = "hexlist.sqlite"
 
-    /// The backup that is being made and sent; what was left by a daemon that was killed is removed by the next backup.
+    static func storePath(_ folder: String) -> String { "\(folder)/\(storeName)" }
+
+    /// The backup that is being made and sent.
     static func backupPath(_ folder: String) -> String { "\(folder)/hexlist.backup.new" }
+
+    /// Removes what is left of a backup, as by a daemon that was killed.
+    static func removeBackup(_ folder: String) {
+        for leftover in [backupPath(folder), backupPath(folder) + "-journal"] { unlink(leftover) }
+    }
 
     private static func check(_ path: String) throws(HexlistError) {
         var status = stat()

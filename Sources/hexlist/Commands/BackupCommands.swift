@@ -111,16 +111,23 @@ struct RestoreCommand: AsyncParsableCommand {
     }
 }
 
-/// A file that is whole under its name or not there: written under another name beside it, with mode 0600.
+/// A file that is whole under its name or not there, with mode 0600. It has no name until it is whole, so that whatever ends the process
+/// leaves nothing; on a file system without such files it has another name beside it.
 final class NewFile {
     private let path: String
     private let making: String
     private let descriptor: CInt
+    private var isNamed: Bool
+
+    /// Linux's O_TMPFILE, which Glibc's module leaves out.
+    private static let unnamed = O_DIRECTORY | 0o20_000_000
 
     init(path: String) throws {
         self.path = path
         making = "\(path).\(getpid()).part"
-        descriptor = open(making, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        let unnamed = open(HexlistPaths.folder(of: path), Self.unnamed | O_WRONLY | O_CLOEXEC, 0o600)
+        isNamed = unnamed < 0
+        descriptor = unnamed >= 0 ? unnamed : open(making, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else { throw Self.fault(path) }
     }
 
@@ -131,10 +138,16 @@ final class NewFile {
     }
 
     func finish() throws {
-        guard fsync(descriptor) == 0 || errno == EINVAL, rename(making, path) == 0 else { throw Self.fault(path) }
+        guard fsync(descriptor) == 0 || errno == EINVAL else { throw Self.fault(path) }
+        if !isNamed {
+            // A link takes no other file's place, as a rename does.
+            guard linkat(AT_FDCWD, "/proc/self/fd/\(descriptor)", AT_FDCWD, making, AT_SYMLINK_FOLLOW) == 0 else { throw Self.fault(path) }
+            isNamed = true
+        }
+        guard rename(making, path) == 0 else { throw Self.fault(path) }
     }
 
-    func discard() { unlink(making) }
+    func discard() { if isNamed { unlink(making) } }
 
     private static func fault(_ path: String, _ error: SystemError = .last) -> HexlistError {
         HexlistError(
