@@ -19,10 +19,12 @@ enum Attached {
         }
     }
 
-    static func text(of link: HexForest.Link, placed: [String]) -> String {
+    /// - Parameter hasURL: whether the format has a place for the URL here.
+    static func text(of link: HexForest.Link, placed: [String], hasURL: Bool = true) -> String {
         object { json in
-            if !MarkupText.survives(link.url) { json.member("url", link.url) }
-            if !MarkupText.survives(link.title) { json.member("linkDescription", link.title) }
+            if !hasURL || !MarkupText.survives(link.url) { json.member("url", link.url) }
+            // What stands for an empty title is known by the URL beside it.
+            if !hasURL && link.title.isEmpty || !MarkupText.survives(link.title) { json.member("linkDescription", link.title) }
             if !link.service.isEmpty { json.member("service", link.service) }
             for member in link.extra where !isOne(member, of: placed) { json.member(member.name, member.value) }
         }

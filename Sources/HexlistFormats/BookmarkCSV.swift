@@ -177,22 +177,30 @@ private struct Folders {
     }
 }
 
-/// Cells that a spreadsheet would take for a formula, as which it may fetch or run something: a text of a peer is none.
+/// Cells that a spreadsheet would take for a formula, as which it may fetch or run something: a text of a peer is none. A `'` before what
+/// would be one makes it text, also after each `;`, which separates cells where the comma is the decimal sign, whatever is quoted.
 enum SpreadsheetText {
-    private static let starts = Array("=+-@".utf8)
+    /// As they are, full-width and small.
+    private static let starts = "=+-@\u{FF1D}\u{FF0B}\u{FF0D}\u{FF20}\u{FE66}\u{FE62}\u{FE63}\u{FE6B}\u{2212}".unicodeScalars
 
-    static func written(_ text: String) -> String { isDangerous(text) ? "'" + text : text }
+    static func written(_ text: String) -> String { parts(text) { isDangerous($0) ? "'\(Substring($0))" : String($0) } }
 
     static func read(_ text: String) -> String {
-        text.utf8.first == UInt8(ascii: "'") && isDangerous(text) ? String(decoding: text.utf8.dropFirst(), as: UTF8.self) : text
+        parts(text) { $0.first == "'" && isDangerous($0) ? String($0.dropFirst()) : String($0) }
     }
 
-    private static func isDangerous(_ text: String) -> Bool {
-        text.utf8.first { $0 != UInt8(ascii: "'") }.map(starts.contains) ?? false
+    private static func parts(_ text: String, _ change: (Substring.UnicodeScalarView) -> String) -> String {
+        guard text.unicodeScalars.contains(where: { $0 == ";" || starts.contains($0) }) else { return text }
+        return text.unicodeScalars.split(separator: ";", omittingEmptySubsequences: false).map(change).joined(separator: ";")
+    }
+
+    /// Whether the first that is neither space nor a quotation mark begins a formula.
+    private static func isDangerous(_ part: Substring.UnicodeScalarView) -> Bool {
+        part.first { $0 != "'" && $0 != "\"" && !$0.properties.isWhitespace }.map(starts.contains) ?? false
     }
 }
 
-/// Rows of CSV: commas, and quotes around what has commas, quotes or line ends in it.
+/// Rows of CSV: commas, and quotes around what has more than letters and digits in it.
 struct CSVRows {
     private let bytes: [UInt8]
     private var position: Int
@@ -239,8 +247,14 @@ struct CSVRows {
         return String(decoding: text, as: UTF8.self)
     }
 
+    /// All but letters and digits are quoted: what separates cells is for the program that reads to say.
     static func cell(_ text: String) -> String {
-        guard text.utf8.contains(where: { [UInt8(ascii: ","), UInt8(ascii: "\""), 0x0A, 0x0D].contains($0) }) else { return text }
-        return "\"\(text.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\""))\""
+        guard !text.utf8.allSatisfy({ ASCII.isLowercase(ASCII.lowercased($0)) || ASCII.isDigit($0) }) else { return text }
+        var quoted = "\""
+        for scalar in text.unicodeScalars {
+            if scalar == "\"" { quoted += "\"" }
+            quoted.unicodeScalars.append(scalar)
+        }
+        return quoted + "\""
     }
 }

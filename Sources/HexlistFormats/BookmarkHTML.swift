@@ -154,7 +154,9 @@ public enum BookmarkHTML {
 
     // MARK: Writing
 
-    public static func write(_ forest: HexForest) -> [UInt8] {
+    /// - Parameter isMine: whether hexes without a sender are the user's own. What runs in the browser (`javascript:`) can be clicked in those
+    ///   alone; in others the link stands in `data-hexlist`.
+    public static func write(_ forest: HexForest, isMine: Bool = false) -> [UInt8] {
         var lines = """
             <!DOCTYPE NETSCAPE-Bookmark-file-1>
             <!-- This is an automatically generated file.
@@ -167,6 +169,7 @@ public enum BookmarkHTML {
 
             """
         let lists = forest.childLists()
+        let areOwn = forest.areOwn
         var stack = [lists[forest.hexes.count][...]]
         while let rest = stack.last {
             let indent = String(repeating: "    ", count: stack.count)
@@ -184,9 +187,10 @@ public enum BookmarkHTML {
             for link in hex.links {
                 let (attributes, note, placed) = Self.attributes(link.extra)
                 let title = MarkupText.escaped(link.title.isEmpty ? link.url : link.title)
-                lines +=
-                    "\(indent)    <DT><A HREF=\"\(MarkupText.escaped(link.url))\"\(attributes)\(Attached.text(of: link, placed: placed))>"
-                lines += "\(title)</A>\n"
+                let isFollowed = isMine && areOwn[index] || link.isHarmless
+                let address = isFollowed ? " HREF=\"\(MarkupText.escaped(link.url))\"" : ""
+                let attached = Attached.text(of: link, placed: placed, hasURL: isFollowed)
+                lines += "\(indent)    <DT><A\(address)\(attributes)\(attached)>\(title)</A>\n"
                 lines += note.map { "\(indent)    <DD>\($0)\n" } ?? ""
             }
             stack.append(lists[index][...])

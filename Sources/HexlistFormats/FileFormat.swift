@@ -48,8 +48,10 @@ public enum FileFormat: String, CaseIterable, Sendable {
         }
     }
 
-    /// - Parameter lines: hexes as HexJM.
-    public func write(_ lines: [JSONValue]) -> [UInt8] {
+    /// - Parameters:
+    ///   - lines: hexes as HexJM.
+    ///   - isMine: whether they are of My Hexlist, so that those without a sender are the user's own.
+    public func write(_ lines: [JSONValue], isMine: Bool = false) -> [UInt8] {
         switch self {
         case .ndjson, .list: return lines.flatMap { $0.bytes + [0x0A] }
         case .json:
@@ -62,9 +64,9 @@ public enum FileFormat: String, CaseIterable, Sendable {
         for line in lines { forest.append(line) }
         return switch self {
         case .csv: BookmarkCSV.write(forest)
-        case .markdown: LinkMarkdown.write(forest)
+        case .markdown: LinkMarkdown.write(forest, isMine: isMine)
         case .opml: OPML.write(forest)
-        default: BookmarkHTML.write(forest)
+        default: BookmarkHTML.write(forest, isMine: isMine)
         }
     }
 }

@@ -67,7 +67,27 @@ public struct HexForest: Sendable, Equatable {
         return lists
     }
 
+    /// For each hex, whether nobody claims to have sent it, nor one it is in.
+    var areOwn: [Bool] {
+        var own: [Bool] = []
+        for hex in hexes { own.append(hex.senderUUID.isEmpty && hex.senderName.isEmpty && hex.parent.map { own[$0] } ?? true) }
+        return own
+    }
+
     public var linkCount: Int { hexes.reduce(0) { $0 + $1.links.count } }
+}
+
+extension HexForest.Link {
+    private static let followed = ["http", "https", "ftp", "mailto"]
+
+    /// Whether a program that shows a file may follow this link of a peer. Not `javascript:` and the like, which run in the page or the program.
+    var isHarmless: Bool {
+        // As browsers read it: without white space before it.
+        let url = TerminalText.clean(url).utf8.drop { $0 == UInt8(ascii: " ") }
+        guard let colon = url.firstIndex(of: UInt8(ascii: ":")) else { return false }
+        let scheme = url[..<colon].map(ASCII.lowercased)
+        return Self.followed.contains { $0.utf8.elementsEqual(scheme) }
+    }
 }
 
 extension [HexForest.Member] {

@@ -19,15 +19,17 @@ public enum LinkList {
     }
 }
 
-/// Markdown: a heading is a hex, one of a lower level a hex inside, and each `- [title](<link>)` a link. For people to read: colours, dates
-/// and unknown members are not in it.
+/// Markdown: a heading is a hex, one of a lower level a hex inside, and each `- [title](<link>)` a link. A link that is not to be clicked is
+/// text, `- [title]\(\<link\>)`. For people to read: colours, dates and unknown members are not in it.
 public enum LinkMarkdown {
     /// Markdown's own; hexes further inside have headings of the last.
     private static let levels = 6
 
-    public static func write(_ forest: HexForest) -> [UInt8] {
+    /// - Parameter isMine: as of `BookmarkHTML.write`.
+    public static func write(_ forest: HexForest, isMine: Bool = false) -> [UInt8] {
         var lines = ""
         let lists = forest.childLists()
+        let areOwn = forest.areOwn
         var stack = [lists[forest.hexes.count][...]]
         while let rest = stack.last {
             guard let index = rest.first else {
@@ -39,7 +41,11 @@ public enum LinkMarkdown {
             lines +=
                 (lines.isEmpty ? "" : "\n") + String(repeating: "#", count: min(stack.count, levels)) + " \(escaped(hex.description))\n"
             if !hex.links.isEmpty { lines += "\n" }
-            for link in hex.links { lines += "- [\(escaped(link.title.isEmpty ? link.url : link.title))](<\(target(link.url))>)\n" }
+            for link in hex.links {
+                let isFollowed = isMine && areOwn[index] || link.isHarmless
+                lines += "- [\(escaped(link.title.isEmpty ? link.url : link.title))]"
+                lines += isFollowed ? "(<\(target(link.url))>)\n" : "\(textStart)\(escaped(link.url))\(textEnd)\n"
+            }
             stack.append(lists[index][...])
         }
         return Array(lines.utf8)
@@ -78,14 +84,28 @@ public enum LinkMarkdown {
         }
         var at = rest.startIndex + 1
         while at < rest.endIndex, rest[at] != UInt8(ascii: "]") { at += rest[at] == UInt8(ascii: "\\") ? 2 : 1 }
-        guard at + 1 < rest.endIndex, rest[at + 1] == UInt8(ascii: "(") else { return nil }
+        guard at + 1 < rest.endIndex else { return nil }
         let title = unescaped(String(decoding: rest[(rest.startIndex + 1)..<at], as: UTF8.self))
+        let after = rest[(at + 1)...]
+        if after.starts(with: textStart.utf8), after.dropFirst(textStart.utf8.count).suffix(textEnd.utf8.count).elementsEqual(textEnd.utf8)
+        {
+            let text = after.dropFirst(textStart.utf8.count).dropLast(textEnd.utf8.count)
+            return link(unescaped(String(decoding: text, as: UTF8.self)), title)
+        }
+        guard rest[at + 1] == UInt8(ascii: "(") else { return nil }
         let isQuoted = at + 2 < rest.endIndex && rest[at + 2] == UInt8(ascii: "<")
         let start = at + (isQuoted ? 3 : 2)
         guard let end = rest[start...].firstIndex(of: UInt8(ascii: isQuoted ? ">" : ")")) else { return nil }
-        let url = String(decoding: rest[start..<end], as: UTF8.self)
-        return HexForest.Link(url: url, title: title.utf8.elementsEqual(url.utf8) ? "" : title)
+        return link(String(decoding: rest[start..<end], as: UTF8.self), title)
     }
+
+    private static func link(_ url: String, _ title: String) -> HexForest.Link {
+        HexForest.Link(url: url, title: title.utf8.elementsEqual(url.utf8) ? "" : title)
+    }
+
+    // Around a link that is text. The escapes keep Markdown from making a link of it.
+    private static let textStart = "\\(\\<"
+    private static let textEnd = "\\>)"
 
     private static let special = Array("\\`*_[]<>#&!|~$".utf8)
 

@@ -29,7 +29,10 @@ struct PeerURI: Equatable {
         let parts = text.dropFirst(Self.start.count).split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         let digits = String(parts[0])
         guard digits.utf8.count == 64, let fingerprint = Fingerprint(digits) else {
-            throw Self.refused("The fingerprint has to have 64 hexadecimal digits, and it has \(digits.utf8.count).")
+            let isHexadecimal = digits.utf8.allSatisfy { Hexadecimal.value(of: $0) != nil }
+            throw Self.refused(
+                "The fingerprint has to be 64 hexadecimal digits, and "
+                    + (isHexadecimal ? "it has \(digits.utf8.count)." : "there is something else in it."))
         }
         self.fingerprint = fingerprint
         for member in parts.count > 1 ? parts[1].split(separator: "&") : [] {

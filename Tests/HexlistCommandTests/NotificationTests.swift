@@ -20,6 +20,26 @@ import Testing
         #expect(text?.body == "&lt;b&gt;a&lt;/b&gt; &amp; \u{FFFD}b --c")
     }
 
+    @Test("markup with a combining mark after it is markup too") func combined() {
+        #expect(NotificationText(hexes: [Self.received(1, "<\u{301}b>x</b> &\u{301}lt;")])?.body.contains("<") == false)
+        #expect(NotificationText(hexes: [Self.received(1, "&\u{301}")])?.body == "&amp;\u{301}")
+    }
+
+    @Test("the button that opens a link names where it leads, whatever the hex says of itself") func button() throws {
+        let text = try #require(NotificationText(hexes: [Self.received(1, "https://mybank.example/login")]))
+        #expect(
+            NotifySend.arguments(text, opens: "evil.example", marks: true) == [
+                "--app-name=Hexlist", "--action=open=Open evil.example", "--action=read=Mark as read", "--", "Ada",
+                "https://mybank.example/login",
+            ])
+        #expect(
+            NotifySend.arguments(text, opens: nil, marks: false) == ["--app-name=Hexlist", "--", "Ada", "https://mybank.example/login"])
+        let long = NotificationText.opens("mybank.example." + String(repeating: "a.", count: 60) + "evil.example")
+        #expect(long.hasPrefix("Open …") && long.hasSuffix(".evil.example") && long.count == 45)
+        #expect(NotificationText.opens("[2001:db8::1]") == "Open [2001:db8::1]")
+        #expect(NotificationText.opens("a\u{202E}\nb") == "Open a\u{FFFD} b")
+    }
+
     @Test("many hexes are one notification, of the newest four") func many() {
         let events = (1...7).map { Self.received(Int64($0), "s\($0)") }
         #expect(NotificationText(hexes: events)?.summary == "7 hexes from Ada")
@@ -69,7 +89,9 @@ import Testing
         "what is no URI of a peer is refused, in words",
         arguments: [
             ("", "begin"), ("https://peer/ab", "begin"), ("hexlist://peer/ab", "64"), ("hexlist://hex/1", "begin"),
-            ("hexlist://peer/" + String(repeating: "g", count: 64), "64"),
+            ("hexlist://peer/" + String(repeating: "g", count: 64), "something else"),
+            ("hexlist://peer/" + String(repeating: "é", count: 32), "something else"),
+            ("hexlist://peer/" + String(repeating: "ab", count: 31), "it has 62."),
             ("hexlist://peer/" + String(repeating: "ab", count: 32) + "?name", "name"),
             ("hexlist://peer/" + String(repeating: "ab", count: 32) + "?name=%zz", "name=%zz"),
             ("hexlist://peer/" + String(repeating: "ab", count: 32) + "?name=%ff", "name=%ff"),
@@ -78,6 +100,43 @@ import Testing
     {
         let error = #expect(throws: HexlistError.self) { try PeerURI(text) }
         #expect(error?.code == .badRequest && error?.message.contains(word) ?? false, "\(error?.message ?? "")")
+    }
+}
+
+@Suite("Adding a peer by its URI") struct PeerAddTests {
+    // swift-format-ignore: NeverForceUnwrap
+    private static let uri = PeerURI(
+        fingerprint: Fingerprint(bytes: [UInt8](repeating: 0xAB, count: 32))!, name: "Bob", addresses: ["10.0.0.9:24391"])
+
+    private static func known(_ alias: String?, _ trust: Trust) -> PeerView {
+        PeerView(
+            uuid: uri.fingerprint.peerID, name: "ada", alias: alias, state: .away, trust: trust, fingerprint: uri.fingerprint)
+    }
+
+    @Test("what is asked says whom one knows already") func lines() {
+        let stranger = PeerAddCommand.lines(Self.uri, nil)
+        #expect(stranger.first == "peer         Bob ABABABAB (stranger)" && stranger.last == "address      10.0.0.9:24391")
+        #expect(!stranger.contains { $0.hasPrefix("known here") })
+        let trusted = PeerAddCommand.lines(Self.uri, Self.known("Alice", .trusted))
+        #expect(trusted[1] == "known here   as Alice, trusted" && !trusted[0].contains("stranger"))
+        #expect(PeerAddCommand.lines(Self.uri, Self.known(nil, .stranger))[1] == "known here   as ada, stranger")
+    }
+
+    @Test("an alias stays unless another one is given") func alias() {
+        let plain = Self.uri
+        #expect(PeerAddCommand.alias(nil, plain, nil) == "Bob")
+        #expect(PeerAddCommand.alias(nil, plain, Self.known(nil, .stranger)) == "Bob")
+        #expect(PeerAddCommand.alias(nil, plain, Self.known("Alice", .trusted)) == nil)
+        #expect(PeerAddCommand.alias("Carol", plain, Self.known("Alice", .trusted)) == "Carol")
+        #expect(PeerAddCommand.alias(nil, PeerURI(fingerprint: plain.fingerprint), nil) == nil)
+    }
+
+    @Test("what is refused for its alias says so, and what is not does not") func hints() {
+        let taken = BulkRefusal(line: 1, code: "aliasTaken", message: "Its alias is that of peer X here.")
+        let malformed = BulkRefusal(line: 1, code: "malformed", message: "`x` is no `host:port`.")
+        #expect(PeerAddCommand.refused(taken, alias: "Bob").hint?.contains("--alias") == true)
+        #expect(PeerAddCommand.refused(malformed, alias: "Bob").hint?.contains("--alias") == false)
+        #expect(PeerAddCommand.refused(malformed, alias: "a\nb").hint?.contains("--alias") == true)
     }
 }
 

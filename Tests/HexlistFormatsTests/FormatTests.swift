@@ -108,6 +108,7 @@ import Testing
             "", "a", "Größe 中文 👩‍👩‍👧", "<b>&amp;\"'", " led and trailed ", "a / b \\/ c", "tab\there\nline", "=1+1", "'-x",
             "\u{202E}rtl\u{1B}[2J",
             "&#65;&bogus;", "](<x>)[", "# no heading", "--> <!-- ]]>", "https://example.org/?a=b&c=d", "\u{0}", "x,y;z", "</A></DL>",
+            "x;=1+cmd|'/c calc'!A1", "\u{A0}=1", ";; '\"@x", "\u{FF1D}1", "a;'=b;'c",
         ]
         func text() -> String { texts.randomElement(using: &random) ?? "" }
         func extra() -> [HexForest.Member] {
@@ -124,7 +125,8 @@ import Testing
             let level = parent.map { levels[$0] + 1 } ?? 1
             let links = (0..<Int.random(in: 0...4, using: &random)).map { _ in
                 HexForest.Link(
-                    url: "https://example.org/" + text(), title: text(),
+                    url: ["https://example.org/", "javascript:", ""].randomElement(using: &random).map { $0 + "x" + text() } ?? "",
+                    title: text(),
                     service: ["", "Dropbox", text()].randomElement(using: &random) ?? "", extra: extra())
             }
             levels.append(level)
@@ -182,8 +184,71 @@ import Testing
         var rows = CSVRows(FileFormat.csv.write(lines))
         while let row = rows.next() {
             #expect(row.count == 8)
-            for cell in row { #expect(!(cell.first.map("=+-@".contains) ?? false)) }
+            for cell in row {
+                // As programs read it that separate cells at `;`, quoted or not.
+                for part in cell.split(separator: ";") {
+                    #expect(!(part.first { !$0.isWhitespace && $0 != "\"" }.map("=+-@\u{FF1D}".contains) ?? false), "\(cell)")
+                }
+            }
         }
+        for part in String(decoding: FileFormat.csv.write(lines), as: UTF8.self).split(whereSeparator: { $0 == ";" || $0.isNewline }) {
+            #expect(!(part.first { !$0.isWhitespace && $0 != "\"" }.map("=+-@\u{FF1D}".contains) ?? false), "\(part)")
+        }
+        #expect(
+            !html.contains("HREF=\"javascript")
+                && !String(decoding: FileFormat.markdown.write(lines), as: UTF8.self).contains("(<javascript"))
+    }
+
+    @Test(
+        "a cell comes back as it was",
+        arguments: [
+            "", "=1", "'=1", "''=1", "x;=1", "x;'=1", ";;", "; =1;'", "\u{A0}=1", "a'=", "'", "'a", "x;\"=1", "\u{FF1D}", "=\u{301}", "-5",
+            "a - b",
+        ])
+    func cells(text: String) {
+        let written = SpreadsheetText.written(text)
+        #expect(SpreadsheetText.read(written).unicodeScalars.elementsEqual(text.unicodeScalars))
+        var rows = CSVRows(Array("\(CSVRows.cell(written)),b".utf8))
+        #expect(rows.next() == [written, "b"])
+    }
+
+    @Test func cellsAreQuoted() {
+        #expect(CSVRows.cell("abc1") == "abc1" && CSVRows.cell("a b") == "\"a b\"" && CSVRows.cell("é") == "\"é\"")
+        #expect(SpreadsheetText.written("x;=1+cmd|'/c calc'!A1") == "x;'=1+cmd|'/c calc'!A1")
+        #expect(SpreadsheetText.written("x;\"=1") == "x;'\"=1" && SpreadsheetText.written("\u{A0}\u{FF1D}1") == "'\u{A0}\u{FF1D}1")
+        #expect(SpreadsheetText.written("a;b=c") == "a;b=c")
+    }
+
+    @Test("what runs in a browser cannot be clicked in a file, but in the user's own bookmarklets; none is lost")
+    func clickable() throws {
+        let urls = [
+            "javascript:alert(1)", "JavaScript:alert(1)", " javascript:x", "java\tscript:x", "data:text/html,<b>", "vbscript:x",
+            "file:///etc/passwd",
+            "javascript&colon;x", "//example.org/", "hexlist:x>)", "x:`*_\\]",
+        ]
+        let good = ["https://example.org/", " HTTP://example.org/", "mailto:a@example.org", "ftp://example.org/"]
+        let links = (urls + good).map { HexForest.Link(url: $0, title: "t[1]") } + [HexForest.Link(url: "javascript:untitled")]
+        let forest = HexForest(hexes: [HexForest.Hex(description: "top", senderName: "Eve", links: links)])
+        var mine = forest
+        mine.hexes[0].senderName = ""
+        for isMine in [false, true] {
+            let html = BookmarkHTML.write(forest, isMine: isMine)
+            #expect(String(decoding: html, as: UTF8.self).components(separatedBy: "HREF=").count == 1 + good.count)
+            #expect(BookmarkHTML.read(html, name: "x").forest == forest)
+            let markdown = LinkMarkdown.write(forest, isMine: isMine)
+            #expect(String(decoding: markdown, as: UTF8.self).components(separatedBy: "](<").count == 1 + good.count)
+            // White space and tabs are not kept in Markdown.
+            let read = LinkMarkdown.read(markdown, name: "x").forest.hexes[0].links
+            #expect(read.map(\.url) == links.map { $0.url.trimmingCharacters(in: .whitespaces).replacing("\t", with: " ") })
+            #expect(read.map(\.title) == links.map(\.title))
+        }
+        // Without a sender only what is of My Hexlist is the user's own, and nothing inside what somebody sent is.
+        #expect(!String(decoding: BookmarkHTML.write(mine), as: UTF8.self).contains("HREF=\"java"))
+        #expect(String(decoding: BookmarkHTML.write(mine, isMine: true), as: UTF8.self).contains("HREF=\"javascript:alert(1)\""))
+        mine.hexes.insert(HexForest.Hex(description: "sent", senderUUID: "x"), at: 0)
+        mine.hexes[1].parent = 0
+        #expect(!String(decoding: BookmarkHTML.write(mine, isMine: true), as: UTF8.self).contains("HREF=\"java"))
+        #expect(!String(decoding: LinkMarkdown.write(mine, isMine: true), as: UTF8.self).contains("(<java"))
     }
 
     @Test("CSV and Markdown keep the links, their titles and folders", arguments: 0..<100) func lossy(seed: Int) throws {

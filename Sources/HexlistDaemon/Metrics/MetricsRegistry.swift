@@ -139,6 +139,11 @@ enum MetricsText {
     static func number(_ value: Double) -> String { Int64(exactly: value).map(String.init) ?? "\(value)" }
 
     static func escaped(_ label: String) -> String {
-        String(label.flatMap { $0 == "\\" || $0 == "\"" ? ["\\", $0] : $0.isNewline ? [" "] : [$0] })
+        var escaped = ""
+        for scalar in label.unicodeScalars {
+            if scalar == "\\" || scalar == "\"" { escaped += "\\" }
+            escaped.unicodeScalars.append(scalar.properties.isWhitespace ? " " : scalar)
+        }
+        return escaped
     }
 }

@@ -133,7 +133,8 @@ struct PeerAddCommand: AsyncParsableCommand {
         commandName: "add", abstract: "Trust the peer of a URI that `hexlist id --qr` printed there, and remember its addresses.",
         discussion: """
             The URI names the peer's key, so it need not have been met. Take it from the screen of that machine or from a friend: whoever \
-            can change it on its way chooses whom you trust. In a shell it needs quotes.
+            can change it on its way chooses whom you trust. In a shell it needs quotes. A peer that has an alias keeps it unless --alias \
+            gives another; a blocked one is refused until `hexlist peer unblock`.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -141,7 +142,7 @@ struct PeerAddCommand: AsyncParsableCommand {
     @Argument(help: ArgumentHelp("hexlist://peer/FINGERPRINT?name=…&address=…", valueName: "uri"))
     var uri: String
 
-    @Option(help: ArgumentHelp("The alias, instead of the name in the URI.", valueName: "alias"))
+    @Option(help: ArgumentHelp("The alias, instead of the one it has or the name in the URI.", valueName: "alias"))
     var alias: String?
 
     @Flag(help: "Do not ask.")
@@ -149,42 +150,81 @@ struct PeerAddCommand: AsyncParsableCommand {
 
     func run() async throws {
         let new = try PeerURI(uri)
-        let label = PeerLabel(new.fingerprint.peerID, name: new.name, alias: nil, trust: .stranger)
-        if !yes { try ask(new, label) }
-        let alias = alias ?? new.name
-        let peer = RosterPeer(
-            uuid: new.fingerprint.peerID.description, fingerprint: new.fingerprint.description, name: new.name,
-            alias: alias.isEmpty ? nil : alias, trust: Trust.trusted.rawValue, addresses: new.addresses)
+        let id = new.fingerprint.peerID
         let output = common.output
-        let (done, view) = try await common.withClient { client in
+        let known = try await common.withClient { client in try await Self.known(id, client) }
+        if let known { try refuseBlocked(known) }
+        if !yes { try ask(new, known) }
+        let (wasTrusted, view) = try await common.withClient { client in
+            // Looked at again: a question takes its time.
+            let known = try await Self.known(id, client)
+            if let known { try refuseBlocked(known) }
+            let alias = Self.alias(alias, new, known)
+            let peer = RosterPeer(
+                uuid: id.description, fingerprint: new.fingerprint.description, name: new.name, alias: alias,
+                trust: Trust.trusted.rawValue, addresses: new.addresses)
             let done = try await client.importRoster(peer.lineBytes)
-            if let refusal = done.refused.first {
-                throw HexlistError(.badRequest, TerminalText.clean(refusal.message, columns: 300), hint: "--alias gives it another one.")
-            }
+            if let refusal = done.refused.first { throw Self.refused(refusal, alias: alias) }
             guard done.own == 0 else {
                 throw HexlistError(.badRequest, "This is this machine's own URI.", hint: "Type it on the other machine.")
             }
-            return (done, try await client.peer(peer.uuid))
+            return (known?.trust == .trusted, try await client.peer(peer.uuid))
         }
         if output.json {
             try output.object(view)
         } else {
-            try output.line("\(view.label.shown(.named)) is trusted \(done.changed == 0 ? "already" : "now").")
+            try output.line("\(view.label.shown(.named)) is trusted \(wasTrusted ? "already" : "now").")
         }
         try output.flush()
     }
 
-    private func ask(_ new: PeerURI, _ label: PeerLabel) throws {
+    /// What is known of the peer here; `nil` for one that was never met.
+    private static func known(_ peer: PeerID, _ client: HexlistClient) async throws -> PeerView? {
+        do {
+            return try await client.peer(peer.description)
+        } catch let error as HexlistError where error.code == .notFound {
+            return nil
+        }
+    }
+
+    /// The alias the peer is to get; `nil` where it keeps the one it has.
+    static func alias(_ given: String?, _ new: PeerURI, _ known: PeerView?) -> String? {
+        let alias = given ?? (known?.alias == nil ? new.name : "")
+        return alias.isEmpty ? nil : alias
+    }
+
+    private func refuseBlocked(_ known: PeerView) throws {
+        guard known.trust == .blocked, let id = known.uuid else { return }
+        throw HexlistError(
+            .badRequest, "\(known.label.shown(.named)) is blocked here.", hint: "`hexlist peer unblock \(id.shortID)` first.")
+    }
+
+    static func refused(_ refusal: BulkRefusal, alias: String?) -> HexlistError {
+        let isAlias = refusal.code == "aliasTaken" || alias.flatMap(PeerAlias.textFault) != nil
+        return HexlistError(
+            .badRequest, TerminalText.clean(refusal.message, columns: 300),
+            hint: isAlias ? "--alias gives it another one." : "`hexlist id --qr` prints the URI on the other machine; it goes as it is.")
+    }
+
+    private func ask(_ new: PeerURI, _ known: PeerView?) throws {
         guard isatty(STDIN_FILENO) == 1 else {
             throw HexlistError(
                 .badRequest, "Nobody is trusted without asking, and there is no terminal to ask on.", hint: "Say --yes to go on.")
         }
-        StandardError.note("peer         \(label.shown(.full, columns: 80))")
+        for line in Self.lines(new, known) { StandardError.note(line) }
+        try Terminal.confirm(known?.trust == .trusted ? "It is trusted already. Remember this of it? [y/N]" : "Trust it? [y/N]")
+    }
+
+    /// What is asked about.
+    static func lines(_ new: PeerURI, _ known: PeerView?) -> [String] {
+        let peer = new.fingerprint.peerID
+        let label = PeerLabel(uuid: peer.description, name: new.name, alias: nil, trust: known?.trust.text ?? Trust.stranger.rawValue)
+        var lines = ["peer         \(label.shown(.full, columns: 80))"]
+        if let known { lines.append("known here   as \(TerminalText.clean(known.label.head, columns: 60)), \(known.trust.text)") }
         for (number, line) in HumanText.fingerprint(new.fingerprint.description).enumerated() {
-            StandardError.note("\(number == 0 ? "fingerprint" : "           ")  \(line)")
+            lines.append("\(number == 0 ? "fingerprint" : "           ")  \(line)")
         }
-        for address in new.addresses { StandardError.note("address      \(TerminalText.clean(address, columns: 80))") }
-        try Terminal.confirm("Trust it? [y/N]")
+        return lines + new.addresses.map { "address      \(TerminalText.clean($0, columns: 80))" }
     }
 }
 

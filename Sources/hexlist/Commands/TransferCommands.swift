@@ -113,7 +113,11 @@ struct ExportCommand: AsyncParsableCommand {
             }
         }
         if format != .ndjson {
-            let whole = await progress.during("writing \(HumanText.count(count, "hex", "hexes")) …") { format.format.write(lines) }
+            // What a search finds inside a hex comes without the hex, and so without its sender.
+            let isMine = mine && search == nil
+            let whole = await progress.during("writing \(HumanText.count(count, "hex", "hexes")) …") {
+                format.format.write(lines, isMine: isMine)
+            }
             try put(whole)
         }
         try stdout.flush()

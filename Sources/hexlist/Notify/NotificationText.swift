@@ -11,6 +11,7 @@ struct NotificationText: Equatable {
     private static let mostLines = 4
     private static let nameColumns = 44
     private static let lineColumns = 80
+    private static let targetColumns = 40
 
     /// - Parameter events: `hex.received`, oldest first; `nil` where there are none.
     init?(hexes events: [EventShape]) {
@@ -47,14 +48,24 @@ struct NotificationText: Equatable {
         }
     }
 
+    /// The text of the button that opens a link: it names the place a browser would go to. A long host keeps its end, which says whose it is.
+    /// - Parameter target: `LinkShape.opens`.
+    static func opens(_ target: String) -> String {
+        let shown = TerminalText.clean(target, columns: targetColumns * 8)
+        return "Open " + (shown.count > targetColumns ? "…" + shown.suffix(targetColumns - 1) : shown)
+    }
+
+    /// Scalars, not characters: a sign of markup with a combining mark after it is one character, and still markup.
     private static func escaped(_ text: String) -> String {
-        TerminalText.clean(text, columns: lineColumns).reduce(into: "") { line, character in
-            switch character {
+        var line = ""
+        for scalar in TerminalText.clean(text, columns: lineColumns).unicodeScalars {
+            switch scalar {
             case "&": line += "&amp;"
             case "<": line += "&lt;"
             case ">": line += "&gt;"
-            default: line.append(character)
+            default: line.unicodeScalars.append(scalar)
             }
         }
+        return line
     }
 }

@@ -12,7 +12,7 @@ struct NotifyCommand: AsyncParsableCommand {
         discussion: """
             --install makes it the hook of `hex.received`, `pairing.requested` and `conflict.identity`. hexlistd then runs it for each such \
             event, with the event on standard input, and it shows a notification through notify-send; hexes that arrive within two \
-            seconds share one. Where the desktop can, a notification has buttons to open the link and to mark it read.
+            seconds share one. Where the desktop can, a notification has buttons to mark it read and, with the place it leads to, to open the only link.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -110,14 +110,15 @@ struct NotifyCommand: AsyncParsableCommand {
             let events = try await Self.wanted(Self.events(client, after: ends[0] - 1, through: ends[1]), client)
             guard let text = NotificationText(hexes: events) else { return }
             let ids = events.compactMap(\.hex)
-            var link: String?
-            // Looked up now: the button says where it leads.
-            if ids.count == 1, let hex = try? await client.hex(ids[0]), let links = hex.links, links.count == 1, links[0].opens != nil {
-                link = links[0].url
+            var link: (url: String, target: String)?
+            // Both of one answer: what is opened is what the button named.
+            if ids.count == 1, let hex = try? await client.hex(ids[0]), let links = hex.links, links.count == 1, let target = links[0].opens
+            {
+                link = (links[0].url, target)
             }
-            switch try await NotifySend.show(text, opens: link != nil, marks: true) {
+            switch try await NotifySend.show(text, opens: link?.target, marks: true) {
             case .open?:
-                if let link { try Opener.run(Opener.program(nil, browser: Environment.value("BROWSER")), link: link) }
+                if let link { try Opener.run(Opener.program(nil, browser: Environment.value("BROWSER")), link: link.url) }
                 await client.markAsRead(ids)
             case .read?: await client.markAsRead(ids)
             case nil: break

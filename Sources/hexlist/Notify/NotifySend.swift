@@ -24,28 +24,34 @@ enum NotifySend {
     }
 
     /// Shows a notification. With buttons it returns when one was pressed or it is gone.
+    /// - Parameter target: the place a button opens, as it is shown to the user; `nil` for no such button.
     /// - Throws: `HexlistError` if it cannot be shown.
     @discardableResult
-    static func show(_ text: NotificationText, opens: Bool = false, marks: Bool = false) async throws -> Action? {
+    static func show(_ text: NotificationText, opens target: String? = nil, marks: Bool = false) async throws -> Action? {
         guard let path else {
             throw HexlistError(
                 .notSupported, "notify-send is not installed, so no notification can be shown.", hint: "sudo apt install libnotify-bin")
         }
-        var arguments = ["--app-name=Hexlist"]
-        // A server without buttons shows the notification without them; notify-send sees to that.
-        if opens { arguments.append("--action=\(Action.open.rawValue)=Open") }
-        if marks { arguments.append("--action=\(Action.read.rawValue)=Mark as read") }
-        let outcome = await Program(path, arguments + ["--", text.summary, text.body]).run(
-            environment: environment, milliseconds: opens || marks ? patience : quick, outputBytes: outputBytes)
+        let hasButtons = target != nil || marks
+        let outcome = await Program(path, arguments(text, opens: target, marks: marks)).run(
+            environment: environment, milliseconds: hasButtons ? patience : quick, outputBytes: outputBytes)
         switch outcome.end {
         case .exited(0):
             let lines = String(decoding: outcome.output, as: UTF8.self).split(whereSeparator: \.isNewline)
             return lines.compactMap { Action(rawValue: String($0)) }.last
-        case .timedOut where opens || marks: return nil
+        case .timedOut where hasButtons: return nil
         default:
             let told = TerminalText.clean(String(decoding: outcome.output, as: UTF8.self), columns: 200)
             throw HexlistError(.internal, "notify-send failed (\(outcome.end)): \(told)", hint: "Is there a desktop session, and its bus?")
         }
+    }
+
+    static func arguments(_ text: NotificationText, opens target: String?, marks: Bool) -> [String] {
+        var arguments = ["--app-name=Hexlist"]
+        // A server without buttons shows the notification without them; notify-send sees to that.
+        if let target { arguments.append("--action=\(Action.open.rawValue)=\(NotificationText.opens(target))") }
+        if marks { arguments.append("--action=\(Action.read.rawValue)=Mark as read") }
+        return arguments + ["--", text.summary, text.body]
     }
 
     /// Has the notification of events shown by a unit of its own, which may wait for its buttons for longer than a hook may run.
