@@ -13,10 +13,11 @@ class Run:
     """rate: hexes a second. cpu: microseconds a hex, of each process. peak: MB. waits: for the disk, by strace."""
 
 
-def run(base, hexes, sums, traced=False, index=True):
+def run(base, hexes, sums, traced=False, index=None):
     """From starting `hexlist send --bulk` to its end: every hex durable on the other side and known to be.
 
-    The receiver is killed right after with SIGKILL and has to have all of it. Without `index` it puts nothing into the index of `search`.
+    The receiver is killed right after with SIGKILL and has to have all of it. Where `index` is given it was started once more, as one that
+    makes the index of `search` or one that does not.
     """
     paths = {label: os.path.join(base, f"{label}.strace") for label in ("a", "b")}
     result = Run()

@@ -68,14 +68,19 @@ public struct NodeMetrics: Sendable {
     }
 
     func sent(_ verdicts: [PeerDelivery.Verdict]) {
+        var (stored, held, rejected, deferred) = (0, 0, 0, 0)
         for verdict in verdicts {
             switch verdict.state {
-            case .stored: sent[.stored]?.increment()
-            case .held: sent[.held]?.increment()
-            case .rejected: sent[.rejected]?.increment()
-            case .refusedForNow: sent[.deferred]?.increment()
+            case .stored: stored += 1
+            case .held: held += 1
+            case .rejected: rejected += 1
+            case .refusedForNow: deferred += 1
             }
         }
+        if stored > 0 { sent[.stored]?.increment(by: stored) }
+        if held > 0 { sent[.held]?.increment(by: held) }
+        if rejected > 0 { sent[.rejected]?.increment(by: rejected) }
+        if deferred > 0 { sent[.deferred]?.increment(by: deferred) }
     }
 
     func probed(_ result: ProbeResult) {

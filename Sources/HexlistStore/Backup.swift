@@ -24,7 +24,7 @@ public enum StoreBackup {
         do {
             try inspect(backup)
             try StoreFile.makeEmpty(path)
-            var reading = Configuration()
+            var reading = StoreConnection.plainConfiguration
             reading.readonly = true
             let source = try DatabaseQueue(path: backup, configuration: reading)
             let made = try DatabaseQueue(path: path, configuration: StoreFile.makingConfiguration)

@@ -1,9 +1,9 @@
-/// Decides when the index gets a turn, so that it gives way to receiving: at once while nothing is written; while something is, after a second of
-/// that, and then a twentieth of the time.
+/// Decides when the index gets a turn, so that it gives way to receiving: at once while nothing is written; while something is, after five
+/// seconds of that, and then a twentieth of the time, in short turns.
 struct IndexPace {
     /// The time without a write after which nothing is.
     static let quiet = Duration.milliseconds(300)
-    private static let patience = Duration.seconds(1)
+    private static let patience = Duration.seconds(5)
     /// The turns' share of a busy time is 1 to this.
     private static let share = 20
 
@@ -19,6 +19,9 @@ struct IndexPace {
     mutating func tookTurn(from start: ContinuousClock.Instant, to end: ContinuousClock.Instant) {
         notBefore = end + (end - start) * (Self.share - 1)
     }
+
+    /// Whether a turn has to be short, because something is written and would wait for it.
+    func isBusy(at now: ContinuousClock.Instant) -> Bool { lastWrite.map { now - $0 < Self.quiet } ?? false }
 
     /// The time until the next turn, if nothing is written meanwhile; zero for now.
     func wait(at now: ContinuousClock.Instant) -> Duration {

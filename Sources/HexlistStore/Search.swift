@@ -53,7 +53,10 @@ extension StoreReader {
             sizes[oldest] = statement.int(4)
         }
         for (expression, score) in query.scores {
-            let found = try all("SELECT rowid FROM search WHERE search MATCH ? AND rowid >= ?", expression, oldest) { $0.int64(0) }
+            // Only of the matches: a frequent word stands in many more hexes than these.
+            let found = try all(
+                "SELECT rowid FROM search WHERE search MATCH ? AND rowid >= ?", "(\(expression)) AND (\(query.expression))", oldest
+            ) { $0.int64(0) }
             for id in found { scores[id]? += score }
         }
         var room = PageRoom(items: pageLimit(limit))

@@ -10,6 +10,8 @@ enum SearchIndex {
     /// The most entries, and bytes of their texts, of one turn, but always one entry: some hundredths of a second.
     static let entries = 500
     static let bytes = 512 << 10
+    /// The same of a short turn.
+    static let (entriesOfShort, bytesOfShort) = (100, 128 << 10)
 
     /// The remembered `SearchDocument.format`.
     static let formatKey = "searchFormat"

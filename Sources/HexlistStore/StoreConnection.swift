@@ -16,9 +16,14 @@ enum StoreConnection {
     /// effect only before SQLite's first use in the process.
     private static let withoutStatistics: Void = { _ = hexlist_sqlite3_without_memory_statistics() }()
 
-    static var configuration: Configuration {
+    /// What every configuration of this process is made from, that of a connection that makes a new file too: SQLite has no statistics then.
+    static var plainConfiguration: Configuration {
         withoutStatistics
-        var configuration = Configuration()
+        return Configuration()
+    }
+
+    static var configuration: Configuration {
+        var configuration = plainConfiguration
         configuration.label = "hexlist.store"
         configuration.foreignKeysEnabled = true
         configuration.busyMode = .timeout(5)

@@ -71,7 +71,7 @@ enum StoreFile {
 
     /// The configuration of the connection that fills a new file.
     static var makingConfiguration: Configuration {
-        var configuration = Configuration()
+        var configuration = StoreConnection.plainConfiguration
         configuration.prepareDatabase { db in
             try db.execute(sql: "PRAGMA synchronous = EXTRA; PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY")
         }

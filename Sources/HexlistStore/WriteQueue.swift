@@ -137,7 +137,16 @@ final class WriteQueue: @unchecked Sendable {
         guard pace.wait(at: now) == .zero else { return planTurn() }
         let before = writer?.tally.behind
         var changes: StoreChange = []
-        let piece = Piece(rows: 0, work: { try $0.index() }, finish: { _ in })
+        let isShort = pace.isBusy(at: now)
+        let piece = Piece(
+            rows: 0,
+            work: { writer in
+                if isShort {
+                    try writer.index(entries: SearchIndex.entriesOfShort, bytes: SearchIndex.bytesOfShort)
+                } else {
+                    try writer.index()
+                }
+            }, finish: { _ in })
         let outcomes = pool.writeWithoutTransaction { db in commit([piece], on: db, &changes) }
         pace.tookTurn(from: now, to: .now)
         let after = writer?.tally.behind ?? 0

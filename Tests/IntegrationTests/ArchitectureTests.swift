@@ -92,6 +92,12 @@ import Testing
         "!link.url.hasPrefix(\"#\")": "a link the user typed",
     ]
 
+    @Test("SQLite is configured in one place, which turns off its statistics before its first use") func configuration() throws {
+        for (file, line) in try Self.lines(of: "HexlistStore", containing: "Configuration()") {
+            #expect(!line.contains(/\bConfiguration\(\)/) || file == "StoreConnection.swift", "\(file): \(line)")
+        }
+    }
+
     @Test("text of peers meets no comparison of String's, which takes quadratic time on hostile text") func peerTexts() throws {
         let (own, common) = Self.peerTexts
         let comparison = "(?:==|!=|<=|>=|<|>)"
