@@ -56,7 +56,9 @@ enum Verdict: Sendable, Equatable {
         case .ownOtherStartUnasked:
             "announces this machine's UUID from another start; this machine hides (`announce: false`), so it is not asked"
         case .ownClone: "another machine proves this machine's UUID: one has a copy of the other's identity (`hexlist id rotate`)"
-        case .conflict: "two machines prove this UUID, one with a copy of the other's identity: nothing is sent to either"
+        case .conflict:
+            "two machines prove this UUID, one with a copy of the other's identity: nothing is sent to either, "
+                + "until about two minutes after `hexlist id rotate` on one"
         case .impostor(let other, let endpoint): "announced with this UUID, but \(endpoint) answers as \(other)"
         case .ownEndpoint(let endpoint): "announced with another UUID, but \(endpoint) is this machine"
         case .blocked: "announced on \(heard); blocked here, so it is not asked"

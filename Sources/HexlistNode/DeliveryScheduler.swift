@@ -341,7 +341,7 @@ final class DeliveryScheduler {
         let hasRows = mayHaveRows(link, host)
         link.delivery.disconnected()
         giveTurnBack(link, host)
-        if hadWork {
+        if hadWork || end.isConflictThere && hasRows {
             transferFailed(link, end: end, closedByPeer: closedByPeer, blamed: session.machine.unacknowledgedTags.min(), host)
         } else if hasRows, !link.delivery.isPaused(now: .now) {
             resume(link, at: .now + .seconds(1), host)
@@ -359,8 +359,13 @@ final class DeliveryScheduler {
         _ link: PeerLink, end: Session.End?, closedByPeer: Bool, blamed: Int64? = nil, _ host: isolated some DeliveryHost
     ) {
         var random = SystemRandomNumberGenerator()
-        link.transferFailures += 1
-        let pause = PeerLink.backoff.jitteredPause(after: link.transferFailures, shortest: PeerLink.shortestPause, using: &random)
+        let isConflict = end?.isConflictThere ?? false
+        // How long a conflict lasts is no failure's doing.
+        if !isConflict { link.transferFailures += 1 }
+        let pause =
+            isConflict
+            ? PeerLink.conflictPause
+            : PeerLink.backoff.jitteredPause(after: link.transferFailures, shortest: PeerLink.shortestPause, using: &random)
         let until = ContinuousClock.Instant.now + pause
         link.delivery.pause(until: until)
         resume(link, at: link.delivery.pausedUntil ?? until, host)
@@ -442,14 +447,17 @@ private enum Draining {
 }
 
 extension Session.End {
+    /// Whether the peer says that another machine has this one's identity.
+    fileprivate var isConflictThere: Bool { if case .peer(.conflict, _) = self { true } else { false } }
+
     /// Whether it counts against a hex: the peer itself closed the session while it was the first unacknowledged one.
-    fileprivate func countsAgainstHex(closedByPeer: Bool) -> Bool {
+    func countsAgainstHex(closedByPeer: Bool) -> Bool {
         switch self {
         case .lost: closedByPeer
         case .own: false
         case .peer(let code, _):
             switch code {
-            case .shutdown, .idle, .duplicateSession, .limit, .blocked: false
+            case .shutdown, .idle, .duplicateSession, .limit, .blocked, .conflict: false
             default: true
             }
         }

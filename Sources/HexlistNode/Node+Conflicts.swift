@@ -59,11 +59,12 @@ extension Node {
     /// A sentence for people about a conflict of this machine's identity; `nil` if there is none.
     var conflictText: String? {
         if finder.directory.isInConflict(id) {
-            return "Another machine has this one's identity, so nothing is sent or taken. Run `hexlist id rotate` on one of them."
+            return "Another machine has this one's identity, so nothing is sent or taken. Run `hexlist id rotate` on one of them; "
+                + "about two minutes later it is settled."
         }
         guard let witness = conflictWitnesses.filter({ known.isTrusted($0) }).min() else { return nil }
         return
             "\(label(of: witness)?.text() ?? witness.shortID) says that another machine has this one's identity, and takes nothing from either. "
-            + "Run `hexlist id rotate` on one of them."
+            + "Run `hexlist id rotate` on one of them; where that was done, it is settled about two minutes later."
     }
 }

@@ -5,22 +5,44 @@ public import NIOCore
 
 /// Dial-back (Docs/Protocol.md): whether one's own port is reached, found out by a peer that dials it.
 extension Node {
-    /// Asks the peer whether it reaches this machine's port.
-    /// - Parameter patience: a dial takes 3 s, and its answer has to come back.
-    public func askToDialBack(_ peer: PeerID, patience: TimeAmount = .seconds(8)) async -> DialBackOutcome {
+    /// Asks the peer whether it reaches this machine's port. What it answered a moment ago is not asked again while it holds; whoever mends
+    /// what fails waits until the peer answers anew.
+    /// - Parameters:
+    ///   - waits: whether to wait where it was asked too short a time ago.
+    ///   - patience: a dial takes 3 s, and its answer has to come back.
+    public func askToDialBack(
+        _ peer: PeerID, waits: Bool = true, patience: TimeAmount = .seconds(8)
+    ) async -> DialBackOutcome {
         // A peer does not answer a request that comes too soon.
-        if let last = links[peer]?.askedBackAt { try? await Task.sleep(until: last + dialBacks.pause * 1.25, clock: .continuous) }
+        if let last = links[peer]?.askedBackAt {
+            let next = last + dialBacks.pause * 1.25
+            if next > .now, let answer = links[peer]?.answeredBack, holds(answer, peer) { return .result(answer) }
+            guard waits || next <= .now else { return .cannotAsk }
+            try? await Task.sleep(until: next, clock: .continuous)
+        }
         guard let session = links[peer]?.sending, session.checks.dialBack == nil, let port = UInt16(exactly: port),
             session.machine.peerHello?.answersDialBack == true
         else { return .cannotAsk }
         links[peer]?.askedBackAt = .now
+        links[peer]?.answeredBack = nil
         let request = DialBack(token: BootNonce.random, port: port)
         let result = await eventLoop.within(patience, otherwise: DialBack.Result?.none) { done in
             session.checks.dialBack = (request.token, done)
             session.act { $0.askToDialBack(request, &$1) }
         }
         session.checks.dialBack = nil
+        links[peer]?.answeredBack = result
         return result.map { .result($0) } ?? .noReply
+    }
+
+    /// Whether an answer of a moment ago still says how things are.
+    private func holds(_ answer: DialBack.Result, _ peer: PeerID) -> Bool {
+        switch answer {
+        case .reached: true
+        // A peer that trusts this machine meanwhile says so by the room it gives.
+        case .notTrusted: links[peer]?.delivery.frameLimit ?? 0 < ProtocolLimits.trustedFrameBytes
+        case .refused, .timeout, .unreachable, .closed, .otherIdentity, .foreign: false
+        }
     }
 
     /// A peer asks to be dialled: only where its session comes from, only where it is trusted, and seldom. Who asks too often is not

@@ -13,6 +13,8 @@ final class PeerLink {
     /// The pauses after failures in a row, with full jitter from `shortestPause` up: at most 2, 4, 8 … 300 s.
     static let backoff = Backoff(from: .seconds(2), to: .seconds(300))
     static let shortestPause = Duration.seconds(1)
+    /// The pause after a peer said that two machines have this one's identity: it looks at that every half minute.
+    static let conflictPause = Duration.seconds(30)
     /// Whether this node dials for rows that wait; the directory's probes are apart.
     var isDialling = false
     /// Whether rows may have waited when the last session ended.
@@ -29,6 +31,8 @@ final class PeerLink {
     var dialledBackAt: ContinuousClock.Instant?
     /// When the peer was last asked to dial.
     var askedBackAt: ContinuousClock.Instant?
+    /// What it answered then; `nil` while it has not.
+    var answeredBack: DialBack.Result?
 
     init(peer: PeerID, on eventLoop: any EventLoop) {
         self.peer = peer

@@ -13,12 +13,14 @@ struct News: Equatable {
     var new: [Line] = []
     var next: [Line] = []
 
+    /// - Parameter peers: all, those that are away too.
     init(_ status: StatusShape, _ pairings: PairingOverview, _ peers: [PeerView]) {
         let here = peers.filter { $0.state == .verified && $0.trust != .blocked }
         let trusted = here.filter { $0.trust == .trusted }
         let strangers = here.filter { $0.trust == .stranger }
         heading = "\(status.name) sees \(HumanText.count(here.count, "peer", "peers")), \(trusted.count) trusted."
 
+        for peer in peers where peer.isTwice { add("two machines are \(peer.label.shown(.named))", "hexlist peers --why") }
         for pairing in pairings.items where !pairing.state.isFinal {
             let name = pairing.label.shown(.named)
             if pairing.state == .comparing, !pairing.isOwn {
@@ -28,7 +30,9 @@ struct News: Equatable {
             }
         }
         if status.unread > 0 { add("\(status.unread) unread", "hexlist inbox --unread") }
-        if status.held > 0 { add("\(status.held) held from strangers", "hexlist inbox --held") }
+        if status.held > 0 {
+            add("\(status.held) held\(peers.areHeldOfStrangers ? " from strangers" : "")", "hexlist inbox --held")
+        }
         let (waiting, failed) = (status.outbox.rows(.queued, .sending), status.outbox.rows(.rejected, .expired, .failed))
         if waiting > 0 { add("\(waiting) waiting to be sent", "hexlist outbox") }
         if failed > 0 { add("\(failed) not delivered", "hexlist outbox") }
@@ -78,7 +82,7 @@ extension Hexlist {
     func run() async throws {
         do {
             let news = try await CommonOptions.parse([]).withClient { client in
-                News(try await client.status(), try await client.pairings(), try await client.peers(all: false))
+                News(try await client.status(), try await client.pairings(), try await client.peers(all: true))
             }
             try news.tell(Output(json: false))
         } catch let error as HexlistError {

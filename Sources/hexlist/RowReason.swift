@@ -10,6 +10,8 @@ struct RowReason {
     let peer: String
     /// The peer as an argument of a command: its alias, or the beginning of its UUID.
     let argument: String
+    /// Whether the peer is trusted here.
+    let isTrusted: Bool
     /// A word of `OutboxWait`, or of a newer daemon; `nil` where nothing is known.
     let waitingFor: OpenWord<OutboxWait>?
     let next: Timestamp?
@@ -33,6 +35,7 @@ struct RowReason {
         self.state = state
         peer = label.shown(.named)
         argument = label.alias.map(ShellText.quoted) ?? String((label.uuid ?? "").prefix(8))
+        isTrusted = label.trust.utf8.elementsEqual(Trust.trusted.rawValue.utf8)
         self.waitingFor = waitingFor
         self.next = next
         self.told = told.compactMap(\.self).filter { !$0.isEmpty }.joined(separator: ": ")
@@ -69,6 +72,10 @@ struct RowReason {
     var advice: String? {
         switch state {
         case .queued, .sending: "\(future) `hexlist outbox cancel \(row)` takes it back."
+        // It may trust this machine and hold its hexes all the same.
+        case .held where isTrusted:
+            "\(peer) has it and keeps it out of the inbox until its person accepts it. If it does not trust this machine: `hexlist pair` "
+                + "there, `hexlist pair \(argument)` here."
         case .held:
             "\(peer) has it and keeps it out of the inbox until its person accepts it or trusts this machine. To pair: `hexlist pair` there, "
                 + "`hexlist pair \(argument)` here."
@@ -83,10 +90,12 @@ struct RowReason {
     private var future: String {
         switch waitingFor?.known {
         case .peer: "It is delivered by itself when \(peer) is back."
-        case .conflict: "It is delivered when one of the two machines has an identity of its own."
+        case .conflict:
+            "It is delivered about two minutes after one of the two machines got an identity of its own (`hexlist id rotate` there)."
         case .trust: "\(peer) takes hexes of that length from machines it trusts only. \(pairing)"
         case .retry where isRefused("quotaExceeded"): "The tray for strangers is full there. \(pairing)"
-        case .retry where isRefused("notAccepting"): "\(peer) takes nothing from strangers. \(pairing)"
+        case .retry where isRefused("notAccepting"):
+            "\(peer) takes nothing of this machine for now. \(isTrusted ? "It is tried again by itself." : pairing)"
         case .retry where isRefused("storageFull"): "The disk is full there; it is tried again by itself as soon as there is room."
         case .session, .turn, .window, .retry, nil: "It goes on by itself; `hexlist outbox show \(row)` says how it stands."
         }

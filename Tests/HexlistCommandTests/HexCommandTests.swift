@@ -71,6 +71,9 @@ struct HexCommandTests {
         #expect(nothing(0) == "Nothing is in the inbox.")
         #expect(nothing(3) == "Nothing is in the inbox. 3 hexes of strangers are held: `hexlist inbox --held`")
         #expect(nothing(unread: true, 1) == "Nothing unread is in the inbox. 1 hex of strangers is held: `hexlist inbox --held`")
+        #expect(
+            InboxText.nothing(from: nil, isHeld: false, unread: false, isEnd: false, held: 1, areStrangers: false)
+                == "Nothing is in the inbox. 1 hex is held: `hexlist inbox --held`")
         #expect(nothing(from: "bob", 2) == "Nothing of bob is in the inbox. 2 hexes are held: `hexlist inbox --held --from bob`")
         #expect(nothing(isHeld: true, 0) == "Nothing is held.")
         #expect(nothing(isEnd: true, 0) == "Nothing more is in the inbox.")

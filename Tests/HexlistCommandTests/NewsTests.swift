@@ -42,6 +42,26 @@ struct NewsTests {
             ])
     }
 
+    @Test("a trusted peer whose identity two machines have is told of and listed; held hexes are strangers' unless the user said otherwise")
+    func conflict() {
+        var twice = Self.peer("Bob", alias: "Bob", .trusted, .ghost)
+        twice.reason = "conflict"
+        #expect(twice.isTwice)
+        var held = Self.peer("Cyd", alias: "Cyd", .trusted, .away)
+        held.receive = OpenWord(PeerReceive.held)
+        let news = News(Self.status(held: 1), PairingOverview(items: []), [twice, held])
+        #expect(
+            news.new == [
+                .init(text: "two machines are Bob", command: "hexlist peers --why"),
+                .init(text: "1 held", command: "hexlist inbox --held"),
+            ])
+        var stranger = Self.peer("Eve", .stranger, .ghost)
+        stranger.reason = "conflict"
+        let here = Self.peer("Dan", alias: "Dan", .trusted)
+        #expect(PeersText.listed([here, stranger, held, twice], all: false).map(\.name) == ["Dan", "Bob", "Cyd"])
+        #expect(PeersText.twice(twice).contains("hexlist id rotate") && PeersText.twice(twice).contains("two minutes"))
+    }
+
     @Test(
         "what to try next depends on who is there",
         arguments: [

@@ -42,7 +42,7 @@ struct RowReasonTests {
     @Test(
         "a refusal for now says how it ends",
         arguments: [
-            ("quotaExceeded: full", "tray for strangers is full"), ("notAccepting: no", "takes nothing from strangers"),
+            ("quotaExceeded: full", "tray for strangers is full"), ("notAccepting: no", "takes nothing of this machine for now"),
             ("storageFull: no", "The disk is full there"), ("The connection was lost.", "goes on by itself"),
         ])
     func refusedForNow(lastError: String, advice: String) {

@@ -72,6 +72,23 @@ struct ConflictTests {
         }
     }
 
+    @Test("who is taken for one of two machines goes on trying, and no hex is given up for it")
+    func quarantined() async throws {
+        for code in [ByeCode.conflict, .idle, .blocked] { #expect(!Session.End.peer(code, "").countsAgainstHex(closedByPeer: true)) }
+        #expect(Session.End.peer(.silent, "").countsAgainstHex(closedByPeer: true))
+        try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
+            _ = try await one.node.setTrust(two.id, .trusted)
+            _ = try await two.node.setTrust(one.id, .trusted)
+            await two.node.apply(.identityConflict(one.id, BootNonce(7), BootNonce(9)))
+            await two.node.endSessions(with: .conflict)
+            let sent = try await one.send(to: two, description: "mine")
+            #expect(sent.state == .queued)
+            try await eventually { try await one.node.outboxRow(sent.outboxID).lastError?.contains("identity") == true }
+            #expect(await one.node.transferFailures(to: two.id) == 0)
+            #expect(try await two.inbox() == 0)
+        }
+    }
+
     @Test("a stranger's word that this identity is used twice is not told, a trusted peer's is")
     func toldByOthers() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
@@ -134,6 +151,8 @@ extension Node {
     func endSessions(with code: ByeCode) {
         for session in sessions.values { session.act { $0.end(code, &$1) } }
     }
+
+    fileprivate func transferFailures(to peer: PeerID) -> Int? { links[peer]?.transferFailures }
 
     func sessionID(with peer: PeerID) -> UInt64? { links[peer]?.sending?.connection.id }
 }

@@ -8,7 +8,8 @@ import NIOPosix
 
 // Discovery, and the own port.
 extension Doctor {
-    func network(_ before: NodeFacts) async -> [DoctorStep] {
+    /// - Parameter waits: whether to wait until a peer may be asked again to dial back.
+    func network(_ before: NodeFacts, waits: Bool) async -> [DoctorStep] {
         var facts = before
         let multicast = facts.status.discovery.state.known
         let isUsed = multicast == .running || multicast == .degraded
@@ -25,7 +26,7 @@ extension Doctor {
         steps += facts.status.domains.map(Self.domain)
         if let step = Self.staticPeers(facts) { steps.append(step) }
         steps.append(await port(facts))
-        steps.append(await reachable(facts))
+        steps.append(await reachable(facts, waits: waits))
         return steps
     }
 
@@ -210,10 +211,10 @@ extension Doctor {
     }
 
     /// The step that tells whether the port is reached from outside: by peers that were asked to dial it, or dialled by themselves.
-    private func reachable(_ facts: NodeFacts) async -> DoctorStep {
+    private func reachable(_ facts: NodeFacts, waits: Bool) async -> DoctorStep {
         var tries: [(name: String, address: String, outcome: DialBackOutcome)] = []
         for (peer, name, address) in facts.mayDialBack.prefix(3) {
-            let outcome = await dialBacks.ask(peer, api.node)
+            let outcome = await dialBacks.ask(peer, api.node, waits: waits)
             tries.append((name, address, outcome))
             if case .result(.reached) = outcome { break }
         }

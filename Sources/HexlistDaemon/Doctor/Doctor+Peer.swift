@@ -19,6 +19,12 @@ extension Doctor {
         return await steps(of: id, rows)
     }
 
+    /// Whether there is something to look at under a name.
+    func isThere(_ text: String) async -> Bool {
+        if (try? await find(text)) != nil { return true }
+        return await configured(text) != nil
+    }
+
     /// - Parameter rows: those of the UUID.
     func steps(of id: PeerID, _ rows: [PeerView]) async -> [DoctorStep] {
         guard id != api.node.id else { return [Self.isOwn] }

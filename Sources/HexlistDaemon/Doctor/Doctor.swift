@@ -13,9 +13,10 @@ struct Doctor: Sendable {
     actor DialBacks {
         private var outcomes: [PeerID: DialBackOutcome] = [:]
 
-        func ask(_ peer: PeerID, _ node: Node) async -> DialBackOutcome {
+        /// - Parameter waits: whether to wait where another report asked it a moment ago.
+        func ask(_ peer: PeerID, _ node: Node, waits: Bool = true) async -> DialBackOutcome {
             if let outcome = outcomes[peer] { return outcome }
-            let outcome = await node.askToDialBack(peer)
+            let outcome = await node.askToDialBack(peer, waits: waits)
             outcomes[peer] = outcome
             return outcome
         }
@@ -30,7 +31,9 @@ struct Doctor: Sendable {
         let inForce = api.configuration.shape(port: facts.status.port)
         var steps = [await store(), room(facts), identity(facts), Self.configuration(inForce)]
         if let step = Self.hooks(api.hooks.all, running: api.hooks.running) { steps.append(step) }
-        steps += await network(facts)
+        // That there is no such peer is said without a wait.
+        let mayWait = if let peer { await isThere(peer) } else { true }
+        steps += await network(facts, waits: mayWait)
         if let peer { steps += await self.peer(peer) }
         return DoctorReport(steps: steps)
     }

@@ -65,13 +65,15 @@ struct InboxCommand: AsyncParsableCommand {
     /// The text for an empty list, with the number of held hexes: a user who does not know that strangers' hexes are held would not look
     /// there.
     private func nothing(_ client: HexlistClient) async throws -> String {
-        var count = 0
+        var (count, areStrangers) = (0, true)
         if !held, let from {
             count = try await client.hexes(.init(location: "held", from: from), limit: LocalAPI.pageLimit).items.count
         } else if !held {
             count = try await client.status().held
+            if count > 0 { areStrangers = try await client.peers(all: true).areHeldOfStrangers }
         }
-        return InboxText.nothing(from: from, isHeld: held, unread: unread, isEnd: after != nil, held: count)
+        return InboxText.nothing(
+            from: from, isHeld: held, unread: unread, isEnd: after != nil, held: count, areStrangers: areStrangers)
     }
 
     private func cells(_ hex: HexShape, _ terminal: Terminal) -> [Table.Cell] {
@@ -93,12 +95,14 @@ enum InboxText {
     ///   - isHeld: whether the list is that of held hexes.
     ///   - isEnd: whether this is a later page of a list.
     ///   - held: the number of held hexes, of that peer if there is one.
-    static func nothing(from: String?, isHeld: Bool, unread: Bool, isEnd: Bool, held: Int) -> String {
+    ///   - areStrangers: whether all held hexes are of strangers.
+    static func nothing(from: String?, isHeld: Bool, unread: Bool, isEnd: Bool, held: Int, areStrangers: Bool = true) -> String {
         let what = "Nothing \(isEnd ? "more " : "")\(unread ? "unread " : "")"
         let sender = from.map { "of \(TerminalText.clean($0, columns: 40)) " } ?? ""
         guard !isHeld else { return "\(what)\(sender)is held." }
         guard held > 0 else { return "\(what)\(sender)is in the inbox." }
-        let hexes = "\(HumanText.count(held, "hex", "hexes"))\(from == nil ? " of strangers" : "") \(held == 1 ? "is" : "are") held"
+        let hexes =
+            "\(HumanText.count(held, "hex", "hexes"))\(from == nil && areStrangers ? " of strangers" : "") \(held == 1 ? "is" : "are") held"
         let option = from.map { " --from \(ShellText.quoted(TerminalText.clean($0, columns: 60)))" } ?? ""
         return "\(what)\(sender)is in the inbox. \(hexes): `hexlist inbox --held\(option)`"
     }

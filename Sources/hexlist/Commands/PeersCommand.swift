@@ -15,8 +15,8 @@ struct PeersListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list", abstract: "List the peers on the network that proved who they are, and the trusted ones that are away.",
         discussion: """
-            Trusted peers come first. --all adds strangers that are away and the ghosts: announcements that are no distinct, live, other \
-            peer. --json lists who is away with --all only.
+            Trusted peers come first, also where two machines have the identity of one (`conflict`). --all adds strangers that are away \
+            and the ghosts: announcements that are no distinct, live, other peer. --json lists who is away with --all only.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -115,6 +115,7 @@ struct PeersListCommand: AsyncParsableCommand {
         var table = Table(["NAME", "UUID", "STATE", "TRUST", "UNREAD", "ADDRESS"] + (why ? ["WHY"] : []))
         for peer in listed { table.add(row(peer)) }
         try output.table(table)
+        for peer in listed where peer.isTwice { StandardError.note(PeersText.twice(peer)) }
     }
 
     private func row(_ peer: PeerView) -> [Table.Cell] {
@@ -122,6 +123,7 @@ struct PeersListCommand: AsyncParsableCommand {
         switch peer.state {
         case .verified: state = Table.Cell("verified", .good)
         case .away: state = Table.Cell("away", .faint)
+        case .ghost where peer.isTwice: state = Table.Cell("conflict", .failure)
         case .ghost: state = Table.Cell(peer.reason.map { "ghost: \($0)" } ?? "ghost", .doubtful)
         }
         let address = PeersText.place(peer)
@@ -137,8 +139,8 @@ struct PeersListCommand: AsyncParsableCommand {
 
 /// Texts and rows of the list of peers.
 enum PeersText {
-    /// The peers to show, in order: trusted ones, here or away, then others that are here, then with `all` others that are away, and
-    /// ghosts.
+    /// The peers to show, in order: trusted ones, here, in conflict or away, then others that are here, then with `all` others that are
+    /// away, and ghosts.
     static func listed(_ peers: [PeerView], all: Bool) -> [PeerView] {
         let ranked = peers.map { (rank: rank($0), peer: $0) }.filter { all || $0.rank <= 2 }
         return (0...4).flatMap { rank in ranked.filter { $0.rank == rank }.map(\.peer) }
@@ -146,12 +148,18 @@ enum PeersText {
 
     private static func rank(_ peer: PeerView) -> Int {
         switch peer.state {
+        case .ghost where peer.isTwice: 0
         case .verified where peer.isTrusted: 0
         case .away where peer.isTrusted: 1
         case .verified: 2
         case .away: 3
         case .ghost: 4
         }
+    }
+
+    static func twice(_ peer: PeerView) -> String {
+        "Two machines are \(peer.label.shown(.named)), one with a copy of the other's identity. Nothing is sent to them or taken from them "
+            + "until about two minutes after `hexlist id rotate` on one of them."
     }
 
     /// The address of a peer; for one that is away, when it was last seen.
@@ -163,4 +171,12 @@ enum PeersText {
 
 extension PeerView {
     fileprivate var isTrusted: Bool { trust == .trusted }
+
+    /// Whether it is a trusted peer whose identity two machines have.
+    var isTwice: Bool { state == .ghost && reason.map { $0.utf8.elementsEqual("conflict".utf8) } ?? false && isTrusted }
+}
+
+extension [PeerView] {
+    /// Whether what is held can only be of strangers: of no peer the user said so.
+    var areHeldOfStrangers: Bool { !contains { $0.receive?.known == .held } }
 }

@@ -17,7 +17,8 @@ struct SendCommand: AsyncParsableCommand {
             line is told and costs no other. After Ctrl-C what was accepted stays in the outbox.
 
             Exit code 0: each peer stored it (or it is durable in the outbox, with --wait queued). 2: some lines were not valid, the \
-            others were sent. 3: not all stored it yet; the daemon goes on trying. 4: a peer refused it.
+            others were sent. 3: not all stored it yet: what is queued the daemon goes on trying, what is held has arrived, out of the \
+            inbox there. 4: a peer refused it.
             """)
 
     @OptionGroup var common: CommonOptions

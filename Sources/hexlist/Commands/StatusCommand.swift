@@ -22,16 +22,22 @@ struct StatusCommand: AsyncParsableCommand {
             try output.bytes(try await common.withClient { try await $0.metrics() })
             return try output.flush()
         }
-        let status = try await common.withClient { try await $0.status() }
+        let (status, conflicts) = try await common.withClient { client in
+            let status = try await client.status()
+            // Who is meant is for people; the output of --json is fixed by releases.
+            guard status.ghosts > 0, !output.json else { return (status, [PeerView]()) }
+            return (status, try await client.peers(all: true).filter(\.isTwice))
+        }
         if output.json {
             try output.object(status)
         } else {
-            try output.table(table(status))
+            try output.table(table(status, conflicts))
         }
         try output.flush()
     }
 
-    private func table(_ status: StatusShape) -> Table {
+    /// - Parameter conflicts: trusted peers whose identity two machines have.
+    private func table(_ status: StatusShape, _ conflicts: [PeerView]) -> Table {
         var table = Table()
         table.add("name", status.name, .strong)
         table.add("uuid", status.uuid.description)
@@ -54,6 +60,7 @@ struct StatusCommand: AsyncParsableCommand {
         }
         let ghosts = status.ghosts == 0 ? "" : ", \(HumanText.count(status.ghosts, "ghost", "ghosts")) hidden"
         table.add("peers", "\(status.peers) verified\(ghosts)")
+        for peer in conflicts { table.add("", PeersText.twice(peer), .failure) }
         table.add("inbox", "\(status.unread) unread, \(status.held) held", status.unread > 0 ? .strong : .plain)
         table.add("outbox", OutboxText.summary(status.outbox))
         table.add("store", "\(status.stateFolder), \(ByteCountText.of(status.storeBytes))")

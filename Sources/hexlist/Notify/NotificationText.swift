@@ -43,7 +43,7 @@ struct NotificationText: Equatable {
         case "conflict.identity":
             let isOwn = event.tag == nil
             summary = isOwn ? "Another machine has this one's identity" : "Two machines are \(name)"
-            body = Self.escaped("Nothing is sent to them or taken from them until one of them runs `hexlist id rotate`.")
+            body = "Nothing is sent to them or taken from them. To settle it: `hexlist id rotate` on one."
         default: return nil
         }
     }
