@@ -34,7 +34,7 @@ public enum StoreBackup {
                 guard try StoreSchema.isWhole(db, with: StoreBackup.files), try String.fetchOne(db, sql: "PRAGMA quick_check(1)") == "ok"
                 else { throw damaged(backup) }
                 let rows = try Row.fetchAll(
-                    db, sql: "SELECT name, content FROM backupFile WHERE length(content) <= \(fileBytes) LIMIT \(mostFiles)")
+                    db, sql: "SELECT name, content FROM backupFile WHERE coalesce(length(content), 0) <= \(fileBytes) LIMIT \(mostFiles)")
                 // A made-up backup may have anything in its rows.
                 let files = try rows.map { row -> (String, [UInt8]) in
                     guard let name = String.fromDatabaseValue(row[0]), let content = Data.fromDatabaseValue(row[1]) else {

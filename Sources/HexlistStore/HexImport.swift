@@ -116,8 +116,8 @@ private struct Siblings {
         let ids = jsonArray(try writer.childrenOfMine(parent))
         let rows = try writer.all(
             "SELECT id, linkCount, hexesInside, linksInside, description FROM hex WHERE id IN (SELECT value FROM json_each(?))", ids
-        ) { (description: $0.bytes(4), row: Row(id: $0.int64(0), shape: Shape($0))) }
-        inside = Dictionary(grouping: rows, by: \.description).mapValues { $0.map(\.row) }
+        ) { (key: $0.bytes(4), row: Row(id: $0.int64(0), shape: Shape($0))) }
+        inside = Dictionary(grouping: rows, by: \.key).mapValues { $0.map(\.row) }
     }
 
     /// Reads of the hexes of a description those that imported ones may be equal to, or be merged with.
@@ -142,10 +142,11 @@ private struct Siblings {
     private static let piece = 100
 
     private func mine(_ description: [UInt8]) throws -> [Row] {
+        // The plus keeps SQLite from putting the text in place of the column in `substr` too, which the index would then not match.
         try reader.all(
             """
             SELECT id, linkCount, hexesInside, linksInside FROM hex INDEXED BY hexMine
-            WHERE location = 'mine' AND substr(description, 1, 64) = substr(?1, 1, 64) AND description = ?1
+            WHERE location = 'mine' AND substr(description, 1, 64) = substr(?1, 1, 64) AND +description = ?1
             """, String(decoding: description, as: UTF8.self)
         ) { Row(id: $0.int64(0), shape: Shape($0)) }
     }

@@ -67,9 +67,9 @@ struct ImportMerge {
         var known: [[UInt8]: Int] = [:]
         for link in old.links(of: there) { known[old.withBytes(of: link.url) { Array($0) }, default: 0] += 1 }
         return new.links(of: hex).filter { link in
-            let url = new.withBytes(of: link.url) { Array($0) }
-            guard let count = known[url], count > 0 else { return true }
-            known[url] = count - 1
+            let bytes = new.withBytes(of: link.url) { Array($0) }
+            guard let count = known[bytes], count > 0 else { return true }
+            known[bytes] = count - 1
             return false
         }
     }

@@ -1,4 +1,5 @@
 import HexlistAPI
+import HexlistJSON
 import HexlistModel
 import Testing
 

@@ -74,8 +74,8 @@ struct ConflictTests {
 
     @Test("who is taken for one of two machines goes on trying, and no hex is given up for it")
     func quarantined() async throws {
-        for code in [ByeCode.conflict, .idle, .blocked] { #expect(!Session.End.peer(code, "").countsAgainstHex(closedByPeer: true)) }
-        #expect(Session.End.peer(.silent, "").countsAgainstHex(closedByPeer: true))
+        for code in [ByeCode.conflict, .idle, .blocked] { #expect(!Session.End.peer(code, text: "").countsAgainstHex(closedByPeer: true)) }
+        #expect(Session.End.peer(.silent, text: "").countsAgainstHex(closedByPeer: true))
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             _ = try await one.node.setTrust(two.id, .trusted)
             _ = try await two.node.setTrust(one.id, .trusted)

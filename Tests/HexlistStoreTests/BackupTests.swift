@@ -113,7 +113,6 @@ import Testing
             "DROP TABLE search; CREATE TABLE search (about, sender, link, key)", "PRAGMA user_version = 0", "PRAGMA user_version = 1",
             "DROP TABLE backupFile; CREATE TABLE backupFile (name TEXT PRIMARY KEY, content); INSERT INTO backupFile VALUES (NULL, NULL)",
             "DROP TABLE backupFile; CREATE TABLE backupFile (name TEXT PRIMARY KEY, content); INSERT INTO backupFile VALUES (x'FF', 5)",
-            "INSERT INTO backupFile VALUES (NULL, x'00')",
         ]) func madeUp(sql: String) async throws
     {
         let test = try TestStore()

@@ -206,7 +206,7 @@ import Testing
                 reader.db,
                 sql: """
                     EXPLAIN QUERY PLAN SELECT id FROM hex INDEXED BY hexMine
-                    WHERE location = 'mine' AND substr(description, 1, 64) = substr('x', 1, 64) AND description = 'x'
+                    WHERE location = 'mine' AND substr(description, 1, 64) = substr('x', 1, 64) AND +description = 'x'
                     """
             ).map { $0["detail"] as String }
         }

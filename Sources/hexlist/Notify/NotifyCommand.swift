@@ -112,9 +112,10 @@ struct NotifyCommand: AsyncParsableCommand {
             let ids = events.compactMap(\.hex)
             var link: (url: String, target: String)?
             // Both of one answer: what is opened is what the button named.
-            if ids.count == 1, let hex = try? await client.hex(ids[0]), let links = hex.links, links.count == 1, let target = links[0].opens
+            if ids.count == 1, let hex = try? await client.hex(ids[0]), let only = hex.links?.first, hex.links?.count == 1,
+                let target = only.opens
             {
-                link = (links[0].url, target)
+                link = (only.url, target)
             }
             switch try await NotifySend.show(text, opens: link?.target, marks: true) {
             case .open?:
