@@ -42,6 +42,13 @@ let package = Package(
         .target(name: "HexlistSystem", dependencies: ["HexlistModel", "CLinux"], swiftSettings: settings),
         .target(name: "HexlistJSON", dependencies: ["HexlistModel"], swiftSettings: settings),
         .target(
+            name: "HexlistFiles",
+            dependencies: [
+                "HexlistModel", "HexlistSystem", "HexlistJSON", "CLinux", .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "HeapModule", package: "swift-collections"),
+            ], swiftSettings: settings),
+        .target(
             name: "HexlistWire",
             dependencies: [
                 "HexlistModel", "HexlistJSON", .product(name: "NIOCore", package: "swift-nio"),
@@ -77,6 +84,7 @@ let package = Package(
                 .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOTLS", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "X509", package: "swift-certificates"),
@@ -88,7 +96,8 @@ let package = Package(
         .target(
             name: "HexlistNode",
             dependencies: [
-                "HexlistModel", "HexlistJSON", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistTransport", "HexlistAPI",
+                "HexlistModel", "HexlistJSON", "HexlistFiles", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistTransport",
+                "HexlistAPI",
                 .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "Crypto", package: "swift-crypto"),
@@ -157,6 +166,12 @@ let package = Package(
         .testTarget(name: "HexlistJSONTests", dependencies: ["HexlistJSON"], swiftSettings: settings),
         .testTarget(name: "HexlistSystemTests", dependencies: ["HexlistSystem", "CLinux"], swiftSettings: settings),
         .testTarget(
+            name: "HexlistFilesTests",
+            dependencies: [
+                "HexlistFiles", "HexlistModel", "HostileTexts", "TestSupport", .product(name: "Crypto", package: "swift-crypto"),
+            ],
+            swiftSettings: settings),
+        .testTarget(
             name: "HexlistWireTests",
             dependencies: [
                 "HexlistWire", "HexlistJSON", "HexlistModel", "HostileTexts", "TestSupport",
@@ -185,8 +200,9 @@ let package = Package(
         .testTarget(
             name: "HexlistNodeTests",
             dependencies: [
-                "HexlistNode", "HexlistAPI", "HexlistStore", "HexlistTransport", "HexlistWire", "HexlistDiscovery", "HexlistModel",
-                "TestSupport",
+                "HexlistNode", "HexlistAPI", "HexlistFiles", "HexlistStore", "HexlistTransport", "HexlistWire", "HexlistDiscovery",
+                "HexlistModel", "TestSupport", .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ], swiftSettings: settings),
         .testTarget(

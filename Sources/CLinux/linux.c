@@ -13,9 +13,11 @@
 #include <resolv.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/timex.h>
@@ -112,6 +114,24 @@ void hexlist_drain(int fd) {
         if (count > 0 || (count < 0 && (errno == EINTR || errno == ENOBUFS))) continue;
         return;
     }
+}
+
+int hexlist_open_beneath(int folder, const char *path, int flags) {
+    // The structure and the numbers of linux/openat2.h, which older headers lack.
+    struct { uint64_t flags, mode, resolve; } how = {
+        .flags = (uint64_t)(unsigned)(flags | O_CLOEXEC),
+        .resolve = 0x08 | 0x04 | 0x02,  // RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS, RESOLVE_NO_MAGICLINKS
+    };
+    return (int)syscall(437, folder, path, &how, sizeof(how));
+}
+
+int hexlist_rename_new(int folder, const char *old_name, const char *new_name) {
+    return renameat2(folder, old_name, folder, new_name, RENAME_NOREPLACE);
+}
+
+int hexlist_set_modified(int file, int64_t seconds, int64_t nanoseconds) {
+    const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = seconds, .tv_nsec = nanoseconds}};
+    return futimens(file, times);
 }
 
 int hexlist_pidfd_open(int32_t pid) { return (int)syscall(SYS_pidfd_open, pid, 0); }

@@ -49,6 +49,10 @@ public enum ProtocolLimits {
     public static let serviceType = "_hexlist._tcp"
     public static let defaultPort = 24391
     public static let alpn = "hexlist/1"
+    /// The ALPN name of a connection on which files are fetched, on the same port.
+    public static let filesALPN = "hexlist-files/1"
+    /// The name in a Hello's `features` of a peer that hands out files. Only such a peer is dialled with `filesALPN`.
+    public static let filesFeature = "files"
     /// The most links in one hex, with those of the hexes inside it.
     public static let links = 5_000
     /// The most hexes inside one, at all levels: as many as links, for an empty one costs a row too.

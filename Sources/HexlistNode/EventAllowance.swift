@@ -17,6 +17,8 @@ struct EventAllowance: Sendable {
         /// Announcements with a trusted peer's UUID where another key answers. Counted separately, so that the user has been told of
         /// whoever exceeds the limit.
         case impostors(of: PeerID)
+        /// Files that a trusted peer fetched.
+        case fetches(of: PeerID)
     }
 
     struct Omission: Equatable, Sendable {
@@ -35,7 +37,7 @@ struct EventAllowance: Sendable {
     private static let minute = Duration.seconds(60)
     private static let day = Duration.seconds(86_400)
 
-    /// The counts: one for strangers, up to three for each trusted peer that did something within a day.
+    /// The counts: one for strangers, up to four for each trusted peer that did something within a day.
     private var counts: [Source: Count] = [:]
 
     var sources: Int { counts.count }
@@ -103,6 +105,7 @@ extension EventAllowance.Source {
         case .alerts: 10
         case .comings: 20
         case .impostors: 5
+        case .fetches: 20
         }
     }
 
@@ -114,6 +117,7 @@ extension EventAllowance.Source {
         case .alerts: 500
         case .comings: 1_000
         case .impostors: 100
+        case .fetches: 1_000
         }
     }
 
@@ -121,7 +125,7 @@ extension EventAllowance.Source {
     var peer: PeerID? {
         switch self {
         case .strangers: nil
-        case .alerts(let peer), .comings(let peer), .impostors(let peer): peer
+        case .alerts(let peer), .comings(let peer), .impostors(let peer), .fetches(let peer): peer
         }
     }
 
@@ -132,6 +136,7 @@ extension EventAllowance.Source {
         case .alerts: "alerts"
         case .comings: "comings"
         case .impostors: "impostors"
+        case .fetches: "fetches"
         }
     }
 }

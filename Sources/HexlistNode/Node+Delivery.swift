@@ -9,7 +9,7 @@ extension Node: DeliveryHost {
 
     func hasWork(for peer: PeerID?) -> Bool {
         guard let peer else { return false }
-        return deliveries.hasWork(for: peer) || pairing.desk.concerns(peer)
+        return deliveries.hasWork(for: peer) || pairing.desk.concerns(peer) || fetching.wants(peer) || serving.isBusy(with: peer)
     }
 
     func isInConflict(with peer: PeerID) -> Bool { finder.directory.isInConflict(peer) || finder.directory.isInConflict(id) }

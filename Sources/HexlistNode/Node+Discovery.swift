@@ -21,6 +21,7 @@ extension Node {
         switch event {
         case .up(let peer):
             links[peer]?.delivery.peerIsBack()
+            fetching.kick(peer, self)
             events.record(.peerUp, peer: peer, from: comings(of: peer), self)
         case .down(let peer):
             invitations.peerLeft(peer, self)

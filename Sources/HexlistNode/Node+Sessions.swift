@@ -39,7 +39,7 @@ extension Node {
     func hello(trusted: Bool) -> Hello {
         Hello(
             uuid: id, name: PeerName.cut(configuration.name, bytes: ProtocolLimits.nameBytes), boot: boot,
-            features: [DialBack.feature, ProtocolLimits.treeFeature],
+            features: [DialBack.feature, ProtocolLimits.treeFeature, ProtocolLimits.filesFeature],
             maxFrameBytes: trusted
                 ? max(configuration.limits.frameBytes, ProtocolLimits.trustedFrameBytes) : configuration.limits.strangerFrameBytes,
             window: ProtocolLimits.windowFrames)
@@ -108,6 +108,7 @@ extension Node {
         duplicates.endSurplus(of: fingerprint, newest: session, self)
         for other in older where !other.machine.isClosed { duplicates.challenge(other, against: session) }
         deliveries.pump(link, self)
+        if hello.servesFiles { fetching.peerCame(peer, self) }
         pairing.sessionsChanged(of: peer, self)
         if invitations.take(peer) { tellHello(session, always: true) }
     }
@@ -191,6 +192,8 @@ extension Node {
         link.sessions.remove(at: index)
         if link.sessions.isEmpty {
             link.alertRecorded = false
+            fetching.peerWent(peer, self)
+            serving.sessionsEnded(self)
             known.rememberSeen(peer, self)
         }
         duplicates.challengeAgain(link.sessions)

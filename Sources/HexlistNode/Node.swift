@@ -40,6 +40,8 @@ public actor Node {
     /// Trusted peers that ended a session because another machine proves this one's identity to them.
     var conflictWitnesses: Set<PeerID> = []
     let deliveries: DeliveryScheduler
+    let serving: FileServing
+    let fetching: FileFetching
     var sends = SendTracker()
     private var wallTimes = WallTimes(wall: Timestamp.now.milliseconds, steady: .now)
     nonisolated let watchers = Watchers()
@@ -74,6 +76,8 @@ public actor Node {
             PeerDirectory(own: identity.peerID, boot: boot, limits: bounds), own: identity.peerID, backend: discovery, on: eventLoop)
         pairing = PairingShell(own: identity.fingerprint, on: eventLoop)
         deliveries = DeliveryScheduler(configuration.send, on: eventLoop)
+        serving = FileServing(identity)
+        fetching = FileFetching(on: eventLoop)
         transport = try PeerTransport(
             identity: identity, eventLoop: eventLoop, limits: Node.transportLimits(configuration),
             acceptsPlain: configuration.acceptsPlain, metrics: metrics.transport, logger: logger)
@@ -98,6 +102,8 @@ public actor Node {
         store.observe { [weak self] change in self?.storeChanged(change) }
         let records = try await store.read { try $0.peers() }
         known.set(records, self)
+        let transfers = try await store.read { try $0.waitingTransfers() }
+        serving.start(self)
         port = try await listen()
         let connections = Node.transportLimits(configuration).connections
         if connections < configuration.limits.connections {
@@ -115,6 +121,7 @@ public actor Node {
 
         finder.start(publishing: announcement()) { [weak self] event in self?.onLoop { $0.discovered(event) } }
         maintenance.start(self)
+        fetching.start(transfers, self)
         logger.info("node started", metadata: ["peer.id": "\(id)", "port": "\(port)"])
     }
 
@@ -151,6 +158,7 @@ public actor Node {
         known.stop()
         await finder.stop(self)
         for session in sessions.values { session.act { $0.end(.shutdown, &$1) } }
+        fetching.stop()
         await transport.shutdown()
         events.stop(self)
         wakeWaiters()

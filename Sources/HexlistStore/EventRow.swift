@@ -21,13 +21,17 @@ public struct EventType: RawRepresentable, Hashable, Sendable {
     public static let pairingFailed = EventType(rawValue: "pairing.failed")
     public static let conflictIdentity = EventType(rawValue: "conflict.identity")
     public static let hookFailed = EventType(rawValue: "hook.failed")
+    public static let transferDone = EventType(rawValue: "transfer.done")
+    public static let transferFailed = EventType(rawValue: "transfer.failed")
+    public static let offerFetched = EventType(rawValue: "offer.fetched")
     /// The number of events caused by peers that were not recorded because there were too many.
     public static let eventsOmitted = EventType(rawValue: "events.omitted")
 
     /// The types that this version records.
     public static let all: [EventType] = [
         peerUp, peerDown, peerGhost, hexReceived, hexHeld, hexDelivered, hexRejected, hexFailed, hexExpired, alertReceived,
-        pairingRequested, pairingCompleted, pairingFailed, conflictIdentity, hookFailed, eventsOmitted,
+        pairingRequested, pairingCompleted, pairingFailed, conflictIdentity, hookFailed, transferDone, transferFailed, offerFetched,
+        eventsOmitted,
     ]
 }
 

@@ -26,6 +26,8 @@ public struct MaintenanceReport: Sendable, Equatable {
     public var eventsDropped = 0
     /// The number of peers dropped because nothing refers to them any more.
     public var peersDropped = 0
+    /// The number of offers that ended, and of transfers that ended long ago.
+    public var filesForgotten = 0
     /// Whether more may be due, so that another round is needed.
     public var isPartial = false
 }
@@ -69,8 +71,11 @@ extension StoreWriter {
                     (SELECT peer, messageID FROM tombstone WHERE forgetAt <= ? ORDER BY forgetAt LIMIT ?)
                 """, now, chunk)
             report.eventsDropped = try dropEvents(now, limits, chunk)
-            report.isPartial = [report.expired + report.forgotten, held.count, report.idsForgotten, report.eventsDropped]
-                .contains { $0 >= chunk }
+            report.filesForgotten = try letGoOfFiles(now, chunk)
+            report.isPartial = [
+                report.expired + report.forgotten, held.count, report.idsForgotten, report.eventsDropped, report.filesForgotten,
+            ]
+            .contains { $0 >= chunk }
             try saveCounters()  // the next query reads them
             report.peersDropped = try dropPeers()
             return report
@@ -85,11 +90,21 @@ extension StoreWriter {
         try change {
             try run("UPDATE outbox SET dueAt = dueAt + ?, nextAttemptAt = nextAttemptAt + ?", milliseconds, milliseconds)
             try run("UPDATE tombstone SET forgetAt = forgetAt + ?", milliseconds)
+            try run("UPDATE offer SET ends = ends + ?", milliseconds)
+            try run("UPDATE transfer SET endedAt = endedAt + ? WHERE endedAt IS NOT NULL", milliseconds)
             try run("UPDATE hex SET heldSince = heldSince + ? WHERE heldSince IS NOT NULL", milliseconds)
         }
     }
 
     private static func days(_ days: Int) -> Int64 { Int64(days).multipliedReportingOverflow(by: 86_400_000).partialValue }
+
+    private func letGoOfFiles(_ now: Int64, _ chunk: Int) throws -> Int {
+        let offers = try run("DELETE FROM offer WHERE id IN (SELECT id FROM offer WHERE ends <= ? ORDER BY ends LIMIT ?)", now, chunk)
+        let transfers = try run(
+            "DELETE FROM transfer WHERE id IN (SELECT id FROM transfer WHERE endedAt <= ? ORDER BY endedAt LIMIT ?)",
+            now &- Self.days(TransferRow.keptDays), chunk)
+        return max(offers, transfers)
+    }
 
     private func letGoOfOutbox(_ now: Int64, _ chunk: Int, _ report: inout MaintenanceReport) throws {
         let due = try all(

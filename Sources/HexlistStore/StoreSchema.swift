@@ -48,10 +48,14 @@ enum StoreSchema {
             try db.execute(sql: groups)
             try db.execute(sql: "PRAGMA user_version = 7")
         }
-        migrator.registerMigration("8 My Hexlist by description") { db in
+        migrator.registerMigration("8 offers and transfers of files") { db in
+            try db.execute(sql: files)
+            try db.execute(sql: "PRAGMA user_version = 8")
+        }
+        migrator.registerMigration("9 My Hexlist by description") { db in
             // For what is imported: a folder is found by its name.
             try db.execute(sql: "CREATE INDEX hexMine ON hex (substr(description, 1, 64)) WHERE location = 'mine'")
-            try db.execute(sql: "PRAGMA user_version = 8")
+            try db.execute(sql: "PRAGMA user_version = 9")
         }
         return migrator
     }()
@@ -277,6 +281,55 @@ enum StoreSchema {
         CREATE TABLE reindex (hex INTEGER PRIMARY KEY) STRICT;  -- entries to be made again, of ids up to tally.indexed
         ALTER TABLE tally ADD COLUMN indexed INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE tally ADD COLUMN reindex INTEGER NOT NULL DEFAULT 0;
+        """
+
+    /// Files of this machine that peers may fetch, and files that this machine fetches. Peers are named by their UUIDs: a row of `peer` may go
+    /// meanwhile, and come back.
+    private static let files = """
+        CREATE TABLE offer (
+            id BLOB PRIMARY KEY CHECK (length(id) = 16),
+            path TEXT NOT NULL,
+            identity TEXT NOT NULL,                 -- device, inode, size, mtime and ctime as they were (`FileIdentity`)
+            name TEXT NOT NULL,
+            size INTEGER NOT NULL,
+            sha256 BLOB NOT NULL CHECK (length(sha256) = 32),
+            mediaType TEXT,
+            modified INTEGER NOT NULL,
+            ends INTEGER NOT NULL
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX offerPath ON offer (path);
+        CREATE INDEX offerEnds ON offer (ends);
+        CREATE TABLE offerPeer (
+            offer BLOB NOT NULL REFERENCES offer (id) ON DELETE CASCADE,
+            peer BLOB NOT NULL CHECK (length(peer) = 16),
+            PRIMARY KEY (offer, peer)
+        ) STRICT, WITHOUT ROWID;
+
+        CREATE TABLE transfer (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            hex INTEGER,                            -- may be deleted since
+            url TEXT NOT NULL,
+            peer BLOB NOT NULL CHECK (length(peer) = 16),
+            folder TEXT NOT NULL,                   -- where the file goes, an absolute path
+            mask INTEGER NOT NULL,                  -- the umask of whoever asked
+            name TEXT NOT NULL,                     -- the name wanted, cleaned
+            part TEXT NOT NULL,                     -- random digits in the name of the partial file
+            state TEXT NOT NULL CHECK (state = 'waiting' OR state = 'done' OR state = 'failed' OR state = 'cancelled'),
+            reason TEXT,                            -- a word
+            error TEXT,
+            bytes INTEGER NOT NULL DEFAULT 0,
+            size INTEGER,
+            sha256 BLOB,
+            entityTag TEXT,
+            modified INTEGER,
+            fileInode TEXT,                         -- device and inode of the part, before its last rename
+            finalName TEXT,                         -- the name it is given by that rename
+            attempts INTEGER NOT NULL DEFAULT 0,
+            createdAt INTEGER NOT NULL,
+            endedAt INTEGER
+        ) STRICT;
+        CREATE INDEX transferWaiting ON transfer (id) WHERE state = 'waiting';
+        CREATE INDEX transferEnded ON transfer (endedAt) WHERE endedAt IS NOT NULL;
         """
 
     /// The bytes that the rows of `event` take, counted as in `EventLog`.

@@ -80,7 +80,11 @@ final class AcceptedChannel: ChannelGateOwner {
             try pipeline.addHandler(
                 HandshakeHandler(tls: tls) { handshake, result in
                     switch result {
-                    case .success(let fingerprint): self.connect(fingerprint, on: channel, replacing: handshake)
+                    case .success(let peer):
+                        switch peer.purpose {
+                        case .session: self.connect(peer.fingerprint, on: channel, replacing: handshake)
+                        case .files: self.serve(peer.fingerprint, on: channel, replacing: handshake)
+                        }
                     case .failure(let fault): self.fail("\(fault)", .handshake)
                     }
                 })
@@ -109,6 +113,24 @@ final class AcceptedChannel: ChannelGateOwner {
         }
         state.connected(connection, on: channel)
         state.accepted(connection)
+    }
+
+    /// Begins a connection on which files are fetched, if its peer may have one.
+    private func serve(_ fingerprint: Fingerprint, on channel: any Channel, replacing handshake: HandshakeHandler) {
+        deadline?.cancel()
+        deadline = nil
+        guard let gate, let address = channel.remoteAddress.flatMap(IPAddress.init), place != nil else { return }
+        guard state.mayServe(fingerprint) else { return fail("files are not for it", .handshake) }
+        gate.handshakeCompleted()
+        identified()
+        let connection = FileServerConnection(
+            channel: channel, gate: gate, peer: fingerprint, remoteAddress: address.host, threads: state.fileThreads)
+        do {
+            try connection.install(replacing: handshake)
+        } catch {
+            return fail("\(error)", .handshake)
+        }
+        state.serves(connection)
     }
 
     private func identified() {

@@ -16,14 +16,28 @@ final class DialAttempt: ChannelGateOwner {
     /// The time for TCP and TLS together. A host on the same network answers within milliseconds.
     static let time = TimeAmount.seconds(3)
 
+    /// The connection an attempt led to, by its purpose.
+    enum Reached {
+        case session(PeerConnection)
+        case files(FileClientConnection)
+
+        func abort() {
+            switch self {
+            case .session(let connection): connection.abort()
+            case .files(let connection): connection.abort()
+            }
+        }
+    }
+
     let target: DialTarget
     private let address: IPAddress
+    private let purpose: DialPurpose
     private let expected: PeerID?
     /// The identity in the server's certificate if it was not the expected one.
     private var other: PeerID?
     private let state: TransportState
     private let openedAt = ContinuousClock.now
-    private var completion: ((DialAttempt, Result<PeerConnection, DialError>) -> Void)?
+    private var completion: ((DialAttempt, Result<Reached, DialError>) -> Void)?
     private var gate: ChannelGate?
     private var channel: (any Channel)?
     private var deadline: Scheduled<Void>?
@@ -32,11 +46,12 @@ final class DialAttempt: ChannelGateOwner {
     ///   - expected: the peer that must answer; any other ends the attempt with `otherIdentity`.
     ///   - completion: called exactly once.
     init(
-        target: DialTarget, address: IPAddress, expecting expected: PeerID?, state: TransportState,
-        completion: @escaping (DialAttempt, Result<PeerConnection, DialError>) -> Void
+        target: DialTarget, address: IPAddress, purpose: DialPurpose, expecting expected: PeerID?, state: TransportState,
+        completion: @escaping (DialAttempt, Result<Reached, DialError>) -> Void
     ) {
         self.target = target
         self.address = address
+        self.purpose = purpose
         self.expected = expected
         self.state = state
         self.completion = completion
@@ -64,14 +79,14 @@ final class DialAttempt: ChannelGateOwner {
         try SocketOptions.apply(to: channel)
         let gate = ChannelGate(phase: .handshaking(bytes: 0), owner: self)
         self.gate = gate
-        let tls = try state.contexts.makeClientHandler { [weak self] in self?.isWanted($0) ?? false }
+        let tls = try state.contexts.makeClientHandler(for: purpose) { [weak self] in self?.isWanted($0) ?? false }
         let pipeline = channel.pipeline.syncOperations
         try pipeline.addHandler(gate)
         try pipeline.addHandler(tls)
         try pipeline.addHandler(
             HandshakeHandler(tls: tls) { handshake, result in
                 switch result {
-                case .success(let fingerprint): self.connect(fingerprint, on: channel, replacing: handshake)
+                case .success(let peer): self.connect(peer.fingerprint, on: channel, replacing: handshake)
                 case .failure(.closed): self.fail(.closed)
                 case .failure(.foreign(let why)): self.fail(.notHexlist(why))
                 }
@@ -89,6 +104,7 @@ final class DialAttempt: ChannelGateOwner {
         guard completion != nil, let gate else { return }
         if let expected, fingerprint.peerID != expected { return fail(.otherIdentity(fingerprint.peerID)) }
         gate.handshakeCompleted()
+        if purpose == .files { return connectForFiles(fingerprint, on: channel, gate, replacing: handshake) }
         let connection = PeerConnection(
             channel: channel, gate: gate,
             origin: .init(role: .dialer, target: target, fingerprint: fingerprint, openedAt: openedAt))
@@ -98,7 +114,19 @@ final class DialAttempt: ChannelGateOwner {
             return fail(.failed("\(error)"))
         }
         state.connected(connection, on: channel)
-        end(.success(connection))
+        end(.success(.session(connection)))
+    }
+
+    private func connectForFiles(
+        _ fingerprint: Fingerprint, on channel: any Channel, _ gate: ChannelGate, replacing handshake: HandshakeHandler
+    ) {
+        let connection = FileClientConnection(channel: channel, gate: gate, peer: fingerprint)
+        do {
+            try connection.install(replacing: handshake)
+        } catch {
+            return fail(.failed("\(error)"))
+        }
+        end(.success(.files(connection)))
     }
 
     private func fail(_ error: DialError) {
@@ -107,7 +135,7 @@ final class DialAttempt: ChannelGateOwner {
         gate?.abort()
     }
 
-    private func end(_ result: Result<PeerConnection, DialError>) {
+    private func end(_ result: Result<Reached, DialError>) {
         deadline?.cancel()
         deadline = nil
         let completion = completion

@@ -8,6 +8,7 @@ final class DialRace {
         var address: IPAddress
     }
 
+    private let purpose: DialPurpose
     private let expected: PeerID?
     private let stagger: TimeAmount
     private let state: TransportState
@@ -24,9 +25,10 @@ final class DialRace {
     private var isOver = false
 
     init(
-        targets: [DialTarget], expecting expected: PeerID?, stagger: TimeAmount, state: TransportState,
+        targets: [DialTarget], purpose: DialPurpose, expecting expected: PeerID?, stagger: TimeAmount, state: TransportState,
         promise: EventLoopPromise<DialReport>
     ) {
+        self.purpose = purpose
         self.targets = targets[...]
         self.expected = expected
         self.stagger = stagger
@@ -67,7 +69,7 @@ final class DialRace {
 
     private func start(_ candidate: Candidate) {
         let attempt = DialAttempt(
-            target: candidate.target, address: candidate.address, expecting: expected, state: state
+            target: candidate.target, address: candidate.address, purpose: purpose, expecting: expected, state: state
         ) { attempt, result in
             self.ended(attempt, result)
         }
@@ -99,7 +101,7 @@ final class DialRace {
         }
     }
 
-    private func ended(_ attempt: DialAttempt, _ result: Result<PeerConnection, DialError>) {
+    private func ended(_ attempt: DialAttempt, _ result: Result<DialAttempt.Reached, DialError>) {
         running.removeAll { $0 === attempt }
         switch result {
         case .success(let connection):
@@ -114,7 +116,7 @@ final class DialRace {
         startNext()
     }
 
-    private func end(_ winner: PeerConnection?) {
+    private func end(_ winner: DialAttempt.Reached?) {
         isOver = true
         timer?.cancel()
         timer = nil
@@ -125,7 +127,11 @@ final class DialRace {
         for attempt in running { attempt.cancel() }
         running = []
         state.ended(self)
-        promise.succeed(DialReport(connection: winner, failures: failures))
+        switch winner {
+        case .session(let connection): promise.succeed(DialReport(connection: connection, failures: failures))
+        case .files(let connection): promise.succeed(DialReport(files: connection, failures: failures))
+        case nil: promise.succeed(DialReport(connection: nil, failures: failures))
+        }
     }
 }
 

@@ -89,6 +89,8 @@ public struct DialFailure: Sendable, Equatable {
 public struct DialReport: Sendable {
     /// The connection that finished its handshake with the expected identity first. The others were closed before any frame.
     public var connection: PeerConnection?
+    /// The same of a dial for files.
+    public var files: FileClientConnection?
     /// The failures in order, including those before a success. A name with several addresses has one for each.
     public var failures: [DialFailure]
 
@@ -97,9 +99,14 @@ public struct DialReport: Sendable {
         self.failures = failures
     }
 
+    init(files: FileClientConnection, failures: [DialFailure]) {
+        self.files = files
+        self.failures = failures
+    }
+
     /// The failure that says most about the peer; `nil` with a connection. `refused` only if every address refused.
     public var summary: DialError? {
-        guard connection == nil else { return nil }
+        guard connection == nil, files == nil else { return nil }
         guard let error = failures.map(\.error).min(by: { Self.rank($0) < Self.rank($1) }) else {
             return .failed("there is no address to dial")
         }

@@ -27,17 +27,40 @@ enum HandshakeFault: Error, Equatable, CustomStringConvertible {
     }
 }
 
+/// The result of a handshake: the key the other side proved, and the protocol both agreed on.
+struct ProvenPeer {
+    var fingerprint: Fingerprint
+    var purpose: DialPurpose
+}
+
+/// The protocol spoken on a connection, by its ALPN name.
+enum DialPurpose {
+    /// Frames: `hexlist/1`.
+    case session
+    /// Files: `hexlist-files/1`.
+    case files
+
+    /// - Parameter alpn: the negotiated name; `nil` if there is none in common, which does not end the handshake by itself.
+    init?(alpn: String?) {
+        switch alpn {
+        case ProtocolLimits.alpn: self = .session
+        case ProtocolLimits.filesALPN: self = .files
+        default: return nil
+        }
+    }
+}
+
 /// Stands behind the TLS handler until the handshake is done, then reads the proven key and the negotiated protocol from the finished
 /// session, resumed or not.
 final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
 
     private let tls: NIOSSLHandler
-    private var completion: ((HandshakeHandler, Result<Fingerprint, HandshakeFault>) -> Void)?
+    private var completion: ((HandshakeHandler, Result<ProvenPeer, HandshakeFault>) -> Void)?
 
     /// - Parameter completion: called exactly once. After a success another handler must replace this one before it returns, because frames
     ///   may follow at once.
-    init(tls: NIOSSLHandler, completion: @escaping (HandshakeHandler, Result<Fingerprint, HandshakeFault>) -> Void) {
+    init(tls: NIOSSLHandler, completion: @escaping (HandshakeHandler, Result<ProvenPeer, HandshakeFault>) -> Void) {
         self.tls = tls
         self.completion = completion
     }
@@ -47,10 +70,10 @@ final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
             return context.fireUserInboundEventTriggered(event)
         }
         do {
-            guard negotiated == ProtocolLimits.alpn else {
+            guard let purpose = DialPurpose(alpn: negotiated) else {
                 throw HandshakeFault.foreign("it speaks \(negotiated.map { TerminalText.clean($0, columns: 40) } ?? "no ALPN")")
             }
-            end(.success(try SubjectPublicKey.fingerprint(of: tls.peerCertificate)))
+            end(.success(ProvenPeer(fingerprint: try SubjectPublicKey.fingerprint(of: tls.peerCertificate), purpose: purpose)))
         } catch {
             end(.failure(HandshakeFault(error)))
         }
@@ -63,7 +86,7 @@ final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
         context.fireChannelInactive()
     }
 
-    private func end(_ result: Result<Fingerprint, HandshakeFault>) {
+    private func end(_ result: Result<ProvenPeer, HandshakeFault>) {
         let completion = completion
         self.completion = nil
         completion?(self, result)

@@ -12,6 +12,12 @@ public struct Identity: Sendable {
     /// The private key in DER, PKCS #8.
     let privateKey: [UInt8]
 
+    /// 32 bytes for one purpose, the same as long as the identity is; they tell nothing of the key.
+    /// - Parameter purpose: a constant text, another one for each purpose.
+    public func secret(for purpose: String) -> [UInt8] {
+        Array(HMAC<SHA256>.authenticationCode(for: Array(purpose.utf8), using: SymmetricKey(data: privateKey)))
+    }
+
     /// The identifier by which other peers know this one.
     public var peerID: PeerID { fingerprint.peerID }
 

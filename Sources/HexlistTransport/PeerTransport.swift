@@ -16,6 +16,8 @@ public final class PeerTransport: Sendable {
     public let eventLoop: any EventLoop
     let logger: Logger
     let state: NIOLoopBoundBox<TransportState>
+    /// The threads on which files are read and written.
+    public let fileThreads: FileThreads
 
     /// Performs no IO and starts nothing.
     /// - Parameters:
@@ -40,7 +42,14 @@ public final class PeerTransport: Sendable {
         }
         let state = TransportState(
             eventLoop: eventLoop, contexts: contexts, limits: limits, acceptsPlain: acceptsPlain, metrics: metrics, logger: logger)
+        fileThreads = state.fileThreads
         self.state = .makeBoxSendingValue(state, eventLoop: eventLoop)
+    }
+
+    /// Hands out files from now on: without a host every connection for files is closed after its handshake. Callable from any thread.
+    public func serveFiles(for host: FileHost) {
+        let state = state
+        eventLoop.execute { state.value.serveFiles(for: host) }
     }
 
     /// Keeps places free for the last addresses of trusted peers (`TransportLimits.reserved`). Callable from any thread.
@@ -72,12 +81,21 @@ public final class PeerTransport: Sendable {
     public func dial(
         _ targets: [DialTarget], expecting expected: PeerID? = nil, stagger: TimeAmount = .milliseconds(250)
     ) -> Dial {
+        dial(targets, for: .session, expecting: expected, stagger: stagger)
+    }
+
+    /// Dials a peer as `dial`, to fetch files: only one whose Hello has the feature `files`. The report has `files` and no `connection`.
+    public func dialForFiles(_ targets: [DialTarget], expecting expected: PeerID) -> Dial {
+        dial(targets, for: .files, expecting: expected, stagger: .milliseconds(250))
+    }
+
+    private func dial(_ targets: [DialTarget], for purpose: DialPurpose, expecting expected: PeerID?, stagger: TimeAmount) -> Dial {
         let promise = eventLoop.makePromise(of: DialReport.self)
         let state = state
         let race = NIOLoopBoundBox<DialRace?>.makeEmptyBox(valueType: DialRace.self, eventLoop: eventLoop)
         eventLoop.execute {
             let running = DialRace(
-                targets: targets, expecting: expected, stagger: stagger, state: state.value, promise: promise)
+                targets: targets, purpose: purpose, expecting: expected, stagger: stagger, state: state.value, promise: promise)
             race.value = running
             promise.futureResult.whenComplete { _ in race.value = nil }
             running.start()
@@ -89,6 +107,7 @@ public final class PeerTransport: Sendable {
     public func shutdown() async {
         // The loop outlives the transport, and the futures of closed channels do not fail.
         try? await eventLoop.flatSubmit { [state] in state.value.stop() }.get()
+        await fileThreads.stop()
     }
 
     /// Runs work on the loop.

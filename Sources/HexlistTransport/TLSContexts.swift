@@ -2,28 +2,32 @@ import HexlistModel
 import NIOCore
 import NIOSSL
 
-/// The TLS of peers: version 1.3, P-256 certificates from both sides, ALPN `hexlist/1` (Docs/Protocol.md, "Identity").
+/// The TLS of peers: version 1.3, P-256 certificates from both sides, ALPN `hexlist/1` or `hexlist-files/1` (Docs/Protocol.md, "Identity"
+/// and "Files"). A dialer offers exactly one of these names.
 struct TLSContexts: Sendable {
     let server: NIOSSLContext
-    let client: NIOSSLContext
+    private let session: NIOSSLContext
+    private let files: NIOSSLContext
 
     init(identity: Identity) throws {
         let certificate = try NIOSSLCertificate(bytes: identity.certificate, format: .der)
         let key = try NIOSSLPrivateKey(bytes: identity.privateKey, format: .der)
         server = try NIOSSLContext(
             configuration: Self.hardened(
-                .makeServerConfiguration(certificateChain: [.certificate(certificate)], privateKey: .privateKey(key))))
+                .makeServerConfiguration(certificateChain: [.certificate(certificate)], privateKey: .privateKey(key)),
+                [ProtocolLimits.alpn, ProtocolLimits.filesALPN]))
         var client = TLSConfiguration.makeClientConfiguration()
         client.certificateChain = [.certificate(certificate)]
         client.privateKey = .privateKey(key)
-        self.client = try NIOSSLContext(configuration: Self.hardened(client))
+        session = try NIOSSLContext(configuration: Self.hardened(client, [ProtocolLimits.alpn]))
+        files = try NIOSSLContext(configuration: Self.hardened(client, [ProtocolLimits.filesALPN]))
     }
 
-    private static func hardened(_ configuration: TLSConfiguration) -> TLSConfiguration {
+    private static func hardened(_ configuration: TLSConfiguration, _ protocols: [String]) -> TLSConfiguration {
         var configuration = configuration
         configuration.minimumTLSVersion = .tlsv13
         configuration.maximumTLSVersion = .tlsv13
-        configuration.applicationProtocols = [ProtocolLimits.alpn]
+        configuration.applicationProtocols = protocols
         // `.none` would silently disable the verification callback, and a server would not ask for a certificate.
         configuration.certificateVerification = .noHostnameVerification
         configuration.trustRoots = .certificates([])
@@ -55,10 +59,13 @@ struct TLSContexts: Sendable {
     }
 
     /// Makes a handler that offers no earlier session: every dial proves both keys anew.
-    /// - Parameter isWanted: decides whether the handshake goes on, once the server's certificate has arrived: before its key is proven,
-    ///   and before this side's certificate is sent. Must not touch the channel.
-    func makeClientHandler(_ isWanted: @escaping (PeerID) -> Bool) throws -> NIOSSLHandler {
+    /// - Parameters:
+    ///   - purpose: decides the ALPN name.
+    ///   - isWanted: decides whether the handshake goes on, once the server's certificate has arrived: before its key is proven,
+    ///     and before this side's certificate is sent. Must not touch the channel.
+    func makeClientHandler(for purpose: DialPurpose, _ isWanted: @escaping (PeerID) -> Bool) throws -> NIOSSLHandler {
         try NIOSSLClientHandler(
-            context: client, serverHostname: nil, customVerificationCallback: { Self.verify($0, $1, isWanted: isWanted) })
+            context: purpose == .session ? session : files, serverHostname: nil,
+            customVerificationCallback: { Self.verify($0, $1, isWanted: isWanted) })
     }
 }

@@ -2,7 +2,7 @@ import HexlistModel
 import Logging
 import NIOCore
 
-/// The state of a transport, confined to its event loop.
+/// The state of a transport, confined to its event loop. It has more than 15 properties because it is what all parts of a transport share.
 final class TransportState {
     let eventLoop: any EventLoop
     let contexts: TLSContexts
@@ -16,6 +16,9 @@ final class TransportState {
     let turns: HandshakeTurns
     private(set) var isStopping = false
     private var onAccept: ((PeerConnection) -> Void)?
+    /// `nil` while no files are handed out.
+    private var fileHost: FileHost?
+    let fileThreads = FileThreads()
     private var live: [ObjectIdentifier: LiveChannel] = [:]
     private var races: [ObjectIdentifier: DialRace] = [:]
     let listeners: Listeners
@@ -50,6 +53,17 @@ final class TransportState {
 
     func accept(with onAccept: @escaping (PeerConnection) -> Void) { self.onAccept = onAccept }
 
+    func serveFiles(for host: FileHost) { fileHost = host }
+
+    /// Whether a peer that proved this key may have one more connection for files.
+    func mayServe(_ peer: Fingerprint) -> Bool { !isStopping && fileHost?.mayServe(peer) ?? false }
+
+    func serves(_ connection: FileServerConnection) {
+        guard let fileHost, !isStopping else { return connection.abort() }
+        metrics.accepted.increment()
+        fileHost.serves(connection)
+    }
+
     func accepted(_ connection: PeerConnection) {
         guard let onAccept, !isStopping else { return connection.abort() }
         metrics.accepted.increment()
@@ -78,6 +92,7 @@ final class TransportState {
     func stop() -> EventLoopFuture<Void> {
         isStopping = true
         onAccept = nil
+        fileHost = nil
         for race in Array(races.values) { race.cancel() }
         var gone = listeners.close()
         for one in Array(live.values) {

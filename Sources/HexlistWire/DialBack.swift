@@ -66,4 +66,7 @@ public struct DialBack: Sendable, Equatable {
 extension Hello {
     /// Whether the sender answers requests to be dialled back.
     public var answersDialBack: Bool { features.contains { PeerText.areEqual($0, DialBack.feature) } }
+
+    /// Whether the sender takes connections on which files are fetched.
+    public var servesFiles: Bool { features.contains { PeerText.areEqual($0, ProtocolLimits.filesFeature) } }
 }

@@ -54,6 +54,8 @@ import Yams
         Value("Group.peers", GroupMember.self),
         Value("RosterPeer", RosterPeer.self),
         Value("RosterImport", RosterImport.self),
+        Value("Transfer", TransferView.self), Value("TransferStart", TransferStart.self), Value("TransferSummary", TransferSummary.self),
+        Value("OfferProgress", OfferProgress.self), Value("Offer", OfferResult.self),
     ]
 
     @Test("a value has the members it is described with; those that it cannot be read without are required", arguments: values)
@@ -85,6 +87,7 @@ import Yams
             ("SendState", OutboxState.allCases.map(\.rawValue)), ("Send.waitingFor", OutboxWait.allCases.map(\.rawValue)),
             ("OutboxRow.waitingFor", OutboxWait.allCases.map(\.rawValue)), ("Peer.state", PeerView.State.allCases.map(\.rawValue)),
             ("Peer.trust", Trust.allCases.map(\.rawValue)), ("PeerTag.trust", Trust.allCases.map(\.rawValue)),
+            ("Transfer.state", TransferStage.allCases.map(\.rawValue)), ("TransferState", TransferStage.allCases.map(\.rawValue)),
             ("Pairing.state", PairingView.State.allCases.map(\.rawValue)), ("Pairing.reason", PairingView.Reason.allCases.map(\.rawValue)),
             ("Configuration.items.source", SettingShape.Source.allCases.map(\.rawValue)),
             ("DoctorReport.steps.state", DoctorStep.State.allCases.map(\.rawValue)),

@@ -15,6 +15,11 @@ struct CrashTests {
         try await Rig.run("kill", long: ["--rounds", "200", "--hexes", "20000"])
     }
 
+    @Test("SIGKILL at random instants while files are fetched, either side", .ifRuns("files"))
+    func files() async throws {
+        try await Rig.run("files", long: ["--rounds", "200"])
+    }
+
     @Test("SIGKILL at the N-th system call, either side", .ifRuns("kill-at-call"))
     func killAtCall() async throws {
         try await Rig.run("kill-at-call", long: ["--rounds", "500"])
@@ -75,7 +80,8 @@ enum Rig {
 
     private static let obstacles: [String: String?] = {
         let names = [
-            "kill", "kill-at-call", "power-cut", "ack-after-sync", "disk-full", "storage-errors", "bit-flips", "repeat", "first-start",
+            "kill", "files", "kill-at-call", "power-cut", "ack-after-sync", "disk-full", "storage-errors", "bit-flips", "repeat",
+            "first-start",
             "rotate", "hostile", "outside", "hostile-text", "local-api", "private", "hooks", "local-side", "partitions", "both-open",
             "hidden", "unit", "pairing", "memory", "names", "strangers", "schema", "older",
         ]

@@ -26,8 +26,10 @@ public struct TemporaryFolder: Sendable {
         return lstat(path, &status) == 0 ? status.st_mode & 0o7777 : nil
     }
 
+    /// Removes a folder with all that is in it. A symbolic link is removed and never followed: what it leads to is not the test's.
     private static func removeTree(_ path: String) {
-        if let folder = opendir(path) {
+        var status = stat()
+        if lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR, let folder = opendir(path) {
             while let entry = readdir(folder) {
                 let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
                     pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }

@@ -54,6 +54,20 @@ void hexlist_return_memory(void);
 /// is not concerned.
 void hexlist_forbid_core_dumps(void);
 
+// MARK: Files
+
+/// Opens a path beneath an open folder, with no symbolic link on it, at its end or elsewhere (openat2(2), Linux 5.6). The descriptor, which
+/// programs started from here do not inherit, or -1 and errno: `ENOSYS` or `EPERM` where the kernel, or what confines the process, has no such call.
+/// - flags: as for open(2).
+int hexlist_open_beneath(int folder, const char *path, int flags);
+
+/// Renames within an open folder unless the new name is taken (renameat2(2), RENAME_NOREPLACE). 0, or -1 and errno: `EEXIST` where it is
+/// taken, `EINVAL` or `ENOSYS` where the file system or the kernel cannot do this.
+int hexlist_rename_new(int folder, const char *old_name, const char *new_name);
+
+/// Sets the time of the last change of an open file and leaves the time of its last use. 0, or -1 and errno.
+int hexlist_set_modified(int file, int64_t seconds, int64_t nanoseconds);
+
 // MARK: Programs
 
 /// A descriptor that becomes readable when the process ends; -1 and errno. Linux 5.3.

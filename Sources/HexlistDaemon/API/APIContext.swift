@@ -29,6 +29,12 @@ struct APIContext: Sendable {
     var node: Node { keeper.node }
     var store: HexStore { node.store }
 
+    /// The folders of Hexlist's own of which no file is offered. A configuration file elsewhere protects no folder: that may be anything.
+    var ownFolders: [String] {
+        let settings = HexlistPaths.folder(of: configuration.path)
+        return [stateFolder] + (settings.hasSuffix("/hexlist") ? [settings] : [])
+    }
+
     /// An orderly end, as if SIGTERM had come.
     func endDaemon() {
         logger.critical("the node could not be started again")

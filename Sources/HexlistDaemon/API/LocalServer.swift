@@ -88,6 +88,7 @@ enum LocalServer {
         MetricsRoutes(api: api).add(to: router)
         PeerRoutes(api: api).add(to: router)
         GroupRoutes(api: api).add(to: router)
+        FileRoutes(api: api).add(to: router)
         IdentityRoutes(api: api).add(to: router)
         RosterRoutes(api: api).add(to: router)
         BackupRoutes(api: api).add(to: router)

@@ -89,8 +89,11 @@ struct SendRoutes: Sendable {
 
     /// Each peer once, in the order named.
     private func targets(_ query: APIQuery) async throws -> [PeerID] {
-        let names = query.texts("to")
-        guard try query.flag("toAll") else {
+        try await targets(named: query.texts("to"), all: query.flag("toAll"))
+    }
+
+    func targets(named names: [String], all: Bool) async throws -> [PeerID] {
+        guard all else {
             guard !names.isEmpty else { throw HexlistError(.badRequest, "No peer to send to.", hint: "Name one with `to`.") }
             return try await api.node.recipients(named: names)
         }

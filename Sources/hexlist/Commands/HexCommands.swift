@@ -58,7 +58,7 @@ struct ShowCommand: AsyncParsableCommand {
         if let inside = HexText.inside(hex) { table.add("contains", inside) }
         if let extra = hex.extra, extra != .emptyObject { table.add("extra", extra.text) }
         try output.table(table)
-        try show(hex.links ?? [], output, indent: "")
+        try show(hex.links ?? [], of: hex.id, output, indent: "")
         try show(hex.children ?? [], output, indent: "")
     }
 
@@ -67,12 +67,12 @@ struct ShowCommand: AsyncParsableCommand {
         for child in children {
             try output.line()
             try output.line("\(indent)  hex \(child.id)", .strong, HexText.title(child).map { "  \($0)" } ?? "")
-            try show(child.links, output, indent: indent + "  ")
+            try show(child.links, of: child.id, output, indent: indent + "  ")
             try show(child.children ?? [], output, indent: indent + "  ")
         }
     }
 
-    private func show(_ links: [LinkShape], _ output: Output, indent: String) throws {
+    private func show(_ links: [LinkShape], of hex: Int64, _ output: Output, indent: String) throws {
         let width = String(links.count).count
         for (position, link) in links.enumerated() {
             let number = String(position + 1)
@@ -82,7 +82,11 @@ struct ShowCommand: AsyncParsableCommand {
             let service = PeerText.areEqual(link.service, Service.unknown.rawValue) ? "" : link.service
             let about = [link.linkDescription, service].filter { !$0.isEmpty }.joined(separator: " · ")
             if !about.isEmpty { try output.line("\(rest)\(about)") }
-            if let reason = link.notOpened { try output.line("\(rest)not opened: \(reason)") }
+            if FileArgument.isLink(link.url) {
+                try output.line("\(rest)a file of a peer: hexlist fetch \(hex) \(number)")
+            } else if let reason = link.notOpened {
+                try output.line("\(rest)not opened: \(reason)")
+            }
             if let before = link.before { try output.line("\(rest)\(LinkList.earlier(before))") }
         }
     }

@@ -11,7 +11,13 @@ struct SendCommand: AsyncParsableCommand {
         discussion: """
             hexlist send --to ada --description "to read" "https://example.org a page" https://example.net
 
+            hexlist send --to ada ./talk.pdf ./photos/
+
             hexlist send --to ada --bulk hexes.ndjson
+
+            What begins with /, ./ or ../ is a file or a folder of this machine. It is not copied: those it is sent to fetch it from here with \
+            `hexlist fetch`, for 60 days, while they are trusted here and the file stays as it is. A folder is sent as a hex, the folders in \
+            it as hexes inside that; symbolic links, hidden and special files are left out.
 
             --bulk reads one hex a line, as JSON, and sends while it reads; a `key` in a line makes a rerun send nothing twice. A bad \
             line is told and costs no other. After Ctrl-C what was accepted stays in the outbox.
@@ -46,6 +52,12 @@ struct SendCommand: AsyncParsableCommand {
             valueName: "file"))
     var from: String?
 
+    @Option(
+        name: .long,
+        help: ArgumentHelp("Send this file or folder, also one whose name begins like no path; may be repeated.", valueName: "path"),
+        completion: .file())
+    var file: [String] = []
+
     @Flag(help: "Put https:// before links that are bare host names.")
     var guess = false
 
@@ -73,7 +85,10 @@ struct SendCommand: AsyncParsableCommand {
     @Flag(help: "Send again what failed within the last 3 minutes.")
     var force = false
 
-    @Argument(help: ArgumentHelp("A link, or \"URL description\" in quotes; - reads them from standard input.", valueName: "url"))
+    @Argument(
+        help: ArgumentHelp(
+            "A link, or \"URL description\" in quotes; - reads them from standard input. A file or folder begins with /, ./ or ../.",
+            valueName: "url"))
     var links: [String] = []
 
     func validate() throws {
@@ -87,11 +102,11 @@ struct SendCommand: AsyncParsableCommand {
         if bulk != nil { return try validateBulk() }
         if strict || allowEmpty { throw ValidationError("\(strict ? "--strict" : "--allow-empty") goes with --bulk.") }
         if hex != nil {
-            guard links.isEmpty, from == nil, description.isEmpty, color.isEmpty, !guess, !raw else {
+            guard links.isEmpty, from == nil, file.isEmpty, description.isEmpty, color.isEmpty, !guess, !raw else {
                 throw ValidationError("--hex forwards a hex as it is: give no links, description or colour with it.")
             }
-        } else if links.isEmpty && from == nil {
-            throw ValidationError("Give at least one link, --from FILE, or --hex HEX.")
+        } else if links.isEmpty && from == nil && file.isEmpty {
+            throw ValidationError("Give at least one link or file, --from FILE, or --hex HEX.")
         } else if links.count(where: { $0 == "-" }) + (from == "-" ? 1 : 0) > 1 {
             throw ValidationError("Standard input can be read once: give - once.")
         }
@@ -99,7 +114,8 @@ struct SendCommand: AsyncParsableCommand {
 
     private func validateBulk() throws {
         let others = [
-            (!links.isEmpty, "links"), (from != nil, "--from"), (hex != nil, "--hex"), (!description.isEmpty, "--description"),
+            (!links.isEmpty, "links"), (from != nil, "--from"), (!file.isEmpty, "--file"), (hex != nil, "--hex"),
+            (!description.isEmpty, "--description"),
             (!color.isEmpty, "--color"), (guess, "--guess"), (raw, "--raw"),
         ]
         if let other = others.first(where: \.0) {
@@ -112,7 +128,9 @@ struct SendCommand: AsyncParsableCommand {
 
     /// The last word if it is not a link and something to send remains without it.
     private var lastWord: String? {
-        guard let word = links.last, links.count > 1 || from != nil || hex != nil || bulk != nil, word != "-" else { return nil }
+        guard let word = links.last, links.count > 1 || from != nil || hex != nil || bulk != nil || !file.isEmpty, word != "-",
+            raw || !FileArgument.isPath(word)
+        else { return nil }
         return LinkForm(word) == .link ? nil : word
     }
 
@@ -130,11 +148,13 @@ struct SendCommand: AsyncParsableCommand {
         if to.isEmpty && !toAll { try await takeLastWordAsPeer() }
         if let bulk { return try await run(bulk: bulk) }
         let output = common.output
-        let send = HexlistClient.Send(
-            content: try content(), peers: to, toAll: toAll, wait: wait.wait, timeout: timeout.value, key: key, force: force)
+        let input = try typed()
         let waiting = SendWaiting(peers: to)
         let isPatient = wait == .stored && !output.json
         try await common.withClient { client in
+            let send = HexlistClient.Send(
+                content: try await content(input, client), peers: to, toAll: toAll, wait: wait.wait, timeout: timeout.value, key: key,
+                force: force)
             let outcomes = try await waiting.during(client, isTold: isPatient) { try await client.send(send) }
             if output.json {
                 for outcome in outcomes { try output.object(outcome) }
@@ -157,17 +177,42 @@ struct SendCommand: AsyncParsableCommand {
         if status != .done { throw Ending(status: status) }
     }
 
-    private func content() throws -> HexlistClient.Send.Content {
-        if let hex { return .forward(hex.value) }
+    /// The files and folders among the arguments.
+    private var paths: [String] { (raw ? [] : links.filter(FileArgument.isPath)) + file }
+
+    private func content(_ typed: HexInput?, _ client: HexlistClient) async throws -> HexlistClient.Send.Content {
+        if let hex {
+            try await noteForeignFiles(hex.value, client)
+            return .forward(hex.value)
+        }
+        guard let typed else { throw HexlistError(.badRequest, "There is no link in what was given.") }
+        guard !paths.isEmpty else { return .hex(typed.jsonBytes) }
+        let offer = try await FileArgument.offer(paths, to: to, all: toAll, client)
+        return .hex(OfferingInput(hex: typed, offered: offer.hex).jsonBytes)
+    }
+
+    /// Says that a forwarded link to a file does not give it to whoever it is forwarded to.
+    private func noteForeignFiles(_ id: Int64, _ client: HexlistClient) async throws {
+        let count = try await client.hex(id).links?.count { FileArgument.isLink($0.url) } ?? 0
+        guard count > 0 else { return }
+        StandardError.note(
+            "\(HumanText.count(count, "link leads to a file", "links lead to files")) that only those can fetch whom its owner sent it to.")
+    }
+
+    /// The hex as typed, without its files; `nil` for one that is forwarded.
+    private func typed() throws -> HexInput? {
+        guard hex == nil else { return nil }
         let check: LinkCheck = raw ? .raw : guess ? .guess : .scheme
         let color = raw ? color : try ColorInput.parse(color)
-        let given = try LinkInput.read(links, check) + (try from.map { try LinkInput.read(from: $0, check) } ?? [])
-        guard !given.isEmpty else { throw HexlistError(.badRequest, "There is no link in what was given.") }
+        let words = raw ? links : links.filter { !FileArgument.isPath($0) }
+        if !raw { for word in words { try FileArgument.refuseBareName(word) } }
+        let given = try LinkInput.read(words, check) + (try from.map { try LinkInput.read(from: $0, check) } ?? [])
+        guard !given.isEmpty || !paths.isEmpty else { throw HexlistError(.badRequest, "There is no link in what was given.") }
         guard given.count <= ProtocolLimits.links else {
             throw HexlistError(
                 .badRequest, "A hex holds \(ProtocolLimits.links) links; \(given.count) were given.", hint: "Send them in several hexes.")
         }
-        return .hex(HexInput(description: description, color: color, links: given).jsonBytes)
+        return HexInput(description: description, color: color, links: given)
     }
 
     private func table(_ outcomes: [SendOutcome]) -> Table {

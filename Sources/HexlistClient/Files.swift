@@ -1,0 +1,64 @@
+public import HexlistAPI
+import HexlistModel
+
+// Files: offers to peers, and transfers from them.
+extension HexlistClient {
+    /// Offers files and folders to peers. Takes as long as reading them.
+    /// - Parameter onProgress: called with how far it is.
+    /// - Returns: the hex that is to be sent.
+    public func offer(_ request: OfferRequest, _ onProgress: (OfferProgress) -> Void) async throws -> OfferResult {
+        var result: OfferResult?
+        try await connection.lines("/v1/offers", body: request.jsonBytes, seconds: Self.readingSeconds) { line in
+            switch try APIConnection.decode(line) as OfferLine {
+            case .progress(let progress): onProgress(progress)
+            case .offer(let offer): result = offer
+            case .error(let error): throw error.hexlistError
+            case .other: break
+            }
+        }
+        guard let result else { throw HexlistError(.internal, "hexlistd did not say what became of the files.") }
+        return result
+    }
+
+    /// The seconds that reading files may take: some terabytes.
+    private static let readingSeconds = 86_400.0
+
+    /// Begins to fetch what the links of a hex point to.
+    public func fetch(_ request: TransferRequest) async throws -> TransferStart {
+        try await connection.call(.POST, "/v1/transfers", body: request.jsonBytes)
+    }
+
+    /// A page of transfers, the newest first.
+    public func transfers(_ stages: [TransferStage] = [], limit: Int, after cursor: String? = nil) async throws -> Page<TransferView> {
+        var query = URLQuery()
+        for stage in stages { query.add("state", stage.rawValue) }
+        query.add("limit", String(limit))
+        query.add("after", cursor)
+        return try await connection.call(.GET, "/v1/transfers", query: query)
+    }
+
+    public func transfer(_ id: Int64) async throws -> TransferView { try await connection.call(.GET, "/v1/transfers/\(id)") }
+
+    public func cancelTransfer(_ id: Int64) async throws -> TransferView {
+        try await connection.call(.POST, "/v1/transfers/\(id)/cancel")
+    }
+
+    public func retryTransfer(_ id: Int64, force: Bool) async throws -> TransferView {
+        var query = URLQuery()
+        if force { query.add("force", "true") }
+        return try await connection.call(.POST, "/v1/transfers/\(id)/retry", query: query)
+    }
+
+    /// Takes a transfer that ended off the list.
+    public func forgetTransfer(_ id: Int64) async throws -> ChangedShape { try await connection.call(.DELETE, "/v1/transfers/\(id)") }
+
+    /// Calls `body` with how transfers stand together, and again after each change, until it returns `false`.
+    public func watchTransfers(_ ids: ClosedRange<Int64>, _ body: (TransferSummary) async throws -> Bool) async throws {
+        var query = URLQuery()
+        query.add("first", String(ids.lowerBound))
+        query.add("last", String(ids.upperBound))
+        try await connection.stream("/v1/transfers/summary", query: query) { message in
+            try await body(APIConnection.decode(Array(message.data.utf8)))
+        }
+    }
+}

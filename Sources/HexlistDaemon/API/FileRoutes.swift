@@ -1,0 +1,93 @@
+import HexlistAPI
+import HexlistModel
+import HexlistNode
+import Hummingbird
+import NIOCore
+
+/// `/v1/offers` and `/v1/transfers`: files for peers, and files from them.
+struct FileRoutes: Sendable {
+    let api: APIContext
+
+    /// The most paths of one request.
+    private static let paths = 10_000
+    private static let progressPause = Duration.milliseconds(300)
+
+    func add(to router: Router<BasicRequestContext>) {
+        router.post("/v1/offers", use: offer)
+        router.post("/v1/transfers") { request, _ in
+            _ = try APIQuery(request)
+            return APIReply.json(try await api.node.fetch(try await APIInput.requiredShape(request)))
+        }
+        router.get("/v1/transfers", use: list)
+        router.get("/v1/transfers/summary", use: summary)
+        router.get("/v1/transfers/:id") { request, context in
+            _ = try APIQuery(request)
+            return APIReply.json(try await api.node.transfer(try APIInput.id(context)))
+        }
+        router.post("/v1/transfers/:id/cancel") { request, context in
+            _ = try APIQuery(request)
+            return APIReply.json(try await api.node.cancelTransfer(try APIInput.id(context)))
+        }
+        router.post("/v1/transfers/:id/retry") { request, context in
+            let force = try APIQuery(request, allowing: ["force"]).flag("force")
+            return APIReply.json(try await api.node.retryTransfer(try APIInput.id(context), force: force))
+        }
+        router.delete("/v1/transfers/:id") { request, context in
+            _ = try APIQuery(request)
+            try await api.node.forgetTransfer(try APIInput.id(context))
+            return APIReply.json(ChangedShape(changed: 1))
+        }
+    }
+
+    /// Reads the files and offers them; the reply is a stream that says how far it is, and ends with the hex.
+    private func offer(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        _ = try APIQuery(request)
+        let wanted: OfferRequest = try await APIInput.requiredShape(request)
+        guard (1...Self.paths).contains(wanted.paths.count) else {
+            throw HexlistError(.badRequest, "One request offers 1 to \(Self.paths) paths; \(wanted.paths.count) were named.")
+        }
+        let peers = try await SendRoutes(api: api).targets(named: wanted.to, all: wanted.toAll ?? false)
+        let node = api.node
+        let protected = api.ownFolders
+        let body = ResponseBody { writer in
+            let (progress, continuation) = AsyncStream.makeStream(of: OfferProgress.self, bufferingPolicy: .bufferingNewest(1))
+            async let result: OfferLine = { () async -> OfferLine in
+                defer { continuation.finish() }
+                do {
+                    return .offer(try await node.offer(wanted.paths, to: peers, protecting: protected) { continuation.yield($0) })
+                } catch let error as HexlistError {
+                    return .error(ErrorShape(error))
+                } catch {
+                    return .error(ErrorShape(HexlistError(.internal, "The files could not be offered.")))
+                }
+            }()
+            var toldAt = ContinuousClock.now
+            for await step in progress where ContinuousClock.now - toldAt >= Self.progressPause {
+                toldAt = .now
+                try await writer.write(ByteBuffer(bytes: OfferLine.progress(step).lineBytes))
+            }
+            try await writer.write(ByteBuffer(bytes: await result.lineBytes))
+            try await writer.finish(nil)
+        }
+        return Response(status: .ok, headers: [.contentType: LocalAPI.bulkType, .cacheControl: "no-store"], body: body)
+    }
+
+    private func list(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        let query = try APIQuery(request, allowing: ["state", "limit", "after"])
+        let stages: [TransferStage] = try query.texts("state").map { try APIQuery.choice($0, of: "state") }
+        let page = try await api.node.transfers(
+            stages.isEmpty ? nil : Set(stages), before: try query.cursor(), limit: try query.limit())
+        return APIReply.page(page.rows, next: page.next, cursor: \.id) { $0 }
+    }
+
+    /// How some transfers stand together, once or as a stream of changes.
+    private func summary(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        let query = try APIQuery(request, allowing: ["first", "last"])
+        let first = try query.number("first", 1...Int64.max) ?? 1
+        let last = try query.number("last", 1...Int64.max) ?? .max
+        guard first <= last else { throw HexlistError(.badRequest, "`first` is the smaller of the two.") }
+        let look = { @Sendable [keeper = api.keeper] in try await keeper.node.transferSummary(first...last) }
+        if EventStreamReply.isWanted(request) { return EventStreamReply.response(WatchSource(event: "transfers", look: look), api: api) }
+        return APIReply.json(try await look())
+    }
+}

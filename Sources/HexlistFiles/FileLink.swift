@@ -1,0 +1,92 @@
+public import HexlistModel
+
+/// A link to a file of a peer, as the `url` of a LinkJM has it (Docs/Protocol.md).
+///
+///     hexlist://<peer UUID>/<offer: 32 hexadecimal digits>/<name, percent-encoded>
+///     hexlist://<peer UUID>/share/<share>/<path>
+///
+/// The name of an offer is for people: what is fetched is the offer's.
+public struct FileLink: Sendable, CustomStringConvertible {
+    public enum Target: Sendable {
+        /// A file that was offered. The name is text of a peer, possibly empty, of at most `maximumBytes`; `FileName` makes a name of it.
+        case offer(OfferID, name: String)
+        /// A file or a folder in a share; the share is named as a `SharePath` names things.
+        case share(name: String, path: SharePath)
+    }
+
+    /// The most bytes of a link.
+    public static let maximumBytes = LinkTarget.maximumBytes
+    /// The scheme, which `hexlist://peer/…` of `hexlist id --qr` has too: that is no link to a file.
+    public static let scheme = "hexlist"
+
+    public let peer: PeerID
+    public let target: Target
+
+    public init(peer: PeerID, target: Target) {
+        self.peer = peer
+        self.target = target
+    }
+
+    /// Reads a link of anybody; `nil` for anything but the two forms. Scheme, UUID and digits are read in either letter case. A `/` behind
+    /// the path of a folder is passed over.
+    public init?(_ url: some StringProtocol) {
+        let bytes = Array(url.utf8)
+        let start = Array("\(Self.scheme)://".utf8)
+        guard bytes.count <= Self.maximumBytes, bytes.prefix(start.count).map(ASCII.lowercased) == start else { return nil }
+        let parts = bytes[start.count...].split(separator: UInt8(ascii: "/"), maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count >= 2, let peer = PeerID(String(decoding: parts[0], as: UTF8.self)) else { return nil }
+        self.peer = peer
+        let rest = parts.count > 2 ? parts[2] : []
+        if parts[1].elementsEqual(Self.share.utf8) {
+            guard let target = Self.share(rest) else { return nil }
+            self.target = target
+        } else {
+            guard let offer = OfferID(String(decoding: parts[1], as: UTF8.self)), let name = Self.name(rest) else { return nil }
+            target = .offer(offer, name: name)
+        }
+    }
+
+    private static let share = "share"
+
+    private static func share(_ text: ArraySlice<UInt8>) -> Target? {
+        let parts = text.split(separator: UInt8(ascii: "/"), maxSplits: 1, omittingEmptySubsequences: false)
+        guard let first = parts.first, let name = SharePath.name(percentEncoded: first) else { return nil }
+        var rest = parts.count > 1 ? parts[1] : []
+        if rest.last == UInt8(ascii: "/") { rest = rest.dropLast() }
+        guard let path = SharePath(percentEncoded: rest) else { return nil }
+        return .share(name: name, path: path)
+    }
+
+    /// A name may have anything in it, for it is no path; what does not stand in a URL is encoded.
+    private static func name(_ text: ArraySlice<UInt8>) -> String? {
+        guard
+            text.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") })
+        else { return nil }
+        return PercentEncoding.decode(String(decoding: text, as: UTF8.self))
+    }
+
+    /// The link. A name is cut so that the link has at most `maximumBytes`.
+    public var description: String {
+        let start = "\(Self.scheme)://\(peer)/"
+        switch target {
+        case .offer(let offer, let name): return "\(start)\(offer)/\(PercentEncoding.encode(PeerName.cut(name, bytes: Self.nameBytes)))"
+        case .share(let name, .root): return "\(start)\(Self.share)/\(PercentEncoding.encode(name))"
+        case .share(let name, let path): return "\(start)\(Self.share)/\(PercentEncoding.encode(name))/\(path.percentEncoded)"
+        }
+    }
+
+    /// The most bytes of a name in a link that is written: three for each, and the rest of the link.
+    private static let nameBytes = (maximumBytes - 100) / 3
+
+    /// The target of the HTTP request for it (`FileRequestTarget`).
+    public var requestTarget: String {
+        switch target {
+        case .offer(let offer, _): FileRequestTarget.offer(offer).description
+        case .share(let name, let path): FileRequestTarget.entry(share: name, path: path, after: nil).description
+        }
+    }
+}
+
+extension FileLink: Equatable {
+    public static func == (left: FileLink, right: FileLink) -> Bool { PeerText.areEqual(left.description, right.description) }
+}

@@ -1,0 +1,86 @@
+internal import CLinux
+import HexlistModel
+
+#if canImport(Glibc)
+    internal import Glibc
+#endif
+
+/// Opening and reading folders without ever leaving one.
+extension Descriptor {
+    /// Opens something beneath this folder: no symbolic link is followed on the way or at the end, whatever others put there meanwhile.
+    /// - Parameters:
+    ///   - path: empty for this folder itself.
+    ///   - byHand: whether each name is opened in the folder before it, as is done where the kernel has no openat2(2).
+    func open(beneath path: SharePath, _ flags: CInt, byHand: Bool = false) throws(FileFault) -> Descriptor {
+        guard let last = path.names.last else { return try Self.open(".", flags | O_DIRECTORY, in: self) }
+        if !byHand {
+            // A rename somewhere on the way, of anybody, can make the kernel ask for another attempt (EAGAIN).
+            for _ in 1...8 {
+                let number = use { hexlist_open_beneath($0, path.description, flags | O_NOFOLLOW | O_NOCTTY) }
+                if number >= 0 { return Descriptor(number) }
+                switch errno {
+                case EINTR, EAGAIN: continue
+                case EXDEV: throw .notFound
+                case ENOSYS, EPERM: return try open(beneath: path, flags, byHand: true)
+                default: throw .last
+                }
+            }
+            throw .notFound
+        }
+        var folder = self
+        for name in path.names.dropLast() {
+            folder = try Self.open(name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK, in: folder)
+        }
+        return try Self.open(last, flags | O_NOFOLLOW, in: folder)
+    }
+
+    /// What a folder says an entry is, before one looks.
+    enum EntryKind {
+        case file, folder, link, special, unknown
+    }
+
+    /// Calls `body` with each entry's name, in the order of the file system, until it returns `false`; without `.` and `..`.
+    func entries(_ body: (_ name: UnsafeBufferPointer<UInt8>, _ kind: EntryKind) -> Bool) throws(FileFault) {
+        // A descriptor of its own: the place in a folder is shared by copies of one.
+        let number = use { openat($0, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        guard number >= 0 else { throw .last }
+        guard let stream = fdopendir(number) else {
+            let fault = FileFault.last
+            close(number)
+            throw fault
+        }
+        defer { closedir(stream) }
+        let offset = MemoryLayout<dirent>.offset(of: \.d_name) ?? 0
+        while true {
+            errno = 0
+            guard let entry = readdir(stream) else {
+                guard errno == 0 else { throw .last }
+                return
+            }
+            let start = UnsafeRawPointer(entry).advanced(by: offset)
+            let count = strlen(start.assumingMemoryBound(to: CChar.self))
+            let name = UnsafeBufferPointer(start: start.assumingMemoryBound(to: UInt8.self), count: count)
+            guard !name.elementsEqual(".".utf8), !name.elementsEqual("..".utf8) else { continue }
+            let kind: EntryKind =
+                switch Int(entry.pointee.d_type) {
+                case Int(DT_REG): .file
+                case Int(DT_DIR): .folder
+                case Int(DT_LNK): .link
+                case Int(DT_UNKNOWN): .unknown
+                default: .special
+                }
+            guard body(name, kind) else { return }
+        }
+    }
+
+    /// The kind of an entry, by a look where the folder did not say.
+    func kind(of name: String, _ kind: EntryKind) -> EntryKind {
+        guard kind == .unknown, let status = try? status(of: name) else { return kind }
+        switch status.kind {
+        case S_IFREG: return .file
+        case S_IFDIR: return .folder
+        case S_IFLNK: return .link
+        default: return .special
+        }
+    }
+}

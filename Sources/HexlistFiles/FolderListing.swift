@@ -1,0 +1,102 @@
+public import HexlistJSON
+import HexlistModel
+
+/// The list of a folder of a share, or a part of it, as JSON on a file connection (Docs/Protocol.md).
+///
+///     {"entries":[{"name":"a.txt","kind":"file","size":3,"modified":1767323045678,"mediaType":"text/plain"}],"next":"a.txt"}
+public struct FolderListing: Sendable, JSONEncodable {
+    public enum Kind: String, CaseIterable, Sendable {
+        case file, folder
+    }
+
+    public struct Entry: Sendable, JSONEncodable {
+        /// A name as `SharePath` takes it. Text of a peer.
+        public var name: String
+        public var kind: Kind
+        /// Bytes; `nil` for a folder.
+        public var size: Int64?
+        /// Milliseconds since 1970.
+        public var modified: Int64?
+        /// Printable ASCII.
+        public var mediaType: String?
+
+        public init(name: String, kind: Kind, size: Int64? = nil, modified: Int64? = nil, mediaType: String? = nil) {
+            (self.name, self.kind, self.size, self.modified, self.mediaType) = (name, kind, size, modified, mediaType)
+        }
+
+        public func write(to json: inout JSONWriter) {
+            json.object { json in
+                json.member("name", name)
+                json.member("kind", kind.rawValue)
+                json.member("size", size)
+                json.member("modified", modified)
+                json.member("mediaType", mediaType)
+            }
+        }
+    }
+
+    /// The most entries of one list.
+    public static let maximumEntries = 500
+    /// The most bytes of one that is read: so many entries, each byte of a name as an escape.
+    public static let maximumBytes = 1 << 20
+    private static let mediaTypeBytes = 127
+    /// The milliseconds of year 9999, and as many before 1970.
+    private static let latest: Int64 = 253_402_300_799_999
+
+    public var entries: [Entry] = []
+    /// The name behind which the next part begins; `nil` where there is none.
+    public var next: String?
+    /// Entries of a list that was read whose names can be none, or whose kind is not known.
+    public private(set) var leftOut = 0
+
+    public init(entries: [Entry] = [], next: String? = nil) {
+        self.entries = entries
+        self.next = next
+    }
+
+    /// Reads a list of a peer. Members that are not known are passed over, and so are values of another kind where one may do without; an
+    /// entry that names nothing is left out and counted.
+    ///
+    /// `nil` for what is no JSON, has no array `entries`, is longer than the bounds, or has a `next` that leads no further.
+    /// - Parameter name: the name that was asked behind; `nil` for the first part.
+    public init?(jsonBytes: [UInt8], after name: String?) {
+        guard jsonBytes.count <= Self.maximumBytes, let json = try? JSONValue(parsing: jsonBytes), let object = try? JSONObject(json),
+            let elements = object["entries"]?.elements, elements.count <= Self.maximumEntries
+        else { return nil }
+        for element in elements {
+            if let entry = Self.entry(element) { entries.append(entry) } else { leftOut += 1 }
+        }
+        guard let next = object["next"], !next.isNull else { return }
+        guard let text = next.string, SharePath.isName(text), (name ?? "").utf8.lexicographicallyPrecedes(text.utf8) else { return nil }
+        self.next = text
+    }
+
+    private static func entry(_ json: JSONValue) -> Entry? {
+        guard let object = try? JSONObject(json), let name = object["name"]?.string, SharePath.isName(name),
+            let kind = object["kind"]?.string.flatMap({ Kind(utf8: $0.utf8) })
+        else { return nil }
+        var entry = Entry(name: name, kind: kind)
+        if kind == .file, let size = object["size"]?.integer, size >= 0 { entry.size = size }
+        if let modified = object["modified"]?.integer, (-latest...latest).contains(modified) { entry.modified = modified }
+        if let type = object["mediaType"]?.string, (1...mediaTypeBytes).contains(type.utf8.count),
+            type.utf8.allSatisfy({ (0x20...0x7E).contains($0) })
+        {
+            entry.mediaType = type
+        }
+        return entry
+    }
+
+    public func write(to json: inout JSONWriter) {
+        json.object { json in
+            json.named("entries") { json in json.array(entries) { $1.write(to: &$0) } }
+            json.member("next", next)
+        }
+    }
+
+    /// The list as it is sent.
+    public var wireBytes: [UInt8] {
+        var json = JSONWriter(wireCapacity: 64 + 128 * entries.count)
+        write(to: &json)
+        return json.bytes
+    }
+}

@@ -1,0 +1,317 @@
+internal import CLinux
+internal import Crypto
+import HexlistModel
+internal import Synchronization
+
+#if canImport(Glibc)
+    internal import Glibc
+#endif
+
+/// A file on its way to this machine: `.NAME.ID.part` in the folder it is fetched into, appended to in order, and renamed when it is whole.
+///
+/// What is under the final name is whole, whenever the process or the machine ends: length and SHA-256 are checked and the bytes are on the
+/// disk before the rename, which never replaces anything. What is there of a partial file is gone on with: its data is made durable at each
+/// multiple of `stride` before anything is written behind that, so all up to the last multiple behind which there is a byte is good. Calls
+/// come one after another, from any thread; they block.
+public final class PartFile: Sendable {
+    /// What is fetched, as it was announced, and how it is to lie there.
+    public struct Goal: Sendable {
+        public var name: FileName
+        /// Letters and digits, at most 64; random, since other machines may fetch into the same folder.
+        public var id: String
+        /// Bytes. No more are ever written.
+        public var size: Int64
+        /// The SHA-256 that the bytes must have; `nil` where none was announced.
+        public var digest: [UInt8]?
+        /// Nanoseconds since 1970: when the file last changed where it comes from.
+        public var modified: Int64?
+        /// What is taken from the mode 0666 of the whole file.
+        public var umask: UInt16
+        /// Bytes that are to stay free on the file system.
+        public var minimumFree: Int64
+
+        public init(
+            name: FileName, id: String, size: Int64, digest: [UInt8]?, modified: Int64?, umask: UInt16 = 0o022, minimumFree: Int64 = 0
+        ) {
+            (self.name, self.id, self.size, self.digest, self.modified) = (name, id, size, digest, modified)
+            (self.umask, self.minimumFree) = (umask, minimumFree)
+        }
+
+        /// The name of the partial file.
+        public var partName: String { name.partName(id) }
+    }
+
+    /// Where the whole file is going to be, or is: enough to know it again after a crash between the rename and the note of it.
+    public struct Placement: Hashable, Sendable {
+        /// A name in the folder: `Goal.name`, or that with a number.
+        public var name: String
+        public var device: UInt64
+        public var inode: UInt64
+
+        public init(name: String, device: UInt64, inode: UInt64) { (self.name, self.device, self.inode) = (name, device, inode) }
+
+        public static func == (left: Placement, right: Placement) -> Bool {
+            left.device == right.device && left.inode == right.inode && PeerText.areEqual(left.name, right.name)
+        }
+
+        public func hash(into hasher: inout Hasher) { hasher.combine(inode) }
+    }
+
+    /// What a restart finds of a file whose row has a placement.
+    public enum Adoption: Equatable, Sendable {
+        /// The file is whole under the final name.
+        case finished
+        /// The partial file is there: `init` goes on with it.
+        case partial
+        /// Neither is there: it begins anew.
+        case gone
+    }
+
+    /// Bytes of which no more than so many are fetched twice after an interruption.
+    public static let stride: Int64 = 4 << 20
+    private static let mostNames = 10_000
+
+    public let goal: Goal
+    private let folder: Descriptor
+    private let file: Descriptor
+    private let device: UInt64
+    private let inode: UInt64
+    private let state: Mutex<State>
+
+    private struct State {
+        var written: Mark
+        /// The last mark up to which the disk has the data.
+        var durable: Mark
+        var isEnded = false
+    }
+
+    /// A length and the digest of what is before it.
+    private struct Mark {
+        var length: Int64 = 0
+        var digest = SHA256()
+    }
+
+    /// Opens the partial file, or makes it. The digest of what is there is computed anew.
+    /// - Parameters:
+    ///   - path: the folder; the last name may be a symbolic link to one.
+    ///   - knownGood: what `suspend()` last returned. Less than what the file shows by itself does no harm.
+    ///   - progress: called with the bytes read of what is there; `false` ends it.
+    /// - Throws: `notFound`, `notFolder`, `notAllowed`, `diskFull`, `partTaken`, `cancelled`; `system`.
+    public init(
+        folder path: String, goal: Goal, knownGood: Int64 = 0, progress: (_ bytes: Int64) -> Bool = { _ in true }
+    ) throws(FileFault) {
+        let folder = try Descriptor.open(path, O_RDONLY | O_DIRECTORY)
+        let before = try folder.status(of: goal.partName)
+        let file: Descriptor
+        if let before {
+            guard before.isRegular, before.st_uid == geteuid(), before.st_nlink == 1 else { throw .partTaken }
+            file = try Descriptor.open(goal.partName, O_RDWR | O_NOFOLLOW | O_NONBLOCK, in: folder)
+        } else {
+            try Self.checkRoom(in: folder, for: goal.size, goal)
+            file = try Descriptor.open(goal.partName, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600, in: folder)
+        }
+        let status = try file.status()
+        guard status.isRegular, status.st_uid == geteuid() else { throw .partTaken }
+        guard file.use({ flock($0, LOCK_EX | LOCK_NB) }) == 0 else { throw errno == EWOULDBLOCK ? .partTaken : .last }
+        let good = min(goal.size, Self.good(Int64(status.st_size), knownGood: knownGood))
+        var mark = Mark()
+        try FileDigest.pieces(
+            upTo: good, progress: progress, read: { buffer, offset throws(FileFault) in try file.read(into: buffer, at: offset) }
+        ) { mark.digest.update(bufferPointer: $0) }
+        mark.length = good
+        try Self.cut(file, to: good)
+        if before != nil { try Self.checkRoom(in: folder, for: goal.size - good, goal) }
+        (self.goal, self.folder, self.file) = (goal, folder, file)
+        (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino))
+        state = Mutex(State(written: mark, durable: mark))
+    }
+
+    /// The bytes of a partial file that are good: all before the last multiple of `stride` that has a byte behind it.
+    private static func good(_ length: Int64, knownGood: Int64) -> Int64 {
+        max(length > 0 ? (length - 1) / stride * stride : 0, min(length, knownGood))
+    }
+
+    /// The bytes that are there: where the next ones belong.
+    public var length: Int64 { state.withLock { $0.written.length } }
+
+    /// Appends bytes. What a fault leaves unwritten is to be fetched again, from `length` on.
+    /// - Throws: `tooLong`, with nothing written; `diskFull`; `system`.
+    public func append(_ bytes: UnsafeRawBufferPointer) throws(FileFault) {
+        try withState { state throws(FileFault) in
+            guard Int64(bytes.count) <= goal.size - state.written.length else { throw .tooLong }
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                let room = Int(Self.stride - state.written.length % Self.stride)
+                let piece = UnsafeRawBufferPointer(rebasing: rest.prefix(room))
+                let count = file.use { pwrite($0, piece.baseAddress, piece.count, off_t(state.written.length)) }
+                if count < 0, errno == EINTR { continue }
+                guard count > 0 else { throw count < 0 ? .last : .diskFull }
+                state.written.digest.update(bufferPointer: UnsafeRawBufferPointer(rebasing: piece[..<count]))
+                state.written.length += Int64(count)
+                rest = rest.dropFirst(count)
+                guard state.written.length % Self.stride == 0 else { continue }
+                try makeDurable(&state)
+                try Self.checkRoom(in: folder, for: goal.size - state.written.length, goal)
+            }
+        }
+    }
+
+    /// Makes what is there durable, for a pause.
+    /// - Returns: the bytes that a later `init` may take as `knownGood`.
+    @discardableResult
+    public func suspend() throws(FileFault) -> Int64 {
+        try withState { state throws(FileFault) in
+            try makeDurable(&state)
+            return state.durable.length
+        }
+    }
+
+    /// Checks length and digest, makes all of it durable, and gives it its name: the first of `FileName.numbered` that is free. Ends the
+    /// object, except where it throws `diskFull`, `tooShort` or what `willRename` throws: then it can be called again.
+    /// - Parameter willRename: called before each attempt at a name: afterwards a crash may leave the file under it.
+    /// - Throws: `otherBytes`, with the partial file deleted; `tooShort`, `diskFull`, `partLost`, `noFreeName`, `system`; what `willRename`
+    ///   throws.
+    public func finish(willRename: (Placement) throws -> Void = { _ in }) throws -> Placement {
+        try state.withLock { state in
+            guard !state.isEnded else { throw FileFault.partLost }
+            guard state.written.length == goal.size else { throw FileFault.tooShort(state.written.length) }
+            let digest = Array(state.written.digest.finalize())
+            if let announced = goal.digest, announced != digest {
+                state.isEnded = true
+                remove()
+                throw FileFault.otherBytes
+            }
+            // A file system that has no modes or such times keeps the file all the same.
+            _ = file.use { fchmod($0, 0o666 & ~mode_t(goal.umask)) }
+            if let modified = goal.modified {
+                let (seconds, rest) = modified.quotientAndRemainder(dividingBy: 1_000_000_000)
+                let isBefore = rest < 0
+                _ = file.use { hexlist_set_modified($0, seconds - (isBefore ? 1 : 0), rest + (isBefore ? 1_000_000_000 : 0)) }
+            }
+            do throws(FileFault) {
+                try file.synchronize()
+            } catch {
+                try rewind(&state)
+                throw error
+            }
+            state.durable = state.written
+            let placement = try place(willRename)
+            state.isEnded = true
+            return placement
+        }
+    }
+
+    /// The SHA-256 of what is there: 32 bytes.
+    public var digest: [UInt8] { state.withLock { Array($0.written.digest.finalize()) } }
+
+    /// Deletes the partial file and ends the object.
+    public func discard() {
+        state.withLock { state in
+            guard !state.isEnded else { return }
+            state.isEnded = true
+            remove()
+        }
+    }
+
+    // MARK: Without an object
+
+    /// Looks what a crash left of a file whose row has a placement, and deletes what a finished one left of the partial file.
+    /// - Parameter path: the folder.
+    public static func adopt(folder path: String, goal: Goal, placement: Placement) throws(FileFault) -> Adoption {
+        let folder = try Descriptor.open(path, O_RDONLY | O_DIRECTORY)
+        let part = try folder.status(of: goal.partName)
+        let final = try SharePath.isName(placement.name) ? folder.status(of: placement.name) : nil
+        let isOwn = { (status: stat) in UInt64(status.st_dev) == placement.device && UInt64(status.st_ino) == placement.inode }
+        if let final, final.isRegular, isOwn(final), Int64(final.st_size) == goal.size {
+            // Where the file system cannot rename without replacing, both names are there for a moment.
+            if let part, isOwn(part) { _ = folder.use { unlinkat($0, goal.partName, 0) } }
+            try folder.synchronize()
+            return .finished
+        }
+        return part == nil ? .gone : .partial
+    }
+
+    /// Deletes a partial file, if there is one that is this user's: for a transfer that is cancelled while nothing runs.
+    /// - Parameter path: the folder.
+    public static func discard(folder path: String, goal: Goal) {
+        guard let folder = try? Descriptor.open(path, O_RDONLY | O_DIRECTORY), let part = try? folder.status(of: goal.partName),
+            part.isRegular, part.st_uid == geteuid()
+        else { return }
+        _ = folder.use { unlinkat($0, goal.partName, 0) }
+    }
+
+    // MARK: Parts
+
+    private func withState<Result>(_ body: (inout State) throws(FileFault) -> Result) throws(FileFault) -> Result {
+        try state.withLock { state throws(FileFault) in
+            guard !state.isEnded else { throw .partLost }
+            return try body(&state)
+        }
+    }
+
+    private func makeDurable(_ state: inout State) throws(FileFault) {
+        guard state.durable.length < state.written.length else { return }
+        do throws(FileFault) {
+            try file.synchronizeData()
+        } catch {
+            try rewind(&state)
+            throw error
+        }
+        state.durable = state.written
+    }
+
+    /// Gives up what the disk did not take: after a failed fsync(2) nobody knows what of it is there.
+    private func rewind(_ state: inout State) throws(FileFault) {
+        state.written = state.durable
+        try Self.cut(file, to: state.durable.length)
+    }
+
+    private static func cut(_ file: Descriptor, to length: Int64) throws(FileFault) {
+        while file.use({ ftruncate($0, off_t(length)) }) != 0 {
+            guard errno == EINTR else { throw .last }
+        }
+    }
+
+    private static func checkRoom(in folder: Descriptor, for rest: Int64, _ goal: Goal) throws(FileFault) {
+        guard rest > 0 else { return }
+        let (room, isOver) = try folder.freeBytes().subtractingReportingOverflow(goal.minimumFree)
+        guard isOver || room >= rest else { throw .diskFull }
+    }
+
+    private func place(_ willRename: (Placement) throws -> Void) throws -> Placement {
+        guard let part = try folder.status(of: goal.partName), UInt64(part.st_ino) == inode, UInt64(part.st_dev) == device else {
+            throw FileFault.partLost
+        }
+        for number in 1...Self.mostNames {
+            let placement = Placement(name: goal.name.numbered(number).description, device: device, inode: inode)
+            guard try folder.status(of: placement.name) == nil else { continue }
+            try willRename(placement)
+            guard try rename(to: placement.name) else { continue }
+            try folder.synchronize()
+            return placement
+        }
+        throw FileFault.noFreeName
+    }
+
+    /// - Returns: whether the name was free.
+    private func rename(to name: String) throws(FileFault) -> Bool {
+        if folder.use({ hexlist_rename_new($0, goal.partName, name) }) == 0 { return true }
+        if errno == EINVAL || errno == ENOSYS {
+            if folder.use({ linkat($0, goal.partName, $0, name, 0) }) == 0 {
+                remove()
+                return true
+            }
+        }
+        switch errno {
+        case EEXIST: return false
+        case ENOENT: throw .partLost
+        default: throw .last
+        }
+    }
+
+    /// Deletes the partial file, unless its name is another file's by now.
+    private func remove() {
+        guard let part = try? folder.status(of: goal.partName), UInt64(part.st_ino) == inode, UInt64(part.st_dev) == device else { return }
+        _ = folder.use { unlinkat($0, goal.partName, 0) }
+    }
+}

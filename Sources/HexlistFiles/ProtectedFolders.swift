@@ -1,0 +1,73 @@
+#if canImport(Glibc)
+    internal import Glibc
+#endif
+
+/// Folders that nothing is given out of: state, configuration and cache of this program. Folders are told apart by device and inode, so
+/// that neither symbolic links nor other ways to write a path lead around it.
+public struct ProtectedFolders: Sendable {
+    /// Absolute paths; where one is not there yet, the nearest folder that is counts as containing it.
+    public let paths: [String]
+
+    public init(_ paths: [String]) { self.paths = paths }
+
+    /// Checks that a file lies outside of them, and a folder also that none lies in it.
+    /// - Parameter path: absolute.
+    /// - Throws: `protected`; `notFound`, `notAllowed`, `system`.
+    public func check(_ path: String) throws(FileFault) {
+        let opened = try Descriptor.open(path, Self.flags)
+        let isFolder = try opened.status().isFolder
+        // A file has no `..`; its folder is that of its path, of which only the last name can be no link.
+        let start = isFolder ? opened : try Descriptor.open(Self.parent(of: path), Self.flags | O_DIRECTORY)
+        let above = try Self.ancestors(of: start)
+        for path in paths {
+            guard let (folder, isThere) = Self.nearest(path) else { continue }
+            let aboveIt = try Self.ancestors(of: folder)
+            guard let own = aboveIt.first, let mine = above.first else { continue }
+            if isThere, above.contains(own) { throw .protected }
+            if isFolder, aboveIt.contains(mine) { throw .protected }
+        }
+    }
+
+    private struct Identity: Equatable {
+        let device: UInt64
+        let inode: UInt64
+    }
+
+    /// To know a folder, not to read it: O_PATH, which Swift does not see, and no waiting for who writes into a pipe.
+    private static let flags: CInt = 0o10_000_000 | O_NONBLOCK
+    /// More than any path has levels.
+    private static let mostLevels = 4_096
+
+    /// A folder, the one it is in, and so on up to `/`.
+    private static func ancestors(of folder: Descriptor) throws(FileFault) -> [Identity] {
+        var identities: [Identity] = []
+        var folder = folder
+        while identities.count < mostLevels {
+            let status = try folder.status()
+            let identity = Identity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
+            guard identities.last != identity else { break }
+            identities.append(identity)
+            folder = try Descriptor.open("..", flags | O_DIRECTORY, in: folder)
+        }
+        return identities
+    }
+
+    /// The folder at a path, or the nearest one on the way to it.
+    private static func nearest(_ path: String) -> (Descriptor, isThere: Bool)? {
+        var (path, isThere) = (path, true)
+        while true {
+            if let folder = try? Descriptor.open(path, flags | O_DIRECTORY) { return (folder, isThere) }
+            guard path.utf8.count > 1 else { return nil }
+            (path, isThere) = (parent(of: path), false)
+        }
+    }
+
+    /// The path without its last name.
+    private static func parent(of path: String) -> String {
+        var bytes = Array(path.utf8)
+        while bytes.last == UInt8(ascii: "/") { bytes.removeLast() }
+        while let last = bytes.last, last != UInt8(ascii: "/") { bytes.removeLast() }
+        while bytes.count > 1, bytes.last == UInt8(ascii: "/") { bytes.removeLast() }
+        return bytes.isEmpty ? "." : String(decoding: bytes, as: UTF8.self)
+    }
+}

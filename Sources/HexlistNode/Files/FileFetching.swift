@@ -1,0 +1,231 @@
+import HexlistAPI
+import HexlistFiles
+import HexlistModel
+import HexlistStore
+import HexlistTransport
+import Logging
+import NIOCore
+
+/// The transfers of files to this machine: what waits, what runs, and the connections that may be used again.
+final class FileFetching {
+    /// The time between two words to those who watch how far transfers are.
+    private static let noticePause = Duration.milliseconds(300)
+
+    private(set) var queue = TransferQueue()
+    /// The transfers that are in the queue, as the store has them but for `bytes`, which are ahead of it.
+    private(set) var rows: [TransferID: TransferRow] = [:]
+    private var keys: [TransferKey: TransferID] = [:]
+    private var runs: [TransferRun: FileRun] = [:]
+    /// Connections without a request, by peer.
+    private var idle: [PeerID: [FileClientConnection]] = [:]
+    private var here: Set<PeerID> = []
+    private let timer: DeadlineTimer
+    private var noticedAt = ContinuousClock.now
+
+    init(on eventLoop: any EventLoop) { timer = DeadlineTimer(on: eventLoop) }
+
+    /// Takes up what waits since before the start.
+    func start(_ rows: [TransferRow], _ host: isolated some FilesHost) { add(rows, force: true, host) }
+
+    func stop() {
+        timer.cancel()
+        for run in runs.values { run.stop(discarding: false) }
+        runs = [:]
+        for connection in idle.values.joined() { connection.abort() }
+        idle = [:]
+    }
+
+    /// Whether a file of this peer is wanted, so that its session is not idle.
+    func wants(_ peer: PeerID) -> Bool { rows.values.contains { $0.peer == peer } }
+
+    // MARK: Wishes
+
+    /// Takes transfers of the store into the queue.
+    func add(_ new: [TransferRow], force: Bool, _ host: isolated some FilesHost) {
+        let now = ContinuousClock.now
+        for row in new {
+            let id = TransferID(row.id)
+            let key = TransferKey(row)
+            rows[id] = row
+            let (admission, actions) = queue.add(id, peer: row.peer, key: key, force: force, now: now)
+            if admission == .taken { keys[key] = id } else { rows[id] = nil }
+            carryOut(actions, host)
+        }
+        for peer in Set(new.map(\.peer)) { kick(peer, host) }
+    }
+
+    /// The transfer that fetches the same into the same folder; `nil` if none does.
+    func known(_ row: TransferRow) -> TransferID? { keys[TransferKey(row)] }
+
+    /// Until when the same is not started again without force; `nil` if it can be started.
+    func pause(of row: TransferRow, now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+        queue.pause(of: TransferKey(row), now: now)
+    }
+
+    func retry(_ id: TransferID, force: Bool, _ host: isolated some FilesHost) -> TransferQueue.Admission {
+        let (admission, actions) = queue.retry(id, force: force, now: .now)
+        carryOut(actions, host)
+        if let row = rows[id] { kick(row.peer, host) }
+        return admission
+    }
+
+    /// - Returns: whether it was in the queue.
+    func cancel(_ id: TransferID, _ host: isolated some FilesHost) -> Bool {
+        guard var row = rows[id] else { return false }
+        let running = runs.values.first { $0.id == id }
+        if let running {
+            row = running.row
+            runs[running.run] = nil
+            running.stop(discarding: true)
+        } else if let goal = PartFile.Goal(row, 0) {
+            let folder = row.folder
+            _ = host.transport.fileThreads.run(on: host.eventLoop) { PartFile.discard(folder: folder, goal: goal) }
+        }
+        row.reason = nil
+        row.error = nil
+        rows[id] = row
+        carryOut(queue.cancel(id, now: .now), host)
+        return true
+    }
+
+    // MARK: Peers
+
+    /// A session with a peer that hands out files is open.
+    func peerCame(_ peer: PeerID, _ host: isolated some FilesHost) {
+        here.insert(peer)
+        carryOut(queue.peerCame(peer, now: .now), host)
+    }
+
+    func peerWent(_ peer: PeerID, _ host: isolated some FilesHost) {
+        guard here.remove(peer) != nil else { return }
+        for connection in idle.removeValue(forKey: peer) ?? [] { connection.abort() }
+        carryOut(queue.peerWent(peer, now: .now), host)
+    }
+
+    /// Makes a session with a peer that files are wanted of, where it is here and there is none.
+    func kick(_ peer: PeerID, _ host: isolated some FilesHost) {
+        guard !host.isStopping, !here.contains(peer), wants(peer), host.isVerified(peer), !host.isDialling(peer),
+            host.sessions(with: peer).isEmpty
+        else { return }
+        let endpoints = host.endpoints(of: peer)
+        guard !endpoints.isEmpty else { return }
+        host.dial(peer, endpoints) { _, _ in }  // the session's Hello says the rest
+    }
+
+    // MARK: Actions
+
+    private func carryOut(_ actions: [TransferQueue.Action], _ host: isolated some FilesHost) {
+        for action in actions {
+            switch action {
+            case .start(let id, let run, let peer): start(id, run, peer, host)
+            case .stop(let run): runs.removeValue(forKey: run)?.stop(discarding: true)
+            case .changed(let id, let state): changed(id, state, host)
+            case .arm(let instant):
+                timer.cancel()
+                timer.set(instant, host) { $0.fetching.carryOut($0.fetching.queue.deadlineReached(now: .now), $0) }
+            }
+        }
+        if !actions.isEmpty { host.watchers.notify() }
+    }
+
+    private func start(_ id: TransferID, _ run: TransferRun, _ peer: PeerID, _ host: isolated some FilesHost) {
+        guard var row = rows[id], let link = FileLink(row.url), !host.isStopping else {
+            return carryOut(queue.ended(run, .final, now: .now), host)
+        }
+        row.attempts += 1
+        rows[id] = row
+        let fileRun = FileRun(
+            run, row, link,
+            with: FileRun.Means(
+                store: host.store, threads: host.transport.fileThreads, eventLoop: host.eventLoop,
+                minimumFree: Int64(host.configuration.limits.diskReserveBytes)),
+            progressed: { [weak host] run in host?.assumeIsolated { $0.fetching.progressed(run, $0) } },
+            ended: { [weak host] run, end, free in host?.assumeIsolated { $0.fetching.ended(run, end, free, $0) } })
+        runs[run] = fileRun
+        fileRun.start { [weak host] done in
+            guard let host else { return }
+            host.assumeIsolated { $0.fetching.connect(to: peer, $0, done) }
+        }
+    }
+
+    private func connect(
+        to peer: PeerID, _ host: isolated some FilesHost,
+        _ done: @escaping @Sendable (Result<FileClientConnection, FileRun.ConnectFault>) -> Void
+    ) {
+        while let connection = idle[peer]?.popLast() {
+            if connection.isIdle { return done(.success(connection)) }
+        }
+        // Where a session of this side's own dial leads is where the peer is.
+        let dialled = host.sessions(with: peer).compactMap(\.connection.target)
+        let targets = dialled + host.endpoints(of: peer).map { DialTarget($0) }.filter { !dialled.contains($0) }
+        guard !targets.isEmpty else {
+            return done(.failure(.unreachable("No address is known at which its owner takes connections.")))
+        }
+        host.transport.dialForFiles(targets, expecting: peer).report.whenSuccess { report in
+            if let connection = report.files { return done(.success(connection)) }
+            done(.failure(.unreachable("Its owner could not be reached: \(report.summary.map { "\($0)" } ?? "").")))
+        }
+    }
+
+    private func progressed(_ run: FileRun, _ host: isolated some FilesHost) {
+        guard runs[run.run] === run else { return }
+        rows[run.id]?.bytes = run.row.bytes
+        let now = ContinuousClock.now
+        guard now - noticedAt >= Self.noticePause else { return }
+        noticedAt = now
+        host.watchers.notify()
+    }
+
+    private func ended(_ run: FileRun, _ end: FileRun.End, _ free: FileClientConnection?, _ host: isolated some FilesHost) {
+        if let free {
+            if here.contains(run.row.peer), idle[run.row.peer, default: []].count < FileServing.perPeer {
+                idle[run.row.peer, default: []].append(free)
+            } else {
+                free.abort()
+            }
+        }
+        guard runs.removeValue(forKey: run.run) != nil else { return }
+        var row = run.row
+        row.reason = end.reason
+        row.error = end.message
+        rows[run.id] = row
+        if end.outcome != .done {
+            host.logger.info("transfer interrupted", metadata: ["transfer": "\(run.id)", "reason": "\(end.reason ?? "")"])
+        }
+        carryOut(queue.ended(run.run, end.outcome, now: .now), host)
+        // What is left in the queue is written for the next start.
+        if let row = rows[run.id] { write(row, host) }
+    }
+
+    private func changed(_ id: TransferID, _ state: TransferState, _ host: isolated some FilesHost) {
+        guard var row = rows[id] else { return }
+        switch state {
+        case .waiting, .running, .paused: return
+        case .done: row.state = .done
+        case .failed:
+            row.state = .failed
+            if let goal = PartFile.Goal(row, 0) {
+                let folder = row.folder
+                _ = host.transport.fileThreads.run(on: host.eventLoop) { PartFile.discard(folder: folder, goal: goal) }
+            }
+        case .cancelled: row.state = .cancelled
+        }
+        row.endedAt = Timestamp.now.milliseconds
+        rows[id] = nil
+        keys[TransferKey(row)] = nil
+        write(row, host)
+    }
+
+    private func write(_ row: TransferRow, _ host: isolated some FilesHost) {
+        host.store.updateTransfers([row]) { [host] result in
+            if case .failure(let error) = result {
+                host.logger.error("transfer could not be recorded", metadata: ["transfer": "\(row.id)", "error": "\(error)"])
+            }
+            host.watchers.notify()
+        }
+    }
+}
+
+extension TransferKey {
+    init(_ row: TransferRow) { self.init(url: row.url, folder: row.folder) }
+}

@@ -1,0 +1,319 @@
+import HexlistFiles
+import HexlistModel
+import HexlistStore
+import HexlistTransport
+import NIOCore
+
+/// One attempt to fetch a file: opens what is there of it, asks the peer for the rest, writes it, and gives it its name.
+///
+/// Confined to the event loop; files are opened and written on the threads for them, one piece of work at a time. What the peer sends
+/// meanwhile waits in the connection, which reads no further.
+final class FileRun: FileClientDelegate, @unchecked Sendable {
+    /// The end of a run, with what is to be written of it.
+    struct End {
+        var outcome: TransferQueue.Outcome
+        /// A word, and what happened, for people; `nil` for a file that is whole.
+        var reason: String?
+        var message: String?
+    }
+
+    /// What every run works with.
+    struct Means {
+        var store: HexStore
+        var threads: FileThreads
+        var eventLoop: any EventLoop
+        /// Bytes that stay free on the disk.
+        var minimumFree: Int64
+    }
+
+    private enum Phase {
+        /// The partial file is being opened, or a connection is made.
+        case preparing
+        case asked
+        case receiving
+        case finishing
+        case ended
+    }
+
+    let run: TransferRun
+    let id: TransferID
+    private(set) var row: TransferRow
+    private let link: FileLink
+    private let means: Means
+    /// Called with the connection that is free again, at most once; and with the end, exactly once unless the run is stopped.
+    private let ended: (FileRun, End, FileClientConnection?) -> Void
+    private let progressed: (FileRun) -> Void
+    private var phase = Phase.preparing
+    private var part: PartFile?
+    private var connection: FileClientConnection?
+    private var isWriting = false
+    /// The end that waits for the thread that writes.
+    private var pending: End?
+    private var startedWith: Int64 = 0
+    private var discards = false
+
+    init(
+        _ run: TransferRun, _ row: TransferRow, _ link: FileLink, with means: Means, progressed: @escaping (FileRun) -> Void,
+        ended: @escaping (FileRun, End, FileClientConnection?) -> Void
+    ) {
+        self.run = run
+        id = TransferID(row.id)
+        self.row = row
+        self.link = link
+        self.means = means
+        self.progressed = progressed
+        self.ended = ended
+    }
+
+    // MARK: Beginning
+
+    /// - Parameter connect: makes a connection, or passes on why there is none; called once, and only if the peer has to be asked.
+    func start(_ connect: @escaping (@escaping @Sendable (Result<FileClientConnection, ConnectFault>) -> Void) -> Void) {
+        let (row, minimumFree) = (row, means.minimumFree)
+        work({ try Self.open(row, minimumFree) }) { opened in
+            switch opened {
+            case .finished(let length):
+                self.row.bytes = length
+                return self.end(End(outcome: .done))
+            case .part(let part):
+                self.part = part
+                self.startedWith = part.length
+                self.row.bytes = part.length
+                if part.length == part.goal.size, part.length > 0 { return self.finish() }
+            case .nothing: break
+            }
+            connect { self.connected($0) }
+        }
+    }
+
+    private enum Opened: Sendable {
+        case finished(Int64)
+        case part(PartFile)
+        /// Nobody said how long the file is; the answer will.
+        case nothing
+    }
+
+    private static func open(_ row: TransferRow, _ minimumFree: Int64) throws -> Opened {
+        guard let goal = PartFile.Goal(row, minimumFree) else { return .nothing }
+        if let placement = PartFile.Placement(row), try PartFile.adopt(folder: row.folder, goal: goal, placement: placement) == .finished {
+            return .finished(goal.size)
+        }
+        return .part(try PartFile(folder: row.folder, goal: goal, knownGood: row.bytes))
+    }
+
+    /// Why no connection was made.
+    enum ConnectFault: Error {
+        case unreachable(String)
+    }
+
+    private func connected(_ result: Result<FileClientConnection, ConnectFault>) {
+        guard case .preparing = phase else {
+            if case .success(let connection) = result { connection.abort() }
+            return
+        }
+        switch result {
+        case .failure(.unreachable(let why)): end(End(outcome: .interrupted(progressed: false), reason: "unreachable", message: why))
+        case .success(let connection):
+            self.connection = connection
+            phase = .asked
+            connection.get(link.requestTarget, from: part?.length ?? 0, ifStill: row.entityTag, self)
+        }
+    }
+
+    // MARK: The answer
+
+    func answered(_ head: FileAnswerHead, on connection: FileClientConnection) {
+        switch head.status {
+        case 200: receive(from: 0, size: head.length, head)
+        case 206:
+            guard case .bytes(let range, let size)? = head.contentRange.flatMap({ ContentRange($0) }), Int64(range.count) == head.length,
+                range.lowerBound == part?.length, range.upperBound == size
+            else { return refuse("answer", "Its owner sent another part of it than was asked for.") }
+            receive(from: range.lowerBound, size: size, head)
+        case 404:
+            end(
+                End(
+                    outcome: .final, reason: "notOffered",
+                    message:
+                        "Its owner does not offer it to this machine, or no longer: the offer ended, or this machine is not trusted there.")
+            )
+        case 410: end(End(outcome: .final, reason: "changed", message: "It changed or was deleted since it was offered."))
+        default: refuse("answer", "Its owner answered with status \(head.status).")
+        }
+    }
+
+    private func receive(from offset: Int64, size: Int64, _ head: FileAnswerHead) {
+        if let announced = row.size, announced != size {
+            return end(End(outcome: .final, reason: "changed", message: "It has \(size) bytes; \(announced) were announced."))
+        }
+        row.size = size
+        row.entityTag = head.entityTag.flatMap { EntityTag($0) }?.description
+        phase = .receiving
+        if let part, part.length == offset { return pump() }
+        // All of it comes: what is there is of another file, or nothing is.
+        let (old, row, minimumFree) = (part, row, means.minimumFree)
+        part = nil
+        startedWith = 0
+        work({
+            old?.discard()
+            guard let goal = PartFile.Goal(row, minimumFree) else { throw FileFault.partLost }
+            return try PartFile(folder: row.folder, goal: goal)
+        }) { part in
+            self.part = part
+            self.pump()
+        }
+    }
+
+    func bodyArrived(on connection: FileClientConnection) { pump() }
+
+    /// Writes what has come, unless something is being written.
+    private func pump() {
+        guard case .receiving = phase, !isWriting, let part, let connection else { return }
+        let (bytes, isEnd) = connection.takeBody()
+        guard !bytes.isEmpty || isEnd else { return }
+        work({
+            for piece in bytes { try piece.withUnsafeReadableBytes { try part.append($0) } }
+            return part.length
+        }) { length in
+            self.row.bytes = length
+            self.progressed(self)
+            if isEnd { self.finish() } else { self.pump() }
+        }
+    }
+
+    func failed(_ fault: FileConnectionFault, on connection: FileClientConnection) {
+        self.connection = nil
+        switch fault {
+        case .answer(let what): refuse("answer", "Its owner's answer is not understood: \(what).")
+        case .closed where phase == .asked:
+            end(
+                End(
+                    outcome: .interrupted(progressed: false), reason: "refused",
+                    message: "Its owner closed the connection without an answer; perhaps it does not trust this machine."))
+        case .closed, .timeout:
+            end(End(outcome: .interrupted(progressed: hasProgressed), reason: "link", message: "The link was lost: \(fault)."))
+        }
+    }
+
+    private func refuse(_ reason: String, _ message: String) { end(End(outcome: .sourceFault, reason: reason, message: message)) }
+
+    private var hasProgressed: Bool { row.bytes > startedWith }
+
+    // MARK: The end
+
+    private func finish() {
+        guard let part else { return }
+        phase = .finishing
+        let (store, id) = (means.store, row.id)
+        work({
+            try part.finish { placement in
+                try store.placeTransfer(id, inode: "\(placement.device) \(placement.inode)", name: placement.name)
+            }
+        }) { placement in
+            self.row.finalName = placement.name
+            self.row.fileInode = "\(placement.device) \(placement.inode)"
+            self.row.bytes = part.goal.size
+            self.end(End(outcome: .done))
+        }
+    }
+
+    /// Stops without an end.
+    /// - Parameter discarding: whether the partial file goes too.
+    func stop(discarding: Bool) {
+        discards = discarding
+        close()
+    }
+
+    /// Runs work on the threads; a fault of it ends the run.
+    private func work<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value, then: @escaping (Value) -> Void) {
+        isWriting = true
+        means.threads.run(on: means.eventLoop, work).assumeIsolated().whenComplete { result in
+            self.isWriting = false
+            if case .ended = self.phase { return self.settle(result) }
+            if let pending = self.pending { return self.end(pending) }
+            switch result {
+            case .success(let value): then(value)
+            case .failure(let error): self.end(self.endOf(error))
+            }
+        }
+    }
+
+    /// The run was stopped while the threads worked for it.
+    private func settle<Value>(_ result: Result<Value, any Error>) {
+        if case .success(let value) = result, let opened = value as? Opened, case .part(let part) = opened { self.part = part }
+        if case .success(let value) = result, let part = value as? PartFile { self.part = part }
+        leavePart()
+    }
+
+    private func end(_ end: End) {
+        if case .ended = phase { return }
+        // The thread has the file; what it wrote counts.
+        guard !isWriting else {
+            pending = pending ?? end
+            return
+        }
+        if let part { row.bytes = part.length }
+        if case .sourceFault = end.outcome, end.reason == "otherBytes" { row.bytes = 0 }
+        let free = connection.flatMap { $0.isIdle ? $0 : nil }
+        if free != nil { connection = nil }
+        if case .done = end.outcome { part = nil }
+        close()
+        ended(self, end, free)
+    }
+
+    private func close() {
+        guard phase != .ended else { return }
+        phase = .ended
+        connection?.abort()
+        connection = nil
+        if !isWriting { leavePart() }
+    }
+
+    /// Lets go of the partial file: it stays for the next run, or goes.
+    private func leavePart() {
+        guard let part else { return }
+        self.part = nil
+        let discards = discards
+        _ = means.threads.run(on: means.eventLoop) { if discards { part.discard() } else { try part.suspend() } }
+    }
+
+    private func endOf(_ error: any Error) -> End {
+        guard let fault = error as? FileFault else {
+            // The store could not be written, or the node stops.
+            return End(outcome: .interrupted(progressed: false), reason: "internal", message: "\(error)")
+        }
+        let message = "It \(fault)."
+        switch fault {
+        case .diskFull: return End(outcome: .diskFull, reason: "diskFull", message: "There is no room for it on the disk.")
+        case .otherBytes: return End(outcome: .sourceFault, reason: "otherBytes", message: message)
+        case .partTaken, .cancelled: return End(outcome: .interrupted(progressed: false), reason: "taken", message: message)
+        case .tooLong, .tooShort: return End(outcome: .sourceFault, reason: "answer", message: message)
+        case .partLost: return End(outcome: .sourceFault, reason: "partLost", message: "What was there of it was deleted meanwhile.")
+        case .notFound, .notFolder, .notAllowed, .notRegular:
+            return End(outcome: .final, reason: "folder", message: "The folder it goes to \(fault).")
+        case .changed, .protected, .tooManyFiles, .tooDeep, .noFreeName, .system:
+            return End(outcome: .final, reason: "folder", message: message)
+        }
+    }
+}
+
+extension PartFile.Goal {
+    /// `nil` while the size is not known.
+    init?(_ row: TransferRow, _ minimumFree: Int64) {
+        guard let size = row.size else { return nil }
+        let (modified, isOver) = (row.modified ?? 0).multipliedReportingOverflow(by: 1_000_000)
+        self.init(
+            name: FileName(row.name), id: row.part, size: size, digest: row.sha256,
+            modified: row.modified == nil || isOver ? nil : modified,
+            umask: UInt16(clamping: row.mask), minimumFree: minimumFree)
+    }
+}
+
+extension PartFile.Placement {
+    /// `nil` before the last rename of the file.
+    init?(_ row: TransferRow) {
+        let parts = (row.fileInode ?? "").utf8.split(separator: 0x20).map { String(decoding: $0, as: UTF8.self) }
+        guard parts.count == 2, let device = UInt64(parts[0]), let inode = UInt64(parts[1]), let name = row.finalName else { return nil }
+        self.init(name: name, device: device, inode: inode)
+    }
+}

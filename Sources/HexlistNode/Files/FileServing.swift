@@ -1,0 +1,144 @@
+import Crypto
+import HexlistAPI
+import HexlistFiles
+import HexlistModel
+import HexlistStore
+import HexlistTransport
+import Logging
+import NIOCore
+
+/// The connections on which peers fetch files of this machine. Each request is answered by what is so at that moment: a file only to a
+/// trusted peer that it was offered to, everything else with the same 404.
+final class FileServing {
+    /// The most connections of one peer, and of all.
+    static let perPeer = 4
+    static let atOnce = 32
+    /// The time for which connections stay without a session of their key.
+    static let grace = TimeAmount.seconds(30)
+
+    private var connections: [ObjectIdentifier: FileServerConnection] = [:]
+    /// The key of entity tags: of this identity, so that a restart changes none.
+    private let tagKey: SymmetricKey
+
+    init(_ identity: Identity) {
+        tagKey = SymmetricKey(data: identity.secret(for: "hexlist-files-tag-1"))
+    }
+
+    func start<Host: FilesHost>(_ host: isolated Host) {
+        host.transport.serveFiles(
+            for: FileHost(
+                mayServe: { [weak host] key in host?.assumeIsolated { $0.serving.mayServe(key, $0) } ?? false },
+                serves: { [weak host] connection in
+                    guard let host else { return connection.abort() }
+                    host.assumeIsolated { $0.serving.serves(connection, $0) }
+                }))
+    }
+
+    /// Whether files are being fetched by a peer, so that its session is not idle.
+    func isBusy(with peer: PeerID) -> Bool { connections.values.contains { $0.peer.peerID == peer } }
+
+    private func mayServe(_ key: Fingerprint, _ host: isolated some FilesHost) -> Bool {
+        !host.isStopping && host.known.trust(of: key) == .trusted && hasSession(key, host) && connections.count < Self.atOnce
+            && connections.values.count { $0.peer == key } < Self.perPeer
+    }
+
+    private func hasSession(_ key: Fingerprint, _ host: isolated some FilesHost) -> Bool {
+        host.sessions.sessions(of: key).contains { $0.machine.isOpen }
+    }
+
+    private func serves<Host: FilesHost>(_ connection: FileServerConnection, _ host: isolated Host) {
+        connections[ObjectIdentifier(connection)] = connection
+        host.logger.debug("files asked for", metadata: ["peer.id": "\(connection.peer.peerID)", "address": "\(connection.remoteAddress)"])
+        connection.serve(with: ServedConnection(host))
+    }
+
+    fileprivate func closed(_ connection: FileServerConnection) { connections[ObjectIdentifier(connection)] = nil }
+
+    /// A peer is trusted no more: what it fetches ends now.
+    func trustEnded(_ peer: PeerID) {
+        for connection in connections.values where connection.peer.peerID == peer { connection.abort() }
+    }
+
+    /// A last session with a peer ended. Its connections go on for a moment, in which the session may come back.
+    func sessionsEnded(_ host: isolated some FilesHost) {
+        guard !connections.isEmpty, !host.isStopping else { return }
+        host.eventLoop.scheduleTask(in: Self.grace) { [weak host] in
+            host?.assumeIsolated { $0.serving.endUnaccompanied($0) }
+        }
+    }
+
+    private func endUnaccompanied(_ host: isolated some FilesHost) {
+        for connection in connections.values where !hasSession(connection.peer, host) { connection.abort() }
+    }
+
+    // MARK: Requests
+
+    fileprivate func received(_ request: FileRequest, on connection: FileServerConnection, _ host: isolated some FilesHost) {
+        guard host.known.trust(of: connection.peer) == .trusted, case .offer(let offer)? = FileRequestTarget(request.target) else {
+            return connection.answer(FileReply.notFound)
+        }
+        let (peer, now) = (connection.peer.peerID, Timestamp.now.milliseconds)
+        host.store.submitRead({ try $0.offer(offer.bytes, to: peer, at: now) }) { [host] result in
+            host.onLoop { host in
+                switch result {
+                case .success(let row?): host.serving.open(row, for: request, on: connection, host)
+                case .success(nil): connection.answer(FileReply.notFound)
+                case .failure(let error):
+                    host.logger.error("offer could not be read", metadata: ["error": "\(error)"])
+                    connection.answer(FileReply.broken)
+                }
+            }
+        }
+    }
+
+    private func open(_ row: OfferRow, for request: FileRequest, on connection: FileServerConnection, _ host: isolated some FilesHost) {
+        let opened = host.transport.fileThreads.run(on: host.eventLoop) {
+            guard let identity = FileIdentity(row.identity) else { throw FileFault.changed }
+            return OfferedSource(try OfferedFile(path: row.path, remembered: identity))
+        }
+        opened.whenComplete { [weak host] result in
+            host?.assumeIsolated { host in
+                // Trust may have ended while the file was opened.
+                guard host.known.trust(of: connection.peer) == .trusted else { return connection.answer(FileReply.notFound) }
+                switch result {
+                case .success(let source): host.serving.answer(row, source, for: request, on: connection, host)
+                case .failure(let error):
+                    guard let fault = error as? FileFault, case .system = fault else { return connection.answer(FileReply.changed) }
+                    host.logger.warning("offered file cannot be read", metadata: ["error": "\(fault)"])
+                    connection.answer(FileReply.broken)
+                }
+            }
+        }
+    }
+
+    private func answer(
+        _ row: OfferRow, _ source: OfferedSource, for request: FileRequest, on connection: FileServerConnection,
+        _ host: isolated some FilesHost
+    ) {
+        let identity = source.file.identity
+        let peer = connection.peer.peerID
+        let answer = FileReply.answer(
+            request, size: identity.size, tag: EntityTag(of: identity, key: tagKey), mediaType: row.mediaType, source: source
+        ) { [weak host] in
+            host?.assumeIsolated { host in
+                host.events.record(
+                    .offerFetched, peer: peer, data: ["name": row.name, "bytes": "\(row.size)"], from: .fetches(of: peer), host)
+            }
+        }
+        connection.answer(answer)
+    }
+}
+
+/// Hands the requests of one connection to the node.
+private final class ServedConnection<Host: FilesHost>: FileServerDelegate {
+    private weak var host: Host?
+
+    init(_ host: Host) { self.host = host }
+
+    func received(_ request: FileRequest, on connection: FileServerConnection) {
+        guard let host else { return connection.abort() }
+        host.assumeIsolated { $0.serving.received(request, on: connection, $0) }
+    }
+
+    func closed(_ connection: FileServerConnection) { host?.assumeIsolated { $0.serving.closed(connection) } }
+}

@@ -1,0 +1,12 @@
+import HexlistTransport
+
+/// The parts of the node that the owners of files use.
+protocol FilesHost: LinkHost, EventHost {
+    nonisolated var transport: PeerTransport { get }
+    var known: KnownPeers { get }
+    var sessions: SessionTable { get }
+    var serving: FileServing { get }
+    var fetching: FileFetching { get }
+}
+
+extension Node: FilesHost {}

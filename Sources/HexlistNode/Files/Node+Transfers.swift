@@ -1,0 +1,339 @@
+public import HexlistAPI
+import HexlistFiles
+import HexlistJSON
+public import HexlistModel
+import HexlistStore
+import NIOCore
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// Transfers as people and scripts see them.
+extension Node {
+    /// Begins to fetch what the links of a hex point to: those that are named, or all of it with the hexes inside it, each of which becomes a
+    /// folder.
+    /// - Throws: `HexlistError`: `notFound` for a hex or link that is not there; `badRequest` where nothing can be fetched, or not there;
+    ///   `recentlyFailed` for what failed repeatedly.
+    public func fetch(_ request: TransferRequest) async throws -> TransferStart {
+        guard let hex = try await store.read({ try $0.hex(request.hex) }) else { throw HexlistError.noHex(request.hex) }
+        guard request.to.hasPrefix("/"), !request.to.utf8.contains(0) else {
+            throw HexlistError(.badRequest, "`to` is the absolute path of a folder.")
+        }
+        let folder = request.to
+        let mask = request.umask ?? 0o022
+        guard (0...0o777).contains(mask) else { throw HexlistError(.badRequest, "`umask` is a number from 0 to 511 (octal 777).") }
+        let content = hex.content
+        var plan = FetchPlan(own: id)
+        if let numbers = request.links {
+            for number in numbers {
+                guard content.links.indices.contains(number &- 1) else {
+                    throw HexlistError(
+                        .notFound, "Hex \(request.hex) has no link \(number).", hint: "`hexlist show \(request.hex)` lists them.")
+                }
+                plan.add(content.links[number - 1], of: content, in: nil)
+            }
+        } else {
+            plan.addAll(of: content)
+        }
+        guard !plan.files.isEmpty else {
+            throw HexlistError(
+                .badRequest,
+                plan.isOwn
+                    ? "The links of hex \(request.hex) lead to files of this machine."
+                    : "No link of hex \(request.hex) leads to a file of a peer.",
+                hint: "`hexlist open` opens links to the web.")
+        }
+        let folders = plan.folders
+        try await transport.fileThreads.run(on: eventLoop) { try DestinationFolder.make(folders, in: folder, mask: mask) }.get()
+        let now = Timestamp.now.milliseconds
+        let rows = plan.files.map { file in
+            TransferRow(
+                hex: request.hex, url: file.link.description, peer: file.link.peer,
+                folder: ([folder == "/" ? "" : folder] + plan.path(of: file.folder)).joined(separator: "/"), mask: mask,
+                name: file.name, part: String(BootNonce.random.description), size: file.size, sha256: file.sha256, modified: file.modified,
+                createdAt: now)
+        }
+        let force = request.force ?? false
+        if !force, let until = rows.compactMap({ fetching.pause(of: $0, now: .now) }).max() {
+            let seconds = max(1, (until - .now).components.seconds)
+            throw HexlistError(
+                .recentlyFailed, "This failed repeatedly; it can be started again in \(seconds) s.", hint: "`--force` starts it now.")
+        }
+        var new: [TransferRow] = []
+        var known: [Int64] = []
+        for row in rows {
+            guard let running = fetching.known(row) else {
+                new.append(row)
+                continue
+            }
+            known.append(running.value)
+            _ = fetching.retry(running, force: force, self)
+        }
+        let added = new.isEmpty ? [] : try await store.addTransfers(new)
+        fetching.add(added, force: force, self)
+        notifyWatchers()
+        return TransferStart(
+            first: added.first?.id ?? known.min(), last: added.last?.id ?? known.max(), known: known.count, passedOver: plan.passedOver)
+    }
+
+    /// A page, the newest first.
+    /// - Parameter before: the cursor of the page before.
+    public func transfers(_ stages: Set<TransferStage>?, before: Int64?, limit: Int) async throws -> (rows: [TransferView], next: Int64?) {
+        let states = stages.map { Set($0.map(\.stored)) }
+        var cursor = before
+        while true {
+            let page = try await store.read { [cursor] in try $0.transferPage(states, before: cursor, limit: limit) }
+            let views = page.items.map(view(of:)).filter { view in stages.map { view.state.known.map($0.contains) ?? false } ?? true }
+            guard views.isEmpty, let next = page.next else { return (views, page.next) }
+            cursor = next
+        }
+    }
+
+    /// - Throws: `HexlistError` `notFound`.
+    public func transfer(_ id: Int64) async throws -> TransferView {
+        guard let row = try await store.read({ try $0.transfers([id]) }).first else { throw Node.noTransfer(id) }
+        return view(of: row)
+    }
+
+    /// How the transfers of these ids stand together.
+    public func transferSummary(_ ids: ClosedRange<Int64>) async throws -> TransferSummary {
+        let sums = try await store.read { try $0.transferSums(ids) }
+        var summary = TransferSummary()
+        for (state, sum) in sums where state != .waiting {
+            switch state {
+            case .done: summary.done = sum.count
+            case .failed: summary.failed = sum.count
+            case .cancelled: summary.cancelled = sum.count
+            case .waiting: break
+            }
+            guard state == .done else { continue }
+            summary.bytes += sum.bytes
+            summary.size += sum.size
+        }
+        for (id, row) in fetching.rows where ids.contains(id.value) {
+            switch fetching.queue.state(of: id) {
+            case .running: summary.running += 1
+            case .waiting(.turn), .waiting(.source): summary.soon += 1
+            default: summary.waiting += 1
+            }
+            summary.bytes += row.bytes
+            summary.size += row.size ?? row.bytes
+        }
+        // What ended a moment ago and is being written.
+        let waiting = sums[.waiting]?.count ?? 0
+        summary.soon += max(0, waiting - summary.running - summary.soon - summary.waiting)
+        return summary
+    }
+
+    /// Gives a transfer up; what is there of it is deleted. One that ended stays what it is.
+    public func cancelTransfer(_ id: Int64) async throws -> TransferView {
+        let row = try await transfer(id)
+        guard fetching.cancel(TransferID(id), self) else {
+            throw HexlistError(
+                .badRequest, "Transfer \(id) is \(row.state) already.", hint: "`hexlist transfers rm \(id)` takes it off the list.")
+        }
+        return try await settledTransfer(id)
+    }
+
+    /// Tries a transfer again now: one that waits, or one that failed or was cancelled.
+    public func retryTransfer(_ id: Int64, force: Bool) async throws -> TransferView {
+        guard var row = try await store.read({ try $0.transfers([id]) }).first else { throw Node.noTransfer(id) }
+        if fetching.rows[TransferID(id)] != nil {
+            if case .paused(let until) = fetching.retry(TransferID(id), force: force, self) {
+                throw HexlistError(
+                    .recentlyFailed, "Transfer \(id) failed repeatedly and pauses for \(max(1, (until - .now).components.seconds)) s.",
+                    hint: "`--force` tries it now.")
+            }
+            return view(of: row)
+        }
+        guard row.state != .done else {
+            throw HexlistError(.badRequest, "Transfer \(id) is done.", hint: "Fetch the hex again for another copy.")
+        }
+        if let other = fetching.known(row) { throw HexlistError(.badRequest, "Transfer \(other) fetches the same.") }
+        if !force, let until = fetching.pause(of: row, now: .now) {
+            throw HexlistError(
+                .recentlyFailed,
+                "Transfer \(id) failed repeatedly; it can be tried again in \(max(1, (until - .now).components.seconds)) s.",
+                hint: "`--force` tries it now.")
+        }
+        (row.state, row.reason, row.error, row.endedAt) = (.waiting, nil, nil, nil)
+        try await updated(row)
+        fetching.add([row], force: force, self)
+        notifyWatchers()
+        return view(of: row)
+    }
+
+    /// Takes transfers that came to an end off the list. Files stay.
+    public func forgetTransfer(_ id: Int64) async throws {
+        let row = try await transfer(id)
+        guard try await store.forgetTransfers([id]) == 1 else {
+            throw HexlistError(.badRequest, "Transfer \(id) is \(row.state).", hint: "`hexlist transfers cancel \(id)` first.")
+        }
+    }
+
+    /// Waits for what was submitted before, so that the row shows it.
+    private func settledTransfer(_ id: Int64) async throws -> TransferView {
+        try await store.setMeta(["transfersSeen": nil])
+        return try await transfer(id)
+    }
+
+    private func updated(_ row: TransferRow) async throws {
+        let store = store
+        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+            store.updateTransfers([row]) { continuation.resume(with: $0) }
+        }
+    }
+
+    private static func noTransfer(_ id: Int64) -> HexlistError {
+        HexlistError(.notFound, "There is no transfer \(id).", hint: "`hexlist transfers` lists them.")
+    }
+
+    private func view(of stored: TransferRow) -> TransferView {
+        let id = TransferID(stored.id)
+        let row = fetching.rows[id] ?? stored
+        let present = stored.state == .waiting ? fetching.queue.state(of: id) : nil
+        var (stage, wait, until): (TransferStage, String?, Timestamp?) = (row.state.stage, nil, nil)
+        switch present {
+        case .running: stage = .running
+        case .waiting(let reason): wait = reason.rawValue
+        case .paused(let instant): (stage, until) = (.paused, Timestamp(milliseconds: times().milliseconds(of: instant)))
+        case .done, .failed, .cancelled, nil: break
+        }
+        var view = TransferView(
+            id: row.id, hex: row.hex, url: row.url, peer: row.peer, file: row.state == .done ? row.finalName ?? row.name : row.name,
+            folder: row.folder, state: stage, waitingFor: wait, until: until, reason: row.reason, message: row.error, bytes: row.bytes,
+            size: row.size, createdAt: Timestamp(milliseconds: row.createdAt), endedAt: row.endedAt.map { Timestamp(milliseconds: $0) })
+        view.tag = label(of: row.peer).map(PeerTag.init)
+        return view
+    }
+}
+
+extension TransferStage {
+    fileprivate var stored: StoredTransferState {
+        switch self {
+        case .waiting, .running, .paused: .waiting
+        case .done: .done
+        case .failed: .failed
+        case .cancelled: .cancelled
+        }
+    }
+}
+
+extension StoredTransferState {
+    fileprivate var stage: TransferStage {
+        switch self {
+        case .waiting: .waiting
+        case .done: .done
+        case .failed: .failed
+        case .cancelled: .cancelled
+        }
+    }
+}
+
+/// The files that the links of a hex lead to, and the folders that the hexes inside it become.
+struct FetchPlan {
+    struct File {
+        var link: FileLink
+        var name: String
+        var size: Int64?
+        var sha256: [UInt8]?
+        /// Milliseconds since 1970.
+        var modified: Int64?
+        /// The index in `children` of the hex it is in; `nil` for the hex itself.
+        var folder: Int?
+    }
+
+    private let own: PeerID
+    private(set) var files: [File] = []
+    /// Links that lead to no file of a peer.
+    private(set) var passedOver = 0
+    /// Whether a link to a file of this machine was passed over.
+    private(set) var isOwn = false
+    /// The path of each hex inside, in the order of `HexContent.children`.
+    private var paths: [[String]] = []
+
+    init(own: PeerID) { self.own = own }
+
+    mutating func addAll(of content: HexContent) {
+        for link in content.links { add(link, of: content, in: nil) }
+        for (index, child) in content.children.enumerated() {
+            let name = FileName(content.string(child.hexDescription)).description
+            paths.append((child.parent.map { paths[$0] } ?? []) + [name])
+            for link in content.childLinks[child.links] { add(link, of: content, in: index) }
+        }
+    }
+
+    mutating func add(_ content: LinkContent, of hex: HexContent, in folder: Int?) {
+        guard content.url.count <= FileLink.maximumBytes, let link = FileLink(hex.string(content.url)),
+            case .offer(_, let name) = link.target,
+            link.peer != own
+        else {
+            if content.url.count <= FileLink.maximumBytes, FileLink(hex.string(content.url))?.peer == own { isOwn = true }
+            passedOver += 1
+            return
+        }
+        var file = File(link: link, name: FileName(name).description, folder: folder)
+        if !content.extra.isEmpty, let members = (try? JSONValue(parsing: hex.string(content.extra)))?.members {
+            for member in members {
+                let isNamed = { (name: String) in member.nameBytes.elementsEqual(name.utf8) }
+                if isNamed("size"), let size = member.value.integer, size >= 0 {
+                    file.size = size
+                } else if isNamed("sha256"), let text = member.value.string, text.utf8.count == 64 {
+                    file.sha256 = Hexadecimal.decode(text)
+                } else if isNamed("modified"), let time = member.value.string.flatMap({ Timestamp($0) }) {
+                    file.modified = time.milliseconds
+                }
+            }
+        }
+        files.append(file)
+    }
+
+    /// The names of the folders on the way to a file.
+    func path(of folder: Int?) -> [String] { folder.map { paths[$0] } ?? [] }
+
+    /// The folders that files go to, each behind the one it is in.
+    var folders: [[String]] {
+        var seen: Set<[[UInt8]]> = []
+        var folders: [[String]] = []
+        for file in files {
+            let path = path(of: file.folder)
+            for count in 1...max(1, path.count) where count <= path.count {
+                let part = Array(path.prefix(count))
+                if seen.insert(part.map { Array($0.utf8) }).inserted { folders.append(part) }
+            }
+        }
+        return folders
+    }
+}
+
+/// The folder that files are fetched into, and those made in it.
+enum DestinationFolder {
+    /// Makes folders in one that is there. What stands there already has to be a folder, and no symbolic link.
+    static func make(_ folders: [[String]], in base: String, mask: Int) throws {
+        var status = stat()
+        guard stat(base, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+            throw HexlistError(
+                .badRequest, "\(TerminalText.clean(base, columns: 200)) is no folder.", hint: "`--to` names one that is there.")
+        }
+        guard access(base, W_OK | X_OK) == 0 else {
+            throw HexlistError(
+                .badRequest, "\(TerminalText.clean(base, columns: 200)) cannot be written (\(String(cString: strerror(errno)))).")
+        }
+        for folder in folders {
+            let path = ([base] + folder).joined(separator: "/")
+            let mode = mode_t(0o777 & ~mask)
+            if mkdir(path, mode) == 0 {
+                _ = chmod(path, mode)
+                continue
+            }
+            let reason = errno
+            guard reason == EEXIST, lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+                throw HexlistError(
+                    .badRequest,
+                    "The folder \(TerminalText.clean(path, columns: 300)) cannot be made (\(String(cString: strerror(reason)))).",
+                    hint: "Fetch into another folder with `--to`.")
+            }
+        }
+    }
+}

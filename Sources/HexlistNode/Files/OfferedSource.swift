@@ -1,0 +1,48 @@
+import HexlistFiles
+import HexlistTransport
+import NIOCore
+
+/// An offered file as the body of an answer.
+final class OfferedSource: FileSource {
+    let file: OfferedFile
+
+    init(_ file: OfferedFile) { self.file = file }
+
+    func read(_ count: Int, at offset: Int64, isLast: Bool) throws -> ByteBuffer {
+        var buffer = ByteBufferAllocator().buffer(capacity: count)
+        let read = try buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: count) { bytes in
+            try file.read(into: UnsafeMutableRawBufferPointer(rebasing: bytes[..<count]), at: offset)
+        }
+        guard read == count else { throw FileFault.changed }
+        if isLast { try file.check() }
+        return buffer
+    }
+}
+
+/// Answers by RFC 9110: ranges, tags and conditions.
+enum FileReply {
+    static let notFound = FileAnswer(status: 404)
+    /// The file is there no more, or is another one.
+    static let changed = FileAnswer(status: 410, fields: [("Content-Type", "text/plain")], body: .text("changed"))
+    static let broken = FileAnswer(status: 503)
+
+    /// - Parameter sent: called when the last byte of the file was taken by the kernel.
+    static func answer(
+        _ request: FileRequest, size: Int64, tag: EntityTag, mediaType: String?, source: any FileSource,
+        sent: @escaping @Sendable () -> Void
+    ) -> FileAnswer {
+        var fields = [("ETag", tag.description), ("Accept-Ranges", "bytes")]
+        if let match = request.ifMatch, !tag.isListed(in: match) { return FileAnswer(status: 412, fields: fields) }
+        if let none = request.ifNoneMatch, tag.isListed(in: none) { return FileAnswer(status: 304, fields: fields) }
+        fields.append(("Content-Type", mediaType ?? "application/octet-stream"))
+        let isStill = request.ifRange.map { EntityTag($0) == tag } ?? true
+        guard isStill, let range = request.range.flatMap({ FileRange($0) }) else {
+            return FileAnswer(status: 200, fields: fields, body: .file(source, 0..<size), sent: sent)
+        }
+        guard let bytes = range.bytes(ofSize: size) else {
+            return FileAnswer(status: 416, fields: [("Content-Range", ContentRange.none(of: size).description)])
+        }
+        fields.append(("Content-Range", ContentRange.bytes(bytes, of: size).description))
+        return FileAnswer(status: 206, fields: fields, body: .file(source, bytes), sent: bytes.upperBound == size ? sent : nil)
+    }
+}

@@ -1,0 +1,258 @@
+public import HexlistModel
+public import NIOCore
+import NIOHTTP1
+
+/// The receiver of the answer to one request. Called on the connection's event loop.
+public protocol FileClientDelegate: AnyObject {
+    func answered(_ head: FileAnswerHead, on connection: FileClientConnection)
+    /// There are bytes to take, or the end of the body is there: `takeBody()`.
+    func bodyArrived(on connection: FileClientConnection)
+    /// The connection is gone before the answer's end. The last call.
+    func failed(_ fault: FileConnectionFault, on connection: FileClientConnection)
+}
+
+/// A connection on which this side fetches files from a peer: HTTP/1.1, one request after the other. Follows no redirect.
+///
+/// The body is taken by the receiver; while `FileLimits.waitingBytes` wait, nothing is read. Confined to its event loop; that makes it `Sendable`.
+public final class FileClientConnection: @unchecked Sendable {
+    public let peer: Fingerprint
+    public let eventLoop: any EventLoop
+
+    private enum State {
+        case idle
+        case asked
+        /// - Parameter left: the bytes of the body that have not arrived.
+        case receiving(left: Int64)
+        /// The body is here as a whole; some of it may still have to be taken.
+        case complete
+        case closed
+    }
+
+    private let channel: any Channel
+    private let gate: ChannelGate
+    private var context: ChannelHandlerContext?
+    private var state = State.idle
+    private var body: [ByteBuffer] = []
+    private var waitingBytes = 0
+    private var isReadHeld = false
+    /// Whether the receiver holds the bytes back, so that silence is not the peer's.
+    private var isHolding = false
+    /// Whether the channel went while the end of a body was not taken yet.
+    private var isGone = false
+    private var deadline = NIODeadline.now() + FileLimits.idle
+    private var bytesSinceDeadline = 0
+    private var timer: Scheduled<Void>?
+    private var delegate: (any FileClientDelegate)?
+
+    init(channel: any Channel, gate: ChannelGate, peer: Fingerprint) {
+        self.channel = channel
+        self.gate = gate
+        self.peer = peer
+        eventLoop = channel.eventLoop
+    }
+
+    func install(replacing handshake: HandshakeHandler) throws {
+        let pipeline = channel.pipeline.syncOperations
+        try pipeline.addHandlers([
+            HTTPRequestEncoder(),
+            ByteToMessageHandler(HTTPResponseDecoder(leftOverBytesStrategy: .dropBytes, limitConfiguration: FileLimits.decoder)),
+            FileClientHandler(self),
+        ])
+        pipeline.removeHandler(handshake, promise: nil)
+        watch()
+    }
+
+    /// Whether another request can be made.
+    public var isIdle: Bool { if case .idle = state { !isGone } else { false } }
+
+    public var isOpen: Bool { if case .closed = state { false } else { true } }
+
+    /// Asks for a file.
+    /// - Parameters:
+    ///   - offset: the first byte that is wanted; 0 for all of the file.
+    ///   - entityTag: the tag the file must have for a part of it; otherwise all of it comes.
+    public func get(_ target: String, from offset: Int64, ifStill entityTag: String?, _ delegate: any FileClientDelegate) {
+        eventLoop.preconditionInEventLoop()
+        guard isIdle, let context else { return eventLoop.assumeIsolated().execute { delegate.failed(.closed, on: self) } }
+        var headers: HTTPHeaders = ["Host": "hexlist", "User-Agent": "hexlist/\(ProtocolLimits.appVersion)"]
+        if offset > 0 {
+            headers.add(name: "Range", value: "bytes=\(offset)-")
+            if let entityTag { headers.add(name: "If-Range", value: entityTag) }
+        }
+        state = .asked
+        self.delegate = delegate
+        restart(FileLimits.answer)
+        let head = HTTPRequestHead(version: .http1_1, method: .GET, uri: target, headers: headers)
+        context.write(NIOAny(HTTPClientRequestPart.head(head)), promise: nil)
+        context.writeAndFlush(NIOAny(HTTPClientRequestPart.end(nil)), promise: nil)
+    }
+
+    /// Takes the bytes that arrived. More are read.
+    /// - Returns: the bytes, and whether the body ends with them; then the connection is idle again.
+    public func takeBody() -> (bytes: [ByteBuffer], isEnd: Bool) {
+        eventLoop.preconditionInEventLoop()
+        let taken = body
+        body = []
+        waitingBytes = 0
+        if isHolding {
+            isHolding = false
+            restart(FileLimits.idle)
+        }
+        var isEnd = false
+        if case .complete = state {
+            isEnd = true
+            state = isGone ? .closed : .idle
+            delegate = nil
+            if !isGone { restart(FileLimits.idle) }
+        }
+        if isReadHeld {
+            isReadHeld = false
+            context?.read()
+        }
+        return (taken, isEnd)
+    }
+
+    /// Closes at once. The receiver is not told.
+    public func abort() {
+        eventLoop.preconditionInEventLoop()
+        delegate = nil
+        end(.closed)
+        gate.abort()
+    }
+
+    // MARK: Answers
+
+    fileprivate func installed(_ context: ChannelHandlerContext) { self.context = context }
+
+    fileprivate func received(_ head: HTTPResponseHead) {
+        guard case .asked = state else { return fail(.answer("an answer came that was not asked for")) }
+        let fields = head.headers
+        let lengths = fields[canonicalForm: "content-length"]
+        guard lengths.count == 1, let length = Int64(lengths[0]), length >= 0, fields["transfer-encoding"].isEmpty else {
+            return fail(.answer("the answer does not say how long it is"))
+        }
+        guard fields["content-encoding"].isEmpty else { return fail(.answer("the answer is encoded")) }
+        let answer = FileAnswerHead(
+            status: Int(head.status.code), length: length, entityTag: Self.single(fields["etag"]),
+            contentRange: Self.single(fields["content-range"]))
+        guard answer.isFile || length <= FileLimits.textBytes else { return fail(.answer("the refusal is too long")) }
+        state = .receiving(left: length)
+        restart(FileLimits.idle)
+        delegate?.answered(answer, on: self)
+    }
+
+    /// A field that may come once.
+    private static func single(_ values: [String]) -> String? {
+        values.count == 1 && values[0].utf8.count <= 128 ? values[0] : nil
+    }
+
+    fileprivate func received(_ bytes: ByteBuffer) {
+        guard case .receiving(let left) = state, Int64(bytes.readableBytes) <= left else {
+            return fail(.answer("more came than was announced"))
+        }
+        state = .receiving(left: left - Int64(bytes.readableBytes))
+        body.append(bytes)
+        waitingBytes += bytes.readableBytes
+        bytesSinceDeadline += bytes.readableBytes
+        delegate?.bodyArrived(on: self)
+    }
+
+    fileprivate func answerEnded() {
+        guard case .receiving(left: 0) = state else { return fail(.answer("less came than was announced")) }
+        state = .complete
+        delegate?.bodyArrived(on: self)
+    }
+
+    fileprivate func mayRead() -> Bool {
+        guard waitingBytes < FileLimits.waitingBytes else {
+            isReadHeld = true
+            isHolding = true
+            return false
+        }
+        return true
+    }
+
+    // MARK: Ends
+
+    fileprivate func fail(_ fault: FileConnectionFault) {
+        end(fault)
+        gate.abort()
+    }
+
+    fileprivate func end(_ fault: FileConnectionFault) {
+        if case .closed = state { return }
+        timer?.cancel()
+        timer = nil
+        context = nil
+        if case .complete = state, delegate != nil {
+            isGone = true
+            return
+        }
+        state = .closed
+        body = []
+        let delegate = delegate
+        self.delegate = nil
+        delegate?.failed(fault, on: self)
+    }
+
+    private func restart(_ time: TimeAmount) {
+        deadline = .now() + time
+        bytesSinceDeadline = 0
+        guard let timer else { return }
+        timer.cancel()
+        watch()
+    }
+
+    private func watch() {
+        timer = eventLoop.assumeIsolated().scheduleTask(deadline: deadline) { self.timePassed() }
+    }
+
+    private func timePassed() {
+        let isSlow =
+            switch state {
+            case .idle, .asked: true
+            case .receiving: !isHolding && bytesSinceDeadline < FileLimits.slowestBytes
+            case .complete, .closed: false
+            }
+        guard !isSlow else { return fail(.timeout) }
+        deadline = .now() + FileLimits.idle
+        bytesSinceDeadline = 0
+        watch()
+    }
+}
+
+/// Connects a `FileClientConnection` to the end of its channel's pipeline.
+private final class FileClientHandler: ChannelDuplexHandler {
+    typealias InboundIn = HTTPClientResponsePart
+    typealias OutboundIn = HTTPClientRequestPart
+    typealias OutboundOut = HTTPClientRequestPart
+
+    private let connection: FileClientConnection
+
+    init(_ connection: FileClientConnection) { self.connection = connection }
+
+    func handlerAdded(context: ChannelHandlerContext) { connection.installed(context) }
+
+    func handlerRemoved(context: ChannelHandlerContext) { connection.end(.closed) }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        switch unwrapInboundIn(data) {
+        case .head(let head): connection.received(head)
+        case .body(let bytes): connection.received(bytes)
+        case .end: connection.answerEnded()
+        }
+    }
+
+    func read(context: ChannelHandlerContext) {
+        if connection.mayRead() { context.read() }
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        connection.fail(error is HTTPParserError ? .answer("the answer is no HTTP, or was cut off") : .closed)
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        connection.end(.closed)
+        context.fireChannelInactive()
+    }
+}

@@ -1,0 +1,125 @@
+public import HexlistModel
+public import NIOCore
+import NIOHTTP1
+
+/// The decisions about connections on which peers fetch files. Called on the transport's event loop.
+public struct FileHost: Sendable {
+    /// Whether a peer that proved this key may have one more connection. A peer that may not is closed after its handshake.
+    let mayServe: @Sendable (Fingerprint) -> Bool
+    /// A connection that may be served: its `delegate` is set here.
+    let serves: @Sendable (FileServerConnection) -> Void
+
+    public init(mayServe: @escaping @Sendable (Fingerprint) -> Bool, serves: @escaping @Sendable (FileServerConnection) -> Void) {
+        self.mayServe = mayServe
+        self.serves = serves
+    }
+}
+
+/// One request of a peer: `GET` or `HEAD`, without a body.
+public struct FileRequest: Sendable, Equatable {
+    public var isHead: Bool
+    /// The target as it came, percent-encoded.
+    public var target: String
+    public var range: String?
+    public var ifRange: String?
+    public var ifNoneMatch: String?
+    public var ifMatch: String?
+}
+
+/// The bytes of an answer, read in pieces on one of the `FileThreads`.
+public protocol FileSource: AnyObject, Sendable {
+    /// Reads exactly `count` bytes. Blocks.
+    /// - Parameter isLast: whether the answer ends with them, so that the file is looked at once more.
+    /// - Throws: if there are not as many, or the file is not what it was: the connection is cut.
+    func read(_ count: Int, at offset: Int64, isLast: Bool) throws -> ByteBuffer
+}
+
+/// The answer to a `FileRequest`.
+public struct FileAnswer: Sendable {
+    public enum Body: Sendable {
+        /// A short text.
+        case text(String)
+        /// A part of a file.
+        case file(any FileSource, Range<Int64>)
+    }
+
+    public var status: Int
+    /// Fields besides `Content-Length`, as name and value.
+    public var fields: [(String, String)]
+    public var body: Body
+    /// Called on the event loop when the kernel has taken the whole body of an answer to a `GET`.
+    public var sent: (@Sendable () -> Void)?
+
+    public init(status: Int, fields: [(String, String)] = [], body: Body = .text(""), sent: (@Sendable () -> Void)? = nil) {
+        self.status = status
+        self.fields = fields
+        self.body = body
+        self.sent = sent
+    }
+
+    var length: Int64 {
+        switch body {
+        case .text(let text): Int64(text.utf8.count)
+        case .file(_, let range): Int64(range.count)
+        }
+    }
+}
+
+/// The head of the answer to a request of this side's.
+public struct FileAnswerHead: Sendable, Equatable {
+    public var status: Int
+    /// The bytes of the body that follow.
+    public var length: Int64
+    public var entityTag: String?
+    public var contentRange: String?
+    /// What a refusing peer says, for people; follows as the body of an answer that is no file.
+    public var isFile: Bool { status == 200 || status == 206 }
+}
+
+/// The bounds on connections for files.
+public enum FileLimits {
+    /// The bytes of the head of a message, and of one field of it.
+    static let headBytes = 16 << 10
+    static let headFields = 64
+    /// The time from the handshake to the end of the first request's head.
+    static let firstHead = TimeAmount.seconds(10)
+    /// The time without a request, or without a byte that is taken, after which a connection is closed.
+    static let idle = TimeAmount.seconds(60)
+    /// The time to the head of an answer.
+    static let answer = TimeAmount.seconds(30)
+    /// The fewest bytes of a file in `idle`: a peer that sends fewer holds a place for nothing.
+    static let slowestBytes = 4_096
+    /// The bytes read of a file at once.
+    static let pieceBytes = 128 << 10
+    /// The pieces of one answer in memory.
+    static let pieces = 2
+    /// The bytes received of a file that wait to be written.
+    static let waitingBytes = 512 << 10
+    /// The bytes of the body of an answer that is no file.
+    static let textBytes: Int64 = 4_096
+
+    static var decoder: NIOHTTPDecoderLimitConfiguration {
+        var limits = NIOHTTPDecoderLimitConfiguration()
+        limits.maxHeaderFieldSize = headBytes
+        limits.maxHeaderListSize = headBytes
+        limits.maxHeaderFieldCount = headFields
+        return limits
+    }
+}
+
+/// The reason why a connection for files ended.
+public enum FileConnectionFault: Error, Sendable, Equatable, CustomStringConvertible {
+    /// The answer is none that is understood.
+    case answer(String)
+    case timeout
+    /// The other side closed the connection, or the link was lost.
+    case closed
+
+    public var description: String {
+        switch self {
+        case .answer(let what): what
+        case .timeout: "nothing came for too long"
+        case .closed: "the connection was closed"
+        }
+    }
+}

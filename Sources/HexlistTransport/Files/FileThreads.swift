@@ -1,0 +1,47 @@
+public import NIOCore
+import NIOPosix
+import Synchronization
+
+/// The threads on which files are opened, read and written: at most four, begun with the first file. Work waits in line for them.
+public final class FileThreads: Sendable {
+    private static let threads = 4
+
+    private enum State {
+        case unused
+        case running(NIOThreadPool)
+        case stopped
+    }
+
+    private let state = Mutex(State.unused)
+
+    init() {}
+
+    /// Runs `work` on one of the threads.
+    /// - Returns: its result, on `eventLoop`; fails after `stop()`.
+    public func run<Value: Sendable>(on eventLoop: any EventLoop, _ work: @escaping @Sendable () throws -> Value) -> EventLoopFuture<Value>
+    {
+        let pool: NIOThreadPool? = state.withLock { state in
+            switch state {
+            case .unused:
+                let pool = NIOThreadPool(numberOfThreads: Self.threads)
+                pool.start()
+                state = .running(pool)
+                return pool
+            case .running(let pool): return pool
+            case .stopped: return nil
+            }
+        }
+        guard let pool else { return eventLoop.makeFailedFuture(ChannelError.ioOnClosedChannel) }
+        return pool.runIfActive(eventLoop: eventLoop, work)
+    }
+
+    /// Ends the threads once the work under way is done; what waits fails.
+    func stop() async {
+        let pool: NIOThreadPool? = state.withLock { state in
+            defer { state = .stopped }
+            guard case .running(let pool) = state else { return nil }
+            return pool
+        }
+        try? await pool?.shutdownGracefully()
+    }
+}

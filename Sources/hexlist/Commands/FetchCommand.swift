@@ -1,0 +1,182 @@
+import ArgumentParser
+import Glibc
+import HexlistAPI
+import HexlistClient
+import HexlistModel
+import UnixSignals
+
+struct FetchCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "fetch", abstract: "Fetch the files that the links of a hex point to.",
+        discussion: """
+            hexlist fetch 7 --to ~/Downloads
+
+            Without numbers all of the hex is fetched, and each hex inside it into a folder of its name. Nothing is overwritten: what is \
+            there keeps its name, and the new file gets a number. Each file is checked against its digest before it has its name; until \
+            then it is a hidden `.part` file.
+
+            What is interrupted goes on by itself, also after a restart, and what waits for a peer goes on when it is back. Ctrl-C ends \
+            only the waiting.
+
+            Exit code 0: everything is here. 1: something failed. 3: something waits; the daemon goes on.
+            """)
+
+    @OptionGroup var common: CommonOptions
+
+    @Option(
+        help: ArgumentHelp("The folder the files go to; the current one where you do not say.", valueName: "folder"), completion: .directory
+    )
+    var to = "."
+
+    @Flag(help: "Start again at once what failed repeatedly.")
+    var force = false
+
+    @Option(help: ArgumentHelp("How long to wait at most for a peer that is away, or for room on the disk.", valueName: "duration"))
+    var timeout = Seconds(10)
+
+    @Argument(help: ArgumentHelp("The local id that `hexlist inbox` prints.", valueName: "hex"))
+    var hex: HexID
+
+    @Argument(help: ArgumentHelp("Which of its links, as `hexlist show` counts them.", valueName: "n"))
+    var numbers: [Int] = []
+
+    func run() async throws {
+        let folder = try FileArgument.absolute(to)
+        let mask = umask(0o022)
+        _ = umask(mask)
+        let request = TransferRequest(
+            hex: hex.value, links: numbers.isEmpty ? nil : numbers, to: folder, umask: Int(mask), force: force ? true : nil)
+        try await common.withClient { client in
+            let start = try await client.fetch(request)
+            if start.known > 0 { StandardError.note("\(HumanText.count(start.known, "file is", "files are")) on the way there already.") }
+            if start.passedOver > 0 {
+                StandardError.note(
+                    "\(HumanText.count(start.passedOver, "link leads", "links lead")) to no file of a peer; `hexlist open` opens links.")
+            }
+            guard let first = start.first, let last = start.last else { throw Ending(status: .pending) }
+            let summary = try await FetchWaiting(ids: first...last, timeout: timeout.value).wait(client)
+            try await tell(first...last, client)
+            if summary.failed + summary.cancelled > 0 { throw Ending(status: .failed) }
+            if summary.running + summary.soon + summary.waiting > 0 { throw Ending(status: .pending) }
+        }
+    }
+
+    /// Prints what became of each file.
+    private func tell(_ ids: ClosedRange<Int64>, _ client: HexlistClient) async throws {
+        let output = common.output
+        var pages: [TransferView] = []
+        var cursor: String? = String(ids.upperBound + 1)
+        while let after = cursor {
+            let page = try await client.transfers(limit: LocalAPI.pageLimit, after: after)
+            pages += page.items.prefix { $0.id >= ids.lowerBound }
+            cursor = (page.items.last?.id ?? 0) > ids.lowerBound ? page.next : nil
+        }
+        let rows = pages.reversed()
+        if output.json {
+            for row in rows { try output.object(row) }
+            return try output.flush()
+        }
+        let done = rows.filter { $0.state.known == .done }
+        let rest = rows.filter { $0.state.known != .done }
+        var table = Table()
+        for row in (done.count > Self.listed ? [] : done) + rest { table.add(TransferText.cells(row, hasID: row.state.known != .done)) }
+        if !table.isEmpty { try output.table(table) }
+        if done.count > Self.listed {
+            let bytes = done.reduce(0) { $0 + $1.bytes }
+            try output.line("\(done.count) files, \(ByteCountText.of(bytes)), in \(done.first.map { $0.folder } ?? "")")
+        }
+        try output.flush()
+        let waiting = rest.filter { ![.failed, .cancelled].contains($0.state.known) }
+        guard let one = waiting.first else { return }
+        StandardError.note(
+            waiting.count == 1
+                ? "Transfer \(one.id) goes on by itself; `hexlist transfers cancel \(one.id)` gives it up."
+                : "\(waiting.count) transfers go on by themselves; `hexlist transfers` lists them, `hexlist transfers cancel ID…` gives them up."
+        )
+    }
+
+    /// The most files that are named one by one once they are here.
+    private static let listed = 20
+}
+
+/// The wait of one `fetch`: until all files are here, or cannot be for now.
+struct FetchWaiting {
+    let ids: ClosedRange<Int64>
+    /// Seconds.
+    let timeout: Double
+
+    private enum Word: Sendable {
+        case stands(TransferSummary)
+        case interrupted, patienceOver
+    }
+
+    func wait(_ client: HexlistClient) async throws -> TransferSummary {
+        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+        let (words, word) = AsyncStream.makeStream(of: Word.self, bufferingPolicy: .bufferingNewest(16))
+        return try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                defer { word.finish() }
+                try await client.watchTransfers(ids) { summary in
+                    word.yield(.stands(summary))
+                    return true
+                }
+            }
+            group.addTask {
+                for await _ in signals { word.yield(.interrupted) }
+            }
+            defer { group.cancelAll() }
+            return try await look(words, word)
+        }
+    }
+
+    private func look(_ words: AsyncStream<Word>, _ word: AsyncStream<Word>.Continuation) async throws -> TransferSummary {
+        let line = ProgressLine()
+        defer { line.end() }
+        var last = TransferSummary()
+        var begun: (at: ContinuousClock.Instant, bytes: Int64)?
+        let start = ContinuousClock.now
+        var patience: Task<Void, Never>?
+        defer { patience?.cancel() }
+        for await next in words {
+            switch next {
+            case .interrupted, .patienceOver: return last
+            case .stands(let summary):
+                let hasProgressed = summary.bytes != last.bytes || summary.done != last.done
+                last = summary
+                if begun == nil, summary.running > 0 { begun = (.now, summary.bytes) }
+                if summary.isQuiet {
+                    guard summary.waiting > 0 else { return summary }
+                    if patience == nil {
+                        patience = Task { [timeout] in
+                            try? await Task.sleep(for: .seconds(timeout))
+                            if !Task.isCancelled { word.yield(.patienceOver) }
+                        }
+                    }
+                }
+                if hasProgressed {
+                    patience?.cancel()
+                    patience = nil
+                }
+                if ContinuousClock.now - start > .seconds(1) { line.update(Self.line(summary, since: begun)) }
+            }
+        }
+        throw HexlistError(.daemonUnreachable, "hexlistd closed the connection.", hint: "What is not here yet goes on when it runs again.")
+    }
+
+    /// `3 of 12 files, 45 MiB of 120 MiB, 11 MiB/s, 7 s left`
+    static func line(_ summary: TransferSummary, since begun: (at: ContinuousClock.Instant, bytes: Int64)?) -> String {
+        let all = summary.done + summary.failed + summary.cancelled + summary.running + summary.soon + summary.waiting
+        var parts = ["\(ByteCountText.of(summary.bytes)) of \(ByteCountText.of(summary.size))"]
+        if all > 1 { parts.insert("\(summary.done) of \(all) files", at: 0) }
+        if summary.isQuiet { return (parts + ["waiting"]).joined(separator: ", ") }
+        if let begun {
+            let seconds = Double((ContinuousClock.now - begun.at) / .milliseconds(1)) / 1_000
+            let rate = Double(summary.bytes - begun.bytes) / max(seconds, 0.001)
+            if seconds > 0.5, rate > 1 {
+                parts.append("\(ByteCountText.of(Int64(rate)))/s")
+                parts.append("\(HumanText.span(seconds: Int(Double(summary.size - summary.bytes) / rate) + 1)) left")
+            }
+        }
+        return parts.joined(separator: ", ")
+    }
+}

@@ -1,0 +1,214 @@
+import ArgumentParser
+import HexlistAPI
+import HexlistClient
+import HexlistModel
+
+struct TransfersCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "transfers", abstract: "See and steer the files that are being fetched.",
+        subcommands: [
+            TransfersListCommand.self, TransfersShowCommand.self, TransfersCancelCommand.self, TransfersRetryCommand.self,
+            TransfersRemoveCommand.self,
+        ],
+        defaultSubcommand: TransfersListCommand.self)
+}
+
+struct TransfersListCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "List what is under way, what waits and for what, and what failed.",
+        discussion: "What is done, or was given up, is listed with --all; for 30 days.")
+
+    @OptionGroup var common: CommonOptions
+
+    @Flag(help: "List what is done, or was given up, too.")
+    var all = false
+
+    @Option(help: ArgumentHelp("How many; 0 lists all. On a terminal 50 where you do not say, else all.", valueName: "n"))
+    var limit: Int?
+
+    func validate() throws {
+        if let limit, limit < 0 { throw ValidationError("--limit takes a number from 0 up.") }
+    }
+
+    func run() async throws {
+        let output = common.output
+        let stages: [TransferStage] = all ? [] : [.waiting, .running, .paused, .failed]
+        var left = limit ?? (output.terminal.isInteractive && !output.json ? 50 : 0)
+        if left == 0 { left = .max }
+        try await common.withClient { client in
+            var listed = 0
+            var cursor: String?
+            repeat {
+                let page = try await client.transfers(stages, limit: min(left, LocalAPI.pageLimit), after: cursor)
+                cursor = page.next
+                if output.json {
+                    for row in page.items { try output.object(row) }
+                } else if !page.items.isEmpty {
+                    var table = Table(listed == 0 ? ["ID", "STATE", "FROM", "SINCE", "FILE", "SIZE", "WHY"] : [])
+                    for row in page.items { table.add(TransferText.listCells(row)) }
+                    try output.table(table)
+                }
+                listed += page.items.count
+                left -= page.items.count
+                try output.flush()
+            } while cursor != nil && left > 0
+            if listed == 0, !output.json {
+                StandardError.note(all ? "There are no transfers." : "Nothing is fetched; --all lists what is done.")
+            }
+            if cursor != nil { StandardError.note("There are more: --limit 0 lists all.") }
+        }
+    }
+}
+
+/// The ids of transfers, and what is done with each.
+struct TransferSelection: ParsableArguments {
+    @OptionGroup var common: CommonOptions
+
+    @Argument(help: ArgumentHelp("The ids that `hexlist transfers` prints.", valueName: "id"))
+    var ids: [Int64] = []
+
+    func validate() throws {
+        guard !ids.isEmpty else { throw ValidationError("Name at least one transfer; `hexlist transfers` lists them.") }
+    }
+
+    /// Changes transfers one by one. One that cannot be changed does not keep the others from it; the first error is thrown at the end.
+    func change(_ one: (HexlistClient, Int64) async throws -> TransferView?) async throws {
+        let output = common.output
+        try await common.withClient { client in
+            var first: (any Error)?
+            var table = Table()
+            for id in ids {
+                do {
+                    guard let row = try await one(client, id) else { continue }
+                    if output.json { try output.object(row) } else { table.add(TransferText.cells(row, hasID: true)) }
+                } catch {
+                    if first == nil { first = error }
+                }
+            }
+            if !table.isEmpty { try output.table(table) }
+            try output.flush()
+            if let first { throw first }
+        }
+    }
+}
+
+struct TransfersShowCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "show", abstract: "Show all there is to know of transfers.")
+
+    @OptionGroup var selection: TransferSelection
+
+    func run() async throws {
+        let output = selection.common.output
+        try await selection.change { client, id in
+            let row = try await client.transfer(id)
+            guard !output.json else { return row }
+            try output.table(TransferText.details(row))
+            try output.flush()
+            return nil
+        }
+    }
+}
+
+struct TransfersCancelCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "cancel", abstract: "Give transfers up. What is there of the file is deleted.")
+
+    @OptionGroup var selection: TransferSelection
+
+    func run() async throws { try await selection.change { try await $0.cancelTransfer($1) } }
+}
+
+struct TransfersRetryCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "retry", abstract: "Try transfers again now: what waits, failed, or was given up.")
+
+    @OptionGroup var selection: TransferSelection
+
+    @Flag(help: "Also what failed repeatedly within the last 3 minutes.")
+    var force = false
+
+    func run() async throws { try await selection.change { try await $0.retryTransfer($1, force: force) } }
+}
+
+struct TransfersRemoveCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "rm", abstract: "Take transfers that ended off the list. Files stay.")
+
+    @OptionGroup var selection: TransferSelection
+
+    func run() async throws {
+        try await selection.change { client, id in
+            _ = try await client.forgetTransfer(id)
+            return nil
+        }
+    }
+}
+
+/// Texts about transfers.
+enum TransferText {
+    static func cells(_ row: TransferView, hasID: Bool) -> [Table.Cell] {
+        [
+            Table.Cell(row.state.text, style(row)), Table.Cell(path(row), columns: 400), Table.Cell(size(row), .faint),
+            Table.Cell(([hasID ? "transfer \(row.id)" : "", why(row)].filter { !$0.isEmpty }).joined(separator: "; "), columns: 400),
+        ]
+    }
+
+    static func listCells(_ row: TransferView) -> [Table.Cell] {
+        [
+            Table.Cell(String(row.id)), Table.Cell(row.state.text, style(row)), Table.Cell(row.label.listed()),
+            Table.Cell(HumanText.moment(row.createdAt), .faint), Table.Cell(row.file, columns: 40, minimum: 12), Table.Cell(size(row)),
+            Table.Cell(why(row), columns: 400),
+        ]
+    }
+
+    static func details(_ row: TransferView) -> Table {
+        var table = Table()
+        table.add("transfer", String(row.id))
+        table.add("file", path(row), .strong)
+        table.add("from", row.label.listed())
+        if let hex = row.hex { table.add("hex", String(hex)) }
+        table.add("state", row.state.text, style(row))
+        if !why(row).isEmpty { table.add("why", why(row)) }
+        table.add("size", size(row))
+        table.add("since", HumanText.exact(row.createdAt))
+        if let ended = row.endedAt { table.add("ended", HumanText.exact(ended)) }
+        table.add("link", row.url)
+        return table
+    }
+
+    private static func path(_ row: TransferView) -> String { row.folder == "/" ? "/\(row.file)" : "\(row.folder)/\(row.file)" }
+
+    /// `12.5 MiB`, or what is here of it: `3.1 of 12.5 MiB`.
+    private static func size(_ row: TransferView) -> String {
+        guard let size = row.size else { return row.bytes > 0 ? ByteCountText.of(row.bytes) : "" }
+        return row.state.known == .done || row.bytes == 0
+            ? ByteCountText.of(size) : "\(ByteCountText.of(row.bytes)) of \(ByteCountText.of(size))"
+    }
+
+    /// What it waits for, or why it failed.
+    static func why(_ row: TransferView) -> String {
+        let peer = row.label.shown(.named)
+        let wait: String =
+            switch (row.state.known, row.waitingFor) {
+            case (.paused, _): "failed repeatedly; goes on \(row.until.map { "at " + HumanText.clock($0) } ?? "soon")"
+            case (_, "turn"): "waits for its turn"
+            case (_, "peer"): "waits for \(peer), who is not here"
+            case (_, "link"): "waits for the link to \(peer); it is tried again"
+            case (_, "disk"): "waits for room on the disk"
+            case (_, "source"): "is tried again in a moment"
+            case (_, let other?): "waits: \(other)"
+            case (_, nil): ""
+            }
+        let isOver = [.done, .cancelled, .running].contains(row.state.known) || ["peer", "disk"].contains(row.waitingFor)
+        return [wait, isOver ? "" : row.message ?? ""].filter { !$0.isEmpty }.joined(separator: ". ")
+    }
+
+    private static func style(_ row: TransferView) -> Terminal.Style {
+        switch row.state.known {
+        case .done: .good
+        case .failed: .failure
+        case .cancelled: .faint
+        case .waiting, .running, .paused, nil: .doubtful
+        }
+    }
+}

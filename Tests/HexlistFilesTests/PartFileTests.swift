@@ -1,0 +1,279 @@
+import Crypto
+import Glibc
+import TestSupport
+import Testing
+
+@testable import HexlistFiles
+
+@Suite("Files on their way", .timeLimit(.minutes(1))) struct PartFileTests {
+    private static func bytes(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
+        var random = SeededGenerator(seed: seed)
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(count + 8)
+        while bytes.count < count { withUnsafeBytes(of: random.next()) { bytes.append(contentsOf: $0) } }
+        return Array(bytes.prefix(count))
+    }
+
+    private static func goal(_ bytes: [UInt8], name: String = "a.bin", digest: Bool = true) -> PartFile.Goal {
+        PartFile.Goal(
+            name: FileName(name), id: "00ff", size: Int64(bytes.count), digest: digest ? Array(SHA256.hash(data: bytes)) : nil,
+            modified: 1_700_000_000_123_456_789)
+    }
+
+    private static func append(_ bytes: some Sequence<UInt8>, to part: PartFile) throws {
+        try Array(bytes).withUnsafeBytes { try part.append($0) }
+    }
+
+    private static func content(_ path: String) -> [UInt8]? {
+        let descriptor = open(path, O_RDONLY)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var status = stat()
+        fstat(descriptor, &status)
+        var bytes = [UInt8](repeating: 0, count: Int(status.st_size))
+        let count = bytes.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
+        return count == bytes.count ? bytes : nil
+    }
+
+    private static func names(_ folder: TemporaryFolder) -> [String] {
+        guard let open = opendir(folder.path) else { return [] }
+        defer { closedir(open) }
+        var names: [String] = []
+        while let entry = readdir(open) {
+            names.append(
+                String(
+                    cString: UnsafeRawPointer(entry).advanced(by: MemoryLayout<dirent>.offset(of: \.d_name) ?? 0).assumingMemoryBound(
+                        to: CChar.self)))
+        }
+        return names.filter { $0 != "." && $0 != ".." }.sorted()
+    }
+
+    @Test("a file of any size arrives byte for byte, with its time and mode", arguments: [0, 1, 1_000, 4 << 20, (4 << 20) + 1, 9_000_000])
+    func whole(size: Int) async throws {
+        try await TemporaryFolder.with { folder in
+            let bytes = Self.bytes(size)
+            let part = try PartFile(folder: folder.path, goal: Self.goal(bytes))
+            #expect(TemporaryFolder.mode("\(folder.path)/.a.bin.00ff.part") == 0o600)
+            for start in stride(from: 0, to: size, by: 70_001) { try Self.append(bytes[start..<min(size, start + 70_001)], to: part) }
+            #expect(part.length == Int64(size) && part.digest == Array(SHA256.hash(data: bytes)))
+            var told: [PartFile.Placement] = []
+            let placement = try part.finish { told.append($0) }
+            #expect(told == [placement] && placement.name == "a.bin" && Self.names(folder) == ["a.bin"])
+            #expect(Self.content("\(folder.path)/a.bin") == bytes && TemporaryFolder.mode("\(folder.path)/a.bin") == 0o644)
+            var status = stat()
+            #expect(stat("\(folder.path)/a.bin", &status) == 0 && UInt64(status.st_ino) == placement.inode)
+            #expect(status.st_mtim.tv_sec == 1_700_000_000 && status.st_mtim.tv_nsec == 123_456_789)
+            #expect(throws: FileFault.partLost) { try part.finish() }
+            #expect(throws: FileFault.partLost) { try Self.append([1], to: part) }
+            #expect(try PartFile.adopt(folder: folder.path, goal: part.goal, placement: placement) == .finished)
+        }
+    }
+
+    @Test("times before 1970 and without one; an umask")
+    func times() async throws {
+        try await TemporaryFolder.with { folder in
+            var goal = Self.goal([])
+            (goal.modified, goal.umask) = (-1, 0o077)
+            _ = try PartFile(folder: folder.path, goal: goal).finish()
+            var status = stat()
+            #expect(stat("\(folder.path)/a.bin", &status) == 0 && status.st_mtim.tv_sec == -1 && status.st_mtim.tv_nsec == 999_999_999)
+            #expect(status.st_mode & 0o777 == 0o600)
+        }
+    }
+
+    @Test("nothing is replaced: the next free number, even if the name is taken at the last moment")
+    func names() async throws {
+        try await TemporaryFolder.with { folder in
+            try folder.write("mine", to: "a.bin")
+            #expect(symlink("nowhere", "\(folder.path)/a (2).bin") == 0)
+            let bytes = Self.bytes(10)
+            let part = try PartFile(folder: folder.path, goal: Self.goal(bytes))
+            try Self.append(bytes, to: part)
+            var told: [String] = []
+            let placement = try part.finish {
+                told.append($0.name)
+                if told.count == 1 { try folder.write("theirs", to: $0.name) }
+            }
+            #expect(told == ["a (3).bin", "a (4).bin"] && placement.name == "a (4).bin")
+            #expect(Self.content("\(folder.path)/a.bin") == Array("mine".utf8) && Self.content("\(folder.path)/a (4).bin") == bytes)
+        }
+    }
+
+    @Test("what the disk surely has is gone on with, and no more than the last 4 MiB are fetched twice")
+    func resumes() async throws {
+        let stride = Int(PartFile.stride)
+        for (there, good) in [
+            (0, 0), (1, 0), (stride, 0), (stride + 1, stride), (2 * stride, stride), (2 * stride + 5, 2 * stride), (10_000_000, 2 * stride),
+        ] {
+            try await TemporaryFolder.with { folder in
+                let bytes = Self.bytes(10_000_000)
+                do {
+                    let part = try PartFile(folder: folder.path, goal: Self.goal(bytes))
+                    try Self.append(bytes.prefix(there), to: part)
+                }
+                let part = try PartFile(folder: folder.path, goal: Self.goal(bytes))
+                #expect(part.length == Int64(good))
+                try Self.append(bytes[good...], to: part)
+                _ = try part.finish()
+                #expect(Self.content("\(folder.path)/a.bin") == bytes)
+            }
+        }
+    }
+
+    @Test("after a pause all of it is known to be good")
+    func suspends() async throws {
+        try await TemporaryFolder.with { folder in
+            let bytes = Self.bytes(5_000_000)
+            var good: Int64 = 0
+            do {
+                let part = try PartFile(folder: folder.path, goal: Self.goal(bytes))
+                try Self.append(bytes.prefix(1_234), to: part)
+                good = try part.suspend()
+            }
+            #expect(good == 1_234)
+            do {
+                let part = try PartFile(folder: folder.path, goal: Self.goal(bytes), knownGood: 1 << 40)
+                #expect(part.length == 1_234)
+                try Self.append(bytes[1_234..<4_900_000], to: part)
+            }
+            // What is known from before is less than what the file shows.
+            let part = try PartFile(folder: folder.path, goal: Self.goal(bytes), knownGood: good)
+            #expect(part.length == PartFile.stride)
+            #expect(throws: FileFault.cancelled) {
+                try PartFile(folder: folder.path, goal: Self.goal(bytes, name: "b"), knownGood: 0) { _ in false }.suspend()
+                throw FileFault.cancelled  // there is nothing to be read of a new one
+            }
+            try Self.append(bytes[Int(PartFile.stride)...], to: part)
+            _ = try part.finish()
+            #expect(Self.content("\(folder.path)/a.bin") == bytes)
+        }
+    }
+
+    @Test("what differs from the announcement: more, fewer, or other bytes")
+    func announced() async throws {
+        try await TemporaryFolder.with { folder in
+            let bytes = Self.bytes(1_000)
+            let part = try PartFile(folder: folder.path, goal: Self.goal(bytes))
+            try Self.append(bytes.prefix(999), to: part)
+            #expect(throws: FileFault.tooLong) { try Self.append([1, 2], to: part) }
+            #expect(part.length == 999)
+            #expect(throws: FileFault.tooShort(999)) { try part.finish() }
+            try Self.append([bytes[999] ^ 1], to: part)
+            #expect(throws: FileFault.otherBytes) { try part.finish { _ in Issue.record("it would be renamed") } }
+            #expect(Self.names(folder).isEmpty)
+            let other = try PartFile(folder: folder.path, goal: Self.goal(bytes, digest: false))
+            try Self.append(bytes.reversed(), to: other)
+            _ = try other.finish()
+            #expect(Self.content("\(folder.path)/a.bin") == bytes.reversed())
+        }
+    }
+
+    @Test("a partial file that was lost, replaced, taken, or is no file of one's own")
+    func partial() async throws {
+        try await TemporaryFolder.with { folder in
+            let (bytes, path) = (Self.bytes(100), "\(folder.path)/.a.bin.00ff.part")
+            let part = try PartFile(folder: folder.path, goal: Self.goal(bytes))
+            try Self.append(bytes, to: part)
+            #expect(throws: FileFault.partTaken) { try PartFile(folder: folder.path, goal: Self.goal(bytes)) }
+            #expect(unlink(path) == 0)
+            #expect(throws: FileFault.partLost) { try part.finish() }
+            try folder.write("another", to: ".a.bin.00ff.part")
+            #expect(throws: FileFault.partLost) { try part.finish() }
+            part.discard()
+            #expect(Self.content(path) == Array("another".utf8))  // not the one that was written
+            PartFile.discard(folder: folder.path, goal: Self.goal(bytes))
+            #expect(Self.names(folder).isEmpty)
+            try folder.write("secret", to: "secret")
+            #expect(symlink("secret", path) == 0)
+            #expect(throws: FileFault.partTaken) { try PartFile(folder: folder.path, goal: Self.goal(bytes)) }
+            #expect(unlink(path) == 0 && link("\(folder.path)/secret", path) == 0)
+            #expect(throws: FileFault.partTaken) { try PartFile(folder: folder.path, goal: Self.goal(bytes)) }
+            #expect(unlink(path) == 0 && mkfifo(path, 0o600) == 0)
+            #expect(throws: FileFault.partTaken) { try PartFile(folder: folder.path, goal: Self.goal(bytes)) }
+            PartFile.discard(folder: folder.path, goal: Self.goal(bytes))
+            #expect(Self.content("\(folder.path)/secret") == Array("secret".utf8))
+            #expect(throws: FileFault.notFound) { try PartFile(folder: "\(folder.path)/none", goal: Self.goal(bytes)) }
+            #expect(throws: FileFault.notFound) { try PartFile(folder: "\(folder.path)/secret", goal: Self.goal(bytes)) }
+        }
+    }
+
+    @Test("a crash before and after the rename is told apart by the inode")
+    func adoption() async throws {
+        try await TemporaryFolder.with { folder in
+            let bytes = Self.bytes(100)
+            let goal = Self.goal(bytes)
+            let part = try PartFile(folder: folder.path, goal: goal)
+            try Self.append(bytes, to: part)
+            struct Crash: Error {}
+            var noted: PartFile.Placement?
+            #expect(throws: Crash.self) {
+                try part.finish {
+                    noted = $0
+                    throw Crash()
+                }
+            }
+            let placement = try #require(noted)
+            #expect(try PartFile.adopt(folder: folder.path, goal: goal, placement: placement) == .partial)
+            // Somebody else's file under the name that was noted.
+            try folder.write("mine", to: placement.name)
+            #expect(try PartFile.adopt(folder: folder.path, goal: goal, placement: placement) == .partial)
+            #expect(try part.finish().name == "a (2).bin")
+            #expect(try PartFile.adopt(folder: folder.path, goal: goal, placement: placement) == .gone)
+            // Both names, as after the rename of a file system that only knows links.
+            let second = PartFile.Placement(name: "a (2).bin", device: placement.device, inode: placement.inode)
+            #expect(link("\(folder.path)/a (2).bin", "\(folder.path)/.a.bin.00ff.part") == 0)
+            #expect(try PartFile.adopt(folder: folder.path, goal: goal, placement: second) == .finished)
+            #expect(Self.names(folder) == ["a (2).bin", "a.bin"])
+            #expect(throws: FileFault.notFound) { try PartFile.adopt(folder: "\(folder.path)/none", goal: goal, placement: placement) }
+        }
+    }
+
+    @Test("no room: nothing is begun, and nothing is lost")
+    func reserve() async throws {
+        try await TemporaryFolder.with { folder in
+            var goal = Self.goal(Self.bytes(100))
+            goal.minimumFree = .max
+            #expect(throws: FileFault.diskFull) { try PartFile(folder: folder.path, goal: goal) }
+            #expect(Self.names(folder).isEmpty)
+            goal.minimumFree = 0
+            goal.size = 1 << 60
+            #expect(throws: FileFault.diskFull) { try PartFile(folder: folder.path, goal: goal) }
+            #expect(Self.names(folder).isEmpty)
+        }
+    }
+
+    private static func mountedSmallDisk(_ path: String) -> Bool { mount("tmpfs", path, "tmpfs", 0, "size=6m") == 0 }
+
+    @Test("a disk that fills up keeps what is there, and it goes on when there is room", .enabled(if: geteuid() == 0 && canMount))
+    func full() async throws {
+        try await TemporaryFolder.with { folder in
+            let disk = "\(folder.path)/disk"
+            #expect(mkdir(disk, 0o700) == 0)
+            try #require(Self.mountedSmallDisk(disk))
+            defer { umount2(disk, Int32(MNT_DETACH)) }
+            let bytes = Self.bytes(5 << 20)
+            let part = try PartFile(folder: disk, goal: Self.goal(bytes))
+            // Another program takes the room.
+            let other = open("\(disk)/other", O_WRONLY | O_CREAT, 0o600)
+            #expect(bytes.withUnsafeBytes { write(other, $0.baseAddress, 3 << 20) } == 3 << 20)
+            close(other)
+            #expect(throws: FileFault.diskFull) { try Self.append(bytes, to: part) }
+            let length = Int(part.length)
+            #expect((1 << 20..<4 << 20).contains(length))
+            #expect(throws: FileFault.diskFull) { try Self.append(bytes[length...], to: part) }
+            #expect(try part.suspend() == Int64(part.length))
+            #expect(unlink("\(disk)/other") == 0)
+            try Self.append(bytes[Int(part.length)...], to: part)
+            _ = try part.finish()
+            #expect(Self.content("\(disk)/a.bin") == bytes)
+        }
+    }
+
+    private static let canMount: Bool = {
+        var template = Array("/tmp/hexmount.XXXXXX".utf8CString)
+        guard let path = mkdtemp(&template).map({ String(cString: $0) }) else { return false }
+        defer { rmdir(path) }
+        guard mount("tmpfs", path, "tmpfs", 0, "size=1m") == 0 else { return false }
+        return umount2(path, Int32(MNT_DETACH)) == 0
+    }()
+}

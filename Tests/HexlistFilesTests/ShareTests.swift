@@ -1,0 +1,222 @@
+import Glibc
+import HexlistModel
+import TestSupport
+import Testing
+
+@testable import HexlistFiles
+
+@Suite("Folders that are shared or sent", .timeLimit(.minutes(2))) struct ShareTests {
+    private static func path(_ names: String...) throws -> SharePath { try #require(SharePath(names)) }
+
+    private static func content(_ opened: ShareRoot.Opened) throws -> String {
+        guard case .file(let file) = opened else { throw TestFault() }
+        var bytes = [UInt8](repeating: 0, count: 100)
+        let count = try bytes.withUnsafeMutableBytes { try file.read(into: $0, at: 0) }
+        return String(decoding: bytes.prefix(count), as: UTF8.self)
+    }
+
+    private static func names(_ opened: ShareRoot.Opened) throws -> [String] {
+        guard case .folder(let folder) = opened else { throw TestFault() }
+        return try folder.page().listing.entries.map(\.name)
+    }
+
+    /// A file beside the share, and in it a file, folders, links out of it and within it, a pipe and hidden ones.
+    private static func fill(_ folder: TemporaryFolder) throws -> String {
+        let share = "\(folder.path)/share"
+        try folder.write("secret", to: "secret")
+        #expect(mkdir(share, 0o700) == 0 && mkdir("\(share)/sub", 0o700) == 0 && mkdir("\(share)/.hidden", 0o700) == 0)
+        try folder.write("a", to: "share/a")
+        try folder.write("b", to: "share/sub/b")
+        try folder.write("h", to: "share/.hidden/h")
+        try folder.write("d", to: "share/sub/.dot")
+        #expect(symlink("../secret", "\(share)/out") == 0 && symlink("sub", "\(share)/within") == 0 && symlink("..", "\(share)/up") == 0)
+        #expect(symlink("/proc/self/exe", "\(share)/magic") == 0 && mkfifo("\(share)/pipe", 0o600) == 0)
+        return share
+    }
+
+    @Test("regular files and folders, and nothing outside", arguments: [false, true])
+    func beneath(byHand: Bool) async throws {
+        try await TemporaryFolder.with { folder in
+            var root = ShareRoot(path: try Self.fill(folder))
+            root.opensByHand = byHand
+            #expect(try Self.content(root.open(Self.path("a"))) == "a")
+            #expect(try Self.content(root.open(Self.path("sub", "b"))) == "b")
+            #expect(try Self.names(root.open(.root)) == ["a", "sub"])
+            #expect(try Self.names(root.open(Self.path("sub"))) == ["b"])
+            let none: [[String]] = [
+                ["none"], ["A"], ["out"], ["up"], ["up", "secret"], ["within"], ["within", "b"], ["magic"], ["pipe"], ["a", "b"],
+                [".hidden"],
+                [".hidden", "h"], ["sub", ".dot"], ["sub", "b", "c"], [String(repeating: "x", count: 255)], ["a\\..\\secret"],
+            ]
+            for names in none {
+                #expect(throws: FileFault.notFound, "\(names)") { try root.open(try #require(SharePath(names))) }
+            }
+            var open = ShareRoot(path: root.path, showsHidden: true)
+            open.opensByHand = byHand
+            #expect(try Self.content(open.open(Self.path(".hidden", "h"))) == "h")
+            #expect(try Self.names(open.open(.root)) == [".hidden", "a", "sub"])
+            #expect(throws: FileFault.notFound) { try open.open(Self.path("out")) }
+            #expect(throws: FileFault.notFound) { try ShareRoot(path: "\(folder.path)/none").open(.root) }
+            #expect(throws: FileFault.notFound) { try ShareRoot(path: "\(folder.path)/secret").open(.root) }
+        }
+    }
+
+    @Test("a folder that is replaced by a link after the look is not followed", arguments: [false, true])
+    func replaced(byHand: Bool) async throws {
+        try await TemporaryFolder.with { folder in
+            var root = ShareRoot(path: try Self.fill(folder))
+            root.opensByHand = byHand
+            _ = try root.open(Self.path("sub", "b"))
+            #expect(rename("\(root.path)/sub", "\(folder.path)/moved") == 0 && symlink("../moved", "\(root.path)/sub") == 0)
+            #expect(throws: FileFault.notFound) { try root.open(Self.path("sub", "b")) }
+            #expect(throws: FileFault.notFound) { try root.open(Self.path("sub")) }
+        }
+    }
+
+    @Test("a list comes in pages, in the order of the names; what is added behind the last one is seen")
+    func pages() async throws {
+        try await TemporaryFolder.with { folder in
+            for index in 0..<25 { try folder.write("\(index)", to: "f\(index)") }
+            for name in ["größe", "中文", "Z", "z"] { #expect(mkdir("\(folder.path)/\(name)", 0o700) == 0) }
+            let broken = (Array("\(folder.path)/x".utf8) + [0xFF, 0]).map { CChar(bitPattern: $0) }
+            close(creat(broken, 0o600))
+            defer { unlink(broken) }
+            guard case .folder(let list) = try ShareRoot(path: folder.path).open(.root) else { throw TestFault() }
+            var (seen, after, pages): ([String], String?, Int) = ([], nil, 0)
+            repeat {
+                let page = try list.page(after: after, limit: 7)
+                #expect(page.listing.entries.count <= 7 && page.unreadable == 1)
+                seen += page.listing.entries.map(\.name)
+                after = page.listing.next
+                pages += 1
+                if pages == 1 { try folder.write("new", to: "zz") }
+            } while after != nil
+            let expected = ((0..<25).map { "f\($0)" } + ["größe", "中文", "Z", "z", "zz"]).sorted {
+                $0.utf8.lexicographicallyPrecedes($1.utf8)
+            }
+            #expect(seen == expected && pages == 5)
+            let file = try #require(try list.page(after: "f8", limit: 1).listing.entries.first)
+            #expect(file.name == "f9" && file.kind == .file && file.size == 1 && (file.modified ?? 0) > 1_600_000_000_000)
+            let last = try list.page(after: "größ", limit: 1).listing
+            #expect(last.entries.first?.kind == .folder && last.entries.first?.size == nil && last.next == "größe")
+        }
+    }
+
+    @Test("of 100 000 names no more than two pages are kept")
+    func memory() throws {
+        var random = SeededGenerator(seed: 3)
+        let all = (0..<100_000).map { Array("\($0)".utf8) }.shuffled(using: &random)
+        var names = FirstNames(limit: 500, after: Array("5".utf8))
+        var most = 0
+        for name in all {
+            name.withUnsafeBufferPointer { if names.mayTake($0) { names.insert(name) } }
+            most = max(most, names.count)
+        }
+        #expect(most <= 1_000)
+        let expected = (0..<100_000).map(String.init).filter { "5".utf8.lexicographicallyPrecedes($0.utf8) }.sorted().prefix(500)
+        #expect(names.sorted().map { String(decoding: $0, as: UTF8.self) } == Array(expected))
+    }
+
+    @Test("a test's own folder is removed without what links in it lead to")
+    func removal() async throws {
+        try await TemporaryFolder.with { outside in
+            try outside.write("kept", to: "file")
+            try await TemporaryFolder.with { folder in #expect(symlink(outside.path, "\(folder.path)/link") == 0) }
+            #expect(access("\(outside.path)/file", F_OK) == 0)
+        }
+    }
+
+    // MARK: Listings
+
+    @Test("a list is written and read") func listings() throws {
+        let entries = [
+            FolderListing.Entry(name: "a\"\\\u{1B}b", kind: .file, size: 0, modified: -5, mediaType: "text/plain; charset=utf-8"),
+            FolderListing.Entry(name: "größe", kind: .folder, modified: 1_767_323_045_678),
+        ]
+        let bytes = FolderListing(entries: entries, next: "größe").wireBytes
+        let read = try #require(FolderListing(jsonBytes: bytes, after: "a"))
+        #expect(read.wireBytes == bytes && read.leftOut == 0 && read.entries.count == 2)
+        #expect(
+            String(decoding: FolderListing(entries: [entries[1]]).wireBytes, as: UTF8.self)
+                == #"{"entries":[{"name":"größe","kind":"folder","modified":1767323045678}]}"#)
+        let longest = FolderListing(
+            entries: Array(
+                repeating: FolderListing.Entry(
+                    name: String(repeating: "\u{1}", count: 255), kind: .file, size: .max, modified: 1,
+                    mediaType: String(repeating: "x", count: 127)),
+                count: FolderListing.maximumEntries))
+        #expect(longest.wireBytes.count <= FolderListing.maximumBytes && FolderListing(jsonBytes: longest.wireBytes, after: nil) != nil)
+    }
+
+    @Test("what is not known is passed over, what names nothing is left out")
+    func tolerant() throws {
+        let json = #"""
+            {"future":[1],"entries":[{"name":"a","kind":"file","size":"3","modified":1.5,"mediaType":"a\nb","x":{}},{"name":"..","kind":"file"},
+            {"name":"a/b","kind":"file"},{"name":"","kind":"file"},{"name":"x","kind":"socket"},{"kind":"file"},7,null,{"name":"s","kind":"folder","size":3},
+            {"name":"n","kind":"file","size":-1,"modified":99999999999999999}],"next":null}
+            """#
+        let read = try #require(FolderListing(jsonBytes: Array(json.utf8), after: nil))
+        #expect(read.entries.map(\.name) == ["a", "s", "n"] && read.leftOut == 7 && read.next == nil)
+        #expect(read.entries.allSatisfy { $0.size == nil && $0.modified == nil && $0.mediaType == nil })
+    }
+
+    @Test(
+        "what is no list",
+        arguments: [
+            "", "[]", "{}", #"{"entries":{}}"#, #"{"entries":[]"#, #"{"entries":[],"next":1}"#, #"{"entries":[],"next":".."}"#,
+            #"{"entries":[],"next":"m"}"#,
+            #"{"entries":[],"next":"a"}"#, #"{"entries":[],"next":""}"#, #"{"entries":["# + String(repeating: "1,", count: 500) + "1]}",
+            #"{"entries":[],"x":""# + String(repeating: "x", count: 1 << 20) + "\"}",
+        ])
+    func noListings(json: String) { #expect(FolderListing(jsonBytes: Array(json.utf8), after: "m") == nil) }
+
+    // MARK: What is protected
+
+    @Test("what is, contains or lies in a protected folder, however it is written")
+    func protected() async throws {
+        try await TemporaryFolder.with { folder in
+            let path = folder.path
+            for name in ["home", "home/state", "home/state/in", "home/other", "home/cache"] {
+                #expect(mkdir("\(path)/\(name)", 0o700) == 0)
+            }
+            for name in ["home/state/file", "home/state/in/file", "home/other/file", "home/file"] { try folder.write("x", to: name) }
+            #expect(symlink("state", "\(path)/home/link") == 0)
+            let protected = ProtectedFolders(["\(path)/home/state", "\(path)/home/cache/hexlist", "/nowhere/at/all"])
+            for inside in [
+                "home", "home/state", "home/state/", "home/state/in", "home/state/file", "home/state/in/file", "home/link", "home/link/in",
+                "home/link/file",
+                "home/other/../state/in/file", "home/cache", ".",
+            ] { #expect(throws: FileFault.protected, "\(inside)") { try protected.check("\(path)/\(inside)") } }
+            for outside in ["home/other", "home/other/file", "home/file"] { try protected.check("\(path)/\(outside)") }
+            #expect(throws: FileFault.protected) { try protected.check("/") }
+            #expect(throws: FileFault.notFound) { try protected.check("\(path)/none") }
+        }
+    }
+
+    // MARK: A folder that is sent
+
+    @Test("a folder's files in the order of their names, with its sub-folders; the rest is counted")
+    func walk() async throws {
+        try await TemporaryFolder.with { folder in
+            let share = try Self.fill(folder)
+            try folder.write("123", to: "share/B")
+            #expect(mkdir("\(share)/sub/deep", 0o700) == 0 && mkdir("\(share)/empty", 0o700) == 0)
+            try folder.write("x", to: "share/sub/deep/x")
+            let walk = try FolderWalk(path: share, maximumFiles: 10)
+            #expect(walk.folders.map(\.name) == ["share", "empty", "sub", "deep"] && walk.folders.map(\.parent) == [nil, 0, 0, 2])
+            #expect(walk.folders.map { $0.files.map(\.name) } == [["B", "a"], [], ["b"], ["x"]])
+            #expect(walk.folders[3].files[0].path == "\(share)/sub/deep/x" && walk.fileCount == 4 && walk.size == 6)
+            #expect(walk.skipped == FolderWalk.Skipped(hidden: 2, links: 4, special: 1, unreadable: 0))
+            for file in walk.folders.flatMap(\.files) { try OfferedFile(path: file.path, remembered: file.identity).check() }
+            #expect(throws: FileFault.tooManyFiles(most: 3)) { try FolderWalk(path: share, maximumFiles: 3) }
+            #expect(throws: FileFault.tooDeep(most: 2)) { try FolderWalk(path: share, maximumFiles: 10, maximumLevels: 2) }
+            _ = try FolderWalk(path: share, maximumFiles: 10, maximumLevels: 3)
+            #expect(throws: FileFault.notFolder) { try FolderWalk(path: "\(share)/a", maximumFiles: 10) }
+            #expect(throws: FileFault.notFound) { try FolderWalk(path: "\(share)/none", maximumFiles: 10) }
+            #expect(throws: FileFault.protected) {
+                try FolderWalk(path: share, maximumFiles: 10, protected: ProtectedFolders(["\(share)/sub/deep"]))
+            }
+            #expect(try FolderWalk(path: "\(share)/within", maximumFiles: 10).folders.first?.name == "within")
+        }
+    }
+}

@@ -1,0 +1,314 @@
+import HexlistModel
+import TestSupport
+import Testing
+
+@testable import HexlistFiles
+
+@Suite("The queue of transfers") struct TransferQueueTests {
+    private static let now = ContinuousClock.now
+    private static func peer(_ number: UInt64) -> PeerID { PeerID(UUIDBytes(high: 1, low: number)) }
+    private static func key(_ number: Int64) -> TransferKey { TransferKey(url: "\(number)", folder: "/") }
+
+    /// A queue, and a caller who carries its actions out.
+    private struct Stage {
+        var queue = TransferQueue()
+        var now = TransferQueueTests.now
+        var running: [TransferRun: TransferID] = [:]
+        var states: [TransferID: TransferState] = [:]
+        var armed: TransferQueue.Instant?
+        var started: [TransferID] = []
+        var peers: [TransferID: PeerID] = [:]
+
+        mutating func take(_ actions: [TransferQueue.Action]) {
+            for action in actions {
+                switch action {
+                case .start(let id, let run, let peer):
+                    #expect(running.updateValue(id, forKey: run) == nil && peers[id] == peer)
+                    #expect(running.values.count { $0 == id } == 1, "two runs of one transfer")
+                    started.append(id)
+                case .stop(let run): #expect(running.removeValue(forKey: run) != nil)
+                case .changed(let id, let state): states[id] = state
+                case .arm(let at):
+                    #expect(armed != at, "armed twice for the same instant")
+                    armed = at
+                }
+            }
+            #expect(running.count <= TransferQueue.places && running.count == queue.runningCount)
+        }
+
+        @discardableResult
+        mutating func add(_ id: Int64, peer: UInt64, key: Int64? = nil, force: Bool = false) -> TransferQueue.Admission {
+            peers[TransferID(id)] = TransferQueueTests.peer(peer)
+            let (admission, actions) = queue.add(
+                TransferID(id), peer: TransferQueueTests.peer(peer), key: TransferQueueTests.key(key ?? id), force: force, now: now)
+            take(actions)
+            return admission
+        }
+
+        mutating func come(_ peer: UInt64) { take(queue.peerCame(TransferQueueTests.peer(peer), now: now)) }
+        mutating func go(_ peer: UInt64) { take(queue.peerWent(TransferQueueTests.peer(peer), now: now)) }
+
+        mutating func end(_ id: Int64, _ outcome: TransferQueue.Outcome) {
+            guard let run = running.first(where: { $0.value == TransferID(id) })?.key else {
+                Issue.record("\(id) does not run")
+                return
+            }
+            running[run] = nil
+            take(queue.ended(run, outcome, now: now))
+        }
+
+        /// Lets the clock go to the armed instant.
+        mutating func wait() {
+            guard let at = armed else {
+                Issue.record("nothing is armed")
+                return
+            }
+            now = max(now, at)
+            armed = nil
+            take(queue.deadlineReached(now: now))
+        }
+
+        func state(_ id: Int64) -> TransferState? { queue.state(of: TransferID(id)) }
+        var runningIDs: [Int64] { running.values.map(\.value).sorted() }
+    }
+
+    @Test("four at once, and the peers in turn")
+    func turns() {
+        var stage = Stage()
+        for id in 1...8 { stage.add(Int64(id), peer: 1) }
+        #expect(stage.running.isEmpty && stage.state(1) == .waiting(.peer))
+        stage.come(1)
+        #expect(stage.runningIDs == [1, 2, 3, 4] && stage.state(5) == .waiting(.turn))
+        stage.come(2)
+        stage.come(3)
+        for id in 11...12 { stage.add(Int64(id), peer: 2) }
+        stage.add(21, peer: 3)
+        for id in 1...4 { stage.end(Int64(id), .done) }
+        #expect(stage.started.map(\.value) == [1, 2, 3, 4, 5, 11, 21, 6])
+        #expect(stage.states[TransferID(1)] == .done && stage.state(1) == nil)
+        for id in [5, 11, 21, 6] { stage.end(Int64(id), .done) }
+        #expect(stage.started.suffix(3).map(\.value) == [12, 7, 8] && stage.armed == nil)
+    }
+
+    @Test("an absent peer, a lost link and a full disk are waits, however often")
+    func waits() {
+        var stage = Stage()
+        stage.come(1)
+        stage.add(1, peer: 1)
+        for _ in 1...20 {
+            stage.end(1, .diskFull)
+            #expect(stage.state(1) == .waiting(.disk) && stage.armed == stage.now + TransferQueue.diskPause)
+            stage.wait()
+            #expect(stage.runningIDs == [1])
+        }
+        var pauses: [Duration] = []
+        for _ in 1...9 {
+            stage.end(1, .interrupted(progressed: false))
+            #expect(stage.state(1) == .waiting(.link))
+            pauses.append(stage.now.duration(to: stage.armed ?? stage.now))
+            stage.wait()
+        }
+        #expect(pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60].map { .seconds($0) })
+        stage.end(1, .interrupted(progressed: true))
+        #expect(stage.armed == stage.now + .seconds(1))
+        // A new session is worth an attempt at once.
+        stage.come(1)
+        #expect(stage.runningIDs == [1] && stage.armed == nil)
+        stage.go(1)
+        stage.end(1, .interrupted(progressed: true))
+        #expect(stage.state(1) == .waiting(.peer) && stage.armed == nil)
+        stage.come(1)
+        #expect(stage.runningIDs == [1])
+    }
+
+    @Test("several runs that lose one link rest once, and what was first goes on first")
+    func oneLink() {
+        var stage = Stage()
+        stage.come(1)
+        for id in 1...6 { stage.add(Int64(id), peer: 1) }
+        // The first loss lets the peer rest, so none of the others begins.
+        for id in 1...4 { stage.end(Int64(id), .interrupted(progressed: false)) }
+        #expect(stage.running.isEmpty && stage.armed == stage.now + .seconds(1))
+        stage.wait()
+        #expect(stage.runningIDs == [1, 2, 3, 4])
+    }
+
+    @Test("three failures by the source's fault pause for three minutes, and the same is started again only by force")
+    func failures() {
+        var stage = Stage()
+        stage.come(1)
+        stage.add(1, peer: 1)
+        stage.end(1, .sourceFault)
+        #expect(stage.state(1) == .waiting(.source))
+        stage.wait()
+        stage.end(1, .interrupted(progressed: true))  // counts neither way
+        stage.wait()
+        stage.end(1, .sourceFault)
+        stage.wait()
+        stage.end(1, .sourceFault)
+        let until = stage.now + .seconds(180)
+        #expect(stage.state(1) == .paused(until: until) && stage.armed == until)
+        #expect(stage.add(2, peer: 1, key: 1) == .paused(until: until))
+        #expect(stage.queue.retry(TransferID(1), now: stage.now).admission == .paused(until: until))
+        #expect(stage.running.isEmpty)
+        #expect(stage.add(2, peer: 1, key: 1, force: true) == .known(TransferID(1)))
+        #expect(stage.runningIDs == [1])
+        // Cancelled, it is remembered all the same.
+        for _ in 1...2 {
+            stage.end(1, .sourceFault)
+            stage.wait()
+        }
+        stage.end(1, .sourceFault)
+        stage.take(stage.queue.cancel(TransferID(1), now: stage.now))
+        #expect(stage.add(3, peer: 1, key: 1) == .paused(until: stage.now + .seconds(180)))
+        stage.now += .seconds(180)
+        #expect(stage.add(3, peer: 1, key: 1) == .taken && stage.runningIDs == [3])
+        #expect(stage.add(4, peer: 1, key: 3) == .taken)
+    }
+
+    @Test("it goes on by itself after a pause, and has failed after three rounds")
+    func rounds() {
+        var stage = Stage()
+        stage.come(1)
+        stage.add(1, peer: 1)
+        for round in 1...3 {
+            for attempt in 1...3 {
+                stage.end(1, .sourceFault)
+                if round < 3 || attempt < 3 { stage.wait() }
+            }
+        }
+        #expect(stage.state(1) == nil && stage.states[TransferID(1)] == .failed && stage.started.count == 9)
+        #expect(stage.armed == nil && stage.queue.count == 0)
+        #expect(stage.add(2, peer: 1, key: 1) == .paused(until: stage.now + .seconds(180)))
+        #expect(stage.add(2, peer: 1, key: 1, force: true) == .taken)
+        stage.end(2, .done)
+        #expect(stage.add(3, peer: 1, key: 1) == .taken)
+        stage.end(3, .final)
+        #expect(stage.states[TransferID(3)] == .failed && stage.add(4, peer: 1, key: 1) == .taken)
+    }
+
+    @Test("what comes late for a cancelled transfer, or for a run that ended, is dropped")
+    func cancels() throws {
+        var stage = Stage()
+        stage.come(1)
+        for id in 1...6 { stage.add(Int64(id), peer: 1) }
+        let run = try #require(stage.running.first { $0.value == TransferID(2) }?.key)
+        stage.take(stage.queue.cancel(TransferID(2), now: stage.now))
+        stage.take(stage.queue.cancel(TransferID(5), now: stage.now))
+        #expect(stage.runningIDs == [1, 3, 4, 6] && stage.states[TransferID(2)] == .cancelled && stage.states[TransferID(5)] == .cancelled)
+        #expect(stage.queue.ended(run, .done, now: stage.now).isEmpty && stage.queue.ended(run, .sourceFault, now: stage.now).isEmpty)
+        #expect(stage.queue.cancel(TransferID(2), now: stage.now).isEmpty)
+        #expect(stage.queue.retry(TransferID(2), now: stage.now).admission == .unknown)
+        #expect(stage.queue.ended(TransferRun(999), .done, now: stage.now).isEmpty)
+        #expect(stage.queue.retry(TransferID(1), now: stage.now) == (.taken, []))
+    }
+
+    @Test("the same into the same folder is one transfer; retrying ends a wait")
+    func same() {
+        var stage = Stage()
+        stage.add(1, peer: 1)
+        #expect(stage.add(2, peer: 1, key: 1) == .known(TransferID(1)) && stage.queue.count == 1)
+        #expect(
+            TransferKey(url: "a", folder: "b") != TransferKey(url: "a", folder: "c")
+                && TransferKey(url: "a", folder: "b") != TransferKey(url: "ab", folder: ""))
+        stage.come(1)
+        stage.end(1, .diskFull)
+        stage.take(stage.queue.retry(TransferID(1), now: stage.now).actions)
+        #expect(stage.runningIDs == [1] && stage.armed == nil)
+        stage.end(1, .interrupted(progressed: false))
+        stage.take(stage.queue.retry(TransferID(1), now: stage.now).actions)
+        #expect(stage.runningIDs == [1] && stage.armed == nil)
+    }
+
+    @Test("the queue is bounded, and adding to an absent peer and cancelling leaves nothing behind")
+    func bounded() {
+        var queue = TransferQueue()
+        for id in 0..<Int64(TransferQueue.most) {
+            _ = queue.add(TransferID(id), peer: Self.peer(1), key: Self.key(id), now: Self.now)
+        }
+        #expect(queue.add(TransferID(-1), peer: Self.peer(1), key: Self.key(-1), now: Self.now).admission == .full)
+        for id in 0..<Int64(TransferQueue.most) { _ = queue.cancel(TransferID(id), now: Self.now) }
+        for id in 0..<10_000 as Range<Int64> {
+            _ = queue.add(TransferID(id), peer: Self.peer(1), key: Self.key(id), now: Self.now)
+            _ = queue.cancel(TransferID(id), now: Self.now)
+        }
+        #expect(queue.count == 0 && queue.remembered < 1_000)
+    }
+
+    @Test(
+        "whatever happens, places are used, peers take turns, nothing is lost, and what is armed is due",
+        arguments: 1...40 as ClosedRange<UInt64>)
+    func random(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        var stage = Stage()
+        var present: Set<UInt64> = []
+        var added: [Int64] = []
+        for _ in 1...600 {
+            switch Int.random(in: 0..<12, using: &random) {
+            case 0...3:
+                let id = Int64(added.count + 1)
+                if stage.add(id, peer: UInt64.random(in: 1...5, using: &random)) == .taken {
+                    added.append(id)
+                } else {
+                    Issue.record("not taken")
+                }
+            case 4:
+                let peer = UInt64.random(in: 1...5, using: &random)
+                if present.insert(peer).inserted {
+                    stage.come(peer)
+                } else {
+                    present.remove(peer)
+                    stage.go(peer)
+                }
+            case 5: if let id = added.randomElement(using: &random) { stage.take(stage.queue.cancel(TransferID(id), now: stage.now)) }
+            case 6:
+                if let id = added.randomElement(using: &random) {
+                    stage.take(stage.queue.retry(TransferID(id), force: Bool.random(using: &random), now: stage.now).actions)
+                }
+            case 7: if stage.armed != nil { stage.wait() }
+            case 8: stage.now += .milliseconds(Int.random(in: 0...500, using: &random))
+            default:
+                guard let id = stage.runningIDs.randomElement(using: &random) else { break }
+                let outcomes: [TransferQueue.Outcome] = [
+                    .done, .done, .interrupted(progressed: false), .interrupted(progressed: true), .diskFull, .sourceFault, .sourceFault,
+                    .final,
+                ]
+                stage.end(id, outcomes.randomElement(using: &random) ?? .done)
+            }
+            // A free place means that nothing could have it.
+            if stage.running.count < TransferQueue.places {
+                #expect(!added.contains { stage.state($0) == .waiting(.turn) })
+            }
+            for id in added {
+                switch stage.state(id) {
+                case .running?: #expect(stage.runningIDs.contains(id))
+                case .waiting(.peer)?: break
+                case nil: #expect([.done, .failed, .cancelled].contains(stage.states[TransferID(id)]))
+                default: #expect(!stage.runningIDs.contains(id))
+                }
+                if case .paused? = stage.state(id) { #expect(stage.armed != nil) }
+                if case .waiting(.disk)? = stage.state(id) { #expect(stage.armed != nil) }
+                if case .waiting(.link)? = stage.state(id) { #expect(stage.armed != nil) }
+            }
+        }
+        // In the end all peers are there and all goes well.
+        for peer in 1...5 as ClosedRange<UInt64> { stage.come(peer) }
+        while stage.queue.count > 0 {
+            if let id = stage.runningIDs.first { stage.end(id, .done) } else { stage.wait() }
+        }
+        #expect(added.allSatisfy { [.done, .failed, .cancelled].contains(stage.states[TransferID($0)]) })
+        #expect(stage.queue.remembered <= 64 + 5)
+    }
+
+    @Test("a peer with one file waits for no more than a turn behind one with a thousand")
+    func fair() {
+        var stage = Stage()
+        stage.come(1)
+        stage.come(2)
+        for id in 1...1_000 { stage.add(Int64(id), peer: 1) }
+        stage.add(2_000, peer: 2)
+        stage.end(stage.runningIDs[0], .done)
+        stage.end(stage.runningIDs[0], .done)
+        #expect(stage.runningIDs.contains(2_000))
+    }
+}

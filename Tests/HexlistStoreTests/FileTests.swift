@@ -1,0 +1,66 @@
+import HexlistModel
+import Testing
+
+@testable import HexlistStore
+
+@Suite struct FileTests {
+    private func offer(_ number: UInt8, path: String = "/home/a/talk.pdf", ends: Int64 = start + 1_000) -> OfferRow {
+        OfferRow(
+            id: Array(repeating: number, count: 16), path: path, identity: "1 2 3 4 5", name: "talk.pdf", size: 3,
+            sha256: Array(repeating: 9, count: 32), mediaType: "application/pdf", modified: 4, ends: ends)
+    }
+
+    private func transfer(_ peer: TestPeer, name: String = "talk.pdf") -> TransferRow {
+        TransferRow(
+            hex: 1, url: "hexlist://x", peer: peer.id, folder: "/home/a", mask: 0o22, name: name, part: "0123", size: 3, sha256: nil,
+            modified: nil, createdAt: start)
+    }
+
+    @Test func anOfferIsForWhomItWasMadeUntilItEnds() async throws {
+        let test = try TestStore()
+        let (one, two) = (try TestPeer(1), try TestPeer(2))
+        let row = offer(1)
+        try await test.store.offer([row], to: [one.id])
+        try test.read { (reader: StoreReader) throws -> Void in
+            #expect(try reader.offer(row.id, to: one.id, at: start) == row)
+            #expect(try reader.offer(row.id, to: two.id, at: start) == nil)
+            #expect(try reader.offer(row.id, to: one.id, at: row.ends) == nil)
+            #expect(try reader.offer(Array(repeating: 2, count: 16), to: one.id, at: start) == nil)
+            #expect(try reader.offer(ofPath: row.path, identity: row.identity, at: start) == row)
+            #expect(try reader.offer(ofPath: row.path, identity: "1 2 3 4 6", at: start) == nil)
+        }
+        // Again, for another peer and longer.
+        try await test.store.offer([offer(1, ends: start + 2_000)], to: [two.id])
+        #expect(try test.read { try $0.offer(row.id, to: one.id, at: row.ends)?.ends } == start + 2_000)
+        #expect(try test.read { try $0.offer(row.id, to: two.id, at: start) } != nil)
+        #expect(try test.write { try $0.maintain(now: start + 2_000) }.filesForgotten == 1)
+        #expect(try test.read { try $0.offer(row.id, to: two.id, at: start) } == nil)
+    }
+
+    @Test func aTransferIsListedAndToldAndForgotten() async throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        var rows = try await test.store.addTransfers([transfer(peer), transfer(peer, name: "b"), transfer(peer, name: "c")])
+        #expect(rows.map(\.id) == [1, 2, 3])
+        #expect(try test.read { try $0.waitingTransfers() } == rows)
+        try test.store.placeTransfer(1, inode: "1 2", name: "talk (2).pdf")
+        #expect(try test.read { try $0.transfers([1]) }.map(\.finalName) == ["talk (2).pdf"])
+        (rows[0].state, rows[0].bytes, rows[0].endedAt, rows[0].finalName) = (.done, 3, start + 5, "talk (2).pdf")
+        (rows[1].state, rows[1].reason, rows[1].endedAt) = (.failed, "changed", start + 5)
+        let changed = rows
+        try test.write { try $0.updateTransfers(changed) }
+        try test.write { try $0.updateTransfers(changed) }  // told once
+        try test.read { (reader: StoreReader) throws -> Void in
+            #expect(try reader.waitingTransfers().map(\.id) == [3])
+            #expect(try reader.transferPage([.done, .failed], limit: 10).items.map(\.id) == [2, 1])
+            let page = try reader.transferPage(limit: 2)
+            #expect(page.items.map(\.id) == [3, 2] && page.next == 2)
+            #expect(try reader.transferPage(before: 2, limit: 2).items.map(\.id) == [1])
+            #expect(try reader.transferSums(1...3)[.done]?.bytes == 3)
+            #expect(try reader.eventPage(since: 0, limit: 9).items.map(\.type) == [.transferDone, .transferFailed])
+        }
+        #expect(try await test.store.forgetTransfers([1, 3]) == 1)  // one waits
+        #expect(try test.write { try $0.maintain(now: start + 31 * 86_400_000) }.filesForgotten == 1)
+        #expect(try test.read { try $0.transferPage(limit: 9).items.map(\.id) } == [3])
+    }
+}

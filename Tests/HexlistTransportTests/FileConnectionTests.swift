@@ -1,0 +1,195 @@
+import HexlistModel
+import NIOCore
+import NIOPosix
+import NIOSSL
+import Testing
+
+@testable import HexlistTransport
+
+/// Connections for files against servers and clients that are none of Hexlist's, and each other.
+@Suite(.timeLimit(.minutes(5))) struct FileConnectionTests {
+    // MARK: The side that serves
+
+    /// Answers every request with what it asked for.
+    private final class Echo: FileServerDelegate, FileSource {
+        func received(_ request: FileRequest, on connection: FileServerConnection) {
+            connection.answer(FileAnswer(status: 200, fields: [("ETag", "\"1\"")], body: .file(self, 0..<Echo.size)))
+        }
+
+        func closed(_ connection: FileServerConnection) {}
+
+        static let size: Int64 = 1_000_000
+
+        func read(_ count: Int, at offset: Int64, isLast: Bool) throws -> ByteBuffer {
+            ByteBuffer(bytes: (offset..<offset + Int64(count)).lazy.map { UInt8(truncatingIfNeeded: $0 % 251) })
+        }
+    }
+
+    private func serving(_ mayServe: Bool = true) async throws -> Endpoint {
+        let endpoint = try await Endpoint()
+        endpoint.transport.serveFiles(
+            for: FileHost(mayServe: { _ in mayServe }, serves: { $0.serve(with: Echo()) }))
+        return endpoint
+    }
+
+    private static func client(_ protocols: [String]) throws -> TLSConfiguration {
+        var configuration = TLSConfiguration.makeClientConfiguration()
+        configuration.certificateVerification = .none
+        configuration.applicationProtocols = protocols
+        configuration.certificateChain = try NIOSSLCertificate.fromPEMBytes(Array(Fixtures.certificate.utf8)).map { .certificate($0) }
+        configuration.privateKey = .privateKey(try NIOSSLPrivateKey(bytes: Array(Fixtures.key.utf8), format: .pem))
+        return configuration
+    }
+
+    @Test(
+        "what is no request for a file is 400, and the connection is closed",
+        arguments: [
+            "GET /x HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc",
+            "GET /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nContent-Length: 0\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: x\r\nRange: bytes=0-1\r\nRange: bytes=2-3\r\n\r\n",
+            "POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", "CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n", "nonsense\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: x\r\nLong: " + String(repeating: "a", count: 20_000) + "\r\n\r\n",
+            "GET /x HTTP/1.1\r\nHost: x\r\n" + (0..<100).map { "A\($0): b\r\n" }.joined() + "\r\n",
+        ])
+    func badRequest(_ text: String) async throws {
+        let server = try await serving()
+        let (peer, channel) = try await RawPeer.connect(to: server.port, tls: Self.client(["hexlist-files/1"]))
+        try await channel.writeAndFlush(ByteBuffer(string: text))
+        let answer = String(decoding: try await peer.bytes(), as: UTF8.self)
+        #expect(answer.hasPrefix("HTTP/1.1 400 "), "\(answer.prefix(80))")
+        #expect(!answer.dropFirst(12).contains("HTTP/1.1"))
+        await server.transport.shutdown()
+    }
+
+    @Test(
+        "who may not is closed after the handshake, as is who has no protocol in common",
+        arguments: [
+            (false, ["hexlist-files/1"]), (true, ["h2"]), (true, []),
+        ])
+    func closed(mayServe: Bool, protocols: [String]) async throws {
+        let server = try await serving(mayServe)
+        let (peer, channel) = try await RawPeer.connect(to: server.port, tls: Self.client(protocols))
+        try? await channel.writeAndFlush(ByteBuffer(string: "GET /x HTTP/1.1\r\nHost: x\r\n\r\n"))
+        #expect(try await peer.bytes().isEmpty)
+        await server.transport.shutdown()
+    }
+
+    // MARK: The side that fetches
+
+    /// The answer to one request, taken as it comes.
+    private final class Receiver: FileClientDelegate, Sendable {
+        enum Event: Sendable, Equatable {
+            case head(FileAnswerHead)
+            case end([UInt8])
+            case failed(FileConnectionFault)
+        }
+
+        let events = Inbox<Event>()
+        private let taken = Inbox<[UInt8]>()
+
+        func answered(_ head: FileAnswerHead, on connection: FileClientConnection) { events.put(.head(head)) }
+
+        func bodyArrived(on connection: FileClientConnection) {
+            let (bytes, isEnd) = connection.takeBody()
+            taken.put(bytes.flatMap { Array($0.readableBytesView) })
+            if isEnd { events.put(.end(taken.now.flatMap { $0 })) }
+        }
+
+        func failed(_ fault: FileConnectionFault, on connection: FileClientConnection) { events.put(.failed(fault)) }
+
+        func last() async throws -> (head: FileAnswerHead?, end: Event) {
+            var head: FileAnswerHead?
+            while true {
+                let event = try await events.next()
+                guard case .head(let next) = event else { return (head, event) }
+                head = next
+            }
+        }
+    }
+
+    @Test("a file comes as it is, and the connection is used again")
+    func both() async throws {
+        let server = try await serving()
+        let client = try await Endpoint()
+        let report = try await client.transport.dialForFiles([server.target], expecting: server.identity.peerID).report.get()
+        let connection = try #require(report.files)
+        #expect(report.connection == nil && report.summary == nil)
+        for _ in 0..<2 {
+            let receiver = Receiver()
+            try await client.transport.eventLoop.submit { connection.get("/x", from: 0, ifStill: nil, receiver) }.get()
+            let (head, end) = try await receiver.last()
+            #expect(head == FileAnswerHead(status: 200, length: Echo.size, entityTag: "\"1\"", contentRange: nil))
+            #expect(end == .end((0..<Echo.size).map { UInt8(truncatingIfNeeded: $0 % 251) }))
+        }
+        await client.transport.shutdown()
+        await server.transport.shutdown()
+    }
+
+    /// Sends a text once it got something, and closes.
+    private final class Liar: ChannelInboundHandler, Sendable {
+        typealias InboundIn = ByteBuffer
+        private let answer: String
+
+        init(_ answer: String) { self.answer = answer }
+
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            let channel = context.channel
+            context.writeAndFlush(NIOAny(ByteBuffer(string: answer))).whenComplete { _ in channel.close(promise: nil) }
+        }
+    }
+
+    private func answers(_ text: String) async throws -> (head: FileAnswerHead?, end: Receiver.Event) {
+        let identity = try Identity.ephemeral()
+        let contexts = try TLSContexts(identity: identity)
+        let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandlers([contexts.makeServerHandler(), Liar(text)])
+                }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        let port = try #require(server.localAddress?.port.flatMap(UInt16.init(exactly:)))
+        let client = try await Endpoint()
+        let target = DialTarget(host: "127.0.0.1", port: port)
+        let report = try await client.transport.dialForFiles([target], expecting: identity.peerID).report.get()
+        let connection = try #require(report.files)
+        let receiver = Receiver()
+        try await client.transport.eventLoop.submit { connection.get("/x", from: 0, ifStill: nil, receiver) }.get()
+        let result = try await receiver.last()
+        await client.transport.shutdown()
+        try await server.close()
+        return result
+    }
+
+    @Test(
+        "an answer that is not understood is a fault of its sender's",
+        arguments: [
+            "HTTP/1.1 200 OK\r\n\r\nabc", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Encoding: gzip\r\n\r\nabc",
+            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd", "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+            "HTTP/1.1 404 Not Found\r\nContent-Length: 5000\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n",
+            "HTTP/1.1 200 OK\r\nLong: " + String(repeating: "a", count: 100_000),
+        ])
+    func strange(_ text: String) async throws {
+        let (_, end) = try await answers(text)
+        guard case .failed(.answer) = end else {
+            Issue.record("\(end)")
+            return
+        }
+    }
+
+    @Test("less than was announced is no file; more is cut off; a redirect is followed nowhere")
+    func lengths() async throws {
+        let less = try await answers("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
+        guard case .failed = less.end else {
+            Issue.record("\(less.end)")
+            return
+        }
+        let more = try await answers("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcdef")
+        #expect(more.end == .end(Array("abc".utf8)))
+        let redirect = try await answers("HTTP/1.1 302 Found\r\nLocation: https://example.org/\r\nContent-Length: 0\r\n\r\n")
+        #expect(redirect.head?.status == 302 && redirect.head?.isFile == false)
+    }
+}

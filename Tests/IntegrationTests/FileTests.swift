@@ -1,0 +1,157 @@
+import Foundation
+import HexlistModel
+import TestSupport
+import Testing
+
+extension TwoMachines {
+    @Suite("Files")
+    struct Files {
+        private struct TransferLine: Decodable, Sendable {
+            var id: Int64
+            var file: String
+            var folder: String
+            var state: String
+            var reason: String?
+            var waitingFor: String?
+            var bytes: Int64
+        }
+
+        /// A folder for both hosts, which share the file system; removed with what is in it.
+        private static func withFolder(_ body: (URL) async throws -> Void) async throws {
+            let folder = FileManager.default.temporaryDirectory.appending(path: "hexlist-files-\(UUID().uuidString)")
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            defer { try? FileManager.default.removeItem(at: folder) }
+            try await body(folder)
+        }
+
+        /// Two machines that trust each other.
+        private static func withFriends(_ body: (Lab, (one: String, other: String), URL) async throws -> Void) async throws {
+            try await withFolder { folder in
+                try await Lab.with("h1", "h2") { lab in
+                    let uuid = try await lab.startAndMeet()
+                    try await lab.trustEachOther(("h1", uuid.one), ("h2", uuid.other))
+                    try await body(lab, uuid, folder)
+                }
+            }
+        }
+
+        private static func names(in folder: URL) throws -> [String] {
+            try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+        }
+
+        private static func newest(_ lab: Lab, _ host: String) async throws -> Int64 {
+            let inbox: [HexRow] = try await lab.rows(host, "inbox")
+            return try #require(inbox.first).id
+        }
+
+        @Test("files and a folder go from one to the other, by send and fetch, byte for byte")
+        func sendAndFetch() async throws {
+            try await Self.withFriends { lab, uuid, folder in
+                let (from, to) = (folder.appending(path: "from"), folder.appending(path: "to"))
+                try FileManager.default.createDirectory(at: to, withIntermediateDirectories: true)
+                let large = Data((0..<5 << 20).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ $0 >> 9) })
+                let files: [String: Data] = [
+                    "empty": Data(), "one.bin": Data([1]), "Größe 中文 📎.txt": Data("x".utf8), "photos/a.jpg": large,
+                    "photos/2026/b c.jpg": Data("b".utf8),
+                ]
+                for (name, data) in files {
+                    let path = from.appending(path: name)
+                    try FileManager.default.createDirectory(at: path.deletingLastPathComponent(), withIntermediateDirectories: true)
+                    try data.write(to: path)
+                }
+                let sent = try await lab.hexlist(
+                    "h1", "send", "--to", uuid.other, "--description", "to look at", from.path + "/empty", from.path + "/one.bin",
+                    from.path + "/Größe 中文 📎.txt", from.path + "/photos/")
+                #expect(sent.out.contains("stored"))
+                let hex = try await Self.newest(lab, "h2")
+                let rows: [TransferLine] = try await lab.rows("h2", "fetch", "\(hex)", "--to", to.path)
+                #expect(rows.count == files.count && rows.allSatisfy { $0.state == "done" }, "\(rows)")
+                for (name, data) in files { #expect(try Data(contentsOf: to.appending(path: name)) == data, "\(name)") }
+                #expect(try Self.names(in: to) == ["Größe 中文 📎.txt", "empty", "one.bin", "photos"].sorted())
+                // One of them, for people, under another name.
+                let text = try await lab.hexlist("h2", "fetch", "\(hex)", "2", "--to", to.path)
+                #expect(text.out.contains("one (2).bin"), "\(text)")
+                #expect(try await lab.rows("h2", "transfers", as: TransferLine.self).isEmpty)
+                #expect(try await lab.rows("h2", "transfers", "list", "--all", as: TransferLine.self).count == files.count + 1)
+                try await lab.awaitEvent("h2", "transfer.done")
+                try await lab.awaitEvent("h1", "offer.fetched")
+            }
+        }
+
+        @Test("what is no file of a peer, or not there, is said; a bare name is no path")
+        func wrongInput() async throws {
+            try await Self.withFriends { lab, uuid, folder in
+                try Data("x".utf8).write(to: folder.appending(path: "talk.pdf"))
+                let bare = try await lab.exec(
+                    "h1", "sh", "-c", "cd \(folder.path) && \(Checkout.programs)/hexlist send --to \(uuid.other) talk.pdf", expecting: 2)
+                #expect(bare.err.contains("./talk.pdf"), "\(bare)")
+                try await lab.hexlist("h1", "send", "--to", uuid.other, folder.path + "/nothing", expecting: 2)
+                try await lab.hexlist("h1", "send", "--to", uuid.other, "/dev/null", expecting: 2)
+                let state = try await lab.path("state", on: "h1")
+                try await lab.hexlist("h1", "send", "--to", uuid.other, state, expecting: 2)
+                try await lab.hexlist("h1", "send", "--to", uuid.other, "https://example.org/a")
+                let hex = try await Self.newest(lab, "h2")
+                try await lab.hexlist("h2", "fetch", "\(hex)", "--to", folder.path, expecting: 2)
+                try await lab.hexlist("h2", "fetch", "99", "--to", folder.path, expecting: 6)
+                try await lab.hexlist("h2", "transfers", "cancel", "99", expecting: 6)
+                try await lab.hexlist("h1", "send", "--to", uuid.other, folder.path + "/talk.pdf")
+                let file = try await Self.newest(lab, "h2")
+                try await lab.hexlist("h2", "fetch", "\(file)", "2", "--to", folder.path, expecting: 6)
+                try await lab.hexlist("h2", "fetch", "\(file)", "--to", folder.path + "/nowhere", expecting: 2)
+                try FileManager.default.removeItem(at: folder.appending(path: "talk.pdf"))
+                let gone = try await lab.hexlist("h2", "fetch", "\(file)", "--to", folder.path, expecting: 1)
+                #expect(gone.out.contains("changed or was deleted"), "\(gone)")
+            }
+        }
+
+        @Test("either side is killed in the middle, and the file is whole at the end", arguments: ["h1", "h2"])
+        func killed(_ host: String) async throws {
+            try await Self.withFriends { lab, uuid, folder in
+                let to = folder.appending(path: "to")
+                try FileManager.default.createDirectory(at: to, withIntermediateDirectories: true)
+                let file = folder.appending(path: "large.bin")
+                var random = SeededGenerator(seed: 9)
+                var data = Data(capacity: 300 << 20)
+                var block = Data()
+                while block.count < 1 << 20 { withUnsafeBytes(of: random.next()) { block.append(contentsOf: $0) } }
+                for number in 0..<300 {
+                    block[0] = UInt8(number & 0xFF)
+                    data.append(block)
+                }
+                try data.write(to: file)
+                try await lab.hexlist("h1", "send", "--to", uuid.other, file.path)
+                let hex = try await Self.newest(lab, "h2")
+                let body = #"{"hex":\#(hex),"to":"\#(to.path)"}"#
+                _ = try await lab.post("h2", "/v1/transfers", body: Array(body.utf8))
+                try await Patience.until(or: "nothing came") {
+                    try Self.names(in: to).contains { name in
+                        let size = (try? FileManager.default.attributesOfItem(atPath: to.path + "/" + name)[.size] as? Int) ?? 0
+                        return name.hasSuffix(".part") && size ?? 0 > 1 << 20
+                    }
+                }
+                try await lab.kill(host)
+                try await lab.start(host)
+                try await lab.awaitEvent("h2", "transfer.done")
+                #expect(try Self.names(in: to) == ["large.bin"])
+                #expect(try Data(contentsOf: to.appending(path: "large.bin")) == data)
+            }
+        }
+
+        @Test("an absent owner is waited for: fetch ends with 3, and the file comes when it is back")
+        func absent() async throws {
+            try await Self.withFriends { lab, uuid, folder in
+                let to = folder.appending(path: "to")
+                try FileManager.default.createDirectory(at: to, withIntermediateDirectories: true)
+                try Data("hello".utf8).write(to: folder.appending(path: "a.txt"))
+                try await lab.hexlist("h1", "send", "--to", uuid.other, folder.path + "/a.txt")
+                let hex = try await Self.newest(lab, "h2")
+                try await lab.stop("h1")
+                let waits = try await lab.hexlist("h2", "fetch", "\(hex)", "--to", to.path, "--timeout", "1s", expecting: 3)
+                #expect(waits.out.contains("waiting") && waits.err.contains("hexlist transfers cancel"), "\(waits)")
+                try await lab.start("h1")
+                try await lab.awaitEvent("h2", "transfer.done")
+                #expect(try Data(contentsOf: to.appending(path: "a.txt")) == Data("hello".utf8))
+            }
+        }
+    }
+}
