@@ -40,7 +40,7 @@ extension HexStore {
         try await write(rows: content.hexCount + content.allLinkCount) { try $0.addMine(content, into: parent, at: now) }
     }
 
-    /// Copies hexes with all that is in them into My Hexlist, in the given order.
+    /// Copies hexes with all that is in them into My Hexlist, in the given order. One that claims no sender gets the proven one.
     /// - Returns: the new ids, and how many hexes and links were copied.
     /// - Throws: as `addMine`, and `.badRequest` for more than 100 000 hexes and links, or 96 MiB of texts, in all; then none is copied.
     public func saveMine(
@@ -52,7 +52,7 @@ extension HexStore {
                 var saved: (ids: [Int64], hexes: Int, links: Int) = ([], 0, 0)
                 for id in ids {
                     guard let hex = try writer.hex(id) else { throw HexlistError.noHex(id) }
-                    saved.ids.append(try writer.addMine(hex.content, into: parent, at: now))
+                    saved.ids.append(try writer.addMine(hex.contentWithSender, into: parent, at: now))
                     saved.hexes += hex.content.hexCount
                     saved.links += hex.content.allLinkCount
                 }
@@ -103,6 +103,17 @@ extension StoreReader {
                 hint: "Nothing was saved. Save fewer at once.")
         }
         return rows
+    }
+}
+
+extension HexDetail {
+    /// The content, with the proven sender where the hex claims none: in My Hexlist, where nothing is proven, it would be taken for the
+    /// user's own.
+    fileprivate var contentWithSender: HexContent {
+        guard let peer = summary.peer, content.senderUUID.isEmpty, content.senderName.isEmpty else { return content }
+        var content = content
+        content.senderUUID = content.add(peer.description)
+        return content
     }
 }
 

@@ -90,6 +90,25 @@ import Testing
         await refused("Hex 1 is not in My Hexlist (inbox).") { _ = try await test.store.saveMine([3], into: 1, at: start) }
     }
 
+    @Test("what claims no sender is saved with the one who sent it, so that it is not taken for the user's own")
+    func savedWithSender() async throws {
+        let test = try TestStore()
+        let friend = try TestPeer(1)
+        _ = try test.trust(friend)
+        var nobody = content("nobody's")
+        (nobody.senderUUID, nobody.senderName) = (.empty, .empty)
+        try test.receive([IncomingHex(content: nobody, messageID: message(1), byteCount: 500), hex(2)], from: friend)
+        let saved = try await test.store.saveMine([1, 2], at: start)
+        let summaries = try saved.ids.map { id in try #require(try test.read { try $0.hex(id) }).summary }
+        #expect(summaries.map(\.senderUUID) == [friend.id.description, "SENDER"])
+        #expect(summaries.map(\.senderName) == ["", "Sender"])
+        // What is the user's own stays so, copied too.
+        let own = try await test.store.addMine(nobody, at: start)
+        let copied = try await test.store.saveMine([own], at: start)
+        #expect(try test.read { try $0.hex(copied.ids[0]) }?.summary.senderUUID == "")
+        #expect(try test.countersAreRight())
+    }
+
     @Test func linksAreChangedAndKeepWhatTheyHave() async throws {
         let test = try TestStore()
         let top = try await test.store.addMine(folder("top"), at: start)
