@@ -163,6 +163,34 @@ import Testing
         }
     }
 
+    @Test(arguments: ["longer", "shorter", "replaced"]) func aFileThatChangesWhileItIsReadIsNotSentToItsEnd(_ what: String) async throws {
+        try await withFriends { one, two, from, to in
+            let file = from.appending(path: "large.bin")
+            try bytes(192 << 20, seed: 10).write(to: file)
+            let hex = try await send([file], from: one, to: two)
+            let id = try #require(try await two.node.fetch(TransferRequest(hex: hex, to: to.path)).first)
+            try await two.until { try await $0.transfer(id).bytes > 0 }
+            switch what {
+            case "longer", "shorter":
+                let handle = try FileHandle(forWritingTo: file)
+                try handle.truncate(atOffset: what == "longer" ? 193 << 20 : 1 << 20)
+                try handle.close()
+            default:
+                try FileManager.default.removeItem(at: file)
+                try bytes(192 << 20, seed: 11).write(to: file)
+            }
+            try await two.until { try await $0.transfer(id).endedAt != nil }
+            let row = try await two.node.transfer(id)
+            if what == "replaced", row.state.known == .done {
+                // What was open was read to its end: all of it is the file that was offered.
+                #expect(try Data(contentsOf: to.appending(path: "large.bin")) == bytes(192 << 20, seed: 10))
+            } else {
+                #expect(row.state.known == .failed && row.reason == "changed", "\(row)")
+                try await two.until { _ in try names(in: to).isEmpty }
+            }
+        }
+    }
+
     @Test func anotherContentThanAnnouncedIsDeleted() async throws {
         try await withFriends { one, two, from, to in
             let file = from.appending(path: "a.txt")

@@ -85,8 +85,10 @@ struct FileRoutes: Sendable {
         let query = try APIQuery(request, allowing: ["first", "last"])
         let first = try query.number("first", 1...Int64.max) ?? 1
         let last = try query.number("last", 1...Int64.max) ?? .max
-        guard first <= last else { throw HexlistError(.badRequest, "`first` is the smaller of the two.") }
-        let look = { @Sendable [keeper = api.keeper] in try await keeper.node.transferSummary(first...last) }
+        let look = { @Sendable [keeper = api.keeper] in
+            // No transfer lies between a greater id and a smaller one.
+            first <= last ? try await keeper.node.transferSummary(first...last) : TransferSummary()
+        }
         if EventStreamReply.isWanted(request) { return EventStreamReply.response(WatchSource(event: "transfers", look: look), api: api) }
         return APIReply.json(try await look())
     }
