@@ -120,11 +120,12 @@ final class AcceptedChannel: ChannelGateOwner {
         deadline?.cancel()
         deadline = nil
         guard let gate, let address = channel.remoteAddress.flatMap(IPAddress.init), place != nil else { return }
-        guard state.mayServe(fingerprint) else { return fail("files are not for it", .handshake) }
+        guard let host = state.host(serving: fingerprint) else { return fail("files are not for it", .handshake) }
         gate.handshakeCompleted()
         identified()
         let connection = FileServerConnection(
-            channel: channel, gate: gate, peer: fingerprint, remoteAddress: address.host, threads: state.fileThreads)
+            channel: channel, gate: gate, peer: fingerprint, remoteAddress: address.host, threads: state.fileThreads,
+            firstHead: host.firstHead)
         do {
             try connection.install(replacing: handshake)
         } catch {

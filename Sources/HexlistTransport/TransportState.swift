@@ -55,8 +55,11 @@ final class TransportState {
 
     func serveFiles(for host: FileHost) { fileHost = host }
 
-    /// Whether a peer that proved this key may have one more connection for files.
-    func mayServe(_ peer: Fingerprint) -> Bool { !isStopping && fileHost?.mayServe(peer) ?? false }
+    /// Who serves a peer that proved this key; `nil` if it may not have one more connection for files.
+    func host(serving peer: Fingerprint) -> FileHost? {
+        guard let fileHost, !isStopping, fileHost.mayServe(peer) else { return nil }
+        return fileHost
+    }
 
     func serves(_ connection: FileServerConnection) {
         guard let fileHost, !isStopping else { return connection.abort() }

@@ -28,7 +28,7 @@ import Testing
     private func serving(_ mayServe: Bool = true) async throws -> Endpoint {
         let endpoint = try await Endpoint()
         endpoint.transport.serveFiles(
-            for: FileHost(mayServe: { _ in mayServe }, serves: { $0.serve(with: Echo()) }))
+            for: FileHost(firstHead: .minutes(4), mayServe: { _ in mayServe }, serves: { $0.serve(with: Echo()) }))
         return endpoint
     }
 

@@ -8,8 +8,14 @@ public struct FileHost: Sendable {
     let mayServe: @Sendable (Fingerprint) -> Bool
     /// A connection that may be served: its `delegate` is set here.
     let serves: @Sendable (FileServerConnection) -> Void
+    /// The time from the handshake to the end of the first request's head.
+    let firstHead: TimeAmount
 
-    public init(mayServe: @escaping @Sendable (Fingerprint) -> Bool, serves: @escaping @Sendable (FileServerConnection) -> Void) {
+    public init(
+        firstHead: TimeAmount = FileLimits.firstHead, mayServe: @escaping @Sendable (Fingerprint) -> Bool,
+        serves: @escaping @Sendable (FileServerConnection) -> Void
+    ) {
+        self.firstHead = firstHead
         self.mayServe = mayServe
         self.serves = serves
     }
@@ -72,7 +78,7 @@ public struct FileAnswerHead: Sendable, Equatable {
     public var length: Int64
     public var entityTag: String?
     public var contentRange: String?
-    /// What a refusing peer says, for people; follows as the body of an answer that is no file.
+    /// Whether the body is bytes of the file. That of another answer says, for people, why not.
     public var isFile: Bool { status == 200 || status == 206 }
 }
 
@@ -81,8 +87,7 @@ public enum FileLimits {
     /// The bytes of the head of a message, and of one field of it.
     static let headBytes = 16 << 10
     static let headFields = 64
-    /// The time from the handshake to the end of the first request's head.
-    static let firstHead = TimeAmount.seconds(10)
+    public static let firstHead = TimeAmount.seconds(10)
     /// The time without a request, or without a byte that is taken, after which a connection is closed.
     static let idle = TimeAmount.seconds(60)
     /// The time to the head of an answer.

@@ -50,14 +50,14 @@ public final class FileServerConnection: @unchecked Sendable {
     private var timer: Scheduled<Void>?
     private var delegate: (any FileServerDelegate)?
 
-    init(channel: any Channel, gate: ChannelGate, peer: Fingerprint, remoteAddress: String, threads: FileThreads) {
+    init(channel: any Channel, gate: ChannelGate, peer: Fingerprint, remoteAddress: String, threads: FileThreads, firstHead: TimeAmount) {
         self.channel = channel
         self.gate = gate
         self.peer = peer
         self.remoteAddress = remoteAddress
         self.threads = threads
         eventLoop = channel.eventLoop
-        deadline = .now() + FileLimits.firstHead
+        deadline = .now() + firstHead
     }
 
     /// Adds the handlers of HTTP at the end of the channel's pipeline.
