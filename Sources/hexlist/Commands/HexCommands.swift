@@ -158,7 +158,7 @@ struct ReadCommand: AsyncParsableCommand {
         try await common.tell {
             try await $0.setUnread(false, chosen.selection())
         } as: {
-            $0 == 0 ? "Nothing was marked: no hex there is unread." : "\(HumanText.count($0, "hex", "hexes")) marked as read."
+            $0 == 0 ? "Nothing was marked: all that was named is read already." : "\(HumanText.count($0, "hex", "hexes")) marked as read."
         }
     }
 }
@@ -167,8 +167,8 @@ struct DeleteCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "delete", abstract: "Delete hexes. One that was received is not taken again from its sender.",
         discussion: """
-            A range takes what exists in it. --all and --from are of the inbox, or with --held of what is held. Hexes inside a hex are deleted \
-            with it: it says how many, and on a terminal asks.
+            A range takes what was received in it, and nothing of My Hexlist. --all and --from are of the inbox, or with --held of what is \
+            held. Hexes inside a hex are deleted with it: it says how many, and on a terminal asks.
             """)
 
     @OptionGroup var common: CommonOptions

@@ -299,7 +299,7 @@ struct MineMoveCommand: AsyncParsableCommand {
     var hex: HexID
 
     func validate() throws {
-        guard (parent != nil) != top else { throw ValidationError("Say where to: --in HEX, or --top.") }
+        guard (parent != nil) != top else { throw ValidationError("Say where to: either --in HEX or --top.") }
         if top, before != nil { throw ValidationError("--before goes with --in: My Hexlist itself is listed newest first.") }
     }
 

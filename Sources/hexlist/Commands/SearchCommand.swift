@@ -126,6 +126,15 @@ enum SearchText {
         if case .words(let words, isPrefix: false)? = terms.last, !words.contains(" ") {
             text += " `\(TerminalText.clean(words, columns: 40))*` finds words that begin so."
         }
+        let fields = terms.compactMap { term -> Substring? in
+            guard case .words(let words, _) = term, let colon = words.firstIndex(of: ":"), !words.contains(" ") else { return nil }
+            let field = words[...colon]
+            return field.count > 1 && field.dropLast().allSatisfy(\.isLetter) ? field : nil
+        }
+        if let field = fields.first {
+            text +=
+                " `\(TerminalText.clean(field, columns: 20))` has no meaning of its own, as `host:`, `color:` and `service:` have; a sender goes by --from."
+        }
         return isHeld ? text : text + " `--in held` searches what strangers sent."
     }
 

@@ -10,7 +10,7 @@ struct ExportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export", abstract: "Write hexes into a file that other programs read, or that `hexlist import` takes.",
         discussion: """
-            hexlist export --mine --format html -o bookmarks.html
+            hexlist export --mine -o bookmarks.html
 
             hexlist export --search "river host:example.org" --format markdown
 
@@ -35,8 +35,10 @@ struct ExportCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Only hexes of this peer, of the inbox or of what is found.", valueName: "peer"), completion: .peers)
     var from: String?
 
-    @Option(help: ArgumentHelp("json, ndjson, csv, markdown, html or opml.", valueName: "format"))
-    var format: WrittenFormat
+    @Option(
+        name: .customLong("format"),
+        help: ArgumentHelp("json, ndjson, csv, markdown, html or opml; by itself what the file's name ends in.", valueName: "format"))
+    var named: WrittenFormat?
 
     @Option(name: [.customShort("o"), .long], help: ArgumentHelp("The file to write, instead of standard output.", valueName: "file"))
     var output: String?
@@ -47,7 +49,14 @@ struct ExportCommand: AsyncParsableCommand {
     @Argument(help: ArgumentHelp("Hexes to export.", valueName: "hex"))
     var hexes: [HexID] = []
 
+    /// The format that is asked for: by its name, or by the end of the file's.
+    private var asked: WrittenFormat? { named ?? output.flatMap(WrittenFormat.init(path:)) }
+
     func validate() throws {
+        guard asked != nil else {
+            throw ValidationError(
+                "Say in which format: --format json, ndjson, csv, markdown, html or opml; or -o with a name that ends so.")
+        }
         if search != nil {
             guard hexes.isEmpty else { throw ValidationError("--search and named hexes do not go together.") }
             guard !inbox || !mine else { throw ValidationError("--search looks into both by itself: leave out --inbox and --mine.") }
@@ -73,10 +82,11 @@ struct ExportCommand: AsyncParsableCommand {
         if let output, !force, access(output, F_OK) == 0 {
             throw HexlistError(.badRequest, "\(output) is there already.", hint: "Name another file, or replace it with --force.")
         }
+        guard let format = asked else { return }  // `validate` saw it
         let selection = try selection()
         let file = try output.map { try NewFile(path: $0) }
         do {
-            let count = try await write(selection, to: file)
+            let count = try await write(selection, as: format, to: file)
             try file?.finish()
             if let output { StandardError.note("\(HumanText.count(count, "hex", "hexes")) written to \(output).") }
             if count == 0, output == nil { StandardError.note("There was nothing to export.") }
@@ -87,7 +97,7 @@ struct ExportCommand: AsyncParsableCommand {
     }
 
     /// - Returns: the number of hexes.
-    private func write(_ selection: ExportSelection, to file: NewFile?) async throws -> Int {
+    private func write(_ selection: ExportSelection, as format: WrittenFormat, to file: NewFile?) async throws -> Int {
         let stdout = common.output
         func put(_ bytes: [UInt8]) throws {
             if let file { try bytes.withUnsafeBytes { try file.write($0) } } else { try stdout.bytes(bytes) }
@@ -128,6 +138,14 @@ struct ExportCommand: AsyncParsableCommand {
 /// The values of `export --format`.
 enum WrittenFormat: String, ExpressibleByArgument, CaseIterable {
     case json, ndjson, csv, markdown, html, opml
+
+    /// The format that the end of a file's name stands for; `nil` for any other.
+    init?(path: String) {
+        guard let dot = path.lastIndex(of: ".") else { return nil }
+        let end = path[path.index(after: dot)...].lowercased()
+        guard let format = WrittenFormat(rawValue: ["md": "markdown", "htm": "html"][end] ?? end) else { return nil }
+        self = format
+    }
 
     var format: FileFormat {
         switch self {
