@@ -7,10 +7,14 @@ import Testing
 
 @Suite("Files on their way", .timeLimit(.minutes(1))) struct PartFileTests {
     private static func bytes(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
+        // What is large repeats itself at a distance that no piece of a file is a multiple of.
         var random = SeededGenerator(seed: seed)
+        var block: [UInt8] = []
+        while block.count < min(count, 1 << 18) { withUnsafeBytes(of: random.next()) { block.append(contentsOf: $0) } }
+        block.append(7)
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(count + 8)
-        while bytes.count < count { withUnsafeBytes(of: random.next()) { bytes.append(contentsOf: $0) } }
+        bytes.reserveCapacity(count + block.count)
+        while bytes.count < count { bytes += block }
         return Array(bytes.prefix(count))
     }
 

@@ -68,14 +68,19 @@ struct InboundWeightTests {
         let (one, two) = try await trustingNodes(on: InMemoryLink())
         let gate = DispatchSemaphore(value: 0)
         two.node.store.submit({ _ in gate.wait() }, completion: { _ in })
-        for _ in 1...20 { _ = try await one.node.send(SendRequest(content: .hex(HexContent()), peers: [two.id])) }
+        func send() async throws { _ = try await one.node.send(SendRequest(content: .hex(HexContent()), peers: [two.id])) }
+        try await send()
         // The loop is asked as often as it has a turn: nothing tells of what waits.
-        while await two.node.waiting.all < 20 * 512 { await Task.yield() }
+        while await two.node.waiting.all == 0 { await Task.yield() }
+        // The others weigh as much, or a byte more where their number has two digits.
+        let each = await two.node.waiting.all
+        for _ in 2...20 { try await send() }
+        while await two.node.waiting.all < 20 * each { await Task.yield() }
         #expect(await two.node.waiting.weights.keys.map { $0 } == [.peer(one.id)])
         if endsFirst {
             try await one.stop()
             while await two.node.hasSessions { await Task.yield() }
-            #expect(await two.node.waiting.all >= 20 * 512)
+            #expect(await two.node.waiting.all >= 20 * each)
         }
         gate.signal()
         while await two.node.waiting.all > 0 { await Task.yield() }

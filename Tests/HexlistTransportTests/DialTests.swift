@@ -112,13 +112,16 @@ import Testing
     func cancel() async throws {
         let peer = try await Endpoint()
         let silent = try await RawPeer.serve()
+        let begun = ContinuousClock.now
         let dial = peer.transport.dial([target(silent.port), target(silent.port)])
         let raw = try await silent.accepted.next()
+        // A dial has 3 s; where a busy machine took as long to come here, it may have ended by itself.
+        let isDialling = ContinuousClock.now - begun < .seconds(2)
         dial.cancel()
         dial.cancel()
         let report = try await dial.report.get()
         #expect(report.connection == nil)
-        #expect(report.summary == .cancelled)
+        #expect(report.summary == .cancelled || !isDialling)
         #expect(try await raw.all().last == .closed)
         try await silent.channel.close()
         await peer.transport.shutdown()
