@@ -4,7 +4,7 @@ import Testing
 
 @testable import HexlistFiles
 
-@Suite("Files that are offered", .timeLimit(.minutes(1))) struct OfferedFileTests {
+@Suite("Files that are offered", .timeLimit(.minutes(5))) struct OfferedFileTests {
     private static func bytes(_ file: OfferedFile, at offset: Int64 = 0, count: Int = 100) throws(FileFault) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: count)
         var read = 0

@@ -5,7 +5,7 @@ import Testing
 
 @testable import HexlistFiles
 
-@Suite("Files on their way", .timeLimit(.minutes(1))) struct PartFileTests {
+@Suite("Files on their way", .timeLimit(.minutes(5))) struct PartFileTests {
     private static func bytes(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
         // What is large repeats itself at a distance that no piece of a file is a multiple of.
         var random = SeededGenerator(seed: seed)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import HexlistFiles
 
-@Suite("Folders that are shared or sent", .timeLimit(.minutes(2))) struct ShareTests {
+@Suite("Folders that are shared or sent", .timeLimit(.minutes(5))) struct ShareTests {
     private static func path(_ names: String...) throws -> SharePath { try #require(SharePath(names)) }
 
     private static func content(_ opened: ShareRoot.Opened) throws -> String {
