@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import TestSupport
 
 /// Runs programs, each under a time limit (`timeout` of coreutils), so that no test can hang on one.
@@ -55,28 +54,28 @@ enum Command {
 /// A program whose lines are read as they come: how tests wait for something to happen.
 final class RunningCommand: Sendable {
     private let child: ChildProcess
-    /// Its lines end with this object.
-    private let pipe = Pipe()
     private let lines: AsyncStream<String>
     private let command: String
 
     /// - Parameter seconds: after which it is ended, and a wait for a line fails.
     init(_ arguments: [String], environment: [String: String] = [:], seconds: Int = Patience.command) throws {
         command = arguments.joined(separator: " ")
+        let pipe = Pipe()
         let writer = pipe.fileHandleForWriting
         defer { try? writer.close() }
         child = try Command.start(
             arguments, environment, seconds, output: writer.fileDescriptor, errors: writer.fileDescriptor)
         let (lines, linesContinuation) = AsyncStream.makeStream(of: String.self)
-        let splitter = Mutex(LineSplitter())
-        pipe.fileHandleForReading.readabilityHandler = { handle in
-            let data = handle.availableData
-            let whole = splitter.withLock { data.isEmpty ? $0.rest() : $0.feed(data) }
-            for line in whole { linesContinuation.yield(line) }
-            if data.isEmpty {
-                handle.readabilityHandler = nil
-                linesContinuation.finish()
+        // A thread of its own: a `readabilityHandler` was seen to miss the end of a pipe, and its test waited for ever.
+        Thread.detachNewThread {
+            let reader = pipe.fileHandleForReading
+            var splitter = LineSplitter()
+            while true {
+                let data = reader.availableData
+                for line in data.isEmpty ? splitter.rest() : splitter.feed(data) { linesContinuation.yield(line) }
+                if data.isEmpty { break }
             }
+            linesContinuation.finish()
         }
         self.lines = lines
     }
