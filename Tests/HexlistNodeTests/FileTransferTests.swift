@@ -171,24 +171,24 @@ import Testing
     @Test(arguments: ["longer", "shorter", "replaced"]) func aFileThatChangesWhileItIsReadIsNotSentToItsEnd(_ what: String) async throws {
         try await withFriends { one, two, from, to in
             let file = from.appending(path: "large.bin")
-            try bytes(384 << 20, seed: 10).write(to: file)
+            try bytes(256 << 20, seed: 10).write(to: file)
             let hex = try await send([file], from: one, to: two)
             let id = try #require(try await two.node.fetch(TransferRequest(hex: hex, to: to.path)).first)
             try await two.until { try await $0.transfer(id).bytes > 0 }
             switch what {
             case "longer", "shorter":
                 let handle = try FileHandle(forWritingTo: file)
-                try handle.truncate(atOffset: what == "longer" ? 385 << 20 : 1 << 20)
+                try handle.truncate(atOffset: what == "longer" ? 257 << 20 : 1 << 20)
                 try handle.close()
             default:
                 try FileManager.default.removeItem(at: file)
-                try bytes(384 << 20, seed: 11).write(to: file)
+                try bytes(256 << 20, seed: 11).write(to: file)
             }
             try await two.until { try await $0.transfer(id).endedAt != nil }
             let row = try await two.node.transfer(id)
             if what == "replaced", row.state.known == .done {
                 // What was open was read to its end: all of it is the file that was offered.
-                #expect(try Data(contentsOf: to.appending(path: "large.bin")) == bytes(384 << 20, seed: 10))
+                #expect(try Data(contentsOf: to.appending(path: "large.bin")) == bytes(256 << 20, seed: 10))
             } else {
                 #expect(row.state.known == .failed && row.reason == "changed", "\(row)")
                 try await two.until { _ in try names(in: to).isEmpty }
@@ -227,7 +227,7 @@ import Testing
         let (from, to) = (one.folder.appending(path: "from"), two.folder.appending(path: "to"))
         for folder in [from, to] { try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true) }
         let file = from.appending(path: "large.bin")
-        let data = bytes(384 << 20, seed: 7)
+        let data = bytes(256 << 20, seed: 7)
         try data.write(to: file)
         let hex = try await send([file], from: one, to: two)
         let id = try #require(try await two.node.fetch(TransferRequest(hex: hex, to: to.path)).first)
@@ -247,7 +247,7 @@ import Testing
     @Test func aBlockEndsWhatIsUnderWay() async throws {
         try await withFriends { one, two, from, to in
             let file = from.appending(path: "large.bin")
-            try bytes(768 << 20, seed: 8).write(to: file)
+            try bytes(512 << 20, seed: 8).write(to: file)
             let hex = try await send([file], from: one, to: two)
             let id = try #require(try await two.node.fetch(TransferRequest(hex: hex, to: to.path)).first)
             try await two.until { try await $0.transfer(id).bytes > 0 }
