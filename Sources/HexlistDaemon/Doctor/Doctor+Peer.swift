@@ -228,7 +228,9 @@ extension Doctor {
         _ id: PeerID, _ trust: Trust, _ reaches: [(endpoint: EndpointView, reach: ReachFacts)]
     ) async -> (step: DoctorStep, facts: SessionFacts?) {
         var failure: ReachFailure?
-        if await api.node.sessionFacts(of: id) == nil {
+        // A session that is there may end before it is looked at, as with a peer that just blocked this machine: then another is begun.
+        for _ in 0..<3 {
+            guard await api.node.sessionFacts(of: id) == nil, failure == nil else { break }
             for (endpoint, reach) in reaches {
                 guard case .success? = reach.tls else { continue }
                 switch await api.node.greet(id, at: endpoint.host, port: endpoint.port, interface: endpoint.interface) {
