@@ -41,36 +41,8 @@ public struct ImportProgress: JSONShape, Sendable, Equatable {
     }
 }
 
-/// One line of the reply to `POST /v1/import?progress=true`. The result, or the error, is the last.
-public enum ImportLine: JSONCoded, Sendable, Equatable {
-    /// `{"progress":{"done","of"}}`
-    case progress(ImportProgress)
-    /// `{"result":{…}}`
-    case result(ImportResult)
-    /// `{"error":{…}}`: nothing was imported.
-    case error(ErrorShape)
-    /// A line of a newer daemon; readers pass over it.
-    case other(JSONValue)
+extension ImportResult: ProgressResult {
+    public typealias Progress = ImportProgress
 
-    public func write(to json: inout JSONWriter) {
-        switch self {
-        case .progress(let progress): json.object { $0.member("progress", progress) }
-        case .result(let result): json.object { $0.member("result", result) }
-        case .error(let error): error.write(to: &json)
-        case .other(let value): value.write(to: &json)
-        }
-    }
-
-    public init(json: JSONValue) throws(JSONFault) {
-        let object = try JSONObject(json)
-        if object["progress"] != nil {
-            self = .progress(try object.value("progress"))
-        } else if object["result"] != nil {
-            self = .result(try object.value("result"))
-        } else if object["error"] != nil {
-            self = .error(try ErrorShape(json: json))
-        } else {
-            self = .other(json)
-        }
-    }
+    public static var member: String { "result" }
 }

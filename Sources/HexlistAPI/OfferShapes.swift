@@ -50,36 +50,8 @@ public struct OfferResult: JSONShape, Sendable, Equatable {
     }
 }
 
-/// One line of the reply to `POST /v1/offers`. A result or an error is the last.
-public enum OfferLine: JSONCoded, Sendable, Equatable {
-    /// `{"progress":{…}}`
-    case progress(OfferProgress)
-    /// `{"offer":{…}}`
-    case offer(OfferResult)
-    /// `{"error":{…}}`
-    case error(ErrorShape)
-    /// A line of a newer daemon; readers pass over it.
-    case other(JSONValue)
+extension OfferResult: ProgressResult {
+    public typealias Progress = OfferProgress
 
-    public func write(to json: inout JSONWriter) {
-        switch self {
-        case .progress(let progress): json.object { $0.member("progress", progress) }
-        case .offer(let offer): json.object { $0.member("offer", offer) }
-        case .error(let error): error.write(to: &json)
-        case .other(let value): value.write(to: &json)
-        }
-    }
-
-    public init(json: JSONValue) throws(JSONFault) {
-        let object = try JSONObject(json)
-        if object["progress"] != nil {
-            self = .progress(try object.value("progress"))
-        } else if object["offer"] != nil {
-            self = .offer(try object.value("offer"))
-        } else if object["error"] != nil {
-            self = .error(try ErrorShape(json: json))
-        } else {
-            self = .other(json)
-        }
-    }
+    public static var member: String { "offer" }
 }

@@ -142,6 +142,24 @@ struct APIConnection: Sendable {
         }
     }
 
+    /// Calls `onProgress` with how far the work is, and returns what came of it.
+    func progress<Result: ProgressResult>(
+        _ path: String, query: URLQuery = URLQuery(), body request: [UInt8], type: String = LocalAPI.jsonType, seconds: Double,
+        _ onProgress: (Result.Progress) -> Void
+    ) async throws -> Result {
+        var result: Result?
+        try await lines(path, query: query, body: request, type: type, seconds: seconds) { line in
+            switch try Self.decode(line) as ProgressReply<Result> {
+            case .progress(let progress): onProgress(progress)
+            case .result(let end): result = end
+            case .error(let error): throw error.hexlistError
+            case .other: break
+            }
+        }
+        guard let result else { throw HexlistError(.internal, "hexlistd did not say what came of it.") }
+        return result
+    }
+
     /// Calls `body` with each piece of a reply as it comes, and with the bytes of the whole.
     /// - Throws: `daemonUnreachable` where the reply ends before its end.
     func download(

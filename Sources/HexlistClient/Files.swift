@@ -7,17 +7,7 @@ extension HexlistClient {
     /// - Parameter onProgress: called with how far it is.
     /// - Returns: the hex that is to be sent.
     public func offer(_ request: OfferRequest, _ onProgress: (OfferProgress) -> Void) async throws -> OfferResult {
-        var result: OfferResult?
-        try await connection.lines("/v1/offers", body: request.jsonBytes, seconds: Self.readingSeconds) { line in
-            switch try APIConnection.decode(line) as OfferLine {
-            case .progress(let progress): onProgress(progress)
-            case .offer(let offer): result = offer
-            case .error(let error): throw error.hexlistError
-            case .other: break
-            }
-        }
-        guard let result else { throw HexlistError(.internal, "hexlistd did not say what became of the files.") }
-        return result
+        try await connection.progress("/v1/offers", body: request.jsonBytes, seconds: Self.readingSeconds, onProgress)
     }
 
     /// The seconds that reading files may take: some terabytes.

@@ -353,19 +353,8 @@ extension HexlistClient {
     ) async throws -> ImportResult {
         var query = Self.importQuery(parent, merging)
         query.add("progress", "true")
-        var result: ImportResult?
-        try await connection.lines(
-            "/v1/import", query: query, body: lines, type: LocalAPI.bulkType, seconds: Self.changeSeconds
-        ) { line in
-            switch try APIConnection.decode(line) as ImportLine {
-            case .progress(let step): progress(step)
-            case .result(let end): result = end
-            case .error(let error): throw error.hexlistError
-            case .other: break
-            }
-        }
-        guard let result else { throw HexlistError(.internal, "hexlistd did not say what came of the import.") }
-        return result
+        return try await connection.progress(
+            "/v1/import", query: query, body: lines, type: LocalAPI.bulkType, seconds: Self.changeSeconds, progress)
     }
 
     private static func importQuery(_ parent: Int64?, _ merging: Bool) -> URLQuery {

@@ -75,19 +75,22 @@ struct ReplyMiddleware: RouterMiddleware {
             response = try await next(request, context)
         } catch let error as HTTPParserError {
             response = APIReply.failure(ConnectionHandler.explain(error))  // while its body was read
-        } catch let error as HexlistError {
-            response = APIReply.failure(error)
         } catch let error as HTTPError where error.status == .notFound {
             response = unknown(request)
         } catch {
-            logger.error("request failed", metadata: ["request.path": "\(request.uri.path)", "error": "\(error)"])
-            response = APIReply.failure(
-                HexlistError(.internal, "hexlistd failed on this request.", hint: "Its log says more."))
+            response = APIReply.failure(Self.fault(error, at: request.uri.path, logger))
         }
         if let name = HTTPField.Name(LocalAPI.versionHeader) {
             response.headers[name] = "\(LocalAPI.version) \(ProtocolLimits.appVersion)"
         }
         return response
+    }
+
+    /// What is said of an error. One that is nobody's to mend but ours is logged.
+    static func fault(_ error: any Error, at path: String, _ logger: Logger) -> HexlistError {
+        if let error = error as? HexlistError { return error }
+        logger.error("request failed", metadata: ["request.path": "\(path)", "error": "\(error)"])
+        return HexlistError(.internal, "hexlistd failed on this request.", hint: "Its log says more.")
     }
 
     private func unknown(_ request: Request) -> Response {

@@ -47,29 +47,10 @@ struct FileRoutes: Sendable {
             throw HexlistError(.badRequest, "One request offers 1 to \(Self.paths) paths; \(wanted.paths.count) were named.")
         }
         let peers = try await SendRoutes(api: api).targets(named: wanted.to, all: wanted.toAll ?? false)
-        let node = api.node
-        let protected = api.ownFolders
-        let body = ResponseBody { writer in
-            let (progress, continuation) = AsyncStream.makeStream(of: OfferProgress.self, bufferingPolicy: .bufferingNewest(1))
-            async let result: OfferLine = { () async -> OfferLine in
-                defer { continuation.finish() }
-                do {
-                    return .offer(try await node.offer(wanted.paths, to: peers, protecting: protected) { continuation.yield($0) })
-                } catch let error as HexlistError {
-                    return .error(ErrorShape(error))
-                } catch {
-                    return .error(ErrorShape(HexlistError(.internal, "The files could not be offered.")))
-                }
-            }()
-            var toldAt = ContinuousClock.now
-            for await step in progress where ContinuousClock.now - toldAt >= Self.progressPause {
-                toldAt = .now
-                try await writer.write(ByteBuffer(bytes: OfferLine.progress(step).lineBytes))
-            }
-            try await writer.write(ByteBuffer(bytes: await result.lineBytes))
-            try await writer.finish(nil)
+        let (node, protected) = (api.node, api.ownFolders)
+        return ProgressStream.response(request, api: api, pause: Self.progressPause) {
+            try await node.offer(wanted.paths, to: peers, protecting: protected, progress: $0)
         }
-        return Response(status: .ok, headers: [.contentType: LocalAPI.bulkType, .cacheControl: "no-store"], body: body)
     }
 
     private func list(_ request: Request, _ context: BasicRequestContext) async throws -> Response {

@@ -59,23 +59,22 @@ struct TransferRoutes: Sendable {
             case .ids(let ids): try await body(ids)
             case .groups(let groups):
                 for group in groups {
-                    var after: Int64?
-                    repeat {
-                        let cursor = after
-                        let page = try await store.read { try $0.hexIDs(group, after: cursor) }
-                        try await body(page.items)
-                        after = page.next
-                    } while after != nil
+                    try await Self.each({ after in try await store.read { try $0.hexIDs(group, after: after) } }, body)
                 }
             case .search(let filter):
-                var after: Int64?
-                repeat {
-                    let cursor = after
-                    let page = try await store.readWithIndex { try $0.searchedIDs(filter, after: cursor) }
-                    try await body(page.items)
-                    after = page.next
-                } while after != nil
+                try await Self.each({ after in try await store.readWithIndex { try $0.searchedIDs(filter, after: after) } }, body)
             }
+        }
+
+        private static func each(
+            _ page: (Int64?) async throws -> HexlistStore.Page<Int64>, _ body: ([Int64]) async throws -> Void
+        ) async throws {
+            var after: Int64?
+            repeat {
+                let page = try await page(after)
+                try await body(page.items)
+                after = page.next
+            } while after != nil
         }
     }
 
@@ -120,32 +119,8 @@ struct TransferRoutes: Sendable {
         try reader.finish()
         let read = reader.read
         guard tells else { return APIReply.json(try await stored(read, into: parent, merging: isMerging) { _ in }) }
-        // Of those that wait to be written the newest is enough.
-        let (steps, teller) = AsyncStream.makeStream(of: Int.self, bufferingPolicy: .bufferingNewest(1))
-        let body = ResponseBody { writer in
-            async let end = last(of: read, into: parent, merging: isMerging, teller)
-            for await done in steps {
-                let line = ImportLine.progress(ImportProgress(done: done, total: read.hexes.count))
-                try await writer.write(ByteBuffer(bytes: line.jsonBytes + [0x0A]))
-            }
-            try await writer.write(ByteBuffer(bytes: await end.jsonBytes + [0x0A]))
-            try await writer.finish(nil)
-        }
-        return Response(status: .ok, headers: [.contentType: LocalAPI.bulkType, .cacheControl: "no-store"], body: body)
-    }
-
-    /// Stores what was read, and tells how far it is until it ends.
-    /// - Returns: the last line of the reply.
-    private func last(
-        of read: ReadHexes, into parent: Int64?, merging: Bool, _ teller: AsyncStream<Int>.Continuation
-    ) async -> ImportLine {
-        defer { teller.finish() }
-        do {
-            return .result(try await stored(read, into: parent, merging: merging) { teller.yield($0) })
-        } catch let error as HexlistError {
-            return .error(ErrorShape(error))
-        } catch {
-            return .error(ErrorShape(HexlistError(.internal, "hexlistd failed on this request.", hint: "Its log says more.")))
+        return ProgressStream.response(request, api: api) { tell in
+            try await stored(read, into: parent, merging: isMerging) { tell(ImportProgress(done: $0, total: read.hexes.count)) }
         }
     }
 

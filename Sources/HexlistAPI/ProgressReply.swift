@@ -1,0 +1,42 @@
+public import HexlistJSON
+
+/// The result of work whose reply is a stream that says how far it is.
+public protocol ProgressResult: JSONShape, Sendable, Equatable {
+    associatedtype Progress: JSONShape & Sendable & Equatable
+    /// The member of the stream's last line that has the result.
+    static var member: String { get }
+}
+
+/// One line of a reply that is a stream: how far the work is. The result, or the error, is the last.
+public enum ProgressReply<Result: ProgressResult>: JSONCoded, Sendable, Equatable {
+    /// `{"progress":{…}}`
+    case progress(Result.Progress)
+    /// `{"<Result.member>":{…}}`
+    case result(Result)
+    /// `{"error":{…}}`: nothing was done.
+    case error(ErrorShape)
+    /// A line of a newer daemon; readers pass over it.
+    case other(JSONValue)
+
+    public func write(to json: inout JSONWriter) {
+        switch self {
+        case .progress(let progress): json.object { $0.member("progress", progress) }
+        case .result(let result): json.object { $0.member(Result.member, result) }
+        case .error(let error): error.write(to: &json)
+        case .other(let value): value.write(to: &json)
+        }
+    }
+
+    public init(json: JSONValue) throws(JSONFault) {
+        let object = try JSONObject(json)
+        if object["progress"] != nil {
+            self = .progress(try object.value("progress"))
+        } else if object[Result.member] != nil {
+            self = .result(try object.value(Result.member))
+        } else if object["error"] != nil {
+            self = .error(try ErrorShape(json: json))
+        } else {
+            self = .other(json)
+        }
+    }
+}

@@ -1,0 +1,36 @@
+import HexlistAPI
+import HexlistModel
+import Hummingbird
+import NIOCore
+
+/// A reply that says how far a piece of work is, and ends with what came of it.
+enum ProgressStream {
+    /// - Parameters:
+    ///   - pause: the least time between two lines; of those that wait meanwhile the newest is enough.
+    ///   - work: is handed what tells how far it is.
+    static func response<Result: ProgressResult>(
+        _ request: Request, api: APIContext, pause: Duration = .zero,
+        _ work: @escaping @Sendable (_ tell: @escaping @Sendable (Result.Progress) -> Void) async throws -> Result
+    ) -> Response {
+        let (steps, teller) = AsyncStream.makeStream(of: Result.Progress.self, bufferingPolicy: .bufferingNewest(1))
+        let (path, logger) = (request.uri.path, api.logger)
+        let body = ResponseBody { writer in
+            async let end = { () async -> ProgressReply<Result> in
+                defer { teller.finish() }
+                do {
+                    return .result(try await work { teller.yield($0) })
+                } catch {
+                    return .error(ErrorShape(ReplyMiddleware.fault(error, at: path, logger)))
+                }
+            }()
+            var toldAt = ContinuousClock.now
+            for await step in steps where ContinuousClock.now - toldAt >= pause {
+                toldAt = .now
+                try await writer.write(ByteBuffer(bytes: ProgressReply<Result>.progress(step).lineBytes))
+            }
+            try await writer.write(ByteBuffer(bytes: await end.lineBytes))
+            try await writer.finish(nil)
+        }
+        return Response(status: .ok, headers: [.contentType: LocalAPI.bulkType, .cacheControl: "no-store"], body: body)
+    }
+}
