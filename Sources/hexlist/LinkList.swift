@@ -7,13 +7,11 @@ struct LinkList {
     var filter: HexlistClient.HexFilter
     /// Whether each link is listed once.
     var isUnique: Bool
-    /// The most links; 0 for all.
-    var limit: Int
-    var after: String?
+    var page: PageOptions
 
     func list(_ client: HexlistClient, _ output: Output) async throws {
-        var cursor = after
-        var left = limit == 0 ? Int.max : limit
+        var cursor = page.after
+        var left = page.most
         var (listed, behind) = (0, 0)
         var table = Table(["HEX", "N", "RECEIVED", "FROM", "LINK", "DESCRIPTION"])
         repeat {
@@ -24,14 +22,14 @@ struct LinkList {
                 if output.json { try output.object(link) } else { table.add(Self.cells(link)) }
             }
             // Without an end one page after the other is written.
-            if limit == 0, !table.isEmpty {
+            if page.limit == 0, !table.isEmpty {
                 try output.table(table)
                 table = Table()
             }
         } while cursor != nil && left > 0
         if !table.isEmpty { try output.table(table) }
         try output.flush()
-        if listed == 0, !output.json { StandardError.note("There is no \(after == nil ? "" : "further ")link.") }
+        if listed == 0, !output.json { StandardError.note("There is no \(page.after == nil ? "" : "further ")link.") }
         if let cursor { StandardError.note(MoreNote.text(cursor)) }
         if behind > 0 {
             StandardError.note("\(HumanText.count(behind, "hex is", "hexes are")) not in the index yet: a link may be listed twice.")

@@ -25,14 +25,9 @@ struct InboxCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Only what this peer sent.", valueName: "peer"), completion: .peers)
     var from: String?
 
-    @Option(help: ArgumentHelp("How many; 0 lists all.", valueName: "n"))
-    var limit = LocalAPI.defaultPageLimit
-
-    @Option(help: ArgumentHelp("Go on where an earlier list ended.", valueName: "cursor"))
-    var after: String?
+    @OptionGroup var page: PageOptions
 
     func validate() throws {
-        if limit < 0 { throw ValidationError("--limit takes a number from 0 up.") }
         if unique, !links { throw ValidationError("--unique goes with --links.") }
     }
 
@@ -41,10 +36,10 @@ struct InboxCommand: AsyncParsableCommand {
         let filter = HexlistClient.HexFilter(location: held ? "held" : "inbox", unread: unread, from: from)
         try await common.withClient { client in
             guard !links else {
-                return try await LinkList(filter: filter, isUnique: unique, limit: limit, after: after).list(client, output)
+                return try await LinkList(filter: filter, isUnique: unique, page: page).list(client, output)
             }
-            var cursor = after
-            var left = limit == 0 ? Int.max : limit
+            var cursor = page.after
+            var left = page.most
             var listed = 0
             repeat {
                 let header = ["HEX", "", "RECEIVED", "FROM", "LINKS"] + (output.terminal.hasSwatches ? [""] : []) + ["DESCRIPTION"]
@@ -73,7 +68,7 @@ struct InboxCommand: AsyncParsableCommand {
             if count > 0 { areStrangers = try await client.peers(all: true).areHeldOfStrangers }
         }
         return InboxText.nothing(
-            from: from, isHeld: held, unread: unread, isEnd: after != nil, held: count, areStrangers: areStrangers)
+            from: from, isHeld: held, unread: unread, isEnd: page.after != nil, held: count, areStrangers: areStrangers)
     }
 
     private func cells(_ hex: HexShape, _ terminal: Terminal) -> [Table.Cell] {

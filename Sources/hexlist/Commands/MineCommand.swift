@@ -52,11 +52,7 @@ struct MineListCommand: AsyncParsableCommand {
     @Flag(help: "Show what is inside each hex too.")
     var tree = false
 
-    @Option(help: ArgumentHelp("How many; 0 lists all.", valueName: "n"))
-    var limit = LocalAPI.defaultPageLimit
-
-    @Option(help: ArgumentHelp("Go on where an earlier list ended.", valueName: "cursor"))
-    var after: String?
+    @OptionGroup var page: PageOptions
 
     @Argument(help: ArgumentHelp("List what is in this one.", valueName: "hex"), completion: .mine)
     var hex: String?
@@ -70,8 +66,7 @@ struct MineListCommand: AsyncParsableCommand {
             throw ValidationError(
                 "`\(TerminalText.clean(hex, columns: 40))` is no hex. \(meant ?? "An id is a number that `hexlist mine` prints.")")
         }
-        if limit < 0 { throw ValidationError("--limit takes a number from 0 up.") }
-        if hex != nil, after != nil { throw ValidationError("--after goes with the list of all, not with a hex.") }
+        if hex != nil, page.after != nil { throw ValidationError("--after goes with the list of all, not with a hex.") }
     }
 
     func run() async throws {
@@ -108,8 +103,8 @@ struct MineListCommand: AsyncParsableCommand {
     }
 
     private func list(_ client: HexlistClient, _ output: Output) async throws {
-        var cursor = after
-        var left = limit == 0 ? Int.max : limit
+        var cursor = page.after
+        var left = page.most
         var listed = 0
         repeat {
             let page = try await client.hexes(.init(location: "mine"), limit: min(left, LocalAPI.pageLimit), after: cursor)
@@ -135,7 +130,7 @@ struct MineListCommand: AsyncParsableCommand {
         try output.flush()
         if listed == 0, !output.json {
             StandardError.note(
-                after == nil
+                page.after == nil
                     ? "My Hexlist is empty. `hexlist save HEX` copies a hex of the inbox there, `hexlist mine add` makes one."
                     : "Nothing more is in My Hexlist.")
         }

@@ -26,18 +26,12 @@ struct OutboxListCommand: AsyncParsableCommand {
     @Flag(help: "List what is done too: delivered, held there, or taken back.")
     var all = false
 
-    @Option(help: ArgumentHelp("How many; 0 lists all. On a terminal 50 where you do not say, else all.", valueName: "n"))
-    var limit: Int?
-
-    func validate() throws {
-        if let limit, limit < 0 { throw ValidationError("--limit takes a number from 0 up.") }
-    }
+    @OptionGroup var rows: RowLimit
 
     func run() async throws {
         let output = common.output
         let states: [OutboxState] = all ? [] : [.queued, .sending, .rejected, .expired, .failed] + (output.json ? [.held] : [])
-        var left = limit ?? (output.terminal.isInteractive && !output.json ? 50 : 0)
-        if left == 0 { left = .max }
+        var left = rows.most(output)
         try await common.withClient { client in
             var listed = 0
             var cursor: String?

@@ -36,18 +36,13 @@ struct SearchCommand: AsyncParsableCommand {
     @Flag(help: "The best of the newest 10 000 first: words in the description, next to each other, of the sender.")
     var best = false
 
-    @Option(help: ArgumentHelp("How many; 0 lists all.", valueName: "n"))
-    var limit = LocalAPI.defaultPageLimit
-
-    @Option(help: ArgumentHelp("Go on where an earlier search ended.", valueName: "cursor"))
-    var after: String?
+    @OptionGroup var page: PageOptions
 
     @Argument(help: "What to search for.")
     var text: [String]
 
     func validate() throws {
-        if limit < 0 { throw ValidationError("--limit takes a number from 0 up.") }
-        if best, after != nil { throw ValidationError("--best has one page, so --after does not go with it.") }
+        if best, page.after != nil { throw ValidationError("--best has one page, so --after does not go with it.") }
     }
 
     func run() async throws {
@@ -61,8 +56,8 @@ struct SearchCommand: AsyncParsableCommand {
             best: best)
         let progress = ProgressLine()
         try await common.withClient { client in
-            var cursor = after
-            var left = limit == 0 ? Int.max : limit
+            var cursor = page.after
+            var left = page.most
             var (listed, behind) = (0, 0)
             var table = Table(["HEX", "", "RECEIVED", "FROM", "DESCRIPTION", "FOUND"])
             repeat {
@@ -75,7 +70,7 @@ struct SearchCommand: AsyncParsableCommand {
                     }
                 }
                 // Without an end one page after the other is written.
-                if limit == 0, !table.isEmpty {
+                if page.limit == 0, !table.isEmpty {
                     try output.table(table)
                     table = Table()
                 }
@@ -84,7 +79,7 @@ struct SearchCommand: AsyncParsableCommand {
             if !table.isEmpty { try output.table(table) }
             try output.flush()
             if listed == 0, !output.json {
-                StandardError.note(SearchText.nothing(terms, isEnd: after != nil, isHeld: place == .held))
+                StandardError.note(SearchText.nothing(terms, isEnd: page.after != nil, isHeld: place == .held))
             }
             if let cursor { StandardError.note(MoreNote.text(cursor)) }
             if let note = SearchText.behind(behind) { StandardError.note(note) }

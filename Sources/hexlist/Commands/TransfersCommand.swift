@@ -23,18 +23,12 @@ struct TransfersListCommand: AsyncParsableCommand {
     @Flag(help: "List what is done, or was given up, too.")
     var all = false
 
-    @Option(help: ArgumentHelp("How many; 0 lists all. On a terminal 50 where you do not say, else all.", valueName: "n"))
-    var limit: Int?
-
-    func validate() throws {
-        if let limit, limit < 0 { throw ValidationError("--limit takes a number from 0 up.") }
-    }
+    @OptionGroup var rows: RowLimit
 
     func run() async throws {
         let output = common.output
         let stages: [TransferStage] = all ? [] : [.waiting, .running, .paused, .failed]
-        var left = limit ?? (output.terminal.isInteractive && !output.json ? 50 : 0)
-        if left == 0 { left = .max }
+        var left = rows.most(output)
         try await common.withClient { client in
             var listed = 0
             var cursor: String?
