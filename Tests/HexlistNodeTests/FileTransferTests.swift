@@ -13,12 +13,27 @@ import Testing
     /// Two nodes that trust each other, with a folder each.
     private func withFriends(_ body: (TestNode, TestNode, _ from: URL, _ to: URL) async throws -> Void) async throws {
         try await withTwoNodes { one, two in
-            _ = try await one.node.setTrust(two.id, .trusted)
-            _ = try await two.node.setTrust(one.id, .trusted)
-            let (from, to) = (one.folder.appending(path: "from"), two.folder.appending(path: "to"))
-            for folder in [from, to] { try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true) }
+            let (from, to) = try await befriend(one, two)
             try await body(one, two, from, to)
         }
+    }
+
+    /// Two nodes as those, which the test stops.
+    private func friends(on link: InMemoryLink) async throws -> (one: TestNode, two: TestNode, from: URL, to: URL) {
+        let one = try await TestNode("one", on: link)
+        let two = try await TestNode("two", on: link)
+        try await one.untilListed(two)
+        try await two.untilListed(one)
+        let (from, to) = try await befriend(one, two)
+        return (one, two, from, to)
+    }
+
+    private func befriend(_ one: TestNode, _ two: TestNode) async throws -> (from: URL, to: URL) {
+        _ = try await one.node.setTrust(two.id, .trusted)
+        _ = try await two.node.setTrust(one.id, .trusted)
+        let (from, to) = (one.folder.appending(path: "from"), two.folder.appending(path: "to"))
+        for folder in [from, to] { try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true) }
+        return (from, to)
     }
 
     /// Offers paths and sends the hex.
@@ -218,14 +233,7 @@ import Testing
 
     @Test func whatIsInterruptedGoesOn() async throws {
         let link = InMemoryLink()
-        let one = try await TestNode("one", on: link)
-        var two = try await TestNode("two", on: link)
-        try await one.untilListed(two)
-        try await two.untilListed(one)
-        _ = try await one.node.setTrust(two.id, .trusted)
-        _ = try await two.node.setTrust(one.id, .trusted)
-        let (from, to) = (one.folder.appending(path: "from"), two.folder.appending(path: "to"))
-        for folder in [from, to] { try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true) }
+        var (one, two, from, to) = try await friends(on: link)
         let file = from.appending(path: "large.bin")
         let data = bytes(256 << 20, seed: 7)
         try data.write(to: file)
@@ -262,14 +270,7 @@ import Testing
 
     @Test func anAbsentPeerIsWaitedFor() async throws {
         let link = InMemoryLink()
-        var one = try await TestNode("one", on: link)
-        let two = try await TestNode("two", on: link)
-        try await one.untilListed(two)
-        try await two.untilListed(one)
-        _ = try await one.node.setTrust(two.id, .trusted)
-        _ = try await two.node.setTrust(one.id, .trusted)
-        let (from, to) = (one.folder.appending(path: "from"), two.folder.appending(path: "to"))
-        for folder in [from, to] { try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true) }
+        var (one, two, from, to) = try await friends(on: link)
         let file = from.appending(path: "a.txt")
         try Data("hello".utf8).write(to: file)
         let hex = try await send([file], from: one, to: two)

@@ -77,9 +77,8 @@ final class FileFetching {
             row = running.row
             runs[running.run] = nil
             running.stop(discarding: true)
-        } else if let goal = PartFile.Goal(row, 0) {
-            let folder = row.folder
-            _ = host.transport.fileThreads.run(on: host.eventLoop) { PartFile.discard(folder: folder, goal: goal) }
+        } else {
+            discardPart(of: row, host)
         }
         row.reason = nil
         row.error = nil
@@ -204,16 +203,20 @@ final class FileFetching {
         case .done: row.state = .done
         case .failed:
             row.state = .failed
-            if let goal = PartFile.Goal(row, 0) {
-                let folder = row.folder
-                _ = host.transport.fileThreads.run(on: host.eventLoop) { PartFile.discard(folder: folder, goal: goal) }
-            }
+            discardPart(of: row, host)
         case .cancelled: row.state = .cancelled
         }
         row.endedAt = Timestamp.now.milliseconds
         rows[id] = nil
         keys[TransferKey(row)] = nil
         write(row, host)
+    }
+
+    /// Deletes what is there of a file that no run has open.
+    private func discardPart(of row: TransferRow, _ host: isolated some FilesHost) {
+        guard let goal = PartFile.Goal(row, 0) else { return }
+        let folder = row.folder
+        _ = host.transport.fileThreads.run(on: host.eventLoop) { PartFile.discard(folder: folder, goal: goal) }
     }
 
     private func write(_ row: TransferRow, _ host: isolated some FilesHost) {

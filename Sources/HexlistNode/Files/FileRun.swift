@@ -207,11 +207,11 @@ final class FileRun: FileClientDelegate, @unchecked Sendable {
         let (store, id) = (means.store, row.id)
         work({
             try part.finish { placement in
-                try store.placeTransfer(id, inode: "\(placement.device) \(placement.inode)", name: placement.name)
+                try store.placeTransfer(id, inode: placement.fileInode, name: placement.name)
             }
         }) { placement in
             self.row.finalName = placement.name
-            self.row.fileInode = "\(placement.device) \(placement.inode)"
+            self.row.fileInode = placement.fileInode
             self.row.bytes = part.goal.size
             self.end(End(outcome: .done))
         }
@@ -310,6 +310,9 @@ extension PartFile.Goal {
 }
 
 extension PartFile.Placement {
+    /// The file as its row has it: device and inode.
+    fileprivate var fileInode: String { "\(device) \(inode)" }
+
     /// `nil` before the last rename of the file.
     init?(_ row: TransferRow) {
         let parts = (row.fileInode ?? "").utf8.split(separator: 0x20).map { String(decoding: $0, as: UTF8.self) }

@@ -107,7 +107,9 @@ struct FetchWaiting {
 
     private enum Word: Sendable {
         case stands(TransferSummary)
-        case interrupted, patienceOver
+        case interrupted
+        /// The `timeout` is over of which this is the number.
+        case patienceOver(Int)
     }
 
     func wait(_ client: HexlistClient) async throws -> TransferSummary {
@@ -125,38 +127,40 @@ struct FetchWaiting {
                 for await _ in signals { word.yield(.interrupted) }
             }
             defer { group.cancelAll() }
-            return try await look(words, word)
+            return try await look(words) { number in
+                group.addTask { [timeout] in
+                    try await Task.sleep(for: .seconds(timeout))
+                    word.yield(.patienceOver(number))
+                }
+            }
         }
     }
 
-    private func look(_ words: AsyncStream<Word>, _ word: AsyncStream<Word>.Continuation) async throws -> TransferSummary {
+    /// - Parameter beginPatience: begins a `timeout` of a number.
+    private func look(_ words: AsyncStream<Word>, beginPatience: (Int) -> Void) async throws -> TransferSummary {
         let line = ProgressLine()
         defer { line.end() }
         var last = TransferSummary()
         var begun: (at: ContinuousClock.Instant, bytes: Int64)?
         let start = ContinuousClock.now
-        var patience: Task<Void, Never>?
-        defer { patience?.cancel() }
+        // One after the other; progress ends one, whose end then counts for nothing.
+        var (patience, isWaiting) = (0, false)
         for await next in words {
             switch next {
-            case .interrupted, .patienceOver: return last
+            case .interrupted: return last
+            case .patienceOver(let number): if isWaiting, number == patience { return last }
             case .stands(let summary):
                 let hasProgressed = summary.bytes != last.bytes || summary.done != last.done
                 last = summary
                 if begun == nil, summary.running > 0 { begun = (.now, summary.bytes) }
                 if summary.isQuiet {
                     guard summary.waiting > 0 else { return summary }
-                    if patience == nil {
-                        patience = Task { [timeout] in
-                            try? await Task.sleep(for: .seconds(timeout))
-                            if !Task.isCancelled { word.yield(.patienceOver) }
-                        }
+                    if !isWaiting {
+                        (patience, isWaiting) = (patience + 1, true)
+                        beginPatience(patience)
                     }
                 }
-                if hasProgressed {
-                    patience?.cancel()
-                    patience = nil
-                }
+                if hasProgressed { isWaiting = false }
                 if ContinuousClock.now - start > .seconds(1) { line.update(Self.line(summary, since: begun)) }
             }
         }

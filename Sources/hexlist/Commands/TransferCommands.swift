@@ -50,7 +50,7 @@ struct ExportCommand: AsyncParsableCommand {
     var hexes: [HexID] = []
 
     /// The format that is asked for: by its name, or by the end of the file's.
-    private var asked: WrittenFormat? { named ?? output.flatMap(WrittenFormat.init(path:)) }
+    private var asked: FileFormat? { (named ?? output.flatMap(WrittenFormat.init(path:)))?.format }
 
     func validate() throws {
         guard asked != nil else {
@@ -97,7 +97,7 @@ struct ExportCommand: AsyncParsableCommand {
     }
 
     /// - Returns: the number of hexes.
-    private func write(_ selection: ExportSelection, as format: WrittenFormat, to file: NewFile?) async throws -> Int {
+    private func write(_ selection: ExportSelection, as format: FileFormat, to file: NewFile?) async throws -> Int {
         let stdout = common.output
         func put(_ bytes: [UInt8]) throws {
             if let file { try bytes.withUnsafeBytes { try file.write($0) } } else { try stdout.bytes(bytes) }
@@ -126,7 +126,7 @@ struct ExportCommand: AsyncParsableCommand {
             // What a search finds inside a hex comes without the hex, and so without its sender.
             let isMine = mine && search == nil
             let whole = await progress.during("writing \(HumanText.count(count, "hex", "hexes")) …") {
-                format.format.write(lines, isMine: isMine)
+                format.write(lines, isMine: isMine)
             }
             try put(whole)
         }
@@ -135,44 +135,34 @@ struct ExportCommand: AsyncParsableCommand {
     }
 }
 
+/// The values of `import --format`.
+struct ReadFormat: ExpressibleByArgument {
+    var format: FileFormat
+
+    static var allValueStrings: [String] { FileFormat.allCases.map(\.rawValue) }
+
+    init?(argument: String) {
+        guard let format = FileFormat(rawValue: argument) else { return nil }
+        self.format = format
+    }
+}
+
 /// The values of `export --format`.
-enum WrittenFormat: String, ExpressibleByArgument, CaseIterable {
-    case json, ndjson, csv, markdown, html, opml
+struct WrittenFormat: ExpressibleByArgument {
+    var format: FileFormat
+
+    static var allValueStrings: [String] { FileFormat.written.map(\.rawValue) }
+
+    init?(argument: String) {
+        guard let format = FileFormat(rawValue: argument), FileFormat.written.contains(format) else { return nil }
+        self.format = format
+    }
 
     /// The format that the end of a file's name stands for; `nil` for any other.
     init?(path: String) {
         guard let dot = path.lastIndex(of: ".") else { return nil }
         let end = path[path.index(after: dot)...].lowercased()
-        guard let format = WrittenFormat(rawValue: ["md": "markdown", "htm": "html"][end] ?? end) else { return nil }
-        self = format
-    }
-
-    var format: FileFormat {
-        switch self {
-        case .json: .json
-        case .ndjson: .ndjson
-        case .csv: .csv
-        case .markdown: .markdown
-        case .html: .html
-        case .opml: .opml
-        }
-    }
-}
-
-/// The values of `import --format`.
-enum ReadFormat: String, ExpressibleByArgument, CaseIterable {
-    case json, ndjson, csv, markdown, html, opml, list
-
-    var format: FileFormat {
-        switch self {
-        case .json: .json
-        case .ndjson: .ndjson
-        case .csv: .csv
-        case .markdown: .markdown
-        case .html: .html
-        case .opml: .opml
-        case .list: .list
-        }
+        self.init(argument: ["md": "markdown", "htm": "html"][end] ?? end)
     }
 }
 
