@@ -63,7 +63,8 @@ struct OpenCommand: AsyncParsableCommand {
             StandardError.note(
                 isOver
                     ? "It could not be fetched: \(TransferText.why(row))"
-                    : "It is not here yet: transfer \(row.id) \(TransferText.why(row)); it goes on by itself.")
+                    : "It is not here yet: transfer \(row.id) \(TransferText.why(row))")
+            if !isOver { StandardError.note("It goes on by itself; `hexlist transfers cancel \(row.id)` gives it up.") }
             throw Ending(status: isOver ? .failed : .pending)
         }
         let path = "\(row.folder)/\(row.file)"
