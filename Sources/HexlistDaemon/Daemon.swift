@@ -71,8 +71,7 @@ public struct Daemon: Sendable {
         Descriptors.raise()
         // From here on signals are events; one that comes during the start stops the daemon right after it.
         let signals = await UnixSignalsSequence(trapping: .sighup, .sigterm, .sigint)
-        var settings = try loader.load()
-        settings.node.files.cacheFolder = options.paths.cacheFolder
+        let settings = try loader.load()
         let logger = Logger(label: "hexlistd") { StderrLogHandler(label: $0, settings: settings.log) }
         for variable in loader.unknownVariables() {
             logger.warning(

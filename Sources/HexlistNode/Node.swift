@@ -42,7 +42,6 @@ public actor Node {
     let deliveries: DeliveryScheduler
     let serving: FileServing
     let fetching: FileFetching
-    nonisolated let pool: FilePool
     var sends = SendTracker()
     private var wallTimes = WallTimes(wall: Timestamp.now.milliseconds, steady: .now)
     nonisolated let watchers = Watchers()
@@ -79,7 +78,6 @@ public actor Node {
         deliveries = DeliveryScheduler(configuration.send, on: eventLoop)
         serving = FileServing(identity)
         fetching = FileFetching(on: eventLoop)
-        pool = FilePool(store, cacheFolder: configuration.files.cacheFolder)
         transport = try PeerTransport(
             identity: identity, eventLoop: eventLoop, limits: Node.transportLimits(configuration),
             acceptsPlain: configuration.acceptsPlain, metrics: metrics.transport, logger: logger)
@@ -104,10 +102,7 @@ public actor Node {
         store.observe { [weak self] change in self?.storeChanged(change) }
         let records = try await store.read { try $0.peers() }
         known.set(records, self)
-        let (transfers, digests) = try await store.read { reader in
-            let rows = try reader.waitingTransfers()
-            return (rows, rows.isEmpty ? [] : try reader.digestsHere())
-        }
+        let transfers = try await store.read { try $0.waitingTransfers() }
         serving.start(self)
         port = try await listen()
         let connections = Node.transportLimits(configuration).connections
@@ -126,7 +121,7 @@ public actor Node {
 
         finder.start(publishing: announcement()) { [weak self] event in self?.onLoop { $0.discovered(event) } }
         maintenance.start(self)
-        fetching.start(transfers, here: digests, self)
+        fetching.start(transfers, self)
         logger.info("node started", metadata: ["peer.id": "\(id)", "port": "\(port)"])
     }
 
@@ -179,8 +174,6 @@ public actor Node {
         self.configuration.receiveFrom = configuration.receiveFrom
         self.configuration.peers = configuration.peers
         self.configuration.limits = configuration.limits
-        (self.configuration.files.cacheBytes, self.configuration.files.cacheDays) =
-            (configuration.files.cacheBytes, configuration.files.cacheDays)
         transport.setLimits(Node.transportLimits(configuration))
         if configuration.peers != old.peers {
             finder.apply(.staticPeers(configuration.peers.map(StaticAddress.init)), self)
@@ -203,7 +196,6 @@ public actor Node {
 
     func maintained(_ report: MaintenanceReport) {
         if report.expired > 0 { sends.roomMade() }
-        if !report.isPartial { tidyPool() }
     }
 
     // MARK: Watching
@@ -220,10 +212,7 @@ public actor Node {
         guard change.contains(.peers) || change.contains(.room) else { return }
         onLoop { node in
             if change.contains(.peers) { node.known.reloadSoon(node) }
-            if change.contains(.room) {
-                node.invitations.mayTakeMore(node)
-                if node.pool.keeps { node.settlePool() }
-            }
+            if change.contains(.room) { node.invitations.mayTakeMore(node) }
         }
     }
 

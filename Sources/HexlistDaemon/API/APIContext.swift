@@ -29,12 +29,10 @@ struct APIContext: Sendable {
     var node: Node { keeper.node }
     var store: HexStore { node.store }
 
-    /// Folders and files of Hexlist's own of which nothing is offered. A configuration file elsewhere protects itself and no folder: that may
-    /// be anything.
-    func ownFolders() async -> [String] {
+    /// The folders of Hexlist's own of which no file is offered. A configuration file elsewhere protects no folder: that may be anything.
+    var ownFolders: [String] {
         let settings = HexlistPaths.folder(of: configuration.path)
-        let cache = await node.configuration.files.cacheFolder
-        return [stateFolder] + (cache.map { [$0] } ?? []) + [settings.hasSuffix("/hexlist") ? settings : configuration.path]
+        return [stateFolder] + (settings.hasSuffix("/hexlist") ? [settings] : [])
     }
 
     /// An orderly end, as if SIGTERM had come.

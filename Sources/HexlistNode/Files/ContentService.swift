@@ -1,0 +1,55 @@
+public import HexlistAPI
+public import HexlistFiles
+public import HexlistModel
+
+/// Something with files that can be listed and pointed to: the shares of this machine, those of a peer, a remote of rclone.
+///
+/// A request is a call: whoever made it cancels it by cancelling its task, and what comes late for a cancelled one is dropped by the service.
+/// The service bounds how many of its requests are under way at once.
+public protocol ContentService: Sendable {
+    /// The name, kind, and whether it can be used now.
+    var view: ServiceView { get }
+
+    /// Reads a page of a folder.
+    /// - Parameters:
+    ///   - path: the folder; empty for the first one.
+    ///   - after: the `next` of the page before, in the same order; `nil` for the first page.
+    ///   - limit: the most entries, 1 to `LocalAPI.pageLimit`; a page may have fewer and still not be the last.
+    /// - Throws: `HexlistError`: `notFound`; `badRequest` for the path of a file; `gone` where the service cannot be used now.
+    func page(of path: SharePath, by order: FileOrder, after: String?, limit: Int) async throws -> FilePage
+
+    /// Makes links to files and folders, several at once, and hands over each as it is done, in any order: exactly one for each path, unless
+    /// the task is cancelled.
+    func links(to paths: [SharePath], _ wish: LinkWish, each: @escaping @Sendable (LinkReply) -> Void) async throws
+
+    /// What a transfer of this file has as its link (`TransferRow.url`), and the peer it waits for.
+    /// - Throws: `notSupported` where nothing can be fetched of it.
+    func source(of path: SharePath) throws -> FetchSource
+}
+
+/// What is wished of links.
+public struct LinkWish: Sendable {
+    /// Seconds after which they end; `nil` for as long as the service has them.
+    public var expire: Double?
+    /// Takes them back instead.
+    public var revokes: Bool
+
+    public init(expire: Double? = nil, revokes: Bool = false) {
+        self.expire = expire
+        self.revokes = revokes
+    }
+}
+
+/// Where a file is fetched from.
+public enum FetchSource: Sendable {
+    /// A peer, which hands it out on a file connection.
+    case peer(FileLink)
+    /// A remote of rclone, and the path there.
+    case remote(name: String, path: SharePath)
+}
+
+/// The services that a part of the daemon beside the node knows: the remotes of rclone.
+public protocol ContentServices: Sendable {
+    /// All of them now. Cheap enough to be asked for each request.
+    func all() async throws -> [any ContentService]
+}
