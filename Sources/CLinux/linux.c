@@ -15,6 +15,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -24,6 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <linux/fs.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 
@@ -128,6 +130,20 @@ int hexlist_open_beneath(int folder, const char *path, int flags) {
 int hexlist_rename_new(int folder, const char *old_name, const char *new_name) {
     return renameat2(folder, old_name, folder, new_name, RENAME_NOREPLACE);
 }
+
+int hexlist_remove_unused(int folder, const char *name) {
+    int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (file < 0) return -1;
+    // Whoever opens it while it is leased makes a signal for this process: one that does nothing by itself, instead of SIGIO, which ends it.
+    int is_open = fcntl(file, F_SETSIG, SIGURG) == 0 && fcntl(file, F_SETLEASE, F_WRLCK) != 0 && errno == EAGAIN;
+    int result = is_open ? -1 : unlinkat(folder, name, 0);
+    int error = is_open ? EBUSY : errno;
+    close(file);
+    errno = error;
+    return result;
+}
+
+int hexlist_clone(int from, int to) { return ioctl(to, FICLONE, from); }
 
 int hexlist_set_modified(int file, int64_t seconds, int64_t nanoseconds) {
     const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = seconds, .tv_nsec = nanoseconds}};

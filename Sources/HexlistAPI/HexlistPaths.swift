@@ -23,6 +23,8 @@ public struct HexlistPaths: Sendable, Equatable {
     public var configurationHome: String
     /// `XDG_DATA_HOME`, or `~/.local/share`.
     public var dataHome: String
+    /// `XDG_CACHE_HOME`, or `~/.cache`.
+    public var cacheHome: String
 
     /// - Parameters:
     ///   - environment: the variables of the process.
@@ -42,6 +44,7 @@ public struct HexlistPaths: Sendable, Equatable {
         }
         configurationHome = base("XDG_CONFIG_HOME", ".config")
         dataHome = base("XDG_DATA_HOME", ".local/share")
+        cacheHome = base("XDG_CACHE_HOME", ".cache")
         runtimeFolder = variable("XDG_RUNTIME_DIR").flatMap { $0.hasPrefix("/") && isFolder($0) ? $0 : nil }
         let namedFolder = stateFolder ?? variable("HEXLIST_STATE_DIR")
         stateFolderIsNamed = namedFolder != nil
@@ -62,6 +65,11 @@ public struct HexlistPaths: Sendable, Equatable {
 
     /// Hooks lie beside the configuration file in use.
     public var hookFolder: String { HexlistPaths.join(HexlistPaths.folder(of: configurationFile), "hooks") }
+
+    /// The folder of fetched files that may go: with a state folder of its own, each daemon has its own.
+    public var cacheFolder: String {
+        HexlistPaths.join(stateFolderIsNamed ? stateFolder : cacheHome, stateFolderIsNamed ? "cache" : "hexlist")
+    }
 
     public static func isFolder(_ path: String) -> Bool {
         var status = stat()

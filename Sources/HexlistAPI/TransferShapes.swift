@@ -63,21 +63,28 @@ public struct TransferRequest: JSONShape, Sendable, Equatable {
     public var hex: Int64
     /// Numbers of its own links, from 1; `nil` for all of them, and those of the hexes inside it, each of these into a folder of its name.
     public var links: [Int]?
-    /// The absolute path of the folder the files go to.
-    public var to: String
+    /// The absolute path of the folder the files go to; where it is missing, `cache` or `keep` is there.
+    public var to: String?
+    /// Whether they go into the pool, or are kept until the hex is deleted.
+    public var cache: Bool?
+    public var keep: Bool?
     /// The umask of whoever asks; 18 (022) where it is missing.
     public var umask: Int?
     /// Starts again at once what failed repeatedly.
     public var force: Bool?
 
     private enum CodingKeys: String, RequestKey {
-        case hex, links, to, umask, force
+        case hex, links, to, cache, keep, umask, force
     }
 
-    public init(hex: Int64, links: [Int]? = nil, to: String, umask: Int? = nil, force: Bool? = nil) {
+    public init(
+        hex: Int64, links: [Int]? = nil, to: String? = nil, cache: Bool? = nil, keep: Bool? = nil, umask: Int? = nil, force: Bool? = nil
+    ) {
         self.hex = hex
         self.links = links
         self.to = to
+        self.cache = cache
+        self.keep = keep
         self.umask = umask
         self.force = force
     }

@@ -52,3 +52,31 @@ extension HexlistClient {
         }
     }
 }
+
+// Fetched files that are here under their digest.
+extension HexlistClient {
+    /// A page, the newest first.
+    public func cachedFiles(limit: Int, after cursor: String? = nil) async throws -> Page<CachedFile> {
+        var query = URLQuery()
+        query.add("limit", String(limit))
+        query.add("after", cursor)
+        return try await connection.call(.GET, "/v1/cache", query: query)
+    }
+
+    public func cacheSummary() async throws -> CacheSummary { try await connection.call(.GET, "/v1/cache/summary") }
+
+    /// Deletes what nobody has open.
+    /// - Parameter seconds: only what was not used for so long.
+    public func clearCache(olderThan seconds: Int64?) async throws -> CacheCleared {
+        var query = URLQuery()
+        query.add("olderThanSeconds", seconds.map(String.init))
+        return try await connection.call(.POST, "/v1/cache/clear", query: query)
+    }
+
+    /// Keeps files until their hexes are deleted.
+    /// - Parameter files: names or paths.
+    public func keepCached(_ files: [String]) async throws -> [CachedFile] {
+        let kept: CachedFiles = try await connection.call(.POST, "/v1/cache/keep", body: CacheKeepRequest(files: files).jsonBytes)
+        return kept.items
+    }
+}

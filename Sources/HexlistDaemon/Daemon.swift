@@ -71,7 +71,8 @@ public struct Daemon: Sendable {
         Descriptors.raise()
         // From here on signals are events; one that comes during the start stops the daemon right after it.
         let signals = await UnixSignalsSequence(trapping: .sighup, .sigterm, .sigint)
-        let settings = try loader.load()
+        var settings = try loader.load()
+        settings.node.files.cacheFolder = options.paths.cacheFolder
         let logger = Logger(label: "hexlistd") { StderrLogHandler(label: $0, settings: settings.log) }
         for variable in loader.unknownVariables() {
             logger.warning(

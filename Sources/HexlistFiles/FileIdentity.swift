@@ -32,6 +32,12 @@ public struct FileIdentity: Hashable, Sendable, CustomStringConvertible {
     /// Whether all of it is the same: the same file, unchanged.
     public func isSame(as other: FileIdentity) -> Bool { self == other }
 
+    /// Whether it is the same file with the same content, as far as one sees without reading it: perhaps renamed, or on a disk that has another
+    /// number since a restart.
+    public func hasSameContent(as other: FileIdentity) -> Bool {
+        inode == other.inode && size == other.size && modified == other.modified
+    }
+
     /// Five numbers, for a column of the store.
     public var description: String { "\(device) \(inode) \(size) \(modified) \(changed)" }
 

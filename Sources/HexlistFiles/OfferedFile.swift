@@ -1,3 +1,4 @@
+internal import CLinux
 import HexlistModel
 
 #if canImport(Glibc)
@@ -45,6 +46,10 @@ public final class OfferedFile: Sendable {
         guard Int64(count) == expected else { throw .changed }
         return count
     }
+
+    /// Makes a file have what this one has, without copying it.
+    /// - Returns: whether the file system can.
+    func clone(to file: Descriptor) -> Bool { size > 0 && descriptor.use { from in file.use { hexlist_clone(from, $0) } } == 0 }
 
     /// - Throws: `changed` if it is no longer the file that was opened, unchanged.
     public func check() throws(FileFault) {

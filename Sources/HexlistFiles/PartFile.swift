@@ -156,6 +156,31 @@ public final class PartFile: Sendable {
         }
     }
 
+    /// Fills the partial file, of which nothing is there yet, with what another file has: with the same blocks where the file system can, else
+    /// as a copy. The digest is of the bytes that are read meanwhile.
+    /// - Throws: `changed` if the other file has another size than was announced, or changes; `diskFull`, `partLost`; `system`.
+    public func fill(from source: OfferedFile) throws(FileFault) {
+        guard source.size == goal.size, length == 0 else { throw .changed }
+        let isClone = source.clone(to: file)
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: FileDigest.piece, alignment: 16)
+        defer { buffer.deallocate() }
+        while length < goal.size {
+            let offset = length
+            let wanted = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(min(Int64(buffer.count), goal.size - offset))])
+            let count = isClone ? try file.read(into: wanted, at: offset) : try source.read(into: wanted, at: offset)
+            guard count == wanted.count else { throw .changed }
+            if isClone {
+                try withState { state throws(FileFault) in
+                    state.written.digest.update(bufferPointer: UnsafeRawBufferPointer(wanted))
+                    state.written.length += Int64(count)
+                }
+            } else {
+                try append(UnsafeRawBufferPointer(wanted))
+            }
+        }
+        try source.check()
+    }
+
     /// Makes what is there durable, for a pause.
     /// - Returns: the bytes that a later `init` may take as `knownGood`.
     @discardableResult

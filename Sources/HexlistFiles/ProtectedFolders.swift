@@ -2,7 +2,7 @@
     internal import Glibc
 #endif
 
-/// Folders that nothing is given out of: state, configuration and cache of this program. Folders are told apart by device and inode, so
+/// Folders that nothing is given out of: state, configuration and cache of this program; a file among them protects itself. They are told apart by device and inode, so
 /// that neither symbolic links nor other ways to write a path lead around it.
 public struct ProtectedFolders: Sendable {
     /// Absolute paths; where one is not there yet, the nearest folder that is counts as containing it.
@@ -19,7 +19,9 @@ public struct ProtectedFolders: Sendable {
         // A file has no `..`; its folder is that of its path, of which only the last name can be no link.
         let start = isFolder ? opened : try Descriptor.open(Self.parent(of: path), Self.flags | O_DIRECTORY)
         let above = try Self.ancestors(of: start)
+        let own = try Identity(opened.status())
         for path in paths {
+            if let named = try? Descriptor.open(path, Self.flags), try Identity(named.status()) == own { throw .protected }
             guard let (folder, isThere) = Self.nearest(path) else { continue }
             let aboveIt = try Self.ancestors(of: folder)
             guard let own = aboveIt.first, let mine = above.first else { continue }
@@ -31,6 +33,8 @@ public struct ProtectedFolders: Sendable {
     private struct Identity: Equatable {
         let device: UInt64
         let inode: UInt64
+
+        init(_ status: stat) { (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino)) }
     }
 
     /// To know a folder, not to read it: O_PATH, which Swift does not see, and no waiting for who writes into a pipe.
@@ -43,8 +47,7 @@ public struct ProtectedFolders: Sendable {
         var identities: [Identity] = []
         var folder = folder
         while identities.count < mostLevels {
-            let status = try folder.status()
-            let identity = Identity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
+            let identity = try Identity(folder.status())
             guard identities.last != identity else { break }
             identities.append(identity)
             folder = try Descriptor.open("..", flags | O_DIRECTORY, in: folder)
@@ -63,7 +66,7 @@ public struct ProtectedFolders: Sendable {
     }
 
     /// The path without its last name.
-    private static func parent(of path: String) -> String {
+    static func parent(of path: String) -> String {
         var bytes = Array(path.utf8)
         while bytes.last == UInt8(ascii: "/") { bytes.removeLast() }
         while let last = bytes.last, last != UInt8(ascii: "/") { bytes.removeLast() }

@@ -30,10 +30,14 @@ public struct TransferKey: Hashable, Sendable {
     /// - Parameters:
     ///   - url: the link's, byte for byte.
     ///   - folder: the path of the folder it is fetched into.
-    public init(url: String, folder: String) {
+    public init(url: String, folder: String) { self.init([Array(url.utf8) + [0], Array(folder.utf8)]) }
+
+    /// The key of what is put under its digest.
+    public init(digest: [UInt8]) { self.init([digest]) }
+
+    private init(_ parts: [[UInt8]]) {
         var digest = SHA256()
-        digest.update(data: Array(url.utf8) + [0])
-        digest.update(data: Array(folder.utf8))
+        for part in parts { digest.update(data: part) }
         let bytes = Array(digest.finalize())
         let word = { (part: ArraySlice<UInt8>) in part.reduce(0) { $0 << 8 | UInt64($1) } }
         (high, low) = (word(bytes[..<8]), word(bytes[8..<16]))

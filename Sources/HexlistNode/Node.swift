@@ -42,6 +42,7 @@ public actor Node {
     let deliveries: DeliveryScheduler
     let serving: FileServing
     let fetching: FileFetching
+    nonisolated let pool: FilePool
     var sends = SendTracker()
     private var wallTimes = WallTimes(wall: Timestamp.now.milliseconds, steady: .now)
     nonisolated let watchers = Watchers()
@@ -78,6 +79,7 @@ public actor Node {
         deliveries = DeliveryScheduler(configuration.send, on: eventLoop)
         serving = FileServing(identity)
         fetching = FileFetching(on: eventLoop)
+        pool = FilePool(store, cacheFolder: configuration.files.cacheFolder)
         transport = try PeerTransport(
             identity: identity, eventLoop: eventLoop, limits: Node.transportLimits(configuration),
             acceptsPlain: configuration.acceptsPlain, metrics: metrics.transport, logger: logger)
@@ -102,7 +104,10 @@ public actor Node {
         store.observe { [weak self] change in self?.storeChanged(change) }
         let records = try await store.read { try $0.peers() }
         known.set(records, self)
-        let transfers = try await store.read { try $0.waitingTransfers() }
+        let (transfers, digests) = try await store.read { reader in
+            let rows = try reader.waitingTransfers()
+            return (rows, rows.isEmpty ? [] : try reader.digestsHere())
+        }
         serving.start(self)
         port = try await listen()
         let connections = Node.transportLimits(configuration).connections
@@ -121,7 +126,7 @@ public actor Node {
 
         finder.start(publishing: announcement()) { [weak self] event in self?.onLoop { $0.discovered(event) } }
         maintenance.start(self)
-        fetching.start(transfers, self)
+        fetching.start(transfers, here: digests, self)
         logger.info("node started", metadata: ["peer.id": "\(id)", "port": "\(port)"])
     }
 
@@ -174,6 +179,8 @@ public actor Node {
         self.configuration.receiveFrom = configuration.receiveFrom
         self.configuration.peers = configuration.peers
         self.configuration.limits = configuration.limits
+        (self.configuration.files.cacheBytes, self.configuration.files.cacheDays) =
+            (configuration.files.cacheBytes, configuration.files.cacheDays)
         transport.setLimits(Node.transportLimits(configuration))
         if configuration.peers != old.peers {
             finder.apply(.staticPeers(configuration.peers.map(StaticAddress.init)), self)
@@ -196,6 +203,7 @@ public actor Node {
 
     func maintained(_ report: MaintenanceReport) {
         if report.expired > 0 { sends.roomMade() }
+        if !report.isPartial { tidyPool() }
     }
 
     // MARK: Watching
@@ -212,7 +220,10 @@ public actor Node {
         guard change.contains(.peers) || change.contains(.room) else { return }
         onLoop { node in
             if change.contains(.peers) { node.known.reloadSoon(node) }
-            if change.contains(.room) { node.invitations.mayTakeMore(node) }
+            if change.contains(.room) {
+                node.invitations.mayTakeMore(node)
+                if node.pool.keeps { node.settlePool() }
+            }
         }
     }
 

@@ -31,6 +31,7 @@ public struct NodeConfiguration: Sendable {
     public var send = Send()
     public var outbox = Outbox()
     public var discovery = Discovery()
+    public var files = Files()
 
     public init(name: String) { self.name = name }
 
@@ -79,6 +80,18 @@ public struct NodeConfiguration: Sendable {
         public var instances = 8_192
         /// The most resolvers open at once; avahi-daemon refuses a client more than 1 024 objects.
         public var resolvers = 256
+
+        public init() {}
+    }
+
+    /// Files that are here under their digest.
+    public struct Files: Sendable, Equatable {
+        /// The most bytes of the pool, with what is on its way there.
+        public var cacheBytes = 1 << 30
+        /// Days for which a file stays in the pool that nobody uses.
+        public var cacheDays = 30
+        /// The folder of the pool; `nil` for one beside the store.
+        public var cacheFolder: String?
 
         public init() {}
     }

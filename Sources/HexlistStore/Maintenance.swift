@@ -91,6 +91,7 @@ extension StoreWriter {
             try run("UPDATE outbox SET dueAt = dueAt + ?, nextAttemptAt = nextAttemptAt + ?", milliseconds, milliseconds)
             try run("UPDATE tombstone SET forgetAt = forgetAt + ?", milliseconds)
             try run("UPDATE offer SET ends = ends + ?", milliseconds)
+            try run("UPDATE pooled SET usedAt = usedAt + ?", milliseconds)
             try run("UPDATE transfer SET endedAt = endedAt + ? WHERE endedAt IS NOT NULL", milliseconds)
             try run("UPDATE hex SET heldSince = heldSince + ? WHERE heldSince IS NOT NULL", milliseconds)
         }

@@ -6,7 +6,7 @@ internal import HexlistModel
 /// Times are milliseconds since 1970, UTC. UUIDs, fingerprints and digests are blobs of 16 and 32 bytes.
 enum StoreSchema {
     /// The `user_version` of a store with all migrations applied. A store with a greater one is a newer Hexlist's and stays untouched.
-    static let version = 9
+    static let version = 10
 
     static func newer(_ path: String, version: Int) -> HexlistError {
         HexlistError(
@@ -56,6 +56,10 @@ enum StoreSchema {
             // For what is imported: a folder is found by its name.
             try db.execute(sql: "CREATE INDEX hexMine ON hex (substr(description, 1, 64)) WHERE location = 'mine'")
             try db.execute(sql: "PRAGMA user_version = 9")
+        }
+        migrator.registerMigration("10 files by digest") { db in
+            try db.execute(sql: pool)
+            try db.execute(sql: "PRAGMA user_version = 10")
         }
         return migrator
     }()
@@ -330,6 +334,28 @@ enum StoreSchema {
         ) STRICT;
         CREATE INDEX transferWaiting ON transfer (id) WHERE state = 'waiting';
         CREATE INDEX transferEnded ON transfer (endedAt) WHERE endedAt IS NOT NULL;
+        """
+
+    /// Files that are here under their digest: those of the pool, which go when room is needed, and kept ones, which go with their hexes.
+    private static let pool = """
+        ALTER TABLE transfer ADD COLUMN place TEXT CHECK (place = 'pool' OR place = 'kept');  -- NULL: a folder that somebody named
+        CREATE TABLE pooled (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            sha256 BLOB NOT NULL UNIQUE CHECK (length(sha256) = 32),
+            place TEXT NOT NULL CHECK (place = 'pool' OR place = 'kept'),
+            name TEXT NOT NULL,
+            size INTEGER NOT NULL,
+            identity TEXT NOT NULL,                 -- `FileIdentity` of the whole file
+            hex INTEGER,                            -- for which it was fetched last; may be deleted since
+            usedAt INTEGER NOT NULL
+        ) STRICT;
+        CREATE INDEX pooledUsed ON pooled (usedAt) WHERE place = 'pool';
+        -- A file is kept as long as one of these hexes is there.
+        CREATE TABLE keptFor (
+            sha256 BLOB NOT NULL CHECK (length(sha256) = 32),
+            hex INTEGER NOT NULL,
+            PRIMARY KEY (sha256, hex)
+        ) STRICT, WITHOUT ROWID;
         """
 
     /// The bytes that the rows of `event` take, counted as in `EventLog`.

@@ -18,6 +18,8 @@ public struct TransferRow: Sendable, Equatable {
     public var peer: PeerID
     /// The absolute path of the folder the file goes to.
     public var folder: String
+    /// Where it is put under its digest; `nil` for a folder that somebody named.
+    public var place: PoolPlace?
     /// The umask of whoever asked for it.
     public var mask: Int
     /// The name it is to have, cleaned.
@@ -41,6 +43,8 @@ public struct TransferRow: Sendable, Equatable {
     /// Device and inode of the whole file before its last rename, and the name that gives it: a restart knows its own file by them.
     public var fileInode: String?
     public var finalName: String?
+    /// The whole file as `FileIdentity` writes it; of one that is put under its digest. Not in the row.
+    public var identity: String?
     public var attempts = 0
     public var createdAt: Int64
     public var endedAt: Int64?
@@ -69,7 +73,7 @@ public struct TransferRow: Sendable, Equatable {
 
     fileprivate static let columns = """
         id, hex, url, peer, folder, mask, name, state, reason, error, bytes, size, sha256, entityTag, modified, fileInode, finalName,
-        attempts, createdAt, endedAt, part
+        attempts, createdAt, endedAt, part, place
         """
 
     /// `nil` for a row of a damaged store.
@@ -89,6 +93,7 @@ public struct TransferRow: Sendable, Equatable {
         finalName = row.optionalText(16)
         attempts = row.int(17)
         endedAt = row.optionalInt64(19)
+        place = row.optionalText(21).flatMap { PoolPlace(rawValue: $0) }
     }
 }
 
@@ -132,11 +137,12 @@ extension StoreReader {
 }
 
 extension HexStore {
-    /// Adds transfers in one transaction.
-    /// - Returns: the rows with their ids.
-    /// - Throws: `.badRequest` if too many wait; then none is added.
-    public func addTransfers(_ rows: [TransferRow]) async throws -> [TransferRow] {
-        try await write(rows: rows.count) { try $0.addTransfers(rows) }
+    /// Adds transfers in one transaction. Room in the pool is theirs from then on, until they end.
+    /// - Parameter poolBytes: the most bytes of the pool, with what is on its way there.
+    /// - Returns: the rows with their ids, which are consecutive.
+    /// - Throws: `.badRequest` if too many wait; `PoolFull`. Then none is added.
+    public func addTransfers(_ rows: [TransferRow], poolBytes: Int64 = .max) async throws -> [TransferRow] {
+        try await write(rows: rows.count) { try $0.addTransfers(rows, poolBytes: poolBytes) }
     }
 
     /// Writes what became of transfers. A transfer that came to its end is told as an event.
@@ -168,22 +174,25 @@ extension HexStore {
 }
 
 extension StoreWriter {
-    func addTransfers(_ rows: [TransferRow]) throws -> [TransferRow] {
+    func addTransfers(_ rows: [TransferRow], poolBytes: Int64 = .max) throws -> [TransferRow] {
         try change {
             let waiting = try first("SELECT count(*) FROM transfer WHERE state = 'waiting'") { $0.int(0) } ?? 0
-            guard waiting + rows.count <= TransferRow.limit else {
+            let new = rows.filter { $0.state == .waiting }
+            try checkRoomInPool(for: new.filter { $0.place == .pool }.map { $0.size ?? 0 }, most: poolBytes)
+            guard waiting + new.count <= TransferRow.limit else {
                 throw HexlistError(
-                    .badRequest, "\(waiting) transfers wait; with \(rows.count) more there were more than \(TransferRow.limit).",
+                    .badRequest, "\(waiting) transfers wait; with \(new.count) more there were more than \(TransferRow.limit).",
                     hint: "`hexlist transfers cancel` gives some up.")
             }
             return try rows.map { row in
                 try run(
                     """
-                    INSERT INTO transfer (hex, url, peer, folder, mask, name, part, state, reason, size, sha256, modified, createdAt)
-                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-                    """, row.hex, row.url, row.peer.uuid, row.folder, row.mask, row.name, row.part, row.state.rawValue, row.reason,
-                    row.size,
-                    row.sha256, row.modified, row.createdAt)
+                    INSERT INTO transfer (hex, url, peer, folder, place, mask, name, part, state, reason, bytes, size, sha256, modified,
+                        finalName, createdAt, endedAt)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    """, row.hex, row.url, row.peer.uuid, row.folder, row.place?.rawValue, row.mask, row.name, row.part,
+                    row.state.rawValue, row.reason, row.bytes, row.size, row.sha256, row.modified, row.finalName, row.createdAt,
+                    row.endedAt)
                 guard let id = try first("SELECT max(id) FROM transfer", read: { $0.int64(0) }) else { throw StoreFault.lost }
                 var added = row
                 added.id = id
@@ -205,6 +214,7 @@ extension StoreWriter {
                     row.attempts, row.endedAt, row.id)
                 guard before == .waiting, row.state == .done || row.state == .failed else { continue }
                 let isDone = row.state == .done
+                if isDone { try addPooled(row) }
                 let data: [(String, String?)] = [
                     ("transfer", "\(row.id)"), ("name", isDone ? row.finalName : row.name), ("folder", row.folder),
                     ("bytes", "\(row.bytes)"), ("reason", isDone ? nil : row.reason),

@@ -58,7 +58,8 @@ struct Hexlist: AsyncParsableCommand {
             CommandGroup(
                 name: "Hex",
                 subcommands: [
-                    SendCommand.self, InboxCommand.self, FetchCommand.self, TransfersCommand.self, SearchCommand.self, ShowCommand.self,
+                    SendCommand.self, InboxCommand.self, FetchCommand.self, TransfersCommand.self, CacheCommand.self, SearchCommand.self,
+                    ShowCommand.self,
                     OpenCommand.self, ReadCommand.self,
                     DeleteCommand.self, AcceptCommand.self, SaveCommand.self, MineCommand.self,
                     OutboxCommand.self, ExportCommand.self, ImportCommand.self,

@@ -55,7 +55,8 @@ import Yams
         Value("RosterPeer", RosterPeer.self),
         Value("RosterImport", RosterImport.self),
         Value("Transfer", TransferView.self), Value("TransferStart", TransferStart.self), Value("TransferSummary", TransferSummary.self),
-        Value("OfferProgress", OfferProgress.self), Value("Offer", OfferResult.self),
+        Value("CachedFile", CachedFile.self), Value("CachedFiles", CachedFiles.self), Value("CacheSummary", CacheSummary.self),
+        Value("CacheCleared", CacheCleared.self), Value("OfferProgress", OfferProgress.self), Value("Offer", OfferResult.self),
     ]
 
     @Test("a value has the members it is described with; those that it cannot be read without are required", arguments: values)

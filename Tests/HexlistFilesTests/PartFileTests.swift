@@ -281,3 +281,44 @@ import Testing
         return umount2(path, Int32(MNT_DETACH)) == 0
     }()
 }
+
+@Suite struct DigestFolderTests {
+    @Test("a file is filled from another one, deleted only when nobody has it open, and moved")
+    func life() async throws {
+        try await TemporaryFolder.with { folder in
+            let source = Array(repeating: UInt8(7), count: 5 << 20 | 3)
+            try folder.write(String(decoding: source, as: UTF8.self), to: "source")
+            let file = try OfferedFile(path: "\(folder.path)/source")
+            let digest = try FileDigest.sha256(of: file)
+            let (cache, kept) = (DigestFolder(path: "\(folder.path)/a/cache"), DigestFolder(path: "\(folder.path)/kept"))
+            try cache.make(digest)
+            try cache.make(digest)
+            let goal = PartFile.Goal(name: FileName("x.txt"), id: "1", size: file.size, digest: digest, modified: nil, umask: 0o177)
+            do {
+                let part = try PartFile(folder: cache.folder(of: digest), goal: goal)
+                try part.fill(from: file)
+                #expect(part.digest == digest)
+                _ = try part.finish()
+            }
+            #expect(cache.digests() == [digest])
+            do {
+                let open = try #require(cache.open(digest, name: "x.txt"))
+                #expect(open.size == file.size && open.identity.inode != file.identity.inode)
+                #expect(!cache.removeUnused(digest, name: "x.txt"))
+            }
+            try cache.move(digest, name: "x.txt", to: kept)
+            #expect(cache.digests().isEmpty && kept.open(digest, name: "x.txt") != nil)
+            #expect(kept.removeUnused(digest, name: "x.txt") && kept.digests().isEmpty)
+            #expect(kept.removeUnused(digest, name: "x.txt"))  // gone already
+            // Another file than was announced.
+            try folder.write("short", to: "short")
+            try cache.make(digest)
+            let second = try PartFile(folder: cache.folder(of: digest), goal: goal)
+            let short = try OfferedFile(path: "\(folder.path)/short")
+            #expect(throws: FileFault.changed) { try second.fill(from: short) }
+            second.discard()
+            cache.remove(digest)
+            #expect(cache.digests().isEmpty)
+        }
+    }
+}

@@ -193,6 +193,21 @@ import Testing
         }
     }
 
+    @Test("a protected file and what contains it, whatever its name is")
+    func protectedFile() async throws {
+        try await TemporaryFolder.with { folder in
+            let path = folder.path
+            for name in ["home", "home/in", "other"] { #expect(mkdir("\(path)/\(name)", 0o700) == 0) }
+            for name in ["home/in/config.yaml", "home/in/file", "other/file"] { try folder.write("x", to: name) }
+            #expect(link("\(path)/home/in/config.yaml", "\(path)/other/link") == 0)
+            let protected = ProtectedFolders(["\(path)/home/in/config.yaml"])
+            for inside in ["home", "home/in", "home/in/config.yaml", "other/link"] {
+                #expect(throws: FileFault.protected, "\(inside)") { try protected.check("\(path)/\(inside)") }
+            }
+            for outside in ["home/in/file", "other", "other/file"] { try protected.check("\(path)/\(outside)") }
+        }
+    }
+
     // MARK: A folder that is sent
 
     @Test("a folder's files in the order of their names, with its sub-folders; the rest is counted")

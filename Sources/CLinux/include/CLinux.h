@@ -65,6 +65,14 @@ int hexlist_open_beneath(int folder, const char *path, int flags);
 /// taken, `EINVAL` or `ENOSYS` where the file system or the kernel cannot do this.
 int hexlist_rename_new(int folder, const char *old_name, const char *new_name);
 
+/// Deletes an entry of an open folder unless it is a file that somebody has open (fcntl(2), F_SETLEASE). Where the file system has no leases it
+/// is deleted: who has it open keeps what is in it. 0, or -1 and errno: `EBUSY` where it is open.
+int hexlist_remove_unused(int folder, const char *name);
+
+/// Makes a file have what another one has, with the same blocks on the disk until one of them changes (FICLONE). 0, or -1 and errno where the
+/// file system cannot do this, or they lie on two.
+int hexlist_clone(int from, int to);
+
 /// Sets the time of the last change of an open file and leaves the time of its last use. 0, or -1 and errno.
 int hexlist_set_modified(int file, int64_t seconds, int64_t nanoseconds);
 

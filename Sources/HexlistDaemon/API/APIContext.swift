@@ -29,10 +29,12 @@ struct APIContext: Sendable {
     var node: Node { keeper.node }
     var store: HexStore { node.store }
 
-    /// The folders of Hexlist's own of which no file is offered. A configuration file elsewhere protects no folder: that may be anything.
-    var ownFolders: [String] {
+    /// Folders and files of Hexlist's own of which nothing is offered. A configuration file elsewhere protects itself and no folder: that may
+    /// be anything.
+    func ownFolders() async -> [String] {
         let settings = HexlistPaths.folder(of: configuration.path)
-        return [stateFolder] + (settings.hasSuffix("/hexlist") ? [settings] : [])
+        let cache = await node.configuration.files.cacheFolder
+        return [stateFolder] + (cache.map { [$0] } ?? []) + [settings.hasSuffix("/hexlist") ? settings : configuration.path]
     }
 
     /// An orderly end, as if SIGTERM had come.

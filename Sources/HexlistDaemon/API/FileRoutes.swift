@@ -47,7 +47,7 @@ struct FileRoutes: Sendable {
             throw HexlistError(.badRequest, "One request offers 1 to \(Self.paths) paths; \(wanted.paths.count) were named.")
         }
         let peers = try await SendRoutes(api: api).targets(named: wanted.to, all: wanted.toAll ?? false)
-        let (node, protected) = (api.node, api.ownFolders)
+        let (node, protected) = (api.node, await api.ownFolders())
         return ProgressStream.response(request, api: api, pause: Self.progressPause) {
             try await node.offer(wanted.paths, to: peers, protecting: protected, progress: $0)
         }

@@ -89,6 +89,7 @@ enum LocalServer {
         PeerRoutes(api: api).add(to: router)
         GroupRoutes(api: api).add(to: router)
         FileRoutes(api: api).add(to: router)
+        CacheRoutes(api: api).add(to: router)
         IdentityRoutes(api: api).add(to: router)
         RosterRoutes(api: api).add(to: router)
         BackupRoutes(api: api).add(to: router)

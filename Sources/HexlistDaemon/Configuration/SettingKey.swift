@@ -186,6 +186,8 @@ extension SettingKey {
         .number("outbox.expireDays", 1...3_650, \.node.outbox.expireDays),
         .number("outbox.rows", 1...1_000_000_000, \.node.outbox.rows),
         .number("outbox.bytes", 1 << 20...1 << 50, \.node.outbox.bytes),
+        .number("files.cacheBytes", 1 << 20...1 << 50, \.node.files.cacheBytes, isLive: true),
+        .number("files.cacheDays", 1...3_650, \.node.files.cacheDays, isLive: true),
     ]
 }
 

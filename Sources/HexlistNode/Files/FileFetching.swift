@@ -25,7 +25,11 @@ final class FileFetching {
     init(on eventLoop: any EventLoop) { timer = DeadlineTimer(on: eventLoop) }
 
     /// Takes up what waits since before the start.
-    func start(_ rows: [TransferRow], _ host: isolated some FilesHost) { add(rows, force: true, host) }
+    /// - Parameter digests: those of the files that are here.
+    func start(_ rows: [TransferRow], here digests: Set<[UInt8]>, _ host: isolated some FilesHost) {
+        carryOut(queue.peerCame(host.id, now: .now), host)
+        add(rows, here: digests, force: true, host)
+    }
 
     func stop() {
         timer.cancel()
@@ -41,13 +45,15 @@ final class FileFetching {
     // MARK: Wishes
 
     /// Takes transfers of the store into the queue.
-    func add(_ new: [TransferRow], force: Bool, _ host: isolated some FilesHost) {
+    /// - Parameter digests: those of files that are here, which need not be fetched: they wait for no peer, but for their turn.
+    func add(_ new: [TransferRow], here digests: Set<[UInt8]> = [], force: Bool, _ host: isolated some FilesHost) {
         let now = ContinuousClock.now
         for row in new {
             let id = TransferID(row.id)
             let key = TransferKey(row)
             rows[id] = row
-            let (admission, actions) = queue.add(id, peer: row.peer, key: key, force: force, now: now)
+            let isHere = row.sha256.map(digests.contains) ?? false
+            let (admission, actions) = queue.add(id, peer: isHere ? host.id : row.peer, key: key, force: force, now: now)
             if admission == .taken { keys[key] = id } else { rows[id] = nil }
             carryOut(actions, host)
         }
@@ -116,7 +122,7 @@ final class FileFetching {
     private func carryOut(_ actions: [TransferQueue.Action], _ host: isolated some FilesHost) {
         for action in actions {
             switch action {
-            case .start(let id, let run, let peer): start(id, run, peer, host)
+            case .start(let id, let run, _): start(id, run, host)
             case .stop(let run): runs.removeValue(forKey: run)?.stop(discarding: true)
             case .changed(let id, let state): changed(id, state, host)
             case .arm(let instant):
@@ -127,16 +133,17 @@ final class FileFetching {
         if !actions.isEmpty { host.watchers.notify() }
     }
 
-    private func start(_ id: TransferID, _ run: TransferRun, _ peer: PeerID, _ host: isolated some FilesHost) {
+    private func start(_ id: TransferID, _ run: TransferRun, _ host: isolated some FilesHost) {
         guard var row = rows[id], let link = FileLink(row.url), !host.isStopping else {
             return carryOut(queue.ended(run, .final, now: .now), host)
         }
         row.attempts += 1
         rows[id] = row
+        let peer = row.peer
         let fileRun = FileRun(
             run, row, link,
             with: FileRun.Means(
-                store: host.store, threads: host.transport.fileThreads, eventLoop: host.eventLoop,
+                store: host.store, pool: host.pool, threads: host.transport.fileThreads, eventLoop: host.eventLoop,
                 minimumFree: Int64(host.configuration.limits.diskReserveBytes)),
             progressed: { [weak host] run in host?.assumeIsolated { $0.fetching.progressed(run, $0) } },
             ended: { [weak host] run, end, free in host?.assumeIsolated { $0.fetching.ended(run, end, free, $0) } })
@@ -215,8 +222,11 @@ final class FileFetching {
     /// Deletes what is there of a file that no run has open.
     private func discardPart(of row: TransferRow, _ host: isolated some FilesHost) {
         guard let goal = PartFile.Goal(row, 0) else { return }
-        let folder = row.folder
-        _ = host.transport.fileThreads.run(on: host.eventLoop) { PartFile.discard(folder: folder, goal: goal) }
+        let (folder, pooled) = (row.folder, row.place.map { host.pool.folder($0) })
+        _ = host.transport.fileThreads.run(on: host.eventLoop) {
+            PartFile.discard(folder: folder, goal: goal)
+            if let pooled, let digest = row.sha256 { pooled.removeEmpty(digest) }
+        }
     }
 
     private func write(_ row: TransferRow, _ host: isolated some FilesHost) {
@@ -224,11 +234,18 @@ final class FileFetching {
             if case .failure(let error) = result {
                 host.logger.error("transfer could not be recorded", metadata: ["transfer": "\(row.id)", "error": "\(error)"])
             }
+            if row.state == .done, row.place != nil, host.pool.keeps { host.onLoop { $0.settlePool() } }
             host.watchers.notify()
         }
     }
 }
 
 extension TransferKey {
-    init(_ row: TransferRow) { self.init(url: row.url, folder: row.folder) }
+    /// What is put under its digest is the same wherever it comes from.
+    init(_ row: TransferRow) {
+        self =
+            if row.place != nil, let digest = row.sha256 { TransferKey(digest: digest) } else {
+                TransferKey(url: row.url, folder: row.folder)
+            }
+    }
 }

@@ -20,6 +20,7 @@ final class FileRun: FileClientDelegate, @unchecked Sendable {
     /// What every run works with.
     struct Means {
         var store: HexStore
+        var pool: FilePool
         var threads: FileThreads
         var eventLoop: any EventLoop
         /// Bytes that stay free on the disk.
@@ -69,11 +70,11 @@ final class FileRun: FileClientDelegate, @unchecked Sendable {
 
     /// - Parameter connect: makes a connection, or passes on why there is none; called once, and only if the peer has to be asked.
     func start(_ connect: @escaping (@escaping @Sendable (Result<FileClientConnection, ConnectFault>) -> Void) -> Void) {
-        let (row, minimumFree) = (row, means.minimumFree)
-        work({ try Self.open(row, minimumFree) }) { opened in
+        let (row, minimumFree, pool) = (row, means.minimumFree, means.pool)
+        work({ try Self.open(row, minimumFree, pool) }) { opened in
             switch opened {
-            case .finished(let length):
-                self.row.bytes = length
+            case .finished(let length, let identity):
+                (self.row.bytes, self.row.identity) = (length, identity)
                 return self.end(End(outcome: .done))
             case .part(let part):
                 self.part = part
@@ -87,18 +88,31 @@ final class FileRun: FileClientDelegate, @unchecked Sendable {
     }
 
     private enum Opened: Sendable {
-        case finished(Int64)
+        /// With its identity where it is under its digest.
+        case finished(Int64, identity: String?)
         case part(PartFile)
         /// Nobody said how long the file is; the answer will.
         case nothing
     }
 
-    private static func open(_ row: TransferRow, _ minimumFree: Int64) throws -> Opened {
+    private static func open(_ row: TransferRow, _ minimumFree: Int64, _ pool: FilePool) throws -> Opened {
         guard let goal = PartFile.Goal(row, minimumFree) else { return .nothing }
+        if let place = row.place, let digest = row.sha256 { try pool.folder(place).make(digest) }
         if let placement = PartFile.Placement(row), try PartFile.adopt(folder: row.folder, goal: goal, placement: placement) == .finished {
-            return .finished(goal.size)
+            return .finished(goal.size, identity: row.place == nil ? nil : pool.identity(of: row, name: placement.name))
         }
-        return .part(try PartFile(folder: row.folder, goal: goal, knownGood: row.bytes))
+        let part = try PartFile(folder: row.folder, goal: goal, knownGood: row.bytes)
+        guard part.length == 0, goal.size > 0, let digest = row.sha256, let (file, pooled) = pool.open(digest) else { return .part(part) }
+        // The same bytes are here already.
+        do throws(FileFault) {
+            try part.fill(from: file)
+            if part.digest == digest { return .part(part) }
+            pool.drop(pooled)
+        } catch {
+            guard case .changed = error else { throw error }
+        }
+        part.discard()
+        return .part(try PartFile(folder: row.folder, goal: goal))
     }
 
     /// Why no connection was made.
@@ -204,12 +218,14 @@ final class FileRun: FileClientDelegate, @unchecked Sendable {
     private func finish() {
         guard let part else { return }
         phase = .finishing
-        let (store, id) = (means.store, row.id)
+        let (store, pool, row) = (means.store, means.pool, row)
         work({
-            try part.finish { placement in
-                try store.placeTransfer(id, inode: placement.fileInode, name: placement.name)
+            let placement = try part.finish { placement in
+                try store.placeTransfer(row.id, inode: placement.fileInode, name: placement.name)
             }
-        }) { placement in
+            return (placement, row.place == nil ? nil : pool.identity(of: row, name: placement.name))
+        }) { (placement, identity) in
+            self.row.identity = identity
             self.row.finalName = placement.name
             self.row.fileInode = placement.fileInode
             self.row.bytes = part.goal.size

@@ -1,3 +1,4 @@
+import HexlistModel
 import HexlistTransport
 
 /// The parts of the node that the owners of files use.
@@ -7,6 +8,10 @@ protocol FilesHost: LinkHost, EventHost {
     var sessions: SessionTable { get }
     var serving: FileServing { get }
     var fetching: FileFetching { get }
+    nonisolated var id: PeerID { get }
+    nonisolated var pool: FilePool { get }
+    /// Puts files where they belong by what is to be kept.
+    func settlePool()
 }
 
 extension Node: FilesHost {}

@@ -17,10 +17,7 @@ extension Node {
     ///   `recentlyFailed` for what failed repeatedly.
     public func fetch(_ request: TransferRequest) async throws -> TransferStart {
         guard let hex = try await store.read({ try $0.hex(request.hex) }) else { throw HexlistError.noHex(request.hex) }
-        guard request.to.hasPrefix("/"), !request.to.utf8.contains(0) else {
-            throw HexlistError(.badRequest, "`to` is the absolute path of a folder.")
-        }
-        let folder = request.to
+        let goal = try FetchGoal(request)
         let mask = request.umask ?? 0o022
         guard (0...0o777).contains(mask) else { throw HexlistError(.badRequest, "`umask` is a number from 0 to 511 (octal 777).") }
         let content = hex.content
@@ -44,37 +41,84 @@ extension Node {
                     : "No link of hex \(request.hex) leads to a file of a peer.",
                 hint: "`hexlist open` opens links to the web.")
         }
-        let folders = plan.folders
-        try await transport.fileThreads.run(on: eventLoop) { try DestinationFolder.make(folders, in: folder, mask: mask) }.get()
         let now = Timestamp.now.milliseconds
-        let rows = plan.files.map { file in
+        var rows = plan.files.map { file in
             TransferRow(
-                hex: request.hex, url: file.link.description, peer: file.link.peer,
-                folder: ([folder == "/" ? "" : folder] + plan.path(of: file.folder)).joined(separator: "/"), mask: mask,
-                name: file.name, part: String(BootNonce.random.description), size: file.size, sha256: file.sha256, modified: file.modified,
-                createdAt: now)
+                hex: request.hex, url: file.link.description, peer: file.link.peer, folder: "", mask: mask, name: file.name,
+                part: String(BootNonce.random.description), size: file.size, sha256: file.sha256, modified: file.modified, createdAt: now)
         }
+        switch goal {
+        case .folder(let folder):
+            let folders = plan.folders
+            try await transport.fileThreads.run(on: eventLoop) { try DestinationFolder.make(folders, in: folder, mask: mask) }.get()
+            for (index, file) in plan.files.enumerated() {
+                rows[index].folder = ([folder == "/" ? "" : folder] + plan.path(of: file.folder)).joined(separator: "/")
+            }
+        case .place(let place): rows = try placed(rows, in: place)
+        }
+        // Of several links to the same one is enough.
+        var seen: Set<TransferKey> = []
+        rows = rows.filter { seen.insert(TransferKey($0)).inserted }
         let force = request.force ?? false
         if !force, let until = rows.compactMap({ fetching.pause(of: $0, now: .now) }).max() {
             let seconds = max(1, (until - .now).components.seconds)
             throw HexlistError(
                 .recentlyFailed, "This failed repeatedly; it can be started again in \(seconds) s.", hint: "`--force` starts it now.")
         }
+        let here = try await lookForPresent(&rows, goal, hex: request.hex, at: now)
         var new: [TransferRow] = []
         var known: [Int64] = []
         for row in rows {
-            guard let running = fetching.known(row) else {
+            guard row.state == .waiting, let running = fetching.known(row) else {
                 new.append(row)
                 continue
             }
             known.append(running.value)
             _ = fetching.retry(running, force: force, self)
         }
-        let added = new.isEmpty ? [] : try await store.addTransfers(new)
-        fetching.add(added, force: force, self)
+        let added = new.isEmpty ? [] : try await addTransfers(new)
+        fetching.add(added.filter { $0.state == .waiting }, here: here, force: force, self)
         notifyWatchers()
         return TransferStart(
             first: added.first?.id ?? known.min(), last: added.last?.id ?? known.max(), known: known.count, passedOver: plan.passedOver)
+    }
+
+    /// The rows of files that go under their digest.
+    /// - Throws: `HexlistError` `badRequest` for one that has none.
+    private func placed(_ rows: [TransferRow], in place: PoolPlace) throws -> [TransferRow] {
+        try rows.map { row in
+            guard let digest = row.sha256, row.size != nil else {
+                throw HexlistError(
+                    .badRequest, "The link to \(row.name) says neither how large the file is nor which SHA-256 it has.",
+                    hint: "Fetch it into a folder with `--to`.")
+            }
+            var placed = row
+            (placed.place, placed.folder, placed.mask) = (place, pool.folder(place).folder(of: digest), 0o177)
+            return placed
+        }
+    }
+
+    /// Looks which files are here already. Those that are to be under their digest are done.
+    /// - Returns: the digests of those that are here.
+    private func lookForPresent(
+        _ rows: inout [TransferRow], _ goal: FetchGoal, hex: Int64, at now: Int64
+    ) async throws -> Set<[UInt8]> {
+        let digests = Array(Set(rows.compactMap(\.sha256)))
+        if goal == .place(.kept) {
+            try await store.keep(digests, for: hex)
+            pool.keepingChanged()
+            try await onFileThread { try $0.settle() }
+        }
+        let files = try await onFileThread { try $0.use(digests, for: goal.isFolder ? nil : hex, at: now) }
+        let here = Dictionary(files.map { ($0.sha256, $0) }) { first, _ in first }
+        for (index, row) in rows.enumerated() where row.place != nil {
+            guard let digest = row.sha256, let file = here[digest] else { continue }
+            rows[index].folder = pool.folder(file.place).folder(of: digest)
+            rows[index].place = file.place
+            (rows[index].state, rows[index].finalName, rows[index].endedAt) = (.done, file.name, now)
+            (rows[index].bytes, rows[index].size) = (file.size, file.size)
+        }
+        return Set(here.keys)
     }
 
     /// A page, the newest first.
@@ -229,6 +273,28 @@ extension StoredTransferState {
         case .cancelled: .cancelled
         }
     }
+}
+
+/// Where fetched files go.
+enum FetchGoal: Equatable {
+    case folder(String)
+    case place(PoolPlace)
+
+    /// - Throws: `HexlistError` `badRequest` unless exactly one is named.
+    init(_ request: TransferRequest) throws(HexlistError) {
+        switch (request.to, request.cache ?? false, request.keep ?? false) {
+        case (nil, true, false): self = .place(.pool)
+        case (nil, false, true): self = .place(.kept)
+        case (let folder?, false, false):
+            guard folder.hasPrefix("/"), !folder.utf8.contains(0) else {
+                throw HexlistError(.badRequest, "`to` is the absolute path of a folder.")
+            }
+            self = .folder(folder)
+        default: throw HexlistError(.badRequest, "Say where to: one of `to`, `cache` and `keep`.")
+        }
+    }
+
+    var isFolder: Bool { if case .folder = self { true } else { false } }
 }
 
 /// The files that the links of a hex lead to, and the folders that the hexes inside it become.

@@ -15,6 +15,8 @@ struct FetchCommand: AsyncParsableCommand {
             there keeps its name, and the new file gets a number. Each file is checked against its digest before it has its name; until \
             then it is a hidden `.part` file.
 
+            What is in the cache already is not fetched again, wherever it is to go.
+
             What is interrupted goes on by itself, also after a restart, and what waits for a peer goes on when it is back. Ctrl-C ends \
             only the waiting.
 
@@ -26,7 +28,13 @@ struct FetchCommand: AsyncParsableCommand {
     @Option(
         help: ArgumentHelp("The folder the files go to; the current one where you do not say.", valueName: "folder"), completion: .directory
     )
-    var to = "."
+    var to: String?
+
+    @Flag(help: "Put the files into the cache, from where `hexlist open` opens them; they go when room is needed, or after 30 days.")
+    var cache = false
+
+    @Flag(help: "Keep the files where Hexlist keeps its own, until the hex is deleted.")
+    var keep = false
 
     @Flag(help: "Start again at once what failed repeatedly.")
     var force = false
@@ -40,12 +48,18 @@ struct FetchCommand: AsyncParsableCommand {
     @Argument(help: ArgumentHelp("Which of its links, as `hexlist show` counts them.", valueName: "n"))
     var numbers: [Int] = []
 
+    func validate() throws {
+        let named = [(to != nil, "--to"), (cache, "--cache"), (keep, "--keep")].filter(\.0).map(\.1)
+        if named.count > 1 { throw ValidationError("\(named[0]) and \(named[1]) do not go together: each says where the files go.") }
+    }
+
     func run() async throws {
-        let folder = try FileArgument.absolute(to)
+        let folder = cache || keep ? nil : try FileArgument.absolute(to ?? ".")
         let mask = umask(0o022)
         _ = umask(mask)
         let request = TransferRequest(
-            hex: hex.value, links: numbers.isEmpty ? nil : numbers, to: folder, umask: Int(mask), force: force ? true : nil)
+            hex: hex.value, links: numbers.isEmpty ? nil : numbers, to: folder, cache: cache ? true : nil, keep: keep ? true : nil,
+            umask: Int(mask), force: force ? true : nil)
         try await common.withClient { client in
             let start = try await client.fetch(request)
             if start.known > 0 { StandardError.note("\(HumanText.count(start.known, "file is", "files are")) on the way there already.") }

@@ -1,0 +1,36 @@
+import HexlistAPI
+import HexlistModel
+import HexlistNode
+import Hummingbird
+
+/// `/v1/cache`: fetched files that are here under their digest.
+struct CacheRoutes: Sendable {
+    let api: APIContext
+
+    /// The most files of one request.
+    private static let files = 1_000
+
+    func add(to router: Router<BasicRequestContext>) {
+        router.get("/v1/cache") { request, _ in
+            let query = try APIQuery(request, allowing: ["limit", "after"])
+            let page = try await api.node.cachedFiles(before: try query.cursor(), limit: try query.limit())
+            return APIReply.page(page.rows, next: page.next, cursor: { $0.id }) { $0.file }
+        }
+        router.get("/v1/cache/summary") { request, _ in
+            _ = try APIQuery(request)
+            return APIReply.json(try await api.node.cacheSummary())
+        }
+        router.post("/v1/cache/clear") { request, _ in
+            let query = try APIQuery(request, allowing: ["olderThanSeconds"])
+            return APIReply.json(try await api.node.clearCache(olderThan: try query.number("olderThanSeconds", 0...1 << 40)))
+        }
+        router.post("/v1/cache/keep") { request, _ in
+            _ = try APIQuery(request)
+            let wanted: CacheKeepRequest = try await APIInput.requiredShape(request)
+            guard (1...Self.files).contains(wanted.files.count) else {
+                throw HexlistError(.badRequest, "One request keeps 1 to \(Self.files) files; \(wanted.files.count) were named.")
+            }
+            return APIReply.json(CachedFiles(items: try await api.node.keepCached(wanted.files)))
+        }
+    }
+}

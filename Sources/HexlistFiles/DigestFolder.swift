@@ -1,0 +1,103 @@
+internal import CLinux
+import HexlistModel
+
+#if canImport(Glibc)
+    internal import Glibc
+#endif
+
+/// A folder with files by their SHA-256, for this user only: `FOLDER/<64 hexadecimal digits>/NAME`. Calls block.
+public struct DigestFolder: Sendable {
+    /// Absolute; made with the first file.
+    public let path: String
+
+    public init(path: String) { self.path = path }
+
+    /// The folder of one file, which has its name in there.
+    public func folder(of digest: [UInt8]) -> String { "\(path)/\(Self.name(digest))" }
+
+    public func path(of digest: [UInt8], name: String) -> String { "\(folder(of: digest))/\(name)" }
+
+    private static func name(_ digest: [UInt8]) -> String {
+        String(decoding: Hexadecimal.encode(digest).utf8.map(ASCII.lowercased), as: UTF8.self)
+    }
+
+    /// Makes the folder of one file, and those on the way to it.
+    /// - Throws: `notFolder`, `notAllowed`; `system`.
+    public func make(_ digest: [UInt8]) throws(FileFault) {
+        try Self.make(folder(of: digest))
+    }
+
+    private static func make(_ path: String) throws(FileFault) {
+        if mkdir(path, 0o700) == 0 || errno == EEXIST { return }
+        guard errno == ENOENT else { throw .last }
+        try make(ProtectedFolders.parent(of: path))
+        guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw .last }
+    }
+
+    /// The file of a digest; `nil` if there is none.
+    public func open(_ digest: [UInt8], name: String) -> OfferedFile? {
+        guard SharePath.isName(name) else { return nil }
+        return try? OfferedFile(path: path(of: digest, name: name))
+    }
+
+    /// Deletes a file unless somebody has it open.
+    /// - Returns: whether it is gone.
+    public func removeUnused(_ digest: [UInt8], name: String) -> Bool {
+        guard SharePath.isName(name), let folder = try? Descriptor.open(folder(of: digest), Self.flags) else { return true }
+        guard folder.use({ hexlist_remove_unused($0, name) }) == 0 || errno != EBUSY else { return false }
+        _ = rmdir(self.folder(of: digest))
+        return (try? folder.status(of: name)) == nil
+    }
+
+    /// Deletes whatever is there of a digest.
+    public func remove(_ digest: [UInt8]) {
+        guard let folder = try? Descriptor.open(folder(of: digest), Self.flags) else { return }
+        var names: [String] = []
+        try? folder.entries { name, _ in
+            names.append(String(decoding: name, as: UTF8.self))
+            return names.count < Self.mostNames
+        }
+        for name in names { _ = folder.use { unlinkat($0, name, 0) } }
+        _ = rmdir(self.folder(of: digest))
+    }
+
+    /// Takes the folder of a digest away if nothing is in it.
+    public func removeEmpty(_ digest: [UInt8]) { _ = rmdir(folder(of: digest)) }
+
+    /// The digests of which there is something.
+    public func digests() -> [[UInt8]] {
+        guard let folder = try? Descriptor.open(path, Self.flags) else { return [] }
+        var digests: [[UInt8]] = []
+        try? folder.entries { name, _ in
+            if name.count == 64, let digest = Hexadecimal.decode(String(decoding: name, as: UTF8.self)) { digests.append(digest) }
+            return digests.count < Self.mostDigests
+        }
+        return digests
+    }
+
+    /// Moves a file into another such folder; on another file system it is copied, and checked.
+    /// - Throws: `notFound`, `changed`, `otherBytes`, `diskFull`; `system`.
+    public func move(_ digest: [UInt8], name: String, to other: DigestFolder) throws {
+        guard SharePath.isName(name) else { throw FileFault.notFound }
+        try other.make(digest)
+        if rename(path(of: digest, name: name), other.path(of: digest, name: name)) != 0 {
+            guard errno == EXDEV else { throw FileFault.last }
+            let source = try OfferedFile(path: path(of: digest, name: name))
+            let goal = PartFile.Goal(
+                name: FileName(name), id: "moved", size: source.size, digest: digest, modified: source.identity.modified, umask: 0o177)
+            PartFile.discard(folder: other.folder(of: digest), goal: goal)
+            let part = try PartFile(folder: other.folder(of: digest), goal: goal)
+            try part.fill(from: source)
+            _ = try part.finish()
+            _ = unlink(path(of: digest, name: name))
+        } else {
+            try Descriptor.open(other.folder(of: digest), Self.flags).synchronize()
+        }
+        _ = rmdir(folder(of: digest))
+    }
+
+    private static let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW
+    /// More than there are ever, so that what others put there does not grow here.
+    private static let mostDigests = 100_000
+    private static let mostNames = 1_000
+}

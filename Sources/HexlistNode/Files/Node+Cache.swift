@@ -1,0 +1,146 @@
+public import HexlistAPI
+import HexlistFiles
+public import HexlistModel
+import HexlistStore
+import Logging
+import NIOCore
+
+/// The files that are here under their digest, as people and scripts see them.
+extension Node {
+    /// A page, the newest first.
+    /// - Parameter before: the cursor of the page before.
+    public func cachedFiles(before: Int64?, limit: Int) async throws -> (rows: [(id: Int64, file: CachedFile)], next: Int64?) {
+        let page = try await store.read { try $0.pooledPage(before: before, limit: limit) }
+        return (page.items.map { ($0.id, view($0)) }, page.next)
+    }
+
+    public func cacheSummary() async throws -> CacheSummary {
+        let sums = try await store.read { try $0.poolSums() }
+        return CacheSummary(
+            files: sums.files, bytes: sums.bytes, most: Int64(configuration.files.cacheBytes), coming: sums.comingBytes,
+            kept: sums.keptFiles, keptBytes: sums.keptBytes)
+    }
+
+    /// Deletes files of the pool that nobody has open.
+    /// - Parameter seconds: only those that were not used for so long.
+    public func clearCache(olderThan seconds: Int64?) async throws -> CacheCleared {
+        let before = seconds.map { Timestamp.now.milliseconds &- $0 &* 1_000 } ?? .max
+        let cleared = try await onFileThread { try $0.clear(before: before) }
+        notifyWatchers()
+        return CacheCleared(removed: cleared.removed, bytes: cleared.bytes, inUse: cleared.inUse)
+    }
+
+    /// Keeps files of the pool until their hexes are deleted.
+    /// - Parameter names: names or paths.
+    /// - Throws: `HexlistError`: `notFound`, `ambiguous`, `gone`; then nothing is kept.
+    public func keepCached(_ names: [String]) async throws -> [CachedFile] {
+        let files = try await cached(names)
+        let hexes = try await store.read { try $0.locations(of: files.compactMap(\.hex)) }
+        for file in files where file.place == .pool {
+            guard let hex = file.hex, hexes[hex] != nil else {
+                throw HexlistError(
+                    .gone,
+                    "The hex that \(TerminalText.clean(file.name, columns: 200)) was fetched for is deleted; it cannot be kept for it.",
+                    hint: "Copy the file: \(TerminalText.clean(pool.path(of: file), columns: 1_000))")
+            }
+        }
+        for file in files where file.place == .pool {
+            if let hex = file.hex { try await store.keep([file.sha256], for: hex) }
+        }
+        pool.keepingChanged()
+        try await onFileThread { try $0.settle() }
+        notifyWatchers()
+        return try await store.read { reader in try reader.pooled(files.map(\.sha256)) }.map(view)
+    }
+
+    private func cached(_ names: [String]) async throws -> [PooledFile] {
+        var found: [[PooledFile]] = names.map { _ in [] }
+        var before: Int64?
+        repeat {
+            let page = try await store.read { [before] in try $0.pooledPage(before: before, limit: 1_000) }
+            for file in page.items {
+                let path = pool.path(of: file)
+                for (index, name) in names.enumerated() where PeerText.areEqual(file.name, name) || PeerText.areEqual(path, name) {
+                    found[index].append(file)
+                }
+            }
+            before = page.next
+        } while before != nil
+        return try zip(names, found).map { name, files in
+            let shown = TerminalText.clean(name, columns: 200)
+            guard let file = files.first else {
+                throw HexlistError(.notFound, "There is no file \(shown) in the cache.", hint: "`hexlist cache` lists them.")
+            }
+            guard files.count == 1 else {
+                throw HexlistError(
+                    .ambiguous, "\(files.count) files in the cache are called \(shown).",
+                    hint: "Name one by its path, as `hexlist cache --json` prints it.")
+            }
+            return file
+        }
+    }
+
+    private func view(_ file: PooledFile) -> CachedFile {
+        CachedFile(
+            file: file.name, path: pool.path(of: file), size: file.size,
+            sha256: String(decoding: Hexadecimal.encode(file.sha256).utf8.map(ASCII.lowercased), as: UTF8.self), kept: file.place == .kept,
+            hex: file.hex, usedAt: Timestamp(milliseconds: file.usedAt))
+    }
+
+    func onFileThread<Value: Sendable>(_ work: @escaping @Sendable (FilePool) throws -> Value) async throws -> Value {
+        let pool = pool
+        return try await transport.fileThreads.run(on: eventLoop) { try work(pool) }.get()
+    }
+
+    /// Adds transfers, and where the pool has no room for them makes some.
+    /// - Throws: `HexlistError` `tooLarge` for more than the pool holds, `storageFull` where what is in it is in use.
+    func addTransfers(_ rows: [TransferRow]) async throws -> [TransferRow] {
+        let most = Int64(configuration.files.cacheBytes)
+        let coming = rows.filter { $0.place == .pool && $0.state == .waiting }
+        let bytes = coming.reduce(into: Int64(0)) { $0 = $0.addingReportingOverflow($1.size ?? 0).overflow ? .max : $0 + ($1.size ?? 0) }
+        guard bytes <= most, coming.count <= PooledFile.limit else {
+            let isMany = bytes <= most
+            throw HexlistError(
+                .tooLarge,
+                isMany
+                    ? "The cache holds \(PooledFile.limit) files; these are \(coming.count)."
+                    : "The cache holds \(ByteCountText.of(most)); this has \(ByteCountText.of(bytes)).",
+                hint: "Fetch into a folder with `--to`, or with `--keep`\(isMany ? "" : "; `files.cacheBytes` sets the size of the cache")."
+            )
+        }
+        // What others do meanwhile may take the room that was made.
+        for _ in 0..<3 {
+            do {
+                return try await store.addTransfers(rows, poolBytes: most)
+            } catch let full as PoolFull {
+                guard try await onFileThread({ try $0.makeRoom(full) }) else { break }
+            }
+        }
+        throw HexlistError(
+            .storageFull, "The cache is full of files that are open or being fetched.",
+            hint: "`hexlist transfers` lists what is being fetched. Fetch into a folder with `--to`, or with `--keep`.")
+    }
+
+    // MARK: Order
+
+    func settlePool() {
+        afterwards(transport.fileThreads.run(on: eventLoop) { [pool] in try pool.settle() }, "kept files could not be put in order")
+    }
+
+    func tidyPool() {
+        let oldest = Timestamp.now.milliseconds - Int64(configuration.files.cacheDays) * 86_400_000
+        let most = Int64(configuration.files.cacheBytes)
+        let tidied = transport.fileThreads.run(on: eventLoop) { [pool] in try pool.tidy(oldest: oldest, most: most) }
+        afterwards(tidied, "the cache could not be put in order")
+    }
+
+    private func afterwards(_ work: EventLoopFuture<Void>, _ fault: Logger.Message) {
+        work.whenComplete { [weak self] result in
+            guard let self else { return }
+            if case .failure(let error) = result, !(error is ChannelError) {
+                logger.warning(fault, metadata: ["error": "\(error)"])
+            }
+            notifyWatchers()
+        }
+    }
+}

@@ -1,0 +1,118 @@
+import ArgumentParser
+import HexlistAPI
+import HexlistClient
+import HexlistModel
+
+struct CacheCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "cache", abstract: "See, clear and keep the files that were fetched into the cache.",
+        discussion: """
+            `hexlist fetch HEX --cache` and `hexlist open` put files into the cache. It holds `files.cacheBytes` (1 GiB); the least recently \
+            used files go first, and what was not used for `files.cacheDays` (30). A file that is open stays. What is kept stays until its hex is \
+            deleted, and counts for nothing.
+            """,
+        subcommands: [CacheListCommand.self, CacheClearCommand.self, CacheKeepCommand.self], defaultSubcommand: CacheListCommand.self)
+}
+
+struct CacheListCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "list", abstract: "List the files in the cache, and those that are kept.")
+
+    @OptionGroup var common: CommonOptions
+
+    @OptionGroup var rows: RowLimit
+
+    func run() async throws {
+        let output = common.output
+        var left = rows.most(output)
+        try await common.withClient { client in
+            var listed = 0
+            var cursor: String?
+            repeat {
+                let page = try await client.cachedFiles(limit: min(left, LocalAPI.pageLimit), after: cursor)
+                cursor = page.next
+                if output.json {
+                    for row in page.items { try output.object(row) }
+                } else if !page.items.isEmpty {
+                    var table = Table(listed == 0 ? ["FILE", "SIZE", "HEX", "USED", "KEPT"] : [])
+                    for row in page.items { table.add(Self.cells(row)) }
+                    try output.table(table)
+                }
+                listed += page.items.count
+                left -= page.items.count
+                try output.flush()
+            } while cursor != nil && left > 0
+            if !output.json { StandardError.note(Self.sum(try await client.cacheSummary())) }
+            if cursor != nil { StandardError.note("There are more: --limit 0 lists all.") }
+        }
+    }
+
+    static func cells(_ row: CachedFile) -> [Table.Cell] {
+        [
+            Table.Cell(row.file, columns: 60, minimum: 12), Table.Cell(ByteCountText.of(row.size)),
+            Table.Cell(row.hex.map(String.init) ?? ""),
+            Table.Cell(HumanText.moment(row.usedAt), .faint), Table.Cell(row.kept ? "kept" : "", .good),
+        ]
+    }
+
+    /// `3 files, 12 MiB of 1.0 GiB; 1 kept besides, 2.0 MiB`
+    static func sum(_ sum: CacheSummary) -> String {
+        var text = "\(HumanText.count(sum.files, "file", "files")), \(ByteCountText.of(sum.bytes)) of \(ByteCountText.of(sum.most))"
+        if sum.coming > 0 { text += "; \(ByteCountText.of(sum.coming)) on the way" }
+        if sum.kept > 0 { text += "; \(sum.kept) kept besides, \(ByteCountText.of(sum.keptBytes))" }
+        return text
+    }
+}
+
+struct CacheClearCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "clear", abstract: "Delete the files in the cache that nobody has open. What is kept stays.")
+
+    @OptionGroup var common: CommonOptions
+
+    @Option(help: ArgumentHelp("Only what was not used for so long.", valueName: "duration"))
+    var older: Seconds?
+
+    func run() async throws {
+        let output = common.output
+        try await common.withClient { client in
+            let cleared = try await client.clearCache(olderThan: older.map { Int64($0.value) })
+            if output.json {
+                try output.object(cleared)
+            } else {
+                try output.line("\(HumanText.count(cleared.removed, "file", "files")) deleted, \(ByteCountText.of(cleared.bytes))")
+            }
+            try output.flush()
+            if cleared.inUse > 0 {
+                StandardError.note(
+                    "\(HumanText.count(cleared.inUse, "file is", "files are")) open in a program, and \(cleared.inUse == 1 ? "stays" : "stay")."
+                )
+            }
+        }
+    }
+}
+
+struct CacheKeepCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "keep", abstract: "Keep files of the cache until their hexes are deleted.")
+
+    @OptionGroup var common: CommonOptions
+
+    @Argument(help: ArgumentHelp("The name of a file, as `hexlist cache` prints it, or its path.", valueName: "file"), completion: .file())
+    var files: [String] = []
+
+    func validate() throws {
+        guard !files.isEmpty else { throw ValidationError("Name at least one file; `hexlist cache` lists them.") }
+    }
+
+    func run() async throws {
+        let output = common.output
+        try await common.withClient { client in
+            var table = Table()
+            for row in try await client.keepCached(files) {
+                if output.json { try output.object(row) } else { table.add("kept", row.path, .good) }
+            }
+            if !table.isEmpty { try output.table(table) }
+            try output.flush()
+        }
+    }
+}

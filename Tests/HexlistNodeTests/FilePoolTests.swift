@@ -1,0 +1,265 @@
+import Foundation
+import HexlistAPI
+import HexlistModel
+import HexlistWire
+import TestSupport
+import Testing
+
+@testable import HexlistNode
+@testable import HexlistStore
+
+/// Files under their digest: real TLS over loopback, real SQLite, real files.
+@Suite(.serialized, .timeLimit(.minutes(5))) struct FilePoolTests {
+    private static let piece = 100_000
+
+    /// Two nodes that trust each other; the second has a pool for three files of `piece` bytes.
+    private func withFriends(most: Int = 3 * piece + 10, _ body: (TestNode, TestNode) async throws -> Void) async throws {
+        let link = InMemoryLink()
+        let one = try await TestNode("one", on: link)
+        let two = try await TestNode("two", on: link) { $0.files.cacheBytes = most }
+        try await one.untilListed(two)
+        try await two.untilListed(one)
+        _ = try await one.node.setTrust(two.id, .trusted)
+        _ = try await two.node.setTrust(one.id, .trusted)
+        try await body(one, two)
+        try await one.stop()
+        try await two.stop()
+    }
+
+    private func data(_ name: String, _ count: Int = piece) -> Data {
+        var random = SeededGenerator(seed: UInt64(name.utf8.reduce(7) { $0 &* 31 &+ Int($1) }))
+        return Data((0..<count).map { _ in UInt8.random(in: 0...255, using: &random) })
+    }
+
+    /// Makes files, offers them, and puts the hex where the second node has it.
+    private func offer(_ names: [String], _ one: TestNode, _ two: TestNode, bytes count: Int = piece) async throws -> Int64 {
+        let paths = try names.map { name in
+            let path = one.folder.appending(path: name)
+            if !FileManager.default.fileExists(atPath: path.path) { try data(name, count).write(to: path) }
+            return path.path
+        }
+        let offer = try await one.node.offer(paths, to: [two.id], protecting: []) { _ in }
+        var decoder = WrapperDecoder()
+        let content = try decoder.decodeHex(Array(offer.hex.text.utf8), acceptsLocalNames: false).get().content
+        return try await two.node.store.addMine(content, at: 1)
+    }
+
+    private func fetch(_ request: TransferRequest, _ two: TestNode) async throws -> [TransferView] {
+        let start = try await two.node.fetch(request)
+        let ids = try #require(start.first)...(try #require(start.last))
+        try await two.until { try await $0.transferSummary(ids).isQuiet }
+        return try await two.node.transfers(nil, before: nil, limit: 1_000).rows.filter { ids.contains($0.id) }.reversed()
+    }
+
+    /// The names of files in the pool, or among the kept ones.
+    private func names(_ folder: String, _ two: TestNode) -> [String] {
+        let path = two.folder.appending(path: folder)
+        let digests = (try? FileManager.default.contentsOfDirectory(atPath: path.path)) ?? []
+        return digests.flatMap { (try? FileManager.default.contentsOfDirectory(atPath: path.appending(path: $0).path)) ?? [] }.sorted()
+    }
+
+    private func mode(_ path: String) throws -> Int? {
+        try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+    }
+
+    private func fetchedOf(_ one: TestNode) async throws -> Int {
+        try await one.node.store.read { try $0.eventPage(since: 0, limit: 1_000).items.count { $0.type == .offerFetched } }
+    }
+
+    @Test func whatIsInThePoolIsNotFetchedAgain() async throws {
+        try await withFriends { one, two in
+            let hex = try await offer(["a.txt", "b.txt"], one, two)
+            let rows = try await fetch(TransferRequest(hex: hex, cache: true), two)
+            #expect(rows.map(\.state.known) == [.done, .done], "\(rows)")
+            let path = "\(rows[0].folder)/\(rows[0].file)"
+            #expect(path.hasPrefix(two.folder.path + "/cache/") && path.hasSuffix("/a.txt"))
+            #expect(try Data(contentsOf: URL(filePath: path)) == data("a.txt"))
+            #expect(try mode(path) == 0o600 && mode(rows[0].folder) == 0o700 && mode(two.folder.path + "/cache") == 0o700)
+            try await one.until { _ in try await fetchedOf(one) == 2 }
+            // Its owner is not needed any more.
+            try await one.node.stop()
+            #expect(try await fetch(TransferRequest(hex: hex, cache: true), two).map(\.state.known) == [.done, .done])
+            let to = two.folder.appending(path: "to")
+            try FileManager.default.createDirectory(at: to, withIntermediateDirectories: true)
+            let copies = try await fetch(TransferRequest(hex: hex, to: to.path), two)
+            #expect(copies.map(\.state.known) == [.done, .done], "\(copies)")
+            #expect(try Data(contentsOf: to.appending(path: "b.txt")) == data("b.txt"))
+            #expect(try mode(to.path + "/b.txt") == 0o644)
+            // A copy, not another name of the same file.
+            let inodes = try [path, to.path + "/a.txt"].map {
+                try FileManager.default.attributesOfItem(atPath: $0)[.systemFileNumber] as? Int
+            }
+            #expect(inodes[0] != inodes[1])
+            #expect(try await fetchedOf(one) == 2)
+        }
+    }
+
+    @Test func theLeastRecentlyUsedGoesAndWhatIsOpenStays() async throws {
+        try await withFriends { one, two in
+            for name in ["a", "b", "c"] { _ = try await fetch(TransferRequest(hex: offer([name], one, two), cache: true), two) }
+            #expect(names("cache", two) == ["a", "b", "c"])
+            let rows = try await fetch(TransferRequest(hex: offer(["a"], one, two), cache: true), two)
+            let open = try FileHandle(
+                forReadingFrom: two.folder.appending(path: "cache")
+                    .appending(
+                        path: await two.node.cachedFiles(before: nil, limit: 9).rows.first { $0.file.file == "b" }?.file.sha256 ?? ""
+                    )
+                    .appending(path: "b"))
+            // `a` was used again, `b` is open: `c` goes.
+            _ = try await fetch(TransferRequest(hex: offer(["d"], one, two), cache: true), two)
+            #expect(names("cache", two) == ["a", "b", "d"] && rows.count == 1)
+            let cleared = try await two.node.clearCache(olderThan: nil)
+            #expect(cleared == CacheCleared(removed: 2, bytes: Int64(2 * Self.piece), inUse: 1))
+            #expect(names("cache", two) == ["b"])
+            try open.close()
+            #expect(try await two.node.clearCache(olderThan: 86_400).removed == 0)
+            #expect(try await two.node.clearCache(olderThan: nil).removed == 1)
+            #expect(try await two.node.cacheSummary().files == 0)
+        }
+    }
+
+    @Test func boundsHoldWhileFourRun() async throws {
+        let (size, most) = (8 << 20, 33 << 20)
+        try await withFriends(most: most) { one, two in
+            let hexes = [
+                try await offer((0..<4).map { "a\($0)" }, one, two, bytes: size),
+                try await offer((0..<4).map { "b\($0)" }, one, two, bytes: size),
+            ]
+            for hex in hexes {
+                let start = try await two.node.fetch(TransferRequest(hex: hex, cache: true))
+                let ids = try #require(start.first)...(try #require(start.last))
+                try await two.until { node in
+                    let there = self.bytesIn(two.folder.appending(path: "cache"))
+                    #expect(there <= most, "\(there) bytes")
+                    return try await node.transferSummary(ids).isQuiet
+                }
+                #expect(try await two.node.transferSummary(ids).done == 4)
+            }
+            #expect(names("cache", two) == ["b0", "b1", "b2", "b3"])
+            let large = try await offer(["large"], one, two, bytes: most + 1)
+            let error = await #expect(throws: HexlistError.self) { try await two.node.fetch(TransferRequest(hex: large, cache: true)) }
+            #expect(error?.code == .tooLarge)
+            #expect(names("cache", two).count == 4)
+            // Kept ones do not count.
+            #expect(try await fetch(TransferRequest(hex: large, keep: true), two).map(\.state.known) == [.done])
+            // All room is taken by what waits for its owner; what that gives up can be had again.
+            let other = try await offer(["c"], one, two, bytes: 2 << 20)
+            await one.node.stop()
+            try await two.until { try await $0.peers().allSatisfy { $0.state != .verified } }
+            let start = try await two.node.fetch(TransferRequest(hex: hexes[0], cache: true))
+            #expect(try await two.node.cacheSummary().coming == Int64(4 * size))
+            let full = await #expect(throws: HexlistError.self) { try await two.node.fetch(TransferRequest(hex: other, cache: true)) }
+            #expect(full?.code == .storageFull)
+            _ = try await two.node.cancelTransfer(try #require(start.first))
+            _ = try await two.node.fetch(TransferRequest(hex: other, cache: true))
+        }
+    }
+
+    private func bytesIn(_ folder: URL) -> Int {
+        let files = FileManager.default.enumerator(at: folder, includingPropertiesForKeys: [.fileSizeKey])
+        var sum = 0
+        while let file = files?.nextObject() as? URL {
+            let values = try? file.resourceValues(forKeys: [.fileSizeKey, .isRegularFileKey])
+            if values?.isRegularFile == true { sum += values?.fileSize ?? 0 }
+        }
+        return sum
+    }
+
+    @Test func aKeptFileGoesWithItsHex() async throws {
+        try await withFriends { one, two in
+            let (first, second) = (try await offer(["a"], one, two), try await offer(["a", "b"], one, two))
+            #expect(try await fetch(TransferRequest(hex: first, keep: true), two).map(\.state.known) == [.done])
+            #expect(names("files", two) == ["a"] && names("cache", two) == [])
+            // What is kept is there for the pool too; what is in the pool can be kept.
+            _ = try await fetch(TransferRequest(hex: second, cache: true), two)
+            #expect(names("files", two) == ["a"] && names("cache", two) == ["b"])
+            _ = try await two.node.keepCached(["b"])
+            #expect(names("files", two) == ["a", "b"] && names("cache", two) == [])
+            _ = try await two.node.clearCache(olderThan: nil)
+            #expect(names("files", two) == ["a", "b"])
+            await #expect(throws: HexlistError.self) { try await two.node.keepCached(["c"]) }
+            // Each goes with the hex it was kept for.
+            try await delete(first, two)
+            try await two.until { _ in names("files", two) == ["b"] }
+            try await delete(second, two)
+            try await two.until { _ in names("files", two) == [] }
+            try await two.until { try await $0.cacheSummary().kept == 0 }
+        }
+    }
+
+    private func delete(_ hex: Int64, _ two: TestNode) async throws {
+        _ = try two.node.store.writeSync { try $0.delete([hex], at: 1) }
+    }
+
+    @Test func whatWasBegunBeforeAStopIsFinishedAfterIt() async throws {
+        let link = InMemoryLink()
+        let one = try await TestNode("one", on: link)
+        var two = try await TestNode("two", on: link)
+        try await one.untilListed(two)
+        try await two.untilListed(one)
+        _ = try await one.node.setTrust(two.id, .trusted)
+        _ = try await two.node.setTrust(one.id, .trusted)
+        let hexes = [try await offer(["a"], one, two), try await offer(["b"], one, two), try await offer(["c", "d"], one, two)]
+        _ = try await fetch(TransferRequest(hex: hexes[0], keep: true), two)
+        _ = try await fetch(TransferRequest(hex: hexes[1], cache: true), two)
+        _ = try await fetch(TransferRequest(hex: hexes[2], cache: true), two)
+        let (folder, digests) = (two.folder, try await two.node.cachedFiles(before: nil, limit: 9).rows.map(\.file))
+        try await two.stop(removing: false)
+        // As if it had been killed: after a hex was deleted, between the row of a kept file and its move, and before rows were written.
+        let store = try HexStore(path: folder.appending(path: "hexlist.sqlite").path)
+        _ = try store.writeSync { [hex = hexes[0]] in try $0.delete([hex], at: 1) }
+        let b = try #require(digests.first { $0.file == "b" }), c = try #require(digests.first { $0.file == "c" })
+        let row = try #require(try store.readSync { try $0.pooledPage(limit: 9).items.first { $0.name == "b" } })
+        try await store.keep([row.sha256], for: hexes[1])
+        try store.placePooled(row.id, .kept, identity: row.identity)
+        try store.close()
+        try FileManager.default.removeItem(atPath: c.path)
+        let orphan = folder.appending(path: "cache").appending(path: String(repeating: "ab", count: 32))
+        try FileManager.default.createDirectory(at: orphan, withIntermediateDirectories: true)
+        try Data("x".utf8).write(to: orphan.appending(path: "x"))
+        two = try await TestNode("two", on: link, folder: folder)
+        try await two.until { _ in names("cache", two) == ["d"] && names("files", two) == ["b"] }
+        try await two.until { try await $0.cachedFiles(before: nil, limit: 9).rows.map(\.file.file) == ["d", "b"] }
+        #expect(try await two.node.cachedFiles(before: nil, limit: 9).rows.last?.file.sha256 == b.sha256)
+        try await one.stop()
+        try await two.stop()
+    }
+
+    @Test(arguments: [false, true]) func whatIsNoLongerWhatItWasIsFetchedAnew(seemsTheSame: Bool) async throws {
+        try await withFriends { one, two in
+            let hex = try await offer(["a"], one, two)
+            let rows = try await fetch(TransferRequest(hex: hex, cache: true), two)
+            let path = "\(rows[0].folder)/a"
+            let date = try #require(try FileManager.default.attributesOfItem(atPath: path)[.modificationDate] as? Date)
+            let handle = try FileHandle(forWritingTo: URL(filePath: path))
+            try handle.write(contentsOf: Data("other".utf8))
+            try handle.close()
+            let row = try #require(try await two.node.store.read { try $0.pooledPage(limit: 1).items.first })
+            if seemsTheSame {
+                // With the time it had, so that only its digest tells.
+                try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: path)
+                let identity = try #require(two.node.pool.folder(.pool).open(row.sha256, name: "a")?.identity.description)
+                try two.node.store.placePooled(row.id, .pool, identity: identity)
+            }
+            let to = two.folder.appending(path: "to")
+            try FileManager.default.createDirectory(at: to, withIntermediateDirectories: true)
+            #expect(try await fetch(TransferRequest(hex: hex, to: to.path), two).map(\.state.known) == [.done])
+            #expect(try Data(contentsOf: to.appending(path: "a")) == data("a"))
+            #expect(try FileManager.default.contentsOfDirectory(atPath: to.path) == ["a"])
+            #expect(names("cache", two) == [])
+            try await one.until { _ in try await fetchedOf(one) == 2 }
+        }
+    }
+
+    @Test func aWishThatSaysTwoPlacesOrNoneIsRefused() async throws {
+        try await withFriends { one, two in
+            let hex = try await offer(["a"], one, two)
+            for request in [
+                TransferRequest(hex: hex), TransferRequest(hex: hex, to: "/tmp", cache: true),
+                TransferRequest(hex: hex, cache: true, keep: true),
+            ] {
+                await #expect(throws: HexlistError.self) { try await two.node.fetch(request) }
+            }
+        }
+    }
+}
