@@ -20,8 +20,9 @@ private func readTarget(_ bytes: [UInt8]) {
     guard FileRequestTarget(target.description) == target, target.description.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
         fatalError("a target is not read as it was written")
     }
-    if case .entry(let share, let path, let after) = target {
-        check([share] + path.names + (after.map { [$0] } ?? []))
+    if case .entry(let share, let path, let query) = target {
+        check([share] + path.names)
+        if case .list(.name, let after?) = query { check([after]) }
         guard path.names.count <= SharePath.maximumDepth, path.description.utf8.count <= SharePath.maximumBytes else {
             fatalError("a long path")
         }

@@ -131,6 +131,8 @@ int hexlist_rename_new(int folder, const char *old_name, const char *new_name) {
     return renameat2(folder, old_name, folder, new_name, RENAME_NOREPLACE);
 }
 
+int hexlist_sync_file_system(int file) { return syncfs(file); }
+
 int hexlist_remove_unused(int folder, const char *name) {
     int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (file < 0) return -1;

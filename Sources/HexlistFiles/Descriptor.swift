@@ -1,3 +1,5 @@
+internal import CLinux
+
 #if canImport(Glibc)
     internal import Glibc
 #endif
@@ -60,6 +62,30 @@ final class Descriptor: Sendable {
     /// The same for all of it; of a folder, its entries.
     func synchronize() throws(FileFault) {
         guard use({ fsync($0) }) == 0 else { throw .last }
+    }
+
+    /// Makes everything of the file system it is on survive a power cut. Since Linux 5.8 a write that failed since this was opened is a fault.
+    func synchronizeFileSystem() throws(FileFault) {
+        guard use({ hexlist_sync_file_system($0) }) == 0 else { throw .last }
+    }
+
+    /// Renames an entry of this folder, and replaces nothing.
+    /// - Returns: whether the name was free.
+    /// - Throws: `partLost` where there is no such entry.
+    func renameNew(_ old: String, to new: String) throws(FileFault) -> Bool {
+        if use({ hexlist_rename_new($0, old, new) }) == 0 { return true }
+        if errno == EINVAL || errno == ENOSYS {
+            // A file system without such a rename: both names are there for a moment.
+            if use({ linkat($0, old, $0, new, 0) }) == 0 {
+                _ = use { unlinkat($0, old, 0) }
+                return true
+            }
+        }
+        switch errno {
+        case EEXIST: return false
+        case ENOENT: throw .partLost
+        default: throw .last
+        }
     }
 
     /// Bytes that this user can still write to the file system.

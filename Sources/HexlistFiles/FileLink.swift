@@ -82,7 +82,7 @@ public struct FileLink: Sendable, CustomStringConvertible {
     public var requestTarget: String {
         switch target {
         case .offer(let offer, _): FileRequestTarget.offer(offer).description
-        case .share(let name, let path): FileRequestTarget.entry(share: name, path: path, after: nil).description
+        case .share(let name, let path): FileRequestTarget.entry(share: name, path: path, .content).description
         }
     }
 }

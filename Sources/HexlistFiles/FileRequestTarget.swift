@@ -1,15 +1,25 @@
-import HexlistModel
+public import HexlistModel
 
 /// What the target of an HTTP request on a file connection asks for (Docs/Protocol.md). It says nothing of whether the peer may have it.
 ///
-///     /offers/<offer>          /shares          /shares/<share>[/<path>][?after=<name>]
+///     /offers/<offer>          /shares          /shares/<share>[/<path>][?sort=<order>][&after=<place>] or [?about]
 public enum FileRequestTarget: Sendable, CustomStringConvertible {
     case offer(OfferID)
     /// The shares this peer may see.
     case shares
-    /// A file, or a page of a folder.
-    /// - after: the last name of the page before; `nil` for the first.
-    case entry(share: String, path: SharePath, after: String?)
+    /// Something in a share.
+    case entry(share: String, path: SharePath, EntryQuery)
+
+    /// What is wanted of something in a share.
+    public enum EntryQuery: Sendable {
+        /// The bytes of a file, or the first page of a folder by name.
+        case content
+        /// A page of a folder; of a file it is a 404.
+        /// - after: the `next` of the page before; `nil` for the first.
+        case list(FileOrder, after: String?)
+        /// What a list says of it: a list of one.
+        case about
+    }
 
     /// The most bytes of a target: a share, a path and a name, each byte encoded.
     public static let maximumBytes = 3 * (SharePath.maximumBytes + 2 * SharePath.maximumNameBytes) + 32
@@ -35,18 +45,31 @@ public enum FileRequestTarget: Sendable, CustomStringConvertible {
             guard parts.count < 2 || !parts[1].isEmpty, let path = parts.count < 2 ? .root : SharePath(percentEncoded: parts[1]) else {
                 return nil
             }
-            var after: String?
-            if let query {
-                // `&`, `=` and `+` mean something in a query, and stand in a name encoded only.
-                guard let value = Self.rest(of: query, behind: "after="), !value.contains(where: { "&=+".utf8.contains($0) }),
-                    let name = SharePath.name(percentEncoded: value)
-                else { return nil }
-                after = name
-            }
-            self = .entry(share: share, path: path, after: after)
+            guard let wanted = query.map({ Self.entryQuery($0) }) ?? .content else { return nil }
+            self = .entry(share: share, path: path, wanted)
         } else {
             return nil
         }
+    }
+
+    /// `about`, `sort=<order>`, `after=<place>`, or the two in this order.
+    private static func entryQuery(_ query: some Collection<UInt8>) -> EntryQuery? {
+        if query.elementsEqual("about".utf8) { return .about }
+        var parts = query.split(separator: UInt8(ascii: "&"), maxSplits: 1, omittingEmptySubsequences: false)[...]
+        var (order, after): (FileOrder, String?) = (.name, nil)
+        if let first = parts.first, let word = rest(of: first, behind: "sort=") {
+            guard let known = FileOrder.allCases.first(where: { $0.rawValue.utf8.elementsEqual(word) }) else { return nil }
+            order = known
+            parts = parts.dropFirst()
+        }
+        if let part = parts.popFirst() {
+            // `&`, `=` and `+` mean something in a query, and stand in a name encoded only.
+            guard let value = rest(of: part, behind: "after="), !value.contains(where: { "&=+".utf8.contains($0) }),
+                let text = SharePath.text(percentEncoded: value), FolderPlace(text, order) != nil
+            else { return nil }
+            after = text
+        }
+        return parts.isEmpty ? .list(order, after: after) : nil
     }
 
     public init?(_ target: some StringProtocol) { self.init(Array(target.utf8)) }
@@ -61,9 +84,19 @@ public enum FileRequestTarget: Sendable, CustomStringConvertible {
         switch self {
         case .offer(let offer): "/offers/\(offer)"
         case .shares: "/shares"
-        case .entry(let share, let path, let after):
-            "/shares/\(PercentEncoding.encode(share))" + (path.names.isEmpty ? "" : "/\(path.percentEncoded)")
-                + (after.map { "?after=\(PercentEncoding.encode($0))" } ?? "")
+        case .entry(let share, let path, let query):
+            "/shares/\(PercentEncoding.encode(share))" + (path.names.isEmpty ? "" : "/\(path.percentEncoded)") + query.text
+        }
+    }
+}
+
+extension FileRequestTarget.EntryQuery {
+    fileprivate var text: String {
+        switch self {
+        case .content: ""
+        case .about: "?about"
+        case .list(.name, let after?): "?after=\(PercentEncoding.encode(after))"
+        case .list(let order, let after): "?sort=\(order.rawValue)" + (after.map { "&after=\(PercentEncoding.encode($0))" } ?? "")
         }
     }
 }

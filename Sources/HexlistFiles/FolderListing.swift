@@ -1,9 +1,9 @@
 public import HexlistJSON
-import HexlistModel
+public import HexlistModel
 
 /// The list of a folder of a share, or a part of it, as JSON on a file connection (Docs/Protocol.md).
 ///
-///     {"entries":[{"name":"a.txt","kind":"file","size":3,"modified":1767323045678,"mediaType":"text/plain"}],"next":"a.txt"}
+///     {"entries":[{"name":"a.txt","kind":"file","size":3,"modified":1767323045678,"mediaType":"text/plain"}],"next":"a.txt","leftOut":1}
 public struct FolderListing: Sendable, JSONEncodable {
     public enum Kind: String, CaseIterable, Sendable {
         case file, folder
@@ -35,6 +35,14 @@ public struct FolderListing: Sendable, JSONEncodable {
         }
     }
 
+    fileprivate static func number(_ entry: Entry, _ order: FileOrder) -> Int64 {
+        switch order {
+        case .name: 0
+        case .size: entry.size ?? -1
+        case .time: entry.modified ?? .min
+        }
+    }
+
     /// The most entries of one list.
     public static let maximumEntries = 500
     /// The most bytes of one that is read: so many entries, each byte of a name as an escape.
@@ -44,8 +52,10 @@ public struct FolderListing: Sendable, JSONEncodable {
     private static let latest: Int64 = 253_402_300_799_999
 
     public var entries: [Entry] = []
-    /// The name behind which the next part begins; `nil` where there is none.
+    /// The place behind which the next part begins, in the list's order: `?after=`; `nil` where there is none.
     public var next: String?
+    /// Entries of the folder that are in no part, because their names are no UTF-8: `leftOut`.
+    public var unlisted = 0
     /// Entries of a list that was read whose names can be none, or whose kind is not known.
     public private(set) var leftOut = 0
 
@@ -58,17 +68,41 @@ public struct FolderListing: Sendable, JSONEncodable {
     /// entry that names nothing is left out and counted.
     ///
     /// `nil` for what is no JSON, has no array `entries`, is longer than the bounds, or has a `next` that leads no further.
-    /// - Parameter name: the name that was asked behind; `nil` for the first part.
-    public init?(jsonBytes: [UInt8], after name: String?) {
+    /// - Parameter cursor: the place that was asked behind; `nil` for the first part.
+    public init?(jsonBytes: [UInt8], by order: FileOrder = .name, after cursor: String?) {
         guard jsonBytes.count <= Self.maximumBytes, let json = try? JSONValue(parsing: jsonBytes), let object = try? JSONObject(json),
             let elements = object["entries"]?.elements, elements.count <= Self.maximumEntries
         else { return nil }
         for element in elements {
             if let entry = Self.entry(element) { entries.append(entry) } else { leftOut += 1 }
         }
+        if let count = object["leftOut"]?.integer, count > 0 { unlisted = Int(clamping: count) }
         guard let next = object["next"], !next.isNull else { return }
-        guard let text = next.string, SharePath.isName(text), (name ?? "").utf8.lexicographicallyPrecedes(text.utf8) else { return nil }
+        guard let text = next.string, let place = FolderPlace(text, order) else { return nil }
+        if let cursor {
+            guard let before = FolderPlace(cursor, order), before < place else { return nil }
+        }
         self.next = text
+    }
+
+    /// Leaves the first entries, at least one.
+    /// - Parameter order: that of the list.
+    public mutating func cut(to limit: Int, by order: FileOrder) {
+        guard entries.count > max(1, limit) else { return }
+        entries.removeSubrange(max(1, limit)...)
+        next = entries.last.map { $0.place(order).cursor(order) }
+    }
+
+    /// A page of this list, which has all entries of a folder in any order.
+    public func page(by order: FileOrder, after cursor: String?, limit: Int) -> FolderListing {
+        let after = cursor.flatMap { FolderPlace($0, order) }
+        var page = self
+        page.entries = entries.filter { entry in after.map { $0 < entry.place(order) } ?? true }.sorted {
+            $0.place(order) < $1.place(order)
+        }
+        page.next = nil
+        page.cut(to: limit, by: order)
+        return page
     }
 
     private static func entry(_ json: JSONValue) -> Entry? {
@@ -90,6 +124,7 @@ public struct FolderListing: Sendable, JSONEncodable {
         json.object { json in
             json.named("entries") { json in json.array(entries) { $1.write(to: &$0) } }
             json.member("next", next)
+            if unlisted > 0 { json.member("leftOut", unlisted) }
         }
     }
 
@@ -99,4 +134,8 @@ public struct FolderListing: Sendable, JSONEncodable {
         write(to: &json)
         return json.bytes
     }
+}
+
+extension FolderListing.Entry {
+    func place(_ order: FileOrder) -> FolderPlace { FolderPlace(number: FolderListing.number(self, order), name: Array(name.utf8)) }
 }

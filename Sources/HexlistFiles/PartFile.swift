@@ -69,7 +69,7 @@ public final class PartFile: Sendable {
 
     /// Bytes of which no more than so many are fetched twice after an interruption.
     public static let stride: Int64 = 4 << 20
-    private static let mostNames = 10_000
+    static let mostNames = 10_000
 
     public let goal: Goal
     private let folder: Descriptor
@@ -198,21 +198,7 @@ public final class PartFile: Sendable {
     ///   throws.
     public func finish(willRename: (Placement) throws -> Void = { _ in }) throws -> Placement {
         try state.withLock { state in
-            guard !state.isEnded else { throw FileFault.partLost }
-            guard state.written.length == goal.size else { throw FileFault.tooShort(state.written.length) }
-            let digest = Array(state.written.digest.finalize())
-            if let announced = goal.digest, announced != digest {
-                state.isEnded = true
-                remove()
-                throw FileFault.otherBytes
-            }
-            // A file system that has no modes or such times keeps the file all the same.
-            _ = file.use { fchmod($0, 0o666 & ~mode_t(goal.umask)) }
-            if let modified = goal.modified {
-                let (seconds, rest) = modified.quotientAndRemainder(dividingBy: 1_000_000_000)
-                let isBefore = rest < 0
-                _ = file.use { hexlist_set_modified($0, seconds - (isBefore ? 1 : 0), rest + (isBefore ? 1_000_000_000 : 0)) }
-            }
+            try complete(&state)
             do throws(FileFault) {
                 try file.synchronize()
             } catch {
@@ -223,6 +209,35 @@ public final class PartFile: Sendable {
             let placement = try place(willRename)
             state.isEnded = true
             return placement
+        }
+    }
+
+    /// Checks length and digest, and ends the object: the file is to get its name together with others (`WholeFile.place`). Nothing of it is
+    /// durable yet; what a crash leaves of it is fetched again.
+    /// - Throws: `otherBytes`, with the partial file deleted; `tooShort`.
+    public func handOver() throws(FileFault) -> WholeFile {
+        try state.withLock { state throws(FileFault) in
+            try complete(&state)
+            state.isEnded = true
+            return WholeFile(goal: goal, device: device, inode: inode)
+        }
+    }
+
+    /// Checks length and digest, and sets mode and time.
+    private func complete(_ state: inout State) throws(FileFault) {
+        guard !state.isEnded else { throw .partLost }
+        guard state.written.length == goal.size else { throw .tooShort(state.written.length) }
+        if let announced = goal.digest, announced != Array(state.written.digest.finalize()) {
+            state.isEnded = true
+            remove()
+            throw .otherBytes
+        }
+        // A file system that has no modes or such times keeps the file all the same.
+        _ = file.use { fchmod($0, 0o666 & ~mode_t(goal.umask)) }
+        if let modified = goal.modified {
+            let (seconds, rest) = modified.quotientAndRemainder(dividingBy: 1_000_000_000)
+            let isBefore = rest < 0
+            _ = file.use { hexlist_set_modified($0, seconds - (isBefore ? 1 : 0), rest + (isBefore ? 1_000_000_000 : 0)) }
         }
     }
 
@@ -307,7 +322,7 @@ public final class PartFile: Sendable {
         guard let part = try folder.status(of: goal.partName), UInt64(part.st_ino) == inode, UInt64(part.st_dev) == device else {
             throw FileFault.partLost
         }
-        for number in 1...Self.mostNames {
+        for number in 1...PartFile.mostNames {
             let placement = Placement(name: goal.name.numbered(number).description, device: device, inode: inode)
             guard try folder.status(of: placement.name) == nil else { continue }
             try willRename(placement)
@@ -319,20 +334,7 @@ public final class PartFile: Sendable {
     }
 
     /// - Returns: whether the name was free.
-    private func rename(to name: String) throws(FileFault) -> Bool {
-        if folder.use({ hexlist_rename_new($0, goal.partName, name) }) == 0 { return true }
-        if errno == EINVAL || errno == ENOSYS {
-            if folder.use({ linkat($0, goal.partName, $0, name, 0) }) == 0 {
-                remove()
-                return true
-            }
-        }
-        switch errno {
-        case EEXIST: return false
-        case ENOENT: throw .partLost
-        default: throw .last
-        }
-    }
+    private func rename(to name: String) throws(FileFault) -> Bool { try folder.renameNew(goal.partName, to: name) }
 
     /// Deletes the partial file, unless its name is another file's by now.
     private func remove() {

@@ -30,6 +30,18 @@ public struct SharePath: Sendable, CustomStringConvertible {
     /// The path of an entry of this folder; `nil` as above.
     public func appending(_ name: String) -> SharePath? { SharePath(names + [name]) }
 
+    /// The path from the first name's folder on; the root of the root.
+    public var withoutFirst: SharePath { SharePath(unchecked: Array(names.dropFirst())) }
+
+    /// Reads a path as a person writes it: names with `/` between them, one at either end passed over. `nil` as above.
+    public init?(typed text: String) {
+        let parts = text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        var names = parts.map { String(decoding: $0, as: UTF8.self) }[...]
+        if names.first?.isEmpty ?? false { names.removeFirst() }
+        if names.last?.isEmpty ?? false { names.removeLast() }
+        self.init(Array(names))
+    }
+
     /// Reads percent-encoded names with a `/` between them; each is decoded once.
     ///
     /// `nil` for a name that is empty, `.` or `..`, that has an encoded `.`, `/` or NUL, or that is not UTF-8, and for a character that does

@@ -1,4 +1,4 @@
-import HexlistModel
+public import HexlistModel
 
 #if canImport(Glibc)
     internal import Glibc
@@ -26,12 +26,33 @@ public struct ShareRoot: Sendable {
         case folder(SharedFolder)
     }
 
+    /// Whether the folder is there and can be read.
+    public var isThere: Bool {
+        guard case .folder? = try? open(.root) else { return false }
+        return true
+    }
+
+    /// What a list says of a file or a folder of the share, under the last name of its path.
+    /// - Throws: as `open`.
+    public func about(_ path: SharePath) throws(FileFault) -> FolderListing.Entry {
+        let name = path.names.last ?? ""
+        switch try open(path) {
+        case .folder(let folder):
+            return FolderListing.Entry(
+                name: name, kind: .folder, modified: FileIdentity(try folder.descriptor.status()).modified / 1_000_000)
+        case .file(let file):
+            return FolderListing.Entry(
+                name: name, kind: .file, size: file.size, modified: file.identity.modified / 1_000_000, mediaType: MediaType.of(name))
+        }
+    }
+
     /// Opens a file or a folder of the share.
     /// - Throws: `notFound`; `system` where this machine is at fault, as without free descriptors.
     public func open(_ path: SharePath) throws(FileFault) -> Opened {
         guard showsHidden || !path.names.contains(where: { $0.utf8.first == UInt8(ascii: ".") }) else { throw .notFound }
         do throws(FileFault) {
-            let root = try Descriptor.open(self.path, O_RDONLY | O_DIRECTORY)
+            // The path was resolved when it was shared: a link in the folder's place is another folder.
+            let root = try Descriptor.open(self.path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
             let opened = try root.open(beneath: path, O_RDONLY | O_NONBLOCK, byHand: opensByHand)
             let status = try opened.status()
             if status.isFolder { return .folder(SharedFolder(descriptor: opened, showsHidden: showsHidden)) }
@@ -58,80 +79,63 @@ public struct SharedFolder: Sendable {
         public var unreadable: Int
     }
 
-    /// Reads a page: the first entries behind a name. Each page reads all names of the folder and keeps no more than two pages of them, so
-    /// that a folder of any size takes little memory; what is added meanwhile is in a later page if its name is behind the last one.
+    /// Reads a page: the first entries behind a place. Each page looks at all entries of the folder and keeps no more than two pages of them,
+    /// so that a folder of any size takes little memory; what is added meanwhile is in a later page if its place is behind the last one.
     /// - Parameters:
-    ///   - name: the last name of the page before; `nil` for the first page.
+    ///   - cursor: the `next` of the page before; `nil` for the first page.
     ///   - limit: the most entries of the page.
-    public func page(after name: String? = nil, limit: Int = FolderListing.maximumEntries) throws(FileFault) -> Page {
+    /// - Throws: `notFound` for a cursor that is none.
+    public func page(
+        by order: FileOrder = .name, after cursor: String? = nil, limit: Int = FolderListing.maximumEntries
+    ) throws(FileFault) -> Page {
         let limit = max(1, min(limit, FolderListing.maximumEntries))
-        var names = FirstNames(limit: limit + 1, after: name.map { Array($0.utf8) })
-        var unreadable = 0
+        let after = cursor.flatMap { FolderPlace($0, order) }
+        guard cursor == nil || after != nil else { throw .notFound }
+        var (first, unreadable) = (FirstPlaces(limit: limit + 1, after: after), 0)
         try descriptor.entries { name, kind in
             guard kind == .file || kind == .folder || kind == .unknown, showsHidden || name.first != UInt8(ascii: ".") else { return true }
-            if names.mayTake(name) {
-                if String(validating: name, as: UTF8.self) == nil { unreadable += 1 } else { names.insert(Array(name)) }
-            } else if name.contains(where: { $0 >= 0x80 }), String(validating: name, as: UTF8.self) == nil {
+            guard !name.contains(where: { $0 >= 0x80 }) || String(validating: name, as: UTF8.self) != nil else {
                 unreadable += 1
+                return true
+            }
+            if order == .name {
+                first.insert(0, name)
+            } else if let status = try? descriptor.status(of: String(decoding: name, as: UTF8.self)), status.isRegular || status.isFolder {
+                first.insert(FolderListing.number(status, order), name)
             }
             return true
         }
-        let found = names.sorted()
+        let found = first.sorted()
         let listed = found.prefix(limit)
         var listing = FolderListing()
-        for bytes in listed {
-            let name = String(decoding: bytes, as: UTF8.self)
+        for place in listed {
+            let name = String(decoding: place.name, as: UTF8.self)
             guard SharePath.isName(name), let status = try? descriptor.status(of: name), status.isRegular || status.isFolder else {
                 continue
             }
-            let modified = FileIdentity(status).modified / 1_000_000
-            listing.entries.append(
-                FolderListing.Entry(
-                    name: name, kind: status.isFolder ? .folder : .file, size: status.isFolder ? nil : Int64(status.st_size),
-                    modified: modified))
+            listing.entries.append(FolderListing.Entry(name: name, status))
         }
-        if found.count > limit, let last = listed.last { listing.next = String(decoding: last, as: UTF8.self) }
+        if found.count > limit, let last = listed.last { listing.next = last.cursor(order) }
+        listing.unlisted = unreadable
         return Page(listing: listing, unreadable: unreadable)
     }
 }
 
-/// The first names in the order of their bytes, of as many as come, in the memory of twice as many as are wanted.
-struct FirstNames {
-    private let limit: Int
-    private let after: [UInt8]?
-    private var names: [[UInt8]] = []
-    /// The last name that can still be among the first ones.
-    private var last: [UInt8]?
-
-    /// The names that are kept.
-    var count: Int { names.count }
-
-    init(limit: Int, after: [UInt8]?) {
-        self.limit = limit
-        self.after = after
+extension FolderListing {
+    /// The number of a place in an order that is not that of names.
+    fileprivate static func number(_ status: stat, _ order: FileOrder) -> Int64 {
+        switch order {
+        case .name: 0
+        case .size: status.isFolder ? -1 : Int64(status.st_size)
+        case .time: FileIdentity(status).modified / 1_000_000
+        }
     }
+}
 
-    /// Whether a name could be among them.
-    func mayTake(_ name: UnsafeBufferPointer<UInt8>) -> Bool {
-        if let after, !after.lexicographicallyPrecedes(name) { return false }
-        if let last, last.lexicographicallyPrecedes(name) { return false }
-        return true
-    }
-
-    mutating func insert(_ name: [UInt8]) {
-        names.append(name)
-        if names.count >= 2 * limit { cut() }
-    }
-
-    private mutating func cut() {
-        names.sort { $0.lexicographicallyPrecedes($1) }
-        names.removeSubrange(min(limit, names.count)...)
-        if names.count == limit { last = names.last }
-    }
-
-    func sorted() -> [[UInt8]] {
-        var copy = self
-        copy.cut()
-        return copy.names
+extension FolderListing.Entry {
+    fileprivate init(name: String, _ status: stat) {
+        self.init(
+            name: name, kind: status.isFolder ? .folder : .file, size: status.isFolder ? nil : Int64(status.st_size),
+            modified: FileIdentity(status).modified / 1_000_000, mediaType: status.isFolder ? nil : MediaType.of(name))
     }
 }

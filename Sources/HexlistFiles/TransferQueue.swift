@@ -10,6 +10,7 @@ public import HexlistModel
 /// - At most `places` run at once. When one ends the next begins, the peers in turn, of each peer the one that was added first.
 /// - An absent peer, a lost link and a full disk are waits. What fails by its source's own fault `attempts` times pauses; the same cannot
 ///   be started again meanwhile except by force. After `rounds` pauses' worth of failures it has failed.
+/// - A run whose bytes are all here may give its place back before its end (`received`), as long as no more than `settling` do.
 /// - Each start is a run with a number of its own. What is told of a run that was stopped or cancelled is dropped.
 public struct TransferQueue: Sendable {
     public typealias Instant = ContinuousClock.Instant
@@ -54,6 +55,8 @@ public struct TransferQueue: Sendable {
     }
 
     public static let places = 4
+    /// The most runs that have given their places back and not ended: files that wait for their names.
+    public static let settling = 256
     public static let attempts = 3
     public static let rounds = 3
     public static let pause = Duration.seconds(180)
@@ -118,6 +121,8 @@ public struct TransferQueue: Sendable {
     private var entries: [TransferID: Entry] = [:]
     private var byKey: [TransferKey: TransferID] = [:]
     private var runs: [TransferRun: TransferID] = [:]
+    /// Runs without a place: all bytes are here, and the end is not told yet.
+    private var received: [TransferRun: TransferID] = [:]
     private var lanes: [PeerID: Lane] = [:]
     /// The peers that are there and whose lane has something, the next one first.
     private var ring: Deque<PeerID> = []
@@ -199,7 +204,7 @@ public struct TransferQueue: Sendable {
     public mutating func cancel(_ id: TransferID, now: Instant) -> [Action] {
         guard let entry = entries[id] else { return [] }
         if case .running(let run) = entry.stage {
-            runs[run] = nil
+            if runs.removeValue(forKey: run) == nil { received[run] = nil }
             actions.append(.stop(run))
         }
         remove(id, .cancelled)
@@ -226,9 +231,16 @@ public struct TransferQueue: Sendable {
         return settle(now)
     }
 
+    /// All bytes of a run are here: its place is another's, and its end comes later.
+    public mutating func received(_ run: TransferRun, now: Instant) -> [Action] {
+        guard let id = runs.removeValue(forKey: run) else { return [] }
+        received[run] = id
+        return settle(now)
+    }
+
     /// A run ended.
     public mutating func ended(_ run: TransferRun, _ outcome: Outcome, now: Instant) -> [Action] {
-        guard let id = runs.removeValue(forKey: run), let entry = entries[id] else { return [] }
+        guard let id = runs.removeValue(forKey: run) ?? received.removeValue(forKey: run), let entry = entries[id] else { return [] }
         switch outcome {
         case .done:
             lanes[entry.peer]?.interruptions = 0
@@ -356,7 +368,7 @@ public struct TransferQueue: Sendable {
 
     /// Starts what has a place, arms the next deadline, and hands over the actions.
     private mutating func settle(_ now: Instant) -> [Action] {
-        while runs.count < Self.places, let peer = ring.popFirst() {
+        while runs.count < Self.places, received.count < Self.settling, let peer = ring.popFirst() {
             lanes[peer]?.isInRing = false
             while let ticket = lanes[peer]?.ready.popFirst() {
                 guard let entry = entries[ticket.id], entry.ticket == ticket.number else { continue }

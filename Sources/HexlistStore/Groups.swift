@@ -111,6 +111,13 @@ extension StoreWriter {
         return row.id
     }
 
+    /// The row of a group.
+    /// - Throws: `.notFound`
+    func requiredGroup(_ name: String) throws -> Int64 {
+        guard let group = try groupRow(name) else { throw HexlistError.noGroup(name, among: try groups().map(\.name)) }
+        return group.id
+    }
+
     func removeFromGroup(_ name: String, _ peers: [PeerID]) throws -> PeerGroup {
         guard let group = try groupRow(name) else { throw HexlistError.noGroup(name, among: try groups().map(\.name)) }
         return try change {

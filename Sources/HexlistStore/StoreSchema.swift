@@ -6,7 +6,7 @@ internal import HexlistModel
 /// Times are milliseconds since 1970, UTC. UUIDs, fingerprints and digests are blobs of 16 and 32 bytes.
 enum StoreSchema {
     /// The `user_version` of a store with all migrations applied. A store with a greater one is a newer Hexlist's and stays untouched.
-    static let version = 10
+    static let version = 11
 
     static func newer(_ path: String, version: Int) -> HexlistError {
         HexlistError(
@@ -60,6 +60,10 @@ enum StoreSchema {
         migrator.registerMigration("10 files by digest") { db in
             try db.execute(sql: pool)
             try db.execute(sql: "PRAGMA user_version = 10")
+        }
+        migrator.registerMigration("11 shares") { db in
+            try db.execute(sql: shares)
+            try db.execute(sql: "PRAGMA user_version = 11")
         }
         return migrator
     }()
@@ -334,6 +338,29 @@ enum StoreSchema {
         ) STRICT;
         CREATE INDEX transferWaiting ON transfer (id) WHERE state = 'waiting';
         CREATE INDEX transferEnded ON transfer (endedAt) WHERE endedAt IS NOT NULL;
+        """
+
+    /// Folders that peers may read. Peers are named by their UUIDs, as in `offerPeer`; a share that was for a group alone is for nobody once
+    /// the group is deleted.
+    private static let shares = """
+        CREATE TABLE share (
+            id INTEGER PRIMARY KEY,
+            name TEXT NOT NULL UNIQUE,
+            path TEXT NOT NULL,
+            showsHidden INTEGER NOT NULL,
+            forAll INTEGER NOT NULL
+        ) STRICT;
+        CREATE TABLE sharePeer (
+            share INTEGER NOT NULL REFERENCES share (id) ON DELETE CASCADE,
+            peer BLOB NOT NULL CHECK (length(peer) = 16),
+            PRIMARY KEY (share, peer)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE shareGroup (
+            share INTEGER NOT NULL REFERENCES share (id) ON DELETE CASCADE,
+            peerGroup INTEGER NOT NULL REFERENCES peerGroup (id) ON DELETE CASCADE,
+            PRIMARY KEY (share, peerGroup)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX shareGroupPeers ON shareGroup (peerGroup);
         """
 
     /// Files that are here under their digest: those of the pool, which go when room is needed, and kept ones, which go with their hexes.

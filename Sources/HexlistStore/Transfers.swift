@@ -161,6 +161,17 @@ extension HexStore {
         }
     }
 
+    /// The same for several files, in one transaction.
+    public func placeTransfers(_ placements: [(id: Int64, inode: String, name: String)]) throws {
+        try writeSync { writer in
+            try writer.change {
+                for (id, inode, name) in placements {
+                    try writer.run("UPDATE transfer SET fileInode = ?, finalName = ? WHERE id = ?", inode, name, id)
+                }
+            }
+        }
+    }
+
     /// Forgets transfers that came to an end.
     /// - Returns: how many there were.
     public func forgetTransfers(_ ids: [Int64]) async throws -> Int {

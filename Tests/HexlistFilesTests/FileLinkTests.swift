@@ -80,7 +80,8 @@ import Testing
         arguments: [
             "/offers/00112233445566778899aabbccddeeff", "/shares", "/shares/a", "/shares/a/b",
             "/shares/a/b/c%20d?after=x%2Fy".replacing("%2F", with: "%25"),
-            "/shares/a?after=%C3%A9", "/shares/...", "/shares/a/.hidden", "/shares/a/%5C",
+            "/shares/a?after=%C3%A9", "/shares/a/b?sort=size", "/shares/a?sort=time&after=-5%3Ab%3Ac", "/shares/a/b?about", "/shares/...",
+            "/shares/a/.hidden", "/shares/a/%5C",
         ])
     func targets(text: String) throws { #expect(try #require(FileRequestTarget(text)).description == text) }
 
@@ -97,6 +98,11 @@ import Testing
             "/shares/a/%2e", "/shares/a/x%2etxt", "/shares/a/b%2Fc", "/shares/a%2fb", "/shares/a/%00", "/shares/a/b%00.txt", "/shares/a/%",
             "/shares/a/%2", "/shares/a/%zz", "/shares/a/%C0%AE%C0%AE", "/shares/a/%E0%80%AF", "/shares/a/%FF", "/shares/a/%ED%A0%80",
             "/shares/a/b\\c", "/shares/a/b c", "/shares/a/é", "/shares/a#b", "/shares/a?after", "/shares/a?after=", "/shares/a?after=..",
+            "/shares/a?about=", "/shares/a?about&after=b", "/shares?about", "/shares/a?sort=", "/shares/a?sort=Size",
+            "/shares/a?sort=size&",
+            "/shares/a?after=b&sort=size", "/shares/a?sort=size&after=b", "/shares/a?sort=size&after=1%3A..",
+            "/shares/a?sort=size&after=+1%3Ab",
+            "/shares/a?sort=size&after=01%3Ab", "/shares/a?sort=size&after=1%3Ab%2Fc", "/shares/a?sort=name&after=b&about",
             "/shares/a?after=b&after=c%26", "/shares/a?After=b", "/shares/a?after=b?c", "/shares/a?x=y", "/shares/a?after=b/c", "/SHARES/a",
             "/shares/a/%252e%252e/%2e", "\u{0}/shares",
         ])
@@ -104,10 +110,10 @@ import Testing
 
     @Test("an escape is decoded once")
     func once() throws {
-        guard case .entry(let share, let path, let after) = try #require(FileRequestTarget("/shares/%2561/%252e%252e")) else {
+        guard case .entry(let share, let path, .content) = try #require(FileRequestTarget("/shares/%2561/%252e%252e")) else {
             throw TestFault()
         }
-        #expect(share == "%61" && path.names == ["%2e%2e"] && after == nil)
+        #expect(share == "%61" && path.names == ["%2e%2e"])
     }
 
     @Test("depth and length are bounded")
@@ -131,7 +137,7 @@ import Testing
                 #expect(!SharePath.isName(text))
                 continue
             }
-            let target = FileRequestTarget.entry(share: "s", path: path, after: text)
+            let target = FileRequestTarget.entry(share: "s", path: path, .list(.name, after: text))
             #expect(FileRequestTarget(target.description) == target)
         }
     }

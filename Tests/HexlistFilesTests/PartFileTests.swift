@@ -280,6 +280,62 @@ import Testing
         guard mount("tmpfs", path, "tmpfs", 0, "size=1m") == 0 else { return false }
         return umount2(path, Int32(MNT_DETACH)) == 0
     }()
+
+    // MARK: Together
+
+    private static func whole(_ bytes: [UInt8], _ name: String, id: String, in folder: TemporaryFolder) throws -> WholeFile.Candidate {
+        var goal = Self.goal(bytes, name: name)
+        goal.id = id
+        let part = try PartFile(folder: folder.path, goal: goal)
+        try Self.append(bytes, to: part)
+        return WholeFile.Candidate(folder: folder.path, file: try part.handOver())
+    }
+
+    @Test("files that are whole get their names together: the first free ones, noted before; what is gone says so")
+    func together() async throws {
+        try await TemporaryFolder.with { folder in
+            try folder.write("taken", to: "b")
+            let files = try [("a", "1"), ("a", "2"), ("b", "3"), ("c", "4")].map { try Self.whole([1, 2], $0.0, id: $0.1, in: folder) }
+            #expect(unlink("\(folder.path)/.c.4.part") == 0)
+            var noted: [String] = []
+            let results = try WholeFile.place(files) { placements in
+                noted = placements.map(\.placement.name)
+                #expect(Self.names(folder) == [".a.1.part", ".a.2.part", ".b.3.part", "b"])
+            }
+            #expect(noted == ["a", "a (2)", "b (2)"] && Self.names(folder) == ["a", "a (2)", "b", "b (2)"])
+            #expect(try results.prefix(3).map { try $0.get().name } == noted && results[3] == .failure(.partLost))
+            #expect(Self.content("\(folder.path)/a (2)") == [1, 2] && Self.content("\(folder.path)/b") == Array("taken".utf8))
+            #expect(TemporaryFolder.mode("\(folder.path)/a") == 0o644)
+            #expect(try PartFile.adopt(folder: folder.path, goal: files[1].file.goal, placement: results[1].get()) == .finished)
+        }
+    }
+
+    @Test("what is not noted gets no name; a name that is taken in the last moment is not replaced")
+    func notNoted() async throws {
+        try await TemporaryFolder.with { folder in
+            let files = try [("a", "1"), ("b", "2")].map { try Self.whole([1], $0.0, id: $0.1, in: folder) }
+            #expect(throws: CancellationError.self) { try WholeFile.place(files) { _ in throw CancellationError() } }
+            #expect(Self.names(folder) == [".a.1.part", ".b.2.part"])
+            let results = try WholeFile.place(files) { _ in try folder.write("other", to: "a") }
+            #expect(try results[0] == .failure(.noFreeName) && results[1].get().name == "b")
+            #expect(Self.content("\(folder.path)/a") == Array("other".utf8) && Self.names(folder) == [".a.1.part", "a", "b"])
+            // What a kill leaves between the note and the rename is begun anew.
+            let placement = PartFile.Placement(name: "c", device: 1, inode: 1)
+            #expect(try PartFile.adopt(folder: folder.path, goal: files[0].file.goal, placement: placement) == .partial)
+        }
+    }
+
+    @Test("other bytes than announced are deleted, too few are refused")
+    func handedOver() async throws {
+        try await TemporaryFolder.with { folder in
+            let part = try PartFile(folder: folder.path, goal: Self.goal([1, 2]))
+            try Self.append([1], to: part)
+            #expect(throws: FileFault.tooShort(1)) { try part.handOver() }
+            try Self.append([3], to: part)
+            #expect(throws: FileFault.otherBytes) { try part.handOver() }
+            #expect(Self.names(folder).isEmpty)
+        }
+    }
 }
 
 @Suite struct DigestFolderTests {

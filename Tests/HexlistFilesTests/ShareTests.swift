@@ -106,15 +106,48 @@ import Testing
     func memory() throws {
         var random = SeededGenerator(seed: 3)
         let all = (0..<100_000).map { Array("\($0)".utf8) }.shuffled(using: &random)
-        var names = FirstNames(limit: 500, after: Array("5".utf8))
+        var names = FirstPlaces(limit: 500, after: FolderPlace("5", .name))
         var most = 0
         for name in all {
-            name.withUnsafeBufferPointer { if names.mayTake($0) { names.insert(name) } }
+            name.withUnsafeBufferPointer { names.insert(0, $0) }
             most = max(most, names.count)
         }
         #expect(most <= 1_000)
         let expected = (0..<100_000).map(String.init).filter { "5".utf8.lexicographicallyPrecedes($0.utf8) }.sorted().prefix(500)
-        #expect(names.sorted().map { String(decoding: $0, as: UTF8.self) } == Array(expected))
+        #expect(names.sorted().map { $0.cursor(.name) } == Array(expected))
+    }
+
+    @Test("by size and by time: the largest and the newest first, equal ones by name, in pages", arguments: [1, 3, 100])
+    func orders(limit: Int) async throws {
+        try await TemporaryFolder.with { folder in
+            for index in 0..<10 {
+                try folder.write(String(repeating: "x", count: index / 2), to: "f\(index)")
+                var times = [
+                    timespec(tv_sec: 1_000_000_000 + index % 5, tv_nsec: 0), timespec(tv_sec: 1_000_000_000 + index % 5, tv_nsec: 0),
+                ]
+                #expect(utimensat(AT_FDCWD, "\(folder.path)/f\(index)", &times, 0) == 0)
+            }
+            #expect(mkdir("\(folder.path)/sub", 0o700) == 0)
+            let list = { (order: FileOrder) throws -> [String] in
+                guard case .folder(let list) = try ShareRoot(path: folder.path).open(.root) else { throw TestFault() }
+                var (seen, after): ([String], String?) = ([], nil)
+                repeat {
+                    let page = try list.page(by: order, after: after, limit: limit).listing
+                    // As the peer that asked reads it.
+                    let read = try #require(FolderListing(jsonBytes: page.wireBytes, by: order, after: after))
+                    seen += read.entries.map(\.name)
+                    after = read.next
+                } while after != nil
+                return seen
+            }
+            #expect(try list(.size) == ["f8", "f9", "f6", "f7", "f4", "f5", "f2", "f3", "f0", "f1", "sub"])
+            #expect(try list(.time) == ["sub", "f4", "f9", "f3", "f8", "f2", "f7", "f1", "f6", "f0", "f5"])
+            #expect(FolderListing(jsonBytes: Array(#"{"entries":[],"next":"5:a"}"#.utf8), by: .size, after: "4:z") == nil)
+            #expect(FolderListing(jsonBytes: Array(#"{"entries":[],"next":"4:za"}"#.utf8), by: .size, after: "4:z") != nil)
+            let about = try ShareRoot(path: folder.path).about(Self.path("f9"))
+            #expect(about.name == "f9" && about.size == 4 && about.modified == 1_000_000_004_000 && about.kind == .file)
+            #expect(throws: FileFault.notFound) { try ShareRoot(path: folder.path).about(Self.path("f10")) }
+        }
     }
 
     @Test("a test's own folder is removed without what links in it lead to")

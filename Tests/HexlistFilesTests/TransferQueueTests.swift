@@ -311,4 +311,33 @@ import Testing
         stage.end(stage.runningIDs[0], .done)
         #expect(stage.runningIDs.contains(2_000))
     }
+
+    @Test("a run whose bytes are here gives its place to the next; no more than the bound wait for their names")
+    func received() {
+        var stage = Stage()
+        stage.come(1)
+        for id in 1...1_000 { stage.add(Int64(id), peer: 1) }
+        var received: [TransferRun] = []
+        while let run = stage.running.keys.min(by: { $0.value < $1.value }) {
+            received.append(run)
+            stage.running[run] = nil
+            stage.take(stage.queue.received(run, now: stage.now))
+        }
+        #expect(received.count == TransferQueue.settling + TransferQueue.places - 1)
+        #expect(stage.state(1) == .running && stage.state(1_000) == .waiting(.turn))
+        // Each end lets one more begin; what is told twice, or of what was given up, counts for nothing.
+        stage.take(stage.queue.ended(received[0], .done, now: stage.now))
+        #expect(stage.states[TransferID(1)] == .done && stage.runningIDs.isEmpty)
+        for run in received.dropFirst().prefix(4) { stage.take(stage.queue.ended(run, .done, now: stage.now)) }
+        #expect(stage.runningIDs.count == TransferQueue.places)
+        let late = stage.queue.ended(received[0], .done, now: stage.now) + stage.queue.received(received[1], now: stage.now)
+        #expect(late.isEmpty)
+        stage.running[received[10]] = TransferID(11)
+        stage.take(stage.queue.cancel(TransferID(11), now: stage.now))
+        #expect(stage.states[TransferID(11)] == .cancelled)
+        let dropped = stage.queue.ended(received[10], .done, now: stage.now)
+        #expect(dropped.isEmpty)
+        stage.take(stage.queue.ended(received[11], .sourceFault, now: stage.now))
+        #expect(stage.state(12) != .running)
+    }
 }

@@ -65,6 +65,9 @@ int hexlist_open_beneath(int folder, const char *path, int flags);
 /// taken, `EINVAL` or `ENOSYS` where the file system or the kernel cannot do this.
 int hexlist_rename_new(int folder, const char *old_name, const char *new_name);
 
+/// syncfs(2)
+int hexlist_sync_file_system(int file);
+
 /// Deletes an entry of an open folder unless it is a file that somebody has open (fcntl(2), F_SETLEASE). Where the file system has no leases it
 /// is deleted: who has it open keeps what is in it. 0, or -1 and errno: `EBUSY` where it is open.
 int hexlist_remove_unused(int folder, const char *name);

@@ -1,0 +1,58 @@
+import HexlistModel
+import Testing
+
+@testable import HexlistStore
+
+@Suite("Shares in the store") struct ShareTests {
+    @Test("a share is for those it names and the members its groups have, and for nobody once they are gone")
+    func audience() async throws {
+        let test = try TestStore()
+        let (one, two) = (try TestPeer(1), try TestPeer(2))
+        _ = try test.write { try $0.addToGroup("Family", [two.id]) }
+        var row = ShareRow(name: "Photos", path: "/p", showsHidden: false, isForAll: false, peers: [one.id], groups: ["family"])
+        _ = try await test.store.share(row)
+        #expect(try test.read { try $0.shares() }.map(\.groups) == [["Family"]])
+        #expect(try test.read { try $0.share("Photos", for: one.id) }?.path == "/p")
+        #expect(try test.read { try $0.shares(for: two.id) }.map(\.name) == ["Photos"])
+        for name in ["photos", "Photos ", "", "Photo"] { #expect(try test.read { try $0.share(name, for: one.id) } == nil) }
+        _ = try await test.store.removeFromGroup("family", [two.id])
+        #expect(try test.read { try $0.share("Photos", for: two.id) } == nil)
+        _ = try test.write { try $0.addToGroup("family", [two.id]) }
+        _ = try await test.store.deleteGroup("family")
+        #expect(try test.read { try $0.share("Photos", for: two.id) } == nil)
+        // A group of the same name is another one.
+        _ = try test.write { try $0.addToGroup("family", [two.id]) }
+        #expect(try test.read { try $0.share("Photos", for: two.id) } == nil)
+        // Again: for whom it is now, and nobody else.
+        (row.peers, row.groups, row.showsHidden) = ([two.id], [], true)
+        _ = try await test.store.share(row)
+        #expect(try test.read { try $0.share("Photos", for: one.id) } == nil)
+        #expect(try test.read { try $0.share("Photos", for: two.id) }?.showsHidden == true)
+        (row.peers, row.isForAll) = ([], true)
+        _ = try await test.store.share(row)
+        #expect(try test.read { try $0.shares(for: one.id) }.count == 1)
+        #expect(try await test.store.endShare("Photos").path == "/p")
+        #expect(try test.read { try $0.shares() }.isEmpty)
+    }
+
+    @Test("a name is one folder's; there are bounds; what is refused changes nothing")
+    func refused() async throws {
+        let test = try TestStore()
+        let row = ShareRow(name: "a", path: "/a", showsHidden: false, isForAll: true)
+        _ = try await test.store.share(row)
+        await #expect(throws: HexlistError.self) {
+            try await test.store.share(ShareRow(name: "a", path: "/b", showsHidden: false, isForAll: true))
+        }
+        await #expect(throws: HexlistError.self) {
+            try await test.store.share(ShareRow(name: "b", path: "/b", showsHidden: false, isForAll: false, groups: ["nobody"]))
+        }
+        await #expect(throws: HexlistError.self) { try await test.store.endShare("b") }
+        for number in 1..<ShareRow.limit {
+            _ = try await test.store.share(ShareRow(name: "s\(number)", path: "/s", showsHidden: false, isForAll: true))
+        }
+        await #expect(throws: HexlistError.self) {
+            try await test.store.share(ShareRow(name: "last", path: "/s", showsHidden: false, isForAll: true))
+        }
+        #expect(try test.read { try $0.shares() }.count == ShareRow.limit)
+    }
+}
