@@ -106,7 +106,8 @@ let package = Package(
         .target(
             name: "HexlistDaemon",
             dependencies: [
-                "HexlistModel", "HexlistSystem", "HexlistJSON", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistNode",
+                "HexlistModel", "HexlistSystem", "HexlistJSON", "HexlistFiles", "HexlistWire", "HexlistDiscovery", "HexlistStore",
+                "HexlistNode",
                 "HexlistAPI",
                 "HexlistAvahi",
                 "HexlistDNS",

@@ -27,6 +27,8 @@ public enum LocalAPI {
     public static let pageLimit = 1_000
     public static let pageBytes = 4 << 20
     public static let defaultPageLimit = 20
+    /// Paths of one request for links.
+    public static let linkPaths = 10_000
     /// The most of the newest events that one list begins with (`last`).
     public static let lastEvents: Int64 = 1_000_000
     /// Seconds between two comments of an event stream, so that a reader knows the daemon lives.

@@ -121,3 +121,48 @@ public struct LinkReply: JSONShape, Sendable, Equatable {
         hint = error.hint
     }
 }
+
+/// The last line of the reply.
+public struct LinkSummary: JSONShape, Sendable, Equatable {
+    public var made: Int
+    public var failed: Int
+
+    public init(made: Int, failed: Int) {
+        self.made = made
+        self.failed = failed
+    }
+}
+
+/// One line of the reply to `POST /v1/services/{service}/links`.
+public enum LinkLine: JSONCoded, Sendable, Equatable {
+    /// `{"path":…}`
+    case reply(LinkReply)
+    /// `{"summary":{…}}`, the last.
+    case summary(LinkSummary)
+    /// `{"error":{…}}` instead: what was not told yet was not done.
+    case error(ErrorShape)
+    /// A line of a newer daemon; readers pass over it.
+    case other(JSONValue)
+
+    public func write(to json: inout JSONWriter) {
+        switch self {
+        case .reply(let reply): reply.write(to: &json)
+        case .summary(let summary): json.object { $0.member("summary", summary) }
+        case .error(let error): error.write(to: &json)
+        case .other(let value): value.write(to: &json)
+        }
+    }
+
+    public init(json: JSONValue) throws(JSONFault) {
+        let object = try JSONObject(json)
+        if object["path"] != nil {
+            self = .reply(try LinkReply(json: json))
+        } else if object["summary"] != nil {
+            self = .summary(try object.value("summary"))
+        } else if object["error"] != nil {
+            self = .error(try ErrorShape(json: json))
+        } else {
+            self = .other(json)
+        }
+    }
+}

@@ -58,11 +58,14 @@ public struct TransferView: JSONShape, Sendable, Equatable {
     public var label: PeerLabel { PeerLabel(peer, tag) }
 }
 
-/// The body of `POST /v1/transfers`: fetches the files that the links of a hex point to.
+/// The body of `POST /v1/transfers`: fetches the files that the links of a hex point to, or a file or folder of a service.
 public struct TransferRequest: JSONShape, Sendable, Equatable {
-    public var hex: Int64
+    public var hex: Int64?
     /// Numbers of its own links, from 1; `nil` for all of them, and those of the hexes inside it, each of these into a folder of its name.
     public var links: [Int]?
+    /// Instead of a hex: a service by its name, and the path of a file or folder in it.
+    public var service: String?
+    public var path: String?
     /// The absolute path of the folder the files go to; where it is missing, `cache` or `keep` is there.
     public var to: String?
     /// Whether they go into the pool, or are kept until the hex is deleted.
@@ -74,7 +77,7 @@ public struct TransferRequest: JSONShape, Sendable, Equatable {
     public var force: Bool?
 
     private enum CodingKeys: String, RequestKey {
-        case hex, links, to, cache, keep, umask, force
+        case hex, links, service, path, to, cache, keep, umask, force
     }
 
     public init(
@@ -85,6 +88,14 @@ public struct TransferRequest: JSONShape, Sendable, Equatable {
         self.to = to
         self.cache = cache
         self.keep = keep
+        self.umask = umask
+        self.force = force
+    }
+
+    public init(service: String, path: String, to: String?, umask: Int? = nil, force: Bool? = nil) {
+        self.service = service
+        self.path = path
+        self.to = to
         self.umask = umask
         self.force = force
     }
@@ -99,12 +110,17 @@ public struct TransferStart: JSONShape, Sendable, Equatable {
     @EmptyIfMissing public var known: Int
     /// Links that point to no file of a peer.
     @EmptyIfMissing public var passedOver: Int
+    /// Files of a folder that are in the destination already, with the same name, size and time; and entries that cannot be fetched.
+    @LeftOutEmpty public var present: Int
+    @LeftOutEmpty public var leftOut: Int
 
-    public init(first: Int64?, last: Int64?, known: Int, passedOver: Int) {
+    public init(first: Int64?, last: Int64?, known: Int, passedOver: Int, present: Int = 0, leftOut: Int = 0) {
         self.first = first
         self.last = last
         self.known = known
         self.passedOver = passedOver
+        self.present = present
+        self.leftOut = leftOut
     }
 }
 

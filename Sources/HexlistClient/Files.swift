@@ -1,5 +1,5 @@
 public import HexlistAPI
-import HexlistModel
+public import HexlistModel
 
 // Files: offers to peers, and transfers from them.
 extension HexlistClient {
@@ -16,6 +16,56 @@ extension HexlistClient {
     /// Begins to fetch what the links of a hex point to.
     public func fetch(_ request: TransferRequest) async throws -> TransferStart {
         try await connection.call(.POST, "/v1/transfers", body: request.jsonBytes)
+    }
+
+    public func shares() async throws -> [ShareView] {
+        let page: Page<ShareView> = try await connection.call(.GET, "/v1/shares")
+        return page.items
+    }
+
+    public func share(_ request: ShareRequest) async throws -> ShareView {
+        try await connection.call(.POST, "/v1/shares", body: request.jsonBytes)
+    }
+
+    /// - Returns: the share as it was.
+    public func endShare(_ name: String) async throws -> ShareView {
+        try await connection.call(.DELETE, "/v1/shares/\(try Self.segment(name, "share"))")
+    }
+
+    public func services() async throws -> [ServiceView] {
+        let page: Page<ServiceView> = try await connection.call(.GET, "/v1/services")
+        return page.items
+    }
+
+    /// A page of a folder of a service.
+    public func files(
+        of service: String, at path: String, by order: FileOrder = .name, limit: Int, after cursor: String? = nil
+    ) async throws -> FilePage {
+        var query = URLQuery()
+        query.add("path", path)
+        query.add("sort", order.rawValue)
+        query.add("limit", String(limit))
+        query.add("after", cursor)
+        return try await connection.call(.GET, "/v1/services/\(try Self.segment(service, "service"))/files", query: query)
+    }
+
+    /// Makes links to files of a service.
+    /// - Parameter each: called with what became of each path, in any order.
+    public func links(of service: String, _ request: LinkRequest, _ each: (LinkReply) throws -> Void) async throws -> LinkSummary {
+        var summary: LinkSummary?
+        let path = "/v1/services/\(try Self.segment(service, "service"))/links"
+        try await connection.lines(
+            path, query: URLQuery(), body: request.jsonBytes, type: LocalAPI.jsonType, seconds: Self.readingSeconds
+        ) { line in
+            switch try APIConnection.decode(line) as LinkLine {
+            case .reply(let reply): try each(reply)
+            case .summary(let end): summary = end
+            case .error(let error): throw error.hexlistError
+            case .other: break
+            }
+        }
+        guard let summary else { throw HexlistError(.internal, "hexlistd did not say what came of it.") }
+        return summary
     }
 
     /// A page of transfers, the newest first.

@@ -118,7 +118,7 @@ extension HexlistClient {
     private static func group(_ name: String) throws -> String { "/v1/groups/\(try segment(name, "group"))" }
 
     /// A part of a path. An empty one would name another operation.
-    private static func segment(_ name: String, _ what: String) throws -> String {
+    static func segment(_ name: String, _ what: String) throws -> String {
         guard !name.isEmpty else { throw HexlistError(.badRequest, "The name of a \(what) is missing: it is empty.") }
         return PercentEncoding.encode(name)
     }

@@ -46,22 +46,25 @@ public actor Node {
     var sends = SendTracker()
     private var wallTimes = WallTimes(wall: Timestamp.now.milliseconds, steady: .now)
     nonisolated let watchers = Watchers()
+    nonisolated let remotes: (any ContentServices)?
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
     public nonisolated var id: PeerID { identity.peerID }
 
     /// - Parameters:
     ///   - discovery: `nil` for a node that knows only static and last-known peers.
+    ///   - remotes: services that are neither this machine's nor a peer's; `nil` for none.
     ///   - eventLoop: everything of the node runs on it.
     ///   - metrics: counts and measures what it does.
     /// - Throws: `HexlistError` when TLS cannot be set up with this identity.
     public init(
         configuration: NodeConfiguration, identity: Identity, store: HexStore, discovery: (any PeerDiscovery)?,
-        eventLoop: any EventLoop, metrics: NodeMetrics = NodeMetrics(), logger: Logger
+        remotes: (any ContentServices)? = nil, eventLoop: any EventLoop, metrics: NodeMetrics = NodeMetrics(), logger: Logger
     ) throws {
         self.configuration = configuration
         self.identity = identity
         self.store = store
+        self.remotes = remotes
         self.eventLoop = eventLoop
         self.logger = logger
         self.metrics = metrics
@@ -219,7 +222,10 @@ public actor Node {
         if !change.contains(.peers) { notifyWatchers() }
         guard change.contains(.peers) || change.contains(.room) else { return }
         onLoop { node in
-            if change.contains(.peers) { node.known.reloadSoon(node) }
+            if change.contains(.peers) {
+                node.known.reloadSoon(node)
+                node.serving.sharesChanged(node)
+            }
             if change.contains(.room) {
                 node.invitations.mayTakeMore(node)
                 if node.pool.keeps { node.settlePool() }

@@ -9,6 +9,13 @@ enum FileArgument {
     /// Whether an argument is a path by its beginning, so that no slip hands a file over.
     static func isPath(_ text: String) -> Bool { ["/", "./", "../"].contains(where: text.hasPrefix) }
 
+    /// Something in a service, as `--file` takes it beside paths; `nil` for a path, and for what is a file here.
+    static func service(_ text: String) -> ServiceArgument? {
+        guard !isPath(text), let argument = ServiceArgument(argument: text) else { return nil }
+        var status = stat()
+        return lstat(text, &status) == 0 ? nil : argument
+    }
+
     /// Whether a link leads to a file of a peer: `hexlist://`, then a UUID.
     static func isLink(_ url: String) -> Bool {
         let scheme = Array("hexlist://".utf8)

@@ -7,6 +7,10 @@ import HexlistModel
 struct LinkInput: JSONEncodable {
     var url: String
     var description: String
+    /// The service that made the link; `nil` for one that was typed.
+    var service: String?
+
+    init(url: String, description: String, service: String?) { (self.url, self.description, self.service) = (url, description, service) }
 
     /// `nil` for a text of white space only.
     init?(_ text: String) {
@@ -21,6 +25,7 @@ struct LinkInput: JSONEncodable {
         json.object {
             $0.member("url", url)
             if !description.isEmpty { $0.member("linkDescription", description) }
+            $0.member("service", service)
         }
     }
 

@@ -64,6 +64,8 @@ struct Hexlist: AsyncParsableCommand {
                     DeleteCommand.self, AcceptCommand.self, SaveCommand.self, MineCommand.self,
                     OutboxCommand.self, ExportCommand.self, ImportCommand.self,
                 ]),
+            CommandGroup(
+                name: "File", subcommands: [ShareCommand.self, ServicesCommand.self, FilesCommand.self, LinkCommand.self]),
             CommandGroup(name: "Protocol", subcommands: [FrameCommand.self]),
         ])
 }

@@ -53,4 +53,70 @@ struct FileAPITests {
             #expect(try await bob.client.transfers(limit: 10).items.isEmpty)
         }
     }
+
+    @Test("shared, listed, linked, fetched and ended")
+    func shares() async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "hexlist-api-\(UUID().uuidString)")
+        for name in ["talks/2026", "to"] {
+            try FileManager.default.createDirectory(at: folder.appending(path: name), withIntermediateDirectories: true)
+        }
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try Data("talk".utf8).write(to: folder.appending(path: "talks/2026/talk.pdf"))
+        for number in 0..<30 { try Data("\(number)".utf8).write(to: folder.appending(path: "talks/\(number)")) }
+        try await TestDaemon.with("ada", "bob") { daemons in
+            let (ada, bob) = (daemons[0], daemons[1])
+            for daemon in daemons { try await daemon.awaitPeers(1) }
+            for (one, other) in [(ada, bob), (bob, ada)] { _ = try await one.client.trust(other.uuid, fingerprint: nil) }
+            let share = try await ada.client.share(ShareRequest(path: folder.appending(path: "talks").path, to: ["bob"]))
+            #expect(share.name == "talks" && !share.toAll && share.peers.map(\.uuid.description) == [bob.uuid] && share.why == nil)
+            #expect(try await ada.client.shares() == [share])
+            #expect(try await bob.client.services().map(\.name) == ["shares", "ada"])
+            #expect(try await bob.client.files(of: "ada", at: "", limit: 10).items.map(\.name) == ["talks"])
+            var (names, after): ([String], String?) = ([], nil)
+            repeat {
+                let page = try await bob.client.files(of: "ada", at: "talks", by: .size, limit: 7, after: after)
+                #expect(page.items.count <= 7)
+                names += page.items.map(\.name)
+                after = page.next
+            } while after != nil
+            #expect(names.count == 31 && names.first == "10" && names.last == "2026")
+            var links: [LinkReply] = []
+            let summary = try await bob.client.links(of: "ada", LinkRequest(paths: ["talks/2026/talk.pdf", "talks/none"])) {
+                links.append($0)
+            }
+            #expect(summary == LinkSummary(made: 1, failed: 1))
+            #expect(links.first { $0.url != nil }?.url == "hexlist://\(ada.uuid)/share/talks/2026/talk.pdf")
+            let to = folder.appending(path: "to").path
+            let start = try await bob.client.fetch(TransferRequest(service: "ada", path: "talks", to: to))
+            #expect(start == TransferStart(first: 1, last: 31, known: 0, passedOver: 0))
+            try await bob.client.watchTransfers(1...31) { $0.done < 31 }
+            #expect(try Data(contentsOf: folder.appending(path: "to/talks/2026/talk.pdf")) == Data("talk".utf8))
+            for (code, change) in [
+                (HexlistError.Code.notFound, { @Sendable in _ = try await bob.client.files(of: "nobody", at: "", limit: 1) }),
+                (.notFound, { @Sendable in _ = try await bob.client.files(of: "ada", at: "none", limit: 1) }),
+                (.badRequest, { @Sendable in _ = try await bob.client.files(of: "ada", at: "talks/0", limit: 1) }),
+                (.badRequest, { @Sendable in _ = try await bob.client.files(of: "ada", at: "a//b", limit: 1) }),
+                (.badRequest, { @Sendable in _ = try await bob.client.files(of: "ada", at: "talks", by: .time, limit: 1, after: "x") }),
+                (.badRequest, { @Sendable in _ = try await bob.client.files(of: "shares", at: "", limit: 1, after: "..") }),
+                (.badRequest, { @Sendable in _ = try await bob.client.links(of: "ada", LinkRequest(paths: [])) { _ in } }),
+                (.badRequest, { @Sendable in _ = try await bob.client.links(of: "ada", LinkRequest(paths: ["a"], expire: -1)) { _ in } }),
+                (.notSupported, { @Sendable in _ = try await bob.client.links(of: "ada", LinkRequest(paths: ["a"], expire: 9)) { _ in } }),
+                (.badRequest, { @Sendable in _ = try await bob.client.fetch(TransferRequest(service: "ada", path: "", to: to)) }),
+                (.badRequest, { @Sendable in _ = try await ada.client.share(ShareRequest(path: "/nowhere")) }),
+                (.badRequest, { @Sendable in _ = try await ada.client.share(ShareRequest(path: folder.path, name: "talks")) }),
+                (.notFound, { @Sendable in _ = try await ada.client.share(ShareRequest(path: folder.path, to: ["@none"])) }),
+                (.notFound, { @Sendable in _ = try await ada.client.endShare("none") }),
+            ] {
+                let error = await #expect(throws: HexlistError.self) { try await change() }
+                #expect(error?.code == code, "\(String(describing: error))")
+            }
+            // An alias that is the name of the own shares names neither.
+            _ = try await bob.client.rename(ada.uuid, alias: "shares")
+            let error = await #expect(throws: HexlistError.self) { try await bob.client.files(of: "shares", at: "", limit: 1) }
+            #expect(error?.code == .ambiguous)
+            #expect(try await bob.client.files(of: ada.uuid, at: "", limit: 1).items.count == 1)
+            #expect(try await ada.client.endShare("talks") == share)
+            #expect(try await bob.client.files(of: ada.uuid, at: "", limit: 1).items.isEmpty)
+        }
+    }
 }

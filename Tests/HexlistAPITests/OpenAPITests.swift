@@ -57,6 +57,8 @@ import Yams
         Value("Transfer", TransferView.self), Value("TransferStart", TransferStart.self), Value("TransferSummary", TransferSummary.self),
         Value("CachedFile", CachedFile.self), Value("CachedFiles", CachedFiles.self), Value("CacheSummary", CacheSummary.self),
         Value("CacheCleared", CacheCleared.self), Value("OfferProgress", OfferProgress.self), Value("Offer", OfferResult.self),
+        Value("Share", ShareView.self), Value("Service", ServiceView.self), Value("FileEntry", FileEntry.self),
+        Value("FilePage", FilePage.self), Value("LinkSummary", LinkSummary.self),
     ]
 
     @Test("a value has the members it is described with; those that it cannot be read without are required", arguments: values)
@@ -88,6 +90,7 @@ import Yams
             ("SendState", OutboxState.allCases.map(\.rawValue)), ("Send.waitingFor", OutboxWait.allCases.map(\.rawValue)),
             ("OutboxRow.waitingFor", OutboxWait.allCases.map(\.rawValue)), ("Peer.state", PeerView.State.allCases.map(\.rawValue)),
             ("Peer.trust", Trust.allCases.map(\.rawValue)), ("PeerTag.trust", Trust.allCases.map(\.rawValue)),
+            ("Service.kind", ServiceKind.allCases.map(\.rawValue)), ("FileEntry.kind", FileKind.allCases.map(\.rawValue)),
             ("Transfer.state", TransferStage.allCases.map(\.rawValue)), ("TransferState", TransferStage.allCases.map(\.rawValue)),
             ("Pairing.state", PairingView.State.allCases.map(\.rawValue)), ("Pairing.reason", PairingView.Reason.allCases.map(\.rawValue)),
             ("Configuration.items.source", SettingShape.Source.allCases.map(\.rawValue)),

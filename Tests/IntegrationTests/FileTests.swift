@@ -78,6 +78,99 @@ extension TwoMachines {
             }
         }
 
+        private struct EntryLine: Decodable, Sendable {
+            var name: String
+            var kind: String
+            var size: Int64?
+        }
+
+        @Test("a folder is shared with a peer, who lists it, fetches it whole and gets a link into it in a hex; nobody else does")
+        func shares() async throws {
+            try await Self.withFriends { lab, uuid, folder in
+                let (from, to) = (folder.appending(path: "photos"), folder.appending(path: "to"))
+                let files = ["a.txt": "a", "2026/Größe 中文.jpg": "bb", "2026/c/d": ""]
+                for (name, text) in files {
+                    let path = from.appending(path: name)
+                    try FileManager.default.createDirectory(at: path.deletingLastPathComponent(), withIntermediateDirectories: true)
+                    try Data(text.utf8).write(to: path)
+                }
+                try FileManager.default.createDirectory(at: to, withIntermediateDirectories: true)
+                let state = try await lab.path("state", on: "h1")
+                for wrong in [state, state + "/..", folder.path + "/none", from.path + "/a.txt"] {
+                    try await lab.hexlist("h1", "share", "add", wrong, expecting: 2)
+                }
+                try await lab.hexlist("h1", "share", "add", from.path, "--to", "nobody", expecting: 6)
+                let added = try await lab.hexlist("h1", "share", "add", from.path, "--to", uuid.other)
+                #expect(added.out.contains("is shared as photos, for"), "\(added)")
+                #expect(try await lab.hexlist("h1", "share").out.contains(from.path))
+                #expect(try await lab.hexlist("h2", "services").out.contains("h1:"))
+                #expect(try await lab.rows("h2", "files", "h1:", as: EntryLine.self).map(\.name) == ["photos"])
+                #expect(
+                    try await lab.rows("h2", "files", "h1:photos/", "--sort", "size", as: EntryLine.self).map(\.name) == ["a.txt", "2026"])
+                for wrong in ["h1:photos/none", "h1:other", "nobody:"] {
+                    try await lab.hexlist("h2", "files", wrong, expecting: 6)
+                    try await lab.hexlist("h2", "fetch", wrong, "--to", to.path, expecting: 6)
+                }
+                let rows: [TransferLine] = try await lab.rows("h2", "fetch", "h1:photos/", "--to", to.path)
+                #expect(rows.count == files.count && rows.allSatisfy { $0.state == "done" }, "\(rows)")
+                for (name, text) in files {
+                    #expect(try Data(contentsOf: to.appending(path: "photos/\(name)")) == Data(text.utf8), "\(name)")
+                }
+                let again = try await lab.hexlist("h2", "fetch", "h1:photos", "--to", to.path)
+                #expect(again.err.contains("3 files are there already"), "\(again)")
+                let link = try await lab.hexlist("h1", "link", "shares:photos/2026/Größe 中文.jpg").out
+                #expect(link.hasPrefix("hexlist://\(uuid.one)/share/photos/2026/"), "\(link)")
+                try await lab.hexlist("h1", "link", "shares:photos/none", expecting: 1)
+                try await lab.hexlist("h1", "send", "--to", uuid.other, "--file", "shares:photos/a.txt")
+                let hex = try await Self.newest(lab, "h2")
+                try await lab.hexlist("h2", "fetch", "\(hex)", "--to", to.path)
+                #expect(try Data(contentsOf: to.appending(path: "a.txt")) == Data("a".utf8))
+                try await lab.hexlist("h1", "share", "rm", "photos")
+                try await lab.hexlist("h2", "files", "h1:photos", expecting: 6)
+                try await lab.hexlist("h1", "share", "rm", "photos", expecting: 6)
+            }
+        }
+
+        @Test("a shared folder of many small files is fetched; killed in the middle, what has its name is whole, and the rest comes")
+        func manySmallFilesAndKills() async throws {
+            try await Self.withFriends { lab, uuid, folder in
+                let isLong = ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1"
+                let (folders, each) = isLong ? (200, 50) : (20, 40)
+                let (from, to) = (folder.appending(path: "photos"), folder.appending(path: "to"))
+                let data = { (number: Int) in Data((0..<4_000).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ number) }) }
+                for number in 0..<folders {
+                    let inner = from.appending(path: "d\(number)")
+                    try FileManager.default.createDirectory(at: inner, withIntermediateDirectories: true)
+                    for file in 0..<each { try data(number * each + file).write(to: inner.appending(path: "f\(file)")) }
+                }
+                try FileManager.default.createDirectory(at: to, withIntermediateDirectories: true)
+                try await lab.hexlist("h1", "share", "add", from.path)
+                let body = #"{"service":"h1","path":"photos","to":"\#(to.path)"}"#
+                _ = try await lab.post("h2", "/v1/transfers", body: Array(body.utf8))
+                let there = { () throws -> [String] in
+                    try FileManager.default.subpathsOfDirectory(atPath: to.path).filter { $0.contains("/f") && !$0.hasSuffix(".part") }
+                }
+                for part in 1...3 {
+                    try await Patience.until(or: "nothing came") { try there().count > part * folders * each / 5 }
+                    try await lab.kill(part == 2 ? "h1" : "h2")
+                    for name in try there() {
+                        #expect(try Data(contentsOf: to.appending(path: name)).count == 4_000, "\(name) is not whole")
+                    }
+                    try await lab.start(part == 2 ? "h1" : "h2")
+                }
+                try await Patience.until(or: "not all came") { try there().count == folders * each }
+                for number in 0..<folders {
+                    for file in 0..<each {
+                        let path = to.appending(path: "photos/d\(number)/f\(file)")
+                        #expect(try Data(contentsOf: path) == data(number * each + file))
+                    }
+                }
+                try await Patience.until(or: "something partial is left") {
+                    try !FileManager.default.subpathsOfDirectory(atPath: to.path).contains { $0.hasSuffix(".part") }
+                }
+            }
+        }
+
         @Test("what is no file of a peer, or not there, is said; a bare name is no path")
         func wrongInput() async throws {
             try await Self.withFriends { lab, uuid, folder in

@@ -89,6 +89,8 @@ enum LocalServer {
         PeerRoutes(api: api).add(to: router)
         GroupRoutes(api: api).add(to: router)
         FileRoutes(api: api).add(to: router)
+        ShareRoutes(api: api).add(to: router)
+        ServiceRoutes(api: api).add(to: router)
         CacheRoutes(api: api).add(to: router)
         IdentityRoutes(api: api).add(to: router)
         RosterRoutes(api: api).add(to: router)

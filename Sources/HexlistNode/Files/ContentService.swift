@@ -18,6 +18,10 @@ public protocol ContentService: Sendable {
     /// - Throws: `HexlistError`: `notFound`; `badRequest` for the path of a file; `gone` where the service cannot be used now.
     func page(of path: SharePath, by order: FileOrder, after: String?, limit: Int) async throws -> FilePage
 
+    /// Reads what a list says of one file or folder; its name is empty for the first folder.
+    /// - Throws: `HexlistError` as above.
+    func entry(at path: SharePath) async throws -> FileEntry
+
     /// Makes links to files and folders, several at once, and hands over each as it is done, in any order: exactly one for each path, unless
     /// the task is cancelled.
     func links(to paths: [SharePath], _ wish: LinkWish, each: @escaping @Sendable (LinkReply) -> Void) async throws

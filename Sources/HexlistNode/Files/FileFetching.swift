@@ -10,6 +10,8 @@ import NIOCore
 final class FileFetching {
     /// The time between two words to those who watch how far transfers are.
     private static let noticePause = Duration.milliseconds(300)
+    /// The most transfers of which each change is told at once.
+    private static let told = 100
 
     private(set) var queue = TransferQueue()
     /// The transfers that are in the queue, as the store has them but for `bytes`, which are ahead of it.
@@ -19,10 +21,18 @@ final class FileFetching {
     /// Connections without a request, by peer.
     private var idle: [PeerID: [FileClientConnection]] = [:]
     private var here: Set<PeerID> = []
+    let lists = ListRequests()
+    let placements = FilePlacements()
+    /// The rows to be written together at the end of a turn of `placements`; `nil` outside of one.
+    private var gathered: [TransferRow]?
     private let timer: DeadlineTimer
+    private let noticeTimer: DeadlineTimer
     private var noticedAt = ContinuousClock.now
 
-    init(on eventLoop: any EventLoop) { timer = DeadlineTimer(on: eventLoop) }
+    init(on eventLoop: any EventLoop) {
+        timer = DeadlineTimer(on: eventLoop)
+        noticeTimer = DeadlineTimer(on: eventLoop)
+    }
 
     /// Takes up what waits since before the start.
     /// - Parameter digests: those of the files that are here.
@@ -33,6 +43,7 @@ final class FileFetching {
 
     func stop() {
         timer.cancel()
+        noticeTimer.cancel()
         for run in runs.values { run.stop(discarding: false) }
         runs = [:]
         for connection in idle.values.joined() { connection.abort() }
@@ -40,7 +51,10 @@ final class FileFetching {
     }
 
     /// Whether a file of this peer is wanted, so that its session is not idle.
-    func wants(_ peer: PeerID) -> Bool { rows.values.contains { $0.peer == peer } }
+    func wants(_ peer: PeerID) -> Bool { lists.wants(peer) || rows.values.contains { $0.peer == peer } }
+
+    /// Whether files can be fetched from a peer now.
+    func isHere(_ peer: PeerID) -> Bool { here.contains(peer) }
 
     // MARK: Wishes
 
@@ -98,6 +112,7 @@ final class FileFetching {
     /// A session with a peer that hands out files is open.
     func peerCame(_ peer: PeerID, _ host: isolated some FilesHost) {
         here.insert(peer)
+        lists.peerCame(peer, true)
         carryOut(queue.peerCame(peer, now: .now), host)
     }
 
@@ -114,7 +129,10 @@ final class FileFetching {
         else { return }
         let endpoints = host.endpoints(of: peer)
         guard !endpoints.isEmpty else { return }
-        host.dial(peer, endpoints) { _, _ in }  // the session's Hello says the rest
+        host.dial(peer, endpoints) { host, isConnected in
+            // Otherwise the session's Hello says the rest.
+            if !isConnected { host.fetching.lists.peerCame(peer, false) }
+        }
     }
 
     // MARK: Actions
@@ -130,7 +148,7 @@ final class FileFetching {
                 timer.set(instant, host) { $0.fetching.carryOut($0.fetching.queue.deadlineReached(now: .now), $0) }
             }
         }
-        if !actions.isEmpty { host.watchers.notify() }
+        if !actions.isEmpty { tell(host) }
     }
 
     private func start(_ id: TransferID, _ run: TransferRun, _ host: isolated some FilesHost) {
@@ -146,6 +164,7 @@ final class FileFetching {
                 store: host.store, pool: host.pool, threads: host.transport.fileThreads, eventLoop: host.eventLoop,
                 minimumFree: Int64(host.configuration.limits.diskReserveBytes)),
             progressed: { [weak host] run in host?.assumeIsolated { $0.fetching.progressed(run, $0) } },
+            whole: { [weak host] run, file, free in host?.assumeIsolated { $0.fetching.isWhole(run, file, free, $0) } },
             ended: { [weak host] run, end, free in host?.assumeIsolated { $0.fetching.ended(run, end, free, $0) } })
         runs[run] = fileRun
         fileRun.start { [weak host] done in
@@ -154,7 +173,7 @@ final class FileFetching {
         }
     }
 
-    private func connect(
+    func connect(
         to peer: PeerID, _ host: isolated some FilesHost,
         _ done: @escaping @Sendable (Result<FileClientConnection, FileRun.ConnectFault>) -> Void
     ) {
@@ -173,6 +192,12 @@ final class FileFetching {
         }
     }
 
+    /// Keeps a connection without a request for the next one.
+    func keep(_ connection: FileClientConnection, to peer: PeerID) {
+        guard here.contains(peer), connection.isIdle, idle[peer, default: []].count < FileServing.perPeer else { return connection.abort() }
+        idle[peer, default: []].append(connection)
+    }
+
     private func progressed(_ run: FileRun, _ host: isolated some FilesHost) {
         guard runs[run.run] === run else { return }
         rows[run.id]?.bytes = run.row.bytes
@@ -182,14 +207,22 @@ final class FileFetching {
         host.watchers.notify()
     }
 
-    private func ended(_ run: FileRun, _ end: FileRun.End, _ free: FileClientConnection?, _ host: isolated some FilesHost) {
-        if let free {
-            if here.contains(run.row.peer), idle[run.row.peer, default: []].count < FileServing.perPeer {
-                idle[run.row.peer, default: []].append(free)
-            } else {
-                free.abort()
-            }
+    /// A small file waits for its name; the next one is asked for meanwhile.
+    private func isWhole(_ run: FileRun, _ file: WholeFile, _ free: FileClientConnection?, _ host: isolated some FilesHost) {
+        if let free { keep(free, to: run.row.peer) }
+        guard runs[run.run] === run else { return run.stop(discarding: true) }
+        rows[run.id]?.bytes = run.row.bytes
+        placements.add(run, file, host) { placed, host in
+            host.fetching.gathered = []
+            for (run, result) in placed where host.fetching.runs[run.run] === run { run.placed(result) }
+            let rows = host.fetching.gathered.take() ?? []
+            if !rows.isEmpty { host.fetching.write(rows, host) }
         }
+        carryOut(queue.received(run.run, now: .now), host)
+    }
+
+    private func ended(_ run: FileRun, _ end: FileRun.End, _ free: FileClientConnection?, _ host: isolated some FilesHost) {
+        if let free { keep(free, to: run.row.peer) }
         guard runs.removeValue(forKey: run.run) != nil else { return }
         var row = run.row
         row.reason = end.reason
@@ -230,12 +263,32 @@ final class FileFetching {
     }
 
     private func write(_ row: TransferRow, _ host: isolated some FilesHost) {
-        host.store.updateTransfers([row]) { [host] result in
+        guard gathered == nil else {
+            gathered?.append(row)
+            return
+        }
+        write([row], host)
+    }
+
+    private func write(_ rows: [TransferRow], _ host: isolated some FilesHost) {
+        host.store.updateTransfers(rows) { [host] result in
             if case .failure(let error) = result {
-                host.logger.error("transfer could not be recorded", metadata: ["transfer": "\(row.id)", "error": "\(error)"])
+                host.logger.error("transfers could not be recorded", metadata: ["transfer": "\(rows[0].id)", "error": "\(error)"])
             }
-            if row.state == .done, row.place != nil, host.pool.keeps { host.onLoop { $0.settlePool() } }
-            host.watchers.notify()
+            let settles = rows.contains { $0.state == .done && $0.place != nil } && host.pool.keeps
+            host.onLoop { host in
+                if settles { host.settlePool() }
+                host.fetching.tell(host)
+            }
+        }
+    }
+
+    /// Tells those who watch; of many transfers not of each.
+    private func tell(_ host: isolated some FilesHost) {
+        guard rows.count > Self.told else { return host.watchers.notify() }
+        noticeTimer.set(max(.now, noticedAt + Self.noticePause), host) {
+            $0.fetching.noticedAt = .now
+            $0.watchers.notify()
         }
     }
 }

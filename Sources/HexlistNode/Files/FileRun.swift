@@ -6,7 +6,7 @@ import NIOCore
 
 /// One attempt to fetch a file: opens what is there of it, asks the peer for the rest, writes it, and gives it its name.
 ///
-/// Confined to the event loop; files are opened and written on the threads for them, one piece of work at a time. What the peer sends
+/// It has more than 15 properties because it has the parts of one attempt: what was asked, what came, who is told. Confined to the event loop; files are opened and written on the threads for them, one piece of work at a time. What the peer sends
 /// meanwhile waits in the connection, which reads no further.
 final class FileRun: FileClientDelegate, @unchecked Sendable {
     /// The end of a run, with what is to be written of it.
@@ -16,6 +16,9 @@ final class FileRun: FileClientDelegate, @unchecked Sendable {
         var reason: String?
         var message: String?
     }
+
+    /// A file of at most so many bytes is written when all of it is here, and gets its name together with others.
+    static let smallBytes: Int64 = 256 << 10
 
     /// What every run works with.
     struct Means {
@@ -33,6 +36,8 @@ final class FileRun: FileClientDelegate, @unchecked Sendable {
         case asked
         case receiving
         case finishing
+        /// All of it is here, and waits for its name.
+        case whole
         case ended
     }
 
@@ -44,6 +49,8 @@ final class FileRun: FileClientDelegate, @unchecked Sendable {
     /// Called with the connection that is free again, at most once; and with the end, exactly once unless the run is stopped.
     private let ended: (FileRun, End, FileClientConnection?) -> Void
     private let progressed: (FileRun) -> Void
+    /// Called with a whole file that waits for its name, and the connection where it is free again.
+    private let whole: (FileRun, WholeFile, FileClientConnection?) -> Void
     private var phase = Phase.preparing
     private var part: PartFile?
     private var connection: FileClientConnection?
@@ -52,9 +59,14 @@ final class FileRun: FileClientDelegate, @unchecked Sendable {
     private var pending: End?
     private var startedWith: Int64 = 0
     private var discards = false
+    /// The bytes of a small file, until all are here; `nil` for another.
+    private var small: [ByteBuffer]?
+    /// The file while it waits for its name.
+    private var wholeFile: WholeFile?
 
     init(
         _ run: TransferRun, _ row: TransferRow, _ link: FileLink, with means: Means, progressed: @escaping (FileRun) -> Void,
+        whole: @escaping (FileRun, WholeFile, FileClientConnection?) -> Void,
         ended: @escaping (FileRun, End, FileClientConnection?) -> Void
     ) {
         self.run = run
@@ -63,6 +75,7 @@ final class FileRun: FileClientDelegate, @unchecked Sendable {
         self.link = link
         self.means = means
         self.progressed = progressed
+        self.whole = whole
         self.ended = ended
     }
 
@@ -71,6 +84,11 @@ final class FileRun: FileClientDelegate, @unchecked Sendable {
     /// - Parameter connect: makes a connection, or passes on why there is none; called once, and only if the peer has to be asked.
     func start(_ connect: @escaping (@escaping @Sendable (Result<FileClientConnection, ConnectFault>) -> Void) -> Void) {
         let (row, minimumFree, pool) = (row, means.minimumFree, means.pool)
+        // What has a digest may be here already.
+        if let size = row.size, size <= Self.smallBytes, row.sha256 == nil, row.fileInode == nil {
+            small = []
+            return connect { self.connected($0) }
+        }
         work({ try Self.open(row, minimumFree, pool) }) { opened in
             switch opened {
             case .finished(let length, let identity):
@@ -130,7 +148,9 @@ final class FileRun: FileClientDelegate, @unchecked Sendable {
         case .success(let connection):
             self.connection = connection
             phase = .asked
-            connection.get(link.requestTarget, from: part?.length ?? 0, ifStill: row.entityTag, self)
+            // Without a digest, a rest of the file is taken only behind what is known to be of the same one.
+            let length = isShared && row.entityTag == nil ? 0 : part?.length ?? 0
+            connection.get(link.requestTarget, from: length, ifStill: row.entityTag, self)
         }
     }
 
@@ -138,6 +158,11 @@ final class FileRun: FileClientDelegate, @unchecked Sendable {
 
     func answered(_ head: FileAnswerHead, on connection: FileClientConnection) {
         switch head.status {
+        case 200 where isShared && head.entityTag == nil:
+            end(
+                End(
+                    outcome: .final, reason: "folder",
+                    message: "It is a folder; `hexlist fetch PEER:PATH` fetches it with all that is in it."))
         case 200: receive(from: 0, size: head.length, head)
         case 206:
             guard case .bytes(let range, let size)? = head.contentRange.flatMap({ ContentRange($0) }), Int64(range.count) == head.length,
@@ -145,25 +170,27 @@ final class FileRun: FileClientDelegate, @unchecked Sendable {
             else { return refuse("answer", "Its owner sent another part of it than was asked for.") }
             receive(from: range.lowerBound, size: size, head)
         case 404:
-            end(
-                End(
-                    outcome: .final, reason: "notOffered",
-                    message:
-                        "Its owner does not offer it to this machine, or no longer: the offer ended, or this machine is not trusted there.")
-            )
+            let message =
+                isShared
+                ? "It is not there, or not shared with this machine any more."
+                : "Its owner does not offer it to this machine, or no longer: the offer ended, or this machine is not trusted there."
+            end(End(outcome: .final, reason: "notOffered", message: message))
         case 410: end(End(outcome: .final, reason: "changed", message: "It changed or was deleted since it was offered."))
         default: refuse("answer", "Its owner answered with status \(head.status).")
         }
     }
 
     private func receive(from offset: Int64, size: Int64, _ head: FileAnswerHead) {
-        if let announced = row.size, announced != size {
+        // What is shared may change as its owner likes: the answer says what it is now.
+        if let announced = row.size, announced != size, !isShared {
             return end(End(outcome: .final, reason: "changed", message: "It has \(size) bytes; \(announced) were announced."))
         }
         row.size = size
         row.entityTag = head.entityTag.flatMap { EntityTag($0) }?.description
         phase = .receiving
-        if let part, part.length == offset { return pump() }
+        if small != nil, size <= Self.smallBytes { return pumpSmall() }
+        small = nil
+        if let part, part.length == offset, part.goal.size == size { return pump() }
         // All of it comes: what is there is of another file, or nothing is.
         let (old, row, minimumFree) = (part, row, means.minimumFree)
         part = nil
@@ -174,11 +201,57 @@ final class FileRun: FileClientDelegate, @unchecked Sendable {
             return try PartFile(folder: row.folder, goal: goal)
         }) { part in
             self.part = part
+            // After a kill nothing but the tag says that what is there belongs to the rest.
+            if self.isShared, size > PartFile.stride { self.means.store.updateTransfers([self.row]) { _ in } }
             self.pump()
         }
     }
 
-    func bodyArrived(on connection: FileClientConnection) { pump() }
+    func bodyArrived(on connection: FileClientConnection) { if small == nil { pump() } else { pumpSmall() } }
+
+    /// Keeps what has come; writes it when it is all.
+    private func pumpSmall() {
+        guard case .receiving = phase, let connection else { return }
+        let (bytes, isEnd) = connection.takeBody()
+        small?.append(contentsOf: bytes)
+        guard isEnd, let all = small.take() else { return }
+        phase = .finishing
+        let (row, minimumFree) = (row, means.minimumFree)
+        work({
+            guard let goal = PartFile.Goal(row, minimumFree) else { throw FileFault.partLost }
+            let part = try PartFile(folder: row.folder, goal: goal)
+            do {
+                for piece in all { try piece.withUnsafeReadableBytes { try part.append($0) } }
+                return try part.handOver()
+            } catch {
+                part.discard()
+                throw error
+            }
+        }) { file in
+            self.row.bytes = file.goal.size
+            self.phase = .whole
+            self.wholeFile = file
+            let free = self.connection.flatMap { $0.isIdle ? $0 : nil }
+            if free == nil { self.connection?.abort() }
+            self.connection = nil
+            self.whole(self, file, free)
+        }
+    }
+
+    /// A whole file has its name, or why it has none.
+    func placed(_ result: Result<PartFile.Placement, any Error>) {
+        guard case .whole = phase else { return }
+        wholeFile = nil
+        switch result {
+        case .success(let placement):
+            row.finalName = placement.name
+            row.fileInode = placement.fileInode
+            end(End(outcome: .done))
+        case .failure(let fault as FileFault) where fault == .noFreeName:
+            end(End(outcome: .interrupted(progressed: false), reason: "taken", message: "Another file took its name."))
+        case .failure(let error): end(endOf(error))
+        }
+    }
 
     /// Writes what has come, unless something is being written.
     private func pump() {
@@ -211,6 +284,9 @@ final class FileRun: FileClientDelegate, @unchecked Sendable {
 
     private func refuse(_ reason: String, _ message: String) { end(End(outcome: .sourceFault, reason: reason, message: message)) }
 
+    /// Whether it is something in a share, which has neither size nor digest before it is read.
+    private var isShared: Bool { if case .share = link.target { true } else { false } }
+
     private var hasProgressed: Bool { row.bytes > startedWith }
 
     // MARK: The end
@@ -237,6 +313,7 @@ final class FileRun: FileClientDelegate, @unchecked Sendable {
     /// - Parameter discarding: whether the partial file goes too.
     func stop(discarding: Bool) {
         discards = discarding
+        if discarding, let file = wholeFile.take() { discard(file) }
         close()
     }
 
@@ -258,7 +335,14 @@ final class FileRun: FileClientDelegate, @unchecked Sendable {
     private func settle<Value>(_ result: Result<Value, any Error>) {
         if case .success(let value) = result, let opened = value as? Opened, case .part(let part) = opened { self.part = part }
         if case .success(let value) = result, let part = value as? PartFile { self.part = part }
+        if case .success(let value) = result, let file = value as? WholeFile { discard(file) }
         leavePart()
+    }
+
+    /// Deletes a file that got no name; what is stopped without being given up is fetched again.
+    private func discard(_ file: WholeFile) {
+        let folder = row.folder
+        _ = means.threads.run(on: means.eventLoop) { PartFile.discard(folder: folder, goal: file.goal) }
     }
 
     private func end(_ end: End) {
@@ -327,7 +411,7 @@ extension PartFile.Goal {
 
 extension PartFile.Placement {
     /// The file as its row has it: device and inode.
-    fileprivate var fileInode: String { "\(device) \(inode)" }
+    var fileInode: String { "\(device) \(inode)" }
 
     /// `nil` before the last rename of the file.
     init?(_ row: TransferRow) {

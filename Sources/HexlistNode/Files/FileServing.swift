@@ -8,15 +8,17 @@ import Logging
 import NIOCore
 
 /// The connections on which peers fetch files of this machine. Each request is answered by what is so at that moment: a file only to a
-/// trusted peer that it was offered to, everything else with the same 404.
+/// trusted peer that it was offered to, or that may read the share it is in; everything else with the same 404.
 final class FileServing {
-    /// The most connections of one peer, and of all.
-    static let perPeer = 4
+    /// The most connections of one peer, four for files and two for lists beside them, and of all.
+    static let perPeer = 6
     static let atOnce = 32
     /// The time for which connections stay without a session of their key.
     static let grace = TimeAmount.seconds(30)
 
     private var connections: [ObjectIdentifier: FileServerConnection] = [:]
+    /// The shares that files are being sent out of, by connection.
+    private var sharesInUse: [ObjectIdentifier: ShareRow] = [:]
     /// The key of entity tags: of this identity, so that a restart changes none.
     private let tagKey: SymmetricKey
 
@@ -52,7 +54,10 @@ final class FileServing {
         connection.serve(with: ServedConnection(host))
     }
 
-    fileprivate func closed(_ connection: FileServerConnection) { connections[ObjectIdentifier(connection)] = nil }
+    fileprivate func closed(_ connection: FileServerConnection) {
+        connections[ObjectIdentifier(connection)] = nil
+        sharesInUse[ObjectIdentifier(connection)] = nil
+    }
 
     /// A peer is trusted no more: what it fetches ends now.
     func trustEnded(_ peer: PeerID) {
@@ -74,22 +79,88 @@ final class FileServing {
     // MARK: Requests
 
     fileprivate func received(_ request: FileRequest, on connection: FileServerConnection, _ host: isolated some FilesHost) {
-        guard host.known.trust(of: connection.peer) == .trusted, case .offer(let offer)? = FileRequestTarget(request.target) else {
+        sharesInUse[ObjectIdentifier(connection)] = nil
+        guard host.known.trust(of: connection.peer) == .trusted, let target = FileRequestTarget(request.target) else {
             return connection.answer(FileReply.notFound)
         }
         let (peer, now) = (connection.peer.peerID, Timestamp.now.milliseconds)
-        host.store.submitRead({ try $0.offer(offer.bytes, to: peer, at: now) }) { [host] result in
+        switch target {
+        case .offer(let offer):
+            look({ try $0.offer(offer.bytes, to: peer, at: now) }, for: connection, host) { row, host in
+                host.serving.open(row, for: request, on: connection, host)
+            }
+        case .shares:
+            look({ try $0.shares(for: peer) }, for: connection, host) { rows, host in
+                host.serving.make({ .shares(rows) }, of: nil, for: request, on: connection, host)
+            }
+        case .entry(let name, let path, let query):
+            look({ try $0.share(name, for: peer) }, for: connection, host) { row, host in
+                host.serving.make({ try SharedAnswer(row, path, query) }, of: row, for: request, on: connection, host)
+            }
+        }
+    }
+
+    /// Reads the store; `nil` is a 404.
+    private func look<Found: Sendable, Host: FilesHost>(
+        _ read: @escaping @Sendable (StoreReader) throws -> Found?, for connection: FileServerConnection, _ host: isolated Host,
+        then: @escaping @Sendable (Found, isolated Host) -> Void
+    ) {
+        host.store.submitRead(read) { [host] result in
             host.onLoop { host in
                 switch result {
-                case .success(let row?): host.serving.open(row, for: request, on: connection, host)
+                case .success(let found?): then(found, host)
                 case .success(nil): connection.answer(FileReply.notFound)
                 case .failure(let error):
-                    host.logger.error("offer could not be read", metadata: ["error": "\(error)"])
+                    host.logger.error("files on offer could not be read", metadata: ["error": "\(error)"])
                     connection.answer(FileReply.broken)
                 }
             }
         }
     }
+
+    // MARK: Shares
+
+    private func make(
+        _ make: @escaping @Sendable () throws -> SharedAnswer, of share: ShareRow?, for request: FileRequest,
+        on connection: FileServerConnection, _ host: isolated some FilesHost
+    ) {
+        host.transport.fileThreads.run(on: host.eventLoop, make).whenComplete { [weak host] result in
+            host?.assumeIsolated { host in
+                // Trust may have ended while the file was opened.
+                guard host.known.trust(of: connection.peer) == .trusted else { return connection.answer(FileReply.notFound) }
+                switch result {
+                case .success(.list(let listing)): connection.answer(FileReply.list(listing))
+                case .success(.file(let source, let mediaType)):
+                    let identity = source.file.identity
+                    let tag = EntityTag(of: identity, key: host.serving.tagKey)
+                    host.serving.sharesInUse[ObjectIdentifier(connection)] = share
+                    connection.answer(
+                        FileReply.answer(request, size: identity.size, tag: tag, mediaType: mediaType, source: source, sent: nil))
+                case .failure(let error):
+                    guard let fault = error as? FileFault, case .system = fault else { return connection.answer(FileReply.notFound) }
+                    host.logger.warning("share cannot be read", metadata: ["error": "\(fault)"])
+                    connection.answer(FileReply.broken)
+                }
+            }
+        }
+    }
+
+    /// Shares, or groups that they are for, may have changed: what is sent out of a share that its receiver may read no more ends.
+    func sharesChanged(_ host: isolated some FilesHost) {
+        for (key, share) in sharesInUse {
+            guard let connection = connections[key] else { continue }
+            let peer = connection.peer.peerID
+            host.store.submitRead({ try $0.share(share.name, for: peer) }) { [host] result in
+                host.onLoop { host in
+                    guard case .success(let now) = result, host.serving.sharesInUse[key] == share else { return }
+                    if now.map({ PeerText.areEqual($0.path, share.path) && $0.showsHidden == share.showsHidden }) ?? false { return }
+                    host.serving.connections[key]?.abort()
+                }
+            }
+        }
+    }
+
+    // MARK: Offers
 
     private func open(_ row: OfferRow, for request: FileRequest, on connection: FileServerConnection, _ host: isolated some FilesHost) {
         let opened = host.transport.fileThreads.run(on: host.eventLoop) {

@@ -239,26 +239,3 @@ struct OfferPlan {
         }
     }
 }
-
-/// The media type of a file by its name, for what is common among people (IANA's registry).
-enum MediaType {
-    private static let bySuffix: [String: String] = [
-        "txt": "text/plain", "md": "text/markdown", "csv": "text/csv", "html": "text/html", "htm": "text/html", "ics": "text/calendar",
-        "vcf": "text/vcard", "jpg": "image/jpeg", "jpeg": "image/jpeg", "png": "image/png", "gif": "image/gif", "webp": "image/webp",
-        "svg": "image/svg+xml", "heic": "image/heic", "avif": "image/avif", "tif": "image/tiff", "tiff": "image/tiff",
-        "mp3": "audio/mpeg", "ogg": "audio/ogg", "flac": "audio/flac", "m4a": "audio/mp4", "opus": "audio/ogg", "mp4": "video/mp4",
-        "mkv": "video/matroska", "webm": "video/webm", "mov": "video/quicktime", "pdf": "application/pdf", "zip": "application/zip",
-        "gz": "application/gzip", "zst": "application/zstd", "json": "application/json", "epub": "application/epub+zip",
-        "odt": "application/vnd.oasis.opendocument.text", "ods": "application/vnd.oasis.opendocument.spreadsheet",
-        "odp": "application/vnd.oasis.opendocument.presentation",
-        "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-        "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-        "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-    ]
-
-    static func of(_ name: String) -> String? {
-        let parts = name.utf8.suffix(16).split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-        guard parts.count > 1, let last = parts.last else { return nil }
-        return bySuffix[String(decoding: last.map(ASCII.lowercased), as: UTF8.self)]
-    }
-}

@@ -11,22 +11,61 @@ import NIOCore
 
 /// Transfers as people and scripts see them.
 extension Node {
-    /// Begins to fetch what the links of a hex point to: those that are named, or all of it with the hexes inside it, each of which becomes a
-    /// folder.
-    /// - Throws: `HexlistError`: `notFound` for a hex or link that is not there; `badRequest` where nothing can be fetched, or not there;
-    ///   `recentlyFailed` for what failed repeatedly.
+    /// Begins to fetch what the links of a hex point to, those that are named, or all of it with the hexes inside it, each of which becomes a
+    /// folder; or a file or folder of a service.
+    /// - Throws: `HexlistError`: `notFound` for a hex, link or file that is not there; `badRequest` where nothing can be fetched, or not
+    ///   there; `recentlyFailed` for what failed repeatedly.
     public func fetch(_ request: TransferRequest) async throws -> TransferStart {
-        guard let hex = try await store.read({ try $0.hex(request.hex) }) else { throw HexlistError.noHex(request.hex) }
         let goal = try FetchGoal(request)
         let mask = request.umask ?? 0o022
         guard (0...0o777).contains(mask) else { throw HexlistError(.badRequest, "`umask` is a number from 0 to 511 (octal 777).") }
+        if let hex = request.hex, request.service == nil, request.path == nil { return try await fetch(request, hex, goal, mask) }
+        guard let service = request.service, request.hex == nil, request.links == nil else {
+            throw HexlistError(.badRequest, "Either `hex`, perhaps with `links`, or `service` and `path`.")
+        }
+        return try await fetch(request, service, request.path ?? "", goal, mask)
+    }
+
+    private func fetch(_ request: TransferRequest, _ service: String, _ typed: String, _ goal: FetchGoal, _ mask: Int) async throws
+        -> TransferStart
+    {
+        guard case .folder(let base) = goal else {
+            throw HexlistError(.badRequest, "What is fetched of a service goes into a folder.", hint: "`--to` names it.")
+        }
+        guard let path = SharePath(typed: typed) else {
+            throw HexlistError(.badRequest, "\(TerminalText.clean(typed, columns: 200)) is no path in a service.")
+        }
+        let read = try await FetchTree.read(try await self.service(service), path)
+        let (tree, present) = try await transport.fileThreads.run(on: eventLoop) {
+            var tree = read
+            try DestinationFolder.make(Array(tree.folders.dropFirst()), in: base, mask: mask)
+            let present = tree.dropPresent(in: base)
+            return (tree, present)
+        }.get()
+        let now = Timestamp.now.milliseconds
+        let folders = tree.folders.map { ([base == "/" ? "" : base] + $0).joined(separator: "/") }
+        let rows = try tree.files.map { file in
+            guard case .peer(let link) = file.source else {
+                throw HexlistError(.notSupported, "Files of \(TerminalText.clean(service, columns: 60)) cannot be fetched.")
+            }
+            return TransferRow(
+                hex: nil, url: link.description, peer: link.peer, folder: folders[file.folder].isEmpty ? "/" : folders[file.folder],
+                mask: mask, name: file.name, part: BootNonce.random.description, size: file.size, sha256: nil, modified: file.modified,
+                createdAt: now)
+        }
+        var start = try await begin(rows, goal, hex: nil, force: request.force ?? false, at: now)
+        (start.present, start.leftOut) = (present, tree.leftOut)
+        return start
+    }
+
+    private func fetch(_ request: TransferRequest, _ id: Int64, _ goal: FetchGoal, _ mask: Int) async throws -> TransferStart {
+        guard let hex = try await store.read({ try $0.hex(id) }) else { throw HexlistError.noHex(id) }
         let content = hex.content
-        var plan = FetchPlan(own: id)
+        var plan = FetchPlan(own: self.id)
         if let numbers = request.links {
             for number in numbers {
                 guard content.links.indices.contains(number &- 1) else {
-                    throw HexlistError(
-                        .notFound, "Hex \(request.hex) has no link \(number).", hint: "`hexlist show \(request.hex)` lists them.")
+                    throw HexlistError(.notFound, "Hex \(id) has no link \(number).", hint: "`hexlist show \(id)` lists them.")
                 }
                 plan.add(content.links[number - 1], of: content, in: nil)
             }
@@ -36,15 +75,13 @@ extension Node {
         guard !plan.files.isEmpty else {
             throw HexlistError(
                 .badRequest,
-                plan.isOwn
-                    ? "The links of hex \(request.hex) lead to files of this machine."
-                    : "No link of hex \(request.hex) leads to a file of a peer.",
+                plan.isOwn ? "The links of hex \(id) lead to files of this machine." : "No link of hex \(id) leads to a file of a peer.",
                 hint: "`hexlist open` opens links to the web.")
         }
         let now = Timestamp.now.milliseconds
         var rows = plan.files.map { file in
             TransferRow(
-                hex: request.hex, url: file.link.description, peer: file.link.peer, folder: "", mask: mask, name: file.name,
+                hex: id, url: file.link.description, peer: file.link.peer, folder: "", mask: mask, name: file.name,
                 part: String(BootNonce.random.description), size: file.size, sha256: file.sha256, modified: file.modified, createdAt: now)
         }
         switch goal {
@@ -56,16 +93,22 @@ extension Node {
             }
         case .place(let place): rows = try placed(rows, in: place)
         }
+        var start = try await begin(rows, goal, hex: id, force: request.force ?? false, at: now)
+        start.passedOver = plan.passedOver
+        return start
+    }
+
+    /// Puts transfers into the queue that are not in it.
+    private func begin(_ all: [TransferRow], _ goal: FetchGoal, hex: Int64?, force: Bool, at now: Int64) async throws -> TransferStart {
         // Of several links to the same one is enough.
         var seen: Set<TransferKey> = []
-        rows = rows.filter { seen.insert(TransferKey($0)).inserted }
-        let force = request.force ?? false
+        var rows = all.filter { seen.insert(TransferKey($0)).inserted }
         if !force, let until = rows.compactMap({ fetching.pause(of: $0, now: .now) }).max() {
             let seconds = max(1, (until - .now).components.seconds)
             throw HexlistError(
                 .recentlyFailed, "This failed repeatedly; it can be started again in \(seconds) s.", hint: "`--force` starts it now.")
         }
-        let here = try await lookForPresent(&rows, goal, hex: request.hex, at: now)
+        let here = if let hex { try await lookForPresent(&rows, goal, hex: hex, at: now) } else { Set<[UInt8]>() }
         var new: [TransferRow] = []
         var known: [Int64] = []
         for row in rows {
@@ -80,7 +123,7 @@ extension Node {
         fetching.add(added.filter { $0.state == .waiting }, here: here, force: force, self)
         notifyWatchers()
         return TransferStart(
-            first: added.first?.id ?? known.min(), last: added.last?.id ?? known.max(), known: known.count, passedOver: plan.passedOver)
+            first: added.first?.id ?? known.min(), last: added.last?.id ?? known.max(), known: known.count, passedOver: 0)
     }
 
     /// The rows of files that go under their digest.
@@ -331,14 +374,16 @@ struct FetchPlan {
     }
 
     mutating func add(_ content: LinkContent, of hex: HexContent, in folder: Int?) {
-        guard content.url.count <= FileLink.maximumBytes, let link = FileLink(hex.string(content.url)),
-            case .offer(_, let name) = link.target,
-            link.peer != own
-        else {
+        guard content.url.count <= FileLink.maximumBytes, let link = FileLink(hex.string(content.url)), link.peer != own else {
             if content.url.count <= FileLink.maximumBytes, FileLink(hex.string(content.url))?.peer == own { isOwn = true }
             passedOver += 1
             return
         }
+        let name =
+            switch link.target {
+            case .offer(_, let name): name
+            case .share(let share, let path): path.names.last ?? share
+            }
         var file = File(link: link, name: FileName(name).description, folder: folder)
         if !content.extra.isEmpty, let members = (try? JSONValue(parsing: hex.string(content.extra)))?.members {
             for member in members {

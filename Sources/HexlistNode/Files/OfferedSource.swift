@@ -26,10 +26,16 @@ enum FileReply {
     static let changed = FileAnswer(status: 410, fields: [("Content-Type", "text/plain")], body: .text("changed"))
     static let broken = FileAnswer(status: 503)
 
+    /// A list has no tag: that tells it from a file.
+    static func list(_ listing: FolderListing) -> FileAnswer {
+        FileAnswer(
+            status: 200, fields: [("Content-Type", "application/json")], body: .text(String(decoding: listing.wireBytes, as: UTF8.self)))
+    }
+
     /// - Parameter sent: called when the last byte of the file was taken by the kernel.
     static func answer(
         _ request: FileRequest, size: Int64, tag: EntityTag, mediaType: String?, source: any FileSource,
-        sent: @escaping @Sendable () -> Void
+        sent: (@Sendable () -> Void)?
     ) -> FileAnswer {
         var fields = [("ETag", tag.description), ("Accept-Ranges", "bytes")]
         if let match = request.ifMatch, !tag.isListed(in: match) { return FileAnswer(status: 412, fields: fields) }

@@ -7,11 +7,13 @@ import UnixSignals
 
 struct FetchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "fetch", abstract: "Fetch the files that the links of a hex point to.",
+        commandName: "fetch", abstract: "Fetch the files that the links of a hex point to, or a file or folder that a peer shares.",
         discussion: """
             hexlist fetch 7 --to ~/Downloads
 
-            Without numbers all of the hex is fetched, and each hex inside it into a folder of its name. Nothing is overwritten: what is \
+            hexlist fetch bob:photos/2026
+
+            Without numbers all of a hex is fetched, and each hex inside it into a folder of its name. A folder that is shared becomes a             folder of its name with all that is in it; what of it is there already, with the same name, size and time, is not fetched             again. Nothing is overwritten: what is \
             there keeps its name, and the new file gets a number. Each file is checked against its digest before it has its name; until \
             then it is a hidden `.part` file.
 
@@ -42,8 +44,9 @@ struct FetchCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("How long to wait at most for a peer that is away, or for room on the disk.", valueName: "duration"))
     var timeout = Seconds(10)
 
-    @Argument(help: ArgumentHelp("The local id that `hexlist inbox` prints.", valueName: "hex"))
-    var hex: HexID
+    @Argument(
+        help: ArgumentHelp("The local id that `hexlist inbox` prints; or SERVICE:PATH, of `hexlist files`.", valueName: "hex"))
+    var source: FetchArgument
 
     @Argument(help: ArgumentHelp("Which of its links, as `hexlist show` counts them.", valueName: "n"))
     var numbers: [Int] = []
@@ -51,17 +54,33 @@ struct FetchCommand: AsyncParsableCommand {
     func validate() throws {
         let named = [(to != nil, "--to"), (cache, "--cache"), (keep, "--keep")].filter(\.0).map(\.1)
         if named.count > 1 { throw ValidationError("\(named[0]) and \(named[1]) do not go together: each says where the files go.") }
+        guard case .file = source else { return }
+        guard numbers.isEmpty else { throw ValidationError("Numbers name links of a hex, and SERVICE:PATH is none.") }
+        if cache || keep { throw ValidationError("What a peer shares goes into a folder: --to names it.") }
     }
 
     func run() async throws {
         let folder = cache || keep ? nil : try FileArgument.absolute(to ?? ".")
         let mask = umask(0o022)
         _ = umask(mask)
-        let request = TransferRequest(
-            hex: hex.value, links: numbers.isEmpty ? nil : numbers, to: folder, cache: cache ? true : nil, keep: keep ? true : nil,
-            umask: Int(mask), force: force ? true : nil)
+        let request =
+            switch source {
+            case .hex(let hex):
+                TransferRequest(
+                    hex: hex.value, links: numbers.isEmpty ? nil : numbers, to: folder, cache: cache ? true : nil, keep: keep ? true : nil,
+                    umask: Int(mask), force: force ? true : nil)
+            case .file(let file):
+                TransferRequest(service: file.service, path: file.path, to: folder, umask: Int(mask), force: force ? true : nil)
+            }
         try await common.withClient { client in
-            let start = try await client.fetch(request)
+            let start = try await ProgressLine().during("looking what there is …") { try await client.fetch(request) }
+            if start.present > 0 {
+                StandardError.note("\(HumanText.count(start.present, "file is", "files are")) there already, with the same size and time.")
+            }
+            if start.leftOut > 0 {
+                StandardError.note("\(HumanText.count(start.leftOut, "entry", "entries")) left out: no file or folder, or no name.")
+            }
+            if start.first == nil, start.known == 0 { return }
             if start.known > 0 { StandardError.note("\(HumanText.count(start.known, "file is", "files are")) on the way there already.") }
             if start.passedOver > 0 {
                 StandardError.note(
@@ -69,14 +88,14 @@ struct FetchCommand: AsyncParsableCommand {
             }
             guard let first = start.first, let last = start.last else { throw Ending(status: .pending) }
             let summary = try await FetchWaiting(ids: first...last, timeout: timeout.value).wait(client)
-            try await tell(first...last, client)
+            try await tell(first...last, into: folder, client)
             if summary.failed + summary.cancelled > 0 { throw Ending(status: .failed) }
             if summary.running + summary.soon + summary.waiting > 0 { throw Ending(status: .pending) }
         }
     }
 
     /// Prints what became of each file.
-    private func tell(_ ids: ClosedRange<Int64>, _ client: HexlistClient) async throws {
+    private func tell(_ ids: ClosedRange<Int64>, into folder: String?, _ client: HexlistClient) async throws {
         let output = common.output
         var pages: [TransferView] = []
         var cursor: String? = String(ids.upperBound + 1)
@@ -97,7 +116,7 @@ struct FetchCommand: AsyncParsableCommand {
         if !table.isEmpty { try output.table(table) }
         if done.count > Self.listed {
             let bytes = done.reduce(0) { $0 + $1.bytes }
-            try output.line("\(done.count) files, \(ByteCountText.of(bytes)), in \(done.first.map { $0.folder } ?? "")")
+            try output.line("\(done.count) files, \(ByteCountText.of(bytes)), in \(folder ?? done.first?.folder ?? "")")
         }
         try output.flush()
         let waiting = rest.filter { ![.failed, .cancelled].contains($0.state.known) }
@@ -111,6 +130,24 @@ struct FetchCommand: AsyncParsableCommand {
 
     /// The most files that are named one by one once they are here.
     private static let listed = 20
+}
+
+/// What is fetched: a hex, or something of a service.
+enum FetchArgument: ExpressibleByArgument {
+    case hex(HexID)
+    case file(ServiceArgument)
+
+    init?(argument: String) {
+        if let hex = HexID(argument: argument) {
+            self = .hex(hex)
+        } else if let file = ServiceArgument(argument: argument) {
+            self = .file(file)
+        } else {
+            return nil
+        }
+    }
+
+    static var defaultCompletionKind: CompletionKind { .fetchable }
 }
 
 /// The wait of one `fetch`: until all files are here, or cannot be for now.

@@ -54,7 +54,9 @@ struct SendCommand: AsyncParsableCommand {
 
     @Option(
         name: .long,
-        help: ArgumentHelp("Send this file or folder, also one whose name begins like no path; may be repeated.", valueName: "path"),
+        help: ArgumentHelp(
+            "Send this file or folder, also one whose name begins like no path; or a link to SERVICE:PATH, of `hexlist files`. May be repeated.",
+            valueName: "path"),
         completion: .file())
     var file: [String] = []
 
@@ -178,14 +180,25 @@ struct SendCommand: AsyncParsableCommand {
     }
 
     /// The files and folders among the arguments.
-    private var paths: [String] { (raw ? [] : links.filter(FileArgument.isPath)) + file }
+    private var paths: [String] {
+        (raw ? [] : links.filter(FileArgument.isPath)) + file.filter { FileArgument.service($0) == nil }
+    }
 
     private func content(_ typed: HexInput?, _ client: HexlistClient) async throws -> HexlistClient.Send.Content {
         if let hex {
             try await noteForeignFiles(hex.value, client)
             return .forward(hex.value)
         }
-        guard let typed else { throw HexlistError(.badRequest, "There is no link in what was given.") }
+        guard var typed else { throw HexlistError(.badRequest, "There is no link in what was given.") }
+        try await ServiceLinks.make(file.compactMap(FileArgument.service), client) { file, reply in
+            if let code = reply.code {
+                throw HexlistError(
+                    HexlistError.Code(rawValue: code) ?? .internal, "\(TerminalText.clean(file, columns: 100)): \(reply.message ?? code)",
+                    hint: reply.hint)
+            }
+            guard let url = reply.url, let name = ServiceArgument(argument: file)?.name else { return }
+            typed.links.append(LinkInput(url: url, description: name, service: reply.service))
+        }
         guard !paths.isEmpty else { return .hex(typed.jsonBytes) }
         let offer = try await FileArgument.offer(paths, to: to, all: toAll, client)
         return .hex(OfferingInput(hex: typed, offered: offer.hex).jsonBytes)
@@ -207,7 +220,9 @@ struct SendCommand: AsyncParsableCommand {
         let words = raw ? links : links.filter { !FileArgument.isPath($0) }
         if !raw { for word in words { try FileArgument.refuseBareName(word) } }
         let given = try LinkInput.read(words, check) + (try from.map { try LinkInput.read(from: $0, check) } ?? [])
-        guard !given.isEmpty || !paths.isEmpty else { throw HexlistError(.badRequest, "There is no link in what was given.") }
+        guard !given.isEmpty || !paths.isEmpty || !file.isEmpty else {
+            throw HexlistError(.badRequest, "There is no link in what was given.")
+        }
         guard given.count <= ProtocolLimits.links else {
             throw HexlistError(
                 .badRequest, "A hex holds \(ProtocolLimits.links) links; \(given.count) were given.", hint: "Send them in several hexes.")

@@ -48,6 +48,12 @@ struct Candidate: Equatable {
         self.init(word: isMarked ? GroupName.marked(group.name) : group.name, about: GroupText.members(group))
     }
 
+    /// A service with its colon; `nil` for a name that a shell may read as something else.
+    init?(_ service: ServiceView) {
+        guard Self.isPlain(service.name) else { return nil }
+        self.init(word: service.name + ":", about: service.usable ? service.kind.text : service.why ?? "")
+    }
+
     init(_ hex: HexShape) {
         self.init(word: String(hex.id), about: HexText.subject(hex))
     }
@@ -75,6 +81,16 @@ extension CompletionKind {
         try await client.groups().compactMap { Candidate($0, isMarked: GroupName.isMarked(typed)) }
     }
 
+    /// Shares of this machine.
+    static let shares = completion { client, _ in
+        try await client.shares().filter { Candidate.isPlain($0.name) }.map { Candidate(word: $0.name, about: ShareText.audience($0)) }
+    }
+
+    /// Services with their colon. Paths are not completed: a peer would be asked at each key.
+    static let services = completion { client, _ in
+        try await client.services().compactMap(Candidate.init)
+    }
+
     /// The newest hexes of My Hexlist.
     static let mine = completion { client, _ in
         try await client.hexes(.init(location: "mine"), limit: Candidates.most).items.map(Candidate.init)
@@ -85,7 +101,16 @@ extension CompletionKind {
     }
 
     /// The newest hexes of the inbox, and those that are held.
-    static let hexes = completion { client, _ in
+    static let hexes = completion { client, _ in try await hexes(client) }
+
+    /// Those, and services.
+    static let fetchable = completion { client, _ in
+        // A daemon of an earlier version has no services.
+        let services = (try? await client.services()) ?? []
+        return services.compactMap(Candidate.init) + (try await hexes(client))
+    }
+
+    private static func hexes(_ client: HexlistClient) async throws -> [Candidate] {
         let inbox = try await client.hexes(.init(location: "inbox"), limit: Candidates.most).items
         return (inbox + (try await client.hexes(.init(location: "held"), limit: Candidates.most).items)).map(Candidate.init)
     }

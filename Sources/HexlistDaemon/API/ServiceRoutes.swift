@@ -1,0 +1,76 @@
+import HexlistAPI
+import HexlistFiles
+import HexlistModel
+import HexlistNode
+import Hummingbird
+import NIOCore
+
+/// `/v1/services`: what has files that can be listed and pointed to.
+struct ServiceRoutes: Sendable {
+    let api: APIContext
+
+    func add(to router: Router<BasicRequestContext>) {
+        router.get("/v1/services") { request, _ in
+            _ = try APIQuery(request)
+            return APIReply.json(Page(items: try await api.node.services().map(\.view)))
+        }
+        router.get("/v1/services/:service/files", use: files)
+        router.post("/v1/services/:service/links", use: links)
+    }
+
+    private func files(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        let query = try APIQuery(request, allowing: ["path", "sort", "limit", "after"])
+        let path = try Self.path(try query.text("path") ?? "")
+        let order = try query.choice("sort", FileOrder.name)
+        let service = try await api.node.service(try APIInput.text(context, "service"))
+        return APIReply.json(try await service.page(of: path, by: order, after: try query.text("after"), limit: try query.limit()))
+    }
+
+    /// Makes links; the reply is a stream with a line for each path as it is done, and a summary.
+    private func links(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+        _ = try APIQuery(request)
+        let wanted: LinkRequest = try await APIInput.requiredShape(request)
+        guard (1...LocalAPI.linkPaths).contains(wanted.paths.count) else {
+            throw HexlistError(.badRequest, "One request takes 1 to \(LocalAPI.linkPaths) paths; \(wanted.paths.count) were named.")
+        }
+        if let expire = wanted.expire, !(1...Self.longestExpiry).contains(expire) {
+            throw HexlistError(.badRequest, "`expire` is a number of seconds, up to a year.")
+        }
+        let paths = try wanted.paths.map(Self.path)
+        let service = try await api.node.service(try APIInput.text(context, "service"))
+        let wish = LinkWish(expire: wanted.expire, revokes: wanted.revoke ?? false)
+        let (replies, reply) = AsyncStream.makeStream(of: LinkReply.self)  // as many as there are paths
+        let (address, logger) = (request.uri.path, api.logger)
+        let body = ResponseBody { writer in
+            async let fault = { () async -> HexlistError? in
+                defer { reply.finish() }
+                do {
+                    try await service.links(to: paths, wish) { reply.yield($0) }
+                    return nil
+                } catch {
+                    return ReplyMiddleware.fault(error, at: address, logger)
+                }
+            }()
+            var summary = LinkSummary(made: 0, failed: 0)
+            for await line in replies {
+                if line.code == nil { summary.made += 1 } else { summary.failed += 1 }
+                try await writer.write(ByteBuffer(bytes: LinkLine.reply(line).lineBytes))
+            }
+            let end = await fault.map { LinkLine.error(ErrorShape($0)) } ?? .summary(summary)
+            try await writer.write(ByteBuffer(bytes: end.lineBytes))
+            try await writer.finish(nil)
+        }
+        return Response(status: .ok, headers: [.contentType: LocalAPI.bulkType, .cacheControl: "no-store"], body: body)
+    }
+
+    private static let longestExpiry = 366 * 86_400.0
+
+    private static func path(_ text: String) throws(HexlistError) -> SharePath {
+        guard let path = SharePath(typed: text) else {
+            throw HexlistError(
+                .badRequest, "\"\(TerminalText.clean(text, columns: 100))\" is no path in a service.",
+                hint: "Names with / between them, none of them empty, . or ..")
+        }
+        return path
+    }
+}

@@ -1,0 +1,24 @@
+import HexlistAPI
+import HexlistModel
+import HexlistNode
+import Hummingbird
+
+/// `/v1/shares`: folders of this machine that peers may read.
+struct ShareRoutes: Sendable {
+    let api: APIContext
+
+    func add(to router: Router<BasicRequestContext>) {
+        router.get("/v1/shares") { request, _ in
+            _ = try APIQuery(request)
+            return APIReply.json(Page(items: try await api.node.shares()))
+        }
+        router.post("/v1/shares") { request, _ in
+            _ = try APIQuery(request)
+            return APIReply.json(try await api.node.share(try await APIInput.requiredShape(request), protecting: await api.ownFolders()))
+        }
+        router.delete("/v1/shares/:share") { request, context in
+            _ = try APIQuery(request)
+            return APIReply.json(try await api.node.endShare(try APIInput.text(context, "share")))
+        }
+    }
+}

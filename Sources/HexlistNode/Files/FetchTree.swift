@@ -1,0 +1,96 @@
+import HexlistAPI
+import HexlistFiles
+import HexlistModel
+import HexlistStore
+
+/// A file of a service, or a folder with all that is in it, on its way to be transfers.
+struct FetchTree {
+    struct File: Sendable {
+        var source: FetchSource
+        /// As it is to be called here.
+        var name: String
+        var size: Int64?
+        /// Milliseconds since 1970.
+        var modified: Int64?
+        /// The index in `folders`.
+        var folder: Int
+    }
+
+    /// The folders to be made, as names from the destination on; the first is the destination, each stands behind the one it is in.
+    private(set) var folders: [[String]] = [[]]
+    private(set) var files: [File] = []
+    /// Entries that are neither fetched nor files that are there.
+    private(set) var leftOut = 0
+
+    /// Reads what there is, folder by folder and page by page. A folder becomes a folder of its name.
+    /// - Throws: `HexlistError`: `tooLarge` for more than may wait at once; what the service throws.
+    static func read(_ service: any ContentService, _ path: SharePath) async throws -> FetchTree {
+        var tree = FetchTree()
+        guard let name = path.names.last else {
+            throw HexlistError(
+                .badRequest, "Name a file or a folder of it: SERVICE:PATH.", hint: "`hexlist files \(service.view.name):` lists them.")
+        }
+        let entry = try await service.entry(at: path)
+        guard entry.kind.known == .folder else {
+            try tree.add(entry, at: path, name, of: service, to: 0)
+            return tree
+        }
+        tree.folders.append([FileName(name).description])
+        var places = [(path, 1)][...]
+        while let (here, index) = places.popFirst() {
+            var after: String?
+            repeat {
+                let page = try await service.page(of: here, by: .name, after: after, limit: LocalAPI.pageLimit)
+                for entry in page.items {
+                    guard let inner = here.appending(entry.name) else {
+                        tree.leftOut += 1
+                        continue
+                    }
+                    if entry.kind.known == .folder {
+                        try tree.check()
+                        places.append((inner, tree.folders.count))
+                        tree.folders.append(tree.folders[index] + [FileName(entry.name).description])
+                    } else if entry.kind.known == .file {
+                        try tree.add(entry, at: inner, entry.name, of: service, to: index)
+                    } else {
+                        tree.leftOut += 1
+                    }
+                }
+                // Each page says the same of the whole folder.
+                if after == nil { tree.leftOut += page.leftOut }
+                after = page.next
+            } while after != nil
+        }
+        return tree
+    }
+
+    private mutating func add(
+        _ entry: FileEntry, at path: SharePath, _ name: String, of service: any ContentService, to folder: Int
+    ) throws {
+        try check()
+        files.append(
+            File(
+                source: try service.source(of: path), name: FileName(name).description, size: entry.size,
+                modified: entry.modified?.milliseconds, folder: folder))
+    }
+
+    private func check() throws(HexlistError) {
+        guard files.count < TransferRow.limit, folders.count < TransferRow.limit else {
+            throw HexlistError(
+                .tooLarge, "The folder has more than \(TransferRow.limit) files or folders; so many can be fetched at once.",
+                hint: "Fetch the folders in it one after the other.")
+        }
+    }
+
+    /// Takes out the files that are in the destination already: of the same name, size and time.
+    /// - Returns: how many there were.
+    mutating func dropPresent(in base: String) -> Int {
+        let before = files.count
+        files.removeAll { file in
+            guard let size = file.size, let modified = file.modified else { return false }
+            return FileLook.isThere(
+                ([base == "/" ? "" : base] + folders[file.folder] + [file.name]).joined(separator: "/"), size: size, modified: modified)
+        }
+        return before - files.count
+    }
+}

@@ -1,0 +1,137 @@
+import HexlistFiles
+import HexlistModel
+import HexlistTransport
+import NIOCore
+
+/// The lists of folders that are asked for of peers, beside the transfers: at most two at once of each peer.
+final class ListRequests {
+    static let perPeer = 2
+    /// The time for a session with a peer that has none.
+    private static let patience = TimeAmount.seconds(10)
+
+    /// Those who wait for a session, by peer; each is told once.
+    private var arrivals: [PeerID: [UInt64: (Bool) -> Void]] = [:]
+    private var asked: [PeerID: Int] = [:]
+    /// Those who wait for a turn.
+    private var turns: [PeerID: [CheckedContinuation<Void, Never>]] = [:]
+    private var last: UInt64 = 0
+
+    /// Whether a list of this peer is wanted.
+    func wants(_ peer: PeerID) -> Bool { arrivals[peer] != nil || asked[peer] != nil }
+
+    /// - Parameter isHere: `false` where no session came about.
+    func peerCame(_ peer: PeerID, _ isHere: Bool) {
+        for tell in arrivals.removeValue(forKey: peer)?.values ?? [:].values { tell(isHere) }
+    }
+
+    /// Asks a peer for a list; cancelled with its task.
+    /// - Throws: `HexlistError`: `notFound`, `gone` where the peer is not there, `refused` for an answer that is none.
+    func ask<Host: FilesHost>(_ peer: PeerID, _ target: FileRequestTarget, _ host: isolated Host) async throws -> [UInt8] {
+        if !host.fetching.isHere(peer) { try await arrival(of: peer, host) }
+        await turn(peer, host)
+        defer { passOn(peer) }
+        try Task.checkCancellation()
+        let request = ListRequest()
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                request.done = { [weak host] result, connection in
+                    continuation.resume(with: result)
+                    guard let connection else { return }
+                    guard let host else { return connection.abort() }
+                    host.assumeIsolated { $0.fetching.keep(connection, to: peer) }
+                }
+                host.fetching.connect(to: peer, host) { result in
+                    switch result {
+                    case .success(let connection): request.ask(connection, target.description)
+                    case .failure(.unreachable(let why)): request.end(.failure(HexlistError(.gone, why)))
+                    }
+                }
+            }
+        } onCancel: { [eventLoop = host.eventLoop] in
+            eventLoop.execute { request.end(.failure(CancellationError())) }
+        }
+    }
+
+    private func arrival<Host: FilesHost>(of peer: PeerID, _ host: isolated Host) async throws {
+        let label = host.known.label(of: peer, name: nil).text(.named)
+        guard host.sessions(with: peer).allSatisfy({ $0.machine.peerHello?.servesFiles ?? true }) else {
+            throw HexlistError(.gone, "\(label) has an older Hexlist, which hands out no files.")
+        }
+        guard host.isVerified(peer) || !host.sessions(with: peer).isEmpty else {
+            throw HexlistError(.gone, "\(label) is not there.", hint: "`hexlist peers --all --why` says more.")
+        }
+        last += 1
+        let number = last
+        let isHere = await host.eventLoop.within(Self.patience, otherwise: false) { tell in
+            arrivals[peer, default: [:]][number] = tell
+            host.fetching.kick(peer, host)
+        }
+        arrivals[peer]?[number] = nil
+        if arrivals[peer]?.isEmpty ?? false { arrivals[peer] = nil }
+        guard isHere else {
+            throw HexlistError(.gone, "\(label) could not be reached.", hint: "`hexlist doctor \(peer.shortID)` finds out why.")
+        }
+    }
+
+    private func turn(_ peer: PeerID, _ host: isolated some FilesHost) async {
+        if asked[peer, default: 0] < Self.perPeer {
+            asked[peer, default: 0] += 1
+        } else {
+            await withCheckedContinuation { turns[peer, default: []].append($0) }
+        }
+    }
+
+    /// Hands the turn to the next, or gives it back.
+    private func passOn(_ peer: PeerID) {
+        if var waiting = turns.removeValue(forKey: peer) {
+            let next = waiting.removeFirst()
+            if !waiting.isEmpty { turns[peer] = waiting }
+            next.resume()
+        } else if let count = asked[peer] {
+            asked[peer] = count > 1 ? count - 1 : nil
+        }
+    }
+}
+
+/// One request for a list. Confined to the event loop.
+private final class ListRequest: FileClientDelegate, @unchecked Sendable {
+    /// Called once, with the connection where it can be used again.
+    var done: ((Result<[UInt8], any Error>, FileClientConnection?) -> Void)?
+    private var connection: FileClientConnection?
+    private var bytes: [UInt8] = []
+
+    func ask(_ connection: FileClientConnection, _ target: String) {
+        guard done != nil else { return connection.abort() }
+        self.connection = connection
+        connection.get(target, from: 0, ifStill: nil, self)
+    }
+
+    func end(_ result: Result<[UInt8], any Error>) {
+        guard let done = done.take() else { return }
+        let free = connection.flatMap { $0.isIdle ? $0 : nil }
+        if free == nil { connection?.abort() }
+        connection = nil
+        done(result, free)
+    }
+
+    func answered(_ head: FileAnswerHead, on connection: FileClientConnection) {
+        switch head.status {
+        case 200 where head.entityTag == nil && head.length <= Int64(FolderListing.maximumBytes): return
+        case 200: end(.failure(HexlistError(.refused, "The peer's answer is no list of a folder.")))
+        case 404: end(.failure(HexlistError(.notFound, "It is not there, or not shared with this machine.")))
+        default: end(.failure(HexlistError(.refused, "The peer answered with status \(head.status).")))
+        }
+    }
+
+    func bodyArrived(on connection: FileClientConnection) {
+        guard done != nil else { return }
+        let (pieces, isEnd) = connection.takeBody()
+        for piece in pieces { bytes += piece.readableBytesView }
+        if isEnd { end(.success(bytes)) }
+    }
+
+    func failed(_ fault: FileConnectionFault, on connection: FileClientConnection) {
+        self.connection = nil
+        end(.failure(HexlistError(.gone, "The link to the peer was lost: \(fault).", hint: "Try again.")))
+    }
+}

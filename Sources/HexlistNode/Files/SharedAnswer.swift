@@ -1,0 +1,41 @@
+import HexlistFiles
+import HexlistModel
+import HexlistStore
+
+/// What a request finds in a share. Made on a thread for files.
+enum SharedAnswer: Sendable {
+    case file(OfferedSource, mediaType: String?)
+    case list(FolderListing)
+
+    /// The shares a peer may see, as a folder of folders. One whose folder is not there is left out.
+    static func shares(_ rows: [ShareRow]) -> SharedAnswer {
+        let entries = rows.compactMap { row -> FolderListing.Entry? in
+            guard let about = try? ShareRoot(row).about(.root) else { return nil }
+            return FolderListing.Entry(name: row.name, kind: .folder, modified: about.modified)
+        }
+        return .list(FolderListing(entries: entries))
+    }
+
+    /// - Throws: `notFound`; `system`.
+    init(_ row: ShareRow, _ path: SharePath, _ query: FileRequestTarget.EntryQuery) throws(FileFault) {
+        let root = ShareRoot(row)
+        switch query {
+        case .about:
+            var entry = try root.about(path)
+            if path.names.isEmpty { entry.name = row.name }
+            self = .list(FolderListing(entries: [entry]))
+        case .list(let order, let after):
+            guard case .folder(let folder) = try root.open(path) else { throw .notFound }
+            self = .list(try folder.page(by: order, after: after).listing)
+        case .content:
+            switch try root.open(path) {
+            case .folder(let folder): self = .list(try folder.page().listing)
+            case .file(let file): self = .file(OfferedSource(file), mediaType: path.names.last.flatMap(MediaType.of))
+            }
+        }
+    }
+}
+
+extension ShareRoot {
+    init(_ row: ShareRow) { self.init(path: row.path, showsHidden: row.showsHidden) }
+}

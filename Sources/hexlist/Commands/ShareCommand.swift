@@ -1,0 +1,115 @@
+import ArgumentParser
+import HexlistAPI
+import HexlistClient
+import HexlistModel
+
+struct ShareCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "share", abstract: "Share folders of this machine with peers, to be read by them.",
+        discussion: """
+            hexlist share add ~/Pictures/2026 --to bob --to @family
+
+            Peers list a share with `hexlist files`, and fetch out of it with `hexlist fetch`, while they are trusted here. They can change \
+            nothing. Symbolic links are not followed, and neither they nor hidden files are there for them. By itself it lists the shares.
+            """,
+        subcommands: [ShareListCommand.self, ShareAddCommand.self, ShareRemoveCommand.self], defaultSubcommand: ShareListCommand.self)
+}
+
+struct ShareListCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "list", abstract: "List the shares and who may read them.")
+
+    @OptionGroup var common: CommonOptions
+
+    func run() async throws {
+        let shares = try await common.withClient { try await $0.shares() }
+        let output = common.output
+        if output.json {
+            for share in shares { try output.object(share) }
+        } else if shares.isEmpty {
+            StandardError.note("No folder is shared. `hexlist share add FOLDER` shares one.")
+        } else {
+            var table = Table(["NAME", "FOR", "FOLDER", "WHY"])
+            for share in shares {
+                table.add([
+                    Table.Cell(share.name, .strong, columns: 64, minimum: 12), Table.Cell(ShareText.audience(share), columns: 400),
+                    Table.Cell(share.path + (share.hidden ? " (with hidden files)" : ""), columns: 400),
+                    Table.Cell(share.why ?? "", .doubtful, columns: 400),
+                ])
+            }
+            try output.table(table)
+        }
+        try output.flush()
+    }
+}
+
+struct ShareAddCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "add", abstract: "Share a folder, or change for whom it is shared.",
+        discussion: """
+            Without --to every trusted peer may read it, also one that is trusted later. Of a group those may who are in it when they ask. \
+            Adding a folder again changes for whom it is shared: then it is for those named now, and nobody else.
+            """)
+
+    @OptionGroup var common: CommonOptions
+
+    @Option(
+        name: .customLong("as"), help: ArgumentHelp("The name peers know it by; the folder's own where you do not say.", valueName: "name"))
+    var name: String?
+
+    @Option(
+        name: .long, help: ArgumentHelp("A peer that may read it, or a group as @NAME; may be repeated.", valueName: "peer"),
+        completion: .recipients)
+    var to: [String] = []
+
+    @Flag(help: "Share files and folders too whose names begin with a dot.")
+    var hidden = false
+
+    @Argument(help: ArgumentHelp("The folder.", valueName: "folder"), completion: .directory)
+    var folder: String
+
+    func run() async throws {
+        let request = ShareRequest(
+            path: try FileArgument.absolute(folder), name: name, to: to.isEmpty ? nil : to, hidden: hidden ? true : nil)
+        let share = try await common.withClient { try await $0.share(request) }
+        let output = common.output
+        if output.json { try output.object(share) } else { try output.wrapped(ShareText.sentence(share)) }
+        try output.flush()
+    }
+}
+
+struct ShareRemoveCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "rm", abstract: "End a share. The folder stays as it is.",
+        discussion: "What is being fetched out of it ends too.")
+
+    @OptionGroup var common: CommonOptions
+
+    @Argument(help: ArgumentHelp("The share's name, as `hexlist share` lists it.", valueName: "name"), completion: .shares)
+    var name: String
+
+    func run() async throws {
+        let share = try await common.withClient { try await $0.endShare(name) }
+        let output = common.output
+        if output.json {
+            try output.object(share)
+        } else {
+            try output.wrapped("\(TerminalText.clean(share.name)) is shared no more; \(TerminalText.clean(share.path)) stays as it is.")
+        }
+        try output.flush()
+    }
+}
+
+/// Texts about shares.
+enum ShareText {
+    /// `all trusted peers`, or who.
+    static func audience(_ share: ShareView) -> String {
+        guard !share.toAll else { return "all trusted peers" }
+        let names = share.groups.map(GroupName.marked) + share.peers.map { $0.label.shown() }
+        return names.isEmpty ? "nobody" : names.joined(separator: ", ")
+    }
+
+    static func sentence(_ share: ShareView) -> String {
+        let hidden = share.hidden ? ", with hidden files" : ""
+        return "\(TerminalText.clean(share.path)) is shared as \(TerminalText.clean(share.name)), for \(audience(share))\(hidden)."
+    }
+}

@@ -1,0 +1,27 @@
+import ArgumentParser
+import HexlistModel
+
+/// `SERVICE:PATH`: something in a service, such as `bob:talks/2026`; without a path its first folder.
+struct ServiceArgument: ExpressibleByArgument, Equatable {
+    var service: String
+    var path: String
+
+    /// `nil` for a text without a service before a `:`, for a path, and for a URL.
+    init?(argument: String) {
+        let parts = argument.utf8.split(separator: UInt8(ascii: ":"), maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2, !parts[0].isEmpty, !parts[0].contains(UInt8(ascii: "/")), !parts[1].starts(with: "//".utf8) else {
+            return nil
+        }
+        service = String(decoding: parts[0], as: UTF8.self)
+        path = String(decoding: parts[1], as: UTF8.self)
+    }
+
+    var description: String { "\(service):\(path)" }
+
+    /// The last name of the path.
+    var name: String {
+        path.utf8.split(separator: UInt8(ascii: "/")).last.map { String(decoding: $0, as: UTF8.self) } ?? service
+    }
+
+    static var defaultCompletionKind: CompletionKind { .services }
+}

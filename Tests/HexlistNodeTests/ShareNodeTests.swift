@@ -1,0 +1,250 @@
+import Foundation
+import HexlistAPI
+import HexlistFiles
+import HexlistModel
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import HexlistNode
+@testable import HexlistStore
+
+/// Shares between two nodes: real TLS over loopback, real SQLite, real files.
+@Suite("Shares between nodes", .serialized, .timeLimit(.minutes(5))) struct ShareNodeTests {
+    private func withFriends(_ body: (TestNode, TestNode, _ from: URL, _ to: URL) async throws -> Void) async throws {
+        try await withTwoNodes { one, two in
+            _ = try await one.node.setTrust(two.id, .trusted)
+            _ = try await two.node.setTrust(one.id, .trusted)
+            let (from, to) = (one.folder.appending(path: "photos"), two.folder.appending(path: "to"))
+            for folder in [from, to] { try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true) }
+            try await body(one, two, from, to)
+        }
+    }
+
+    private func write(_ files: [String: String], to folder: URL) throws {
+        for (name, text) in files {
+            let path = folder.appending(path: name)
+            try FileManager.default.createDirectory(at: path.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try Data(text.utf8).write(to: path)
+            try FileManager.default.setAttributes([.modificationDate: Date(timeIntervalSince1970: 1_500_000_000)], ofItemAtPath: path.path)
+        }
+    }
+
+    private func share(_ folder: URL, of one: TestNode, to peers: [String]? = nil, hidden: Bool = false) async throws {
+        _ = try await one.node.share(ShareRequest(path: folder.path, to: peers, hidden: hidden), protecting: [])
+    }
+
+    private func list(_ path: String, of one: TestNode, at two: TestNode, by order: FileOrder = .name) async throws -> [FileEntry] {
+        let service = try await two.node.service(one.id.description)
+        var (entries, after): ([FileEntry], String?) = ([], nil)
+        repeat {
+            let page = try await service.page(of: try #require(SharePath(typed: path)), by: order, after: after, limit: LocalAPI.pageLimit)
+            entries += page.items
+            after = page.next
+        } while after != nil
+        return entries
+    }
+
+    private func fetch(_ path: String, of one: TestNode, into folder: URL, at two: TestNode) async throws -> (TransferStart, [TransferView])
+    {
+        let start = try await two.node.fetch(TransferRequest(service: one.id.description, path: path, to: folder.path))
+        guard let first = start.first, let last = start.last else { return (start, []) }
+        try await two.until { try await $0.transferSummary(first...last).isQuiet }
+        return (
+            start, try await two.node.transfers(nil, before: nil, limit: 1_000).rows.filter { (first...last).contains($0.id) }.reversed()
+        )
+    }
+
+    private func code(_ body: () async throws -> Void) async -> HexlistError.Code? {
+        do {
+            try await body()
+            return nil
+        } catch {
+            return (error as? HexlistError)?.code
+        }
+    }
+
+    @Test("a shared folder is listed, and fetched with all that is in it; a second time nothing is")
+    func listedAndFetched() async throws {
+        try await withFriends { one, two, from, to in
+            let files = ["a.txt": "a", "2026/b c.jpg": "bb", "2026/Größe/中文.txt": "ccc", "2026/.hidden": "h", "empty": ""]
+            try write(files, to: from)
+            try FileManager.default.createSymbolicLink(atPath: from.path + "/link", withDestinationPath: "/etc/passwd")
+            try await share(from, of: one)
+            #expect(try await list("", of: one, at: two).map(\.name) == ["photos"])
+            let listed = try await list("photos", of: one, at: two)
+            #expect(listed.map(\.name) == ["2026", "a.txt", "empty"] && listed.map(\.size) == [nil, 1, 0])
+            #expect(listed[1].modified == Timestamp(milliseconds: 1_500_000_000_000) && listed[1].mediaType == "text/plain")
+            #expect(try await list("photos", of: one, at: two, by: .size).map(\.name) == ["a.txt", "empty", "2026"])
+            var (start, rows) = try await fetch("photos/", of: one, into: to, at: two)
+            #expect(rows.count == 4 && rows.allSatisfy { $0.state.known == .done } && start.leftOut == 0, "\(rows)")
+            for (name, text) in files where !name.contains(".hidden") {
+                let path = to.appending(path: "photos/\(name)")
+                #expect(try Data(contentsOf: path) == Data(text.utf8))
+                let attributes = try FileManager.default.attributesOfItem(atPath: path.path)
+                #expect(attributes[.modificationDate] as? Date == Date(timeIntervalSince1970: 1_500_000_000))
+            }
+            (start, rows) = try await fetch("photos", of: one, into: to, at: two)
+            #expect(rows.isEmpty && start.present == 4 && start.first == nil)
+            // One file, which has changed.
+            try Data("new".utf8).write(to: from.appending(path: "a.txt"))
+            (start, rows) = try await fetch("photos/a.txt", of: one, into: to, at: two)
+            #expect(try rows.count == 1 && rows[0].file == "a.txt" && Data(contentsOf: to.appending(path: "a.txt")) == Data("new".utf8))
+            #expect(
+                try FileManager.default.subpathsOfDirectory(atPath: to.path).allSatisfy { !$0.contains(".part") && !$0.contains("link") })
+        }
+    }
+
+    @Test("who may not, does not; the answer is the same whatever the reason")
+    func whoMayNot() async throws {
+        try await withFriends { one, two, from, to in
+            try write(["a.txt": "a", ".hidden/x": "x"], to: from)
+            try FileManager.default.createSymbolicLink(atPath: from.path + "/out", withDestinationPath: "/etc")
+            let stranger = try #require(PeerID("00000000-0000-8000-8000-000000000001"))
+            _ = try await one.node.store.share(
+                ShareRow(name: "photos", path: from.path, showsHidden: false, isForAll: false, peers: [stranger]))
+            #expect(try await list("", of: one, at: two).isEmpty)
+            for path in ["photos", "photos/a.txt", "Photos", "nothing"] {
+                #expect(await code { _ = try await fetch(path, of: one, into: to, at: two) } == .notFound, "\(path)")
+            }
+            try await share(from, of: one, to: [two.id.description])
+            for path in ["photos/out", "photos/out/passwd", "photos/.hidden", "photos/.hidden/x", "Photos/a.txt", "photos/A.txt"] {
+                #expect(await code { _ = try await fetch(path, of: one, into: to, at: two) } == .notFound, "\(path)")
+            }
+            for path in ["photos/../photos", "photos//a.txt", "photos/./a.txt", "photos/a\0.txt", ""] {
+                #expect(await code { _ = try await fetch(path, of: one, into: to, at: two) } == .badRequest, "\(path)")
+            }
+            #expect(await code { _ = try await list("photos/a.txt", of: one, at: two) } == .badRequest)
+            #expect(try await list("photos", of: one, at: two).map(\.name) == ["a.txt"])
+            // A link put in the place of what was listed.
+            try FileManager.default.removeItem(at: from.appending(path: "a.txt"))
+            try FileManager.default.createSymbolicLink(atPath: from.path + "/a.txt", withDestinationPath: "/etc/passwd")
+            #expect(await code { _ = try await fetch("photos/a.txt", of: one, into: to, at: two) } == .notFound)
+            // The share's own folder replaced by a link to another.
+            try FileManager.default.moveItem(at: from, to: one.folder.appending(path: "moved"))
+            try FileManager.default.createSymbolicLink(atPath: from.path, withDestinationPath: "/etc")
+            #expect(await code { _ = try await list("photos", of: one, at: two) } == .notFound)
+            #expect(try await one.node.shares().map { $0.why != nil } == [true])
+            #expect(try await list("", of: one, at: two).isEmpty)
+            _ = try await two.node.setTrust(one.id, .stranger)
+            #expect(await code { _ = try await list("", of: one, at: two) } == .badRequest)
+            #expect(try FileManager.default.contentsOfDirectory(atPath: to.path).isEmpty)
+        }
+    }
+
+    @Test("a share that ends, ends what is fetched out of it", arguments: ["rm", "group", "trust"])
+    func ends(how: String) async throws {
+        try await withFriends { one, two, from, to in
+            let block = Data((0..<(1 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+            let file = from.appending(path: "large.bin")
+            FileManager.default.createFile(atPath: file.path, contents: nil)
+            let handle = try FileHandle(forWritingTo: file)
+            for _ in 0..<256 { try handle.write(contentsOf: block) }
+            try handle.close()
+            if how == "group" {
+                _ = try await one.node.addToGroup("friends", [two.id.description])
+                try await share(from, of: one, to: ["@friends"])
+            } else {
+                try await share(from, of: one)
+            }
+            let start = try await two.node.fetch(TransferRequest(service: one.id.description, path: "photos/large.bin", to: to.path))
+            let id = try #require(start.first)
+            try await two.until { try await $0.transfer(id).bytes > 0 }
+            switch how {
+            case "rm": _ = try await one.node.endShare("photos")
+            case "group": _ = try await one.node.removeFromGroup("friends", [two.id.description])
+            default: _ = try await one.node.setTrust(two.id, .blocked)
+            }
+            if how == "trust" {
+                try await two.until { try await $0.transfer(id).state.known == .waiting }
+                #expect(try await two.node.transfer(id).bytes < 256 << 20)
+                _ = try await one.node.setTrust(two.id, .trusted)
+                _ = try? await two.node.retryTransfer(id, force: true)
+                try await two.until { try await $0.transfer(id).state.known == .done }
+                #expect(try Data(contentsOf: to.appending(path: "large.bin")).count == 256 << 20)
+            } else {
+                try await two.until { try await $0.transfer(id).endedAt != nil }
+                let row = try await two.node.transfer(id)
+                #expect(row.state.known == .failed && row.reason == "notOffered", "\(row)")
+            }
+        }
+    }
+
+    @Test("a file that is another one when it is gone on with is fetched anew")
+    func changedMeanwhile() async throws {
+        try await withFriends { one, two, from, to in
+            let file = from.appending(path: "large.bin")
+            try Data(repeating: 1, count: 64 << 20).write(to: file)
+            try await share(from, of: one)
+            let start = try await two.node.fetch(TransferRequest(service: one.id.description, path: "photos/large.bin", to: to.path))
+            let id = try #require(start.first)
+            try await two.until { try await $0.transfer(id).bytes > 8 << 20 }
+            _ = try await one.node.setTrust(two.id, .blocked)
+            try Data(repeating: 2, count: 65 << 20).write(to: file)
+            _ = try await one.node.setTrust(two.id, .trusted)
+            _ = try? await two.node.retryTransfer(id, force: true)
+            try await two.until { try await $0.transfer(id).endedAt != nil }
+            let data = try Data(contentsOf: to.appending(path: "large.bin"))
+            // Either all of it came before, or all of it is what it is now.
+            let all: UInt8 = data.count == 64 << 20 ? 1 : 2
+            #expect(data.count == (all == 1 ? 64 << 20 : 65 << 20) && data.allSatisfy { $0 == all })
+        }
+    }
+
+    @Test("links into shares lead there; one in a hex is fetched")
+    func links() async throws {
+        try await withFriends { one, two, from, to in
+            try write(["a b.txt": "a"], to: from)
+            try await share(from, of: one)
+            let replies = Replies()
+            let service = try await one.node.service("shares")
+            let paths = try ["photos/a b.txt", "photos", "photos/none", ""].map { try #require(SharePath(typed: $0)) }
+            try await service.links(to: paths, LinkWish()) { replies.add($0) }
+            let all = replies.all
+            #expect(all.count == 4 && all["photos/none"]?.code == "notFound" && all[""]?.code == "badRequest")
+            let url = "hexlist://\(one.id)/share/photos/a%20b.txt"
+            #expect(all["photos/a b.txt"]?.url == url && all["photos"]?.url == "hexlist://\(one.id)/share/photos")
+            var hex = HexContent()
+            hex.links = [url, "hexlist://\(one.id)/share/photos"].map {
+                LinkContent(url: hex.add($0), linkDescription: .empty, service: hex.add("Unknown"))
+            }
+            let id = try await two.node.store.addMine(hex, at: 1)
+            let start = try await two.node.fetch(TransferRequest(hex: id, to: to.path))
+            let ids = try #require(start.first)...(try #require(start.last))
+            try await two.until { try await $0.transferSummary(ids).isQuiet }
+            let rows = try await two.node.transfers(nil, before: nil, limit: 10).rows
+            #expect(rows.map(\.reason) == ["folder", nil] && rows.map(\.state.known) == [.failed, .done])
+            #expect(try Data(contentsOf: to.appending(path: "a b.txt")) == Data("a".utf8))
+        }
+    }
+
+    @Test("services are named; what is refused says why")
+    func services() async throws {
+        try await withFriends { one, two, from, _ in
+            let views = try await two.node.services().map(\.view)
+            #expect(views.map(\.name) == ["shares", "one"] && views.allSatisfy(\.usable) && views[1].kind.known == .peer)
+            #expect(await code { _ = try await two.node.service("nobody") } == .notFound)
+            #expect(await code { _ = try await two.node.fetch(TransferRequest(service: "shares", path: "x", to: "/tmp")) } == .notFound)
+            for request in [
+                ShareRequest(path: "relative"), ShareRequest(path: from.path + "/none"), ShareRequest(path: from.path, name: "a/b"),
+                ShareRequest(path: from.path, name: ".a"), ShareRequest(path: from.path, to: []), ShareRequest(path: "/"),
+                ShareRequest(path: "/etc/passwd"),
+            ] {
+                #expect(
+                    await code { _ = try await one.node.share(request, protecting: [one.folder.path]) } == .badRequest,
+                    "\(request.jsonText)")
+            }
+            for path in [one.folder.path, from.path, one.folder.deletingLastPathComponent().path] {
+                #expect(await code { _ = try await one.node.share(ShareRequest(path: path), protecting: [one.folder.path]) } == .badRequest)
+            }
+            #expect(try await one.node.shares().isEmpty)
+        }
+    }
+}
+
+/// What became of paths, from any thread.
+private final class Replies: Sendable {
+    private let replies = Mutex<[String: LinkReply]>([:])
+    var all: [String: LinkReply] { replies.withLock { $0 } }
+    func add(_ reply: LinkReply) { replies.withLock { $0[reply.path] = reply } }
+}
