@@ -94,6 +94,14 @@ let package = Package(
             ], swiftSettings: settings),
         .target(name: "HexlistAPI", dependencies: ["HexlistModel", "HexlistJSON"], swiftSettings: settings),
         .target(
+            name: "HexlistRclone",
+            dependencies: [
+                "HexlistModel", "HexlistSystem", "HexlistJSON", "HexlistFiles", "HexlistAPI",
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOHTTP1", package: "swift-nio"),
+            ], swiftSettings: settings),
+        .target(
             name: "HexlistNode",
             dependencies: [
                 "HexlistModel", "HexlistJSON", "HexlistFiles", "HexlistWire", "HexlistDiscovery", "HexlistStore", "HexlistTransport",
@@ -109,6 +117,7 @@ let package = Package(
                 "HexlistModel", "HexlistSystem", "HexlistJSON", "HexlistFiles", "HexlistWire", "HexlistDiscovery", "HexlistStore",
                 "HexlistNode",
                 "HexlistAPI",
+                "HexlistRclone",
                 "HexlistAvahi",
                 "HexlistDNS",
                 "HexlistTransport",
@@ -172,6 +181,12 @@ let package = Package(
                 "HexlistFiles", "HexlistModel", "HostileTexts", "TestSupport", .product(name: "Crypto", package: "swift-crypto"),
             ],
             swiftSettings: settings),
+        .testTarget(
+            name: "HexlistRcloneTests",
+            dependencies: [
+                "HexlistRclone", "HexlistAPI", "HexlistFiles", "HexlistJSON", "HexlistModel", "HexlistSystem", "TestSupport",
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ], swiftSettings: settings),
         .testTarget(
             name: "HexlistWireTests",
             dependencies: [

@@ -22,6 +22,7 @@
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/timex.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -186,6 +187,58 @@ int hexlist_spawn(
     if (!error) error = posix_spawn(pid, program, &actions, &attributes, arguments, environment);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
+    return error;
+}
+
+// The child's half: only what a signal handler may call. Does not return.
+static void run_bound(
+    pid_t parent, const char *program, char *const arguments[], char *const environment[], const char *folder, int input, int output,
+    int report) {
+    struct sigaction plain;
+    sigset_t none;
+    memset(&plain, 0, sizeof(plain));
+    plain.sa_handler = SIG_DFL;
+    for (int number = 1; number < NSIG; number++) (void)sigaction(number, &plain, NULL);
+    sigemptyset(&none);
+    errno = ESRCH;
+    // A parent that ended before the call of prctl is the parent no more.
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent && setsid() >= 0 && (!folder || chdir(folder) == 0)
+        && dup2(input, 0) >= 0 && dup2(output, 1) >= 0 && dup2(output, 2) >= 0
+        && (report == 3 || dup3(report, 3, O_CLOEXEC) >= 0)) {
+        report = 3;
+        close_range(4, ~0U, 0);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        execve(program, arguments, environment);
+    }
+    int error = errno;
+    (void)!write(report, &error, sizeof(error));
+    _exit(127);
+}
+
+int hexlist_spawn_bound(
+    int32_t *pid, const char *program, char *const arguments[], char *const environment[], const char *folder, int input, int output) {
+    int report[2];
+    if (pipe2(report, O_CLOEXEC) < 0) return errno;
+    sigset_t all, before;
+    sigfillset(&all);
+    pid_t parent = getpid();
+    // No handler of this process runs in the child.
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pid_t child = fork();
+    if (child == 0) run_bound(parent, program, arguments, environment, folder, input, output, report[1]);
+    int error = child < 0 ? errno : 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    close(report[1]);
+    if (child >= 0) {
+        ssize_t count;
+        do count = read(report[0], &error, sizeof(error));
+        while (count < 0 && errno == EINTR);
+        // Nothing: execve closed the pipe.
+        if (count != (ssize_t)sizeof(error)) error = 0;
+        if (error) (void)waitpid(child, NULL, 0);
+    }
+    close(report[0]);
+    *pid = child;
     return error;
 }
 

@@ -84,15 +84,18 @@ public struct LinkRequest: JSONShape, Sendable, Equatable {
     public var expire: Double?
     /// Whether the links that there are are taken back instead.
     public var revoke: Bool?
+    /// Asks at once for what failed repeatedly.
+    public var force: Bool?
 
     private enum CodingKeys: String, RequestKey {
-        case paths, expire, revoke
+        case paths, expire, revoke, force
     }
 
-    public init(paths: [String], expire: Double? = nil, revoke: Bool? = nil) {
+    public init(paths: [String], expire: Double? = nil, revoke: Bool? = nil, force: Bool? = nil) {
         self.paths = paths
         self.expire = expire
         self.revoke = revoke
+        self.force = force
     }
 }
 

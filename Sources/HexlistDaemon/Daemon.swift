@@ -4,6 +4,7 @@ import HexlistDNS
 import HexlistDiscovery
 import HexlistModel
 import HexlistNode
+import HexlistRclone
 import HexlistStore
 import HexlistSystem
 import HexlistTransport
@@ -112,10 +113,12 @@ public struct Daemon: Sendable {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
         let (nodeLoop, apiLoop) = (group.next(), group.next())
         do {
+            let rclone = Rclone(settings: settings.services.rclone(options.environment), group: apiLoop)
+            let remotes = RcloneServices(rclone: rclone)
             let make: NodeKeeper.Maker = { [settings] identity, configuration in
                 try Node(
                     configuration: configuration, identity: identity, store: store, discovery: Self.discovery(settings, logger),
-                    eventLoop: nodeLoop, metrics: NodeMetrics(metrics.registry), logger: logger)
+                    remotes: remotes, eventLoop: nodeLoop, metrics: NodeMetrics(metrics.registry), logger: logger)
             }
             let node = try make(identity, settings.node)
             let startedAt = ContinuousClock.now
@@ -143,6 +146,8 @@ public struct Daemon: Sendable {
                 environment: HookEnvironment.make(from: options.environment, socket: socket.path, stateFolder: folder), faults: faults,
                 logger: logger)
             let run = DaemonRun(loader: loader, notifier: notifier, api: api, hooks: hooks, socket: socket, settings: settings)
+            // Cancelled, and awaited, when the daemon stops.
+            async let remotesRun: Void = rclone.run()
             try await run.untilStopped(signals: signals, group: apiLoop, stopLoop: apiLoop)
         } catch {
             try? await group.shutdownGracefully()

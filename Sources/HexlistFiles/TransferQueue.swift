@@ -59,13 +59,11 @@ public struct TransferQueue: Sendable {
     public static let settling = 256
     public static let attempts = 3
     public static let rounds = 3
-    public static let pause = Duration.seconds(180)
+    public static let pause = FailurePauses<TransferKey>.length
     /// When a transfer that found no room looks again.
     public static let diskPause = Duration.seconds(60)
     /// The most transfers that are in the queue: 10 000 files of a folder, ten times.
     public static let most = 100_000
-    /// The most keys that are remembered because they failed.
-    static let mostLimits = 1_000
     private static let linkBackoff = Backoff(from: .seconds(1), to: .seconds(60))
     private static let sourceBackoff = Backoff(from: .seconds(1), to: .seconds(10))
 
@@ -127,8 +125,7 @@ public struct TransferQueue: Sendable {
     /// The peers that are there and whose lane has something, the next one first.
     private var ring: Deque<PeerID> = []
     private var reachable: Set<PeerID> = []
-    /// Until when the same is not started again.
-    private var limits: [TransferKey: Instant] = [:]
+    private var pauses = FailurePauses<TransferKey>()
     private var deadlines: Heap<Deadline> = []
     private var armed: Instant?
     private var lastRun: UInt64 = 0
@@ -141,7 +138,7 @@ public struct TransferQueue: Sendable {
     public var count: Int { entries.count }
     public var runningCount: Int { runs.count }
     /// Everything that is kept besides, for tests of its bound.
-    var remembered: Int { lanes.values.reduce(lanes.count) { $0 + $1.ready.count } + ring.count + limits.count + deadlines.count }
+    var remembered: Int { lanes.values.reduce(lanes.count) { $0 + $1.ready.count } + ring.count + pauses.count + deadlines.count }
 
     /// The state of a transfer in the queue; `nil` for one that ended, or never was there.
     public func state(of id: TransferID) -> TransferState? {
@@ -155,7 +152,7 @@ public struct TransferQueue: Sendable {
     }
 
     /// Until when the same is not started again without force, because it failed repeatedly; `nil` if it can be started.
-    public func pause(of key: TransferKey, now: Instant) -> Instant? { limits[key].flatMap { $0 > now ? $0 : nil } }
+    public func pause(of key: TransferKey, now: Instant) -> Instant? { pauses.end(of: key, now: now) }
 
     // MARK: Wishes
 
@@ -171,10 +168,8 @@ public struct TransferQueue: Sendable {
             }
             return (.known(known), [])
         }
-        if let until = limits[key] {
-            guard until <= now || force else { return (.paused(until: until), []) }
-            limits[key] = nil
-        }
+        if let until = pauses.end(of: key, now: now), !force { return (.paused(until: until), []) }
+        pauses.lift(key)
         guard entries[id] == nil else { return (.known(id), []) }
         guard entries.count < Self.most else { return (.full, []) }
         entries[id] = Entry(peer: peer, key: key)
@@ -193,7 +188,7 @@ public struct TransferQueue: Sendable {
         case .timed: makeReady(id)
         case .paused(let until):
             guard force || until <= now else { return (.paused(until: until), []) }
-            limits[entry.key] = nil
+            pauses.lift(entry.key)
             makeReady(id)
         }
         tell(id)
@@ -284,15 +279,8 @@ public struct TransferQueue: Sendable {
         }
         (entry.failures, entry.rounds) = (0, entry.rounds + 1)
         entries[id] = entry
-        let until = now + Self.pause
-        limit(entry.key, until: until, now: now)
+        let until = pauses.begin(entry.key, now: now)
         if entry.rounds < Self.rounds { wait(id, .paused(until: until), until: until) } else { remove(id, .failed) }
-    }
-
-    private mutating func limit(_ key: TransferKey, until: Instant, now: Instant) {
-        limits = limits.filter { $0.value > now }
-        if limits.count >= Self.mostLimits, let first = limits.min(by: { $0.value < $1.value }) { limits[first.key] = nil }
-        limits[key] = until
     }
 
     private mutating func wait(_ id: TransferID, _ stage: Stage, until: Instant) {
@@ -346,7 +334,7 @@ public struct TransferQueue: Sendable {
     private mutating func remove(_ id: TransferID, _ state: TransferState) {
         guard let entry = entries.removeValue(forKey: id) else { return }
         byKey[entry.key] = nil
-        if state == .done { limits[entry.key] = nil }
+        if state == .done { pauses.lift(entry.key) }
         actions.append(.changed(id, state))
     }
 

@@ -4,4 +4,21 @@ public enum Service: String, Sendable, CaseIterable {
     case dropbox = "Dropbox"
     case box = "Box"
     case googleDrive = "GoogleDrive"
+
+    /// The service whose web site a link leads to; `nil` for any other link.
+    public init?(ofLink url: String) {
+        guard let host = try? LinkTarget(url, schemes: ["https", "http"]).host else { return nil }
+        let isAt = { (domain: String) in
+            host.utf8.elementsEqual(domain.utf8) || host.utf8.reversed().starts(with: ".\(domain)".utf8.reversed())
+        }
+        if isAt("dropbox.com") {
+            self = .dropbox
+        } else if isAt("box.com") {
+            self = .box
+        } else if ["drive.google.com", "docs.google.com"].contains(where: { host.utf8.elementsEqual($0.utf8) }) {
+            self = .googleDrive
+        } else {
+            return nil
+        }
+    }
 }

@@ -33,6 +33,8 @@ public struct Program: Sendable {
 
     /// Whether `run` drops what the program writes to standard error, instead of mixing it with its output.
     public var dropsErrors = false
+    /// Whether the kernel kills the program that `run` started when this process ends, however it ends. Its errors are not dropped then.
+    public var endsWithThisProcess = false
 
     public init(_ path: String, _ arguments: [String] = []) { (self.path, self.arguments) = (path, arguments) }
 
@@ -61,15 +63,17 @@ public struct Program: Sendable {
     ///   - folder: the folder to start in; `nil` for this process's.
     ///   - milliseconds: the time limit.
     ///   - outputBytes: the most bytes of `Outcome.output`. A program that writes more finds its output closed (SIGPIPE).
+    ///   - onOutput: is handed the output as it comes, on the program's thread, instead of `Outcome`; `outputBytes` bounds a piece.
     public func run(
-        input: [UInt8] = [], environment: [String], folder: String? = nil, milliseconds: Int64, outputBytes: Int
+        input: [UInt8] = [], environment: [String], folder: String? = nil, milliseconds: Int64, outputBytes: Int,
+        onOutput: (@Sendable (ArraySlice<UInt8>) -> Void)? = nil
     ) async -> Outcome {
         let stop: Pipe
         do { stop = try Pipe() } catch { return Outcome(end: .notStarted(error.description)) }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 Self.threads.async {
-                    continuation.resume(returning: attend(input, environment, folder, milliseconds, outputBytes, stop))
+                    continuation.resume(returning: attend(input, environment, folder, milliseconds, outputBytes, onOutput, stop))
                 }
             }
         } onCancel: {
@@ -89,9 +93,10 @@ public struct Program: Sendable {
         return Self.end(of: pid)
     }
 
-    /// Attends to the program on a thread of its own, until it is gone.
+    /// Attends to the program on a thread of its own, which starts it and stays until it is gone.
     private func attend(
-        _ input: [UInt8], _ environment: [String], _ folder: String?, _ milliseconds: Int64, _ outputBytes: Int, _ stop: Pipe
+        _ input: [UInt8], _ environment: [String], _ folder: String?, _ milliseconds: Int64, _ outputBytes: Int,
+        _ onOutput: (@Sendable (ArraySlice<UInt8>) -> Void)?, _ stop: Pipe
     ) -> Outcome {
         let (programInput, programOutput): (Pipe, Pipe)
         let pid: pid_t
@@ -108,6 +113,12 @@ public struct Program: Sendable {
         var rest = input[...]
         var output: [UInt8] = []
         var why: End?
+        func take() {
+            Self.read(from: programOutput, into: &output, atMost: outputBytes)
+            guard let onOutput, !output.isEmpty else { return }
+            onOutput(output[...])
+            output.removeAll(keepingCapacity: true)
+        }
         // Without a descriptor for its end the program cannot be awaited, and is ended at once.
         if ended < 0 { why = .notStarted("its end cannot be awaited") }
         var isKilled = ended < 0
@@ -121,7 +132,7 @@ public struct Program: Sendable {
             ]
             let left = isKilled ? -1 : CInt(clamping: Int64(max(0, ((deadline - .now) / .milliseconds(1)).rounded(.up))))
             guard poll(&waited, nfds_t(waited.count), left) >= 0 || errno == EINTR else { break }
-            if waited[2].revents != 0 { Self.read(from: programOutput, into: &output, atMost: outputBytes) }
+            if waited[2].revents != 0 { take() }
             if waited[0].revents != 0 { break }
             if waited[3].revents != 0 { Self.write(&rest, to: programInput) }
             if waited[1].revents != 0 || Clock.now >= deadline {
@@ -132,7 +143,7 @@ public struct Program: Sendable {
                 deadline = .now + .milliseconds(Self.grace)
             }
         }
-        Self.read(from: programOutput, into: &output, atMost: outputBytes)
+        take()
         // Ends what the program left behind. Its number stays taken until it is waited for.
         kill(-pid, SIGKILL)
         let own = Self.end(of: pid)
@@ -149,8 +160,10 @@ public struct Program: Sendable {
         input.setBlocking(input.reader)
         output.setBlocking(output.writer)
         var pid: pid_t = 0
-        let error = hexlist_spawn(
-            &pid, path, &words, &variables, folder, input.reader, output.writer, dropsErrors ? -1 : output.writer)
+        let error =
+            endsWithThisProcess
+            ? hexlist_spawn_bound(&pid, path, &words, &variables, folder, input.reader, output.writer)
+            : hexlist_spawn(&pid, path, &words, &variables, folder, input.reader, output.writer, dropsErrors ? -1 : output.writer)
         guard error == 0 else { throw SystemError(code: error) }
         return pid
     }

@@ -19,10 +19,15 @@ enum LinkCheck {
     ) throws(HexlistError) -> LinkInput {
         let form = LinkForm(link.url)
         switch (self, form) {
-        case (.raw, _), (_, .link): return link
+        case (.raw, _): return link
+        case (_, .link):
+            var link = link
+            link.service = link.service ?? Service(ofLink: link.url)?.rawValue
+            return link
         case (.guess, .bareHost):
             var link = link
             link.url = "https://" + link.url
+            link.service = Service(ofLink: link.url)?.rawValue
             return link
         case (_, .bareHost):
             throw refused(link, place, "Give https://\(shown(link.url)), or --guess to have https:// put before it.")

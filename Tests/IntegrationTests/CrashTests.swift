@@ -83,7 +83,7 @@ enum Rig {
             "kill", "files", "kill-at-call", "power-cut", "ack-after-sync", "disk-full", "storage-errors", "bit-flips", "repeat",
             "first-start",
             "rotate", "hostile", "outside", "hostile-text", "local-api", "private", "hooks", "local-side", "partitions", "both-open",
-            "hidden", "unit", "pairing", "memory", "names", "strangers", "schema", "older",
+            "hidden", "unit", "pairing", "memory", "names", "strangers", "schema", "older", "rclone",
         ]
         return Dictionary(uniqueKeysWithValues: names.map { ($0, ask($0)) })
     }()

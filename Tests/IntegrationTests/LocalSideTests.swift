@@ -15,6 +15,11 @@ struct LocalSideTests {
         try await Rig.run("schema", long: ["--long"])
     }
 
+    @Test("remotes of rclone: lists, links, failures, cancelling, and that it ends with the daemon", .ifRuns("rclone"))
+    func rclone() async throws {
+        try await Rig.run("rclone", long: ["--links", "5000"])
+    }
+
     @Test("hooks are told each hex, and hurt nobody", .ifRuns("hooks"))
     func hooks() async throws {
         try await Rig.run("hooks", long: ["--hexes", "200"])

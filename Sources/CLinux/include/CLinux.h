@@ -95,6 +95,11 @@ int hexlist_spawn(
     int32_t *pid, const char *program, char *const arguments[], char *const environment[], const char *folder, int input, int output,
     int errors);
 
+/// As above, and the kernel kills the program when the thread that called this ends, and so with this process however that ends
+/// (prctl(2), PR_SET_PDEATHSIG). The caller's thread has to live as long as the program. `output` takes its errors too.
+int hexlist_spawn_bound(
+    int32_t *pid, const char *program, char *const arguments[], char *const environment[], const char *folder, int input, int output);
+
 /// Starts a program, looked for in PATH unless its name has a slash, with no shell between, in this process's session and folder, with its
 /// environment and standard descriptors. SIGPIPE ends it, also where this process ignores that. 0, or an errno.
 int hexlist_spawn_here(int32_t *pid, const char *program, char *const arguments[]);

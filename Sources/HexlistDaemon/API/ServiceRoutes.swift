@@ -1,5 +1,6 @@
 import HexlistAPI
 import HexlistFiles
+import HexlistJSON
 import HexlistModel
 import HexlistNode
 import Hummingbird
@@ -38,21 +39,30 @@ struct ServiceRoutes: Sendable {
         }
         let paths = try wanted.paths.map(Self.path)
         let service = try await api.node.service(try APIInput.text(context, "service"))
-        let wish = LinkWish(expire: wanted.expire, revokes: wanted.revoke ?? false)
-        let (replies, reply) = AsyncStream.makeStream(of: LinkReply.self)  // as many as there are paths
+        let wish = LinkWish(expire: wanted.expire, revokes: wanted.revoke ?? false, force: wanted.force ?? false)
         let (address, logger) = (request.uri.path, api.logger)
         let body = ResponseBody { writer in
+            // As many as there are paths, and a tick every 2 s.
+            let (steps, step) = AsyncStream.makeStream(of: LinkReply?.self)
             async let fault = { () async -> HexlistError? in
-                defer { reply.finish() }
+                defer { step.finish() }
                 do {
-                    try await service.links(to: paths, wish) { reply.yield($0) }
+                    try await service.links(to: paths, wish) { step.yield($0) }
                     return nil
                 } catch {
                     return ReplyMiddleware.fault(error, at: address, logger)
                 }
             }()
+            async let ticks: Void = { while (try? await Task.sleep(for: Self.waiting)) != nil { step.yield(nil) } }()
             var summary = LinkSummary(made: 0, failed: 0)
-            for await line in replies {
+            for await line in steps {
+                guard let line else {
+                    // Where the caller has gone this throws, and what is under way is cancelled.
+                    let left = paths.count - summary.made - summary.failed
+                    let waits = LinkLine.other(JSONValue { json in json.object { $0.member("waiting", left) } })
+                    try await writer.write(ByteBuffer(bytes: waits.lineBytes))
+                    continue
+                }
                 if line.code == nil { summary.made += 1 } else { summary.failed += 1 }
                 try await writer.write(ByteBuffer(bytes: LinkLine.reply(line).lineBytes))
             }
@@ -63,6 +73,8 @@ struct ServiceRoutes: Sendable {
         return Response(status: .ok, headers: [.contentType: LocalAPI.bulkType, .cacheControl: "no-store"], body: body)
     }
 
+    /// The time after which a reply says that it goes on.
+    private static let waiting = Duration.seconds(2)
     private static let longestExpiry = 366 * 86_400.0
 
     private static func path(_ text: String) throws(HexlistError) -> SharePath {

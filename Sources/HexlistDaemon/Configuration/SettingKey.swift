@@ -140,6 +140,26 @@ extension SettingKey {
             $1.open.schemes = $0.map { $0.lowercased() }
             return $1.open.schemes.allSatisfy { LinkTarget.isScheme($0) && !LinkTarget.neverOpened.contains($0) }
         },
+        SettingKey(
+            name: "services.rclone.config", isLive: false, isList: false, allowed: "the absolute path of a file",
+            texts: { [$0.services.rcloneConfiguration].compactMap(\.self) }
+        ) {
+            guard let path = $0.first, path.utf8.first == UInt8(ascii: "/"), path.utf8.count < 4_096, !path.utf8.contains(0) else {
+                return false
+            }
+            $1.services.rcloneConfiguration = path
+            return true
+        },
+        SettingKey(
+            name: "services.rclone.passwordCommand", isLive: false, isList: false, allowed: "a command of 1 to 1000 bytes",
+            texts: { [$0.services.rclonePasswordCommand].compactMap(\.self) }
+        ) {
+            guard let command = $0.first, (1...1_000).contains(command.utf8.count), !command.utf8.contains(where: { $0 < 0x20 }) else {
+                return false
+            }
+            $1.services.rclonePasswordCommand = command
+            return true
+        },
     ]
 
     private static let limits: [SettingKey] = [

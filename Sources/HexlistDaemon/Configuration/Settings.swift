@@ -1,4 +1,5 @@
 public import HexlistNode
+import HexlistRclone
 public import Logging
 
 /// The settings of a daemon, from the command line, the environment, the file and the defaults. `SettingKey.all` has the keys.
@@ -10,6 +11,7 @@ public struct Settings: Sendable {
     public var api = API()
     public var hooks = Hooks()
     public var open = Open()
+    public var services = Services()
     /// The value given for each key, by name. A key with its default is not here.
     var given: [String: Given] = [:]
 
@@ -54,6 +56,18 @@ public struct Settings: Sendable {
     public struct Open: Sendable, Equatable {
         /// The schemes of links that are offered for opening, in lower case.
         public var schemes = ["http", "https"]
+    }
+
+    /// What has files beside peers.
+    public struct Services: Sendable, Equatable {
+        /// The path of rclone's configuration; `nil` for rclone's own choice.
+        public var rcloneConfiguration: String?
+        /// The command that prints the password of an encrypted one.
+        public var rclonePasswordCommand: String?
+
+        func rclone(_ environment: [String: String]) -> RcloneSettings {
+            RcloneSettings(configuration: rcloneConfiguration, passwordCommand: rclonePasswordCommand, environment: environment)
+        }
     }
 
     /// The keys that differ and are read only at the start, in the order of the table.

@@ -105,7 +105,12 @@ struct LinkCommand: AsyncParsableCommand {
         discussion: """
             hexlist link shares:talks/slides.pdf
 
-            A link into a share of this machine (`shares:`) can be fetched by those it is shared with; one into a peer's share by those that \
+            hexlist link dropbox:Photos/a.jpg --expire 7d
+
+            hexlist link --revoke dropbox:Photos/a.jpg
+
+            A link that a remote of rclone makes is public: whoever has it can read the file, until it ends or is taken back with --revoke, \
+            where the service can do these. A link into a share of this machine (`shares:`) can be fetched by those it is shared with; one into a peer's share by those that \
             peer shares it with, and by nobody else.
 
             Exit code 1 where one of them could not be made.
@@ -113,31 +118,63 @@ struct LinkCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
+    @Option(help: ArgumentHelp("End the links after so long, as 7d, where the service can.", valueName: "duration"))
+    var expire: Seconds?
+
+    @Flag(help: "Take the links back that there are, where the service can.")
+    var revoke = false
+
+    @Flag(help: "Ask again at once for what failed repeatedly within the last 3 minutes.")
+    var force = false
+
     @Argument(help: ArgumentHelp("SERVICE:PATH", valueName: "file"))
     var files: [ServiceArgument]
+
+    func validate() throws {
+        if revoke, expire != nil { throw ValidationError("--revoke and --expire do not go together.") }
+    }
 
     func run() async throws {
         let output = common.output
         try await common.withClient { client in
-            var failed = false
-            try await ServiceLinks.make(files, client) { file, reply in
+            var (failed, isPublic, count) = (false, false, 0)
+            let line = ProgressLine()
+            let began = ContinuousClock.now
+            defer { line.end() }
+            try await ServiceLinks.make(files, client, expire: expire?.value, revoke: revoke, force: force) { file, reply in
+                count += 1
+                line.end()
                 if output.json {
                     try output.object(reply)
                 } else if let url = reply.url {
+                    isPublic = isPublic || reply.service != nil
                     try output.line(url)
+                } else if revoke, reply.code == nil {
+                    try output.line("\(TerminalText.clean(file, columns: 200)): taken back")
                 }
                 if let code = reply.code {
                     failed = true
                     if !output.json {
+                        let hint = reply.hint.map { " \($0)" } ?? ""
                         StandardError.note(
-                            "\(TerminalText.clean(file, columns: 100)): \(TerminalText.clean(reply.message ?? code, columns: 300))")
+                            "\(TerminalText.clean(file, columns: 100)): \(TerminalText.clean((reply.message ?? code) + hint, columns: 400))"
+                        )
                     }
                 }
                 try output.flush()
+                if count < files.count, ContinuousClock.now - began > .seconds(1) { line.update("\(count) of \(files.count) links") }
             }
+            line.end()
+            if isPublic { StandardError.note(Self.warning) }
             if failed { throw Ending(status: .failed) }
         }
     }
+}
+
+extension LinkCommand {
+    /// What a public link means.
+    static let warning =
+        "Whoever has such a link can read the file, until it ends or `hexlist link --revoke` takes it back, where the service can."
 }
 
 /// Links made by services.
@@ -145,13 +182,16 @@ enum ServiceLinks {
     /// Makes links, service by service.
     /// - Parameter each: called with `SERVICE:PATH` and what became of it.
     static func make(
-        _ files: [ServiceArgument], _ client: HexlistClient, _ each: (_ file: String, LinkReply) throws -> Void
+        _ files: [ServiceArgument], _ client: HexlistClient, expire: Double? = nil, revoke: Bool = false, force: Bool = false,
+        _ each: (_ file: String, LinkReply) throws -> Void
     ) async throws {
         var rest = files[...]
         while let first = rest.first {
             let same = rest.prefix { $0.service.utf8.elementsEqual(first.service.utf8) }
             rest = rest.dropFirst(same.count)
-            _ = try await client.links(of: first.service, LinkRequest(paths: same.map(\.path))) {
+            let request = LinkRequest(
+                paths: same.map(\.path), expire: expire, revoke: revoke ? true : nil, force: force ? true : nil)
+            _ = try await client.links(of: first.service, request) {
                 try each("\(first.service):\($0.path)", $0)
             }
         }

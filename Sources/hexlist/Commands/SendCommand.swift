@@ -190,7 +190,8 @@ struct SendCommand: AsyncParsableCommand {
             return .forward(hex.value)
         }
         guard var typed else { throw HexlistError(.badRequest, "There is no link in what was given.") }
-        try await ServiceLinks.make(file.compactMap(FileArgument.service), client) { file, reply in
+        var isPublic = false
+        try await ServiceLinks.make(file.compactMap(FileArgument.service), client, force: force) { file, reply in
             if let code = reply.code {
                 throw HexlistError(
                     HexlistError.Code(rawValue: code) ?? .internal, "\(TerminalText.clean(file, columns: 100)): \(reply.message ?? code)",
@@ -198,7 +199,9 @@ struct SendCommand: AsyncParsableCommand {
             }
             guard let url = reply.url, let name = ServiceArgument(argument: file)?.name else { return }
             typed.links.append(LinkInput(url: url, description: name, service: reply.service))
+            isPublic = isPublic || reply.service != nil
         }
+        if isPublic { StandardError.note(LinkCommand.warning) }
         guard !paths.isEmpty else { return .hex(typed.jsonBytes) }
         let offer = try await FileArgument.offer(paths, to: to, all: toAll, client)
         return .hex(OfferingInput(hex: typed, offered: offer.hex).jsonBytes)

@@ -1,0 +1,54 @@
+import HexlistAPI
+import HexlistFiles
+import HexlistModel
+import HexlistNode
+import HexlistRclone
+
+/// The remotes of rclone as services of the node.
+struct RcloneServices: ContentServices {
+    let rclone: Rclone
+
+    /// The remotes; one that cannot be used and says why, where rclone is missing or its configuration cannot be read.
+    func all() async throws -> [any ContentService] {
+        do {
+            return try await rclone.remotes().map(RemoteService.init)
+        } catch let error as HexlistError {
+            return [UnusableRclone(obstacle: error)]
+        }
+    }
+}
+
+/// A remote of rclone.
+struct RemoteService: ContentService {
+    let remote: RcloneRemote
+
+    var view: ServiceView { remote.view }
+
+    func page(of path: SharePath, by order: FileOrder, after: String?, limit: Int) async throws -> FilePage {
+        try await remote.page(of: path, by: order, after: after, limit: limit)
+    }
+
+    func entry(at path: SharePath) async throws -> FileEntry { try await remote.entry(at: path) }
+
+    func links(to paths: [SharePath], _ wish: LinkWish, each: @escaping @Sendable (LinkReply) -> Void) async throws {
+        try await remote.links(to: paths, expire: wish.expire, revokes: wish.revokes, force: wish.force, each: each)
+    }
+
+    func source(of path: SharePath) throws -> FetchSource {
+        throw HexlistError(
+            .notSupported, "Files of a remote of rclone are not fetched by Hexlist.",
+            hint: "`rclone copy` fetches \(TerminalText.clean("\(remote.name):\(path)", columns: 200)).")
+    }
+}
+
+/// What stands for rclone where it cannot be used.
+struct UnusableRclone: ContentService {
+    let obstacle: HexlistError
+
+    var view: ServiceView { ServiceView(name: "rclone", kind: .rclone, obstacle: obstacle) }
+
+    func page(of path: SharePath, by order: FileOrder, after: String?, limit: Int) async throws -> FilePage { throw obstacle }
+    func entry(at path: SharePath) async throws -> FileEntry { throw obstacle }
+    func links(to paths: [SharePath], _ wish: LinkWish, each: @escaping @Sendable (LinkReply) -> Void) async throws { throw obstacle }
+    func source(of path: SharePath) throws -> FetchSource { throw obstacle }
+}

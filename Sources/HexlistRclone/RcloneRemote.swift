@@ -1,0 +1,189 @@
+public import HexlistAPI
+public import HexlistFiles
+import HexlistJSON
+public import HexlistModel
+
+/// A remote of rclone: its folders are listed and links to its files are made.
+public struct RcloneRemote: Sendable {
+    /// As the configuration has it. It names a remote and nothing else: no `:`, no `,`.
+    public let name: String
+    /// rclone's name of the kind: `s3`, `dropbox`.
+    public let kind: String
+    let process: RcloneProcess
+    let desk: RequestDesk
+    let listings: ListingCache
+
+    /// The most entries of a folder, and bytes of the answer that has them.
+    static let mostEntries = 100_000
+    private static let listBytes = 64 << 20
+    private static let answerBytes = 1 << 20
+
+    /// The `service` of links that this remote makes.
+    public var service: String {
+        switch kind {
+        case "dropbox": Service.dropbox.rawValue
+        case "box": Service.box.rawValue
+        case "drive": Service.googleDrive.rawValue
+        default: kind
+        }
+    }
+
+    public var view: ServiceView { ServiceView(name: name, kind: .rclone, service: service) }
+
+    // MARK: Listing
+
+    /// A page of a folder. The first page asks the service; the next ones go on in what it answered, for a minute.
+    /// - Parameter after: the `next` of the page before.
+    public func page(of path: SharePath, by order: FileOrder, after: String?, limit: Int, force: Bool = false) async throws -> FilePage {
+        let folder = path.description
+        var listing = after == nil ? nil : listings.listing(name, folder, order, now: .now)
+        if listing == nil {
+            let read = try await asked(path) { try await desk.perform(.list(path: .init(folder)), force: force) { try await list(folder) } }
+            let sorted = RemoteListing(read.entries, by: order, leftOut: read.leftOut)
+            listings.keep(sorted, name, folder, now: .now)
+            listing = sorted
+        }
+        guard let page = listing?.page(after: after, limit: limit) else {
+            throw HexlistError(.badRequest, "`after` is no place in this list.", hint: "Use the `next` of the page before.")
+        }
+        return page
+    }
+
+    private func list(_ folder: String) async throws -> (entries: [FileEntry], leftOut: Int) {
+        let (fs, limit) = (name + ":", Self.mostEntries)
+        let answer = try await process.call("operations/list", limit: Self.listBytes) { json in
+            json.member("fs", fs)
+            json.member("remote", folder)
+        }
+        guard let elements = answer["list"]?.elements else { throw RcloneFault.unreadable("it has no list") }
+        guard elements.count <= limit else {
+            throw RcloneFault.tooMany("The folder has \(elements.count) entries; \(limit) can be listed.")
+        }
+        let entries = elements.compactMap(FileEntry.init(rclone:))
+        if entries.isEmpty, elements.isEmpty, !folder.isEmpty, try await isFile(folder) {
+            throw HexlistError(
+                .badRequest, "\(TerminalText.clean(fs + folder, columns: 200)) is a file.", hint: "Name the folder it is in.")
+        }
+        return (entries, elements.count - entries.count)
+    }
+
+    /// What is at a path.
+    public func entry(at path: SharePath) async throws -> FileEntry {
+        guard let last = path.names.last else { return FileEntry(name: "", kind: .folder) }
+        let text = path.description
+        let found = try await asked(path) {
+            try await desk.perform(.entry(path: .init(text)), force: false) { () async throws -> FileEntry in
+                guard let entry = try await stat(text) else { throw RcloneFault.refused(status: 404, message: "") }
+                return entry
+            }
+        }
+        return FileEntry(
+            name: last, kind: found.kind.known ?? .file, size: found.size, modified: found.modified, mediaType: found.mediaType)
+    }
+
+    /// rclone lists a file as an empty folder.
+    private func isFile(_ path: String) async throws -> Bool { try await stat(path)?.kind.known == .file }
+
+    private func stat(_ path: String) async throws -> FileEntry? {
+        let fs = name + ":"
+        let answer = try await process.call("operations/stat", limit: Self.answerBytes) { json in
+            json.member("fs", fs)
+            json.member("remote", path)
+        }
+        return answer["item"].flatMap(FileEntry.init(rclone:))
+    }
+
+    // MARK: Links
+
+    /// The kinds of which rclone takes a link back, and those whose links it lets end. All others pass over such a wish and make a public link
+    /// for good, so they are not asked.
+    private static let revoking: Set = ["jottacloud", "yandex"]
+    private static let expiring: Set = ["b2", "dropbox", "onedrive", "s3"]
+
+    /// Makes links, or takes them back, several at once, and hands over what became of each path, in any order.
+    /// - Parameter expire: seconds; `nil` for as long as the service has them.
+    public func links(
+        to paths: [SharePath], expire: Double?, revokes: Bool, force: Bool = false, each: @escaping @Sendable (LinkReply) -> Void
+    ) async throws {
+        var rest = paths[...]
+        try await withThrowingTaskGroup(of: LinkReply.self) { group in
+            func next() {
+                guard let path = rest.popFirst() else { return }
+                group.addTask { try await reply(to: path, expire, revokes, force) }
+            }
+            for _ in 0..<RequestQueue.places { next() }
+            while let reply = try await group.next() {
+                try Task.checkCancellation()
+                each(reply)
+                next()
+            }
+        }
+        try Task.checkCancellation()
+    }
+
+    private func reply(to path: SharePath, _ expire: Double?, _ revokes: Bool, _ force: Bool) async throws -> LinkReply {
+        let text = path.description
+        do {
+            let key: RequestKey = revokes ? .revoke(path: .init(text)) : .link(path: .init(text))
+            let url = try await asked(path) {
+                try await desk.perform(key, force: force) { try await link(text, expire, revokes) }
+            }
+            return LinkReply(path: text, url: url, service: url == nil ? nil : service)
+        } catch let error as HexlistError {
+            return LinkReply(path: text, error: error)
+        }
+    }
+
+    /// - Returns: the link; `nil` for one that was taken back.
+    private func link(_ path: String, _ expire: Double?, _ revokes: Bool) async throws -> String? {
+        if revokes, !Self.revoking.contains(kind) {
+            throw RcloneFault.refused(status: 500, message: "taking links back is not supported by rclone for \(service).")
+        }
+        if expire != nil, !Self.expiring.contains(kind) {
+            throw RcloneFault.refused(status: 500, message: "links that end are not supported by rclone for \(service).")
+        }
+        let fs = name + ":"
+        let answer = try await process.call("operations/publiclink", limit: Self.answerBytes) { json in
+            json.member("fs", fs)
+            json.member("remote", path)
+            if let expire { json.member("expire", "\(Int64(min(max(1, expire), 1e9)))s") }
+            if revokes { json.member("unlink", true) }
+        }
+        if revokes { return nil }
+        guard let url = answer["url"]?.string, Self.isLink(url) else { throw RcloneFault.unreadable("it has no link") }
+        return url
+    }
+
+    /// Whether a text can be the link of a service: a URL of printable ASCII.
+    private static func isLink(_ text: String) -> Bool {
+        let bytes = text.utf8
+        return bytes.count <= 16_384 && bytes.allSatisfy { (0x21...0x7E).contains($0) }
+            && ["https://", "http://"].contains { bytes.starts(with: $0.utf8) }
+    }
+
+    /// Faults in the user's words.
+    private func asked<Answer>(_ path: SharePath, _ body: () async throws -> Answer) async throws -> Answer {
+        do {
+            return try await body()
+        } catch let fault as RcloneFault {
+            throw fault.error(name, path.description)
+        }
+    }
+}
+
+extension FileEntry {
+    /// `nil` for an entry whose name is none, as for one of a peer.
+    init?(rclone json: JSONValue) {
+        guard let object = try? JSONObject(json), let name = object["Name"]?.string, SharePath.isName(name),
+            let isFolder = object["IsDir"]?.bool
+        else { return nil }
+        self.init(name: name, kind: isFolder ? .folder : .file)
+        if !isFolder, let size = object["Size"]?.integer, size >= 0 { self.size = size }
+        modified = object["ModTime"]?.string.flatMap(Timestamp.init(rfc3339:))
+        if !isFolder, let type = object["MimeType"]?.string, (1...127).contains(type.utf8.count),
+            type.utf8.allSatisfy({ (0x20...0x7E).contains($0) })
+        {
+            mediaType = type
+        }
+    }
+}

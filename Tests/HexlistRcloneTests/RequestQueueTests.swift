@@ -1,0 +1,197 @@
+import HexlistModel
+import Synchronization
+import Testing
+
+@testable import HexlistRclone
+
+@Suite("The queue of requests", .timeLimit(.minutes(1))) struct RequestQueueTests {
+    private static let now = ContinuousClock.now
+    private static func key(_ number: Int) -> RequestKey { .link(path: .init("\(number)")) }
+
+    /// A queue, and the requests that it has begun.
+    private struct Stage {
+        var queue = RequestQueue()
+        var begun: [RequestID] = []
+        var now = RequestQueueTests.now
+
+        mutating func add(_ number: Int, force: Bool = false) -> RequestQueue.Admission {
+            let (admission, begin) = queue.add(RequestQueueTests.key(number), force: force, now: now)
+            begun += begin
+            #expect(queue.runningCount <= RequestQueue.places)
+            return admission
+        }
+
+        mutating func taken(_ number: Int, force: Bool = false) throws -> RequestID {
+            guard case .taken(let id) = add(number, force: force) else { throw Refused() }
+            return id
+        }
+
+        mutating func end(_ id: RequestID, _ outcome: RequestQueue.Outcome) -> RequestQueue.Verdict {
+            let (verdict, begin) = queue.ended(id, outcome, now: now)
+            begun += begin
+            #expect(queue.runningCount <= RequestQueue.places)
+            return verdict
+        }
+    }
+
+    private struct Refused: Error {}
+
+    @Test("four run at once; when one ends the next begins, in the order they came") func places() throws {
+        var stage = Stage()
+        let ids = try (0..<7).map { try stage.taken($0) }
+        #expect(stage.begun == Array(ids[..<4]))
+        #expect(stage.end(ids[2], .done) == .over)
+        #expect(stage.begun == Array(ids[..<5]))
+        #expect(stage.end(ids[0], .final) == .over)
+        #expect(stage.begun == Array(ids[..<6]) && stage.queue.count == 5)
+    }
+
+    @Test("three attempts, each after a longer pause and with the place given up; then the same is not taken for 3 minutes")
+    func attempts() throws {
+        var stage = Stage()
+        let id = try stage.taken(1)
+        #expect(stage.end(id, .mayPass) == .again(after: .seconds(1)))
+        #expect(stage.queue.runningCount == 0)
+        #expect(stage.queue.ready(id) == [id])
+        #expect(stage.end(id, .mayPass) == .again(after: .seconds(2)))
+        #expect(stage.queue.ready(id) == [id])
+        #expect(stage.end(id, .mayPass) == .over)
+        #expect(stage.add(1) == .paused(until: stage.now + .seconds(180)))
+        _ = try stage.taken(2)
+        stage.now += .seconds(179)
+        #expect(stage.add(1) == .paused(until: Self.now + .seconds(180)))
+        stage.now += .seconds(1)
+        _ = try stage.taken(1)
+    }
+
+    @Test("force starts what pauses; a refusal for good pauses nothing") func force() throws {
+        var stage = Stage()
+        for _ in 0..<2 {
+            let id = try stage.taken(1, force: true)
+            #expect(stage.end(id, .mayPass) == .again(after: .seconds(1)))
+            _ = stage.queue.ready(id)
+            #expect(stage.end(id, .mayPass) == .again(after: .seconds(2)))
+            _ = stage.queue.ready(id)
+            #expect(stage.end(id, .mayPass) == .over)
+        }
+        let other = try stage.taken(2)
+        #expect(stage.end(other, .final) == .over)
+        _ = try stage.taken(2)
+    }
+
+    @Test("what is told of a cancelled request is dropped, and its place is free") func cancelled() throws {
+        var stage = Stage()
+        let ids = try (0..<6).map { try stage.taken($0) }
+        #expect(stage.queue.cancel(ids[4]).isEmpty, "it waited")
+        #expect(stage.queue.cancel(ids[0]) == [ids[5]])
+        #expect(stage.end(ids[0], .done) == .dropped && stage.end(ids[4], .mayPass) == .dropped)
+        #expect(stage.queue.cancel(ids[0]).isEmpty && stage.queue.ready(ids[0]).isEmpty)
+        // Between two attempts too.
+        #expect(stage.end(ids[1], .mayPass) == .again(after: .seconds(1)))
+        #expect(stage.queue.cancel(ids[1]).isEmpty)
+        #expect(stage.queue.ready(ids[1]).isEmpty && stage.queue.count == 3)
+    }
+
+    @Test("what it keeps is bounded, whatever fails") func bounds() throws {
+        var stage = Stage()
+        for number in 0..<RequestQueue.most { _ = try stage.taken(number) }
+        #expect(stage.add(-1) == .full)
+        var last = 0
+        while stage.queue.count > 0 {
+            let id = stage.begun[last]
+            last += 1
+            if case .again = stage.end(id, .mayPass) { stage.begun += stage.queue.ready(id) }
+            #expect(stage.queue.remembered <= 2 * RequestQueue.most + 4 + FailurePauses<RequestKey>.most)
+        }
+        #expect(stage.queue.remembered == FailurePauses<RequestKey>.most)
+    }
+
+    // MARK: The shell
+
+    /// Attempts that wait until the test lets them go.
+    private final class Gate: Sendable {
+        private let waiting = Mutex<[CheckedContinuation<Void, Never>]>([])
+        let (entered, enter) = AsyncStream.makeStream(of: Void.self)
+
+        func pass() async {
+            await withCheckedContinuation { continuation in
+                waiting.withLock { $0.append(continuation) }
+                enter.yield()
+            }
+        }
+
+        func open() {
+            for continuation in waiting.withLock({
+                let all = $0; $0 = []; return all
+            }) { continuation.resume() }
+        }
+    }
+
+    @Test("the shell attempts three times, waits between, and then tells the fault; meanwhile the same is refused")
+    func attemptsOfTheShell()
+        async throws
+    {
+        let pauses = Mutex<[Duration]>([])
+        let desk = RequestDesk { pause in pauses.withLock { $0.append(pause) } }
+        let tries = Mutex(0)
+        let fault = RcloneFault.refused(status: 500, message: "too_many_requests/..")
+        await #expect(throws: fault) {
+            try await desk.perform(Self.key(1), force: false) { () async throws -> Int in
+                tries.withLock { $0 += 1 }
+                throw fault
+            }
+        }
+        #expect(tries.withLock { $0 } == 3 && pauses.withLock { $0 } == [.seconds(1), .seconds(2)])
+        await #expect {
+            try await desk.perform(Self.key(1), force: false) { 1 }
+        } throws: { error in
+            if case .paused(let seconds)? = error as? RcloneFault { (1...180).contains(seconds) } else { false }
+        }
+        #expect(try await desk.perform(Self.key(1), force: true) { 1 } == 1)
+        #expect(desk.count == 0)
+    }
+
+    @Test("an answer that comes after its request was cancelled is dropped; who waited for its place has it") func lateAnswer() async throws
+    {
+        let desk = RequestDesk { _ in }
+        let gate = Gate()
+        var entered = gate.entered.makeAsyncIterator()
+        await withThrowingTaskGroup(of: Int.self) { group in
+            for number in 1...4 {
+                group.addTask {
+                    try await desk.perform(Self.key(number), force: false) {
+                        await gate.pass()
+                        return number
+                    }
+                }
+            }
+            for _ in 1...4 { await entered.next() }
+            group.cancelAll()
+            // The four hold no place any more, though their attempts are still under way.
+            let fifth = try? await Task { try await desk.perform(Self.key(5), force: false) { 5 } }.value
+            #expect(fifth == 5)
+            #expect(desk.count == 0)
+            gate.open()
+            for _ in 1...4 {
+                let result = await group.nextResult()
+                #expect(throws: CancellationError.self) { try result?.get() }
+            }
+        }
+    }
+
+    @Test("one that waits for its place is cancelled at once") func cancelledInTheLine() async throws {
+        let desk = RequestDesk { _ in }
+        let gate = Gate()
+        var entered = gate.entered.makeAsyncIterator()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 1...4 { group.addTask { try await desk.perform(Self.key(number), force: false) { await gate.pass() } } }
+            for _ in 1...4 { await entered.next() }
+            let waits = Task { try await desk.perform(Self.key(5), force: false) { Issue.record("it began") } }
+            waits.cancel()
+            await #expect(throws: CancellationError.self) { try await waits.value }
+            gate.open()
+            try await group.waitForAll()
+        }
+        #expect(desk.count == 0)
+    }
+}
