@@ -23,6 +23,7 @@
 #include <sys/timerfd.h>
 #include <sys/timex.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -133,6 +134,14 @@ int hexlist_rename_new(int folder, const char *old_name, const char *new_name) {
 }
 
 int hexlist_sync_file_system(int file) { return syncfs(file); }
+
+void hexlist_begin_write_back(int file, int64_t offset, int64_t count) { sync_file_range(file, offset, count, SYNC_FILE_RANGE_WRITE); }
+
+int hexlist_set_attribute(int file, const char *name, const char *value) { return fsetxattr(file, name, value, strlen(value), 0); }
+
+int64_t hexlist_get_attribute(int file, const char *name, char *value, size_t size) { return fgetxattr(file, name, value, size); }
+
+int hexlist_remove_attribute(int file, const char *name) { return fremovexattr(file, name); }
 
 int hexlist_remove_unused(int folder, const char *name) {
     int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);

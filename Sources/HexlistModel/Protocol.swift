@@ -51,6 +51,8 @@ public enum ProtocolLimits {
     public static let alpn = "hexlist/1"
     /// The ALPN name of a connection on which files are fetched, on the same port.
     public static let filesALPN = "hexlist-files/1"
+    /// The ALPN name of a connection that its dialer serves: files are fetched by who accepted it, which asked for it on a session.
+    public static let filesServeALPN = "hexlist-files-serve/1"
     /// The name in a Hello's `features` of a peer that hands out files. Only such a peer is dialled with `filesALPN`.
     public static let filesFeature = "files"
     /// The most links in one hex, with those of the hexes inside it.

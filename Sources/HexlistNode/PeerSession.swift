@@ -199,6 +199,8 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
                 node.assumeIsolated { $0.dialBack(request, self) }
             case .dialedBack(let answer):
                 if checks.dialBack?.token == answer.token { checks.dialBack.take()?.done(answer.result) }
+            case .fileDial(let request):
+                node.assumeIsolated { $0.serving.dial(request, for: self, $0) }
             case .close(let end):
                 self.end = end
                 connection.close()
@@ -225,6 +227,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
             case .bye(let code, let text): WrapperEncoder.bye(code, text: text, into: &buffer)
             case .dialBack(let request): WrapperEncoder.dialBack(request, into: &buffer)
             case .dialedBack(let answer): WrapperEncoder.dialedBack(answer, into: &buffer)
+            case .fileDial(let request): WrapperEncoder.fileDial(request, into: &buffer)
             }
         }
     }

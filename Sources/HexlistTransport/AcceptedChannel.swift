@@ -84,6 +84,7 @@ final class AcceptedChannel: ChannelGateOwner {
                         switch peer.purpose {
                         case .session: self.connect(peer.fingerprint, on: channel, replacing: handshake)
                         case .files: self.serve(peer.fingerprint, on: channel, replacing: handshake)
+                        case .servingFiles: self.takeFiles(of: peer.fingerprint, on: channel, replacing: handshake)
                         }
                     case .failure(let fault): self.fail("\(fault)", .handshake)
                     }
@@ -132,6 +133,23 @@ final class AcceptedChannel: ChannelGateOwner {
             return fail("\(error)", .handshake)
         }
         state.serves(connection)
+    }
+
+    /// Begins a connection on which its dialer serves files, if this side asked for it.
+    private func takeFiles(of fingerprint: Fingerprint, on channel: any Channel, replacing handshake: HandshakeHandler) {
+        deadline?.cancel()
+        deadline = nil
+        guard let gate, place != nil else { return }
+        guard state.wantsFiles(of: fingerprint) else { return fail("nobody asked it for files", .handshake) }
+        gate.handshakeCompleted()
+        identified()
+        let connection = FileClientConnection(channel: channel, gate: gate, peer: fingerprint)
+        do {
+            try connection.install(replacing: handshake)
+        } catch {
+            return fail("\(error)", .handshake)
+        }
+        state.takesFiles(on: connection)
     }
 
     private func identified() {

@@ -20,11 +20,13 @@ final class DialAttempt: ChannelGateOwner {
     enum Reached {
         case session(PeerConnection)
         case files(FileClientConnection)
+        case serving(FileServerConnection)
 
         func abort() {
             switch self {
             case .session(let connection): connection.abort()
             case .files(let connection): connection.abort()
+            case .serving(let connection): connection.abort()
             }
         }
     }
@@ -104,7 +106,11 @@ final class DialAttempt: ChannelGateOwner {
         guard completion != nil, let gate else { return }
         if let expected, fingerprint.peerID != expected { return fail(.otherIdentity(fingerprint.peerID)) }
         gate.handshakeCompleted()
-        if purpose == .files { return connectForFiles(fingerprint, on: channel, gate, replacing: handshake) }
+        switch purpose {
+        case .session: break
+        case .files: return connectForFiles(fingerprint, on: channel, gate, replacing: handshake)
+        case .servingFiles: return serveFiles(to: fingerprint, on: channel, gate, replacing: handshake)
+        }
         let connection = PeerConnection(
             channel: channel, gate: gate,
             origin: .init(role: .dialer, target: target, fingerprint: fingerprint, openedAt: openedAt))
@@ -127,6 +133,21 @@ final class DialAttempt: ChannelGateOwner {
             return fail(.failed("\(error)"))
         }
         end(.success(.files(connection)))
+    }
+
+    private func serveFiles(
+        to fingerprint: Fingerprint, on channel: any Channel, _ gate: ChannelGate, replacing handshake: HandshakeHandler
+    ) {
+        guard let host = state.host(serving: fingerprint) else { return fail(.failed("files are not for it")) }
+        let connection = FileServerConnection(
+            channel: channel, gate: gate, peer: fingerprint, remoteAddress: address.host, threads: state.fileThreads,
+            firstHead: host.firstHead)
+        do {
+            try connection.install(replacing: handshake)
+        } catch {
+            return fail(.failed("\(error)"))
+        }
+        end(.success(.serving(connection)))
     }
 
     private func fail(_ error: DialError) {

@@ -130,6 +130,9 @@ final class DialRace {
         switch winner {
         case .session(let connection): promise.succeed(DialReport(connection: connection, failures: failures))
         case .files(let connection): promise.succeed(DialReport(files: connection, failures: failures))
+        case .serving(let connection):
+            state.serves(connection)
+            promise.succeed(DialReport(isServing: true, failures: failures))
         case nil: promise.succeed(DialReport(connection: nil, failures: failures))
         }
     }

@@ -91,6 +91,8 @@ public struct DialReport: Sendable {
     public var connection: PeerConnection?
     /// The same of a dial for files.
     public var files: FileClientConnection?
+    /// Whether a dial to serve files led to a connection, which its host has.
+    public var isServing = false
     /// The failures in order, including those before a success. A name with several addresses has one for each.
     public var failures: [DialFailure]
 
@@ -104,9 +106,14 @@ public struct DialReport: Sendable {
         self.failures = failures
     }
 
+    init(isServing: Bool, failures: [DialFailure]) {
+        self.isServing = isServing
+        self.failures = failures
+    }
+
     /// The failure that says most about the peer; `nil` with a connection. `refused` only if every address refused.
     public var summary: DialError? {
-        guard connection == nil, files == nil else { return nil }
+        guard connection == nil, files == nil, !isServing else { return nil }
         guard let error = failures.map(\.error).min(by: { Self.rank($0) < Self.rank($1) }) else {
             return .failed("there is no address to dial")
         }

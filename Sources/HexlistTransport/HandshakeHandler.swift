@@ -37,14 +37,17 @@ struct ProvenPeer {
 enum DialPurpose {
     /// Frames: `hexlist/1`.
     case session
-    /// Files: `hexlist-files/1`.
+    /// Files, fetched by the dialer: `hexlist-files/1`.
     case files
+    /// Files, served by the dialer: `hexlist-files-serve/1`.
+    case servingFiles
 
     /// - Parameter alpn: the negotiated name; `nil` if there is none in common, which does not end the handshake by itself.
     init?(alpn: String?) {
         switch alpn {
         case ProtocolLimits.alpn: self = .session
         case ProtocolLimits.filesALPN: self = .files
+        case ProtocolLimits.filesServeALPN: self = .servingFiles
         default: return nil
         }
     }

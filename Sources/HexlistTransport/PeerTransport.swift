@@ -89,6 +89,12 @@ public final class PeerTransport: Sendable {
         dial(targets, for: .files, expecting: expected, stagger: .milliseconds(250))
     }
 
+    /// Dials a peer that asked for it, to serve files to it. The report has `isServing` and no `connection`: the connection is the host's
+    /// (`serveFiles`), which is asked as if the peer had dialled.
+    public func dialToServeFiles(_ targets: [DialTarget], expecting expected: PeerID) -> Dial {
+        dial(targets, for: .servingFiles, expecting: expected, stagger: .milliseconds(250))
+    }
+
     private func dial(_ targets: [DialTarget], for purpose: DialPurpose, expecting expected: PeerID?, stagger: TimeAmount) -> Dial {
         let promise = eventLoop.makePromise(of: DialReport.self)
         let state = state

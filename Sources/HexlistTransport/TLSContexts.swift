@@ -2,12 +2,13 @@ import HexlistModel
 import NIOCore
 import NIOSSL
 
-/// The TLS of peers: version 1.3, P-256 certificates from both sides, ALPN `hexlist/1` or `hexlist-files/1` (Docs/Protocol.md, "Identity"
-/// and "Files"). A dialer offers exactly one of these names.
+/// The TLS of peers: version 1.3, P-256 certificates from both sides, ALPN `hexlist/1`, `hexlist-files/1` or `hexlist-files-serve/1`
+/// (Docs/Protocol.md, "Identity" and "Files"). A dialer offers exactly one of these names.
 struct TLSContexts: Sendable {
     let server: NIOSSLContext
     private let session: NIOSSLContext
     private let files: NIOSSLContext
+    private let servingFiles: NIOSSLContext
 
     init(identity: Identity) throws {
         let certificate = try NIOSSLCertificate(bytes: identity.certificate, format: .der)
@@ -15,12 +16,13 @@ struct TLSContexts: Sendable {
         server = try NIOSSLContext(
             configuration: Self.hardened(
                 .makeServerConfiguration(certificateChain: [.certificate(certificate)], privateKey: .privateKey(key)),
-                [ProtocolLimits.alpn, ProtocolLimits.filesALPN]))
+                [ProtocolLimits.alpn, ProtocolLimits.filesALPN, ProtocolLimits.filesServeALPN]))
         var client = TLSConfiguration.makeClientConfiguration()
         client.certificateChain = [.certificate(certificate)]
         client.privateKey = .privateKey(key)
         session = try NIOSSLContext(configuration: Self.hardened(client, [ProtocolLimits.alpn]))
         files = try NIOSSLContext(configuration: Self.hardened(client, [ProtocolLimits.filesALPN]))
+        servingFiles = try NIOSSLContext(configuration: Self.hardened(client, [ProtocolLimits.filesServeALPN]))
     }
 
     private static func hardened(_ configuration: TLSConfiguration, _ protocols: [String]) -> TLSConfiguration {
@@ -64,8 +66,13 @@ struct TLSContexts: Sendable {
     ///   - isWanted: decides whether the handshake goes on, once the server's certificate has arrived: before its key is proven,
     ///     and before this side's certificate is sent. Must not touch the channel.
     func makeClientHandler(for purpose: DialPurpose, _ isWanted: @escaping (PeerID) -> Bool) throws -> NIOSSLHandler {
-        try NIOSSLClientHandler(
-            context: purpose == .session ? session : files, serverHostname: nil,
-            customVerificationCallback: { Self.verify($0, $1, isWanted: isWanted) })
+        let context =
+            switch purpose {
+            case .session: session
+            case .files: files
+            case .servingFiles: servingFiles
+            }
+        return try NIOSSLClientHandler(
+            context: context, serverHostname: nil, customVerificationCallback: { Self.verify($0, $1, isWanted: isWanted) })
     }
 }

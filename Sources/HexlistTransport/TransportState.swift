@@ -67,6 +67,18 @@ final class TransportState {
         fileHost.serves(connection)
     }
 
+    /// Whether a peer that proved this key was asked to dial and serve files.
+    func wantsFiles(of peer: Fingerprint) -> Bool {
+        guard let fileHost, !isStopping else { return false }
+        return fileHost.wantsFiles(peer)
+    }
+
+    func takesFiles(on connection: FileClientConnection) {
+        guard let fileHost, !isStopping else { return connection.abort() }
+        metrics.accepted.increment()
+        fileHost.takesFiles(connection)
+    }
+
     func accepted(_ connection: PeerConnection) {
         guard let onAccept, !isStopping else { return connection.abort() }
         metrics.accepted.increment()

@@ -12,6 +12,7 @@ public enum Operation: String, Sendable, CaseIterable {
     case pair = "Pair"
     case dialBack = "DialBack"
     case dialedBack = "DialedBack"
+    case fileDial = "FileDial"
 
     /// The `jmObjectType` of the operation's object; `nil` for an operation without an object.
     public var objectType: String? {
@@ -20,14 +21,14 @@ public enum Operation: String, Sendable, CaseIterable {
         case .store: "Hex"
         case .ack: "Receipt"
         case .pair: "Pairing"
-        case .alert, .ping, .pong, .bye, .dialBack, .dialedBack: nil
+        case .alert, .ping, .pong, .bye, .dialBack, .dialedBack, .fileDial: nil
         }
     }
 
     /// Whether the `message` is a token that the other side repeats, not a text for a person.
     public var hasToken: Bool {
         switch self {
-        case .ping, .pong, .dialBack, .dialedBack: true
+        case .ping, .pong, .dialBack, .dialedBack, .fileDial: true
         case .hello, .store, .ack, .alert, .bye, .pair: false
         }
     }
@@ -35,8 +36,8 @@ public enum Operation: String, Sendable, CaseIterable {
     /// Whether a `sequence` counts on this operation; on others it is ignored.
     public var isNumbered: Bool {
         switch self {
-        // A peer that does not know the last two takes them for unknown operations, whose `sequence` counts.
-        case .store, .ping, .alert, .pair, .dialBack, .dialedBack: true
+        // A peer that does not know the last three takes them for unknown operations, whose `sequence` counts.
+        case .store, .ping, .alert, .pair, .dialBack, .dialedBack, .fileDial: true
         case .hello, .ack, .pong, .bye: false
         }
     }

@@ -1,6 +1,7 @@
 public import HexlistModel
 
-/// A request to be dialled back on a port, by which a machine learns whether others can reach it (Docs/Protocol.md, "Dialling back").
+/// A request to be dialled on a port: to be dialled back, by which a machine learns whether others can reach it (Docs/Protocol.md, "Dialling
+/// back"), or for a connection on which the dialer hands out files (`FileDial`; "Files").
 public struct DialBack: Sendable, Equatable {
     /// The name in a Hello's `features` of a peer that answers such requests.
     public static let feature = "dialBack"

@@ -100,6 +100,12 @@ extension Session {
         actions.append(.send(.dialBack(request)))
     }
 
+    /// Asks the peer to dial this machine and to hand out files on that connection. Only for a peer with the feature `files` in its Hello.
+    public mutating func askToDialForFiles(_ request: DialBack, _ actions: inout [Action]) {
+        guard state == .open, isTLS else { return }
+        actions.append(.send(.fileDial(request)))
+    }
+
     public mutating func answerDialBack(_ answer: DialBack.Answer, _ actions: inout [Action]) {
         guard state == .open, isTLS else { return }
         actions.append(.send(.dialedBack(answer)))

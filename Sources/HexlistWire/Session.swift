@@ -89,6 +89,7 @@ public struct Session: Sendable {
         case bye(ByeCode, text: String)
         case dialBack(DialBack)
         case dialedBack(DialBack.Answer)
+        case fileDial(DialBack)
     }
 
     public enum Action: Sendable, Equatable {
@@ -113,6 +114,8 @@ public struct Session: Sendable {
         case dialBack(DialBack)
         /// The peer answered a request of this side to be dialled back.
         case dialedBack(DialBack.Answer)
+        /// The peer asks to be dialled for a connection on which it fetches files.
+        case fileDial(DialBack)
         /// Flush everything sent before, then close the connection.
         case close(End)
     }
@@ -279,6 +282,9 @@ public struct Session: Sendable {
         case .dialedBack:
             guard state == .open, isTLS, let answer = wrapper.message.flatMap(DialBack.Answer.init(message:)) else { return }
             actions.append(.dialedBack(answer))
+        case .fileDial:
+            guard state == .open, isTLS, let request = wrapper.message.flatMap(DialBack.init(message:)) else { return }
+            actions.append(.fileDial(request))
         case .hello:
             return  // handled before this switch
         }

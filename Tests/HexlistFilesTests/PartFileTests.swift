@@ -103,6 +103,40 @@ import Testing
         }
     }
 
+    /// Takes the mark of the machine's present run off a partial file, or makes it that of another run.
+    /// - Returns: whether it had the mark.
+    @discardableResult
+    private static func mark(_ folder: TemporaryFolder, _ boot: String?) throws -> Bool {
+        let file = try Descriptor.open("\(folder.path)/.a.bin.00ff.part", O_RDWR)
+        let wasMarked = BootMark(of: file) == .now
+        if let boot { _ = BootMark.set(boot, on: file) } else { BootMark.remove(from: file) }
+        return wasMarked
+    }
+
+    @Test("as long as the machine runs all that was written is gone on with; afterwards what is surely on the disk")
+    func marks() async throws {
+        for (boot, there, good) in [
+            ("now", 1, 1), ("now", 10_000_000, 10_000_000), ("another", 10_000_000, 0), ("another", (64 << 20) + 5, 64 << 20),
+        ] {
+            try await TemporaryFolder.with { folder in
+                let bytes = Self.bytes((64 << 20) + 100)
+                do {
+                    let part = try PartFile(folder: folder.path, goal: Self.goal(bytes))
+                    try Self.append(bytes.prefix(there), to: part)
+                }
+                // Some file systems keep no such attributes.
+                if boot != "now", try !Self.mark(folder, boot) { return }
+                let part = try PartFile(folder: folder.path, goal: Self.goal(bytes))
+                let isMarked = try Self.mark(folder, nil)
+                #expect(!isMarked || part.length == Int64(good))
+                try Self.append(bytes[Int(part.length)...], to: part)
+                _ = try part.finish()
+                #expect(Self.content("\(folder.path)/a.bin") == bytes)
+                #expect(try BootMark(of: Descriptor.open("\(folder.path)/a.bin", O_RDONLY)) == .none)
+            }
+        }
+    }
+
     @Test("what the disk surely has is gone on with, and no more than the last 4 MiB are fetched twice")
     func resumes() async throws {
         let stride = Int(PartFile.stride)
@@ -115,6 +149,7 @@ import Testing
                     let part = try PartFile(folder: folder.path, goal: Self.goal(bytes))
                     try Self.append(bytes.prefix(there), to: part)
                 }
+                try Self.mark(folder, nil)
                 let part = try PartFile(folder: folder.path, goal: Self.goal(bytes))
                 #expect(part.length == Int64(good))
                 try Self.append(bytes[good...], to: part)
@@ -135,12 +170,14 @@ import Testing
                 good = try part.suspend()
             }
             #expect(good == 1_234)
+            try Self.mark(folder, nil)
             do {
                 let part = try PartFile(folder: folder.path, goal: Self.goal(bytes), knownGood: 1 << 40)
                 #expect(part.length == 1_234)
                 try Self.append(bytes[1_234..<4_900_000], to: part)
             }
             // What is known from before is less than what the file shows.
+            try Self.mark(folder, nil)
             let part = try PartFile(folder: folder.path, goal: Self.goal(bytes), knownGood: good)
             #expect(part.length == PartFile.stride)
             #expect(throws: FileFault.cancelled) {

@@ -92,8 +92,9 @@ import Testing
         func answered(_ head: FileAnswerHead, on connection: FileClientConnection) { events.put(.head(head)) }
 
         func bodyArrived(on connection: FileClientConnection) {
-            let (bytes, isEnd) = connection.takeBody()
-            taken.put(bytes.flatMap { Array($0.readableBytesView) })
+            var bytes = ByteBuffer()
+            let isEnd = connection.takeBody(into: &bytes)
+            taken.put(Array(bytes.readableBytesView))
             if isEnd { events.put(.end(taken.now.flatMap { $0 })) }
         }
 
@@ -125,6 +126,36 @@ import Testing
         }
         await client.transport.shutdown()
         await server.transport.shutdown()
+    }
+
+    @Test("a peer that was asked to dials and serves; one that was not is closed", arguments: [true, false])
+    func dialerServes(isAsked: Bool) async throws {
+        let (owner, fetcher) = (try await serving(), try await Endpoint())
+        let connections = Inbox<FileClientConnection>()
+        let key = owner.identity.fingerprint
+        fetcher.transport.serveFiles(
+            for: FileHost(
+                mayServe: { _ in false }, serves: { $0.abort() }, wantsFiles: { isAsked && $0 == key }, takesFiles: { connections.put($0) })
+        )
+        let report = try await owner.transport.dialToServeFiles([fetcher.target], expecting: fetcher.identity.peerID).report.get()
+        #expect(report.isServing && report.summary == nil && report.connection == nil && report.files == nil)
+        if isAsked {
+            let connection = try await connections.next()
+            #expect(connection.peer == key)
+            let receiver = Receiver()
+            try await fetcher.transport.eventLoop.submit { connection.get("/x", from: 0, ifStill: nil, receiver) }.get()
+            let (head, end) = try await receiver.last()
+            #expect(head?.status == 200 && end == .end((0..<Echo.size).map { UInt8(truncatingIfNeeded: $0 % 251) }))
+        }
+        await owner.transport.shutdown()
+        await fetcher.transport.shutdown()
+        #expect(connections.now.isEmpty)
+        // Nor is anything dialled for who may not be served.
+        let (refusing, other) = (try await serving(false), try await Endpoint())
+        let refused = try await refusing.transport.dialToServeFiles([other.target], expecting: other.identity.peerID).report.get()
+        #expect(!refused.isServing && refused.summary != nil)
+        await refusing.transport.shutdown()
+        await other.transport.shutdown()
     }
 
     /// Sends a text once it got something, and closes.

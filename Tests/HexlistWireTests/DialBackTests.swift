@@ -14,6 +14,10 @@ struct DialBackTests {
         let decoded = try wrapper(decode(frame))
         #expect(decoded.operation == .dialBack && decoded.sequence == nil)
         #expect(decoded.message.flatMap(DialBack.init(message:)) == request)
+        var files = ByteBuffer()
+        WrapperEncoder.fileDial(request, into: &files)
+        let asked = try wrapper(decode(Array(files.readableBytesView.dropFirst(4))))
+        #expect(asked.operation == .fileDial && asked.message.flatMap(DialBack.init(message:)) == request)
         for result in DialBack.Result.allCases {
             let answer = DialBack.Answer(token: request.token, result: result)
             var buffer = ByteBuffer()

@@ -11,7 +11,7 @@ struct FrameSequenceTests {
     /// The frames that a peer may send. Numbered ones carry the next number, except `jump`.
     private enum Kind: CaseIterable {
         case hello, helloOfAnother, helloOfAnotherStart, helloOfOurselves
-        case store, unnumberedStore, jump, receipt, receiptTwice, alert, pair, dialBack, dialedBack, numberedPing, pong, bye
+        case store, unnumberedStore, jump, receipt, receiptTwice, alert, pair, dialBack, dialedBack, fileDial, numberedPing, pong, bye
         case undecodable, unknownOperation, badHello
     }
 
@@ -69,6 +69,7 @@ struct FrameSequenceTests {
             case .pair: return state == .open && opening.isTLS ? ["pairing"] : []
             case .dialBack: return state == .open && opening.isTLS ? ["dialBack"] : []
             case .dialedBack: return state == .open && opening.isTLS ? ["dialedBack"] : []
+            case .fileDial: return state == .open && opening.isTLS ? ["fileDial"] : []
             case .numberedPing:
                 next += 1
                 return []
@@ -112,6 +113,7 @@ struct FrameSequenceTests {
         case .alert: fixture.receive(.alert, message: "now")
         case .pair: fixture.receive(.pair, .pairing(Pairing(step: "commit")))
         case .dialBack: fixture.receive(.dialBack, message: DialBack(token: BootNonce(5), port: 24_391).message)
+        case .fileDial: fixture.receive(.fileDial, message: DialBack(token: BootNonce(5), port: 24_391).message)
         case .dialedBack: fixture.receive(.dialedBack, message: DialBack.Answer(token: BootNonce(5), result: .reached).message)
         case .numberedPing: fixture.receive(.ping, message: "still", sequence: next)
         case .pong: fixture.receive(.pong, message: "nobody asked")
@@ -158,6 +160,7 @@ struct FrameSequenceTests {
                 case .pairing: seen.append("pairing")
                 case .dialBack: seen.append("dialBack")
                 case .dialedBack: seen.append("dialedBack")
+                case .fileDial: seen.append("fileDial")
                 case .close(let end): seen.append(code(end))
                 case .send(let frame): said.append(frame)
                 case .opened, .updated, .legacy, .setFrameLimit, .challengeAnswered, .challengeFailed: break
@@ -183,7 +186,7 @@ struct FrameSequenceTests {
         switch frame {
         case .ack: true  // of a legacy sender's numbers
         case .bye, .pong, .pair: opening.isTLS
-        case .hello, .alert, .ping, .dialBack, .dialedBack: false
+        case .hello, .alert, .ping, .dialBack, .dialedBack, .fileDial: false
         }
     }
 

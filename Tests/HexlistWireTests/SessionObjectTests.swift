@@ -200,7 +200,7 @@ struct SessionObjectTests {
         #expect(message.utf8.count == 512 && message.hasPrefix("tiredxxx"))
     }
 
-    @Test("tokens are not cut", arguments: ["Ping", "Pong", "DialBack", "DialedBack"]) func tokens(_ operation: String) throws {
+    @Test("tokens are not cut", arguments: ["Ping", "Pong", "DialBack", "DialedBack", "FileDial"]) func tokens(_ operation: String) throws {
         let token = String(repeating: "t", count: 2_000)
         #expect(try wrapper(decode(#"{"operationType":"\#(operation)","message":"\#(token)"}"#)).message == token)
     }

@@ -17,7 +17,12 @@ struct CrashTests {
 
     @Test("SIGKILL at random instants while files are fetched, either side", .ifRuns("files"))
     func files() async throws {
-        try await Rig.run("files", long: ["--rounds", "200"])
+        try await Rig.run("files", long: ["--rounds", "200", "--largest", "400"])
+    }
+
+    @Test("files of all kinds, and what can happen to them on their way", .ifRuns("file-troubles"))
+    func fileTroubles() async throws {
+        try await Rig.run("file-troubles", long: ["--large", "5120", "--folders", "50", "--silence", "60"])
     }
 
     @Test("SIGKILL at the N-th system call, either side", .ifRuns("kill-at-call"))

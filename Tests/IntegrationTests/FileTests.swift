@@ -230,6 +230,41 @@ extension TwoMachines {
             }
         }
 
+        @Test(
+            "an owner behind a firewall is asked to dial, and does",
+            .enabled(if: nft != nil, "needs nft (Scripts/setup installs it)"))
+        func ownerBehindFirewall() async throws {
+            try await Self.withFriends { lab, uuid, folder in
+                let to = folder.appending(path: "to")
+                try FileManager.default.createDirectory(at: to, withIntermediateDirectories: true)
+                for number in 0..<6 {
+                    try Data(repeating: UInt8(number), count: 300_000).write(to: folder.appending(path: "\(number).bin"))
+                }
+                let rules = """
+                    table inet wall {
+                        chain input {
+                            type filter hook input priority 0; policy accept;
+                            iif != lo tcp flags & (syn | ack) == syn reject with tcp reset
+                        }
+                    }
+                    """
+                try await lab.run(["exec", "h1", try #require(Self.nft), "-f", "-"], input: Array(rules.utf8))
+                // The session there is goes on; only new connections to the owner are refused.
+                try await lab.hexlist("h1", "send", "--to", uuid.other, folder.path + "/0.bin", folder.path + "/1.bin")
+                let two = try await Self.newest(lab, "h2")
+                let rows: [TransferLine] = try await lab.rows("h2", "fetch", "\(two)", "--to", to.path)
+                #expect(rows.count == 2 && rows.allSatisfy { $0.state == "done" }, "\(rows)")
+                try await lab.hexlist("h1", "send", "--to", uuid.other, folder.path + "/2.bin", folder.path + "/3.bin")
+                let more = try await Self.newest(lab, "h2")
+                try await lab.hexlist("h2", "fetch", "\(more)", "--to", to.path)
+                for number in 0..<4 {
+                    #expect(try Data(contentsOf: to.appending(path: "\(number).bin")) == Data(repeating: UInt8(number), count: 300_000))
+                }
+            }
+        }
+
+        private static let nft = Program.path(of: "nft")
+
         @Test("an absent owner is waited for: fetch ends with 3, and the file comes when it is back")
         func absent() async throws {
             try await Self.withFriends { lab, uuid, folder in

@@ -21,6 +21,14 @@ struct HostileInputTests {
         try await Rig.run("strangers", long: ["--long"])
     }
 
+    /// `Tests/Faults/file-attacks`: on the connections on which files are fetched, from both sides.
+    @Test(
+        "who may not fetch a file does not, and an owner that lies hands over nothing but what was announced",
+        .enabled(if: Rig.obstacle("file-attacks") == nil, "\(Rig.obstacle("file-attacks") ?? "")"))
+    func fileAttacks() async throws {
+        try await Rig.run("file-attacks", long: ["--patient"])
+    }
+
     /// `Tests/Faults/memory`: what trusted peers say, and what it becomes in memory, in the store, in lists and on the disk.
     @Test(
         "what is small on the wire and large behind it ends nobody",

@@ -2,6 +2,7 @@
 #define HEXLIST_CLINUX_H
 // The parts of the system that Swift does not see, or sees only through macros, variadic functions and structures with bit fields. No
 // header of the system is included here: its declarations would belong to this module instead of Glibc.
+#include <stddef.h>
 #include <stdint.h>
 
 // MARK: Resolver
@@ -67,6 +68,19 @@ int hexlist_rename_new(int folder, const char *old_name, const char *new_name);
 
 /// syncfs(2)
 int hexlist_sync_file_system(int file);
+
+/// Has the kernel begin to write a part of an open file to the disk, and waits for nothing: what fsync(2) waits for is less then. What comes of
+/// it is not told; fsync(2) tells.
+void hexlist_begin_write_back(int file, int64_t offset, int64_t count);
+
+/// Sets an attribute of an open file (xattr(7), in the namespace `user`). 0, or -1 and errno: `ENOTSUP` where the file system has none.
+int hexlist_set_attribute(int file, const char *name, const char *value);
+
+/// Reads an attribute of an open file. Its length, or -1 and errno: `ENODATA` where it is not set, `ERANGE` where it is longer.
+int64_t hexlist_get_attribute(int file, const char *name, char *value, size_t size);
+
+/// Removes an attribute of an open file. 0, or -1 and errno.
+int hexlist_remove_attribute(int file, const char *name);
 
 /// Deletes an entry of an open folder unless it is a file that somebody has open (fcntl(2), F_SETLEASE). Where the file system has no leases it
 /// is deleted: who has it open keeps what is in it. 0, or -1 and errno: `EBUSY` where it is open.

@@ -3,6 +3,7 @@ import HexlistFiles
 import HexlistModel
 import HexlistStore
 import HexlistTransport
+import HexlistWire
 import Logging
 import NIOCore
 
@@ -12,6 +13,17 @@ final class FileFetching {
     private static let noticePause = Duration.milliseconds(300)
     /// The most transfers of which each change is told at once.
     private static let told = 100
+    /// The time for which a connection is waited for that a peer was asked to dial; its dial takes 3 s at most.
+    private static let dialTime = TimeAmount.seconds(6)
+
+    typealias Connected = @Sendable (Result<FileClientConnection, FileRun.ConnectFault>) -> Void
+
+    /// A run that waits for a connection that its peer was asked to dial.
+    private struct Awaited {
+        var token: BootNonce
+        var done: Connected
+        var timeout: Scheduled<Void>
+    }
 
     private(set) var queue = TransferQueue()
     /// The transfers that are in the queue, as the store has them but for `bytes`, which are ahead of it.
@@ -25,6 +37,10 @@ final class FileFetching {
     let placements = FilePlacements()
     /// The rows to be written together at the end of a turn of `placements`; `nil` outside of one.
     private var gathered: [TransferRow]?
+    /// At most one for each run.
+    private var awaited: [PeerID: [Awaited]] = [:]
+    /// The peers that did not take a dial and dialled themselves: they are asked at once, until they go.
+    private var behind: Set<PeerID> = []
     private let timer: DeadlineTimer
     private let noticeTimer: DeadlineTimer
     private var noticedAt = ContinuousClock.now
@@ -48,6 +64,8 @@ final class FileFetching {
         runs = [:]
         for connection in idle.values.joined() { connection.abort() }
         idle = [:]
+        for one in awaited.values.joined() { one.timeout.cancel() }
+        awaited = [:]
     }
 
     /// Whether a file of this peer is wanted, so that its session is not idle.
@@ -118,6 +136,11 @@ final class FileFetching {
 
     func peerWent(_ peer: PeerID, _ host: isolated some FilesHost) {
         guard here.remove(peer) != nil else { return }
+        behind.remove(peer)
+        for one in awaited.removeValue(forKey: peer) ?? [] {
+            one.timeout.cancel()
+            one.done(.failure(.unreachable("Its owner went away.")))
+        }
         for connection in idle.removeValue(forKey: peer) ?? [] { connection.abort() }
         carryOut(queue.peerWent(peer, now: .now), host)
     }
@@ -173,22 +196,21 @@ final class FileFetching {
         }
     }
 
-    func connect(
-        to peer: PeerID, _ host: isolated some FilesHost,
-        _ done: @escaping @Sendable (Result<FileClientConnection, FileRun.ConnectFault>) -> Void
-    ) {
+    func connect(to peer: PeerID, _ host: isolated some FilesHost, _ done: @escaping Connected) {
         while let connection = idle[peer]?.popLast() {
             if connection.isIdle { return done(.success(connection)) }
         }
         // Where a session of this side's own dial leads is where the peer is.
         let dialled = host.sessions(with: peer).compactMap(\.connection.target)
         let targets = dialled + host.endpoints(of: peer).map { DialTarget($0) }.filter { !dialled.contains($0) }
-        guard !targets.isEmpty else {
-            return done(.failure(.unreachable("No address is known at which its owner takes connections.")))
+        guard !targets.isEmpty, !behind.contains(peer) else {
+            return askToDial(peer, host, done, otherwise: "No address is known at which its owner takes connections.")
         }
-        host.transport.dialForFiles(targets, expecting: peer).report.whenSuccess { report in
+        host.transport.dialForFiles(targets, expecting: peer).report.whenSuccess { [weak host] report in
             if let connection = report.files { return done(.success(connection)) }
-            done(.failure(.unreachable("Its owner could not be reached: \(report.summary.map { "\($0)" } ?? "").")))
+            let why = "Its owner could not be reached: \(report.summary.map { "\($0)" } ?? "")."
+            guard let host, report.summary?.mayBeFirewall == true else { return done(.failure(.unreachable(why))) }
+            host.assumeIsolated { $0.fetching.askToDial(peer, $0, done, otherwise: why) }
         }
     }
 
@@ -196,6 +218,51 @@ final class FileFetching {
     func keep(_ connection: FileClientConnection, to peer: PeerID) {
         guard here.contains(peer), connection.isIdle, idle[peer, default: []].count < FileServing.perPeer else { return connection.abort() }
         idle[peer, default: []].append(connection)
+    }
+
+    // MARK: Connections that the owner dials
+
+    /// Asks the owner of a file to dial this machine, over the session there is (`FileDial`).
+    private func askToDial(_ peer: PeerID, _ host: isolated some FilesHost, _ done: @escaping Connected, otherwise why: String) {
+        guard let session = host.sessions(with: peer).last(where: { $0.machine.peerHello?.servesFiles == true }),
+            let port = UInt16(exactly: host.port), !host.isStopping
+        else { return done(.failure(.unreachable(why))) }
+        let request = DialBack(token: .random, port: port)
+        let timeout = host.eventLoop.scheduleTask(in: Self.dialTime) { [weak host] in
+            guard let host else { return }
+            host.assumeIsolated { $0.fetching.notDialled(request.token, by: peer, why) }
+        }
+        awaited[peer, default: []].append(Awaited(token: request.token, done: done, timeout: timeout))
+        session.act { $0.askToDialForFiles(request, &$1) }
+    }
+
+    private func notDialled(_ token: BootNonce, by peer: PeerID, _ why: String) {
+        guard let index = awaited[peer]?.firstIndex(where: { $0.token == token }), let one = awaited[peer]?.remove(at: index) else {
+            return
+        }
+        if awaited[peer]?.isEmpty == true { awaited[peer] = nil }
+        behind.remove(peer)
+        one.done(.failure(.unreachable("\(why) Nor did it come from there when it was asked to.")))
+    }
+
+    /// Whether a connection is waited for that a peer was asked to dial.
+    func wantsConnection(of key: Fingerprint) -> Bool { awaited[key.peerID]?.isEmpty == false }
+
+    /// A peer dialled that was asked to.
+    /// - Returns: whether it was waited for; otherwise it is closed.
+    @discardableResult
+    func dialled(_ connection: FileClientConnection) -> Bool {
+        let peer = connection.peer.peerID
+        guard var waiting = awaited[peer], !waiting.isEmpty else {
+            connection.abort()
+            return false
+        }
+        let one = waiting.removeFirst()
+        awaited[peer] = waiting.isEmpty ? nil : waiting
+        one.timeout.cancel()
+        behind.insert(peer)
+        one.done(.success(connection))
+        return true
     }
 
     private func progressed(_ run: FileRun, _ host: isolated some FilesHost) {
@@ -300,5 +367,15 @@ extension TransferKey {
             if row.place != nil, let digest = row.sha256 { TransferKey(digest: digest) } else {
                 TransferKey(url: row.url, folder: row.folder)
             }
+    }
+}
+
+extension DialError {
+    /// Whether the peer may be there and only not take connections.
+    fileprivate var mayBeFirewall: Bool {
+        switch self {
+        case .refused, .unreachable, .timeout, .nameNotFound: true
+        case .closed, .notHexlist, .otherIdentity, .cancelled, .failed: false
+        }
     }
 }

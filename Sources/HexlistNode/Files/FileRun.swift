@@ -41,6 +41,11 @@ final class FileRun: FileClientDelegate, @unchecked Sendable {
         case ended
     }
 
+    /// The bytes that are being written: the thread's while `isWriting`, else the loop's.
+    private final class Taken: @unchecked Sendable {
+        var bytes = ByteBuffer()
+    }
+
     let run: TransferRun
     let id: TransferID
     private(set) var row: TransferRow
@@ -54,6 +59,7 @@ final class FileRun: FileClientDelegate, @unchecked Sendable {
     private var phase = Phase.preparing
     private var part: PartFile?
     private var connection: FileClientConnection?
+    private let taken = Taken()
     private var isWriting = false
     /// The end that waits for the thread that writes.
     private var pending: End?
@@ -256,15 +262,16 @@ final class FileRun: FileClientDelegate, @unchecked Sendable {
     /// Writes what has come, unless something is being written.
     private func pump() {
         guard case .receiving = phase, !isWriting, let part, let connection else { return }
-        let (bytes, isEnd) = connection.takeBody()
-        guard !bytes.isEmpty || isEnd else { return }
+        let taken = taken
+        let isEnd = connection.takeBody(into: &taken.bytes)
+        guard taken.bytes.readableBytes > 0 || isEnd else { return }
         work({
-            for piece in bytes { try piece.withUnsafeReadableBytes { try part.append($0) } }
+            try taken.bytes.withUnsafeReadableBytes { try part.append($0) }
             return part.length
         }) { length in
             self.row.bytes = length
             self.progressed(self)
-            if isEnd { self.finish() } else { self.pump() }
+            if isEnd { self.finish() } else if self.connection?.isWorthTaking == true { self.pump() }
         }
     }
 

@@ -4,6 +4,7 @@ import HexlistFiles
 import HexlistModel
 import HexlistStore
 import HexlistTransport
+import HexlistWire
 import Logging
 import NIOCore
 
@@ -19,6 +20,7 @@ final class FileServing {
     private var connections: [ObjectIdentifier: FileServerConnection] = [:]
     /// The shares that files are being sent out of, by connection.
     private var sharesInUse: [ObjectIdentifier: ShareRow] = [:]
+    private var dials: [PeerID: RequestedDials] = [:]
     /// The key of entity tags: of this identity, so that a restart changes none.
     private let tagKey: SymmetricKey
 
@@ -33,8 +35,40 @@ final class FileServing {
                 serves: { [weak host] connection in
                     guard let host else { return connection.abort() }
                     host.assumeIsolated { $0.serving.serves(connection, $0) }
+                },
+                wantsFiles: { [weak host] key in host?.assumeIsolated { $0.fetching.wantsConnection(of: key) } ?? false },
+                takesFiles: { [weak host] connection in
+                    guard let host else { return connection.abort() }
+                    host.assumeIsolated { _ = $0.fetching.dialled(connection) }
                 }))
     }
+
+    // MARK: Dials that peers ask for
+
+    /// A peer cannot reach this machine and asks to be dialled (`FileDial`): only where its session comes from, only where it is trusted and
+    /// may have a connection, and seldom. Whether it comes is seen by the connection; nothing is answered.
+    func dial(_ request: DialBack, for session: PeerSession, _ host: isolated some FilesHost) {
+        guard let peer = session.peer, let key = session.connection.peerFingerprint, mayServe(key, host) else { return }
+        var turns = dials[peer] ?? RequestedDials()
+        let open = connections.values.count { $0.peer == key }
+        let underWay = dials.values.reduce(0) { $0 + $1.underWay }
+        guard open + turns.underWay < Self.perPeer, connections.count + underWay < Self.atOnce, turns.begin(now: .now) else { return }
+        dials[peer] = turns
+        let target = DialTarget(host: session.connection.remoteAddress, port: request.port)
+        host.transport.dialToServeFiles([target], expecting: peer).report.whenSuccess { [weak host] report in
+            host?.assumeIsolated { $0.serving.dialEnded(peer, report, $0) }
+        }
+    }
+
+    private func dialEnded(_ peer: PeerID, _ report: DialReport, _ host: isolated some FilesHost) {
+        dials[peer]?.ended(report.isServing, now: .now)
+        let result = report.summary.map { "\($0)" } ?? "reached"
+        host.logger.debug("dialled to serve files", metadata: ["peer.id": "\(peer)", "result": "\(result)"])
+        forgetDials(now: .now)
+    }
+
+    /// Forgets what no longer holds anything back.
+    private func forgetDials(now: ContinuousClock.Instant) { dials = dials.filter { !$0.value.isOver(now: now) } }
 
     /// Whether files are being fetched by a peer, so that its session is not idle.
     func isBusy(with peer: PeerID) -> Bool { connections.values.contains { $0.peer.peerID == peer } }
@@ -188,6 +222,8 @@ final class FileServing {
     ) {
         let identity = source.file.identity
         let peer = connection.peer.peerID
+        let from = request.range.flatMap { FileRange($0) }?.bytes(ofSize: identity.size)?.lowerBound ?? 0
+        host.logger.debug("file asked for", metadata: ["peer.id": "\(peer)", "bytes": "\(identity.size)", "from": "\(from)"])
         let answer = FileReply.answer(
             request, size: identity.size, tag: EntityTag(of: identity, key: tagKey), mediaType: row.mediaType, source: source
         ) { [weak host] in
@@ -197,6 +233,39 @@ final class FileServing {
             }
         }
         connection.answer(answer)
+    }
+}
+
+/// The dials that one peer asked for, to be served files on: so few that it makes this machine dial no more than it would itself.
+struct RequestedDials {
+    /// Dials in one `window`.
+    static let most = 16
+    static let window = Duration.seconds(10)
+
+    private(set) var underWay = 0
+    private var count = 0
+    private var windowEnds: ContinuousClock.Instant?
+    /// The end of the rest after a dial that led nowhere.
+    private var restEnds: ContinuousClock.Instant?
+
+    /// - Returns: whether one more may begin; each that does has to be `ended`.
+    mutating func begin(now: ContinuousClock.Instant) -> Bool {
+        if let restEnds, now < restEnds { return false }
+        if windowEnds.map({ now >= $0 }) ?? true { (count, windowEnds) = (0, now + Self.window) }
+        guard count < Self.most else { return false }
+        count += 1
+        underWay += 1
+        return true
+    }
+
+    mutating func ended(_ reached: Bool, now: ContinuousClock.Instant) {
+        underWay -= 1
+        restEnds = reached ? nil : now + Self.window
+    }
+
+    /// Whether nothing of it counts any more.
+    func isOver(now: ContinuousClock.Instant) -> Bool {
+        underWay == 0 && (windowEnds ?? now) <= now && (restEnds ?? now) <= now
     }
 }
 

@@ -8,6 +8,8 @@ protocol FilesHost: LinkHost, EventHost {
     var sessions: SessionTable { get }
     var serving: FileServing { get }
     var fetching: FileFetching { get }
+    /// The port that peers dial.
+    var port: Int { get }
     nonisolated var id: PeerID { get }
     nonisolated var pool: FilePool { get }
     /// Puts files where they belong by what is to be kept.

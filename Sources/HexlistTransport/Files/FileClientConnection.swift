@@ -13,7 +13,7 @@ public protocol FileClientDelegate: AnyObject {
 
 /// A connection on which this side fetches files from a peer: HTTP/1.1, one request after the other. Follows no redirect.
 ///
-/// The body is taken by the receiver; while `FileLimits.waitingBytes` wait, nothing is read. Confined to its event loop; that makes it `Sendable`.
+/// The body is taken by the receiver, many bytes at once; while `FileLimits.waitingBytes` wait, nothing is read. Confined to its event loop; that makes it `Sendable`.
 public final class FileClientConnection: @unchecked Sendable {
     public let peer: Fingerprint
     public let eventLoop: any EventLoop
@@ -32,8 +32,9 @@ public final class FileClientConnection: @unchecked Sendable {
     private let gate: ChannelGate
     private var context: ChannelHandlerContext?
     private var state = State.idle
-    private var body: [ByteBuffer] = []
-    private var waitingBytes = 0
+    /// What came and was not taken: copied as it comes, since TLS decrypts into its buffer again once that is its own.
+    private var body = ByteBuffer()
+    private var notice: Scheduled<Void>?
     private var isReadHeld = false
     /// Whether the receiver holds the bytes back, so that silence is not the peer's.
     private var isHolding = false
@@ -59,6 +60,8 @@ public final class FileClientConnection: @unchecked Sendable {
             FileClientHandler(self),
         ])
         pipeline.removeHandler(handshake, promise: nil)
+        try channel.syncOptions?.setOption(
+            .recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: FileLimits.readBytes))
         watch()
     }
 
@@ -87,13 +90,19 @@ public final class FileClientConnection: @unchecked Sendable {
         context.writeAndFlush(NIOAny(HTTPClientRequestPart.end(nil)), promise: nil)
     }
 
+    /// Whether enough bytes arrived, or the last ones; otherwise `bodyArrived` is called in a moment.
+    public var isWorthTaking: Bool {
+        if case .complete = state { return true }
+        return body.readableBytes >= FileLimits.worthwhileBytes
+    }
+
     /// Takes the bytes that arrived. More are read.
-    /// - Returns: the bytes, and whether the body ends with them; then the connection is idle again.
-    public func takeBody() -> (bytes: [ByteBuffer], isEnd: Bool) {
+    /// - Parameter bytes: gets them; the room it has is used for the next ones, without asking the kernel for memory again.
+    /// - Returns: whether the body ends with them; then the connection is idle again.
+    public func takeBody(into bytes: inout ByteBuffer) -> Bool {
         eventLoop.preconditionInEventLoop()
-        let taken = body
-        body = []
-        waitingBytes = 0
+        bytes.clear()
+        swap(&bytes, &body)
         if isHolding {
             isHolding = false
             restart(FileLimits.idle)
@@ -103,13 +112,14 @@ public final class FileClientConnection: @unchecked Sendable {
             isEnd = true
             state = isGone ? .closed : .idle
             delegate = nil
+            body = ByteBuffer()
             if !isGone { restart(FileLimits.idle) }
         }
         if isReadHeld {
             isReadHeld = false
             context?.read()
         }
-        return (taken, isEnd)
+        return isEnd
     }
 
     /// Closes at once. The receiver is not told.
@@ -137,6 +147,7 @@ public final class FileClientConnection: @unchecked Sendable {
             contentRange: Self.single(fields["content-range"]))
         guard answer.isFile || length <= FileLimits.textBytes else { return fail(.answer("the refusal is too long")) }
         state = .receiving(left: length)
+        body.reserveCapacity(Int(min(length, Int64(FileLimits.worthwhileBytes))))
         restart(FileLimits.idle)
         delegate?.answered(answer, on: self)
     }
@@ -151,10 +162,20 @@ public final class FileClientConnection: @unchecked Sendable {
             return fail(.answer("more came than was announced"))
         }
         state = .receiving(left: left - Int64(bytes.readableBytes))
-        body.append(bytes)
-        waitingBytes += bytes.readableBytes
+        body.writeImmutableBuffer(bytes)
         bytesSinceDeadline += bytes.readableBytes
-        delegate?.bodyArrived(on: self)
+        if isWorthTaking { delegate?.bodyArrived(on: self) }
+        if notice == nil { tellLater() }
+    }
+
+    /// Tells of bytes that are few for long.
+    private func tellLater() {
+        notice = eventLoop.assumeIsolated().scheduleTask(in: FileLimits.worthwhile) {
+            self.notice = nil
+            guard self.body.readableBytes > 0 else { return }
+            self.delegate?.bodyArrived(on: self)
+            if self.body.readableBytes > 0 { self.tellLater() }
+        }
     }
 
     fileprivate func answerEnded() {
@@ -164,7 +185,7 @@ public final class FileClientConnection: @unchecked Sendable {
     }
 
     fileprivate func mayRead() -> Bool {
-        guard waitingBytes < FileLimits.waitingBytes else {
+        guard body.readableBytes < FileLimits.waitingBytes else {
             isReadHeld = true
             isHolding = true
             return false
@@ -183,13 +204,17 @@ public final class FileClientConnection: @unchecked Sendable {
         if case .closed = state { return }
         timer?.cancel()
         timer = nil
+        notice?.cancel()
+        notice = nil
         context = nil
         if case .complete = state, delegate != nil {
             isGone = true
             return
         }
+        // What came before counts.
+        if body.readableBytes > 0 { delegate?.bodyArrived(on: self) }
         state = .closed
-        body = []
+        body = ByteBuffer()
         let delegate = delegate
         self.delegate = nil
         delegate?.failed(fault, on: self)

@@ -8,16 +8,24 @@ public struct FileHost: Sendable {
     let mayServe: @Sendable (Fingerprint) -> Bool
     /// A connection that may be served: its `delegate` is set here.
     let serves: @Sendable (FileServerConnection) -> Void
+    /// Whether a peer that proved this key was asked to dial and serve files. One that was not is closed after its handshake.
+    let wantsFiles: @Sendable (Fingerprint) -> Bool
+    /// A connection that such a peer dialled, on which files can be fetched.
+    let takesFiles: @Sendable (FileClientConnection) -> Void
     /// The time from the handshake to the end of the first request's head.
     let firstHead: TimeAmount
 
     public init(
         firstHead: TimeAmount = FileLimits.firstHead, mayServe: @escaping @Sendable (Fingerprint) -> Bool,
-        serves: @escaping @Sendable (FileServerConnection) -> Void
+        serves: @escaping @Sendable (FileServerConnection) -> Void,
+        wantsFiles: @escaping @Sendable (Fingerprint) -> Bool = { _ in false },
+        takesFiles: @escaping @Sendable (FileClientConnection) -> Void = { $0.abort() }
     ) {
         self.firstHead = firstHead
         self.mayServe = mayServe
         self.serves = serves
+        self.wantsFiles = wantsFiles
+        self.takesFiles = takesFiles
     }
 }
 
@@ -97,9 +105,14 @@ public enum FileLimits {
     /// The bytes read of a file at once.
     static let pieceBytes = 128 << 10
     /// The pieces of one answer in memory.
-    static let pieces = 2
-    /// The bytes received of a file that wait to be written.
-    static let waitingBytes = 512 << 10
+    static let pieces = 4
+    /// The bytes received of a file that wait to be written, but for one read.
+    static let waitingBytes = (1 << 20) - readBytes
+    /// The bytes received that are worth the way to another thread, and the time after which fewer are.
+    static let worthwhileBytes = 256 << 10
+    static let worthwhile = TimeAmount.milliseconds(200)
+    /// The bytes of one read of the socket. With `SocketOptions.readBytes` a fast transfer spends its time on the way into the kernel.
+    static let readBytes = 64 << 10
     /// The bytes of the body of an answer that is no file.
     static let textBytes: Int64 = 4_096
 

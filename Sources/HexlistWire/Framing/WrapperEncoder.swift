@@ -43,6 +43,10 @@ public enum WrapperEncoder {
         frame(WrapperWriter.message(.dialedBack, answer.message), into: &buffer)
     }
 
+    public static func fileDial(_ request: DialBack, into buffer: inout ByteBuffer) {
+        frame(WrapperWriter.message(.fileDial, request.message), into: &buffer)
+    }
+
     public static func pair(_ pairing: Pairing, into buffer: inout ByteBuffer) {
         frame(WrapperWriter.pair(pairing), into: &buffer)
     }
