@@ -9,7 +9,7 @@ UNITDIR ?= $(PREFIX)/lib/systemd/user
 FORMATTED := $(wildcard Package.swift Sources Tests Benchmarks Fuzz)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build release demo test test-long fuzz bench lint format man deb install uninstall clean
+.PHONY: help setup build release demo test test-long test-browser fuzz bench lint format man deb install uninstall clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,10 @@ test-long: setup  ## All tests with long inputs and more rounds, then fuzzing fo
 	$(SWIFT) build
 	@SWIFT="$(SWIFT)" HEXLIST_LONG_TESTS=1 Scripts/test
 	Fuzz/run 600
+
+test-browser: setup  ## The page of hexlist web in Chromium and Firefox, on machines of a lab; 77 where browsers are missing
+	$(SWIFT) build
+	@Tests/Browser/run
 
 fuzz: setup  ## Fuzz what strangers and scripts can reach, a minute a target
 	Fuzz/run

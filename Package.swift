@@ -111,13 +111,15 @@ let package = Package(
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: settings),
+        // The page of `hexlist web`, in the program.
+        .target(name: "HexlistPage", resources: [.embedInCode("Files")], swiftSettings: settings),
         .target(
             name: "HexlistDaemon",
             dependencies: [
                 "HexlistModel", "HexlistSystem", "HexlistJSON", "HexlistFiles", "HexlistWire", "HexlistDiscovery", "HexlistStore",
                 "HexlistNode",
                 "HexlistAPI",
-                "HexlistRclone",
+                "HexlistRclone", "HexlistPage",
                 "HexlistAvahi",
                 "HexlistDNS",
                 "HexlistTransport",
@@ -224,8 +226,8 @@ let package = Package(
         .testTarget(
             name: "HexlistAPITests",
             dependencies: [
-                "HexlistAPI", "HexlistDaemon", "HexlistClient", "HexlistNode", "HexlistStore", "HexlistWire", "HexlistModel", "HexlistJSON",
-                "DaemonTestSupport", "TestSupport", .product(name: "Hummingbird", package: "hummingbird"),
+                "HexlistAPI", "HexlistDaemon", "HexlistClient", "HexlistNode", "HexlistPage", "HexlistStore", "HexlistWire", "HexlistModel",
+                "HexlistJSON", "DaemonTestSupport", "TestSupport", .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "NIOPosix", package: "swift-nio"), .product(name: "Yams", package: "Yams"),
             ], swiftSettings: settings),
         .testTarget(

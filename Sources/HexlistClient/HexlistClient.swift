@@ -28,6 +28,9 @@ public struct HexlistClient: Sendable {
     /// Confirms that the identity belongs to this machine, though its state folder came from another one.
     public func keepIdentity() async throws -> StatusShape { try await connection.call(.POST, "/v1/identity/keep") }
 
+    /// An address of the page for a browser, good once and for half a minute.
+    public func openPage() async throws -> PageInvitation { try await connection.call(.POST, "/v1/web") }
+
     /// Examines this machine and its network, which may take some seconds per step.
     /// - Parameter peer: a peer to examine too.
     public func doctor(peer: String?) async throws -> DoctorReport {

@@ -42,7 +42,8 @@ struct DaemonRun: Sendable {
         let server = LocalServer.service(api: api, settings: settings.api, socket: socket.path, group: group) {
             happened.yield(.listening)
         }
-        let services = ServiceGroup(configuration: .init(services: [server], logger: quietLogger))
+        let services = ServiceGroup(
+            configuration: .init(services: [server, PageService(api: api)], logger: quietLogger))
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask {
                 do {

@@ -60,7 +60,7 @@ public struct TestDaemon: Sendable {
                 hooks: hookFaults, metrics: metrics, eventLoop: group.next(), logger: logger)
             let (running, isRunning) = AsyncStream.makeStream(of: Void.self)
             let server = LocalServer.service(api: api, settings: settings, socket: socket, group: group) { isRunning.finish() }
-            let services = ServiceGroup(configuration: .init(services: [server], logger: logger))
+            let services = ServiceGroup(configuration: .init(services: [server, PageService(api: api)], logger: logger))
             let client = HexlistClient(socketPath: socket)
             try await withThrowingTaskGroup(of: Void.self) { tasks in
                 tasks.addTask { try await services.run() }

@@ -47,7 +47,7 @@ import Yams
         Value("MineEdit", MineEditRequest.self), Value("LinkEdit", LinkEdit.self), Value("Match", MatchShape.self),
         Value("EarlierLink", EarlierLinkShape.self), Value("ListedLink", ListedLinkShape.self), Value("Status.search", SearchState.self),
         Value("Hex.top", TopShape.self), Value("PeerTag", PeerTag.self),
-        Value("OutboxRow", OutboxView.self),
+        Value("OutboxRow", OutboxView.self), Value("PageInvitation", PageInvitation.self), Value("PageOverview", PageOverview.self),
         Value("OutboxChange", OutboxChange.self), Value("BulkRefusal", BulkRefusal.self), Value("BulkSummary", BulkSummary.self),
         Value("Pairings", PairingOverview.self), Value("Pairing", PairingView.self), Value("Event", EventShape.self),
         Value("ImportResult", ImportResult.self), Value("ImportProgress", ImportProgress.self), Value("Group", GroupView.self),

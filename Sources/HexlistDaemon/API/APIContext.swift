@@ -24,6 +24,7 @@ struct APIContext: Sendable {
     let eventLoop: any EventLoop
     let logger: Logger
     let backups = BackupTurn()
+    let page = PageListener()
 
     /// The one that runs now. Whoever uses it more than once for one thing keeps it.
     var node: Node { keeper.node }

@@ -65,13 +65,14 @@ struct ReplyMiddleware: RouterMiddleware {
 
     let logger: Logger
     let methods: PathMethods
+    let admit: @Sendable (Request) throws -> Void
 
     func handle(
         _ request: Request, context: BasicRequestContext, next: (Request, BasicRequestContext) async throws -> Response
     ) async throws -> Response {
         var response: Response
         do {
-            try ForeignRequest.refuse(request)
+            try admit(request)
             response = try await next(request, context)
         } catch let error as HTTPParserError {
             response = APIReply.failure(ConnectionHandler.explain(error))  // while its body was read

@@ -26,13 +26,8 @@ enum LocalServer {
         // Hummingbird's own messages are not constant, so only its warnings and errors are logged.
         var logger = api.logger
         logger.logLevel = max(logger.logLevel, .notice)
-        let http = HTTP1Channel(
-            responder: responder(router(api).buildResponder(), logger: logger),
-            configuration: HTTP1Channel.Configuration(
-                additionalChannelHandlers: [ConnectionHandler(time: .seconds(requestSeconds))],
-                httpDecoderConfiguration: HTTP1Channel.Configuration.DecoderConfiguration(
-                    maxHeaderFieldSize: settings.headerBytes, maxHeaderListSize: settings.headerBytes,
-                    maxHeaderFieldCount: settings.headerFields)))
+        let responder = router(api).buildResponder()
+        let http = channel(settings: settings, logger: logger) { try await responder.respond(to: $0, context: $1) }
         return Server(
             childChannelSetup: OwnUserChannel(http: http),
             configuration: ServerConfiguration(
@@ -41,10 +36,25 @@ enum LocalServer {
             onServerRunning: { _ in await onRunning() }, eventLoopGroup: group, logger: logger)
     }
 
-    private static func responder(_ router: RouterResponder<BasicRequestContext>, logger: Logger) -> HTTPChannelHandler.Responder {
+    /// HTTP/1.1 within the bounds of `api.…`, on whatever connection.
+    static func channel(
+        settings: Settings.API, logger: Logger, respond: @escaping @Sendable (Request, BasicRequestContext) async throws -> Response
+    ) -> HTTP1Channel {
+        HTTP1Channel(
+            responder: responder(respond, logger: logger),
+            configuration: HTTP1Channel.Configuration(
+                additionalChannelHandlers: [ConnectionHandler(time: .seconds(requestSeconds))],
+                httpDecoderConfiguration: HTTP1Channel.Configuration.DecoderConfiguration(
+                    maxHeaderFieldSize: settings.headerBytes, maxHeaderListSize: settings.headerBytes,
+                    maxHeaderFieldCount: settings.headerFields)))
+    }
+
+    private static func responder(
+        _ respond: @escaping @Sendable (Request, BasicRequestContext) async throws -> Response, logger: Logger
+    ) -> HTTPChannelHandler.Responder {
         { (request, writer: consuming ResponseWriter, channel) in
             let context = BasicRequestContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
-            var response = try await router.respond(to: request, context: context)
+            var response = try await respond(request, context)
             response.headers[.date] = HTTPDate.text(seconds: time(nil))
             do {
                 try await writer.write(response: response.head, body: response.body)
@@ -58,12 +68,17 @@ enum LocalServer {
     /// answered by a second reply.
     private struct BrokenRequest: Error {}
 
-    static func router(_ api: APIContext) -> Router<BasicRequestContext> {
+    /// - Parameter admit: throws for a request that is refused before it is looked at.
+    static func router(
+        _ api: APIContext, admit: @escaping @Sendable (Request) throws -> Void = ForeignRequest.refuse
+    ) -> Router<BasicRequestContext> {
         // Two routers: one gives a middleware only to routes added after it, and this middleware needs to know all routes.
         let routes = Router()
         add(api, to: routes)
         let router = Router()
-        router.add(middleware: ReplyMiddleware(logger: api.logger, methods: PathMethods(routes.routes.map { ("\($0.path)", $0.method) })))
+        router.add(
+            middleware: ReplyMiddleware(
+                logger: api.logger, methods: PathMethods(routes.routes.map { ("\($0.path)", $0.method) }), admit: admit))
         add(api, to: router)
         return router
     }
@@ -103,6 +118,7 @@ enum LocalServer {
         SendRoutes(api: api).add(to: router)
         DoctorRoutes(api: api).add(to: router)
         EventRoutes(api: api).add(to: router)
+        PageRoutes(api: api).add(to: router)
     }
 }
 

@@ -1,0 +1,56 @@
+import HexlistAPI
+import HexlistJSON
+import HexlistModel
+import HexlistNode
+import Hummingbird
+
+/// `/v1/web`
+struct PageRoutes: Sendable {
+    let api: APIContext
+
+    func add(to router: Router<BasicRequestContext>) {
+        router.get("/v1/web") { request, _ in
+            _ = try APIQuery(request)
+            let overview = { @Sendable [api] in try await Self.overview(api) }
+            guard EventStreamReply.isWanted(request) else { return APIReply.json(try await overview()) }
+            return EventStreamReply.response(PageSource(api: api, overview: overview), api: api)
+        }
+        router.post("/v1/web") { request, _ in
+            _ = try APIQuery(request)
+            return APIReply.json(try await api.page.invite())
+        }
+    }
+
+    private static func overview(_ api: APIContext) async throws -> PageOverview {
+        let node = await api.node.status()
+        let counts = try await api.store.read { try $0.counts() }
+        let outbox = OutboxState.allCases.map { ($0, Int(clamping: counts.outbox[$0])) }
+        // Messages of the store name its folder, which no page is told.
+        let isFinding = node.discovery.state.known == .running || node.discovery.state.known == .starting
+        return PageOverview(
+            version: ProtocolLimits.appVersion, name: node.name, uuid: node.uuid, fingerprint: node.fingerprint,
+            inbox: Int(clamping: counts.inbox), unread: Int(clamping: counts.unread), held: Int(clamping: counts.held),
+            mine: Int(clamping: counts.mine), outbox: Dictionary(uniqueKeysWithValues: outbox), lastEvent: counts.lastEvent,
+            discoveryFault: isFinding ? nil : node.discovery.message,
+            storeFault: api.store.fault == nil ? nil : "Nothing can be stored at the moment. `hexlist status` says why.")
+    }
+}
+
+/// All that a page follows, in one stream: a browser opens few connections to one address.
+private struct PageSource: StreamSource {
+    private var overview: WatchSource<PageOverview>
+    private var peers: WatchSource<Page<PeerView>>
+    private var pairings: WatchSource<PairingOverview>
+
+    init(api: APIContext, overview look: @escaping @Sendable () async throws -> PageOverview) {
+        let keeper = api.keeper
+        overview = WatchSource(event: "overview", look: look)
+        peers = WatchSource(event: "peers") { Page(items: try await keeper.node.peers()) }
+        pairings = WatchSource(event: "pairings") { await keeper.node.pairings() }
+    }
+
+    mutating func next() async throws -> (messages: [StreamMessage], hasMore: Bool) {
+        let messages = try await overview.next().messages + peers.next().messages + pairings.next().messages
+        return (messages, false)
+    }
+}

@@ -1,0 +1,129 @@
+import HexlistAPI
+import HexlistModel
+import Hummingbird
+import HummingbirdCore
+import Logging
+import NIOCore
+import ServiceLifecycle
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// The page's listener on 127.0.0.1. There is none until `POST /v1/web` asks for it, and none 15 minutes after the last page.
+actor PageListener {
+    private enum State {
+        case closed
+        /// Those who asked wait for the listener, or for why there is none.
+        case opening([CheckedContinuation<PageDesk, any Error>])
+        case open(PageDesk)
+        case stopped
+    }
+
+    /// Connections at a time; the next ones wait. Browsers open six.
+    private static let connections = 32
+
+    private var state = State.closed
+    private let wishes: AsyncStream<Void>
+    private let wish: AsyncStream<Void>.Continuation
+
+    init() { (wishes, wish) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1)) }
+
+    /// A secret for one opening of the page, on a listener that is begun where there is none.
+    func invite() async throws -> PageInvitation {
+        while true {
+            let desk = try await desk()
+            if let invitation = desk.invite() { return invitation }
+            // It is ending just now.
+            if case .open(let current) = state, current === desk { state = .closed }
+        }
+    }
+
+    private func desk() async throws -> PageDesk {
+        switch state {
+        case .open(let desk): return desk
+        case .stopped: throw HexlistError(.gone, "hexlistd is stopping.")
+        case .closed:
+            state = .opening([])
+            wish.yield()
+        case .opening: break
+        }
+        return try await withCheckedThrowingContinuation { told in
+            guard case .opening(let others) = state else { return told.resume(throwing: HexlistError(.gone, "hexlistd is stopping.")) }
+            state = .opening(others + [told])
+        }
+    }
+
+    /// Listens whenever it is wished for, until the daemon stops.
+    func run(_ api: APIContext) async {
+        for await _ in wishes.cancelOnGracefulShutdown() {
+            do {
+                try await serve(api)
+            } catch {
+                api.logger.warning("the page cannot be served", metadata: ["error": "\(error)"])
+                become(.closed, .failure(HexlistError(.internal, "The page cannot be served: \(error).")))
+            }
+        }
+        become(.stopped, .failure(HexlistError(.gone, "hexlistd is stopping.")))
+    }
+
+    private func serve(_ api: APIContext) async throws {
+        let desk = PageDesk(loop: api.eventLoop)
+        var logger = api.logger
+        logger.logLevel = max(logger.logLevel, .notice)
+        let gate = PageGate(desk: desk, api: LocalServer.router(api, admit: { _ in }).buildResponder())
+        let http = LocalServer.channel(settings: Settings.API(), logger: logger) { try await gate.respond(to: $0, context: $1) }
+        let server = Server(
+            childChannelSetup: OwnUserLoopback(http: http),
+            configuration: ServerConfiguration(
+                address: .hostname("127.0.0.1", port: 0),
+                availableConnectionsDelegate: MaximumAvailableConnections(Self.connections, logger: logger)),
+            onServerRunning: { channel in
+                desk.opened(port: channel.localAddress?.port ?? 0)
+                await self.become(.open(desk), .success(desk))
+            }, eventLoopGroup: api.eventLoop, logger: logger)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await server.run() }
+            group.addTask {
+                for await _ in desk.ended {}
+                try await server.shutdownGracefully()
+            }
+            try await group.next()
+            group.cancelAll()
+            try await group.waitForAll()
+        }
+        if case .open(let current) = state, current === desk { state = .closed }
+    }
+
+    /// Changes the state, and tells those who waited.
+    private func become(_ new: State, _ result: Result<PageDesk, any Error>) {
+        if case .opening(let waiting) = state { for told in waiting { told.resume(with: result) } }
+        state = new
+    }
+}
+
+/// The listener as a part of the daemon.
+struct PageService: ServiceLifecycle.Service {
+    let api: APIContext
+
+    func run() async throws { await api.page.run(api) }
+}
+
+/// HTTP/1.1 for connections of this user, by the kernel's word; those of others are closed unanswered.
+private struct OwnUserLoopback: ServerChildChannel {
+    typealias Value = HTTP1Channel.Value
+
+    let http: HTTP1Channel
+
+    func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> { http.setup(channel: channel, logger: logger) }
+
+    func handle(value: Value, logger: Logger) async {
+        let user = LoopbackPeer.user(of: value.channel)
+        guard user == geteuid() else {
+            if let user { logger.warning("refused a process of another user", metadata: ["user": "\(user)"]) }
+            try? await value.executeThenClose { _, _ in }
+            return
+        }
+        await http.handle(value: value, logger: logger)
+    }
+}

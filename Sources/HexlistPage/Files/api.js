@@ -1,0 +1,77 @@
+// The local API, as far as the page may use it: with a token that is in this page's memory and nowhere else.
+let token = '';
+
+export class Fault extends Error {
+  constructor({ code, message, hint }, status) {
+    super(message);
+    Object.assign(this, { code, hint, status });
+  }
+}
+
+/** Takes the secret of the address, or after a reload the one that was kept for it, and gives it for a token. */
+export async function begin() {
+  const given = /^#[0-9a-f]{64}$/.test(location.hash);
+  const secret = given ? location.hash.slice(1) : sessionStorage.getItem('reload');
+  if (given) history.replaceState(null, '', '/');
+  sessionStorage.removeItem('reload');
+  if (!secret) throw new Fault({ message: 'This address opens nothing by itself.' }, 403);
+  const session = await call('POST', '/session', { secret });
+  token = session.token;
+  sessionStorage.setItem('reload', session.reload);
+}
+
+/** One request. Throws a Fault with what happened. */
+export async function call(method, path, body, { signal, keepalive } = {}) {
+  const headers = {};
+  if (token) headers.Authorization = `Bearer ${token}`;
+  if (body !== undefined) headers['Content-Type'] = 'application/json';
+  let reply;
+  try {
+    reply = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal, keepalive });
+  } catch (error) {
+    if (error.name === 'AbortError') throw error;
+    throw new Fault({ message: 'Hexlist does not answer.', hint: 'Is hexlistd running?' }, 0);
+  }
+  const value = await reply.json().catch(() => null);
+  if (!reply.ok) throw new Fault(value?.error ?? { message: `Hexlist answered ${reply.status}.` }, reply.status);
+  return value;
+}
+
+export const query = (members) => {
+  const pairs = Object.entries(members).flatMap(([key, value]) => [value].flat().map((one) => [key, one]));
+  const text = new URLSearchParams(pairs.filter(([, value]) => value !== undefined && value !== null && value !== '')).toString().replaceAll('+', '%20');
+  return text ? `?${text}` : '';
+};
+export const part = encodeURIComponent;
+
+const visible = () => document.hidden
+  ? new Promise((resolve) => document.addEventListener('visibilitychange', resolve, { once: true })) : null;
+
+/** Follows the events, and begins again when the stream breaks off. `onstate(true)` while it is there. */
+export async function follow(onevent, onstate) {
+  for (let pause = 500; ; pause = Math.min(pause * 2, 10000)) {
+    try {
+      const reply = await fetch('/v1/web', { headers: { Authorization: `Bearer ${token}`, Accept: 'text/event-stream' } });
+      if (reply.status === 403) return onstate('over');
+      if (!reply.ok) throw new Error();
+      const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
+      for (let text = ''; ;) {
+        const { done, value } = await reader.read();
+        if (done) break;
+        text += value;
+        const messages = text.split('\n\n');
+        text = messages.pop();
+        for (const message of messages) {
+          const event = /^event: (.*)$/m.exec(message)?.[1], data = /^data: (.*)$/m.exec(message)?.[1];
+          if (!event || !data) continue;
+          pause = 500;
+          onstate('here');
+          onevent(event, JSON.parse(data));
+        }
+      }
+    } catch { /* as if it had ended */ }
+    if (document.hidden) await visible(); // a stream that made room for another page's begins again when it is looked at
+    else onstate('away');
+    await new Promise((resolve) => setTimeout(resolve, pause));
+  }
+}

@@ -1,0 +1,129 @@
+// Elements and texts. Text of peers is only ever a text node, cleaned of what reorders or hides.
+
+/** h('a.name', {href, onclick}, child…): an element. Members are attributes; `on…` a listener; `true` an empty attribute. */
+export function h(tag, attributes, ...children) {
+  const [name, ...classes] = tag.split('.');
+  const element = document.createElement(name);
+  if (classes.length) element.className = classes.join(' ');
+  for (const [key, value] of Object.entries(attributes ?? {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (key.startsWith('on')) element.addEventListener(key.slice(2), value);
+    else element.setAttribute(key, value === true ? '' : value);
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+const SVG = 'http://www.w3.org/2000/svg';
+const paths = {
+  hex: 'M12 2.6 20.2 7.3v9.4L12 21.4 3.8 16.7V7.3z',
+  inbox: 'M4 13h4l1.5 3h5L16 13h4M4 13l3-8h10l3 8v6H4z',
+  held: 'M12 3l7 3v5c0 5-3 8-7 10-4-2-7-5-7-10V6zM9.5 12l2 2 3.5-4',
+  mine: 'M6 4h12v17l-6-4.5L6 21z',
+  outbox: 'M12 15V4M7.5 8.5 12 4l4.5 4.5M4 14v6h16v-6',
+  peers: 'M9 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7zM2.5 20c.6-4 3-6 6.5-6s5.9 2 6.5 6M15.5 4.3a3.5 3.5 0 0 1 0 6.4M18 14.3c2 .8 3.1 2.7 3.5 5.7',
+  plus: 'M12 5v14M5 12h14', search: 'M10.5 17a6.5 6.5 0 1 0 0-13 6.5 6.5 0 0 0 0 13zM15.3 15.3 20 20',
+  back: 'M14.5 5 7.5 12l7 7', open: 'M14 4h6v6M20 4l-9 9M18 14v6H4V6h6', close: 'M6 6l12 12M18 6 6 18',
+  chevron: 'M9.5 6l6 6-6 6', check: 'M5 12.5 10 17.5 19 7',
+};
+
+export function icon(name, kind = '') {
+  const svg = document.createElementNS(SVG, 'svg');
+  svg.setAttribute('viewBox', '0 0 24 24');
+  svg.setAttribute('class', `icon ${kind}`);
+  svg.setAttribute('aria-hidden', 'true');
+  const path = document.createElementNS(SVG, 'path');
+  path.setAttribute('d', paths[name]);
+  svg.append(path);
+  return svg;
+}
+
+/** The hexagon of a hex, in its colour. */
+export function mark(color, kind = '') {
+  const svg = icon('hex', `mark ${kind}`);
+  setMark(svg, color);
+  return svg;
+}
+export function setMark(svg, color) {
+  if (isColor(color)) svg.style.setProperty('--hex', color);
+  else svg.style.removeProperty('--hex');
+}
+const isColor = (text) => /^#([0-9a-f]{3}|[0-9a-f]{6})$/i.test(text ?? '') || (/^[a-z]{3,20}$/i.test(text ?? '') && CSS.supports('color', text));
+
+const hidden = /(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Co}\p{Cs}]/gu;
+/** Text of a peer on one line: what a screen would obey or not show is shown as such. */
+export const clean = (text) => String(text ?? '').replace(/[\s\u2028\u2029]+/g, ' ').trim().replace(hidden, '\ufffd');
+/** The same with its lines. */
+export const cleanLines = (text) => String(text ?? '').split(/\r\n|[\n\r\u2028\u2029]/).map(clean).join('\n').trim();
+/** Text of a peer within a sentence: it cannot turn what is around it. */
+export const peerText = (text) => h('bdi', null, clean(text));
+
+/** Who a peer is: its alias, or its name with the first digits of its UUID, for anyone can take any name. */
+export function label({ uuid, name, alias, trust }) {
+  if (alias) return clean(alias) + (trust === 'blocked' ? ' (blocked)' : '');
+  return [clean(name), uuid ? uuid.slice(0, 8).toUpperCase() : ''].filter(Boolean).join(' ') || 'Unknown';
+}
+
+export const count = (number, one, many = one + 's') => `${number.toLocaleString('en')} ${number === 1 ? one : many}`;
+
+const day = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
+const year = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', year: 'numeric' });
+const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
+const week = new Intl.DateTimeFormat(undefined, { weekday: 'short' });
+const whole = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'short' });
+let [today, todayIs] = [0, 0];
+/** A time as short as it can be. */
+export function when(text) {
+  const time = new Date(text), now = Date.now();
+  if (now - todayIs > 30000) [today, todayIs] = [new Date(now).setHours(0, 0, 0, 0), now];
+  if (time >= today) return clock.format(time);
+  if (time >= today - 6 * 864e5) return week.format(time);
+  return (time.getFullYear() === new Date(now).getFullYear() ? day : year).format(time);
+}
+export const wholeTime = (text) => whole.format(new Date(text));
+
+/** A message at the edge, with at most one thing to do about it. */
+export function toast(text, { action, onaction, time = 5000, onend } = {}) {
+  const end = (done) => {
+    if (!note.isConnected) return;
+    clearTimeout(timer);
+    note.remove();
+    if (!done) onend?.();
+  };
+  const note = h('div.toast', null, h('span', null, text),
+    action && h('button.link', { type: 'button', onclick: () => { end(true); onaction(); } }, action));
+  const all = document.getElementById('toasts');
+  note.end = end;
+  if (all.children.length > 2) all.firstChild.end(false);
+  all.append(note);
+  const timer = setTimeout(end, time, false);
+  return end;
+}
+
+/** A question that has the focus until it is answered. `build(close)` returns its children. */
+export function dialog(title, build, kind = '') {
+  const element = h(`dialog.dialog${kind}`, { 'aria-label': title });
+  const close = () => element.close();
+  element.append(h('header', null, h('h2', null, title),
+    h('button.quiet', { type: 'button', 'aria-label': 'Close', onclick: close }, icon('close'))), ...build(close));
+  element.addEventListener('close', () => element.remove());
+  element.addEventListener('click', (event) => { if (event.target === element) close(); });
+  document.body.append(element);
+  element.showModal();
+  return element;
+}
+
+/** Yes or no, in words of what is done. */
+export function confirmed(title, text, yes) {
+  return new Promise((resolve) => {
+    let answer = false;
+    const element = dialog(title, (close) => [
+      h('p', null, text),
+      h('div.buttons', null, h('button', { type: 'button', onclick: close }, 'Cancel'),
+        h('button.strong', { type: 'button', onclick: () => { answer = true; close(); } }, yes)),
+    ]);
+    element.addEventListener('close', () => resolve(answer));
+  });
+}
+
+export const button = (text, onclick, kind = '', attributes = {}) => h(`button${kind}`, { type: 'button', onclick, ...attributes }, text);

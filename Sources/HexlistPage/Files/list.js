@@ -1,0 +1,171 @@
+// A list of any length: only the rows that are seen are elements. Pages are fetched as they are needed, in order.
+import { h } from './dom.js';
+
+export class List {
+  /**
+   * @param name for screen readers
+   * @param row makes {element, update(item)}; an element is used for one item after the other
+   * @param key the id of an item
+   */
+  constructor({ name, height, row, key, onselect, onopen }) {
+    Object.assign(this, { height, row, key, onselect, onopen });
+    this.space = h('div.space', { role: 'presentation' });
+    this.element = h('div.list', { role: 'listbox', tabindex: 0, 'aria-label': name, hidden: true }, this.space);
+    this.rows = new Map();
+    this.free = [];
+    this.items = [];
+    this.selected = null;
+    this.round = 0;
+    this.name = `l${++List.made}`;
+    this.element.addEventListener('scroll', () => this.draw(), { passive: true });
+    this.element.addEventListener('keydown', (event) => this.keydown(event));
+    new ResizeObserver(() => this.draw()).observe(this.element);
+  }
+  static made = 0;
+
+  /** Shows another list. `load(after, limit, signal)` resolves to a page; `total`, where it is known, sizes the scroll bar. */
+  async show(load, total = 0) {
+    const round = ++this.round;
+    this.abort?.abort();
+    this.abort = new AbortController();
+    const first = await load(undefined, 100, this.abort.signal);
+    if (round !== this.round) return false;
+    Object.assign(this, { load, items: first.items, next: first.next, total, loading: null });
+    this.element.scrollTop = 0;
+    this.redraw();
+    return true;
+  }
+
+  /** Looks at the newest again: what is new, changed or gone among them, without moving what is looked at. */
+  async renew(total = 0) {
+    if (!this.load) return;
+    const round = this.round;
+    const { items, next } = await this.load(undefined, 100, this.abort.signal);
+    if (round !== this.round) return;
+    const before = this.items.length;
+    const last = items.length && this.items.findLastIndex((item) => this.key(item) === this.key(items.at(-1)));
+    if (next === null || last < 0 || !items.length) [this.items, this.next] = [items, next];
+    else this.items = items.concat(this.items.slice(last + 1));
+    this.total = total;
+    const grown = this.items.length - before;
+    if (this.element.scrollTop > this.height && grown > 0 && this.loading === null) this.element.scrollTop += grown * this.height;
+    this.redraw();
+  }
+
+  get length() { return Math.max(this.items.length, this.next ? this.total : 0); }
+  index(id) { return this.items.findIndex((item) => this.key(item) === id); }
+  item(id = this.selected) { return this.items.find((item) => this.key(item) === id); }
+
+  replace(item) {
+    const index = this.index(this.key(item));
+    if (index >= 0) { this.items[index] = { ...this.items[index], ...item }; this.redraw(); }
+  }
+
+  /** Takes an item out, and returns how to put it back. The one behind it is selected. */
+  remove(id) {
+    const index = this.index(id);
+    if (index < 0) return () => {};
+    const [item] = this.items.splice(index, 1);
+    this.total = Math.max(0, this.total - 1);
+    if (this.selected === id) this.select(this.items[Math.min(index, this.items.length - 1)] ?? null, false);
+    this.redraw();
+    return () => { this.items.splice(Math.min(index, this.items.length), 0, item); this.total++; this.redraw(); };
+  }
+
+  redraw() {
+    this.space.style.height = `${this.length * this.height}px`;
+    this.element.hidden = !this.items.length;
+    for (const index of [...this.rows.keys()]) this.drop(index);
+    this.draw();
+  }
+
+  draw() {
+    const { scrollTop, clientHeight } = this.element;
+    if (!clientHeight) return;
+    const first = Math.max(0, Math.floor(scrollTop / this.height) - 4);
+    const end = Math.min(this.length, Math.ceil((scrollTop + clientHeight) / this.height) + 4);
+    for (const index of [...this.rows.keys()]) if (index < first || index >= end) this.drop(index);
+    for (let index = first; index < Math.min(end, this.items.length); index++) if (!this.rows.has(index)) this.place(index);
+    if (end + 20 > this.items.length && this.next) this.more(end);
+    const at = this.index(this.selected);
+    if (this.rows.has(at)) this.element.setAttribute('aria-activedescendant', `${this.name}-${at}`);
+    else this.element.removeAttribute('aria-activedescendant');
+  }
+
+  place(index) {
+    const item = this.items[index];
+    const row = this.free.pop() ?? this.made();
+    row.index = index;
+    row.element.id = `${this.name}-${index}`;
+    row.element.style.transform = `translateY(${index * this.height}px)`;
+    row.element.setAttribute('aria-posinset', index + 1);
+    row.element.setAttribute('aria-setsize', this.length || -1);
+    row.element.setAttribute('aria-selected', this.key(item) === this.selected);
+    row.update(item);
+    this.rows.set(index, row);
+    if (row.element.parentNode !== this.space) this.space.append(row.element);
+    row.element.hidden = false;
+  }
+
+  made() {
+    const row = this.row();
+    row.element.setAttribute('role', 'option');
+    row.element.addEventListener('click', () => this.select(this.items[row.index], true));
+    return row;
+  }
+
+  drop(index) {
+    const row = this.rows.get(index);
+    row.element.hidden = true;
+    this.rows.delete(index);
+    this.free.push(row);
+  }
+
+  async more(wanted) {
+    if (this.loading !== null) return;
+    const round = this.round;
+    this.loading = wanted;
+    try {
+      while (this.next && this.items.length < wanted + 20 && round === this.round) {
+        const page = await this.load(this.next, wanted > this.items.length + 200 ? 1000 : 200, this.abort.signal);
+        if (round !== this.round) return;
+        this.items = this.items.concat(page.items);
+        this.next = page.next;
+      }
+    } catch { if (round === this.round) this.next = null; } finally { if (round === this.round) this.loading = null; }
+    if (round === this.round) this.redraw();
+  }
+
+  select(item, isOpened) {
+    this.selected = item ? this.key(item) : null;
+    for (const row of this.rows.values()) {
+      row.element.setAttribute('aria-selected', this.items[row.index] && this.key(this.items[row.index]) === this.selected);
+    }
+    this.reveal();
+    this.draw();
+    if (isOpened || item === null || this.isWide()) this.onselect(item, isOpened);
+  }
+  isWide = () => matchMedia('(min-width: 900px)').matches;
+
+  reveal() {
+    const index = this.index(this.selected), { scrollTop, clientHeight } = this.element;
+    if (index < 0 || !clientHeight) return;
+    const top = index * this.height;
+    if (top < scrollTop) this.element.scrollTop = top;
+    else if (top + this.height > scrollTop + clientHeight) this.element.scrollTop = top + this.height - clientHeight;
+  }
+
+  move(by) {
+    const index = Math.min(Math.max(0, this.selected === null ? 0 : this.index(this.selected) + by), this.items.length - 1);
+    if (this.items[index]) this.select(this.items[index], false);
+  }
+
+  keydown(event) {
+    const page = Math.max(1, Math.floor(this.element.clientHeight / this.height) - 1);
+    const by = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity }[event.key];
+    if (by) this.move(by);
+    else if (event.key === 'Enter' && this.item()) this.onopen(this.item());
+    else return;
+    event.preventDefault();
+  }
+}

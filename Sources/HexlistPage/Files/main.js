@@ -1,0 +1,158 @@
+// The page as a whole: places, keys, what comes by events.
+import { begin, call, follow } from './api.js';
+import { h, icon, clean, peerText, button, dialog } from './dom.js';
+import { HexView } from './hexes.js';
+import { PeersView, pairDialog, pairingsChanged } from './peers.js';
+import { OutboxView } from './outbox.js';
+import { MineView } from './mine.js';
+import { compose, linksIn, peersChanged } from './compose.js';
+
+const root = document.getElementById('app');
+
+export const app = {
+  overview: null, peers: null, pairings: null, groups: null, view: null,
+
+  /** Shows a place. */
+  go(name) {
+    const view = views[name] ?? views.inbox;
+    if (this.view === view) return view.reload();
+    this.view = view;
+    this.name = views[name] ? name : 'inbox';
+    history.replaceState(null, '', `#${this.name}`);
+    document.body.classList.remove('reading');
+    main.replaceChildren(view.element, view.pane);
+    drawPlaces();
+    return view.reload();
+  },
+  /** On a narrow screen what is read takes the place of the list. */
+  open() { document.body.classList.add('reading'); },
+  close() {
+    if (!document.body.classList.contains('reading')) return;
+    document.body.classList.remove('reading');
+    this.view.list?.draw();
+    (this.view.list?.element ?? this.view.tree)?.focus();
+  },
+  inboxOf(peer) {
+    views.inbox.from = peer;
+    views.inbox.unread = true;
+    this.view = null;
+    this.go('inbox');
+  },
+  async readGroups() {
+    this.groups = (await call('GET', '/v1/groups').catch(() => null))?.items ?? this.groups;
+    if (this.name === 'peers') this.view.reload();
+    peersChanged();
+  },
+};
+
+const nobody = () => (app.peers ?? []).every((peer) => peer.trust !== 'trusted');
+const views = {
+  inbox: new HexView('inbox', 'Inbox', () => [icon('inbox', 'large'), h('h2', null, 'Nothing has come yet'),
+    ...(nobody() ? [h('p', null, 'Pair this machine with another one: what it sends appears here at once.'), button('Pair…', () => pairDialog(), '.strong')]
+      : [h('p', null, 'What your peers send appears here at once.'), button('Send them something', () => compose())])]),
+  held: new HexView('held', 'Held', () => [icon('held', 'large'), h('h2', null, 'Nothing is held back'), h('p', null, 'What strangers send waits here until you accept it, trust them or block them.')]),
+  mine: new MineView(), outbox: new OutboxView(), peers: new PeersView(),
+};
+const numbers = {
+  inbox: (overview) => overview.unread, held: (overview) => overview.held, outbox: (overview) => overview.outbox.queued + overview.outbox.sending,
+};
+
+const main = h('main');
+const places = h('nav', { 'aria-label': 'Places' });
+const notice = h('div.notice', { role: 'status', hidden: true });
+
+function drawPlaces() {
+  const focused = places.contains(document.activeElement) ? document.activeElement.dataset.name : null;
+  places.replaceChildren(...Object.entries(views).map(([name, view]) => {
+    const number = app.overview && numbers[name]?.(app.overview);
+    return h('button.place', { type: 'button', 'data-name': name, 'aria-current': app.name === name ? 'page' : null, onclick: () => app.go(name) },
+      icon(name), h('span.name', null, view.title), number ? h('span.number', null, h('span', null, number > 999 ? '999+' : number), h('span.hidden', null, name === 'inbox' ? ' unread' : ' waiting')) : null);
+  }));
+  if (focused) places.querySelector(`[data-name=${focused}]`)?.focus();
+  const unread = app.overview?.unread;
+  document.title = `${unread ? `(${unread}) ` : ''}${app.view?.title ?? 'Hexlist'} – Hexlist`;
+}
+
+function over(error) {
+  document.title = 'Hexlist';
+  root.replaceChildren(h('main.over', null, icon('hex', 'huge'), h('h1', null, 'This page is over'),
+    h('p', null, error?.status === 0 ? 'Hexlist does not answer. Is hexlistd running?' : 'A page opens once, and ends 15 minutes after it was left.'),
+    h('p', null, 'Open it again:'), h('pre', null, 'hexlist web')));
+}
+
+const told = {
+  overview(value) {
+    const before = app.overview;
+    app.overview = value;
+    self.textContent = clean(value.name);
+    notice.hidden = !value.storeFault;
+    notice.textContent = value.storeFault ?? '';
+    drawPlaces();
+    if (!before) return;
+    const isNew = ['lastEvent', 'inbox', 'unread', 'held', 'mine'].some((key) => before[key] !== value[key]) || JSON.stringify(before.outbox) !== JSON.stringify(value.outbox);
+    if (isNew && app.name !== 'peers') app.view.renew();
+  },
+  peers(value) {
+    const groups = (peers) => JSON.stringify(peers?.map((peer) => peer.groups));
+    const changed = groups(app.peers) !== groups(value.items);
+    app.peers = value.items;
+    if (changed) app.readGroups();
+    else if (app.name === 'peers') app.view.reload();
+    peersChanged();
+    pairingsChanged();
+    if (app.view === views.inbox) views.inbox.drawEmpty();
+  },
+  pairings(value) { app.pairings = value; pairingsChanged(); },
+};
+
+const keys = [['j', 'next'], ['k', 'the one before'], ['o', 'open its links'], ['s', 'save it to My Hexlist'], ['d', 'delete it'], ['u', 'undo that'], ['m', 'mark it unread'], ['n', 'new hex'], ['/', 'search'], ['1 … 5', 'the places'], ['?', 'these keys']];
+const help = () => dialog('Keys', () => [h('dl.keys', null, keys.flatMap(([key, does]) => [h('dt', null, h('kbd', null, key)), h('dd', null, does)]))]);
+
+addEventListener('keydown', (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]') || event.isComposing) return;
+  const { view } = app;
+  if (/^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) {
+    if (event.key === 'Escape') { event.target.value = ''; event.target.dispatchEvent(new Event('input')); event.target.blur(); view.list?.element.focus(); }
+    return;
+  }
+  if (!view) return;
+  const step = (by) => view.list ? (view.list.move(by), view.list.element.focus()) : view.keydown({ key: by > 0 ? 'ArrowDown' : 'ArrowUp', preventDefault() {} });
+  const does = {
+    j: () => step(view.list?.selected === null ? 0 : 1), k: () => step(-1), o: () => view.open?.call && view.open(), s: () => view.save?.(), d: () => view instanceof HexView && view.remove(),
+    u: () => view.undo?.(), m: () => view.setUnread?.(true), n: () => compose(), '/': () => view.input?.focus(), '?': help,
+    Escape: () => app.close(), 1: () => app.go('inbox'), 2: () => app.go('held'), 3: () => app.go('mine'), 4: () => app.go('outbox'), 5: () => app.go('peers'),
+  }[event.key];
+  if (!does) return;
+  event.preventDefault();
+  does();
+});
+
+// Links that are dropped anywhere begin a hex.
+addEventListener('dragover', (event) => { if (!event.dataTransfer.types.includes('application/x-hexlist')) event.preventDefault(); });
+addEventListener('drop', (event) => {
+  event.preventDefault();
+  if (!event.dataTransfer.types.includes('application/x-hexlist')) compose({ links: linksIn(event.dataTransfer) });
+});
+
+const self = h('bdi');
+try {
+  const place = location.hash.slice(1);
+  await begin();
+  [app.overview, app.peers, app.pairings] = await Promise.all([call('GET', '/v1/web'), call('GET', '/v1/peers?all=true').then((page) => page.items), call('GET', '/v1/pairings')]);
+  self.textContent = clean(app.overview.name);
+  root.replaceChildren(
+    h('aside', null, h('h1.brand', null, icon('hex', 'logo'), h('span', null, 'Hexlist')), h('button.strong.new', { type: 'button', onclick: () => compose() }, icon('plus'), h('span', null, 'New hex')), places,
+      h('div.self', null, h('span.faint', null, 'This machine'), self, button('Keys ?', help, '.link'))),
+    h('div.work', null, notice, main));
+  app.go(place in views ? place : 'inbox');
+  app.readGroups();
+  let away;
+  follow((event, value) => told[event]?.(value), (state) => {
+    if (state === 'over') return over();
+    clearTimeout(away);
+    if (state === 'away') away = setTimeout(() => { notice.hidden = false; notice.textContent = 'Hexlist does not answer; it is asked again by itself. Where hexlistd was started anew: hexlist web.'; }, 1500);
+    else if (!app.overview?.storeFault) notice.hidden = true;
+  });
+} catch (error) {
+  over(error);
+}

@@ -1,0 +1,100 @@
+import ArgumentParser
+import Glibc
+import HexlistAPI
+import HexlistClient
+import HexlistModel
+
+struct WebCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "web", abstract: "Open the page: inbox, peers and sending in the browser.",
+        discussion: """
+            The page is on this machine alone, for this user alone, and there only while it is used: until 15 minutes after it was \
+            closed. Each run opens it once; an address that was used, or is older than 30 seconds, opens nothing.
+
+            From another machine: `hexlist web --print` there, over ssh. It says which port to forward; once it is, run it again and open \
+            what it prints.
+            """)
+
+    @OptionGroup var common: CommonOptions
+
+    @Flag(name: .customLong("print"), help: "Print the address instead of opening it, and how to reach it by ssh.")
+    var isPrinted = false
+
+    @Option(name: .customLong("with"), help: ArgumentHelp("The browser; otherwise BROWSER, or xdg-open.", valueName: "program"))
+    var browser: String?
+
+    func validate() throws {
+        if browser != nil, isPrinted || common.json { throw ValidationError("--with opens the page; --print and --json do not.") }
+    }
+
+    func run() async throws {
+        let invitation = try await common.withClient { try await $0.openPage() }
+        let output = common.output
+        if common.json {
+            try output.object(invitation)
+        } else if isPrinted {
+            try output.line(invitation.url)
+            StandardError.note(PageText.forwarding(port: invitation.port))
+        } else {
+            let file = try PageDoor.write(invitation.url, folder: HexlistPaths.folder(of: common.paths.socket))
+            try Opener.run(Opener.program(browser, browser: Environment.value("BROWSER")), link: "file://" + PageDoor.escaped(file))
+        }
+        try output.flush()
+    }
+}
+
+/// Texts about the page.
+enum PageText {
+    static func forwarding(port: Int) -> String {
+        "Good once, for 30 seconds. From another machine first `ssh -L \(port):127.0.0.1:\(port) HOST`, then this again."
+    }
+}
+
+/// The file that a browser is given: it leads to the page. A command line with the secret could be read by every user of the machine.
+enum PageDoor {
+    /// Writes the file, with mode 0600, in place of the one of an earlier run.
+    /// - Throws: `HexlistError` if it cannot be written.
+    static func write(_ url: String, folder: String) throws(HexlistError) -> String {
+        let path = absolute(HexlistPaths.join(folder, "web.html"))
+        let temporary = path + ".\(getpid())"
+        unlink(temporary)
+        let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw fault(path) }
+        let bytes = Array(text(url).utf8)
+        let written = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+        guard close(descriptor) == 0, written == bytes.count, rename(temporary, path) == 0 else {
+            unlink(temporary)
+            throw fault(path)
+        }
+        return path
+    }
+
+    /// - Parameter url: of letters, digits and `:/.#`, so it is the same in HTML and in a script.
+    static func text(_ url: String) -> String {
+        """
+        <!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>Hexlist</title>
+        <script>location.replace("\(url)")</script>
+        <noscript>Hexlist's page needs JavaScript.</noscript>
+
+        """
+    }
+
+    /// A path as part of a `file:` URL.
+    static func escaped(_ path: String) -> String {
+        path.utf8.map { byte in
+            let isPlain = ASCII.isDigit(byte) || ASCII.isLowercase(ASCII.lowercased(byte)) || "/-._~".utf8.contains(byte)
+            return isPlain ? String(UnicodeScalar(byte)) : "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+        }.joined()
+    }
+
+    private static func absolute(_ path: String) -> String {
+        guard !path.hasPrefix("/"), let folder = getcwd(nil, 0) else { return path }
+        defer { free(folder) }
+        return HexlistPaths.join(String(cString: folder), path)
+    }
+
+    private static func fault(_ path: String) -> HexlistError {
+        HexlistError(
+            .internal, "\(path) cannot be written: \(String(cString: strerror(errno))).", hint: "`hexlist web --print` needs no file.")
+    }
+}

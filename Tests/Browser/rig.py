@@ -1,0 +1,61 @@
+"""What programs of Tests/Browser share: machines of a lab, and browsers on them."""
+import os, shutil, subprocess, sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+LAB = os.path.join(ROOT, "Scripts", "lab")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+FIREFOX = shutil.which("firefox-esr") or shutil.which("firefox")
+
+
+def skip(why):
+    print(f"skipped: {why}")
+    sys.exit(77)
+
+
+try:
+    from playwright.sync_api import sync_playwright
+except ImportError:
+    skip("playwright is not installed; `make test-browser` installs it")
+if not CHROMIUM:
+    skip("chromium is not installed (apt-get install chromium)")
+
+
+def lab(*words, status=0):
+    run = subprocess.run([LAB, *words], capture_output=True, text=True)
+    if status is not None and run.returncode != status:
+        sys.exit(f"{' '.join(words)}: {run.returncode}\n{run.stdout}{run.stderr}")
+    return run.stdout
+
+
+def need_lab(name):
+    """Ends with 77 where there can be none."""
+    reason = subprocess.run([LAB, "check"], capture_output=True, text=True)
+    if reason.returncode:
+        skip(reason.stdout + reason.stderr)
+    os.environ["HEXLIST_LAB"] = f"{name}-{os.getpid()}"
+
+
+def inside(host, program, *words):
+    """Runs a program of ours on a machine: the page is on its loopback, so the browser is there too. Returns its status."""
+    own = [sys.executable, os.path.realpath(program), "--inside", *words]
+    return subprocess.run([LAB, "exec", host, "env", f"PATH={os.environ['PATH']}", f"HEXLIST_LAB={os.environ['HEXLIST_LAB']}", *own]).returncode
+
+
+def address(host="ada"):
+    return lab("hexlist", host, "web", "--print").strip()
+
+
+def chromium(play, *arguments):
+    return play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", *arguments])
+
+
+def opened(browser, wait=".row", host="ada", **options):
+    """A page with the inbox; what it complains of is in `page.faults`."""
+    context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+    page = context.new_page()
+    page.faults = []
+    page.on("console", lambda message: page.faults.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: page.faults.append(str(error)))
+    page.goto(address(host))
+    page.wait_for_selector(wait)
+    return page

@@ -1,0 +1,162 @@
+import DaemonTestSupport
+import HexlistModel
+import HexlistPage
+import NIOCore
+import NIOPosix
+import Testing
+
+@testable import HexlistAPI
+@testable import HexlistDaemon
+@testable import HexlistJSON
+
+/// The page's listener, from a program: what it answers, and what it refuses.
+@Suite("The page's listener", .timeLimit(.minutes(5))) struct WebPageTests {
+    private struct Reply {
+        var status = 0
+        var head = ""
+        var body = ""
+    }
+
+    /// One request on a connection of its own, read until it is closed. Where `headers` has a `Host`, that counts.
+    private func ask(_ port: Int, _ line: String, _ headers: [String] = [], body: String = "") async throws -> Reply {
+        let host = headers.contains { $0.hasPrefix("Host:") } ? [] : ["Host: 127.0.0.1:\(port)"]
+        let fields = host + ["Connection: close", "Content-Length: \(body.utf8.count)"] + headers
+        let text = "\(line) HTTP/1.1\r\n" + fields.map { $0 + "\r\n" }.joined() + "\r\n" + body
+        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton).connect(host: "127.0.0.1", port: port) {
+            channel in
+            channel.eventLoop.makeCompletedFuture { try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel) }
+        }
+        let bytes = try await channel.executeThenClose { inbound, outbound in
+            try await outbound.write(ByteBuffer(string: text))
+            var reply = ByteBuffer()
+            for try await part in inbound { reply.writeImmutableBuffer(part) }
+            return String(buffer: reply)
+        }
+        guard let end = bytes.firstRange(of: "\r\n\r\n") else { return Reply(head: bytes) }
+        return Reply(
+            status: Int(bytes.dropFirst("HTTP/1.1 ".count).prefix(3)) ?? 0, head: String(bytes[..<end.lowerBound]).lowercased(),
+            body: String(bytes[end.upperBound...]))
+    }
+
+    private func begin(_ daemon: TestDaemon) async throws -> (port: Int, token: String, session: PageSession, secret: String) {
+        let invitation = try await daemon.client.openPage()
+        let secret = String(invitation.url.suffix(64))
+        let reply = try await ask(invitation.port, "POST /session", body: #"{"secret":"\#(secret)"}"#)
+        #expect(reply.status == 200)
+        let session = try PageSession(jsonBytes: Array(reply.body.utf8))
+        return (invitation.port, "Authorization: Bearer \(session.token)", session, secret)
+    }
+
+    @Test("a secret opens the page once; the reload secret once more") func secrets() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            let (port, token, session, secret) = try await begin(daemons[0])
+            func exchange(_ secret: String) async throws -> Int {
+                try await ask(port, "POST /session", body: #"{"secret":"\#(secret)"}"#).status
+            }
+            #expect(try await exchange(secret) == 403)
+            #expect(try await exchange(String(repeating: "0", count: 64)) == 403)
+            #expect(try await exchange(session.reload) == 200)
+            #expect(try await exchange(session.reload) == 403)
+            #expect(try await ask(port, "GET /v1/web", [token]).status == 200)
+            // The same listener as long as it is there.
+            #expect(try await daemons[0].client.openPage().port == port)
+        }
+    }
+
+    @Test("the page and its files are served with what keeps other pages out") func files() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            let port = try await daemons[0].client.openPage().port
+            for file in PageFile.all {
+                let reply = try await ask(port, "GET \(file.path)")
+                #expect(reply.status == 200 && reply.body.utf8.count == file.bytes.count)
+                #expect(
+                    reply.head.contains(
+                        "content-security-policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+                            + "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"))
+                for header in [
+                    "referrer-policy: no-referrer", "x-content-type-options: nosniff", "cross-origin-resource-policy: same-origin",
+                    "cache-control: no-store", "content-type: \(file.type)",
+                ] { #expect(reply.head.contains(header)) }
+                #expect(!reply.head.contains("access-control"))
+            }
+            // What the page relies on: no markup made of text, nothing of another place.
+            for file in PageFile.all {
+                let text = String(decoding: file.bytes, as: UTF8.self)
+                for word in ["innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "style=", "onclick=\""] {
+                    #expect(!text.contains(word), "\(file.path): \(word)")
+                }
+                #expect(!text.contains(/(?:src|href)="(?!\/)/), "\(file.path)")
+            }
+        }
+    }
+
+    @Test("requests of other pages, names and users of the port are refused") func foreign() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            let (port, token, _, _) = try await begin(daemons[0])
+            let own = "127.0.0.1:\(port)"
+            let api: [(headers: [String], status: Int)] = [
+                ([token], 200), ([token, "Origin: http://\(own)", "Sec-Fetch-Site: same-origin"], 200),
+                ([], 403), (["Authorization: Bearer \(String(repeating: "0", count: 64))"], 403), ([token, token], 403),
+                ([token.replacing("Bearer", with: "Basic")], 403), ([token, "Host: evil.example"], 403),
+                ([token, "Host: evil.example:\(port)"], 403), ([token, "Host: localhost:\(port)"], 403), ([token, "Host: 127.0.0.1"], 403),
+                ([token, "Host: 127.0.0.1:\(port + 1)"], 403), ([token, "Origin: null"], 403),
+                ([token, "Origin: http://evil.example"], 403),
+                ([token, "Origin: http://127.0.0.1:\(port + 1)"], 403), ([token, "Origin: https://\(own)"], 403),
+                ([token, "Sec-Fetch-Site: same-site"], 403), ([token, "Sec-Fetch-Site: cross-site"], 403),
+                ([token, "Sec-Fetch-Site: none"], 403), ([token, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate"], 403),
+                ([token, "Accept: text/event-stream", "Origin: http://evil.example"], 403),
+            ]
+            for (headers, status) in api {
+                #expect(
+                    try await ask(port, "GET /v1/web", headers).status == status, "\(headers)")
+            }
+            let document = ["Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"]
+            let page: [(headers: [String], status: Int)] = [
+                (["Sec-Fetch-Site: none"] + document, 200), (["Sec-Fetch-Site: cross-site"] + document, 200),
+                (["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: iframe"], 403),
+                (["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors", "Sec-Fetch-Dest: document"], 403),
+                (["Sec-Fetch-Site: same-site"] + document, 403), (["Host: evil.example:\(port)"], 403),
+            ]
+            for (headers, status) in page { #expect(try await ask(port, "GET /", headers).status == status, "\(headers)") }
+            #expect(try await ask(port, "GET /main.js", ["Sec-Fetch-Site: cross-site"] + document).status == 403)
+            #expect(try await ask(port, "OPTIONS /v1/web", ["Origin: http://evil.example"]).status == 403)
+            #expect(try await ask(port, "POST /session", ["Origin: http://evil.example"], body: "{}").status == 403)
+            #expect(try await ask(port, "POST /", [token]).status == 405)
+        }
+    }
+
+    @Test("the page may do what it needs, and nothing of paths, identity, roster and configuration") func operations() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            let (port, token, _, _) = try await begin(daemons[0])
+            var allowed: Set<String> = []
+            let router = LocalServer.router(daemons[0].api)
+            for route in router.routes {
+                let path = "\(route.path)".replacing(/\{[a-z]+\}/, with: "1")
+                let reply = try await ask(port, "\(route.method.rawValue) \(path)", [token])
+                if !reply.body.contains("The page does not do this.") { allowed.insert("\(route.method.rawValue) \(route.path)") }
+            }
+            for word in [
+                "config", "identity", "roster", "doctor", "backup", "offers", "transfers", "status", "export", "import", "metrics",
+                "healthz",
+                "events", "links", "POST /v1/web", "outbox/retry", "outbox/cancel", "DELETE /v1/hexes ",
+            ] { #expect(!allowed.contains { ($0 + " ").contains(word) }, "\(word)") }
+            #expect(allowed.contains("GET /v1/hexes") && allowed.contains("POST /v1/sends") && allowed.contains("GET /v1/web"))
+            #expect(try await ask(port, "GET //v1/roster", [token]).status == 403)
+            #expect(try await ask(port, "GET /v1/%72oster", [token]).status == 403)
+            let stream = ["Content-Type: application/x-ndjson"]
+            #expect(try await ask(port, "POST /v1/sends?to=x", [token] + stream, body: "{}\n").status == 403)
+            #expect(try await ask(port, "GET /v1/peers", [token, "Accept: text/event-stream"]).status == 403)
+            let overview = try await ask(port, "GET /v1/web", [token]).body
+            #expect(!overview.contains("/") && overview.hasPrefix(#"{"version":"#))
+        }
+    }
+
+    @Test("bodies and heads have the bounds of the local API") func bounds() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            let (port, token, _, _) = try await begin(daemons[0])
+            #expect(
+                try await ask(port, "POST /v1/mine", [token], body: String(repeating: "x", count: LocalAPI.bodyBytes + 1)).status == 413)
+            #expect(try await ask(port, "GET /", ["X: \(String(repeating: "x", count: 20_000))"]).status == 431)
+        }
+    }
+}

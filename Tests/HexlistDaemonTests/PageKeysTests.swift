@@ -1,0 +1,121 @@
+import NIOEmbedded
+import Synchronization
+import Testing
+
+@testable import HexlistDaemon
+
+@Suite("The page: its keys and its end") struct PageKeysTests {
+    private let start = ContinuousClock.now
+
+    /// The keys, as something that is shared: an expectation changes no value.
+    private final class Keys {
+        private var keys: PageKeys
+
+        init(now: PageKeys.Instant) { keys = PageKeys(now: now) }
+
+        func add(_ secret: String, _ now: PageKeys.Instant) { _ = keys.add(secret: secret, now: now) }
+        func exchange(_ secret: String, token: String, reload: String, now: PageKeys.Instant) -> Bool {
+            keys.exchange(secret, token: token, reload: reload, now: now)
+        }
+        func admit(_ token: String, now: PageKeys.Instant) -> Bool { keys.admit(token, now: now) }
+        func streamBegan(_ token: String) -> Int { keys.streamBegan(token) }
+        func streamEnded(_ number: Int, now: PageKeys.Instant) { keys.streamEnded(number, now: now) }
+        func isOpen(stream: Int) -> Bool { keys.isOpen(stream: stream) }
+    }
+
+    private final class Time: Sendable {
+        private let time: Mutex<PageKeys.Instant>
+
+        init(_ start: PageKeys.Instant) { time = Mutex(start) }
+
+        var now: PageKeys.Instant { time.withLock { $0 } }
+        func pass(_ seconds: Int64) { time.withLock { $0 += .seconds(seconds) } }
+    }
+
+    @Test("a secret is good once, and for 30 s") func secret() {
+        let keys = Keys(now: start)
+        keys.add("one", start)
+        #expect(!keys.exchange("other", token: "t0", reload: "r0", now: start))
+        #expect(keys.exchange("one", token: "t1", reload: "r1", now: start + .seconds(29)))
+        #expect(!keys.exchange("one", token: "t2", reload: "r2", now: start + .seconds(29)))
+        keys.add("two", start + .seconds(40))
+        #expect(!keys.exchange("two", token: "t3", reload: "r3", now: start + .seconds(70)))
+        #expect(
+            keys.admit("t1", now: start) && !keys.admit("t0", now: start) && !keys.admit("t2", now: start) && !keys.admit("t3", now: start))
+    }
+
+    @Test("a reload secret is good once, while its page is there and a minute longer") func reload() {
+        let keys = Keys(now: start)
+        for name in ["a", "b", "c"] {
+            keys.add(name, start)
+            #expect(keys.exchange(name, token: "token \(name)", reload: "reload \(name)", now: start))
+        }
+        #expect(keys.exchange("reload a", token: "d", reload: "e", now: start + .seconds(60)))
+        #expect(!keys.exchange("reload a", token: "f", reload: "g", now: start + .seconds(60)))
+        #expect(!keys.exchange("reload b", token: "h", reload: "i", now: start + .seconds(61)))
+        let stream = keys.streamBegan("token c")
+        #expect(keys.exchange("reload c", token: "j", reload: "k", now: start + .seconds(3_600)))
+        keys.streamEnded(stream, now: start + .seconds(3_600))
+    }
+
+    @Test("secrets, pages and streams are bounded: the oldest goes") func bounds() {
+        let keys = Keys(now: start)
+        for number in 0...PageKeys.secretsAtMost { keys.add("\(number)", start) }
+        #expect(!keys.exchange("0", token: "", reload: "", now: start))
+        #expect(keys.exchange("1", token: "", reload: "", now: start))
+        for number in 0...PageKeys.pagesAtMost {
+            keys.add("s", start)
+            #expect(keys.exchange("s", token: "t\(number)", reload: "r\(number)", now: start + .milliseconds(number)))
+        }
+        #expect(!keys.admit("t0", now: start) && keys.admit("t1", now: start + .seconds(1)))
+        let streams = (0...PageKeys.streamsAtMost).map { _ in keys.streamBegan("t1") }
+        #expect(!keys.isOpen(stream: streams[0]) && streams.dropFirst().allSatisfy { keys.isOpen(stream: $0) })
+    }
+
+    @Test("the listener ends 15 minutes after the last page, and never while a page follows events") func end() async {
+        let time = Time(start)
+        let loop = NIOAsyncTestingEventLoop()
+        let desk = PageDesk(loop: loop, now: { time.now })
+        func pass(_ seconds: Int64) async {
+            time.pass(seconds)
+            await loop.advanceTime(by: .seconds(seconds))
+        }
+        desk.opened(port: 1)
+        await pass(899)
+        let invitation = desk.invite()
+        #expect(invitation?.url.hasPrefix("http://127.0.0.1:1/#") == true)
+        guard let session = desk.exchange(String(invitation?.url.suffix(64) ?? "")) else {
+            Issue.record("the secret is not taken")
+            return
+        }
+        let stream = desk.streamBegan(session.token)
+        await pass(7_200)
+        #expect(desk.invite() != nil)
+        desk.streamEnded(stream)
+        await pass(899)
+        #expect(desk.admits(session.token))
+        await pass(899)
+        #expect(desk.invite() != nil)
+        await pass(900)
+        #expect(desk.invite() == nil)
+        for await _ in desk.ended {}
+        await loop.shutdownGracefully()
+    }
+
+    private static let table = """
+          sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+           0: 0100007F:9C40 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 11 1 0 100 0 0 10 0
+           1: 0100007F:9C40 0100007F:A1B2 01 00000000:00000000 00:00000000 00000000  1000        0 12 1 0 20 4 30 10 -1
+           2: 0100007F:A1B2 0100007F:9C40 01 00000000:00000000 00:00000000 00000000  1001        0 13 1 0 20 4 30 10 -1
+           3: 0100007F:A1B3 0100007F:9C40 06 00000000:00000000 03:00000000 00000000     0        0 0 3 0
+           4: 0100007F:A1B4 0100007F:9C40 04 00000000:00000000 00:00000000 00000000     0        0 0 1 0
+           5: 0200007F:A1B5 0100007F:9C40 01 00000000:00000000 00:00000000 00000000  1000        0 14 1 0
+        """
+
+    @Test(
+        "whose the other end of a connection is",
+        arguments: [(0xA1B2, 1001), (0xA1B3, nil), (0xA1B4, nil), (0xA1B5, nil), (0xA1B6, nil)] as [(Int, UInt32?)])
+    func owner(port: Int, user: UInt32?) {
+        #expect(LoopbackPeer.user(of: port, to: 0x9C40, in: Self.table) == user)
+    }
+}
