@@ -51,9 +51,8 @@ struct Hexlist: AsyncParsableCommand {
             CommandGroup(
                 name: "Daemon",
                 subcommands: [
-                    StatusCommand.self, IDCommand.self, ConfigCommand.self, WebCommand.self, EventsCommand.self, DoctorCommand.self,
-                    NotifyCommand.self,
-                    BackupCommand.self, RestoreCommand.self,
+                    StatusCommand.self, IDCommand.self, ConfigCommand.self, WebCommand.self, BrowserCommand.self, EventsCommand.self,
+                    DoctorCommand.self, NotifyCommand.self, BackupCommand.self, RestoreCommand.self,
                 ]),
             CommandGroup(name: "Peer", subcommands: [PeersCommand.self, PeerCommand.self, GroupCommand.self, PairCommand.self]),
             CommandGroup(

@@ -160,6 +160,16 @@ enum OwnFile {
         }
     }
 
+    /// Makes a folder of this user alone, and those above it that are not there.
+    static func makeFolders(_ path: String) throws(HexlistError) {
+        guard !HexlistPaths.isFolder(path) else { return }
+        let above = HexlistPaths.folder(of: path)
+        if above != path, above != "." { try makeFolders(above) }
+        guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
+            throw HexlistError(.internal, "\(TerminalText.clean(path)) cannot be made (\(String(cString: strerror(errno)))).")
+        }
+    }
+
     private static func failed(_ path: String, _ error: SystemError) -> HexlistError {
         HexlistError(.internal, "\(TerminalText.clean(path, columns: 200)) cannot be written (\(error)).")
     }
@@ -177,7 +187,7 @@ private struct HookInstallation {
 
     func run() async throws {
         let folder = common.paths.hookFolder
-        try Self.makeFolders(folder)
+        try OwnFile.makeFolders(folder)
         let hook = """
             #!/bin/sh
             \(Self.sign) Delete this file to end the notifications.
@@ -215,15 +225,6 @@ private struct HookInstallation {
             throw HexlistError(
                 .badRequest, "There is a hook of yours already: \(others.map { TerminalText.clean($0) }.joined(separator: ", ")).",
                 hint: "It stays. `hexlist notify` in it shows the notification, with the event on its standard input.")
-        }
-    }
-
-    private static func makeFolders(_ path: String) throws(HexlistError) {
-        guard !HexlistPaths.isFolder(path) else { return }
-        let above = HexlistPaths.folder(of: path)
-        if above != path, above != "." { try makeFolders(above) }
-        guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
-            throw HexlistError(.internal, "\(TerminalText.clean(path)) cannot be made (\(String(cString: strerror(errno)))).")
         }
     }
 }

@@ -1,0 +1,82 @@
+// The program that speaks with the daemon: `hexlist browser`, run by the browser (Docs/API.md, "Messages of the browser").
+
+const api = globalThis.browser ?? globalThis.chrome;
+
+/** An error as people read it: what happened, and what to try. */
+export class HostError extends Error {
+  constructor(code, message, hint) {
+    super(message);
+    this.code = code;
+    this.hint = hint;
+  }
+
+  get told() {
+    return { code: this.code, message: this.message, hint: this.hint };
+  }
+}
+
+export class Host {
+  #port = null;
+  #last = 0;
+  #waiting = new Map();
+  #onEvent;
+  #onEnd;
+
+  /**
+   * @param onEvent called with the name of what happened and its value
+   * @param onEnd called with the error when the program ended or is not there
+   */
+  constructor(onEvent, onEnd) {
+    this.#onEvent = onEvent;
+    this.#onEnd = onEnd;
+  }
+
+  get isConnected() {
+    return this.#port !== null;
+  }
+
+  connect() {
+    if (this.#port) return;
+    const port = api.runtime.connectNative("hexlist");
+    this.#port = port;
+    port.onMessage.addListener((message) => this.#received(message));
+    port.onDisconnect.addListener((ended) => this.#ended(port, ended?.error?.message ?? api.runtime.lastError?.message ?? ""));
+  }
+
+  /** @returns what the program answers; throws HostError. */
+  request(operation, members = {}) {
+    this.connect();
+    const id = ++this.#last;
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(id, { resolve, reject });
+      try {
+        this.#port.postMessage({ id, operation, ...members });
+      } catch (error) {
+        this.#waiting.delete(id);
+        reject(new HostError("hostEnded", "Hexlist's program cannot be reached.", String(error.message ?? error)));
+      }
+    });
+  }
+
+  #received(message) {
+    if (message.event) return this.#onEvent(message.event, message[message.event]);
+    const waiting = this.#waiting.get(message.id);
+    if (!waiting) return;
+    this.#waiting.delete(message.id);
+    if (message.error) waiting.reject(new HostError(message.error.code, message.error.message, message.error.hint));
+    else waiting.resolve(message.reply);
+  }
+
+  #ended(port, why) {
+    if (this.#port !== port) return;
+    this.#port = null;
+    const isMissing = /not found|forbidden|no such native/i.test(why);
+    const error = isMissing
+      ? new HostError("hostMissing", "The browser does not find Hexlist.", "Run `hexlist browser --install` in a terminal, then try again.")
+      : new HostError("hostEnded", "Hexlist's program ended.", why);
+    const waiting = [...this.#waiting.values()];
+    this.#waiting.clear();
+    for (const { reject } of waiting) reject(error);
+    this.#onEnd(error);
+  }
+}

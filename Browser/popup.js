@@ -1,0 +1,520 @@
+// The popup: what is to be sent and to whom, and what came. Texts of peers are text, never markup.
+
+import { canBeSent, foldersOf, hasShape, hexOf, link } from "./hexes.js";
+
+const api = globalThis.browser ?? globalThis.chrome;
+const $ = (id) => document.getElementById(id);
+/** Links of a hex that are listed; the rest is counted. Tabs that are opened without a second question. */
+const most = { listed: 500, unasked: 20, opened: 200 };
+/** Recipients from which on they can be searched. */
+const manyRecipients = 7;
+
+document.documentElement.dir = api.i18n.getMessage("@@bidi_dir") || "ltr";
+
+/** @returns what the worker answers; throws {code, message, hint}. */
+async function ask(message) {
+  const answer = await api.runtime.sendMessage(message);
+  if (!answer) throw { code: "internal", message: "The extension does not answer.", hint: "Close this window and try again." };
+  if (answer.error) throw answer.error;
+  return answer.value;
+}
+
+const askHost = (operation, members) => ask({ do: "host", operation, members });
+
+function element(name, { text, children = [], ...attributes } = {}) {
+  const node = document.createElement(name);
+  if (text !== undefined) node.textContent = text;
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key === "class") node.className = value;
+    else if (key in node) node[key] = value;
+    else node.setAttribute(key, value);
+  }
+  node.append(...children);
+  return node;
+}
+
+const count = (number, one, many) => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
+const countLinks = (number) => count(number, "link", "links");
+
+function ago(time) {
+  const seconds = (Date.now() - time) / 1000;
+  if (seconds < 90) return "just now";
+  if (seconds < 3600) return `${Math.round(seconds / 60)} min ago`;
+  if (seconds < 86_400) return `${Math.round(seconds / 3600)} h ago`;
+  return new Date(time).toLocaleDateString("en", { day: "numeric", month: "short", year: "numeric" });
+}
+
+function showFault(fault) {
+  $("fault").hidden = !fault;
+  if (!fault) return;
+  $("fault-message").textContent = fault.message;
+  $("fault-hint").textContent = fault.hint ?? "";
+}
+
+/** Runs what a button does, and says what went wrong. */
+async function attempt(body, where) {
+  try {
+    await body();
+  } catch (error) {
+    if (where) where.textContent = [error.message, error.hint].filter(Boolean).join(" ");
+    else showFault(error);
+  }
+}
+
+// --- Two halves
+
+const halves = ["send", "inbox"];
+
+function select(half, focuses = false) {
+  for (const name of halves) {
+    const tab = $(`tab-${name}`);
+    tab.setAttribute("aria-selected", String(name === half));
+    tab.tabIndex = name === half ? 0 : -1;
+    $(name).hidden = name !== half;
+  }
+  if (focuses) $(`tab-${half}`).focus();
+  if (half === "inbox") void attempt(() => loadInbox());
+}
+
+for (const name of halves) {
+  $(`tab-${name}`).addEventListener("click", () => select(name));
+  $(`tab-${name}`).addEventListener("keydown", (event) => {
+    if (["ArrowLeft", "ArrowRight", "Home", "End"].includes(event.key)) {
+      event.preventDefault();
+      select(halves[1 - halves.indexOf(name)], true);
+    }
+  });
+}
+
+// --- What to send
+
+/** The choices that there are: {id, title, detail, needs}. */
+let choices = [];
+let draft = null;
+let page = null;
+let windowId;
+let tabs = [];
+
+async function readTabs() {
+  tabs = await api.tabs.query({ currentWindow: true });
+  windowId = tabs[0]?.windowId;
+  page = tabs.find((tab) => tab.active);
+}
+
+function showChoices(selected) {
+  choices = [];
+  if (draft) choices.push({ id: "draft", title: draft.what, detail: draft.fault ?? draftDetail(), isOff: Boolean(draft.fault) });
+  if (!isWindow) {
+    const url = page?.url;
+    choices.push({
+      id: "page", title: "This page", isOff: !canBeSent(url),
+      detail: canBeSent(url) ? page.title || url : "A page of the browser itself: it is not sent",
+    });
+    const highlighted = tabs.filter((tab) => tab.highlighted);
+    if (highlighted.length > 1) choices.push({ id: "highlighted", title: count(highlighted.length, "highlighted tab", "highlighted tabs") });
+    choices.push({ id: "window", title: tabs.length === 1 ? "The tab of this window" : `All ${tabs.length} tabs of this window` });
+  }
+  choices.push({ id: "bookmarks", title: "A folder of bookmarks" });
+  const wanted = choices.find((choice) => choice.id === selected && !choice.isOff) ?? choices.find((choice) => !choice.isOff);
+  $("choices").replaceChildren(
+    ...choices.map((choice) => {
+      const text = element("span", { class: "text", children: [element("span", { text: choice.title })] });
+      if (choice.detail) text.append(element("span", { class: "faint", text: choice.detail, dir: "auto" }));
+      const radio = element("input", { type: "radio", name: "what", value: choice.id, checked: choice === wanted, disabled: choice.isOff ?? false });
+      return element("label", { children: [radio, text] });
+    }),
+  );
+  choiceChanged();
+}
+
+const draftDetail = () => (draft.hex?.links.length === 1 ? draft.hex.links[0].title || draft.hex.links[0].url : "");
+const chosen = () => new FormData($("form")).get("what");
+const isWindow = new URLSearchParams(location.search).has("window");
+
+function choiceChanged() {
+  const what = chosen();
+  const isTabs = what === "window" || what === "highlighted";
+  $("keep-row").hidden = !isTabs || !hasShape(what === "window" ? tabs : tabs.filter((tab) => tab.highlighted));
+  $("folder-row").hidden = what !== "bookmarks" || $("folder").options.length === 0;
+  showSubmit();
+}
+
+$("choices").addEventListener("change", () => {
+  choiceChanged();
+  if (chosen() === "bookmarks") void attempt(askForFolders, $("outcome"));
+});
+
+/**
+ * Asks for permissions at their first use, and not again. Nothing may be waited for before it: it has to follow a click. The question may
+ * close this window: what was chosen is there again afterwards.
+ */
+const allowed = (...permissions) => api.permissions.request({ permissions });
+
+async function askForFolders() {
+  void remember();
+  if (!(await allowed("bookmarks"))) throw { message: "Without the bookmarks they cannot be sent." };
+  await showFolders();
+}
+
+async function showFolders(selected) {
+  const folders = foldersOf(await api.bookmarks.getTree());
+  $("folder").replaceChildren(
+    ...folders.map((folder) =>
+      element("option", { value: folder.id, text: `${"\u2003".repeat(folder.level)}${folder.title} (${folder.links})`, selected: folder.id === selected }),
+    ),
+  );
+  choiceChanged();
+  if (folders.length === 0) $("outcome").textContent = "There is no folder with bookmarks.";
+}
+
+// --- To whom
+
+let recipients = [];
+const to = new Set();
+
+async function loadRecipients() {
+  let page = await askHost("recipients");
+  const all = [...page.items];
+  while (page.next) {
+    page = await askHost("recipients", { after: page.next });
+    all.push(...page.items);
+  }
+  recipients = all;
+  const known = new Set(all.map((one) => one.to));
+  for (const one of to) if (!known.has(one)) to.delete(one);
+  showRecipients();
+}
+
+function showRecipients() {
+  $("find").hidden = recipients.length < manyRecipients;
+  $("nobody").hidden = recipients.length > 0;
+  const wanted = $("find").value.trim().toLowerCase();
+  const listed = recipients.filter((one) => to.has(one.to) || one.label.toLowerCase().includes(wanted)).slice(0, 200);
+  const focused = document.activeElement?.name === "to" ? document.activeElement.value : null;
+  $("recipients").replaceChildren(
+    ...listed.map((one) => {
+      const detail = one.members !== undefined ? count(one.members, "machine", "machines") : one.here ? "" : "away: it gets it when it is back";
+      const text = element("span", { class: "text", children: [element("span", { text: one.label, dir: "auto" })] });
+      if (detail) text.append(element("span", { class: "faint", text: detail }));
+      const box = element("input", { type: "checkbox", name: "to", value: one.to, checked: to.has(one.to) });
+      return element("label", { children: [box, text] });
+    }),
+  );
+  if (focused) $("recipients").querySelector(`[value="${CSS.escape(focused)}"]`)?.focus();
+  showSubmit();
+}
+
+$("find").addEventListener("input", showRecipients);
+$("recipients").addEventListener("change", ({ target }) => {
+  if (target.checked) to.add(target.value);
+  else to.delete(target.value);
+  showSubmit();
+});
+
+function showSubmit() {
+  const names = recipients.filter((one) => to.has(one.to)).map((one) => one.label);
+  $("submit").disabled = names.length === 0 || !chosen();
+  $("submit").textContent = names.length === 0 ? "Send" : names.length === 1 ? `Send to ${names[0]}` : `Send to ${names.length}`;
+}
+
+// --- Sending
+
+/** Keeps what was chosen, for the next time and for a window that a question closed. */
+function remember() {
+  return Promise.all([
+    api.storage.local.set({ to: [...to].slice(0, 100) }),
+    api.storage.session.set({ form: { what: chosen(), note: $("note").value, at: Date.now() } }),
+  ]);
+}
+
+$("form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  void attempt(sendChosen, $("outcome"));
+});
+
+async function sendChosen() {
+  const what = chosen();
+  const choice = draft && what === "draft" ? (draft.choice ?? { from: "draft", hex: draft.hex }) : choiceOf(what);
+  void remember();
+  if (choice.from === "window" || choice.from === "highlighted") {
+    if (!(await allowed("tabs", "tabGroups"))) throw { message: "Without the tabs' addresses they cannot be sent.", hint: "This page can be." };
+  }
+  if (choice.from === "bookmarks" && !(await allowed("bookmarks"))) throw { message: "Without the bookmarks they cannot be sent." };
+  $("submit").disabled = true;
+  $("outcome").textContent = "Sending…";
+  try {
+    const title = choices.find((one) => one.id === what)?.title ?? "";
+    const record = await ask({ do: "send", choice, to: [...to], note: $("note").value.trim(), what: what === "page" ? page.title || title : title });
+    $("outcome").textContent = record ? outcome(record) : "";
+    if (record && !record.error) {
+      $("note").value = "";
+      await api.storage.session.remove(["form", "draft"]);
+    }
+  } finally {
+    showSubmit();
+  }
+}
+
+function choiceOf(what) {
+  switch (what) {
+    case "page":
+      return { from: "draft", hex: hexOf("", [link(page.url, page.title)]) };
+    case "bookmarks":
+      return { from: "bookmarks", folder: $("folder").value };
+    default:
+      return { from: what, windowId, keeps: $("keep").checked };
+  }
+}
+
+/** One line: what became of a send. */
+function outcome(record) {
+  if (record.error) return `Not sent: ${record.error.message} ${record.error.hint ?? ""}`.trim();
+  const states = Map.groupBy(record.rows, (row) => row.state);
+  const told = [...states].map(([state, rows]) => (record.rows.length === 1 ? wordOf(state) : `${rows.length} ${wordOf(state)}`)).join(", ");
+  const hexes = record.of > 1 ? ` in ${record.of} hexes, too many for one` : "";
+  return `${countLinks(record.links)}${hexes}: ${told}.${leftOut(record)}`;
+}
+
+const leftOut = (record) =>
+  record.leftOut > 0 ? ` ${count(record.leftOut, "page", "pages")} of the browser or of this machine left out.` : "";
+
+const words = {
+  stored: ["stored", "good"], held: ["held", "good"], queued: ["queued", ""], sending: ["queued", ""], rejected: ["refused", "bad"],
+  failed: ["failed", "bad"], expired: ["given up", "bad"], cancelled: ["taken back", ""],
+};
+
+const wordOf = (state) => words[state]?.[0] ?? state;
+
+function showSends(sends = []) {
+  $("lately").hidden = sends.length === 0;
+  $("sends").replaceChildren(
+    ...sends.slice(0, 8).map((record) => {
+      const head = element("div", { class: "state", children: [
+        element("span", { text: record.what, dir: "auto" }), element("span", { class: "faint", text: `${countLinks(record.links)}, ${ago(record.at)}` }),
+      ] });
+      const lines = record.rows.slice(0, 12).map((row) => {
+        const style = words[row.state]?.[1] ?? "";
+        const label = element("span", { children: [element("bdi", { text: row.label })] });
+        if (row.why) label.append(element("span", { class: "faint", text: ` – ${row.why}` }));
+        return element("div", { class: "state", children: [label, element("span", { class: style, text: wordOf(row.state) })] });
+      });
+      if (record.rows.length > 12) lines.push(element("div", { class: "faint", text: `and ${record.rows.length - 12} more` }));
+      if (record.error) {
+        lines.push(element("div", { class: "bad", text: outcome(record) }));
+        const retry = element("button", { type: "button", class: "quiet", text: "Try again", "aria-label": `Try again: ${record.what}` });
+        retry.addEventListener("click", () => void attempt(() => ask({ do: "retry", id: record.id }), $("outcome")));
+        lines.push(retry);
+      }
+      return element("li", { children: [head, ...lines] });
+    }),
+  );
+}
+
+// --- The inbox
+
+let next = null;
+
+async function loadInbox() {
+  const { items, next: cursor } = await askHost("inbox", { limit: 20 });
+  next = cursor;
+  $("hexes").replaceChildren(...items.map(rowOf));
+  $("empty").hidden = items.length > 0;
+  $("more").hidden = !next;
+}
+
+function rowOf(hex) {
+  const time = Date.parse(hex.receivedAt);
+  const inside = hex.hexes ? `, ${count(hex.hexes, "hex", "hexes")} inside` : "";
+  const text = element("span", { class: "text", children: [
+    element("span", { class: "title", text: hex.subject || "(nothing said)", dir: "auto" }),
+    element("span", { class: "faint", children: [
+      element("bdi", { text: hex.from }), ` · ${countLinks(hex.links)}${inside} · ${ago(time)}`,
+    ] }),
+  ] });
+  const dot = element("span", { class: "dot", role: "img", "aria-label": hex.unread ? "unread" : "read" });
+  const button = element("button", { type: "button", class: hex.unread ? "hex isUnread" : "hex", children: [dot, text] });
+  button.dataset.hex = hex.hex;
+  button.addEventListener("click", () => void attempt(() => showHex(hex.hex)));
+  button.addEventListener("keydown", (event) => {
+    const step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const all = [...$("hexes").querySelectorAll("button")];
+    all[all.indexOf(button) + step]?.focus();
+  });
+  return element("li", { children: [button] });
+}
+
+$("more").addEventListener("click", () =>
+  void attempt(async () => {
+    const page = await askHost("inbox", { limit: 20, after: next });
+    next = page.next;
+    const rows = page.items.map(rowOf);
+    $("hexes").append(...rows);
+    rows[0]?.querySelector("button").focus();
+    $("more").hidden = !next;
+  }),
+);
+
+let shown = null;
+
+async function showHex(id) {
+  let page = await askHost("hex", { hex: id });
+  const { hex, items } = page;
+  while (page.next) {
+    page = await askHost("hex", { hex: id, after: page.next });
+    items.push(...page.items);
+  }
+  const opens = items.filter((item) => item.opens !== undefined).length;
+  shown = { ...hex, opens };
+  $("list").hidden = true;
+  $("detail").hidden = false;
+  $("subject").textContent = hex.subject || "(nothing said)";
+  $("from").textContent = hex.from;
+  $("when").textContent = ago(Date.parse(hex.receivedAt));
+  $("when").dateTime = hex.receivedAt;
+  $("open").textContent = opens === 1 ? "Open it" : `Open all ${opens}`;
+  $("open").disabled = $("save").disabled = opens === 0;
+  $("open").dataset.asked = "";
+  showMark();
+  $("done").textContent = "";
+  $("links").replaceChildren(...items.slice(0, most.listed).map(itemOf));
+  if (items.length > most.listed) $("links").append(element("li", { class: "faint", text: `and ${items.length - most.listed} more` }));
+  $("subject").focus();
+}
+
+function itemOf(item) {
+  const indent = `${item.level * 14}px`;
+  if (item.hex !== undefined) {
+    const row = element("li", { class: "inside", text: item.hex || "(nothing said)", dir: "auto" });
+    row.style.paddingInlineStart = `${(item.level - 1) * 14}px`;
+    return row;
+  }
+  const row = element("li");
+  row.style.paddingInlineStart = indent;
+  if (item.opens === undefined) {
+    row.append(
+      element("div", { text: item.title || item.url, dir: "auto" }),
+      element("div", { class: "faint", text: `Not opened: ${item.notOpened}` }),
+    );
+    return row;
+  }
+  const anchor = element("a", { href: item.url, target: "_blank", rel: "noopener noreferrer", children: [
+    element("div", { class: "link-title", text: item.title || item.url, dir: "auto" }),
+    element("div", { class: "faint", children: [element("bdi", { text: item.opens })] }),
+  ] });
+  anchor.addEventListener("click", (event) => {
+    event.preventDefault();
+    void attempt(async () => {
+      await api.tabs.create({ url: item.url, active: event.ctrlKey || event.metaKey ? false : true });
+      await markShown(false);
+    }, $("done"));
+  });
+  row.append(anchor);
+  return row;
+}
+
+async function markShown(unread) {
+  await askHost("mark", { ids: [shown.hex], unread });
+  shown.unread = unread;
+  showMark();
+}
+
+const showMark = () => ($("mark").textContent = shown.unread ? "Mark as read" : "Mark as unread");
+
+$("mark").addEventListener("click", () => void attempt(() => markShown(!shown.unread), $("done")));
+
+$("back").addEventListener("click", () => {
+  const id = shown?.hex;
+  $("detail").hidden = true;
+  $("list").hidden = false;
+  void attempt(async () => {
+    await loadInbox();
+    $("hexes").querySelector(`[data-hex="${Number(id)}"]`)?.focus();
+  });
+});
+
+$("open").addEventListener("click", () =>
+  void attempt(async () => {
+    if (shown.opens > most.unasked && $("open").dataset.asked !== "yes") {
+      $("open").dataset.asked = "yes";
+      const rest = shown.opens > most.opened ? ` The first ${most.opened} are opened.` : "";
+      $("done").textContent = `These are ${shown.opens} tabs.${rest} Press again to open them.`;
+      return;
+    }
+    $("done").textContent = "Opening…";
+    const { opened, failed, of } = await ask({ do: "open", hex: shown.hex, windowId });
+    shown.unread = false;
+    showMark();
+    const rest = of - opened - failed;
+    $("done").textContent =
+      `Opened ${count(opened, "tab", "tabs")}.` +
+      (failed > 0 ? ` The browser refuses ${failed}.` : "") + (rest > 0 ? ` ${rest} are left: save them as bookmarks.` : "");
+  }, $("done")),
+);
+
+$("save").addEventListener("click", () =>
+  void attempt(async () => {
+    if (!(await allowed("bookmarks"))) throw { message: "Without the bookmarks nothing can be saved in them." };
+    $("done").textContent = "Saving…";
+    const { saved, leftOut } = await ask({ do: "bookmark", hex: shown.hex });
+    $("done").textContent =
+      `Saved ${count(saved, "bookmark", "bookmarks")} in a new folder.` + (leftOut > 0 ? ` ${countLinks(leftOut)} left out that cannot be opened.` : "");
+  }, $("done")),
+);
+
+// --- What changes meanwhile
+
+function showUnread(number) {
+  $("unread").hidden = !number;
+  $("unread").textContent = number > 999 ? "999+" : String(number ?? "");
+  $("unread").setAttribute("aria-label", `${number} unread`);
+}
+
+api.storage.onChanged.addListener((changes, area) => {
+  if (area === "local" && changes.sends) showSends(changes.sends.newValue);
+  if (area !== "session") return;
+  if (changes.unread) {
+    showUnread(changes.unread.newValue);
+    if (!$("inbox").hidden && $("detail").hidden) void attempt(() => loadInbox());
+  }
+  if (changes.name) $("name").textContent = changes.name.newValue;
+  if (changes.fault) showFault(changes.fault.newValue);
+  if (changes.recipients) void attempt(() => loadRecipients());
+  if (changes.draft?.newValue) {
+    draft = changes.draft.newValue;
+    showChoices("draft");
+    select("send");
+  }
+});
+
+$("again").addEventListener("click", () => void start());
+
+async function start() {
+  showFault(null);
+  await attempt(async () => {
+    await ask({ do: "begin" });
+    const { fault } = await api.storage.session.get("fault");
+    if (fault) throw fault;
+    await loadRecipients();
+  });
+}
+
+async function load() {
+  const [{ to: earlier = [], sends }, session] = await Promise.all([
+    api.storage.local.get(["to", "sends"]), api.storage.session.get(["draft", "form", "unread", "name"]), readTabs(),
+  ]);
+  for (const one of earlier) to.add(one);
+  showSends(sends);
+  showUnread(session.unread);
+  $("name").textContent = session.name ?? "";
+  // A draft or a form of long ago is not what the person is about now.
+  const isRecent = (kept) => kept && Date.now() - kept.at < 120_000;
+  draft = isRecent(session.draft) ? session.draft : null;
+  if (isRecent(session.form)) $("note").value = session.form.note;
+  showChoices(draft ? "draft" : isRecent(session.form) ? session.form.what : undefined);
+  if (chosen() === "bookmarks" && (await api.permissions.contains({ permissions: ["bookmarks"] }))) await showFolders();
+  await start();
+}
+
+void load();

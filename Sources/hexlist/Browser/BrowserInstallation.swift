@@ -1,0 +1,103 @@
+import Glibc
+import HexlistAPI
+import HexlistJSON
+import HexlistModel
+import HexlistSystem
+
+/// `hexlist browser --install` and `--remove`: the host manifests of a user.
+struct BrowserInstallation {
+    /// The line by which the program of the manifests is known.
+    private static let sign = "# Made by `hexlist browser --install`."
+
+    let common: CommonOptions
+    /// Those that were named; empty for each that is there.
+    let browsers: [Browser]
+
+    /// The program that browsers run: manifests carry no arguments.
+    private var program: String { HexlistPaths.join(HexlistPaths.folder(of: common.paths.configurationFile), "hexlist-browser") }
+
+    private func manifest(_ browser: Browser) -> String {
+        HexlistPaths.join(browser.manifestFolder(common.paths, home: userHome), "\(BrowserExtension.host).json")
+    }
+
+    private var userHome: String {
+        Environment.value("HOME").flatMap { $0.isEmpty ? nil : $0 } ?? HexlistPaths.folder(of: common.paths.configurationHome)
+    }
+
+    func install() throws {
+        let chosen = try chosen()
+        try OwnFile.makeFolders(HexlistPaths.folder(of: program))
+        try OwnFile.write(script, to: program, mode: 0o755)
+        var written: [String] = []
+        for browser in chosen {
+            let path = manifest(browser)
+            try OwnFile.makeFolders(HexlistPaths.folder(of: path))
+            let manifest = BrowserManifest(path: program, isFirefox: browser.isFirefox)
+            try OwnFile.write(manifest.jsonText + "\n", to: path, mode: 0o644)
+            written.append(path)
+        }
+        try tell(written: [program] + written, removed: [])
+        StandardError.note(
+            "The extension is in the folder Browser of the sources, or /usr/share/hexlist/browser; Docs/Browser.md says how it is loaded.")
+    }
+
+    private func chosen() throws(HexlistError) -> [Browser] {
+        guard browsers.isEmpty else { return browsers }
+        let there = Browser.allCases.filter { HexlistPaths.isFolder($0.folder(common.paths, home: userHome)) }
+        guard !there.isEmpty else {
+            throw HexlistError(
+                .badRequest,
+                "No browser has a folder in \(TerminalText.clean(common.paths.configurationHome)) or \(TerminalText.clean(userHome)).",
+                hint: "Say for which one: `hexlist browser --install --chromium`, or --firefox.")
+        }
+        return there
+    }
+
+    func remove() throws {
+        var removed: [String] = []
+        for path in (browsers.isEmpty ? Browser.allCases : browsers).map(manifest) where unlink(path) == 0 { removed.append(path) }
+        // The program goes with the last manifest that names it.
+        if !Browser.allCases.contains(where: { access(manifest($0), F_OK) == 0 }),
+            let text = try? SmallFile.read(program, limit: 64 << 10), text.contains(Self.sign), unlink(program) == 0
+        {
+            removed.append(program)
+        }
+        try tell(written: [], removed: removed)
+    }
+
+    private func tell(written: [String], removed: [String]) throws {
+        let output = common.output
+        if output.json {
+            try output.object(Shape(written: written, removed: removed))
+        } else {
+            for path in written { try output.line("wrote \(path)") }
+            for path in removed { try output.line("removed \(path)") }
+            if written.isEmpty, removed.isEmpty { try output.line("There was nothing to remove.") }
+        }
+        try output.flush()
+    }
+
+    /// A browser of the desktop does not know what was named in a shell, so the script says it.
+    private var script: String {
+        var words = [NotifySend.ownPath, "browser"]
+        if common.paths.socketIsNamed { words += ["--socket", absolute(common.paths.socket)] }
+        if common.paths.stateFolderIsNamed { words += ["--state-dir", absolute(common.paths.stateFolder)] }
+        return """
+            #!/bin/sh
+            \(Self.sign) Browsers run it for the extension.
+            exec \(words.map(ShellText.quoted).joined(separator: " ")) -- "$@"
+
+            """
+    }
+
+    private func absolute(_ path: String) -> String {
+        guard !path.hasPrefix("/"), let folder = getcwd(nil, 0) else { return path }
+        defer { free(folder) }
+        return HexlistPaths.join(String(cString: folder), path)
+    }
+
+    private struct Shape: Encodable, JSONEncodable {
+        var written: [String]
+        var removed: [String]
+    }
+}

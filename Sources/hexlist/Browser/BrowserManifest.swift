@@ -1,0 +1,64 @@
+import HexlistAPI
+import HexlistJSON
+
+/// The ids of the extension in `Browser/`, by which browsers and the host know it.
+enum BrowserExtension {
+    /// The first 32 hexadecimal digits of the SHA-256 of the manifest's `key`, as letters from a to p.
+    static let chromium = "pamclaachjdhfkjccgmdmcncljffaodl"
+    /// `browser_specific_settings.gecko.id`.
+    static let firefox = "hexlist@hexlist.example.org"
+    /// The name by which the extension asks for the host.
+    static let host = "hexlist"
+
+    static let origin = "chrome-extension://\(chromium)/"
+
+    /// Whether a browser says that it runs this program for the extension.
+    /// - Parameter arguments: of Chromium the origin, of Firefox the path of the manifest and the id.
+    static func isCaller(_ arguments: [String]) -> Bool {
+        arguments.first == origin || arguments.count == 2 && arguments[1] == firefox
+    }
+}
+
+/// A browser, and where it looks for hosts of a user.
+enum Browser: String, CaseIterable {
+    case chromium, chrome, brave, edge, vivaldi, firefox, librewolf
+
+    var isFirefox: Bool { self == .firefox || self == .librewolf }
+
+    /// The folder of the browser's own.
+    func folder(_ paths: HexlistPaths, home: String) -> String {
+        switch self {
+        case .chromium: HexlistPaths.join(paths.configurationHome, "chromium")
+        case .chrome: HexlistPaths.join(paths.configurationHome, "google-chrome")
+        case .brave: HexlistPaths.join(paths.configurationHome, "BraveSoftware/Brave-Browser")
+        case .edge: HexlistPaths.join(paths.configurationHome, "microsoft-edge")
+        case .vivaldi: HexlistPaths.join(paths.configurationHome, "vivaldi")
+        case .firefox: HexlistPaths.join(home, ".mozilla")
+        case .librewolf: HexlistPaths.join(home, ".librewolf")
+        }
+    }
+
+    func manifestFolder(_ paths: HexlistPaths, home: String) -> String {
+        HexlistPaths.join(folder(paths, home: home), isFirefox ? "native-messaging-hosts" : "NativeMessagingHosts")
+    }
+}
+
+/// The host manifest of a browser: the program it may run, and for which extension. Each kind refuses what the other one has.
+struct BrowserManifest: JSONEncodable {
+    var path: String
+    var isFirefox: Bool
+
+    func write(to json: inout JSONWriter) {
+        json.object {
+            $0.member("name", BrowserExtension.host)
+            $0.member("description", "Hexlist: sends links of the browser to peers, and shows what they sent")
+            $0.member("path", path)
+            $0.member("type", "stdio")
+            if isFirefox {
+                $0.member("allowed_extensions", [BrowserExtension.firefox])
+            } else {
+                $0.member("allowed_origins", [BrowserExtension.origin])
+            }
+        }
+    }
+}

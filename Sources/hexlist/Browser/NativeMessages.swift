@@ -1,0 +1,85 @@
+import Dispatch
+import Glibc
+import HexlistJSON
+import HexlistModel
+import HexlistSystem
+import Synchronization
+
+/// Messages of a browser to a program that it started, and back (Docs/API.md, "Messages of the browser"):
+///
+///     | length: UInt32 in the machine's byte order, 4 bytes | body: 1...maximumBytes bytes of JSON |
+struct NativeMessageDecoder {
+    /// The most bytes of a message: that of a hex the local API takes.
+    static let maximumBytes = 1 << 20
+    /// The most bytes of a message to the browser; browsers take 1 MiB.
+    static let replyBytes = 512 << 10
+
+    private var pending: [UInt8] = []
+
+    /// - Returns: the messages that are whole now.
+    /// - Throws: `HexlistError` for a length that no message has. What follows cannot be told apart any more.
+    mutating func feed(_ bytes: some Sequence<UInt8>) throws(HexlistError) -> [[UInt8]] {
+        pending += bytes
+        var messages: [[UInt8]] = []
+        var start = 0
+        while pending.count - start >= 4 {
+            let length = pending.withUnsafeBytes { Int($0.loadUnaligned(fromByteOffset: start, as: UInt32.self)) }
+            guard (1...Self.maximumBytes).contains(length) else {
+                throw HexlistError(
+                    .tooLarge, "A message has \(length) bytes; 1 to \(Self.maximumBytes) are taken.",
+                    hint: "Send fewer links at once.")
+            }
+            guard pending.count - start >= 4 + length else { break }
+            messages.append(Array(pending[start + 4..<start + 4 + length]))
+            start += 4 + length
+        }
+        pending.removeFirst(start)
+        return messages
+    }
+
+    /// - Throws: `HexlistError` where the input ends inside a message.
+    func finish() throws(HexlistError) {
+        guard pending.isEmpty else { throw HexlistError(.badRequest, "The input ended in the middle of a message.") }
+    }
+
+    static func framed(_ body: [UInt8]) -> [UInt8] { withUnsafeBytes(of: UInt32(body.count)) { Array($0) } + body }
+}
+
+/// The messages of the browser on standard input, read on a thread of their own: a read lasts until the browser says something.
+final class NativeInput: Sendable {
+    private struct State {
+        var decoder = NativeMessageDecoder()
+        var ready: ArraySlice<[UInt8]> = []
+    }
+
+    private let thread = DispatchQueue(label: "browser")
+    private let state = Mutex(State())
+
+    /// The next message; `nil` at the end of the input. One caller at a time.
+    func next() async throws -> [UInt8]? {
+        try await withCheckedThrowingContinuation { continuation in
+            thread.async { continuation.resume(with: Result { try self.read() }) }
+        }
+    }
+
+    private func read() throws -> [UInt8]? {
+        while true {
+            if let message = state.withLock({ $0.ready.popFirst() }) { return message }
+            let piece = try InputFile.piece(STDIN_FILENO, bytes: 64 << 10, path: "-")
+            guard !piece.isEmpty else {
+                try state.withLock(\.decoder).finish()
+                return nil
+            }
+            try state.withLock { $0.ready = try $0.decoder.feed(piece)[...] }
+        }
+    }
+}
+
+/// Standard output, message by message. A browser that is gone is known by the end of standard input.
+final class NativeOutput: Sendable {
+    private let turn = Mutex(())
+
+    func send(_ body: [UInt8]) {
+        turn.withLock { _ in try? WholeWrite.write(NativeMessageDecoder.framed(body), to: STDOUT_FILENO) }
+    }
+}
