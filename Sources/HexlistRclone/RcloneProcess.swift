@@ -235,7 +235,7 @@ actor RcloneProcess {
     /// Returns when the process was not used for the time, and is to end. From then on nobody is given it.
     private func untilIdle() async {
         while !Task.isCancelled, case .up = stage {
-            let left = users > 0 ? settings.idle : lastUse + settings.idle - .now
+            let left = users > 0 ? max(settings.idle, .milliseconds(10)) : lastUse + settings.idle - .now
             guard left > .zero else { return down() }
             try? await Task.sleep(for: left)
         }

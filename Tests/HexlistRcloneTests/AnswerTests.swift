@@ -138,5 +138,6 @@ import Testing
             ("http://docs.google.com/document/d/1", .googleDrive), ("https://mydropbox.com/", nil), ("https://google.com/", nil),
             ("https://dropbox.com.example.net/", nil), ("https://dropbox.com@example.net/", nil), ("ftp://dropbox.com/", nil),
             ("https://inbox.com/", nil), ("HTTPS://WWW.DROPBOX.COM/x", .dropbox), ("dropbox.com/x", nil),
-        ]) func hosts(_ url: String, _ service: Service?) { #expect(Service(ofLink: url) == service) }
+        ]) func hosts(_ url: String, _ service: Service?)
+    { #expect(Service(ofLink: url) == service) }
 }
