@@ -49,8 +49,7 @@ struct PageGate: Sendable {
         } catch let error as HexlistError {
             response = APIReply.failure(error)
         }
-        let missing = Self.headers.filter { !response.headers.contains($0.name) }
-        response.headers.append(contentsOf: missing)
+        response.headers.append(contentsOf: Self.headers)
         return response
     }
 
