@@ -231,8 +231,10 @@ async function hexOfChoice(choice) {
     case "window":
     case "highlighted":
       return await hexOfWindow({ windowId: choice.windowId, highlighted: choice.from === "highlighted", keeps: choice.keeps });
-    case "bookmarks":
-      return hexOfBookmarks((await api.bookmarks.getSubTree(choice.folder))[0]);
+    case "bookmarks": {
+      const [node] = await api.bookmarks.getSubTree(choice.folder);
+      return hexOfBookmarks(node.url === undefined ? node : { title: node.title, children: [node] });
+    }
     default:
       throw new HostError("badRequest", "There is nothing to send.");
   }

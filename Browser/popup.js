@@ -9,8 +9,6 @@ const most = { listed: 500, unasked: 20, opened: 200 };
 /** Recipients from which on they can be searched. */
 const manyRecipients = 7;
 
-document.documentElement.dir = api.i18n.getMessage("@@bidi_dir") || "ltr";
-
 /** @returns what the worker answers; throws {code, message, hint}. */
 async function ask(message) {
   const answer = await api.runtime.sendMessage(message);
@@ -32,6 +30,9 @@ function element(name, { text, children = [], ...attributes } = {}) {
   node.append(...children);
   return node;
 }
+
+/** Text of a peer or a page, in its own direction. */
+const isolated = (text, attributes = {}) => element("span", { ...attributes, children: [element("bdi", { text })] });
 
 const count = (number, one, many) => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
 const countLinks = (number) => count(number, "link", "links");
@@ -119,7 +120,7 @@ function showChoices(selected) {
   $("choices").replaceChildren(
     ...choices.map((choice) => {
       const text = element("span", { class: "text", children: [element("span", { text: choice.title })] });
-      if (choice.detail) text.append(element("span", { class: "faint", text: choice.detail, dir: "auto" }));
+      if (choice.detail) text.append(isolated(choice.detail, { class: "faint" }));
       const radio = element("input", { type: "radio", name: "what", value: choice.id, checked: choice === wanted, disabled: choice.isOff ?? false });
       return element("label", { children: [radio, text] });
     }),
@@ -129,6 +130,7 @@ function showChoices(selected) {
 
 const draftDetail = () => (draft.hex?.links.length === 1 ? draft.hex.links[0].title || draft.hex.links[0].url : "");
 const chosen = () => new FormData($("form")).get("what");
+document.documentElement.classList.toggle("fluid", !api.extension.getViews({ type: "popup" }).includes(window));
 const isWindow = new URLSearchParams(location.search).has("window");
 
 function choiceChanged() {
@@ -194,7 +196,7 @@ function showRecipients() {
   $("recipients").replaceChildren(
     ...listed.map((one) => {
       const detail = one.members !== undefined ? count(one.members, "machine", "machines") : one.here ? "" : "away: it gets it when it is back";
-      const text = element("span", { class: "text", children: [element("span", { text: one.label, dir: "auto" })] });
+      const text = element("span", { class: "text", children: [isolated(one.label)] });
       if (detail) text.append(element("span", { class: "faint", text: detail }));
       const box = element("input", { type: "checkbox", name: "to", value: one.to, checked: to.has(one.to) });
       return element("label", { children: [box, text] });
@@ -246,6 +248,7 @@ async function sendChosen() {
     const title = choices.find((one) => one.id === what)?.title ?? "";
     const record = await ask({ do: "send", choice, to: [...to], note: $("note").value.trim(), what: what === "page" ? page.title || title : title });
     $("outcome").textContent = record ? outcome(record) : "";
+    $("outcome").scrollIntoView({ block: "nearest" });
     if (record && !record.error) {
       $("note").value = "";
       await api.storage.session.remove(["form", "draft"]);
@@ -290,7 +293,7 @@ function showSends(sends = []) {
   $("sends").replaceChildren(
     ...sends.slice(0, 8).map((record) => {
       const head = element("div", { class: "state", children: [
-        element("span", { text: record.what, dir: "auto" }), element("span", { class: "faint", text: `${countLinks(record.links)}, ${ago(record.at)}` }),
+        isolated(record.what), element("span", { class: "faint", text: `${countLinks(record.links)}, ${ago(record.at)}` }),
       ] });
       const lines = record.rows.slice(0, 12).map((row) => {
         const style = words[row.state]?.[1] ?? "";
@@ -317,7 +320,9 @@ let next = null;
 async function loadInbox() {
   const { items, next: cursor } = await askHost("inbox", { limit: 20 });
   next = cursor;
+  const focused = Number(document.activeElement?.dataset.hex);
   $("hexes").replaceChildren(...items.map(rowOf));
+  if (focused) $("hexes").querySelector(`[data-hex="${focused}"]`)?.focus();
   $("empty").hidden = items.length > 0;
   $("more").hidden = !next;
 }
@@ -326,7 +331,7 @@ function rowOf(hex) {
   const time = Date.parse(hex.receivedAt);
   const inside = hex.hexes ? `, ${count(hex.hexes, "hex", "hexes")} inside` : "";
   const text = element("span", { class: "text", children: [
-    element("span", { class: "title", text: hex.subject || "(nothing said)", dir: "auto" }),
+    isolated(hex.subject || "(nothing said)", { class: "title" }),
     element("span", { class: "faint", children: [
       element("bdi", { text: hex.from }), ` · ${countLinks(hex.links)}${inside} · ${ago(time)}`,
     ] }),
@@ -369,7 +374,7 @@ async function showHex(id) {
   shown = { ...hex, opens };
   $("list").hidden = true;
   $("detail").hidden = false;
-  $("subject").textContent = hex.subject || "(nothing said)";
+  $("subject").replaceChildren(isolated(hex.subject || "(nothing said)"));
   $("from").textContent = hex.from;
   $("when").textContent = ago(Date.parse(hex.receivedAt));
   $("when").dateTime = hex.receivedAt;
@@ -386,7 +391,7 @@ async function showHex(id) {
 function itemOf(item) {
   const indent = `${item.level * 14}px`;
   if (item.hex !== undefined) {
-    const row = element("li", { class: "inside", text: item.hex || "(nothing said)", dir: "auto" });
+    const row = element("li", { class: "inside", children: [isolated(item.hex || "(nothing said)")] });
     row.style.paddingInlineStart = `${(item.level - 1) * 14}px`;
     return row;
   }
@@ -394,13 +399,13 @@ function itemOf(item) {
   row.style.paddingInlineStart = indent;
   if (item.opens === undefined) {
     row.append(
-      element("div", { text: item.title || item.url, dir: "auto" }),
+      element("div", { children: [isolated(item.title || item.url)] }),
       element("div", { class: "faint", text: `Not opened: ${item.notOpened}` }),
     );
     return row;
   }
   const anchor = element("a", { href: item.url, target: "_blank", rel: "noopener noreferrer", children: [
-    element("div", { class: "link-title", text: item.title || item.url, dir: "auto" }),
+    element("div", { class: "link-title", children: [isolated(item.title || item.url)] }),
     element("div", { class: "faint", children: [element("bdi", { text: item.opens })] }),
   ] });
   anchor.addEventListener("click", (event) => {

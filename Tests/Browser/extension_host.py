@@ -12,6 +12,7 @@ import json
 import os
 import struct
 import sys
+import unicodedata
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import extension_rig as browser
@@ -139,8 +140,23 @@ def hostile_texts(ada, bob):
     # What is held, or one's own, is none of the extension's business.
     mine = ada.api("POST", "/v1/mine", {"description": "Mine", "links": ["https://example.org/"]})
     check(host.ask("hex", hex=mine["id"])["error"]["code"] == "notFound", "a hex of My Hexlist was read")
+    with open(os.path.join(browser.HERE, "..", "HostileTexts", "texts.json")) as file:
+        texts = json.load(file)
+    bob.api("POST", f"/v1/sends?to={ada.uuid}", {
+        "description": "Texts", "links": [{"url": "https://fine.example/", "linkDescription": text} for text in texts],
+        "children": [{"description": text, "links": ["https://fine.example/"]} for text in texts]})
+    got = rig.until(lambda: next((one for one in host.ok("inbox", limit=1)["items"] if one["subject"] == "Texts"), None), "the texts")
+    items, after = [], None
+    while after != "":
+        page = host.ok("hex", hex=got["hex"], **({"after": after} if after else {}))
+        items, after = items + page["items"], page.get("next", "")
+    check(len(items) == 3 * len(texts), f"{len(items)} items of {len(texts)} texts")
+    for item in items:
+        for scalar in item.get("title", "") + item.get("hex", ""):
+            # Joiners, which scripts and emoji need, are format characters that are shown.
+            check(scalar in "\u200c\u200d" or unicodedata.category(scalar) not in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp"), f"{scalar!r} in {item}")
     host.end()
-    return "clean, one of six links opens"
+    return f"clean, one of six links opens; {len(texts)} texts in two places"
 
 
 def forged(ada, bob):

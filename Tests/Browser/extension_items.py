@@ -366,8 +366,38 @@ def looks(stage, it):
     return "320 and 360 px, light and dark, right to left, keys; axe: 0 violations"
 
 
+def documents(stage, it):
+    """The pictures of Docs/Browser.md: `--only documents --pictures Docs/pictures`."""
+    ada, bob = stage.ada, stage.bob
+    page = it.context.new_page()
+    page.route("https://www.sqlite.org/**", lambda route: route.fulfill(body="<!doctype html><title>Write-Ahead Logging</title>", content_type="text/html"))
+    page.goto("https://www.sqlite.org/wal.html")
+    for url in ("https://avahi.org/", "https://www.swift.org/documentation/"):
+        page.context.route(url, lambda route: route.fulfill(body="<!doctype html><title>A page</title>", content_type="text/html"))
+        it.visit(url)
+    bob.api("POST", f"/v1/sends?to={ada.uuid}", {"description": "Recipes", "links": ["https://bread.example/"]})
+    bob.api("POST", f"/v1/sends?to={ada.uuid}", {
+        "description": "Reading for the weekend",
+        "links": [{"url": "https://www.sqlite.org/wal.html", "linkDescription": "Write-Ahead Logging"}, {"url": "https://avahi.org/", "linkDescription": "Avahi"}],
+        "children": [{"description": "For later", "links": [{"url": "https://www.swift.org/documentation/", "linkDescription": "Swift documentation"}]}]})
+    popup = it.real_popup(page)
+    popup.choose("window", [bob.uuid], "What I looked at today")
+    if stage.pictures:
+        popup.picture(os.path.join(stage.pictures, "extension-send.png"))
+    popup.click("#tab-inbox")
+    popup.shows("#hexes", "Reading for the weekend")
+    popup.click("#hexes li:first-child button")
+    popup.shows("#links", "Swift documentation")
+    if stage.pictures:
+        popup.picture(os.path.join(stage.pictures, "extension-hex.png"))
+    popup.close()
+    for page in it.context.pages[1:]:
+        page.close()
+    return "two pictures"
+
+
 def chromium_without_host(stage):
-    it = browser.Chromium(stage.playwright, stage.cyd, stage.extension, installs=False)
+    it = browser.Chromium(stage.playwright, stage.cyd, installs=False)
     try:
         popup = it.popup()
         popup.shows("#fault", "hexlist browser --install")
@@ -383,7 +413,7 @@ def chromium_without_host(stage):
     return "says so, and finds it without a restart"
 
 
-CHROMIUM = [chromium_sends, chromium_tabs, chromium_bookmarks, chromium_receives, chromium_later, chromium_why_not, chromium_many, chromium_hostile, looks]
+CHROMIUM = [chromium_sends, chromium_tabs, chromium_bookmarks, chromium_receives, chromium_later, chromium_why_not, chromium_many, chromium_hostile, looks, documents]
 
 
 # --- Firefox
@@ -426,15 +456,9 @@ def firefox_tabs(stage, it):
     groups = {child["description"]: browser.urls(child) for child in got["children"]}
     check(groups.get("A group") == [pages.url("grouped"), pages.url("grouped-too")], got)
     check(pages.url("alone") in [link["url"] for link in got["links"]], got)
-    it.chrome("""
-        const tabs = gBrowser.tabs.filter((tab) => /alone|moz-extension/.test(tab.linkedBrowser.currentURI.spec));
-        gBrowser.selectedTabs = tabs; return "";""")
+    it.chrome("""gBrowser.addToMultiSelectedTabs(gBrowser.tabs.find((tab) => tab.linkedBrowser.currentURI.spec.endsWith("/alone"))); return "";""")
     popup.js("location.reload() || true")
-    popup.until("document.querySelector('input[name=what][value=highlighted]') !== null", "the highlighted tabs")
-    popup.js("document.querySelector('input[name=what][value=highlighted]').click() || true")
-    popup.choose(None, [ada.uuid], "F highlighted")
-    popup.js("document.getElementById('form').requestSubmit() || true")
-    popup.shows("#outcome", "stored")
+    popup.send("highlighted", [ada.uuid], "F highlighted")
     check(browser.urls(stage.inbox(ada, "F highlighted")) == [pages.url("alone")], "the highlighted tabs")
     popup.close()
     return "a window with a group, highlighted tabs"
@@ -490,6 +514,24 @@ def firefox_receives_and_opens(stage, it):
     return "badge, list, bookmarks, tabs in groups"
 
 
+def firefox_woken(stage, it):
+    """Queued, while the background is stopped; then stored."""
+    ada, bob = stage.ada, stage.bob
+    ada.stop()
+    rig.until(lambda: bob.api("GET", f"/v1/peers/{ada.uuid}")["state"] == "away", "ada is away")
+    popup = it.menu(it.visit(stage.pages.url("one")), "page", "h1", "Send this page…")
+    popup.until("document.querySelector('input[name=what][value=draft]')?.checked", "the draft")
+    popup.send(None, [ada.uuid], "F while it slept", expects="queued")
+    popup.close()
+    it.stop_worker()
+    ada.start()
+    stage.inbox(ada, "F while it slept")
+    popup = it.popup()
+    popup.shows("#sends li .good", "stored")
+    popup.close()
+    return "queued then stored, with the background stopped"
+
+
 def firefox_without_host(stage):
     it = browser.Firefox(stage.cyd, installs=False)
     try:
@@ -503,7 +545,7 @@ def firefox_without_host(stage):
     return "says so, and finds it without a restart"
 
 
-FIREFOX = [firefox_sends, firefox_tabs, firefox_bookmarks, firefox_receives_and_opens]
+FIREFOX = [firefox_sends, firefox_tabs, firefox_bookmarks, firefox_receives_and_opens, firefox_woken]
 
 
 def between(stage, chromium, firefox):

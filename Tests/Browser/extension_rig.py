@@ -1,5 +1,6 @@
 """What the tests of the extension share: two daemons that trust each other, the host as a browser runs it, pages to send, Chromium and Firefox."""
 
+import base64
 import http.server
 import json
 import os
@@ -261,23 +262,30 @@ class RealPopup(Popup):
         if "id" in message:
             self.answers[message["id"]] = message
 
-    def js(self, expression):
+    def call(self, method, **parameters):
         self.last += 1
         number = self.last
-        message = {"id": number, "method": "Runtime.evaluate",
-                   "params": {"expression": expression, "returnByValue": True, "userGesture": True, "awaitPromise": True}}
-        self.session.send("Target.sendMessageToTarget", {"sessionId": self.target_session, "message": json.dumps(message)})
+        self.session.send("Target.sendMessageToTarget", {
+            "sessionId": self.target_session, "message": json.dumps({"id": number, "method": method, "params": parameters})})
         end = time.monotonic() + rig.STALL_LIMIT
         while number not in self.answers:
             if time.monotonic() > end:
                 raise rig.Failure("the popup does not answer")
             self.page.wait_for_timeout(10)
-        result = self.answers.pop(number)["result"]
+        return self.answers.pop(number)["result"]
+
+    def js(self, expression):
+        result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, userGesture=True, awaitPromise=True)
         if "exceptionDetails" in result:
             raise rig.Failure(f"{expression}: {result['exceptionDetails']}")
         return result["result"].get("value")
 
+    def picture(self, path):
+        with open(path, "wb") as file:
+            file.write(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
+
     def click(self, selector):
+        self.until(f"{self.find(selector)} !== null", selector)
         self.js(f"{self.find(selector)}.click()")
 
     def close(self):
@@ -295,8 +303,8 @@ class Chromium:
         self.daemon = daemon
         self.context = playwright.chromium.launch_persistent_context(
             os.path.join(daemon.folder, "chromium"), executable_path=shutil.which("chromium"), headless=False,
-            env=daemon.environment(), viewport={"width": 360, "height": 640},
-            args=["--headless=new", "--no-sandbox", f"--disable-extensions-except={extension}", f"--load-extension={extension}"])
+            env=daemon.environment(), no_viewport=True,
+            args=["--headless=new", "--no-sandbox", "--window-size=1000,1000", "--screen-info={1600x1200}", f"--disable-extensions-except={extension}", f"--load-extension={extension}"])
         if not self.context.service_workers:
             self.context.wait_for_event("serviceworker", timeout=30_000)
         # The worker begins before its functions are there.
@@ -318,7 +326,9 @@ class Chromium:
         return page
 
     def popup(self):
-        return PagePopup(self.visit(self.address()))
+        page = self.visit(self.address())
+        page.set_viewport_size({"width": 360, "height": 640})
+        return PagePopup(page)
 
     def real_popup(self, page):
         page.bring_to_front()
@@ -368,11 +378,13 @@ class TabPopup(Popup):
 
     def js(self, expression):
         self.browser.driver.switch_to_window(self.handle, focus=False)
-        return self.browser.driver.execute_script(f"return ({expression.removesuffix(' true').rstrip(';')})" if not expression.startswith("{") else
-                                                  expression.removesuffix("true") + "return true;")
+        script = expression.removesuffix("true") + "return true;" if expression.startswith("{ ") else f"return ({expression});"
+        return self.browser.driver.execute_script(script)
 
     def click(self, selector):
-        self.browser.driver.switch_to_window(self.handle)
+        self.until(f"{self.find(selector)} !== null", selector)
+        # A tab that is brought to the front is the only one that is highlighted.
+        self.browser.driver.switch_to_window(self.handle, focus=not self.js("document.hasFocus()"))
         self.browser.driver.find_element("css selector", selector).click()
 
     def close(self):
@@ -405,7 +417,7 @@ class Firefox:
             file.write("".join(f"user_pref({json.dumps(name)}, {json.dumps(value)});\n" for name, value in preferences.items()))
         self.process = subprocess.Popen(
             [shutil.which("firefox-esr"), "--headless", "--marionette", "-remote-allow-system-access", "--no-remote", "--profile", profile], env=daemon.environment(),
-            stdin=subprocess.DEVNULL, stdout=daemon.log, stderr=daemon.log, preexec_fn=rig.die_with_parent)
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=rig.die_with_parent)
         self.driver = Marionette(host="127.0.0.1", port=port)
         self.driver.raise_for_port(timeout=60)
         self.driver.start_session()
@@ -417,10 +429,6 @@ class Firefox:
             return self.driver.execute_async_script(
                 "const [...all] = arguments; const done = all.pop(); (async (...args) => {" + script + "})(...all).then(done, (e) => done('failed: ' + e))",
                 script_args=arguments)
-
-    def worker_js(self, expression):
-        """In the extension's background, by the parent process' handle of it."""
-        raise NotImplementedError
 
     def address(self, name="popup.html"):
         return f"moz-extension://{FIREFOX_UUID}/{name}"
@@ -482,6 +490,14 @@ class Firefox:
 
     def tabs(self):
         return self.chrome("return gBrowser.tabs.map((tab) => ({ url: tab.linkedBrowser.currentURI.spec, group: tab.group?.label ?? null }));")
+
+    def stop_worker(self):
+        state = self.chrome("""
+            const { extension } = WebExtensionPolicy.getByID(args[0]);
+            await extension.terminateBackground({ ignoreDevToolsAttached: true, disableResetIdleForTest: true });
+            return extension.backgroundState;""", FIREFOX_ID)
+        if state != "stopped":
+            raise rig.Failure(f"the background does not stop: {state}")
 
     def close(self):
         try:

@@ -66,7 +66,7 @@ final class FileRun: FileClientDelegate, @unchecked Sendable {
     private var startedWith: Int64 = 0
     private var discards = false
     /// The bytes of a small file, until all are here; `nil` for another.
-    private var small: [ByteBuffer]?
+    private var small: ByteBuffer?
     /// The file while it waits for its name.
     private var wholeFile: WholeFile?
 
@@ -92,7 +92,7 @@ final class FileRun: FileClientDelegate, @unchecked Sendable {
         let (row, minimumFree, pool) = (row, means.minimumFree, means.pool)
         // What has a digest may be here already.
         if let size = row.size, size <= Self.smallBytes, row.sha256 == nil, row.fileInode == nil {
-            small = []
+            small = ByteBuffer()
             return connect { self.connected($0) }
         }
         work({ try Self.open(row, minimumFree, pool) }) { opened in
@@ -218,8 +218,9 @@ final class FileRun: FileClientDelegate, @unchecked Sendable {
     /// Keeps what has come; writes it when it is all.
     private func pumpSmall() {
         guard case .receiving = phase, let connection else { return }
-        let (bytes, isEnd) = connection.takeBody()
-        small?.append(contentsOf: bytes)
+        var bytes = ByteBuffer()
+        let isEnd = connection.takeBody(into: &bytes)
+        small?.writeBuffer(&bytes)
         guard isEnd, let all = small.take() else { return }
         phase = .finishing
         let (row, minimumFree) = (row, means.minimumFree)
@@ -227,7 +228,7 @@ final class FileRun: FileClientDelegate, @unchecked Sendable {
             guard let goal = PartFile.Goal(row, minimumFree) else { throw FileFault.partLost }
             let part = try PartFile(folder: row.folder, goal: goal)
             do {
-                for piece in all { try piece.withUnsafeReadableBytes { try part.append($0) } }
+                try all.withUnsafeReadableBytes { try part.append($0) }
                 return try part.handOver()
             } catch {
                 part.discard()

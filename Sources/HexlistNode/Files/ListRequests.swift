@@ -125,8 +125,9 @@ private final class ListRequest: FileClientDelegate, @unchecked Sendable {
 
     func bodyArrived(on connection: FileClientConnection) {
         guard done != nil else { return }
-        let (pieces, isEnd) = connection.takeBody()
-        for piece in pieces { bytes += piece.readableBytesView }
+        var piece = ByteBuffer()
+        let isEnd = connection.takeBody(into: &piece)
+        bytes += piece.readableBytesView
         if isEnd { end(.success(bytes)) }
     }
 
