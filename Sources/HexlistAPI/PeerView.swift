@@ -32,11 +32,15 @@ public struct PeerView: JSONShape, Sendable, Equatable {
     public var receive: OpenWord<PeerReceive>?
     /// `false` where desktop notifications do not tell of it, otherwise `nil`.
     public var notify: Bool?
+    /// Bytes of a hex, and of a day, up to which files that it offers are fetched by themselves; `nil`: none. And the bytes of today.
+    public var fetchLimit: Int64?
+    public var fetchedToday: Int64?
 
     public init(
         uuid: PeerID?, name: String, alias: String? = nil, state: State, reason: String? = nil, why: String? = nil, trust: Trust,
         fingerprint: Fingerprint? = nil, version: String? = nil, boot: BootNonce? = nil, endpoints: [EndpointView] = [],
-        lastSeen: Timestamp? = nil, unread: Int = 0, groups: [String] = [], receive: PeerReceive = .inbox, notify: Bool = true
+        lastSeen: Timestamp? = nil, unread: Int = 0, groups: [String] = [], receive: PeerReceive = .inbox, notify: Bool = true,
+        fetchLimit: Int64? = nil, fetchedToday: Int64? = nil
     ) {
         self.uuid = uuid
         self.name = name
@@ -54,6 +58,8 @@ public struct PeerView: JSONShape, Sendable, Equatable {
         self.groups = groups
         self.receive = receive == .inbox ? nil : OpenWord(receive)
         self.notify = notify ? nil : false
+        self.fetchLimit = fetchLimit
+        self.fetchedToday = fetchLimit == nil ? nil : fetchedToday
     }
 
     public var label: PeerLabel { PeerLabel(uuid: uuid?.description, name: name, alias: alias, trust: trust.text) }

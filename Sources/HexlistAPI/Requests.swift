@@ -26,12 +26,13 @@ extension PeerChange: JSONCoded {
             if case .set(let alias) = alias { $0.member("alias", NullIfNone(wrappedValue: alias)) }
             $0.member("receive", receive?.rawValue)
             $0.member("notify", notify)
+            $0.member("fetchLimit", fetchLimit)
         }
     }
 
     public init(json: JSONValue) throws(JSONFault) {
-        let object = try JSONObject(json, allowing: ["alias", "receive", "notify"])
-        guard !object.names.isEmpty else { throw JSONFault("`alias`, `receive` or `notify` is missing") }
+        let object = try JSONObject(json, allowing: ["alias", "receive", "notify", "fetchLimit"])
+        guard !object.names.isEmpty else { throw JSONFault("`alias`, `receive`, `notify` or `fetchLimit` is missing") }
         let alias: NullIfNone<String>? = try object.given("alias")
         let word: String? = try object.given("receive")
         let receive = try word.map { word throws(JSONFault) -> PeerReceive in
@@ -40,8 +41,10 @@ extension PeerChange: JSONCoded {
             }
             return known
         }
+        let limit: Int64? = try object.given("fetchLimit")
+        guard (0...1 << 50).contains(limit ?? 0) else { throw JSONFault("`fetchLimit`: bytes from 0 to \(1 << 50) are expected") }
         self.init(
-            alias: alias.map { .set($0.wrappedValue) } ?? .kept, receive: receive, notify: try object.given("notify"))
+            alias: alias.map { .set($0.wrappedValue) } ?? .kept, receive: receive, notify: try object.given("notify"), fetchLimit: limit)
     }
 }
 

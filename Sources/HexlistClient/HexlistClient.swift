@@ -97,8 +97,10 @@ extension HexlistClient {
     /// - Parameters:
     ///   - receive: what is done with its hexes; `nil` keeps what is set.
     ///   - notify: whether desktop notifications tell of it; `nil` keeps what is set.
-    public func setPeer(_ peer: String, receive: PeerReceive?, notify: Bool?) async throws -> PeerView {
-        try await connection.call(.PATCH, Self.path(peer), body: PeerChange(receive: receive, notify: notify).jsonBytes)
+    ///   - fetchLimit: bytes of a hex, and of a day, up to which its files are fetched by themselves, 0 for none; `nil` keeps what is set.
+    public func setPeer(_ peer: String, receive: PeerReceive?, notify: Bool?, fetchLimit: Int64? = nil) async throws -> PeerView {
+        let change = PeerChange(receive: receive, notify: notify, fetchLimit: fetchLimit)
+        return try await connection.call(.PATCH, Self.path(peer), body: change.jsonBytes)
     }
 
     public func groups() async throws -> [GroupView] {

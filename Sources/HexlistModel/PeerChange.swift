@@ -11,10 +11,13 @@ public struct PeerChange: Sendable, Equatable {
     public var receive: PeerReceive?
     /// Whether desktop notifications tell of it; `nil` keeps what is set.
     public var notify: Bool?
+    /// Bytes of a hex, and of a day, up to which files that the peer offers are fetched by themselves; 0: none. `nil` keeps what is set.
+    public var fetchLimit: Int64?
 
-    public init(alias: Alias = .kept, receive: PeerReceive? = nil, notify: Bool? = nil) {
+    public init(alias: Alias = .kept, receive: PeerReceive? = nil, notify: Bool? = nil, fetchLimit: Int64? = nil) {
         self.alias = alias
         self.receive = receive
         self.notify = notify
+        self.fetchLimit = fetchLimit
     }
 }

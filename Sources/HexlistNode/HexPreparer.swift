@@ -1,4 +1,5 @@
 import Crypto
+import HexlistFiles
 public import HexlistModel
 public import HexlistStore
 import HexlistWire
@@ -57,7 +58,7 @@ public struct HexPreparer: Sendable {
         }
         return PreparedHex(
             line: line, messageID: messageID(key: key, at: now), hasKey: key != nil, body: body, digest: digest,
-            subject: HexSubject.of(hex))
+            subject: HexSubject.of(hex), offers: offers(in: hex))
     }
 
     /// A stored hex on its way on: its claim of a sender and its unknown members go on as they came.
@@ -65,7 +66,21 @@ public struct HexPreparer: Sendable {
         let body = HexEncoder.encode(hex)
         return PreparedHex(
             line: 0, messageID: messageID(key: key, at: now), hasKey: key != nil, body: body, digest: Self.digest(body),
-            subject: HexSubject.of(hex))
+            subject: HexSubject.of(hex), offers: offers(in: hex))
+    }
+
+    /// The offers of this machine that links of a hex name.
+    private func offers(in hex: HexContent) -> [[UInt8]] {
+        var offers: [[UInt8]] = []
+        for link in hex.links { add(link, of: hex, to: &offers) }
+        for link in hex.childLinks { add(link, of: hex, to: &offers) }
+        return offers
+    }
+
+    private func add(_ link: LinkContent, of hex: HexContent, to offers: inout [[UInt8]]) {
+        let isOne = hex.withBytes(of: link.url) { $0.count > 47 && $0.prefix(10).elementsEqual("hexlist://".utf8) }
+        guard isOne, let file = FileLink(hex.string(link.url)), file.peer == own, case .offer(let offer, _) = file.target else { return }
+        offers.append(offer.bytes)
     }
 
     private func withSender(_ hex: HexContent) -> HexContent {

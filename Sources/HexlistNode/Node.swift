@@ -130,6 +130,7 @@ public actor Node {
         finder.start(publishing: announcement()) { [weak self] event in self?.onLoop { $0.discovered(event) } }
         maintenance.start(self)
         fetching.start(transfers, here: digests, self)
+        for record in records where record.fetchLimit != nil { fetchByItself(record.peer) }
         logger.info("node started", metadata: ["peer.id": "\(id)", "port": "\(port)"])
     }
 

@@ -26,7 +26,8 @@ extension PeerView {
                     via: place.endpoint.via.rawValue, lastOK: place.lastOK.map { Timestamp(milliseconds: times.milliseconds(of: $0)) })
             },
             lastSeen: (row.lastSeen.map(times.milliseconds) ?? record?.lastSeenAt).map(Timestamp.init(milliseconds:)),
-            unread: record?.unread ?? 0, groups: record?.groups ?? [], receive: record?.receive ?? .inbox, notify: record?.notify ?? true)
+            unread: record?.unread ?? 0, groups: record?.groups ?? [], receive: record?.receive ?? .inbox, notify: record?.notify ?? true,
+            fetchLimit: record?.fetchLimit, fetchedToday: record?.fetchedBytes(at: Timestamp.now.milliseconds))
     }
 
     /// A peer the store remembers and nothing has announced.
@@ -41,7 +42,8 @@ extension PeerView {
                     lastOK: $0.lastOKAt > 0 ? Timestamp(milliseconds: $0.lastOKAt) : nil)
             },
             lastSeen: record.lastSeenAt.map(Timestamp.init(milliseconds:)), unread: record.unread, groups: record.groups,
-            receive: record.receive, notify: record.notify)
+            receive: record.receive, notify: record.notify, fetchLimit: record.fetchLimit,
+            fetchedToday: record.fetchedBytes(at: Timestamp.now.milliseconds))
     }
 
     /// Whether it is somebody one can name, and not only an announcement: also one of two machines with one identity.

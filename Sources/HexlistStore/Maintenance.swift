@@ -91,6 +91,7 @@ extension StoreWriter {
             try run("UPDATE outbox SET dueAt = dueAt + ?, nextAttemptAt = nextAttemptAt + ?", milliseconds, milliseconds)
             try run("UPDATE tombstone SET forgetAt = forgetAt + ?", milliseconds)
             try run("UPDATE offer SET ends = ends + ?", milliseconds)
+            try run("UPDATE offerPeer SET ends = ends + ? WHERE ends IS NOT NULL", milliseconds)
             try run("UPDATE pooled SET usedAt = usedAt + ?", milliseconds)
             try run("UPDATE transfer SET endedAt = endedAt + ? WHERE endedAt IS NOT NULL", milliseconds)
             try run("UPDATE hex SET heldSince = heldSince + ? WHERE heldSince IS NOT NULL", milliseconds)
@@ -104,7 +105,7 @@ extension StoreWriter {
         let transfers = try run(
             "DELETE FROM transfer WHERE id IN (SELECT id FROM transfer WHERE endedAt <= ? ORDER BY endedAt LIMIT ?)",
             now &- Self.days(TransferRow.keptDays), chunk)
-        return max(offers, transfers)
+        return max(offers, transfers, try letGoOfOffers(now, chunk))
     }
 
     private func letGoOfOutbox(_ now: Int64, _ chunk: Int, _ report: inout MaintenanceReport) throws {

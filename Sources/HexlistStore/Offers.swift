@@ -36,7 +36,7 @@ public struct OfferRow: Sendable, Equatable {
         self.ends = ends
     }
 
-    fileprivate static let columns = "offer.id, path, identity, name, size, sha256, mediaType, modified, ends"
+    fileprivate static let columns = "offer.id, path, identity, name, size, sha256, mediaType, modified, offer.ends"
 
     fileprivate init(_ row: SQLStatement) {
         self.init(
@@ -51,14 +51,15 @@ extension StoreReader {
         try first(
             """
             SELECT \(OfferRow.columns) FROM offer JOIN offerPeer ON offerPeer.offer = offer.id
-            WHERE offer.id = ? AND offerPeer.peer = ? AND ends > ?
+            WHERE offer.id = ? AND offerPeer.peer = ? AND coalesce(offerPeer.ends, offer.ends) > ?
             """, id, peer.uuid, now, read: OfferRow.init)
     }
 
     /// The offer of a file that is what it was, if there is one: it need not be read again.
     public func offer(ofPath path: String, identity: String, at now: Int64) throws -> OfferRow? {
         try first(
-            "SELECT \(OfferRow.columns) FROM offer WHERE path = ? AND identity = ? AND ends > ?", path, identity, now, read: OfferRow.init)
+            "SELECT \(OfferRow.columns) FROM offer WHERE path = ? AND identity = ? AND offer.ends > ?", path, identity, now,
+            read: OfferRow.init)
     }
 }
 
@@ -80,12 +81,60 @@ extension StoreWriter {
                     ON CONFLICT DO UPDATE SET ends = max(ends, excluded.ends)
                     """, offer.id, offer.path, offer.identity, offer.name, offer.size, offer.sha256, offer.mediaType, offer.modified,
                     offer.ends)
-                for peer in peers { try run("INSERT OR IGNORE INTO offerPeer (offer, peer) VALUES (?, ?)", offer.id, peer.uuid) }
+                for peer in peers {
+                    try run("INSERT INTO offerPeer (offer, peer) VALUES (?, ?) ON CONFLICT DO UPDATE SET ends = NULL", offer.id, peer.uuid)
+                }
             }
             guard try first("SELECT count(*) FROM offer", read: { $0.int(0) }) ?? 0 <= OfferRow.limit else {
                 throw HexlistError(
                     .badRequest, "There are \(OfferRow.limit) files on offer, and no more can be.", hint: "Offers end by themselves.")
             }
         }
+    }
+
+    // MARK: - Inside `change`
+
+    /// Days for which an offer stays after its hex was delivered.
+    private static let daysDelivered: Int64 = 30
+
+    /// Notes which offers a row of the outbox brings to its peer.
+    func note(offers: [[UInt8]], of row: Int64, to peer: PeerID) throws {
+        for offer in offers {
+            try run(
+                "INSERT OR IGNORE INTO offerRow (outbox, offer) SELECT ?, offer FROM offerPeer WHERE offer = ? AND peer = ?", row, offer,
+                peer.uuid)
+        }
+    }
+
+    /// Rows of the outbox were delivered: what they offer ends some days from now.
+    func endOffers(deliveredBy rows: ClosedRange<Int64>, to peer: UUIDBytes, at now: Int64) throws {
+        try run(
+            "UPDATE offerPeer SET ends = ? WHERE peer = ? AND offer IN (SELECT offer FROM offerRow WHERE outbox BETWEEN ? AND ?)",
+            now &+ Self.daysDelivered * 86_400_000, peer, rows.lowerBound, rows.upperBound)
+    }
+
+    /// A row of the outbox was cancelled: what it offers its peer no longer does, unless another row brings the same.
+    func endOffers(cancelledWith row: Int64) throws {
+        try run(
+            """
+            DELETE FROM offerPeer WHERE offer IN (SELECT offer FROM offerRow WHERE outbox = ?1)
+                AND peer = (SELECT peer.uuid FROM outbox JOIN peer ON peer.id = outbox.peer WHERE outbox.id = ?1)
+                AND NOT EXISTS (
+                    SELECT 1 FROM offerRow AS other JOIN outbox ON outbox.id = other.outbox
+                    WHERE other.offer = offerPeer.offer AND other.outbox <> ?1 AND outbox.state <> 'cancelled'
+                        AND outbox.peer = (SELECT peer FROM outbox WHERE id = ?1))
+            """, row)
+    }
+
+    /// - Returns: the offers that ended for a peer.
+    func letGoOfOffers(_ now: Int64, _ chunk: Int) throws -> Int {
+        let due = try all("SELECT offer, peer FROM offerPeer WHERE ends <= ? ORDER BY ends LIMIT ?", now, chunk) {
+            (offer: $0.bytes(0), peer: $0.bytes(1))
+        }
+        for (offer, peer) in due {
+            try run("DELETE FROM offerPeer WHERE offer = ? AND peer = ?", offer, peer)
+            try run("DELETE FROM offer WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM offerPeer WHERE offer = ?1)", offer)
+        }
+        return due.count
     }
 }

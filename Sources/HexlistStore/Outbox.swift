@@ -79,6 +79,7 @@ extension StoreWriter {
                     peers[recipient.peer] = peer
                     let id = tally.nextOutbox
                     try inserter.insert(hex, id: id, peer: peer, terms)
+                    if !hex.offers.isEmpty { try note(offers: hex.offers, of: id, to: recipient.peer) }
                     tally.nextOutbox &+= 1
                     tally.outbox.queued &+= 1
                     tally.outboxBytes &+= Int64(hex.body.count)
@@ -157,6 +158,7 @@ extension StoreWriter {
             try ids.filter { id in
                 guard let row = try outboxEntry(id), row.state.keepsBody else { return false }
                 try move(row, to: .cancelled, at: now)
+                try endOffers(cancelledWith: id)
                 return true
             }
         }

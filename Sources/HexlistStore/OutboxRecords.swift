@@ -13,14 +13,19 @@ public struct PreparedHex: Sendable {
     public var digest: [UInt8]
     /// The subject (`HexSubject`), kept when the body is gone.
     public var subject: String
+    /// The offers of files of this machine that its links name, of 16 bytes each.
+    public var offers: [[UInt8]]
 
-    public init(line: Int = 0, messageID: MessageID, hasKey: Bool, body: [UInt8], digest: [UInt8], subject: String = "") {
+    public init(
+        line: Int = 0, messageID: MessageID, hasKey: Bool, body: [UInt8], digest: [UInt8], subject: String = "", offers: [[UInt8]] = []
+    ) {
         self.line = line
         self.messageID = messageID
         self.hasKey = hasKey
         self.body = body
         self.digest = digest
         self.subject = subject
+        self.offers = offers
     }
 }
 

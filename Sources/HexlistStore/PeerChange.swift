@@ -11,6 +11,7 @@ extension HexStore {
             try writer.upsertPeer(sighting, creating: true)
             if case .set(let alias) = change.alias { try writer.setAlias(sighting.peer, alias) }
             try writer.setPolicy(sighting.peer, receive: change.receive, notify: change.notify, at: now)
+            if let limit = change.fetchLimit { try writer.setFetchLimit(sighting.peer, limit) }
         }
     }
 }
@@ -26,6 +27,19 @@ extension StoreWriter {
             changed(.peers)
             guard receive == .inbox, row.trust == .trusted else { return }
             if try !takeIn(heldIDs(of: row.id), at: now).isEmpty { changed(.room) }
+        }
+    }
+
+    /// - Parameter limit: bytes; 0: nothing is fetched by itself. What is in the inbox already stays as it is.
+    func setFetchLimit(_ peer: PeerID, _ limit: Int64) throws {
+        try change {
+            let row = try peerRow(making: peer)
+            try run(
+                """
+                UPDATE peer SET fetchLimit = nullif(?1, 0), fetchAfter = CASE WHEN fetchLimit IS NULL THEN ?2 ELSE fetchAfter END
+                WHERE id = ?3
+                """, limit, tally.nextInbox &- 1, row.id)
+            changed(.peers)
         }
     }
 

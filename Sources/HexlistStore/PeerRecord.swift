@@ -49,6 +49,14 @@ public struct PeerRecord: Sendable, Equatable {
     public var receive = PeerReceive.inbox
     /// Whether desktop notifications tell of it.
     public var notify = true
+    /// Bytes of a hex, and of a day, up to which files that it offers are fetched by themselves; `nil`: none.
+    public var fetchLimit: Int64?
+    /// The day since 1970, UTC, on which that was done last, and the bytes of it.
+    public var fetchDay: Int64 = 0
+    public var fetchDayBytes: Int64 = 0
+
+    /// The bytes that were fetched by themselves on the day of a moment, or are on their way.
+    public func fetchedBytes(at now: Int64) -> Int64 { fetchDay == now / 86_400_000 ? fetchDayBytes : 0 }
 
     /// The most addresses kept of one peer. Peers provide them, so they are bounded; the oldest are dropped.
     public static let endpointLimit = 16

@@ -152,8 +152,8 @@ extension StoreWriter {
         return try change {
             try run(
                 """
-                UPDATE peer SET trust = 'stranger', alias = NULL, receive = 'inbox', notify = 1, version = NULL, boot = NULL,
-                    lastSeenAt = NULL WHERE id = ?
+                UPDATE peer SET trust = 'stranger', alias = NULL, receive = 'inbox', notify = 1, fetchLimit = NULL, version = NULL,
+                    boot = NULL, lastSeenAt = NULL WHERE id = ?
                 """, row.id)
             try run("DELETE FROM groupMember WHERE peer = ?", row.id)
             try run("DELETE FROM endpoint WHERE peer = ?", row.id)
@@ -169,7 +169,8 @@ extension StoreWriter {
     func dropPeers(_ condition: String = "", _ values: any SQLValue...) throws -> Int {
         let statement = try SQLStatement(
             """
-            DELETE FROM peer WHERE trust = 'stranger' AND alias IS NULL AND receive = 'inbox' AND notify = 1 AND hexes = 0 AND queued = 0
+            DELETE FROM peer WHERE trust = 'stranger' AND alias IS NULL AND receive = 'inbox' AND notify = 1 AND fetchLimit IS NULL
+                AND hexes = 0 AND queued = 0
                 \(condition) AND NOT EXISTS (SELECT 1 FROM groupMember WHERE groupMember.peer = peer.id)
                 AND NOT EXISTS (SELECT 1 FROM hex WHERE hex.peer = peer.id)
                 AND NOT EXISTS (SELECT 1 FROM outbox WHERE outbox.peer = peer.id)
@@ -202,8 +203,10 @@ extension StoreWriter {
 }
 
 extension PeerRecord {
-    fileprivate static let columns =
-        "id, uuid, fingerprint, name, alias, trust, version, boot, lastSeenAt, hexes, unread, held, heldBytes, queued, receive, notify"
+    fileprivate static let columns = """
+        id, uuid, fingerprint, name, alias, trust, version, boot, lastSeenAt, hexes, unread, held, heldBytes, queued, receive, notify,
+        fetchLimit, fetchDay, fetchDayBytes
+        """
 
     /// `nil` if the row has no UUID, as in a damaged file.
     fileprivate init?(_ row: SQLStatement) {
@@ -224,5 +227,8 @@ extension PeerRecord {
         endpoints = []
         receive = PeerReceive(rawValue: row.text(14)) ?? .inbox
         notify = row.bool(15)
+        fetchLimit = row.optionalInt64(16)
+        fetchDay = row.int64(17)
+        fetchDayBytes = row.int64(18)
     }
 }

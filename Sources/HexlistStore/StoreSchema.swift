@@ -65,6 +65,10 @@ enum StoreSchema {
             try db.execute(sql: shares)
             try db.execute(sql: "PRAGMA user_version = 11")
         }
+        migrator.registerMigration("12 files fetched by themselves, ends of offers") { db in
+            try db.execute(sql: filesByThemselves)
+            try db.execute(sql: "PRAGMA user_version = 12")
+        }
         return migrator
     }()
 
@@ -383,6 +387,24 @@ enum StoreSchema {
             hex INTEGER NOT NULL,
             PRIMARY KEY (sha256, hex)
         ) STRICT, WITHOUT ROWID;
+        """
+
+    /// What is fetched of a peer without being asked for, and until when each peer may fetch what is offered.
+    private static let filesByThemselves = """
+        ALTER TABLE peer ADD COLUMN fetchLimit INTEGER;             -- bytes of a hex, and of a day; NULL: nothing is fetched by itself
+        ALTER TABLE peer ADD COLUMN fetchAfter INTEGER NOT NULL DEFAULT 0;  -- the last hex.inboxNumber that was looked at
+        ALTER TABLE peer ADD COLUMN fetchDay INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE peer ADD COLUMN fetchDayBytes INTEGER NOT NULL DEFAULT 0;
+
+        ALTER TABLE offerPeer ADD COLUMN ends INTEGER;              -- NULL: with the offer
+        CREATE INDEX offerPeerEnds ON offerPeer (ends) WHERE ends IS NOT NULL;
+        -- The offers that a row of the outbox brings to its peer.
+        CREATE TABLE offerRow (
+            outbox INTEGER NOT NULL REFERENCES outbox (id) ON DELETE CASCADE,
+            offer BLOB NOT NULL REFERENCES offer (id) ON DELETE CASCADE,
+            PRIMARY KEY (outbox, offer)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX offerRowOffer ON offerRow (offer);
         """
 
     /// The bytes that the rows of `event` take, counted as in `EventLog`.

@@ -262,4 +262,118 @@ import Testing
             }
         }
     }
+
+    // MARK: Fetched by itself
+
+    /// Sends files as a hex, over a session.
+    private func send(_ names: [String], _ one: TestNode, _ two: TestNode) async throws -> SendOutcome {
+        let paths = try names.map { name in
+            let path = one.folder.appending(path: name)
+            try data(name).write(to: path)
+            return path.path
+        }
+        let offer = try await one.node.offer(paths, to: [two.id], protecting: []) { _ in }
+        var decoder = WrapperDecoder()
+        let content = try decoder.decodeHex(Array(offer.hex.text.utf8), acceptsLocalNames: false).get().content
+        return try await one.node.send(SendRequest(content: .hex(content), peers: [two.id], key: nil), until: .now + .seconds(60))[0]
+    }
+
+    private func peer(_ one: TestNode, at two: TestNode) async throws -> PeerView? {
+        try await two.node.peers().first { $0.uuid == one.id }
+    }
+
+    @Test func filesOfAPeerAreFetchedByThemselvesWithinWhatIsAllowed() async throws {
+        try await withFriends(most: 10 * Self.piece) { one, two in
+            // Before it is allowed nothing is; nor is that made up for.
+            #expect(try await send(["before"], one, two).state == .stored)
+            let limit = Int64(Self.piece * 5 / 2)
+            #expect(try await two.node.change(one.id, PeerChange(fetchLimit: limit)).fetchLimit == limit)
+            // A hex of three files is too much, one of two is not; a third file is too much for the day.
+            for names in [["a", "b", "c"], ["d", "e"], ["f"]] { #expect(try await send(names, one, two).state == .stored) }
+            try await two.until { _ in names("cache", two) == ["d", "e"] }
+            try await two.until { try await $0.transfers([.done], before: nil, limit: 9).rows.count == 2 }
+            #expect(try await two.node.transfers(nil, before: nil, limit: 9).rows.map(\.file).sorted() == ["d", "e"])
+            #expect(try await peer(one, at: two)?.fetchedToday == Int64(2 * Self.piece))
+            // A link to what another peer offers is passed over, whoever sends it.
+            let other = try #require(PeerID("00000000-0000-8000-8000-000000000001"))
+            _ = try await two.node.change(one.id, PeerChange(fetchLimit: 10 * limit))
+            var hex = HexContent()
+            for peer in [other, two.id] {
+                hex.links.append(
+                    LinkContent(
+                        url: hex.add("hexlist://\(peer)/\(String(repeating: "ab", count: 16))/x"), linkDescription: .empty,
+                        service: hex.add("Unknown"),
+                        extra: hex.add(#"{"size":3,"sha256":"\(String(repeating: "cd", count: 32))"}"#)))
+            }
+            #expect(
+                try await one.node.send(SendRequest(content: .hex(hex), peers: [two.id], key: nil), until: .now + .seconds(60))[0].state
+                    == .stored)
+            #expect(try await send(["g"], one, two).state == .stored)
+            try await two.until { _ in names("cache", two) == ["d", "e", "g"] }
+            #expect(try await two.node.transfers(nil, before: nil, limit: 9).rows.count == 3)
+            _ = try await two.node.change(one.id, PeerChange(fetchLimit: 0))
+            #expect(try await send(["h"], one, two).state == .stored)
+            #expect(try await peer(one, at: two)?.fetchLimit == nil)
+            #expect(try await two.node.transfers(nil, before: nil, limit: 9).rows.count == 3)
+        }
+    }
+
+    @Test func whatCameBeforeAStopIsFetchedByItselfAfterIt() async throws {
+        let link = InMemoryLink()
+        let one = try await TestNode("one", on: link)
+        var two = try await TestNode("two", on: link)
+        try await one.untilListed(two)
+        try await two.untilListed(one)
+        _ = try await one.node.setTrust(two.id, .trusted)
+        _ = try await two.node.setTrust(one.id, .trusted)
+        #expect(try await send(["a"], one, two).state == .stored)
+        // As if it had been killed between the hex and the look at it.
+        let folder = two.folder
+        try await two.stop(removing: false)
+        let store = try HexStore(path: folder.appending(path: "hexlist.sqlite").path)
+        try store.writeSync { [id = one.id] writer in
+            _ = try writer.change { try writer.run("UPDATE peer SET fetchLimit = 1000000 WHERE uuid = ?", id.uuid) }
+        }
+        try store.close()
+        two = try await TestNode("two", on: link, folder: folder)
+        try await two.until { _ in names("cache", two) == ["a"] }
+        try await one.stop()
+        try await two.stop()
+    }
+
+    @Test func anOfferEndsWithItsRowOrSomeDaysAfterItsDelivery() async throws {
+        try await withFriends { one, two in
+            let start = Timestamp.now.milliseconds
+            #expect(try await send(["a"], one, two).state == .stored)
+            let offer = try #require(try await one.node.store.read { try $0.all("SELECT offer FROM offerPeer") { $0.bytes(0) } }.first)
+            let mayFetch = { (days: Int64) in
+                try await one.node.store.read { [id = two.id] in try $0.offer(offer, to: id, at: start + days * 86_400_000) } != nil
+            }
+            #expect(try await mayFetch(29))
+            // Written behind the receipt.
+            try await one.until { _ in try await !mayFetch(31) }
+            // Sent again, it stays as long as that is delivered; a row that is cancelled takes it away only with the last one.
+            await two.node.stop()
+            try await one.until { try await $0.peers().allSatisfy { $0.state != .verified } }
+            var rows: [Int64] = []
+            for name in ["b", "b"] {
+                let path = one.folder.appending(path: name)
+                if !FileManager.default.fileExists(atPath: path.path) { try data(name).write(to: path) }
+                let made = try await one.node.offer([path.path], to: [two.id], protecting: []) { _ in }
+                var decoder = WrapperDecoder()
+                let content = try decoder.decodeHex(Array(made.hex.text.utf8), acceptsLocalNames: false).get().content
+                rows.append(
+                    try await one.node.send(SendRequest(content: .hex(content), peers: [two.id], key: nil), until: .now)[0].outboxID)
+            }
+            let peers = { try await one.node.store.read { try $0.all("SELECT offer FROM offerPeer") { $0.bytes(0) } }.count }
+            #expect(try await peers() == 2)
+            _ = try await one.node.store.cancel(.ids([rows[0]]), at: start)
+            #expect(try await peers() == 2)
+            _ = try await one.node.store.cancel(.ids([rows[1]]), at: start)
+            #expect(try await peers() == 1)
+            #expect(try await mayFetch(29))
+            _ = try one.node.store.writeSync { try $0.maintain(now: start + 31 * 86_400_000) }
+            #expect(try await one.node.store.read { try $0.all("SELECT id FROM offer WHERE name = 'a'") { $0.bytes(0) } }.isEmpty)
+        }
+    }
 }

@@ -41,6 +41,8 @@ final class FileFetching {
     private var awaited: [PeerID: [Awaited]] = [:]
     /// The peers that did not take a dial and dialled themselves: they are asked at once, until they go.
     private var behind: Set<PeerID> = []
+    /// The peers whose new hexes are being looked at, and whether to look again afterwards.
+    private var looks: [PeerID: Bool] = [:]
     private let timer: DeadlineTimer
     private let noticeTimer: DeadlineTimer
     private var noticedAt = ContinuousClock.now
@@ -87,6 +89,12 @@ final class FileFetching {
             let isHere = row.sha256.map(digests.contains) ?? false
             let (admission, actions) = queue.add(id, peer: isHere ? host.id : row.peer, key: key, force: force, now: now)
             if admission == .taken { keys[key] = id } else { rows[id] = nil }
+            if case .known(let other) = admission, other != id {
+                // Asked for twice at once: one is enough.
+                var row = row
+                (row.state, row.endedAt) = (.cancelled, Timestamp.now.milliseconds)
+                write(row, host)
+            }
             carryOut(actions, host)
         }
         for peer in Set(new.map(\.peer)) { kick(peer, host) }
@@ -124,6 +132,16 @@ final class FileFetching {
         carryOut(queue.cancel(id, now: .now), host)
         return true
     }
+
+    /// - Returns: whether a look at the new hexes of a peer may begin; otherwise another follows the one under way.
+    func beginLook(_ peer: PeerID) -> Bool {
+        let isUnderWay = looks[peer] != nil
+        looks[peer] = isUnderWay
+        return !isUnderWay
+    }
+
+    /// - Returns: whether there is to be another.
+    func endLook(_ peer: PeerID) -> Bool { looks.removeValue(forKey: peer) ?? false }
 
     // MARK: Peers
 

@@ -13,7 +13,7 @@ import Synchronization
 
 /// Files of this machine that peers may fetch.
 extension Node {
-    /// Days for which an offer stays: as long as a hex waits in the outbox by default, and 30 days after it was delivered.
+    /// Days for which an offer stays whose hex is not delivered: as long as one waits in the outbox by default, and as long again.
     private static let offerDays: Int64 = 60
 
     /// Reads files and offers them to peers. An unchanged file that is on offer already is not read again, and keeps its link.

@@ -72,6 +72,7 @@ struct PeerShowCommand: AsyncParsableCommand {
         if !peer.groups.isEmpty { table.add("groups", peer.groups.map(GroupName.marked).joined(separator: ", ")) }
         if let receive = peer.receive { table.add("receive", PolicyText.receive(receive.text)) }
         if peer.notify == false { table.add("notify", "off") }
+        if let fetch = PolicyText.fetch(peer) { table.add("fetch", fetch) }
         return table
     }
 }
@@ -314,6 +315,9 @@ struct PeerSetCommand: AsyncParsableCommand {
             same limits and days. --receive nothing refuses them, and the peer tries again later. --receive inbox is as it was: what \
             trust and `receiveFrom` say, never more; of a trusted peer what is held goes into the inbox. --notify off leaves the peer's \
             hexes out of desktop notifications.
+
+            --fetch auto fetches files into the cache (`hexlist cache`) as soon as a hex of a trusted peer is in the inbox: only files that \
+            this peer itself offers, and only of hexes that have no more than --fetch-limit (100M), a day too. --fetch never ends that.
             """)
 
     @OptionGroup var argument: PeerArgument
@@ -323,6 +327,20 @@ struct PeerSetCommand: AsyncParsableCommand {
 
     @Option(help: ArgumentHelp("Whether notifications tell of them: on or off.", valueName: "on|off"))
     var notify: Switch?
+
+    @Option(help: ArgumentHelp("Whether files it offers are fetched by themselves: auto or never.", valueName: "auto|never"))
+    var fetch: Fetch?
+
+    @Option(help: ArgumentHelp("The most of a hex, and of a day: 100M, 2G, or bytes.", valueName: "size"))
+    var fetchLimit: ByteCount?
+
+    /// The values of `--fetch`.
+    enum Fetch: String, ExpressibleByArgument, CaseIterable {
+        case auto, never
+    }
+
+    /// The limit where none is named: 100 MiB.
+    private static let defaultLimit: Int64 = 100 << 20
 
     /// The values of `--receive`.
     enum Place: String, ExpressibleByArgument, CaseIterable {
@@ -343,21 +361,33 @@ struct PeerSetCommand: AsyncParsableCommand {
     }
 
     func validate() throws {
-        if receive == nil, notify == nil { throw ValidationError("Say what to set: --receive inbox|held|nothing, --notify on|off.") }
+        if receive == nil, notify == nil, fetch == nil, fetchLimit == nil {
+            throw ValidationError("Say what to set: --receive inbox|held|nothing, --notify on|off, --fetch auto|never.")
+        }
+        if fetchLimit != nil, fetch != .auto { throw ValidationError("--fetch-limit goes with --fetch auto.") }
     }
 
     func run() async throws {
         try await argument.change {
-            try await $0.setPeer(argument.peer, receive: receive?.receive, notify: notify.map { $0 == .on })
+            try await $0.setPeer(
+                argument.peer, receive: receive?.receive, notify: notify.map { $0 == .on },
+                fetchLimit: fetch.map { $0 == .auto ? fetchLimit?.value ?? Self.defaultLimit : 0 })
         } told: { peer in
             "\(peer.label.shown(.named)): \(PolicyText.receive(peer.receive?.text ?? PeerReceive.inbox.rawValue)), "
-                + "notifications \(peer.notify == false ? "off" : "on")."
+                + "notifications \(peer.notify == false ? "off" : "on")" + (PolicyText.fetch(peer).map { "; fetch \($0)." } ?? ".")
         }
     }
 }
 
 /// Texts about what is done with a peer's hexes.
 enum PolicyText {
+    /// `auto, up to 95.4 MiB a hex and a day; today 1.0 MiB`; `nil` where nothing is fetched by itself.
+    static func fetch(_ peer: PeerView) -> String? {
+        guard let limit = peer.fetchLimit else { return nil }
+        let today = peer.fetchedToday.map { $0 > 0 ? "; today \(ByteCountText.of($0))" : "" } ?? ""
+        return "auto, up to \(ByteCountText.of(limit)) a hex and a day\(today)"
+    }
+
     /// - Parameter word: of `PeerReceive`; a newer daemon may have more.
     static func receive(_ word: String) -> String {
         switch PeerReceive(rawValue: word) {
@@ -366,5 +396,27 @@ enum PolicyText {
         case .nothing?: "its hexes are refused for now"
         case nil: word
         }
+    }
+}
+
+/// A number of bytes as people write it: `100M`, `1.5G`, `200KiB`, or a bare number; in powers of 1024, as sizes are shown.
+struct ByteCount: ExpressibleByArgument {
+    var value: Int64
+
+    init?(argument: String) {
+        let units: [(letter: String, power: Int)] = [("k", 1), ("m", 2), ("g", 3), ("t", 4)]
+        var text = argument.lowercased()
+        var factor = 1.0
+        if text.hasSuffix("ib") { text.removeLast(2) } else if text.hasSuffix("b") { text.removeLast() }
+        if let unit = units.first(where: { text.hasSuffix($0.letter) }) {
+            text.removeLast()
+            for _ in 0..<unit.power { factor *= 1_024 }
+        }
+        guard !text.isEmpty, text.utf8.allSatisfy({ ASCII.isDigit($0) || $0 == UInt8(ascii: ".") }), let number = Double(text) else {
+            return nil
+        }
+        let bytes = number * factor
+        guard bytes >= 1, bytes <= Double(1 << 50) else { return nil }
+        value = Int64(bytes)
     }
 }

@@ -16,7 +16,8 @@ struct SendCommand: AsyncParsableCommand {
             hexlist send --to ada --bulk hexes.ndjson
 
             What begins with /, ./ or ../ is a file or a folder of this machine. It is not copied: those it is sent to fetch it from here with \
-            `hexlist fetch`, for 60 days, while they are trusted here and the file stays as it is. A folder is sent as a hex, the folders in \
+            `hexlist fetch`, for 30 days after it was delivered, while they are trusted here and the file stays as it is; `hexlist outbox cancel` \
+            ends that too. A folder is sent as a hex, the folders in \
             it as hexes inside that; symbolic links, hidden and special files are left out.
 
             --bulk reads one hex a line, as JSON, and sends while it reads; a `key` in a line makes a rerun send nothing twice. A bad \
