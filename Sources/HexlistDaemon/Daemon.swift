@@ -147,7 +147,7 @@ public struct Daemon: Sendable {
                 logger: logger)
             let run = DaemonRun(loader: loader, notifier: notifier, api: api, hooks: hooks, socket: socket, settings: settings)
             // Cancelled, and awaited, when the daemon stops.
-            async let remotesRun: Void = rclone.run()
+            async let _: Void = rclone.run()
             try await run.untilStopped(signals: signals, group: apiLoop, stopLoop: apiLoop)
         } catch {
             try? await group.shutdownGracefully()

@@ -7,16 +7,21 @@ import Testing
     func bounds() {
         let start = ContinuousClock.now
         var dials = RequestedDials()
+        func begins(_ now: ContinuousClock.Instant) -> Bool { dials.begin(now: now) }
         for _ in 0..<RequestedDials.most {
-            #expect(dials.begin(now: start))
+            #expect(begins(start))
             dials.ended(true, now: start)
         }
-        #expect(!dials.begin(now: start + .seconds(9)) && !dials.isOver(now: start + .seconds(9)))
+        #expect(!begins(start + .seconds(9)))
+        #expect(!dials.isOver(now: start + .seconds(9)))
         #expect(dials.isOver(now: start + RequestedDials.window))
-        #expect(dials.begin(now: start + RequestedDials.window) && dials.underWay == 1)
+        #expect(begins(start + RequestedDials.window))
+        #expect(dials.underWay == 1)
         #expect(!dials.isOver(now: start + .seconds(100)))
         dials.ended(false, now: start + .seconds(13))
-        #expect(!dials.begin(now: start + .seconds(22)) && !dials.isOver(now: start + .seconds(22)))
-        #expect(dials.isOver(now: start + .seconds(23)) && dials.begin(now: start + .seconds(23)))
+        #expect(!begins(start + .seconds(22)))
+        #expect(!dials.isOver(now: start + .seconds(22)))
+        #expect(dials.isOver(now: start + .seconds(23)))
+        #expect(begins(start + .seconds(23)))
     }
 }

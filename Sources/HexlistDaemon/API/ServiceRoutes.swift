@@ -53,7 +53,7 @@ struct ServiceRoutes: Sendable {
                     return ReplyMiddleware.fault(error, at: address, logger)
                 }
             }()
-            async let ticks: Void = { while (try? await Task.sleep(for: Self.waiting)) != nil { step.yield(nil) } }()
+            async let _: Void = { while (try? await Task.sleep(for: Self.waiting)) != nil { step.yield(nil) } }()
             var summary = LinkSummary(made: 0, failed: 0)
             for await line in steps {
                 guard let line else {

@@ -138,14 +138,19 @@ const self = h('bdi');
 try {
   const place = location.hash.slice(1);
   await begin();
-  [app.overview, app.peers, app.pairings] = await Promise.all([call('GET', '/v1/web'), call('GET', '/v1/peers?all=true').then((page) => page.items), call('GET', '/v1/pairings')]);
-  self.textContent = clean(app.overview.name);
+  const known = Promise.all([call('GET', '/v1/web'), call('GET', '/v1/peers?all=true'), call('GET', '/v1/pairings')]);
   root.replaceChildren(
     h('aside', null, h('h1.brand', null, icon('hex', 'logo'), h('span', null, 'Hexlist')), h('button.strong.new', { type: 'button', onclick: () => compose() }, icon('plus'), h('span', null, 'New hex')), places,
       h('div.self', null, h('span.faint', null, 'This machine'), self, button('Keys ?', help, '.link'))),
     h('div.work', null, notice, main));
-  app.go(place in views ? place : 'inbox');
+  const shown = app.go(place in views ? place : 'inbox');
+  const [overview, peers, pairings] = await known;
+  Object.assign(app, { overview, pairings, peers: peers.items });
+  self.textContent = clean(overview.name);
+  drawPlaces();
   app.readGroups();
+  await shown;
+  app.view.renew();
   let away;
   follow((event, value) => told[event]?.(value), (state) => {
     if (state === 'over') return over();
