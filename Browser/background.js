@@ -120,6 +120,15 @@ async function deliver(id) {
   }
 }
 
+/** Forgets what was sent, but for what is being handed over. The daemon goes on with what waits there. */
+async function clear() {
+  const gone = await change((sends) => {
+    const kept = sends.filter((record) => delivering.has(record.id));
+    return sends.splice(0, sends.length, ...kept).filter((record) => !kept.includes(record));
+  });
+  await api.storage.local.remove(gone.map((record) => `hexes:${record.id}`));
+}
+
 function rowsChanged(rows) {
   const by = new Map(rows.map((row) => [row.row, row]));
   return change((sends) => {
@@ -344,6 +353,9 @@ async function answer(message) {
     }
     case "retry":
       return await deliver(message.id);
+    case "clear":
+      await clear();
+      return null;
     case "open":
       return await open(message);
     case "bookmark":

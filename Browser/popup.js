@@ -313,6 +313,8 @@ function showSends(sends = []) {
   );
 }
 
+$("clear").addEventListener("click", () => void attempt(() => ask({ do: "clear" }), $("outcome")));
+
 // --- The inbox
 
 let next = null;

@@ -216,6 +216,9 @@ def chromium_later(stage, it):
     count = sum(item["description"] == "Broken off" for item in bob.api("GET", "/v1/hexes?limit=100")["items"])
     check(count == 1, f"sent {count} times")
     check(it.worker_js("chrome.storage.local.get(null).then((all) => Object.keys(all).filter((key) => key.startsWith('hexes:')).length)") == 0, "hexes are left")
+    popup.click("#clear")
+    popup.until("document.getElementById('lately').hidden", "the list to be gone")
+    check(it.worker_js("chrome.storage.local.get('sends').then(({ sends }) => sends.length)") == 0, "sends are left")
     popup.close()
     page.close()
     return "queued then stored, with the popup open, and with the worker stopped; broken off and taken up"
@@ -232,19 +235,27 @@ def chromium_why_not(stage, it):
     cyd.api("POST", f"/v1/peers/{ada.uuid}/unblock", {})
     cyd.api("POST", f"/v1/peers/{ada.uuid}/trust", {})
 
+    popup = it.real_popup(page)
+    popup.choose("page", [bob.uuid], "Tried again")
     ada.stop()
+    popup.click("#submit")
+    popup.shows("#outcome", "Not sent: Nothing is listening")
+    popup.close()
     popup = it.real_popup(page)
     popup.shows("#fault", "Nothing is listening")
-    popup.close()
     ada.start()
     rig.await_sight(ada, bob)
+    popup.click("#sends li button")
+    popup.shows("#sends li .good", "stored")
+    check(browser.urls(stage.inbox(bob, "Tried again")) == [page.url], "what was tried again")
+    popup.close()
     popup = it.real_popup(page)
     popup.until("document.getElementById('fault').hidden", "the fault's end")
     popup.send("page", [bob.uuid], "After all")
     stage.inbox(bob, "After all")
     popup.close()
     page.close()
-    return f"blocked ({told.split(': ')[1]}); the daemon away and back"
+    return f"blocked ({told.split(': ')[1]}); the daemon away, tried again, and back"
 
 
 def chromium_many(stage, it):
