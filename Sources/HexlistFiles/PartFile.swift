@@ -140,7 +140,7 @@ public final class PartFile: Sendable {
         if before != nil { try Self.checkRoom(in: folder, for: goal.size - good, goal) }
         (self.goal, self.folder, self.file) = (goal, folder, file)
         (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino))
-        isMarked = BootMark.set(on: file)
+        isMarked = goal.size > Self.stride && BootMark.set(on: file)
         // What this boot wrote need not be on the disk yet.
         state = Mutex(State(written: mark, durable: boot == .now ? Mark() : mark, begun: good))
     }
