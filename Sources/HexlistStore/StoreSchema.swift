@@ -6,7 +6,7 @@ internal import HexlistModel
 /// Times are milliseconds since 1970, UTC. UUIDs, fingerprints and digests are blobs of 16 and 32 bytes.
 enum StoreSchema {
     /// The `user_version` of a store with all migrations applied. A store with a greater one is a newer Hexlist's and stays untouched.
-    static let version = 11
+    static let version = 12
 
     static func newer(_ path: String, version: Int) -> HexlistError {
         HexlistError(
