@@ -72,6 +72,7 @@ import Testing
         "guard answer.name == services": "DNSName compares bytes",
         "HexlistStore/HexInserter.swift": "slices of a frame",
         "HexlistStore/Links.swift": "URLs as bytes",
+        "firstIndex(where: { $0.token == token })": "a BootNonce, which is a number",
         "chain.name == \"INPUT\"": "the kernel's name of a chain",
         "($0.step)": "steps of the own report",
         "step.step": "steps of the own report",
