@@ -7,6 +7,16 @@ import HexlistModel
 
 /// Opening and reading folders without ever leaving one.
 extension Descriptor {
+    /// To know a folder, not to read it: O_PATH, which Swift does not see.
+    static let pathOnly: CInt = 0o10_000_000
+
+    /// Opens a folder by an absolute path in which there was no symbolic link: one that took the place of a folder since is not followed.
+    static func open(folder path: String, byHand: Bool) throws(FileFault) -> Descriptor {
+        guard let names = SharePath(typed: path) else { throw .notFound }
+        let top = try Self.open("/", pathOnly | O_DIRECTORY)
+        return try top.open(beneath: names, O_RDONLY | O_DIRECTORY, byHand: byHand)
+    }
+
     /// Opens something beneath this folder: no symbolic link is followed on the way or at the end, whatever others put there meanwhile.
     /// - Parameters:
     ///   - path: empty for this folder itself.
@@ -29,7 +39,7 @@ extension Descriptor {
         }
         var folder = self
         for name in path.names.dropLast() {
-            folder = try Self.open(name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK, in: folder)
+            folder = try Self.open(name, Self.pathOnly | O_DIRECTORY | O_NOFOLLOW, in: folder)
         }
         return try Self.open(last, flags | O_NOFOLLOW, in: folder)
     }

@@ -48,6 +48,8 @@ public struct FolderListing: Sendable, JSONEncodable {
     /// The most bytes of one that is read: so many entries, each byte of a name as an escape.
     public static let maximumBytes = 1 << 20
     private static let mediaTypeBytes = 127
+    /// More than a folder has; of as many lists as are read there is room for the sum.
+    private static let mostUnlisted: Int64 = 1 << 32
     /// The milliseconds of year 9999, and as many before 1970.
     private static let latest: Int64 = 253_402_300_799_999
 
@@ -76,7 +78,7 @@ public struct FolderListing: Sendable, JSONEncodable {
         for element in elements {
             if let entry = Self.entry(element) { entries.append(entry) } else { leftOut += 1 }
         }
-        if let count = object["leftOut"]?.integer, count > 0 { unlisted = Int(clamping: count) }
+        if let count = object["leftOut"]?.integer, count > 0 { unlisted = Int(clamping: min(count, Self.mostUnlisted)) }
         guard let next = object["next"], !next.isNull else { return }
         guard let text = next.string, let place = FolderPlace(text, order) else { return nil }
         if let cursor {

@@ -97,7 +97,7 @@ public struct FolderWalk: Sendable {
         }
         folders[folder].files.append(File(name: name, path: path.description, identity: file.identity))
         fileCount += 1
-        size += file.size
+        size = size.addingClamped(file.size)
     }
 
     /// The entries of one folder that are to be looked at, in order.

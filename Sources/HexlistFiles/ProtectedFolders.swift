@@ -37,8 +37,8 @@ public struct ProtectedFolders: Sendable {
         init(_ status: stat) { (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino)) }
     }
 
-    /// To know a folder, not to read it: O_PATH, which Swift does not see, and no waiting for who writes into a pipe.
-    private static let flags: CInt = 0o10_000_000 | O_NONBLOCK
+    /// No waiting for who writes into a pipe.
+    private static let flags = Descriptor.pathOnly | O_NONBLOCK
     /// More than any path has levels.
     private static let mostLevels = 4_096
 

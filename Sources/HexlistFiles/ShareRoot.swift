@@ -9,7 +9,7 @@ public import HexlistModel
 ///
 /// There are regular files and folders in it and nothing else; whatever cannot be opened is `notFound`, so that nobody learns why.
 public struct ShareRoot: Sendable {
-    /// Absolute.
+    /// Absolute, without symbolic links.
     public let path: String
     /// Whether names that begin with a dot are there.
     public let showsHidden: Bool
@@ -51,8 +51,8 @@ public struct ShareRoot: Sendable {
     public func open(_ path: SharePath) throws(FileFault) -> Opened {
         guard showsHidden || !path.names.contains(where: { $0.utf8.first == UInt8(ascii: ".") }) else { throw .notFound }
         do throws(FileFault) {
-            // The path was resolved when it was shared: a link in the folder's place is another folder.
-            let root = try Descriptor.open(self.path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+            // The path was resolved when it was shared: a link in it is put there since, and leads to another folder.
+            let root = try Descriptor.open(folder: self.path, byHand: opensByHand)
             let opened = try root.open(beneath: path, O_RDONLY | O_NONBLOCK, byHand: opensByHand)
             let status = try opened.status()
             if status.isFolder { return .folder(SharedFolder(descriptor: opened, showsHidden: showsHidden)) }

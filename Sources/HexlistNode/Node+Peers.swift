@@ -128,7 +128,10 @@ extension Node {
 
     /// Tells the sessions of that key of a change of trust, said Hello or not: by another Hello, or by ending them.
     func tellSessions(of peer: PeerID, _ trust: Trust) {
-        if trust != .trusted { serving.trustEnded(peer) }
+        if trust != .trusted {
+            serving.trustEnded(peer)
+            fetching.trustEnded(peer)
+        }
         for session in sessions.values where session.connection.peerFingerprint?.peerID == peer {
             switch trust {
             case .blocked: endBlocked(session)

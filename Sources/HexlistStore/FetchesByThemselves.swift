@@ -11,6 +11,11 @@ public struct FetchAllowance: Sendable, Equatable {
     public var after: Int64
 }
 
+extension TransferRow {
+    /// The bytes that count of what is allowed: at least those that the smallest file takes on a disk, so that many small ones count too.
+    public var counted: Int64 { max(size ?? 0, 4_096) }
+}
+
 extension StoreReader {
     /// `nil` for a peer that is not trusted, or of which nothing is fetched by itself.
     public func fetchAllowance(of peer: PeerID, at now: Int64) throws -> FetchAllowance? {
@@ -48,7 +53,7 @@ extension HexStore {
                     """
                     UPDATE peer SET fetchAfter = max(fetchAfter, ?1), fetchDayBytes = CASE WHEN fetchDay = ?2 THEN fetchDayBytes ELSE 0 END + ?3,
                         fetchDay = ?2 WHERE uuid = ?4
-                    """, place, day, rows.reduce(0) { $0 + ($1.size ?? 0) }, peer.uuid)
+                    """, place, day, rows.map(\.counted).clampedSum, peer.uuid)
                 if !rows.isEmpty { writer.changed(.peers) }
                 return try writer.addTransfers(rows, poolBytes: poolBytes)
             }

@@ -189,7 +189,7 @@ extension HexStore {
 extension StoreWriter {
     func checkRoomInPool(for sizes: [Int64], most: Int64) throws {
         guard !sizes.isEmpty else { return }
-        let bytes = sizes.reduce(into: Int64(0)) { $0 = $0.addingReportingOverflow($1).overflow ? .max : $0 + $1 }
+        let bytes = sizes.clampedSum
         let sums = try poolSums()
         let files = sums.files + sums.comingFiles + sizes.count - PooledFile.limit
         let excess = sums.bytes + sums.comingBytes - (most - bytes)

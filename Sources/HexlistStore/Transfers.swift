@@ -119,11 +119,13 @@ extension StoreReader {
         ).compactMap(\.self)
     }
 
-    /// How transfers stand whose ids lie between two, both included.
+    /// How transfers stand whose ids lie between two, both included. Sums are no more than 2^62: sizes are what peers say they are, and `sum()`
+    /// of SQLite is an error where the sum has no room.
     public func transferSums(_ ids: ClosedRange<Int64>) throws -> [StoredTransferState: (count: Int, bytes: Int64, size: Int64)] {
         let rows = try all(
             """
-            SELECT state, count(*), sum(bytes), sum(coalesce(size, bytes)) FROM transfer WHERE id BETWEEN ? AND ? GROUP BY state
+            SELECT state, count(*), CAST(min(total(bytes), 1 << 62) AS INTEGER), CAST(min(total(coalesce(size, bytes)), 1 << 62) AS INTEGER)
+            FROM transfer WHERE id BETWEEN ? AND ? GROUP BY state
             """, ids.lowerBound, ids.upperBound
         ) { (StoredTransferState(rawValue: $0.text(0)), (count: $0.int(1), bytes: $0.int64(2), size: $0.int64(3))) }
         return rows.reduce(into: [:]) { sums, row in if let state = row.0 { sums[state] = row.1 } }

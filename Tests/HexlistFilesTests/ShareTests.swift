@@ -70,6 +70,15 @@ import Testing
             #expect(rename("\(root.path)/sub", "\(folder.path)/moved") == 0 && symlink("../moved", "\(root.path)/sub") == 0)
             #expect(throws: FileFault.notFound) { try root.open(Self.path("sub", "b")) }
             #expect(throws: FileFault.notFound) { try root.open(Self.path("sub")) }
+            // Nor is a link in the place of a folder above the share.
+            for name in ["a", "a/s", "b", "b/s"] { #expect(mkdir("\(folder.path)/\(name)", 0o711) == 0) }
+            try folder.write("x", to: "b/s/x")
+            var above = ShareRoot(path: "\(folder.path)/a/s")
+            above.opensByHand = byHand
+            #expect(try Self.names(above.open(.root)) == [])
+            #expect(rename("\(folder.path)/a", "\(folder.path)/c") == 0 && symlink("b", "\(folder.path)/a") == 0)
+            #expect(throws: FileFault.notFound) { try above.open(.root) }
+            #expect(throws: FileFault.notFound) { try above.open(Self.path("x")) }
         }
     }
 
@@ -191,6 +200,13 @@ import Testing
         let read = try #require(FolderListing(jsonBytes: Array(json.utf8), after: nil))
         #expect(read.entries.map(\.name) == ["a", "s", "n"] && read.leftOut == 7 && read.next == nil)
         #expect(read.entries.allSatisfy { $0.size == nil && $0.modified == nil && $0.mediaType == nil })
+    }
+
+    @Test("a number of entries that no folder has is cut, so that sums have room")
+    func greatNumbers() throws {
+        let json = #"{"entries":[{"name":"..","kind":"file"}],"leftOut":9223372036854775807}"#
+        let read = try #require(FolderListing(jsonBytes: Array(json.utf8), after: nil))
+        #expect(read.unlisted == 4_294_967_296 && read.leftOut == 1)
     }
 
     @Test(

@@ -294,16 +294,17 @@ import Testing
             try await two.until { try await $0.transfers([.done], before: nil, limit: 9).rows.count == 2 }
             #expect(try await two.node.transfers(nil, before: nil, limit: 9).rows.map(\.file).sorted() == ["d", "e"])
             #expect(try await peer(one, at: two)?.fetchedToday == Int64(2 * Self.piece))
-            // A link to what another peer offers is passed over, whoever sends it.
+            // A link to what another peer offers is passed over, whoever sends it, and one into a share.
             let other = try #require(PeerID("00000000-0000-8000-8000-000000000001"))
             _ = try await two.node.change(one.id, PeerChange(fetchLimit: 10 * limit))
             var hex = HexContent()
-            for peer in [other, two.id] {
+            let digits = String(repeating: "ab", count: 16)
+            for place in ["\(other)/\(digits)", "\(two.id)/\(digits)", "\(one.id)/share/y"] {
                 hex.links.append(
                     LinkContent(
-                        url: hex.add("hexlist://\(peer)/\(String(repeating: "ab", count: 16))/x"), linkDescription: .empty,
+                        url: hex.add("hexlist://\(place)/x"), linkDescription: .empty,
                         service: hex.add("Unknown"),
-                        extra: hex.add(#"{"size":3,"sha256":"\(String(repeating: "cd", count: 32))"}"#)))
+                        extra: hex.add(#"{"size":3,"sha256":"\#(String(repeating: "cd", count: 32))"}"#)))
             }
             #expect(
                 try await one.node.send(SendRequest(content: .hex(hex), peers: [two.id], key: nil), until: .now + .seconds(60))[0].state

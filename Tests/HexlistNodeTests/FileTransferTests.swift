@@ -252,14 +252,15 @@ import Testing
         try await two.stop()
     }
 
-    @Test func aBlockEndsWhatIsUnderWay() async throws {
+    @Test(arguments: [false, true]) func aBlockEndsWhatIsUnderWay(byFetcher: Bool) async throws {
         try await withFriends { one, two, from, to in
             let file = from.appending(path: "large.bin")
             try bytes(512 << 20, seed: 8).write(to: file)
             let hex = try await send([file], from: one, to: two)
             let id = try #require(try await two.node.fetch(TransferRequest(hex: hex, to: to.path)).first)
             try await two.until { try await $0.transfer(id).bytes > 0 }
-            _ = try await one.node.setTrust(two.id, .blocked)
+            let (blocking, blocked) = byFetcher ? (two, one) : (one, two)
+            _ = try await blocking.node.setTrust(blocked.id, .blocked)
             try await two.until { try await $0.transfer(id).state.known == .waiting }
             try await one.until { await !$0.isServing(two.id) }
             #expect(try names(in: to).allSatisfy { $0.hasSuffix(".part") })

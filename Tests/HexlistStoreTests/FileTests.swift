@@ -63,4 +63,14 @@ import Testing
         #expect(try test.write { try $0.maintain(now: start + 31 * 86_400_000) }.filesForgotten == 1)
         #expect(try test.read { try $0.transferPage(limit: 9).items.map(\.id) } == [3])
     }
+
+    @Test func whatPeersAnnounceHasASum() async throws {
+        let test = try TestStore()
+        var row = transfer(try TestPeer(1))
+        row.size = .max
+        _ = try await test.store.addTransfers([row, row])
+        let size = try test.read { try $0.transferSums(1...2)[.waiting]?.size }
+        #expect(size == 4_611_686_018_427_387_904)
+        #expect([Int64.max, 1].clampedSum == .max && [Int64(2), 3].clampedSum == 5)
+    }
 }

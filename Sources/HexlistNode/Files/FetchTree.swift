@@ -21,6 +21,9 @@ struct FetchTree {
     private(set) var files: [File] = []
     /// Entries that are neither fetched nor files that are there.
     private(set) var leftOut = 0
+    private var emptyPages = 0
+    /// The most pages without an entry: a folder that changes while it is read has some, a list that is made up has no end of them.
+    private static let mostEmptyPages = 100
 
     /// Reads what there is, folder by folder and page by page. A folder becomes a folder of its name.
     /// - Throws: `HexlistError`: `tooLarge` for more than may wait at once; what the service throws.
@@ -28,7 +31,8 @@ struct FetchTree {
         var tree = FetchTree()
         guard let name = path.names.last else {
             throw HexlistError(
-                .badRequest, "Name a file or a folder of it: SERVICE:PATH.", hint: "`hexlist files \(service.view.name):` lists them.")
+                .badRequest, "Name a file or a folder of it: SERVICE:PATH.",
+                hint: "`hexlist files \(service.view.uuid?.shortID ?? service.view.name):` lists them.")
         }
         let entry = try await service.entry(at: path)
         guard entry.kind.known == .folder else {
@@ -41,6 +45,11 @@ struct FetchTree {
             var after: String?
             repeat {
                 let page = try await service.page(of: here, by: .name, after: after, limit: LocalAPI.pageLimit)
+                if page.items.isEmpty, page.next != nil { tree.emptyPages += 1 }
+                guard tree.emptyPages <= Self.mostEmptyPages else {
+                    throw HexlistError(
+                        .refused, "The list of \(TerminalText.clean(here.description, columns: 200)) does not come to an end.")
+                }
                 for entry in page.items {
                     guard let inner = here.appending(entry.name) else {
                         tree.leftOut += 1

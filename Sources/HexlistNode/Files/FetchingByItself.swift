@@ -7,7 +7,8 @@ import NIOCore
 
 /// One look at the new hexes of a peer of which files are fetched without being asked for. Blocks; for the threads for files.
 ///
-/// Only files that the proven sender itself offers, into the pool, and only where all of the hex's fit into what is allowed. How far it looked
+/// Only files that the proven sender itself offers, into the pool, and only where all of the hex's fit into what is allowed, and not half of the
+/// files of a full pool are on their way: the rest is for what somebody asks for. How far it looked
 /// is in the store, in one transaction with the transfers, so a restart neither repeats nor forgets one.
 struct FetchingByItself: Sendable {
     let store: HexStore
@@ -30,10 +31,12 @@ struct FetchingByItself: Sendable {
         var today = allowance.today
         for hex in hexes {
             let rows = try wanted(hex.id)
-            let bytes = rows.reduce(into: Int64(0)) { $0 = $0.addingReportingOverflow($1.size ?? 0).overflow ? .max : $0 + ($1.size ?? 0) }
-            let isAllowed = bytes <= allowance.limit - min(today, allowance.limit) && bytes <= most
+            let bytes = rows.map(\.counted).clampedSum
+            let coming = try rows.isEmpty ? 0 : store.readSync { try $0.poolSums().comingFiles }
+            let isAllowed =
+                bytes <= allowance.limit - min(today, allowance.limit) && bytes <= most && coming + rows.count <= PooledFile.limit / 2
             let taken = try add(isAllowed ? rows : [], place: hex.place)
-            today += taken.reduce(0) { $0 + ($1.size ?? 0) }
+            today += taken.reduce(0) { $0 + $1.counted }
             added += taken
         }
         return (added, hexes.count == Self.hexes)
@@ -47,7 +50,9 @@ struct FetchingByItself: Sendable {
         guard !plan.files.isEmpty else { return [] }
         var known = try store.readSync { reader in try PoolPlace.allCases.reduce(into: Set()) { $0.formUnion(try reader.digests(in: $1)) } }
         return plan.files.compactMap { file in
-            guard file.link.peer == peer, let digest = file.sha256, let size = file.size, known.insert(digest).inserted else { return nil }
+            guard case .offer = file.link.target, file.link.peer == peer, let digest = file.sha256, let size = file.size,
+                known.insert(digest).inserted
+            else { return nil }
             var row = TransferRow(
                 hex: id, url: file.link.description, peer: peer, folder: pool.folder(.pool).folder(of: digest), mask: 0o177,
                 name: file.name,

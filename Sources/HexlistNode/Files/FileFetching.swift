@@ -163,6 +163,12 @@ final class FileFetching {
         carryOut(queue.peerWent(peer, now: .now), host)
     }
 
+    /// A peer is trusted no more: nothing more of it is taken. What is under way waits, and goes on if it is trusted again.
+    func trustEnded(_ peer: PeerID) {
+        for connection in idle.removeValue(forKey: peer) ?? [] { connection.abort() }
+        for run in runs.values where run.row.peer == peer { run.cutOff() }
+    }
+
     /// Makes a session with a peer that files are wanted of, where it is here and there is none.
     func kick(_ peer: PeerID, _ host: isolated some FilesHost) {
         guard !host.isStopping, !here.contains(peer), wants(peer), host.isVerified(peer), !host.isDialling(peer),

@@ -187,8 +187,9 @@ final class FileRun: FileClientDelegate, @unchecked Sendable {
     }
 
     private func receive(from offset: Int64, size: Int64, _ head: FileAnswerHead) {
-        // What is shared may change as its owner likes: the answer says what it is now.
-        if let announced = row.size, announced != size, !isShared {
+        // What is shared may change as its owner likes: the answer says what it is now. What has a digest may not, and in the pool room is kept
+        // for what was announced.
+        if let announced = row.size, announced != size, !isShared || row.sha256 != nil {
             return end(End(outcome: .final, reason: "changed", message: "It has \(size) bytes; \(announced) were announced."))
         }
         row.size = size
@@ -315,6 +316,13 @@ final class FileRun: FileClientDelegate, @unchecked Sendable {
             self.row.bytes = part.goal.size
             self.end(End(outcome: .done))
         }
+    }
+
+    /// Ends as with a lost link, where something of the peer is still to come.
+    func cutOff() {
+        guard phase == .asked || phase == .receiving, let connection else { return }
+        connection.abort()
+        failed(.closed, on: connection)
     }
 
     /// Stops without an end.

@@ -18,8 +18,10 @@ final class FileServing {
     static let grace = TimeAmount.seconds(30)
 
     private var connections: [ObjectIdentifier: FileServerConnection] = [:]
-    /// The shares that files are being sent out of, by connection.
+    /// The shares that the last requests of connections were for: out of which something is being sent, or is about to be.
     private var sharesInUse: [ObjectIdentifier: ShareRow] = [:]
+    /// How often shares may have changed.
+    private var shareChanges = 0
     private var dials: [PeerID: RequestedDials] = [:]
     /// The key of entity tags: of this identity, so that a restart changes none.
     private let tagKey: SymmetricKey
@@ -118,6 +120,7 @@ final class FileServing {
             return connection.answer(FileReply.notFound)
         }
         let (peer, now) = (connection.peer.peerID, Timestamp.now.milliseconds)
+        let changes = shareChanges
         switch target {
         case .offer(let offer):
             look({ try $0.offer(offer.bytes, to: peer, at: now) }, for: connection, host) { row, host in
@@ -125,11 +128,16 @@ final class FileServing {
             }
         case .shares:
             look({ try $0.shares(for: peer) }, for: connection, host) { rows, host in
-                host.serving.make({ .shares(rows) }, of: nil, for: request, on: connection, host)
+                host.serving.make({ .shares(rows) }, for: request, on: connection, host)
             }
         case .entry(let name, let path, let query):
             look({ try $0.share(name, for: peer) }, for: connection, host) { row, host in
-                host.serving.make({ try SharedAnswer(row, path, query) }, of: row, for: request, on: connection, host)
+                // What was read may be of before a change that was told meanwhile.
+                guard host.serving.shareChanges == changes else { return host.serving.received(request, on: connection, host) }
+                // Before the file is opened, so that a share which ends meanwhile ends this too.
+                let key = ObjectIdentifier(connection)
+                if host.serving.connections[key] != nil { host.serving.sharesInUse[key] = row }
+                host.serving.make({ try SharedAnswer(row, path, query) }, for: request, on: connection, host)
             }
         }
     }
@@ -155,7 +163,7 @@ final class FileServing {
     // MARK: Shares
 
     private func make(
-        _ make: @escaping @Sendable () throws -> SharedAnswer, of share: ShareRow?, for request: FileRequest,
+        _ make: @escaping @Sendable () throws -> SharedAnswer, for request: FileRequest,
         on connection: FileServerConnection, _ host: isolated some FilesHost
     ) {
         host.transport.fileThreads.run(on: host.eventLoop, make).whenComplete { [weak host] result in
@@ -167,7 +175,6 @@ final class FileServing {
                 case .success(.file(let source, let mediaType)):
                     let identity = source.file.identity
                     let tag = EntityTag(of: identity, key: host.serving.tagKey)
-                    host.serving.sharesInUse[ObjectIdentifier(connection)] = share
                     connection.answer(
                         FileReply.answer(request, size: identity.size, tag: tag, mediaType: mediaType, source: source, sent: nil))
                 case .failure(let error):
@@ -181,6 +188,7 @@ final class FileServing {
 
     /// Shares, or groups that they are for, may have changed: what is sent out of a share that its receiver may read no more ends.
     func sharesChanged(_ host: isolated some FilesHost) {
+        shareChanges += 1
         for (key, share) in sharesInUse {
             guard let connection = connections[key] else { continue }
             let peer = connection.peer.peerID

@@ -97,7 +97,7 @@ extension Node {
     func addTransfers(_ rows: [TransferRow]) async throws -> [TransferRow] {
         let most = Int64(configuration.files.cacheBytes)
         let coming = rows.filter { $0.place == .pool && $0.state == .waiting }
-        let bytes = coming.reduce(into: Int64(0)) { $0 = $0.addingReportingOverflow($1.size ?? 0).overflow ? .max : $0 + ($1.size ?? 0) }
+        let bytes = coming.map { $0.size ?? 0 }.clampedSum
         guard bytes <= most, coming.count <= PooledFile.limit else {
             let isMany = bytes <= most
             throw HexlistError(

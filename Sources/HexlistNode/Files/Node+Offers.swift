@@ -54,7 +54,7 @@ extension Node {
         try await store.offer(plan.rows, to: peers)
         let json = try? JSONValue(parsing: HexEncoder.encode(plan.content(own: id)))
         return OfferResult(
-            hex: json ?? .emptyObject, files: plan.rows.count, size: plan.rows.reduce(0) { $0 + $1.size }, leftOut: plan.leftOut)
+            hex: json ?? .emptyObject, files: plan.rows.count, size: plan.rows.map(\.size).clampedSum, leftOut: plan.leftOut)
     }
 
     /// The one thread on which files to be offered are read: one request after the other.
@@ -168,14 +168,14 @@ struct OfferPlan {
         let opened = try files.map { file in
             do throws(FileFault) { return try OfferedFile(path: file.path).identity } catch { throw Self.refused(file.path, error) }
         }
-        var step = OfferProgress(files: files.count, bytes: 0, size: opened.reduce(0) { $0 + $1.size })
+        var step = OfferProgress(files: files.count, bytes: 0, size: opened.map(\.size).clampedSum)
         for index in files.indices {
             let (wanted, identity) = (files[index], opened[index])
             let path = wanted.path
             if var row = try known(path, identity.description) {
                 row.ends = ends
                 files[index].row = row
-                step.bytes += identity.size
+                step.bytes = step.bytes.addingClamped(identity.size)
                 continue
             }
             let before = step.bytes

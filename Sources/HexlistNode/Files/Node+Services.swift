@@ -162,7 +162,7 @@ struct PeerShares: ContentService {
         do {
             bytes = try await node.list(peer, target)
         } catch var error as HexlistError where error.code == .notFound {
-            error.hint = "`hexlist files \(view.name):` lists what \(TerminalText.clean(view.name, columns: 60)) shares."
+            error.hint = "`hexlist files \(peer.shortID):` lists what \(TerminalText.clean(view.name, columns: 60)) shares."
             throw error
         }
         guard let listing = FolderListing(jsonBytes: bytes, by: order, after: after) else { throw Self.notUnderstood }

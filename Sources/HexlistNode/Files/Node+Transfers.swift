@@ -87,6 +87,12 @@ extension Node {
         switch goal {
         case .folder(let folder):
             let folders = plan.folders
+            // Before anything is made on the disk.
+            guard plan.files.count <= TransferRow.limit, folders.count <= TransferRow.limit else {
+                throw HexlistError(
+                    .tooLarge, "Hex \(id) has more than \(TransferRow.limit) files or folders; so many can be fetched at once.",
+                    hint: "Name some of its links by their numbers.")
+            }
             try await transport.fileThreads.run(on: eventLoop) { try DestinationFolder.make(folders, in: folder, mask: mask) }.get()
             for (index, file) in plan.files.enumerated() {
                 rows[index].folder = ([folder == "/" ? "" : folder] + plan.path(of: file.folder)).joined(separator: "/")
@@ -195,8 +201,8 @@ extension Node {
             case .waiting: break
             }
             guard state == .done else { continue }
-            summary.bytes += sum.bytes
-            summary.size += sum.size
+            summary.bytes = summary.bytes.addingClamped(sum.bytes)
+            summary.size = summary.size.addingClamped(sum.size)
         }
         for (id, row) in fetching.rows where ids.contains(id.value) {
             switch fetching.queue.state(of: id) {
@@ -204,8 +210,8 @@ extension Node {
             case .waiting(.turn), .waiting(.source): summary.soon += 1
             default: summary.waiting += 1
             }
-            summary.bytes += row.bytes
-            summary.size += row.size ?? row.bytes
+            summary.bytes = summary.bytes.addingClamped(row.bytes)
+            summary.size = summary.size.addingClamped(row.size ?? row.bytes)
         }
         // What ended a moment ago and is being written.
         let waiting = sums[.waiting]?.count ?? 0
