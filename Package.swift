@@ -243,7 +243,7 @@ let package = Package(
                 "HexlistDNS", "HexlistModel", "HexlistJSON", "HexlistSystem", "HostileTexts", "DaemonTestSupport", "TestSupport",
                 .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "Hummingbird", package: "hummingbird"),
-                .product(name: "NIOEmbedded", package: "swift-nio"),
+                .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOEmbedded", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"), .product(name: "Logging", package: "swift-log"),
                 .product(name: "Yams", package: "Yams"), .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ], swiftSettings: settings),

@@ -72,9 +72,12 @@ public struct PageSession: JSONShape, Sendable, Equatable {
     public var token: String
     /// The secret with which the page begins again when it is reloaded.
     public var reload: String
+    /// What the head of each event stream says, as `Hexlist-Proof`: who has the port after the listener ended does not know it.
+    public var proof: String
 
-    public init(token: String, reload: String) {
+    public init(token: String, reload: String, proof: String) {
         self.token = token
         self.reload = reload
+        self.proof = proof
     }
 }

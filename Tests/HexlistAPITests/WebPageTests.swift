@@ -18,7 +18,10 @@ import Testing
     }
 
     /// One request on a connection of its own, read until it is closed. Where `headers` has a `Host`, that counts.
-    private func ask(_ port: Int, _ line: String, _ headers: [String] = [], body: String = "") async throws -> Reply {
+    /// - Parameter endsEarly: whether the head is enough: a stream does not end.
+    private func ask(
+        _ port: Int, _ line: String, _ headers: [String] = [], body: String = "", endsEarly: Bool = false
+    ) async throws -> Reply {
         let host = headers.contains { $0.hasPrefix("Host:") } ? [] : ["Host: 127.0.0.1:\(port)"]
         let fields = host + ["Connection: close", "Content-Length: \(body.utf8.count)"] + headers
         let text = "\(line) HTTP/1.1\r\n" + fields.map { $0 + "\r\n" }.joined() + "\r\n" + body
@@ -29,7 +32,10 @@ import Testing
         let bytes = try await channel.executeThenClose { inbound, outbound in
             try await outbound.write(ByteBuffer(string: text))
             var reply = ByteBuffer()
-            for try await part in inbound { reply.writeImmutableBuffer(part) }
+            for try await part in inbound {
+                reply.writeImmutableBuffer(part)
+                if endsEarly, String(buffer: reply).contains("\r\n\r\n") { break }
+            }
             return String(buffer: reply)
         }
         guard let end = bytes.firstRange(of: "\r\n\r\n") else { return Reply(head: bytes) }
@@ -58,6 +64,9 @@ import Testing
             #expect(try await exchange(session.reload) == 200)
             #expect(try await exchange(session.reload) == 403)
             #expect(try await ask(port, "GET /v1/web", [token]).status == 200)
+            // By this the page knows that its listener is still there.
+            let stream = try await ask(port, "GET /v1/web", [token, "Accept: text/event-stream"], endsEarly: true)
+            #expect(session.proof.utf8.count == 64 && stream.head.contains("hexlist-proof: \(session.proof)"))
             // The same listener as long as it is there.
             #expect(try await daemons[0].client.openPage().port == port)
         }
@@ -136,9 +145,9 @@ import Testing
                 if !reply.body.contains("The page does not do this.") { allowed.insert("\(route.method.rawValue) \(route.path)") }
             }
             for word in [
-                "config", "identity", "roster", "doctor", "backup", "offers", "transfers", "status", "export", "import", "metrics",
-                "healthz",
-                "events", "links", "POST /v1/web", "outbox/retry", "outbox/cancel", "DELETE /v1/hexes ",
+                "config", "identity", "roster", "doctor", "backup", "offers", "transfers", "shares", "services", "cache", "status",
+                "export", "import", "metrics", "healthz", "events", "links", "POST /v1/web", "outbox/retry", "outbox/cancel",
+                "DELETE /v1/hexes ", "PATCH /v1/hexes ", "hexes/delete", "DELETE /v1/groups",
             ] { #expect(!allowed.contains { ($0 + " ").contains(word) }, "\(word)") }
             #expect(allowed.contains("GET /v1/hexes") && allowed.contains("POST /v1/sends") && allowed.contains("GET /v1/web"))
             #expect(try await ask(port, "GET //v1/roster", [token]).status == 403)
@@ -146,6 +155,9 @@ import Testing
             let stream = ["Content-Type: application/x-ndjson"]
             #expect(try await ask(port, "POST /v1/sends?to=x", [token] + stream, body: "{}\n").status == 403)
             #expect(try await ask(port, "GET /v1/peers", [token, "Accept: text/event-stream"]).status == 403)
+            let fetching = try await ask(port, "PATCH /v1/peers/x", [token], body: #"{"fetchLimit":1000}"#)
+            #expect(fetching.status == 403 && fetching.body.contains("fetches no files"))
+            #expect(try await ask(port, "PATCH /v1/peers/x", [token], body: #"{"notify":false}"#).status == 404)
             let overview = try await ask(port, "GET /v1/web", [token]).body
             #expect(!overview.contains("/") && overview.hasPrefix(#"{"version":"#))
         }

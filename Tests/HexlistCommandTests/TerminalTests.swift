@@ -146,7 +146,7 @@ struct TerminalTests {
         "a word for a shell",
         arguments: [
             ("ada", "ada"), ("5E3C-12", "5E3C-12"), ("Ada's laptop", #"'Ada'\''s laptop'"#), ("", "''"), ("$(x)", "'$(x)'"),
-            ("a;b", "'a;b'"),
+            ("a;b", "'a;b'"), ("'\u{301}; x", "''\\''\u{301}; x'"),
         ])
     func shell(word: String, quoted: String) { #expect(ShellText.quoted(word) == quoted) }
 }

@@ -1,3 +1,4 @@
+import NIOCore
 import NIOEmbedded
 import Synchronization
 import Testing
@@ -102,6 +103,19 @@ import Testing
         await loop.shutdownGracefully()
     }
 
+    @Test("a page that listens stays, however many others come") func room() {
+        let keys = Keys(now: start)
+        func open(_ name: String, _ seconds: Int64) -> Bool {
+            keys.add(name, start + .seconds(seconds))
+            return keys.exchange(name, token: "token \(name)", reload: "reload \(name)", now: start + .seconds(seconds))
+        }
+        #expect(open("first", 0) && open("second", 1))
+        _ = keys.streamBegan("token first")
+        for number in 2...40 { #expect(open("\(number)", Int64(number))) }
+        #expect(keys.admit("token first", now: start + .seconds(50)) && keys.admit("token 40", now: start + .seconds(50)))
+        #expect(!keys.admit("token second", now: start + .seconds(50)))
+    }
+
     private static let table = """
           sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
            0: 0100007F:9C40 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 11 1 0 100 0 0 10 0
@@ -117,5 +131,12 @@ import Testing
         arguments: [(0xA1B2, 1001), (0xA1B3, nil), (0xA1B4, nil), (0xA1B5, nil), (0xA1B6, nil)] as [(Int, UInt32?)])
     func owner(port: Int, user: UInt32?) {
         #expect(LoopbackPeer.user(of: port, to: 0x9C40, in: Self.table) == user)
+    }
+
+    @Test("only 127.0.0.1 is looked up: the port of another loopback address can be somebody else's")
+    func otherAddress() throws {
+        #expect(LoopbackPeer.port(of: try SocketAddress(ipAddress: "127.0.0.1", port: 0xA1B2)) == 0xA1B2)
+        #expect(LoopbackPeer.port(of: try SocketAddress(ipAddress: "127.0.0.2", port: 0xA1B2)) == nil)
+        #expect(LoopbackPeer.port(of: try SocketAddress(ipAddress: "::ffff:127.0.0.1", port: 0xA1B2)) == nil)
     }
 }

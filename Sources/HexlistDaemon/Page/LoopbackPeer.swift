@@ -10,13 +10,17 @@ enum LoopbackPeer {
     /// Bytes of the table that are read: a row is 150 bytes.
     private static let tableBytes = 64 << 20
 
-    /// - Returns: `nil` where the kernel lists no such connection that is established, so that nobody can be named.
+    /// - Returns: `nil` where the kernel lists no such connection that is established, so that nobody can be named; and for one from
+    ///   another address than 127.0.0.1: who binds 127.0.0.2 can take the port that somebody else's connection has on 127.0.0.1.
     static func user(of channel: any Channel) -> uid_t? {
-        guard let own = channel.localAddress?.port, let theirs = channel.remoteAddress?.port,
+        guard let own = channel.localAddress?.port, let remote = channel.remoteAddress, let theirs = port(of: remote),
             let table = try? SmallFile.read("/proc/self/net/tcp", limit: tableBytes)
         else { return nil }
         return user(of: theirs, to: own, in: table)
     }
+
+    /// The port of an address, if that is 127.0.0.1.
+    static func port(of remote: SocketAddress) -> Int? { remote.ipAddress == "127.0.0.1" ? remote.port : nil }
 
     /// The user who owns the end at port `theirs` of 127.0.0.1 of the connection to port `own` there.
     ///

@@ -15,6 +15,8 @@ final class PageDesk: Sendable {
     private let state: Mutex<State>
     private let now: @Sendable () -> PageKeys.Instant
     private let loop: any EventLoop
+    /// Known to pages with a token, and to nobody who takes the port when the listener ended.
+    let proof = PageDesk.random()
     /// Finishes when no page was there for a while.
     let ended: AsyncStream<Void>
     private let end: AsyncStream<Void>.Continuation
@@ -49,7 +51,7 @@ final class PageDesk: Sendable {
 
     /// - Returns: `nil` for a text that is no secret, or no longer.
     func exchange(_ secret: String) -> PageSession? {
-        let session = PageSession(token: Self.random(), reload: Self.random())
+        let session = PageSession(token: Self.random(), reload: Self.random(), proof: proof)
         let isGood = state.withLock { $0.keys.exchange(secret, token: session.token, reload: session.reload, now: now()) }
         return isGood ? session : nil
     }

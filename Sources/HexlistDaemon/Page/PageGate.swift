@@ -1,5 +1,6 @@
 import HTTPTypes
 import HexlistAPI
+import HexlistJSON
 import HexlistModel
 import HexlistPage
 import Hummingbird
@@ -11,16 +12,17 @@ struct PageGate: Sendable {
     /// The local API without its check for web pages: it is this one that decides.
     let api: RouterResponder<BasicRequestContext>
 
-    /// What a page may do: nothing that names paths of this machine, nothing of its identity, roster and configuration.
+    /// What a page may do: what it does, and no more. Nothing that names paths of this machine, nothing of its identity, roster and
+    /// configuration, nothing of files.
     static let operations = PathMethods([
         ("/v1/web", .get),
-        ("/v1/hexes", .get), ("/v1/hexes", .patch), ("/v1/hexes/{id}", .get), ("/v1/hexes/{id}", .patch), ("/v1/hexes/{id}", .delete),
-        ("/v1/hexes/delete", .post), ("/v1/hexes/accept", .post), ("/v1/search", .get),
+        ("/v1/hexes", .get), ("/v1/hexes/{id}", .get), ("/v1/hexes/{id}", .patch), ("/v1/hexes/{id}", .delete),
+        ("/v1/hexes/accept", .post), ("/v1/search", .get),
         ("/v1/mine", .post), ("/v1/mine/save", .post), ("/v1/mine/{id}", .patch), ("/v1/mine/{id}/move", .post),
-        ("/v1/peers", .get), ("/v1/peers/{peer}", .get), ("/v1/peers/{peer}", .patch), ("/v1/peers/{peer}/trust", .post),
+        ("/v1/peers", .get), ("/v1/peers/{peer}", .patch), ("/v1/peers/{peer}/trust", .post),
         ("/v1/peers/{peer}/untrust", .post), ("/v1/peers/{peer}/block", .post), ("/v1/peers/{peer}/unblock", .post),
         ("/v1/peers/{peer}/forget", .post),
-        ("/v1/groups", .get), ("/v1/groups/{group}", .delete), ("/v1/groups/{group}/add", .post), ("/v1/groups/{group}/remove", .post),
+        ("/v1/groups", .get), ("/v1/groups/{group}/add", .post), ("/v1/groups/{group}/remove", .post),
         ("/v1/pairings", .get), ("/v1/pairings", .post), ("/v1/pairings", .delete), ("/v1/pairings/{peer}/confirm", .post),
         ("/v1/pairings/{peer}/reject", .post),
         ("/v1/sends", .post), ("/v1/outbox", .get), ("/v1/outbox/{id}", .get), ("/v1/outbox/{id}/retry", .post),
@@ -65,6 +67,8 @@ struct PageGate: Sendable {
         guard !LocalAPI.isStream(request.headers[.contentType]) else {
             throw HexlistError(.forbidden, "The page sends one hex at a time.")
         }
+        var request = request
+        if request.method == .patch { try await checkChange(&request) }
         guard EventStreamReply.isWanted(request) else { return try await api.respond(to: request, context: context) }
         guard path == "/v1/web" else { throw HexlistError(.forbidden, "The page has one stream of events, that of /v1/web.") }
         return try await stream(request, context, token)
@@ -99,6 +103,16 @@ struct PageGate: Sendable {
 
     private static func values(_ name: String, _ request: Request) -> [String] {
         HTTPField.Name(name).map { request.headers[values: $0] } ?? []
+    }
+
+    /// Reads the body of a change.
+    /// - Throws: `forbidden` for one of a peer that has its files fetched by themselves.
+    private func checkChange(_ request: inout Request) async throws {
+        let body = try await APIInput.body(request)
+        request.body = RequestBody(buffer: ByteBuffer(bytes: body))
+        guard (try? PeerChange(jsonBytes: body))?.fetchLimit == nil else {
+            throw HexlistError(.forbidden, "The page fetches no files.", hint: "`hexlist peer set` has a peer's fetched.")
+        }
     }
 
     // MARK: Keys
@@ -136,9 +150,11 @@ struct PageGate: Sendable {
     private func stream(_ request: Request, _ context: BasicRequestContext, _ token: String) async throws -> Response {
         let response = try await api.respond(to: request, context: context)
         guard response.status == .ok else { return response }
+        var headers = response.headers
+        if let name = HTTPField.Name("hexlist-proof") { headers[name] = desk.proof }
         let body = response.body
         return Response(
-            status: .ok, headers: response.headers,
+            status: .ok, headers: headers,
             body: ResponseBody { [desk] writer in
                 let number = desk.streamBegan(token)
                 defer { desk.streamEnded(number) }

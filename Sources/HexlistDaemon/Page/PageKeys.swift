@@ -9,7 +9,8 @@ struct PageKeys {
     static let reloadTime: Duration = .seconds(60)
     /// How long after the last page was heard of the listener ends.
     static let idleTime: Duration = .seconds(15 * 60)
-    /// The most secrets, of which the oldest ends when there is another; and the most pages, likewise.
+    /// The most secrets, of which the oldest ends when there is another; and the most pages, likewise: the one
+    /// that was not heard of for longest, and has no event stream.
     static let secretsAtMost = 8
     static let pagesAtMost = 16
     /// The most event streams. A browser opens six connections to one address, and a page needs one for its requests.
@@ -51,8 +52,9 @@ struct PageKeys {
     mutating func exchange(_ secret: String, token: String, reload: String, now: Instant) -> Bool {
         guard take(secret, now) else { return false }
         usedAt = now
-        if pages.count >= Self.pagesAtMost, let oldest = pages.indices.min(by: { pages[$0].heardAt < pages[$1].heardAt }) {
-            pages.remove(at: oldest)
+        if pages.count >= Self.pagesAtMost {
+            let silent = pages.indices.filter { index in !streams.contains { $0.token == pages[index].token } }
+            if let oldest = silent.min(by: { pages[$0].heardAt < pages[$1].heardAt }) { pages.remove(at: oldest) }
         }
         pages.append(Page(token: token, reload: reload, heardAt: now))
         return true

@@ -1,5 +1,7 @@
 // The local API, as far as the page may use it: with a token that is in this page's memory and nowhere else.
-let token = '';
+let token = '', proof = '';
+// Whether the listener that gave the token still has its port: nothing that was written is sent to anybody else there.
+let isHere = true;
 
 export class Fault extends Error {
   constructor({ code, message, hint }, status) {
@@ -16,12 +18,14 @@ export async function begin() {
   sessionStorage.removeItem('reload');
   if (!secret) throw new Fault({ message: 'This address opens nothing by itself.' }, 403);
   const session = await call('POST', '/session', { secret });
-  token = session.token;
+  ({ token, proof } = session);
   sessionStorage.setItem('reload', session.reload);
 }
 
 /** One request. Throws a Fault with what happened. */
 export async function call(method, path, body, { signal, keepalive } = {}) {
+  const gone = { message: 'Hexlist does not answer.', hint: 'Is hexlistd running?' };
+  if (!isHere && !keepalive) throw new Fault(gone, 0); // a page that is left says good-bye when its stream is cut already
   const headers = {};
   if (token) headers.Authorization = `Bearer ${token}`;
   if (body !== undefined) headers['Content-Type'] = 'application/json';
@@ -30,7 +34,7 @@ export async function call(method, path, body, { signal, keepalive } = {}) {
     reply = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal, keepalive });
   } catch (error) {
     if (error.name === 'AbortError') throw error;
-    throw new Fault({ message: 'Hexlist does not answer.', hint: 'Is hexlistd running?' }, 0);
+    throw new Fault(gone, 0);
   }
   const value = await reply.json().catch(() => null);
   if (!reply.ok) throw new Fault(value?.error ?? { message: `Hexlist answered ${reply.status}.` }, reply.status);
@@ -54,6 +58,8 @@ export async function follow(onevent, onstate) {
       const reply = await fetch('/v1/web', { headers: { Authorization: `Bearer ${token}`, Accept: 'text/event-stream' } });
       if (reply.status === 403) return onstate('over');
       if (!reply.ok) throw new Error();
+      if (reply.headers.get('Hexlist-Proof') !== proof) return onstate('over');
+      isHere = true;
       const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
       for (let text = ''; ;) {
         const { done, value } = await reader.read();
@@ -70,8 +76,12 @@ export async function follow(onevent, onstate) {
         }
       }
     } catch { /* as if it had ended */ }
-    if (document.hidden) await visible(); // a stream that made room for another page's begins again when it is looked at
-    else onstate('away');
+    isHere = false;
+    if (document.hidden) {
+      await visible(); // a stream that made room for another page's begins again when it is looked at
+      continue;
+    }
+    onstate('away');
     await new Promise((resolve) => setTimeout(resolve, pause));
   }
 }

@@ -26,6 +26,13 @@ struct BrowserInstallation {
 
     func install() throws {
         let chosen = try chosen()
+        let others = ([program] + chosen.map(manifest)).filter(isOfOthers)
+        guard others.isEmpty else {
+            throw HexlistError(
+                .badRequest,
+                "\(others.map { TerminalText.clean($0) }.joined(separator: ", ")) is there already, and this command did not make it.",
+                hint: "It stays. Move it away, then run this again.")
+        }
         try OwnFile.makeFolders(HexlistPaths.folder(of: program))
         try OwnFile.write(script, to: program, mode: 0o755)
         var written: [String] = []
@@ -39,6 +46,18 @@ struct BrowserInstallation {
         try tell(written: [program] + written, removed: [])
         StandardError.note(
             "The extension is in the folder Browser of the sources, or /usr/share/hexlist/browser; Docs/Browser.md says how it is loaded.")
+    }
+
+    /// Whether something is at a path that --install did not write: a program without its sign, or a manifest that does not name the
+    /// extension.
+    private func isOfOthers(_ path: String) -> Bool {
+        switch Result(catching: { () throws(SmallFile.Fault) in try SmallFile.read(path, limit: 64 << 10) }) {
+        case .success(let text):
+            let marks = path == program ? [Self.sign] : [BrowserExtension.chromium, BrowserExtension.firefox]
+            return !marks.contains { text.contains($0) }
+        case .failure(.missing): return false
+        case .failure: return true
+        }
     }
 
     private func chosen() throws(HexlistError) -> [Browser] {
@@ -55,11 +74,11 @@ struct BrowserInstallation {
 
     func remove() throws {
         var removed: [String] = []
-        for path in (browsers.isEmpty ? Browser.allCases : browsers).map(manifest) where unlink(path) == 0 { removed.append(path) }
+        for path in (browsers.isEmpty ? Browser.allCases : browsers).map(manifest) where !isOfOthers(path) && unlink(path) == 0 {
+            removed.append(path)
+        }
         // The program goes with the last manifest that names it.
-        if !Browser.allCases.contains(where: { access(manifest($0), F_OK) == 0 }),
-            let text = try? SmallFile.read(program, limit: 64 << 10), text.contains(Self.sign), unlink(program) == 0
-        {
+        if !Browser.allCases.contains(where: { access(manifest($0), F_OK) == 0 }), !isOfOthers(program), unlink(program) == 0 {
             removed.append(program)
         }
         try tell(written: [], removed: removed)

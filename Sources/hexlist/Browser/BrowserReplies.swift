@@ -154,7 +154,8 @@ struct BrowserRow: JSONEncodable, Equatable {
         self.peer = peer.description
         self.label = label.text()
         self.state = state
-        self.why = TerminalText.clean(why, columns: 400)
+        // 100 rows fit in a reply, whatever peers said: a character is cut to 16 bytes.
+        self.why = TerminalText.clean(why, columns: 200)
     }
 
     /// Whether its state can still change by itself.

@@ -219,6 +219,8 @@ enum ShellText {
     /// The word, in quotes if a shell would read it in another way without.
     static func quoted(_ word: String) -> String {
         let isPlain = !word.isEmpty && word.utf8.allSatisfy { ASCII.isAlphanumeric($0) || "-_.:/@%+=,".utf8.contains($0) }
-        return isPlain ? word : "'" + word.split(separator: "'", omittingEmptySubsequences: false).joined(separator: #"'\''"#) + "'"
+        guard !isPlain else { return word }
+        // By code points: a quote with a combining mark behind it is another character than a quote, and a quote to the shell.
+        return "'" + word.unicodeScalars.map { $0 == "'" ? #"'\''"# : String($0) }.joined() + "'"
     }
 }
