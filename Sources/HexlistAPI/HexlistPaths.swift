@@ -76,6 +76,13 @@ public struct HexlistPaths: Sendable, Equatable {
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 
+    /// The path from the root; a relative one begins in this process's folder.
+    public static func absolute(_ path: String) -> String {
+        guard !path.hasPrefix("/"), let folder = getcwd(nil, 0) else { return path }
+        defer { free(folder) }
+        return join(String(cString: folder), path)
+    }
+
     public static func join(_ folder: String, _ name: String) -> String { folder.hasSuffix("/") ? folder + name : "\(folder)/\(name)" }
 
     /// The folder `path` lies in; `.` for a bare name.

@@ -32,9 +32,13 @@ import Testing
         let bytes = try await channel.executeThenClose { inbound, outbound in
             try await outbound.write(ByteBuffer(string: text))
             var reply = ByteBuffer()
-            for try await part in inbound {
-                reply.writeImmutableBuffer(part)
-                if endsEarly, String(buffer: reply).contains("\r\n\r\n") { break }
+            do {
+                for try await part in inbound {
+                    reply.writeImmutableBuffer(part)
+                    if endsEarly, String(buffer: reply).contains("\r\n\r\n") { break }
+                }
+            } catch  where reply.readableBytes > 0 {
+                // The listener reads no further than a head that is too long, so a reset may follow the reply.
             }
             return String(buffer: reply)
         }

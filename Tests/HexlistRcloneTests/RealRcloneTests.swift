@@ -15,12 +15,22 @@ import Testing
 
 private enum Installed {
     static let environment = ["PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/nonexistent", "LC_ALL": "C"]
-    static let isThere = RcloneSettings(environment: environment).program != nil
+
+    /// Why the tests cannot be run with the rclone that is there.
+    static let obstacle: String? = {
+        guard let program = RcloneSettings(environment: environment).program else { return "rclone is not installed" }
+        // "rclone v1.60.1-DEV", and more lines.
+        let said = (try? ChildProcess.answer(program, ["version"], environment: environment))?.said ?? ""
+        guard let start = said.firstRange(of: "rclone v")?.upperBound else { return "rclone does not say its version" }
+        let version = said[start...].prefix { $0.isNumber || $0 == "." }
+        let parts = version.split(separator: ".").compactMap { Int($0) }
+        return parts.lexicographicallyPrecedes(RcloneFault.oldest) ? "rclone \(version) is too old" : nil
+    }()
 }
 
 /// The installed rclone, against its own WebDAV server.
 @Suite(
-    "rclone itself", .enabled(if: Installed.isThere, "rclone is not installed"), .timeLimit(.minutes(2)), .serialized)
+    "rclone itself", .enabled(if: Installed.obstacle == nil, "\(Installed.obstacle ?? "")"), .timeLimit(.minutes(2)), .serialized)
 struct RealRcloneTests {
     private static let environment = Installed.environment
 

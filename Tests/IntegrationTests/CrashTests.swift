@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
@@ -81,17 +82,17 @@ enum Rig {
     static let isLong = ProcessInfo.processInfo.environment["HEXLIST_LONG_TESTS"] == "1"
 
     /// The reason why this machine cannot run the program, which it reports itself (status 77) before it does anything.
-    static func obstacle(_ name: String) -> String? { obstacles[name] ?? nil }
+    static func obstacle(_ name: String) -> String? {
+        obstacles.withLock { known in
+            if let obstacle = known[name] { return obstacle }
+            let obstacle = ask(name)
+            known[name] = .some(obstacle)
+            return obstacle
+        }
+    }
 
-    private static let obstacles: [String: String?] = {
-        let names = [
-            "kill", "files", "kill-at-call", "power-cut", "ack-after-sync", "disk-full", "storage-errors", "bit-flips", "repeat",
-            "first-start",
-            "rotate", "hostile", "outside", "hostile-text", "local-api", "private", "hooks", "local-side", "partitions", "both-open",
-            "hidden", "unit", "pairing", "memory", "names", "strangers", "schema", "older", "rclone",
-        ]
-        return Dictionary(uniqueKeysWithValues: names.map { ($0, ask($0)) })
-    }()
+    /// What each program said; each is asked once.
+    private static let obstacles = Mutex<[String: String?]>([:])
 
     private static func ask(_ name: String) -> String? {
         do {

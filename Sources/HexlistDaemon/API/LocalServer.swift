@@ -29,7 +29,8 @@ enum LocalServer {
         let responder = router(api).buildResponder()
         let http = channel(settings: settings, logger: logger) { try await responder.respond(to: $0, context: $1) }
         return Server(
-            childChannelSetup: OwnUserChannel(http: http),
+            // The socket's mode keeps others out; this check holds where the mode does not (root, a descriptor that was passed on).
+            childChannelSetup: OwnUserChannel(http: http) { await UnixSocketPeer.user(of: $0) },
             configuration: ServerConfiguration(
                 address: .unixDomainSocket(path: socket),
                 availableConnectionsDelegate: MaximumAvailableConnections(settings.connections, logger: logger)),
@@ -119,40 +120,5 @@ enum LocalServer {
         DoctorRoutes(api: api).add(to: router)
         EventRoutes(api: api).add(to: router)
         PageRoutes(api: api).add(to: router)
-    }
-}
-
-/// HTTP/1.1 for processes of this user. The socket's mode keeps others out; this check holds where the mode does not (root, a descriptor
-/// that was passed on).
-private struct OwnUserChannel: ServerChildChannel {
-    typealias Value = HTTP1Channel.Value
-
-    let http: HTTP1Channel
-
-    func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> { http.setup(channel: channel, logger: logger) }
-
-    func handle(value: Value, logger: Logger) async {
-        let user = await Self.user(of: value.channel)
-        guard user == geteuid() else {
-            // Without a user the process is gone already.
-            if let user { logger.warning("refused a process of another user", metadata: ["user": "\(user)"]) }
-            try? await value.executeThenClose { _, _ in }
-            return
-        }
-        await http.handle(value: value, logger: logger)
-    }
-
-    /// The user of the connected process, according to the kernel.
-    private static func user(of channel: any Channel) async -> uid_t? {
-        guard let options = channel as? any SocketOptionProvider else { return nil }
-        let credentials: Credentials? = try? await options.unsafeGetSocketOption(level: .socket, name: .init(rawValue: SO_PEERCRED)).get()
-        return credentials?.uid
-    }
-
-    /// The `struct ucred` of unix(7), which Glibc's module does not export.
-    private struct Credentials: Sendable {
-        var pid: pid_t
-        var uid: uid_t
-        var gid: gid_t
     }
 }

@@ -6,10 +6,6 @@ import Logging
 import NIOCore
 import ServiceLifecycle
 
-#if canImport(Glibc)
-    import Glibc
-#endif
-
 /// The page's listener on 127.0.0.1. There is none until `POST /v1/web` asks for it, and none 15 minutes after the last page.
 actor PageListener {
     private enum State {
@@ -74,7 +70,7 @@ actor PageListener {
         let gate = PageGate(desk: desk, api: LocalServer.router(api, admit: { _ in }).buildResponder())
         let http = LocalServer.channel(settings: Settings.API(), logger: logger) { try await gate.respond(to: $0, context: $1) }
         let server = Server(
-            childChannelSetup: OwnUserLoopback(http: http),
+            childChannelSetup: OwnUserChannel(http: http) { LoopbackPeer.user(of: $0) },
             configuration: ServerConfiguration(
                 address: .hostname("127.0.0.1", port: 0),
                 availableConnectionsDelegate: MaximumAvailableConnections(Self.connections, logger: logger)),
@@ -107,23 +103,4 @@ struct PageService: ServiceLifecycle.Service {
     let api: APIContext
 
     func run() async throws { await api.page.run(api) }
-}
-
-/// HTTP/1.1 for connections of this user, by the kernel's word; those of others are closed unanswered.
-private struct OwnUserLoopback: ServerChildChannel {
-    typealias Value = HTTP1Channel.Value
-
-    let http: HTTP1Channel
-
-    func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> { http.setup(channel: channel, logger: logger) }
-
-    func handle(value: Value, logger: Logger) async {
-        let user = LoopbackPeer.user(of: value.channel)
-        guard user == geteuid() else {
-            if let user { logger.warning("refused a process of another user", metadata: ["user": "\(user)"]) }
-            try? await value.executeThenClose { _, _ in }
-            return
-        }
-        await http.handle(value: value, logger: logger)
-    }
 }

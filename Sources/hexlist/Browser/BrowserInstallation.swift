@@ -99,20 +99,14 @@ struct BrowserInstallation {
     /// A browser of the desktop does not know what was named in a shell, so the script says it.
     private var script: String {
         var words = [NotifySend.ownPath, "browser"]
-        if common.paths.socketIsNamed { words += ["--socket", absolute(common.paths.socket)] }
-        if common.paths.stateFolderIsNamed { words += ["--state-dir", absolute(common.paths.stateFolder)] }
+        if common.paths.socketIsNamed { words += ["--socket", HexlistPaths.absolute(common.paths.socket)] }
+        if common.paths.stateFolderIsNamed { words += ["--state-dir", HexlistPaths.absolute(common.paths.stateFolder)] }
         return """
             #!/bin/sh
             \(Self.sign) Browsers run it for the extension.
             exec \(words.map(ShellText.quoted).joined(separator: " ")) -- "$@"
 
             """
-    }
-
-    private func absolute(_ path: String) -> String {
-        guard !path.hasPrefix("/"), let folder = getcwd(nil, 0) else { return path }
-        defer { free(folder) }
-        return HexlistPaths.join(String(cString: folder), path)
     }
 
     private struct Shape: Encodable, JSONEncodable {

@@ -55,7 +55,7 @@ enum PageDoor {
     /// Writes the file, with mode 0600, in place of the one of an earlier run.
     /// - Throws: `HexlistError` if it cannot be written.
     static func write(_ url: String, folder: String) throws(HexlistError) -> String {
-        let path = absolute(HexlistPaths.join(folder, "web.html"))
+        let path = HexlistPaths.absolute(HexlistPaths.join(folder, "web.html"))
         let temporary = path + ".\(getpid())"
         unlink(temporary)
         let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
@@ -85,12 +85,6 @@ enum PageDoor {
             let isPlain = ASCII.isDigit(byte) || ASCII.isLowercase(ASCII.lowercased(byte)) || "/-._~".utf8.contains(byte)
             return isPlain ? String(UnicodeScalar(byte)) : "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
         }.joined()
-    }
-
-    private static func absolute(_ path: String) -> String {
-        guard !path.hasPrefix("/"), let folder = getcwd(nil, 0) else { return path }
-        defer { free(folder) }
-        return HexlistPaths.join(String(cString: folder), path)
     }
 
     private static func fault(_ path: String) -> HexlistError {

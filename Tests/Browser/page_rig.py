@@ -1,4 +1,4 @@
-"""What programs of Tests/Browser share: machines of a lab, and browsers on them."""
+"""What the programs that try the page share: machines of a lab, and browsers on them."""
 import os, shutil, subprocess, sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
