@@ -76,6 +76,8 @@ struct OfferPlan {
         var name: String
         /// The index in `folders`; `nil` for one that was named itself, or lies in the only folder that was named.
         var folder: Int?
+        /// The file that was found in a folder: on another way to it there may be a link by now.
+        var identity: FileIdentity?
         var row: OfferRow?
     }
 
@@ -125,7 +127,9 @@ struct OfferPlan {
         if isOnly { title = walk.folders[0].name }
         for (index, folder) in walk.folders.enumerated() {
             if index > 0 || !isOnly { folders.append(Folder(name: folder.name, parent: folder.parent.flatMap(place))) }
-            for file in folder.files { files.append(File(path: file.path, name: file.name, folder: place(index))) }
+            for file in folder.files {
+                files.append(File(path: file.path, name: file.name, folder: place(index), identity: file.identity))
+            }
         }
     }
 
@@ -166,7 +170,9 @@ struct OfferPlan {
         known: (_ path: String, _ identity: String) throws -> OfferRow?, ends: Int64, progress: (OfferProgress) -> Bool
     ) throws {
         let opened = try files.map { file in
-            do throws(FileFault) { return try OfferedFile(path: file.path).identity } catch { throw Self.refused(file.path, error) }
+            do throws(FileFault) { return try OfferedFile(path: file.path, remembered: file.identity).identity } catch {
+                throw Self.refused(file.path, error)
+            }
         }
         var step = OfferProgress(files: files.count, bytes: 0, size: opened.map(\.size).clampedSum)
         for index in files.indices {

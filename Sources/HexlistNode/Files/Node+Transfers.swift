@@ -441,7 +441,12 @@ enum DestinationFolder {
             let path = ([base] + folder).joined(separator: "/")
             let mode = mode_t(0o777 & ~mask)
             if mkdir(path, mode) == 0 {
-                _ = chmod(path, mode)
+                // Whoever else may write there may have put a link in its place.
+                let made = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+                if made >= 0 {
+                    _ = fchmod(made, mode)
+                    close(made)
+                }
                 continue
             }
             let reason = errno

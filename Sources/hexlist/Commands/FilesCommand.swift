@@ -54,12 +54,16 @@ struct FilesCommand: AsyncParsableCommand {
         let output = common.output
         var left = all || output.json || !output.terminal.isInteractive ? Int.max : Self.shown
         try await common.withClient { client in
-            var (cursor, listed, leftOut): (String?, Int, Int) = (nil, 0, 0)
+            var (cursor, listed, leftOut, emptyPages): (String?, Int, Int, Int) = (nil, 0, 0, 0)
             repeat {
                 let page = try await client.files(
                     of: place.service, at: place.path, by: sort.order, limit: min(left, LocalAPI.pageLimit), after: cursor)
                 cursor = page.next
                 leftOut = page.leftOut
+                if page.items.isEmpty, cursor != nil { emptyPages += 1 }
+                guard emptyPages <= Self.mostEmptyPages else {
+                    throw HexlistError(.refused, "The list does not come to an end: it has page after page without an entry.")
+                }
                 if output.json {
                     for entry in page.items { try output.object(entry) }
                 } else if !page.items.isEmpty {
@@ -82,6 +86,8 @@ struct FilesCommand: AsyncParsableCommand {
         }
     }
 
+    /// What changes while it is read has such pages, a list that is made up has no end of them.
+    private static let mostEmptyPages = 100
     /// The entries that are listed on a terminal without `--all`.
     private static let shown = 50
 }
