@@ -2,6 +2,7 @@ import Hummingbird
 import HummingbirdCore
 import Logging
 import NIOCore
+import Synchronization
 
 #if canImport(Glibc)
     import Glibc
@@ -14,6 +15,19 @@ struct OwnUserChannel: ServerChildChannel {
     let http: HTTP1Channel
     /// The user of the connected process; `nil` where the kernel names none.
     let user: @Sendable (any Channel) async -> uid_t?
+    private let refusals = Refusals()
+
+    /// Whether a connection was refused. The log tells of the first: to a port anybody can make as many as they like.
+    private final class Refusals: Sendable {
+        private let hasTold = Atomic(false)
+
+        func isFirst() -> Bool { !hasTold.exchange(true, ordering: .relaxed) }
+    }
+
+    init(http: HTTP1Channel, user: @escaping @Sendable (any Channel) async -> uid_t?) {
+        self.http = http
+        self.user = user
+    }
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> { http.setup(channel: channel, logger: logger) }
 
@@ -21,7 +35,7 @@ struct OwnUserChannel: ServerChildChannel {
         let owner = await user(value.channel)
         guard owner == geteuid() else {
             // Without a user the process is gone already.
-            if let owner { logger.warning("refused a process of another user", metadata: ["user": "\(owner)"]) }
+            if let owner, refusals.isFirst() { logger.warning("refused a process of another user", metadata: ["user": "\(owner)"]) }
             try? await value.executeThenClose { _, _ in }
             return
         }

@@ -50,7 +50,8 @@ export function setMark(svg, color) {
 }
 const isColor = (text) => /^#([0-9a-f]{3}|[0-9a-f]{6})$/i.test(text ?? '') || (/^[a-z]{3,20}$/i.test(text ?? '') && CSS.supports('color', text));
 
-const hidden = /(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Co}\p{Cs}]/gu;
+// Joiners and variation selectors are what scripts and emoji need.
+const hidden = /(?![\u200c\u200d\ufe00-\ufe0f\u{e0100}-\u{e01ef}])[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{DI}]/gu;
 /** Text of a peer on one line: what a screen would obey or not show is shown as such. */
 export const clean = (text) => String(text ?? '').replace(/[\s\u2028\u2029]+/g, ' ').trim().replace(hidden, '\ufffd');
 /** The same with its lines. */

@@ -221,6 +221,7 @@ enum ShellText {
         let isPlain = !word.isEmpty && word.utf8.allSatisfy { ASCII.isAlphanumeric($0) || "-_.:/@%+=,".utf8.contains($0) }
         guard !isPlain else { return word }
         // By code points: a quote with a combining mark behind it is another character than a quote, and a quote to the shell.
-        return "'" + word.unicodeScalars.map { $0 == "'" ? #"'\''"# : String($0) }.joined() + "'"
+        let quoted = word.unicodeScalars.map { scalar -> String in scalar == "'" ? #"'\''"# : String(scalar) }
+        return "'" + quoted.joined() + "'"
     }
 }

@@ -46,7 +46,9 @@ struct WebCommand: AsyncParsableCommand {
 /// Texts about the page.
 enum PageText {
     static func forwarding(port: Int) -> String {
-        "Good once, for 30 seconds. From another machine first `ssh -L \(port):127.0.0.1:\(port) HOST`, then this again."
+        // Without the option ssh goes on where another user of that machine has the port, who is then given the secret.
+        "Good once, for 30 seconds. From another machine first `ssh -o ExitOnForwardFailure=yes -L \(port):127.0.0.1:\(port) HOST`, "
+            + "then this again."
     }
 }
 
