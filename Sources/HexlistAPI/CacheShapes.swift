@@ -48,7 +48,7 @@ public struct CacheSummary: JSONShape, Sendable, Equatable {
     }
 }
 
-/// What `POST /v1/cache/clear` deleted.
+/// The result of `POST /v1/cache/clear`: files that were deleted.
 public struct CacheCleared: JSONShape, Sendable, Equatable {
     public var removed: Int
     public var bytes: Int64

@@ -68,7 +68,7 @@ public struct PageSecret: JSONShape, Sendable, Equatable {
 
 /// The reply to `POST /session`.
 public struct PageSession: JSONShape, Sendable, Equatable {
-    /// What each request of the page carries, as `Authorization: Bearer TOKEN`.
+    /// The token that each request of the page carries, as `Authorization: Bearer TOKEN`.
     public var token: String
     /// The secret with which the page begins again when it is reloaded.
     public var reload: String

@@ -64,7 +64,7 @@ public struct FileEntry: JSONShape, Sendable, Equatable {
 /// A page of a folder. What is added to the folder while one reads page after page is in the next list if it is in none of these.
 public struct FilePage: JSONShape, Sendable, Equatable {
     public var items: [FileEntry]
-    /// What `after=` takes to go on; `null` at the end.
+    /// The cursor that `after=` takes to go on; `null` at the end.
     @NullIfNone public var next: String?
     /// Entries of the folder that are in no page, because their names are no UTF-8.
     @EmptyIfMissing public var leftOut: Int

@@ -9,7 +9,7 @@ public struct ShareView: JSONShape, Sendable, Equatable {
     public var hidden: Bool
     /// Whether every trusted peer may read it.
     public var toAll: Bool
-    /// Those who may, if not all: names of groups without `@`, and peers.
+    /// The audience, if not all: names of groups without `@`, and peers.
     @LeftOutEmpty public var groups: [String]
     @LeftOutEmpty public var peers: [GroupMember]
     /// Why nobody can read it now; `nil` where it is there.

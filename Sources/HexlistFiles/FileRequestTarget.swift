@@ -10,14 +10,14 @@ public enum FileRequestTarget: Sendable, CustomStringConvertible {
     /// Something in a share.
     case entry(share: String, path: SharePath, EntryQuery)
 
-    /// What is wanted of something in a share.
+    /// The part of a file or folder in a share that a request asks for.
     public enum EntryQuery: Sendable {
         /// The bytes of a file, or the first page of a folder by name.
         case content
         /// A page of a folder; of a file it is a 404.
         /// - after: the `next` of the page before; `nil` for the first.
         case list(FileOrder, after: String?)
-        /// What a list says of it: a list of one.
+        /// The entry that a list would have of it, as a list of one.
         case about
     }
 

@@ -141,7 +141,7 @@ public final class PartFile: Sendable {
         (self.goal, self.folder, self.file) = (goal, folder, file)
         (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino))
         isMarked = goal.size > Self.stride && BootMark.set(on: file)
-        // What this boot wrote need not be on the disk yet.
+        // Bytes that were written since the boot need not be on the disk yet.
         state = Mutex(State(written: mark, durable: boot == .now ? Mark() : mark, begun: good))
     }
 

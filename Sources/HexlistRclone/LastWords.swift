@@ -1,7 +1,7 @@
 import HexlistModel
 import Synchronization
 
-/// What rclone wrote last, for the reason of its end; and the port it announced.
+/// The last lines that rclone wrote, for the reason of its end; and the port it announced.
 struct LastWords: Sendable {
     private static let lines = 8
     private static let lineBytes = 1_000

@@ -9,24 +9,24 @@ enum RcloneFault: Error, Equatable, Sendable {
     case encrypted
     /// The command for the password failed, or gave a wrong one.
     case noPassword
-    /// It ended before it answered; its last words.
+    /// rclone ended before it answered; its last words.
     case notStarted(String)
-    /// It ended in the middle of the request; its last words.
+    /// rclone ended in the middle of the request; its last words.
     case ended(String)
     /// The daemon stops.
     case stopping
-    /// It did not answer in time.
+    /// rclone did not answer in time.
     case timedOut
-    /// Its answer is not what it should be, or longer than it may be.
+    /// rclone's answer is not what it should be, or longer than it may be.
     case unreadable(String)
     /// More entries in a folder, or more requests at once, than are taken.
     case tooMany(String)
-    /// It answered with an error.
+    /// rclone answered with an error.
     case refused(status: Int, message: String)
-    /// The same has failed repeatedly, and pauses for so many seconds.
+    /// The same request has failed repeatedly, and pauses for so many seconds.
     case paused(seconds: Int64)
 
-    /// What an error of rclone says, by its words: it has no codes.
+    /// The meaning of an error of rclone, by its words: it has no codes.
     enum Meaning: Sendable {
         case notFound, noLinks, signIn, mayPass
     }

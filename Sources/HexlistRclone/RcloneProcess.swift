@@ -7,7 +7,7 @@ import NIOHTTP1
 
 /// The one `rclone rcd` of this process: started with the first request, ended some time after the last one, and with this process.
 ///
-/// It listens on a loopback port of the system's choice and asks for a login that is new each time. After its end nothing is sent to that
+/// The process listens on a loopback port of the system's choice and asks for a login that is new each time. After its end nothing is sent to that
 /// port any more, and what came from it and was not read yet counts as lost.
 actor RcloneProcess {
     /// One process, from its announcement to its end.
@@ -134,7 +134,7 @@ actor RcloneProcess {
 
     private enum Turn: Sendable {
         case ended
-        /// It is no longer used, or did not begin.
+        /// The process is no longer used, or did not begin to answer.
         case over
         case unusable(RcloneFault)
         case nothing

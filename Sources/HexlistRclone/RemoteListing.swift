@@ -3,7 +3,7 @@ import HexlistFiles
 import HexlistModel
 import Synchronization
 
-/// What a service answered for a folder, in one order.
+/// The entries of a folder of a remote, in one order.
 struct RemoteListing: Sendable {
     let order: FileOrder
     let entries: [FileEntry]

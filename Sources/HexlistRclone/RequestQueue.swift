@@ -6,7 +6,7 @@ struct RequestID: Hashable, Sendable {
     let value: UInt64
 }
 
-/// What is asked of a service: a request with the same key is the same one, for the pause after failures.
+/// The subject of a request to a service: a request with the same key is the same one, for the pause after failures.
 enum RequestKey: Hashable, Sendable {
     case list(path: PathKey)
     case entry(path: PathKey)
@@ -47,7 +47,7 @@ struct RequestQueue: Sendable {
 
     /// What becomes of a request whose attempt ended.
     enum Verdict: Equatable, Sendable {
-        /// It is over, with what the attempt brought.
+        /// The request is over, with the result of the attempt.
         case over
         /// `ready` is to be called after this time.
         case again(after: Duration)

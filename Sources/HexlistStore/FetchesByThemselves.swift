@@ -1,7 +1,7 @@
 internal import GRDB
 public import HexlistModel
 
-/// What may be fetched of a peer without being asked for.
+/// The bounds of files that are fetched of a peer without being asked for.
 public struct FetchAllowance: Sendable, Equatable {
     /// Bytes of a hex, and of a day.
     public var limit: Int64

@@ -56,7 +56,7 @@ public struct PoolSums: Sendable, Equatable {
 
 /// The pool has no room for what is wanted until something in it goes.
 public struct PoolFull: Error, Equatable {
-    /// What has to go, at least.
+    /// The bytes, and the files, that have to go at least.
     public var bytes: Int64
     public var files: Int
 

@@ -43,7 +43,7 @@ enum OpenableFile {
         return bySuffix[String(decoding: suffix.map(ASCII.lowercased), as: UTF8.self)]
     }
 
-    /// What a file is by its first bytes. Containers of audio and video are told apart by nothing but the name.
+    /// The kind of a file by its first bytes. Containers of audio and video are told apart by nothing but the name.
     /// - Parameter isAll: whether these are all of its bytes.
     static func kinds(of bytes: [UInt8], isAll: Bool = true) -> [Kind] {
         let has = { (text: String, offset: Int) in bytes.dropFirst(offset).starts(with: text.utf8) }

@@ -401,7 +401,9 @@ import Testing
             }
             try cache.move(digest, name: "x.txt", to: kept)
             #expect(cache.digests().isEmpty && kept.open(digest, name: "x.txt") != nil)
-            #expect(kept.removeUnused(digest, name: "x.txt") && kept.digests().isEmpty)
+            // A program that another test is starting just now has every open file for a moment.
+            try await eventually { kept.removeUnused(digest, name: "x.txt") }
+            #expect(kept.digests().isEmpty)
             #expect(kept.removeUnused(digest, name: "x.txt"))  // gone already
             // Another file than was announced.
             try folder.write("short", to: "short")

@@ -113,7 +113,8 @@ import Testing
             #expect(names("cache", two) == ["b"])
             try open.close()
             #expect(try await two.node.clearCache(olderThan: 86_400).removed == 0)
-            #expect(try await two.node.clearCache(olderThan: nil).removed == 1)
+            // A program that another test is starting just now has every open file for a moment.
+            try await eventually { try await two.node.clearCache(olderThan: nil).removed == 1 }
             #expect(try await two.node.cacheSummary().files == 0)
         }
     }

@@ -237,7 +237,7 @@ extension TwoMachines {
             try await Self.withFriends { lab, uuid, folder in
                 let to = folder.appending(path: "to")
                 try FileManager.default.createDirectory(at: to, withIntermediateDirectories: true)
-                for number in 0..<6 {
+                for number in 0..<4 {
                     try Data(repeating: UInt8(number), count: 300_000).write(to: folder.appending(path: "\(number).bin"))
                 }
                 let rules = """
@@ -252,11 +252,11 @@ extension TwoMachines {
                 // The session there is goes on; only new connections to the owner are refused.
                 try await lab.hexlist("h1", "send", "--to", uuid.other, folder.path + "/0.bin", folder.path + "/1.bin")
                 let two = try await Self.newest(lab, "h2")
-                let rows: [TransferLine] = try await lab.rows("h2", "fetch", "\(two)", "--to", to.path)
+                let rows: [TransferLine] = try await lab.rows("h2", "fetch", "\(two)", "--to", to.path, "--timeout", "120s")
                 #expect(rows.count == 2 && rows.allSatisfy { $0.state == "done" }, "\(rows)")
                 try await lab.hexlist("h1", "send", "--to", uuid.other, folder.path + "/2.bin", folder.path + "/3.bin")
                 let more = try await Self.newest(lab, "h2")
-                try await lab.hexlist("h2", "fetch", "\(more)", "--to", to.path)
+                try await lab.hexlist("h2", "fetch", "\(more)", "--to", to.path, "--timeout", "120s")
                 for number in 0..<4 {
                     #expect(try Data(contentsOf: to.appending(path: "\(number).bin")) == Data(repeating: UInt8(number), count: 300_000))
                 }

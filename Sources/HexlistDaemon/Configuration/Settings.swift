@@ -58,7 +58,7 @@ public struct Settings: Sendable {
         public var schemes = ["http", "https"]
     }
 
-    /// What has files beside peers.
+    /// The keys `services.…` of the configuration: services with files beside peers.
     public struct Services: Sendable, Equatable {
         /// The path of rclone's configuration; `nil` for rclone's own choice.
         public var rcloneConfiguration: String?

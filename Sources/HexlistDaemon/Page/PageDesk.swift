@@ -35,7 +35,7 @@ final class PageDesk: Sendable {
     }
 
     var port: Int { state.withLock { $0.port } }
-    /// What `Host` names, and with `http://` before it `Origin`.
+    /// The address that `Host` names, and with `http://` before it `Origin`.
     var host: String { "127.0.0.1:\(port)" }
 
     /// A new secret of 256 bits; `nil` once the listener is ending.

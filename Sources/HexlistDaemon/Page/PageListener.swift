@@ -10,7 +10,7 @@ import ServiceLifecycle
 actor PageListener {
     private enum State {
         case closed
-        /// Those who asked wait for the listener, or for why there is none.
+        /// The callers of `invite()` wait for the listener, or for why there is none.
         case opening([CheckedContinuation<PageDesk, any Error>])
         case open(PageDesk)
         case stopped
@@ -30,7 +30,7 @@ actor PageListener {
         while true {
             let desk = try await desk()
             if let invitation = desk.invite() { return invitation }
-            // It is ending just now.
+            // The listener is ending just now.
             if case .open(let current) = state, current === desk { state = .closed }
         }
     }

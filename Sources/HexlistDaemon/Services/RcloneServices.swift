@@ -41,7 +41,7 @@ struct RemoteService: ContentService {
     }
 }
 
-/// What stands for rclone where it cannot be used.
+/// The service that stands for rclone where it cannot be used.
 struct UnusableRclone: ContentService {
     let obstacle: HexlistError
 

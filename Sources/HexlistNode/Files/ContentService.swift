@@ -31,7 +31,7 @@ public protocol ContentService: Sendable {
     func source(of path: SharePath) throws -> FetchSource
 }
 
-/// What is wished of links.
+/// How links are to be made, or that they are to be taken back.
 public struct LinkWish: Sendable {
     /// Seconds after which they end; `nil` for as long as the service has them.
     public var expire: Double?

@@ -385,7 +385,7 @@ final class FileFetching {
 }
 
 extension TransferKey {
-    /// What is put under its digest is the same wherever it comes from.
+    /// The digest of a file that goes to the pool or the kept ones, which is the same file whatever link leads to it; else link and folder.
     init(_ row: TransferRow) {
         self =
             if row.place != nil, let digest = row.sha256 { TransferKey(digest: digest) } else {

@@ -6,8 +6,9 @@ import NIOCore
 
 /// One attempt to fetch a file: opens what is there of it, asks the peer for the rest, writes it, and gives it its name.
 ///
-/// It has more than 15 properties because it has the parts of one attempt: what was asked, what came, who is told. Confined to the event loop; files are opened and written on the threads for them, one piece of work at a time. What the peer sends
-/// meanwhile waits in the connection, which reads no further.
+/// Confined to the event loop; files are opened and written on the threads for them, one piece of work at a time. Bytes that the peer sends
+/// meanwhile wait in the connection, which reads no further. It has more than 15 properties because it has the parts of one attempt: what
+/// was asked, what came, who is told.
 final class FileRun: FileClientDelegate, @unchecked Sendable {
     /// The end of a run, with what is to be written of it.
     struct End {
@@ -90,7 +91,7 @@ final class FileRun: FileClientDelegate, @unchecked Sendable {
     /// - Parameter connect: makes a connection, or passes on why there is none; called once, and only if the peer has to be asked.
     func start(_ connect: @escaping (@escaping @Sendable (Result<FileClientConnection, ConnectFault>) -> Void) -> Void) {
         let (row, minimumFree, pool) = (row, means.minimumFree, means.pool)
-        // What has a digest may be here already.
+        // A file with a digest may be here already.
         if let size = row.size, size <= Self.smallBytes, row.sha256 == nil, row.fileInode == nil {
             small = ByteBuffer()
             return connect { self.connected($0) }
@@ -187,8 +188,8 @@ final class FileRun: FileClientDelegate, @unchecked Sendable {
     }
 
     private func receive(from offset: Int64, size: Int64, _ head: FileAnswerHead) {
-        // What is shared may change as its owner likes: the answer says what it is now. What has a digest may not, and in the pool room is kept
-        // for what was announced.
+        // A shared file may change as its owner likes: the answer says what it is now. One with a digest may not, and in the pool room is kept
+        // for the bytes that were announced.
         if let announced = row.size, announced != size, !isShared || row.sha256 != nil {
             return end(End(outcome: .final, reason: "changed", message: "It has \(size) bytes; \(announced) were announced."))
         }

@@ -69,7 +69,7 @@ final class FileServing {
         forgetDials(now: .now)
     }
 
-    /// Forgets what no longer holds anything back.
+    /// Forgets dials that hold nothing back any more.
     private func forgetDials(now: ContinuousClock.Instant) { dials = dials.filter { !$0.value.isOver(now: now) } }
 
     /// Whether files are being fetched by a peer, so that its session is not idle.

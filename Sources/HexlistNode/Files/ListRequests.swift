@@ -9,10 +9,10 @@ final class ListRequests {
     /// The time for a session with a peer that has none.
     private static let patience = TimeAmount.seconds(10)
 
-    /// Those who wait for a session, by peer; each is told once.
+    /// Requests that wait for a session, by peer; each is told once.
     private var arrivals: [PeerID: [UInt64: (Bool) -> Void]] = [:]
     private var asked: [PeerID: Int] = [:]
-    /// Those who wait for a turn.
+    /// Requests that wait for a turn, by peer.
     private var turns: [PeerID: [CheckedContinuation<Void, Never>]] = [:]
     private var last: UInt64 = 0
 

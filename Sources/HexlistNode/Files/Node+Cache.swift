@@ -108,7 +108,7 @@ extension Node {
                 hint: "Fetch into a folder with `--to`, or with `--keep`\(isMany ? "" : "; `files.cacheBytes` sets the size of the cache")."
             )
         }
-        // What others do meanwhile may take the room that was made.
+        // Other transfers may take the room that was made meanwhile.
         for _ in 0..<3 {
             do {
                 return try await store.addTransfers(rows, poolBytes: most)

@@ -2,7 +2,7 @@ import HexlistFiles
 import HexlistModel
 import HexlistStore
 
-/// What a request finds in a share. Made on a thread for files.
+/// The answer to a request for something in a share. Made on a thread for files.
 enum SharedAnswer: Sendable {
     case file(OfferedSource, mediaType: String?)
     case list(FolderListing)

@@ -32,7 +32,7 @@ public final class FileClientConnection: @unchecked Sendable {
     private let gate: ChannelGate
     private var context: ChannelHandlerContext?
     private var state = State.idle
-    /// What came and was not taken: copied as it comes, since TLS decrypts into its buffer again once that is its own.
+    /// Bytes that came and were not taken: copied as it comes, since TLS decrypts into its buffer again once that is its own.
     private var body = ByteBuffer()
     private var notice: Scheduled<Void>?
     private var isReadHeld = false

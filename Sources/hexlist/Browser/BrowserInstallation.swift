@@ -10,7 +10,7 @@ struct BrowserInstallation {
     private static let sign = "# Made by `hexlist browser --install`."
 
     let common: CommonOptions
-    /// Those that were named; empty for each that is there.
+    /// The browsers that were named; empty for each that is there.
     let browsers: [Browser]
 
     /// The program that browsers run: manifests carry no arguments.

@@ -89,7 +89,7 @@ struct BrowserPage: JSONEncodable {
 
 /// A peer or a group that can be sent to. Texts are clean and cut.
 struct BrowserRecipient: JSONEncodable {
-    /// What `send` takes: a UUID, or `@` and a name.
+    /// The recipient as `send` takes it: a UUID, or `@` and a name.
     var to: String
     var label: String
     var isTrusted: Bool

@@ -2,9 +2,9 @@ import HexlistAPI
 import HexlistJSON
 import HexlistModel
 
-/// What the extension may ask for. It reads, marks and sends; trust, pairing, files and settings are none of its business.
+/// A request of the extension. It reads, marks and sends; trust, pairing, files and settings are none of its business.
 enum BrowserOperation: Equatable {
-    /// Who is there to be sent to, from an index on.
+    /// The groups and peers that can be sent to, from an index on.
     case recipients(after: Int)
     case send(BrowserSend)
     /// How rows of the outbox stand.

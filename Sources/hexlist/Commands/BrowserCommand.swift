@@ -27,11 +27,11 @@ struct BrowserCommand: AsyncParsableCommand {
     @Flag
     var browsers: [Browser] = []
 
-    /// What Packaging/files puts into the folders of the system: a manifest with this program.
+    /// The program of a manifest that Packaging/files puts into the folders of the system.
     @Option(help: ArgumentHelp(valueName: "program", visibility: .hidden))
     var manifest: String?
 
-    /// What a browser says of who asks for the host.
+    /// The arguments by which a browser says which extension asks for the host.
     @Argument(help: ArgumentHelp(visibility: .hidden))
     var callers: [String] = []
 

@@ -132,7 +132,7 @@ struct FetchCommand: AsyncParsableCommand {
     private static let listed = 20
 }
 
-/// What is fetched: a hex, or something of a service.
+/// The goal of a fetch: a hex, or something of a service.
 enum FetchArgument: ExpressibleByArgument {
     case hex(HexID)
     case file(ServiceArgument)

@@ -178,7 +178,7 @@ struct LinkCommand: AsyncParsableCommand {
 }
 
 extension LinkCommand {
-    /// What a public link means.
+    /// A warning about public links.
     static let warning =
         "Whoever has such a link can read the file, until it ends or `hexlist link --revoke` takes it back, where the service can."
 }

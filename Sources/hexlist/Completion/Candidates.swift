@@ -103,7 +103,7 @@ extension CompletionKind {
     /// The newest hexes of the inbox, and those that are held.
     static let hexes = completion { client, _ in try await hexes(client) }
 
-    /// Those, and services.
+    /// The newest hexes of the inbox and held ones, and services.
     static let fetchable = completion { client, _ in
         // A daemon of an earlier version has no services.
         let services = (try? await client.services()) ?? []
