@@ -17,6 +17,8 @@ public struct TransferView: JSONShape, Sendable, Equatable {
     public var url: String
     public var peer: PeerID
     @Among public var tag: PeerTag?
+    /// The remote it is fetched from; then `peer` is this machine.
+    public var service: String?
     /// The name of the file: the one it has, or is to have. Made of text of a peer.
     public var file: String
     public var folder: String

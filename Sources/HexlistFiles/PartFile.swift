@@ -30,6 +30,8 @@ public final class PartFile: Sendable {
         public var umask: UInt16
         /// Bytes that are to stay free on the file system.
         public var minimumFree: Int64
+        /// Whether the partial file's name says nothing of the file's: for a program that reads some characters of a name as others.
+        public var hidesName = false
 
         public init(
             name: FileName, id: String, size: Int64, digest: [UInt8]?, modified: Int64?, umask: UInt16 = 0o022, minimumFree: Int64 = 0
@@ -39,7 +41,7 @@ public final class PartFile: Sendable {
         }
 
         /// The name of the partial file.
-        public var partName: String { name.partName(id) }
+        public var partName: String { (hidesName ? FileName("remote") : name).partName(id) }
     }
 
     /// Where the whole file is going to be, or is: enough to know it again after a crash between the rename and the note of it.
@@ -248,6 +250,33 @@ public final class PartFile: Sendable {
         }
     }
 
+    /// Takes what another program wrote into the partial file, or put in its place, checks its length, sets its mode, and ends the object: the
+    /// file is to get its name as one that was handed over. The time is the one that the program gave it.
+    /// - Throws: `tooShort`, `tooLong`; `partLost` where there is no such file; `system`.
+    public func takeOver() throws(FileFault) -> WholeFile {
+        try withState { state throws(FileFault) in
+            let file = try openWritten()
+            let status = try file.status()
+            let length = Int64(status.st_size)
+            guard length == goal.size else { throw length < goal.size ? .tooShort(length) : .tooLong }
+            // What has nothing in it may not have been written.
+            setModeAndTime(file, keepsTime: length > 0)
+            BootMark.remove(from: file)
+            state.isEnded = true
+            return WholeFile(goal: goal, device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
+        }
+    }
+
+    /// The bytes that another program has written into the partial file so far.
+    public func writtenBytes() throws(FileFault) -> Int64 { Int64(try openWritten().status().st_size) }
+
+    private func openWritten() throws(FileFault) -> Descriptor {
+        guard let status = try folder.status(of: goal.partName), status.isRegular, status.st_uid == geteuid(), status.st_nlink == 1 else {
+            throw .partLost
+        }
+        return try Descriptor.open(goal.partName, O_RDWR | O_NOFOLLOW | O_NONBLOCK, in: folder)
+    }
+
     /// Checks length and digest, and sets mode and time.
     private func complete(_ state: inout State) throws(FileFault) {
         guard !state.isEnded else { throw .partLost }
@@ -258,8 +287,12 @@ public final class PartFile: Sendable {
             throw .otherBytes
         }
         // A file system that has no modes or such times keeps the file all the same.
+        setModeAndTime(file)
+    }
+
+    private func setModeAndTime(_ file: Descriptor, keepsTime: Bool = false) {
         _ = file.use { fchmod($0, 0o666 & ~mode_t(goal.umask)) }
-        if let modified = goal.modified {
+        if let modified = goal.modified, !keepsTime {
             let (seconds, rest) = modified.quotientAndRemainder(dividingBy: 1_000_000_000)
             let isBefore = rest < 0
             _ = file.use { hexlist_set_modified($0, seconds - (isBefore ? 1 : 0), rest + (isBefore ? 1_000_000_000 : 0)) }

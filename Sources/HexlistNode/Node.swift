@@ -167,7 +167,7 @@ public actor Node {
         known.stop()
         await finder.stop(self)
         for session in sessions.values { session.act { $0.end(.shutdown, &$1) } }
-        fetching.stop()
+        for copying in fetching.stop() { await copying.value }
         await transport.shutdown()
         events.stop(self)
         wakeWaiters()

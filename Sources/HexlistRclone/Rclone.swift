@@ -1,3 +1,4 @@
+public import HexlistFiles
 import HexlistJSON
 import HexlistModel
 public import NIOCore
@@ -63,6 +64,23 @@ public final class Rclone: Sendable {
             state.withLock { $0.refused = (error, .now + Self.refusal) }
             throw error
         }
+    }
+
+    /// Writes a file of a remote into a folder of this machine, in place of what is there of that name. Cancelling the task ends that.
+    /// - Parameter file: letters, digits and dots, which rclone reads as they are.
+    /// - Throws: `RemoteFault`; `CancellationError`.
+    public func copy(_ link: RemoteLink, to folder: String, as file: String) async throws {
+        let remotes: [RcloneRemote]
+        do {
+            remotes = try await self.remotes()
+        } catch let error as HexlistError {
+            throw RemoteFault(.interrupted(progressed: false), "rclone", error)
+        }
+        guard let remote = remotes.first(where: { PeerText.areEqual($0.name, link.remote) }) else {
+            let name = TerminalText.clean(link.remote, columns: 60)
+            throw RemoteFault(.final, "notFound", HexlistError(.notFound, "rclone has no remote \(name) any more."))
+        }
+        try await remote.copy(link.path, to: folder, as: file)
     }
 
     private func readRemotes() async throws -> [RcloneRemote] {

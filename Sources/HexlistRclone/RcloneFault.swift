@@ -1,3 +1,4 @@
+import HexlistFiles
 import HexlistModel
 
 /// Why a request to rclone came to nothing.
@@ -100,6 +101,19 @@ enum RcloneFault: Error, Equatable, Sendable {
                     hint: "`rclone config reconnect \(TerminalText.clean(remote, columns: 60)):` signs in again.")
             case .mayPass, nil: return HexlistError(.gone, "\(place) failed: \(said)", hint: "Try again later.")
             }
+        }
+    }
+
+    /// What it means for a file that was to be copied: rclone that cannot be used is waited for, what the remote does counts as its failure.
+    func asRemote(_ remote: String, _ path: String) -> RemoteFault {
+        let error = error(remote, path)
+        switch self {
+        case .missing, .tooOld, .encrypted, .noPassword, .notStarted, .ended, .stopping:
+            return RemoteFault(.interrupted(progressed: false), "rclone", error)
+        case .refused(_, let message) where message.utf8.firstRange(of: "no space left on device".utf8) != nil:
+            return RemoteFault(.diskFull, "diskFull", HexlistError(.storageFull, "There is no room for it on the disk."))
+        case .refused where meaning == .notFound: return RemoteFault(.final, "notFound", error)
+        case .refused, .timedOut, .unreadable, .tooMany, .paused: return RemoteFault(.sourceFault, "remote", error)
         }
     }
 

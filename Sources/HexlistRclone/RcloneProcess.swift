@@ -4,6 +4,7 @@ import HexlistModel
 import HexlistSystem
 import NIOCore
 import NIOHTTP1
+import Synchronization
 
 /// The one `rclone rcd` of this process: started with the first request, ended some time after the last one, and with this process.
 ///
@@ -26,6 +27,17 @@ actor RcloneProcess {
         case stopped
     }
 
+    /// Requests that wait for the start, by number; a cancelled one waits no more.
+    private struct Waiting {
+        var last = 0
+        var requests: [Int: CheckedContinuation<Run, any Error>] = [:]
+
+        mutating func takeAll() -> [CheckedContinuation<Run, any Error>] {
+            defer { requests = [:] }
+            return Array(requests.values)
+        }
+    }
+
     /// The time until the first answer. A command for the password may ask a person.
     private static let startSeconds = 60
     /// The most output that is read at once.
@@ -37,7 +49,7 @@ actor RcloneProcess {
     private let settings: RcloneSettings
     private let group: any EventLoopGroup
     private var stage = Stage.down
-    private var waiting: [CheckedContinuation<Run, any Error>] = []
+    private let waiting = Mutex(Waiting())
     /// Requests under way, those that wait for the start among them.
     private var users = 0
     private var lastUse = ContinuousClock.now
@@ -93,12 +105,29 @@ actor RcloneProcess {
         case .up(let run): return run
         case .stopped: throw RcloneFault.stopping
         case .down:
-            return try await withCheckedThrowingContinuation {
-                waiting.append($0)
-                wish.yield()
+            let number = waiting.withLock { waiting in
+                waiting.last += 1
+                return waiting.last
+            }
+            return try await withTaskCancellationHandler {
+                try await withCheckedThrowingContinuation { continuation in wait(number, continuation) }
+            } onCancel: {
+                waiting.withLock { $0.requests.removeValue(forKey: number) }?.resume(throwing: CancellationError())
             }
         }
     }
+
+    private func wait(_ number: Int, _ continuation: CheckedContinuation<Run, any Error>) {
+        // One that was cancelled before will not hear of it again.
+        let isCancelled = waiting.withLock { waiting in
+            let isCancelled = Task.isCancelled
+            if !isCancelled { waiting.requests[number] = continuation }
+            return isCancelled
+        }
+        if isCancelled { continuation.resume(throwing: CancellationError()) } else { wish.yield() }
+    }
+
+    private var isAwaited: Bool { waiting.withLock { !$0.requests.isEmpty } }
 
     private static func call(
         _ run: Run, _ operation: String, limit: Int, seconds: Int64, _ write: @Sendable (inout JSONWriter) -> Void
@@ -127,7 +156,7 @@ actor RcloneProcess {
 
     /// Starts processes when they are wished, until the task is cancelled.
     func run() async {
-        for await _ in wishes where !waiting.isEmpty { await attend() }
+        for await _ in wishes where isAwaited { await attend() }
         stage = .stopped
         fail(.stopping)
     }
@@ -199,14 +228,13 @@ actor RcloneProcess {
         try? await http.shutdown()
         // Whoever came while it ended waits for the next one; who waited for this one does not.
         if let fault { fail(fault) }
-        if !waiting.isEmpty { wish.yield() }
+        if isAwaited { wish.yield() }
     }
 
     private func down() { if case .up = stage { stage = .down } }
 
     private func fail(_ fault: RcloneFault) {
-        for waits in waiting { waits.resume(throwing: fault) }
-        waiting = []
+        for waits in waiting.withLock({ $0.takeAll() }) { waits.resume(throwing: fault) }
     }
 
     /// Asks a process that listens for its version and its remotes, for which it has to read the configuration.
@@ -222,8 +250,7 @@ actor RcloneProcess {
             stage = .up(run)
             begun = run.number
             lastUse = .now
-            for waits in waiting { waits.resume(returning: run) }
-            waiting = []
+            for waits in waiting.withLock({ $0.takeAll() }) { waits.resume(returning: run) }
             return nil
         } catch let fault as RcloneFault {
             return fault

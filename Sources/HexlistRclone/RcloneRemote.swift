@@ -3,7 +3,7 @@ public import HexlistFiles
 import HexlistJSON
 public import HexlistModel
 
-/// A remote of rclone: its folders are listed and links to its files are made.
+/// A remote of rclone: its folders are listed, its files copied, and links to them made.
 public struct RcloneRemote: Sendable {
     /// As the configuration has it. It names a remote and nothing else: no `:`, no `,`.
     public let name: String
@@ -92,6 +92,39 @@ public struct RcloneRemote: Sendable {
         }
         return answer["item"].flatMap(FileEntry.init(rclone:))
     }
+
+    // MARK: Copying
+
+    /// The longest time that a file may take.
+    static let copyHours: Int64 = 720
+
+    /// Writes a file of the remote into a folder of this machine, in place of what is there of that name. Cancelling the task ends that.
+    ///
+    /// It goes by no request queue: transfers have one, with its own attempts and pauses.
+    /// - Parameter file: letters, digits and dots, which rclone reads as they are.
+    func copy(_ path: SharePath, to folder: String, as file: String) async throws {
+        let (fs, source) = (name + ":", path.description)
+        guard !folder.unicodeScalars.contains(where: Self.isRead) else {
+            throw RemoteFault(
+                .final, "folder",
+                HexlistError(.badRequest, "rclone cannot write into a folder whose path has pictures of control characters in it."))
+        }
+        do {
+            _ = try await process.call("operations/copyfile", limit: Self.answerBytes, seconds: Self.copyHours * 3_600) { json in
+                json.member("srcFs", fs)
+                json.member("srcRemote", source)
+                json.member("dstFs", folder)
+                json.member("dstRemote", file)
+                // Since 1.63 it would write to a name of its own choice first.
+                json.named("_config") { $0.object { $0.member("Inplace", true) } }
+            }
+        } catch let fault as RcloneFault {
+            throw fault.asRemote(name, source)
+        }
+    }
+
+    /// Whether rclone takes a character of a path for another one, or for a mark of that.
+    private static func isRead(_ scalar: Unicode.Scalar) -> Bool { (0x2400...0x2421).contains(scalar.value) || scalar.value == 0x201B }
 
     // MARK: Links
 

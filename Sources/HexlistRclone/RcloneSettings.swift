@@ -43,6 +43,11 @@ public struct RcloneSettings: Sendable {
         // One attempt is one attempt: the request queue counts them.
         variables["RCLONE_LOW_LEVEL_RETRIES"] = "1"
         variables["RCLONE_CONTIMEOUT"] = "15s"
+        // A file is written from its beginning to its end, so that its length says how far it is; and for as long as that takes.
+        variables["RCLONE_MULTI_THREAD_STREAMS"] = "0"
+        variables["RCLONE_LOCAL_NO_PREALLOCATE"] = "true"
+        variables["RCLONE_RC_SERVER_READ_TIMEOUT"] = "\(RcloneRemote.copyHours)h"
+        variables["RCLONE_RC_SERVER_WRITE_TIMEOUT"] = "\(RcloneRemote.copyHours)h"
         variables["RCLONE_TIMEOUT"] = "60s"
         return variables.map { "\($0)=\($1)" }.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
     }

@@ -49,6 +49,10 @@ public struct TransferRow: Sendable, Equatable {
     public var createdAt: Int64
     public var endedAt: Int64?
 
+    /// Whether it comes from a remote of rclone (`RemoteLink`), and so from no peer.
+    private static let remote = "rclone://"
+    fileprivate var isOfRemote: Bool { url.utf8.starts(with: Self.remote.utf8) }
+
     /// The most transfers that wait, and days for which ended ones are listed.
     public static let limit = 20_000
     static let keptDays = 30
@@ -233,7 +237,8 @@ extension StoreWriter {
                     ("bytes", "\(row.bytes)"), ("reason", isDone ? nil : row.reason),
                 ]
                 try record(
-                    isDone ? .transferDone : .transferFailed, at: row.endedAt ?? row.createdAt, peer: row.peer, hex: row.hex,
+                    isDone ? .transferDone : .transferFailed, at: row.endedAt ?? row.createdAt, peer: row.isOfRemote ? nil : row.peer,
+                    hex: row.hex,
                     data: JSONText.object(data))
             }
         }

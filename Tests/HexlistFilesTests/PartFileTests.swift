@@ -52,6 +52,32 @@ import Testing
         return names.filter { $0 != "." && $0 != ".." }.sorted()
     }
 
+    @Test("what another program wrote is taken over with its time, and what has another length is not") func takenOver() async throws {
+        try await TemporaryFolder.with { folder in
+            var goal = Self.goal([1, 2, 3], digest: false)
+            goal.hidesName = true
+            let part = try PartFile(folder: folder.path, goal: goal)
+            let path = "\(folder.path)/.remote.00ff.part"
+            #expect(Self.names(folder) == [".remote.00ff.part"])
+            #expect(try part.writtenBytes() == 0)
+            for (text, fault) in [("ab", FileFault.tooShort(2)), ("abcd", .tooLong)] {
+                try folder.write(text, to: ".remote.00ff.part")
+                #expect(throws: fault) { _ = try part.takeOver() }
+            }
+            unlink(path)
+            symlink("/etc/hostname", path)
+            #expect(throws: FileFault.partLost) { _ = try part.takeOver() }
+            unlink(path)
+            try folder.write("abc", to: ".remote.00ff.part")
+            let file = try part.takeOver()
+            #expect(TemporaryFolder.mode(path) == 0o644)
+            let placed = try WholeFile.place([WholeFile.Candidate(folder: folder.path, file: file)]) { _ in }
+            #expect(try placed[0].get().name == "a.bin")
+            #expect(Self.names(folder) == ["a.bin"])
+            #expect(throws: FileFault.partLost) { _ = try part.takeOver() }
+        }
+    }
+
     @Test("a file of any size arrives byte for byte, with its time and mode", arguments: [0, 1, 1_000, 4 << 20, (4 << 20) + 1, 9_000_000])
     func whole(size: Int) async throws {
         try await TemporaryFolder.with { folder in

@@ -20,7 +20,7 @@ struct TestNode {
 
     init(
         _ name: String, on link: InMemoryLink?, identity: Identity? = nil, folder: URL? = nil,
-        _ configure: (inout NodeConfiguration) -> Void = { _ in }
+        remotes: (any ContentServices)? = nil, _ configure: (inout NodeConfiguration) -> Void = { _ in }
     ) async throws {
         let folder = folder ?? FileManager.default.temporaryDirectory.appending(path: "hexlist-node-\(UUID().uuidString.prefix(8))")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -35,7 +35,7 @@ struct TestNode {
         let identity = try identity ?? Identity.load(from: folder.path) ?? Identity.create(in: folder.path)
         node = try Node(
             configuration: configuration, identity: identity, store: HexStore(path: folder.appending(path: "hexlist.sqlite").path),
-            discovery: link.map { InMemoryDiscovery(link: $0) }, eventLoop: group.next(), logger: logger)
+            discovery: link.map { InMemoryDiscovery(link: $0) }, remotes: remotes, eventLoop: group.next(), logger: logger)
         try await node.start()
     }
 

@@ -1,3 +1,4 @@
+import Foundation
 import HexlistAPI
 import HexlistFiles
 import HexlistModel
@@ -120,6 +121,46 @@ struct RealRcloneTests {
             let told = replies.withLock { $0 }
             #expect(told.count == 21 && told.allSatisfy { $0.url == nil && $0.code == "notSupported" })
             #expect(await rclone.process.starts == 1)
+        }
+    }
+
+    @Test("copies files over what is there, says what is not there, and ends with its task", .timeLimit(.minutes(2)))
+    func copies() async throws {
+        try await TemporaryFolder.with { files in
+            mkdir(files.path + "/sub", 0o700)
+            try files.write("three", to: "a.txt")
+            try files.write("x", to: "sub/ü ／ b.txt")
+            try await serving(files.path) { port in try await copies(port) }
+        }
+    }
+
+    private func copies(_ port: Int) async throws {
+        let configuration = "[dav]\ntype = webdav\nurl = http://127.0.0.1:\(port)/\nvendor = other\n"
+        try await with(configuration + "[gone]\ntype = webdav\nurl = http://127.0.0.1:1/\nvendor = other\n") { rclone, to in
+            for (names, text) in [(["a.txt"], "three"), (["sub", "ü ／ b.txt"], "x")] {
+                try to.write("what is there, and longer", to: ".remote.1.part")
+                let link = RemoteLink(remote: "dav", path: try #require(SharePath(names)))
+                try await rclone.copy(link, to: to.path, as: ".remote.1.part")
+                #expect(try String(contentsOfFile: to.path + "/.remote.1.part", encoding: .utf8) == text)
+            }
+            for (remote, name, outcome) in [
+                ("dav", "no.txt", TransferQueue.Outcome.final), ("none", "a.txt", .final), ("gone", "a.txt", .sourceFault),
+            ] {
+                do {
+                    try await rclone.copy(RemoteLink(remote: remote, path: #require(SharePath([name]))), to: to.path, as: ".remote.2.part")
+                    Issue.record("\(remote):\(name) was copied")
+                } catch let fault as RemoteFault { #expect(fault.outcome == outcome, "\(fault)") }
+            }
+            let task = Task { try await rclone.copy(RemoteLink(remote: "dav", path: #require(SharePath(["a.txt"]))), to: to.path, as: "x") }
+            task.cancel()
+            await #expect(throws: (any Error).self) { try await task.value }
+        }
+        // Without rclone it is waited for.
+        try await with("", environment: ["PATH": "/nonexistent"]) { rclone, to in
+            do {
+                try await rclone.copy(RemoteLink(remote: "dav", path: #require(SharePath(["a.txt"]))), to: to.path, as: "x")
+                Issue.record("it was copied")
+            } catch let fault as RemoteFault { #expect(fault.outcome == .interrupted(progressed: false) && fault.reason == "rclone") }
         }
     }
 

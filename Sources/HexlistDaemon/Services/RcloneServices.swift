@@ -16,6 +16,8 @@ struct RcloneServices: ContentServices {
             return [UnusableRclone(obstacle: error)]
         }
     }
+
+    func copy(_ link: RemoteLink, to folder: String, as file: String) async throws { try await rclone.copy(link, to: folder, as: file) }
 }
 
 /// A remote of rclone.
@@ -35,9 +37,7 @@ struct RemoteService: ContentService {
     }
 
     func source(of path: SharePath) throws -> FetchSource {
-        throw HexlistError(
-            .notSupported, "Files of a remote of rclone are not fetched by Hexlist.",
-            hint: "`rclone copy` fetches \(TerminalText.clean("\(remote.name):\(path)", columns: 200)).")
+        .remote(RemoteLink(remote: remote.name, path: path))
     }
 }
 

@@ -52,11 +52,16 @@ public enum FetchSource: Sendable {
     /// A peer, which hands it out on a file connection.
     case peer(FileLink)
     /// A remote of rclone, and the path there.
-    case remote(name: String, path: SharePath)
+    case remote(RemoteLink)
 }
 
 /// The services that a part of the daemon beside the node knows: the remotes of rclone.
 public protocol ContentServices: Sendable {
     /// All of them now. Cheap enough to be asked for each request.
     func all() async throws -> [any ContentService]
+
+    /// Writes a file into a folder of this machine, in place of what is there of that name. Cancelling the task ends that.
+    /// - Parameter file: letters, digits and dots.
+    /// - Throws: `RemoteFault`; `CancellationError`.
+    func copy(_ link: RemoteLink, to folder: String, as file: String) async throws
 }

@@ -37,6 +37,11 @@ struct FetchTree {
         let entry = try await service.entry(at: path)
         guard entry.kind.known == .folder else {
             try tree.add(entry, at: path, name, of: service, to: 0)
+            guard !tree.files.isEmpty else {
+                throw HexlistError(
+                    .notSupported, "\(TerminalText.clean("\(service.view.name):\(path)", columns: 200)) has no size: it cannot be fetched.",
+                    hint: "`rclone copy` fetches documents that the service writes when they are read.")
+            }
             return tree
         }
         tree.folders.append([FileName(name).description])
@@ -77,9 +82,15 @@ struct FetchTree {
         _ entry: FileEntry, at path: SharePath, _ name: String, of service: any ContentService, to folder: Int
     ) throws {
         try check()
+        let source = try service.source(of: path)
+        // No more is taken than was listed.
+        if case .remote = source, entry.size == nil {
+            leftOut += 1
+            return
+        }
         files.append(
             File(
-                source: try service.source(of: path), name: FileName(name).description, size: entry.size,
+                source: source, name: FileName(name).description, size: entry.size,
                 modified: entry.modified?.milliseconds, folder: folder))
     }
 

@@ -29,10 +29,12 @@ final class FileFetching {
     /// The transfers that are in the queue, as the store has them but for `bytes`, which are ahead of it.
     private(set) var rows: [TransferID: TransferRow] = [:]
     private var keys: [TransferKey: TransferID] = [:]
-    private var runs: [TransferRun: FileRun] = [:]
+    private var runs: [TransferRun: any FileAttempt] = [:]
     /// Connections without a request, by peer.
     private var idle: [PeerID: [FileClientConnection]] = [:]
     private var here: Set<PeerID> = []
+    /// What stands for the remotes in the queue.
+    private var remotes: Set<PeerID> = []
     let lists = ListRequests()
     let placements = FilePlacements()
     /// The rows to be written together at the end of a turn of `placements`; `nil` outside of one.
@@ -59,15 +61,18 @@ final class FileFetching {
         add(rows, here: digests, force: true, host)
     }
 
-    func stop() {
+    /// - Returns: what services still do, cancelled, which ends soon.
+    func stop() -> [Task<Void, Never>] {
         timer.cancel()
         noticeTimer.cancel()
+        let copying = runs.values.compactMap { ($0 as? RemoteRun)?.copying }
         for run in runs.values { run.stop(discarding: false) }
         runs = [:]
         for connection in idle.values.joined() { connection.abort() }
         idle = [:]
         for one in awaited.values.joined() { one.timeout.cancel() }
         awaited = [:]
+        return copying
     }
 
     /// Whether a file of this peer is wanted, so that its session is not idle.
@@ -87,7 +92,8 @@ final class FileFetching {
             let key = TransferKey(row)
             rows[id] = row
             let isHere = row.sha256.map(digests.contains) ?? false
-            let (admission, actions) = queue.add(id, peer: isHere ? host.id : row.peer, key: key, force: force, now: now)
+            let peer = isHere ? host.id : lane(of: row, host)
+            let (admission, actions) = queue.add(id, peer: peer, key: key, force: force, now: now)
             if admission == .taken { keys[key] = id } else { rows[id] = nil }
             if case .known(let other) = admission, other != id {
                 // Asked for twice at once: one is enough.
@@ -98,6 +104,13 @@ final class FileFetching {
             carryOut(actions, host)
         }
         for peer in Set(new.map(\.peer)) { kick(peer, host) }
+    }
+
+    /// The place of a transfer in the queue: its peer, or what stands for its remote, which always is there.
+    private func lane(of row: TransferRow, _ host: isolated some FilesHost) -> PeerID {
+        guard let lane = RemoteLink(row.url)?.lane else { return row.peer }
+        if remotes.insert(lane).inserted { carryOut(queue.peerCame(lane, now: .now), host) }
+        return lane
     }
 
     /// The transfer that fetches the same into the same folder; `nil` if none does.
@@ -199,17 +212,25 @@ final class FileFetching {
     }
 
     private func start(_ id: TransferID, _ run: TransferRun, _ host: isolated some FilesHost) {
-        guard var row = rows[id], let link = FileLink(row.url), !host.isStopping else {
-            return carryOut(queue.ended(run, .final, now: .now), host)
-        }
+        guard var row = rows[id], !host.isStopping else { return carryOut(queue.ended(run, .final, now: .now), host) }
         row.attempts += 1
         rows[id] = row
+        let means = FileRun.Means(
+            store: host.store, pool: host.pool, threads: host.transport.fileThreads, eventLoop: host.eventLoop,
+            minimumFree: Int64(host.configuration.limits.diskReserveBytes))
+        if let link = RemoteLink(row.url), let remotes = host.remotes {
+            let remoteRun = RemoteRun(
+                run, row, link, of: remotes, with: means,
+                progressed: { [weak host] run in host?.assumeIsolated { $0.fetching.progressed(run, $0) } },
+                whole: { [weak host] run, file in host?.assumeIsolated { $0.fetching.isWhole(run, file, nil, $0) } },
+                ended: { [weak host] run, end in host?.assumeIsolated { $0.fetching.ended(run, end, nil, $0) } })
+            runs[run] = remoteRun
+            return remoteRun.start()
+        }
+        guard let link = FileLink(row.url) else { return carryOut(queue.ended(run, .final, now: .now), host) }
         let peer = row.peer
         let fileRun = FileRun(
-            run, row, link,
-            with: FileRun.Means(
-                store: host.store, pool: host.pool, threads: host.transport.fileThreads, eventLoop: host.eventLoop,
-                minimumFree: Int64(host.configuration.limits.diskReserveBytes)),
+            run, row, link, with: means,
             progressed: { [weak host] run in host?.assumeIsolated { $0.fetching.progressed(run, $0) } },
             whole: { [weak host] run, file, free in host?.assumeIsolated { $0.fetching.isWhole(run, file, free, $0) } },
             ended: { [weak host] run, end, free in host?.assumeIsolated { $0.fetching.ended(run, end, free, $0) } })
@@ -289,7 +310,7 @@ final class FileFetching {
         return true
     }
 
-    private func progressed(_ run: FileRun, _ host: isolated some FilesHost) {
+    private func progressed(_ run: any FileAttempt, _ host: isolated some FilesHost) {
         guard runs[run.run] === run else { return }
         rows[run.id]?.bytes = run.row.bytes
         let now = ContinuousClock.now
@@ -299,7 +320,7 @@ final class FileFetching {
     }
 
     /// A small file waits for its name; the next one is asked for meanwhile.
-    private func isWhole(_ run: FileRun, _ file: WholeFile, _ free: FileClientConnection?, _ host: isolated some FilesHost) {
+    private func isWhole(_ run: any FileAttempt, _ file: WholeFile, _ free: FileClientConnection?, _ host: isolated some FilesHost) {
         if let free { keep(free, to: run.row.peer) }
         guard runs[run.run] === run else { return run.stop(discarding: true) }
         rows[run.id]?.bytes = run.row.bytes
@@ -312,7 +333,7 @@ final class FileFetching {
         carryOut(queue.received(run.run, now: .now), host)
     }
 
-    private func ended(_ run: FileRun, _ end: FileRun.End, _ free: FileClientConnection?, _ host: isolated some FilesHost) {
+    private func ended(_ run: any FileAttempt, _ end: FileRun.End, _ free: FileClientConnection?, _ host: isolated some FilesHost) {
         if let free { keep(free, to: run.row.peer) }
         guard runs.removeValue(forKey: run.run) != nil else { return }
         var row = run.row

@@ -4,20 +4,21 @@ import HexlistTransport
 
 /// Whole small files that wait for their names. They get them together: while some are being placed others gather, and are the next.
 final class FilePlacements {
-    private var waiting: [(run: FileRun, file: WholeFile)] = []
+    private var waiting: [(run: any FileAttempt, file: WholeFile)] = []
     private var isPlacing = false
 
     /// - Parameter placed: called with each run and what became of it, all of one turn in one call.
     func add<Host: FilesHost>(
-        _ run: FileRun, _ file: WholeFile, _ host: isolated Host,
-        placed: @escaping @Sendable ([(FileRun, Result<PartFile.Placement, any Error>)], isolated Host) -> Void
+        _ run: any FileAttempt, _ file: WholeFile, _ host: isolated Host,
+        placed: @escaping @Sendable ([(any FileAttempt, Result<PartFile.Placement, any Error>)], isolated Host) -> Void
     ) {
         waiting.append((run, file))
         next(host, placed)
     }
 
     private func next<Host: FilesHost>(
-        _ host: isolated Host, _ placed: @escaping @Sendable ([(FileRun, Result<PartFile.Placement, any Error>)], isolated Host) -> Void
+        _ host: isolated Host,
+        _ placed: @escaping @Sendable ([(any FileAttempt, Result<PartFile.Placement, any Error>)], isolated Host) -> Void
     ) {
         guard !isPlacing, !waiting.isEmpty else { return }
         isPlacing = true

@@ -9,7 +9,7 @@ import NIOCore
 /// Confined to the event loop; files are opened and written on the threads for them, one piece of work at a time. Bytes that the peer sends
 /// meanwhile wait in the connection, which reads no further. It has more than 15 properties because it has the parts of one attempt: what
 /// was asked, what came, who is told.
-final class FileRun: FileClientDelegate, @unchecked Sendable {
+final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
     /// The end of a run, with what is to be written of it.
     struct End {
         var outcome: TransferQueue.Outcome
@@ -256,9 +256,7 @@ final class FileRun: FileClientDelegate, @unchecked Sendable {
             row.finalName = placement.name
             row.fileInode = placement.fileInode
             end(End(outcome: .done))
-        case .failure(let fault as FileFault) where fault == .noFreeName:
-            end(End(outcome: .interrupted(progressed: false), reason: "taken", message: "Another file took its name."))
-        case .failure(let error): end(endOf(error))
+        case .failure(let error): end(End(ofPlacing: error))
         }
     }
 
@@ -343,7 +341,7 @@ final class FileRun: FileClientDelegate, @unchecked Sendable {
             if let pending = self.pending { return self.end(pending) }
             switch result {
             case .success(let value): then(value)
-            case .failure(let error): self.end(self.endOf(error))
+            case .failure(let error): self.end(End(of: error))
             }
         }
     }
@@ -393,23 +391,37 @@ final class FileRun: FileClientDelegate, @unchecked Sendable {
         let discards = discards
         _ = means.threads.run(on: means.eventLoop) { if discards { part.discard() } else { try part.suspend() } }
     }
+}
 
-    private func endOf(_ error: any Error) -> End {
+extension FileRun.End {
+    /// A whole file got no name.
+    init(ofPlacing error: any Error) {
+        guard let fault = error as? FileFault, fault == .noFreeName else {
+            self.init(of: error)
+            return
+        }
+        self.init(outcome: .interrupted(progressed: false), reason: "taken", message: "Another file took its name.")
+    }
+
+    /// The file could not be opened, written or checked.
+    init(of error: any Error) { self = Self.of(error) }
+
+    private static func of(_ error: any Error) -> Self {
         guard let fault = error as? FileFault else {
             // The store could not be written, or the node stops.
-            return End(outcome: .interrupted(progressed: false), reason: "internal", message: "\(error)")
+            return Self(outcome: .interrupted(progressed: false), reason: "internal", message: "\(error)")
         }
         let message = "It \(fault)."
         switch fault {
-        case .diskFull: return End(outcome: .diskFull, reason: "diskFull", message: "There is no room for it on the disk.")
-        case .otherBytes: return End(outcome: .sourceFault, reason: "otherBytes", message: message)
-        case .partTaken, .cancelled: return End(outcome: .interrupted(progressed: false), reason: "taken", message: message)
-        case .tooLong, .tooShort: return End(outcome: .sourceFault, reason: "answer", message: message)
-        case .partLost: return End(outcome: .sourceFault, reason: "partLost", message: "What was there of it was deleted meanwhile.")
+        case .diskFull: return Self(outcome: .diskFull, reason: "diskFull", message: "There is no room for it on the disk.")
+        case .otherBytes: return Self(outcome: .sourceFault, reason: "otherBytes", message: message)
+        case .partTaken, .cancelled: return Self(outcome: .interrupted(progressed: false), reason: "taken", message: message)
+        case .tooLong, .tooShort: return Self(outcome: .sourceFault, reason: "answer", message: message)
+        case .partLost: return Self(outcome: .sourceFault, reason: "partLost", message: "What was there of it was deleted meanwhile.")
         case .notFound, .notFolder, .notAllowed, .notRegular:
-            return End(outcome: .final, reason: "folder", message: "The folder it goes to \(fault).")
+            return Self(outcome: .final, reason: "folder", message: "The folder it goes to \(fault).")
         case .changed, .protected, .tooManyFiles, .tooDeep, .noFreeName, .system:
-            return End(outcome: .final, reason: "folder", message: message)
+            return Self(outcome: .final, reason: "folder", message: message)
         }
     }
 }
@@ -423,6 +435,7 @@ extension PartFile.Goal {
             name: FileName(row.name), id: row.part, size: size, digest: row.sha256,
             modified: row.modified == nil || isOver ? nil : modified,
             umask: UInt16(clamping: row.mask), minimumFree: minimumFree)
+        hidesName = RemoteLink(row.url) != nil
     }
 }
 

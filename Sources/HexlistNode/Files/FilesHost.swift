@@ -12,6 +12,7 @@ protocol FilesHost: LinkHost, EventHost {
     var port: Int { get }
     nonisolated var id: PeerID { get }
     nonisolated var pool: FilePool { get }
+    nonisolated var remotes: (any ContentServices)? { get }
     /// Puts files where they belong by what is to be kept.
     func settlePool()
 }

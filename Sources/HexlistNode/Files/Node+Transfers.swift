@@ -44,12 +44,15 @@ extension Node {
         }.get()
         let now = Timestamp.now.milliseconds
         let folders = tree.folders.map { ([base == "/" ? "" : base] + $0).joined(separator: "/") }
-        let rows = try tree.files.map { file in
-            guard case .peer(let link) = file.source else {
-                throw HexlistError(.notSupported, "Files of \(TerminalText.clean(service, columns: 60)) cannot be fetched.")
-            }
+        let rows = tree.files.map { file in
+            // A remote is none of another machine: this one fetches.
+            let (url, peer) =
+                switch file.source {
+                case .peer(let link): (link.description, link.peer)
+                case .remote(let link): (link.description, id)
+                }
             return TransferRow(
-                hex: nil, url: link.description, peer: link.peer, folder: folders[file.folder].isEmpty ? "/" : folders[file.folder],
+                hex: nil, url: url, peer: peer, folder: folders[file.folder].isEmpty ? "/" : folders[file.folder],
                 mask: mask, name: file.name, part: BootNonce.random.description, size: file.size, sha256: nil, modified: file.modified,
                 createdAt: now)
         }
@@ -297,7 +300,12 @@ extension Node {
             id: row.id, hex: row.hex, url: row.url, peer: row.peer, file: row.state == .done ? row.finalName ?? row.name : row.name,
             folder: row.folder, state: stage, waitingFor: wait, until: until, reason: row.reason, message: row.error, bytes: row.bytes,
             size: row.size, createdAt: Timestamp(milliseconds: row.createdAt), endedAt: row.endedAt.map { Timestamp(milliseconds: $0) })
-        view.tag = label(of: row.peer).map(PeerTag.init)
+        if let link = RemoteLink(row.url) {
+            // Also where this machine had another identity then.
+            (view.service, view.peer) = (link.remote, self.id)
+        } else {
+            view.tag = label(of: row.peer).map(PeerTag.init)
+        }
         return view
     }
 }

@@ -7,13 +7,15 @@ import UnixSignals
 
 struct FetchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "fetch", abstract: "Fetch the files that the links of a hex point to, or a file or folder that a peer shares.",
+        commandName: "fetch", abstract: "Fetch the files that the links of a hex point to, or a file or folder of a service.",
         discussion: """
             hexlist fetch 7 --to ~/Downloads
 
             hexlist fetch bob:photos/2026
 
-            Without numbers all of a hex is fetched, and each hex inside it into a folder of its name. A folder that is shared becomes a             folder of its name with all that is in it; what of it is there already, with the same name, size and time, is not fetched             again. Nothing is overwritten: what is \
+            hexlist fetch dropbox:Photos/a.jpg
+
+            Without numbers all of a hex is fetched, and each hex inside it into a folder of its name. A folder of a service becomes a             folder of its name with all that is in it; what of it is there already, with the same name, size and time, is not fetched             again. Nothing is overwritten: what is \
             there keeps its name, and the new file gets a number. Each file is checked against its digest before it has its name; until \
             then it is a hidden `.part` file.
 
@@ -56,7 +58,7 @@ struct FetchCommand: AsyncParsableCommand {
         if named.count > 1 { throw ValidationError("\(named[0]) and \(named[1]) do not go together: each says where the files go.") }
         guard case .file = source else { return }
         guard numbers.isEmpty else { throw ValidationError("Numbers name links of a hex, and SERVICE:PATH is none.") }
-        if cache || keep { throw ValidationError("What a peer shares goes into a folder: --to names it.") }
+        if cache || keep { throw ValidationError("What is fetched of a service goes into a folder: --to names it.") }
     }
 
     func run() async throws {

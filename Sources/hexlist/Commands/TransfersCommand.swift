@@ -149,7 +149,7 @@ enum TransferText {
 
     static func listCells(_ row: TransferView) -> [Table.Cell] {
         [
-            Table.Cell(String(row.id)), Table.Cell(row.state.text, style(row)), Table.Cell(row.label.listed()),
+            Table.Cell(String(row.id)), Table.Cell(row.state.text, style(row)), from(row),
             Table.Cell(HumanText.moment(row.createdAt), .faint), Table.Cell(row.file, columns: 40, minimum: 12), Table.Cell(size(row)),
             Table.Cell(why(row), columns: 400),
         ]
@@ -159,7 +159,7 @@ enum TransferText {
         var table = Table()
         table.add("transfer", String(row.id))
         table.add("file", path(row), .strong)
-        table.add("from", row.label.listed())
+        table.add("from", row.service.map { "\($0):" } ?? row.label.listed())
         if let hex = row.hex { table.add("hex", String(hex)) }
         table.add("state", row.state.text, style(row))
         if !why(row).isEmpty { table.add("why", why(row)) }
@@ -168,6 +168,10 @@ enum TransferText {
         if let ended = row.endedAt { table.add("ended", HumanText.exact(ended)) }
         table.add("link", row.url)
         return table
+    }
+
+    private static func from(_ row: TransferView) -> Table.Cell {
+        row.service.map { Table.Cell("\($0):", columns: 40) } ?? Table.Cell(row.label.listed())
     }
 
     private static func path(_ row: TransferView) -> String { row.folder == "/" ? "/\(row.file)" : "\(row.folder)/\(row.file)" }
@@ -181,12 +185,13 @@ enum TransferText {
 
     /// What it waits for, or why it failed.
     static func why(_ row: TransferView) -> String {
-        let peer = row.label.shown(.named)
+        let peer = row.service ?? row.label.shown(.named)
         let wait: String =
             switch (row.state.known, row.waitingFor) {
             case (.paused, _): "failed repeatedly; goes on \(row.until.map { "at " + HumanText.clock($0) } ?? "soon")"
             case (_, "turn"): "waits for its turn"
             case (_, "peer"): "waits for \(peer), who is not here"
+            case (_, "link") where row.service != nil: "waits for rclone; it is tried again"
             case (_, "link"): "waits for the link to \(peer); it is tried again"
             case (_, "disk"): "waits for room on the disk"
             case (_, "source"): "is tried again in a moment"
