@@ -1,7 +1,7 @@
 public import HexlistAPI
 import HexlistDiscovery
 public import HexlistModel
-public import HexlistStore
+import HexlistStore
 import HexlistWire
 
 /// Peers as people name, trust and see them.

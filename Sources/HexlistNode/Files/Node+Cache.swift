@@ -1,6 +1,6 @@
 public import HexlistAPI
 import HexlistFiles
-public import HexlistModel
+import HexlistModel
 import HexlistStore
 import Logging
 import NIOCore

@@ -1,7 +1,6 @@
-public import HexlistAPI
+import HexlistAPI
 import HexlistFiles
-public import HexlistModel
-import HexlistStore
+import HexlistModel
 
 /// The services whose files can be listed and linked to, as a person names them.
 extension Node {

@@ -1,7 +1,7 @@
 public import HexlistAPI
 import HexlistFiles
 import HexlistJSON
-public import HexlistModel
+import HexlistModel
 import HexlistStore
 import NIOCore
 
