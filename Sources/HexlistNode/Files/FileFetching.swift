@@ -179,7 +179,7 @@ final class FileFetching {
     /// A peer is trusted no more: nothing more of it is taken. What is under way waits, and goes on if it is trusted again.
     func trustEnded(_ peer: PeerID) {
         for connection in idle.removeValue(forKey: peer) ?? [] { connection.abort() }
-        for run in runs.values where run.row.peer == peer { run.cutOff() }
+        for case let run as FileRun in runs.values where run.row.peer == peer { run.cutOff() }
     }
 
     /// Makes a session with a peer that files are wanted of, where it is here and there is none.
