@@ -123,7 +123,7 @@ import Testing
         #expect(variables.contains("HOME=/h") && variables.contains("https_proxy=http://p") && variables.contains("RCLONE_CONFIG=/c"))
         #expect(
             !variables.contains {
-                ["RCLONE_RC_NO", "RCLONE_RC_SERVE", "RCLONE_CONFIG_X", "NOTIFY", "HEXLIST"].contains(where: $0.hasPrefix)
+                ["RCLONE_RC_NO", "RCLONE_RC_SERVE=", "RCLONE_CONFIG_X", "NOTIFY", "HEXLIST"].contains(where: $0.hasPrefix)
             })
         #expect(variables.contains("RCLONE_RC_PASS=\(login.password)") && login.password != RcloneLogin().password)
     }
