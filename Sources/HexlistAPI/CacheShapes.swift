@@ -37,14 +37,21 @@ public struct CacheSummary: JSONShape, Sendable, Equatable {
     /// Files that are kept besides, and their bytes.
     public var kept: Int
     public var keptBytes: Int64
+    /// Copies of own files that are on offer (`send --copy`), and their bytes; `nil` where there are none.
+    public var copies: Int?
+    public var copyBytes: Int64?
 
-    public init(files: Int, bytes: Int64, most: Int64, coming: Int64, kept: Int, keptBytes: Int64) {
+    public init(
+        files: Int, bytes: Int64, most: Int64, coming: Int64, kept: Int, keptBytes: Int64, copies: Int? = nil, copyBytes: Int64? = nil
+    ) {
         self.files = files
         self.bytes = bytes
         self.most = most
         self.coming = coming
         self.kept = kept
         self.keptBytes = keptBytes
+        self.copies = copies
+        self.copyBytes = copyBytes
     }
 }
 

@@ -8,15 +8,21 @@ public struct OfferRequest: JSONShape, Sendable, Equatable {
     public var to: [String]
     /// Whether they are for all trusted peers.
     public var toAll: Bool?
+    /// Whether copies of the files are offered, which stay until the offers end.
+    public var copy: Bool?
+    /// Instead of paths: a hex whose links to files are to lead to the copies of them that are here.
+    public var hex: Int64?
 
     private enum CodingKeys: String, RequestKey {
-        case paths, to, toAll
+        case paths, to, toAll, copy, hex
     }
 
-    public init(paths: [String], to: [String], toAll: Bool? = nil) {
+    public init(paths: [String], to: [String], toAll: Bool? = nil, copy: Bool? = nil, hex: Int64? = nil) {
         self.paths = paths
         self.to = to
         self.toAll = toAll
+        self.copy = copy
+        self.hex = hex
     }
 }
 
@@ -35,11 +41,12 @@ public struct OfferProgress: JSONShape, Sendable, Equatable {
 
 /// Files that are on offer now, as a hex to be sent.
 public struct OfferResult: JSONShape, Sendable, Equatable {
-    /// A HexJM: its links are the files, the hexes inside it the folders.
+    /// A HexJM: its links are the files, the hexes inside it the folders; or the hex that was named, with other links.
     public var hex: JSONValue
     public var files: Int
     public var size: Int64
-    /// Symbolic links, hidden files, sockets and the like, and what is not readable: left out.
+    /// Symbolic links, hidden files, sockets and the like, and what is not readable: left out. Of a hex: links to files of which there is no copy
+    /// here, which lead where they led.
     @EmptyIfMissing public var leftOut: Int
 
     public init(hex: JSONValue, files: Int, size: Int64, leftOut: Int) {

@@ -1,7 +1,7 @@
 public import HexlistJSON
 public import HexlistModel
 
-/// One row of the outbox.
+/// One row of the outbox. It has more than 15 properties, one for each member of the reply.
 public struct OutboxView: JSONShape, Sendable, Equatable {
     public var outboxID: Int64
     public var messageID: MessageID
@@ -23,6 +23,8 @@ public struct OutboxView: JSONShape, Sendable, Equatable {
     public var bytes: Int
     /// Whether the row was on its way, so that the peer may have the hex; only in the answer to a cancellation.
     public var mayHaveArrived: Bool?
+    /// The files of this machine that the peer may fetch because of the row; only where one row is asked for.
+    public var offers: [OutboxOffer]?
 
     public init(
         outboxID: Int64, messageID: MessageID, peer: PeerID, tag: PeerTag? = nil, subject: String? = nil, state: OutboxState, attempts: Int,
@@ -45,6 +47,19 @@ public struct OutboxView: JSONShape, Sendable, Equatable {
         self.createdAt = createdAt
         self.bytes = bytes
         self.mayHaveArrived = mayHaveArrived
+    }
+}
+
+/// A file that a row of the outbox offers its peer.
+public struct OutboxOffer: JSONShape, Sendable, Equatable {
+    public var name: String
+    public var size: Int64
+    public var ends: Timestamp
+
+    public init(name: String, size: Int64, ends: Timestamp) {
+        self.name = name
+        self.size = size
+        self.ends = ends
     }
 }
 

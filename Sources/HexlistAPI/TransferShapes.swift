@@ -77,9 +77,11 @@ public struct TransferRequest: JSONShape, Sendable, Equatable {
     public var umask: Int?
     /// Starts again at once what failed repeatedly.
     public var force: Bool?
+    /// Seconds to wait for a peer that is away before its folder can be read; with `service`.
+    public var timeout: Double?
 
     private enum CodingKeys: String, RequestKey {
-        case hex, links, service, path, to, cache, keep, umask, force
+        case hex, links, service, path, to, cache, keep, umask, force, timeout
     }
 
     public init(
@@ -94,12 +96,13 @@ public struct TransferRequest: JSONShape, Sendable, Equatable {
         self.force = force
     }
 
-    public init(service: String, path: String, to: String?, umask: Int? = nil, force: Bool? = nil) {
+    public init(service: String, path: String, to: String?, umask: Int? = nil, force: Bool? = nil, timeout: Double? = nil) {
         self.service = service
         self.path = path
         self.to = to
         self.umask = umask
         self.force = force
+        self.timeout = timeout
     }
 }
 

@@ -15,7 +15,8 @@ extension HexlistClient {
 
     /// Begins to fetch what the links of a hex point to.
     public func fetch(_ request: TransferRequest) async throws -> TransferStart {
-        try await connection.call(.POST, "/v1/transfers", body: request.jsonBytes)
+        try await connection.call(
+            .POST, "/v1/transfers", body: request.jsonBytes, seconds: APIConnection.replySeconds + (request.timeout ?? 0))
     }
 
     public func shares() async throws -> [ShareView] {

@@ -184,8 +184,9 @@ public final class PartFile: Sendable {
 
     /// Fills the partial file, of which nothing is there yet, with what another file has: with the same blocks where the file system can, else
     /// as a copy. The digest is of the bytes that are read meanwhile.
-    /// - Throws: `changed` if the other file has another size than was announced, or changes; `diskFull`, `partLost`; `system`.
-    public func fill(from source: OfferedFile) throws(FileFault) {
+    /// - Parameter progress: called with the bytes so far; `false` ends it.
+    /// - Throws: `changed` if the other file has another size than was announced, or changes; `diskFull`, `partLost`, `cancelled`; `system`.
+    public func fill(from source: OfferedFile, progress: (_ bytes: Int64) -> Bool = { _ in true }) throws(FileFault) {
         guard source.size == goal.size, length == 0 else { throw .changed }
         let isClone = source.clone(to: file)
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: FileDigest.piece, alignment: 16)
@@ -203,6 +204,7 @@ public final class PartFile: Sendable {
             } else {
                 try append(UnsafeRawBufferPointer(wanted))
             }
+            guard progress(length) else { throw .cancelled }
         }
         try source.check()
     }

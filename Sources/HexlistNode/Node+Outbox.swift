@@ -31,7 +31,11 @@ extension Node {
     /// - Throws: `HexlistError` `notFound`.
     public func outboxRow(_ id: Int64) async throws -> OutboxView {
         guard let row = try await store.read({ try $0.outboxRow(id) }) else { throw HexlistError.noOutboxRow(id) }
+        let offers = try await store.read { try $0.offers(ofRow: id) }
         var view = view(of: row, isSending: deliveries.liveRows.contains(id))
+        if !offers.isEmpty {
+            view.offers = offers.map { OutboxOffer(name: $0.name, size: $0.size, ends: Timestamp(milliseconds: $0.ends)) }
+        }
         view.tag = label(of: row.peer).map(PeerTag.init)
         return view
     }
@@ -92,6 +96,7 @@ extension Node {
         let rows = changed.rows
         let arrived = live.union(deliveries.liveRows)
         let mayHaveArrived = rows.count { arrived.contains($0.id) || $0.attempts > 0 }
+        tidyOfferCopies()
         deliveries.rowsChanged(for: Set(rows.map(\.peer)))
         sends.moved(rows.map { RowMove(id: $0.id, peer: $0.peer, from: $0.state, to: .cancelled) })
         notifyWatchers()

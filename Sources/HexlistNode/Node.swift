@@ -207,7 +207,9 @@ public actor Node {
 
     func maintained(_ report: MaintenanceReport) {
         if report.expired > 0 { sends.roomMade() }
-        if !report.isPartial { tidyPool() }
+        guard !report.isPartial else { return }
+        tidyPool()
+        tidyOfferCopies()
     }
 
     // MARK: Watching

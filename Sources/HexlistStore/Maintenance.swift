@@ -119,9 +119,11 @@ extension StoreWriter {
         for (row, peer) in due {
             if row.state == .queued {
                 try move(row, to: .expired, at: now)
+                try endOffers(with: row.id...row.id, of: row.peer, forGood: true)
                 expired[peer, default: []].append(row.id)
                 report.expired += 1
             } else {
+                if row.state.keepsBody { try endOffers(with: row.id...row.id, of: row.peer, forGood: true) }
                 try run("DELETE FROM outbox WHERE id = ?", row.id)
                 tally.outbox[row.state] &-= 1
                 if row.state.keepsBody { tally.outboxBytes &-= row.bytes }

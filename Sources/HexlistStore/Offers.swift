@@ -63,7 +63,46 @@ extension StoreReader {
     }
 }
 
+/// What a row of the outbox offers its peer.
+public struct OfferedInRow: Sendable, Equatable {
+    public var name: String
+    public var size: Int64
+    /// Milliseconds since 1970.
+    public var ends: Int64
+}
+
+extension StoreReader {
+    /// The most offers of a row that are read: as many as one hex can have.
+    private static let offersOfRow = 3_000
+
+    /// What a row of the outbox offers its peer now, by name.
+    public func offers(ofRow row: Int64) throws -> [OfferedInRow] {
+        try all(
+            """
+            SELECT offer.name, offer.size, coalesce(offerPeer.ends, offer.ends)
+            FROM offerRow JOIN outbox ON outbox.id = offerRow.outbox JOIN peer ON peer.id = outbox.peer
+                JOIN offer ON offer.id = offerRow.offer JOIN offerPeer ON offerPeer.offer = offer.id AND offerPeer.peer = peer.uuid
+            WHERE offerRow.outbox = ? ORDER BY offer.name, offer.id LIMIT ?
+            """, row, Self.offersOfRow
+        ) { OfferedInRow(name: $0.text(0), size: $0.int64(1), ends: $0.int64(2)) }
+    }
+
+    /// An offer, whomever it is for, that has not ended.
+    public func offer(_ id: [UInt8], at now: Int64) throws -> OfferRow? {
+        try first("SELECT \(OfferRow.columns) FROM offer WHERE id = ? AND offer.ends > ?", id, now, read: OfferRow.init)
+    }
+
+    /// The offers of files in a folder, with their sizes.
+    public func offers(in folder: String) throws -> [(id: [UInt8], size: Int64)] {
+        // Behind the slash is the 0.
+        try all("SELECT id, size FROM offer WHERE path > ? AND path < ?", folder + "/", folder + "0") { ($0.bytes(0), $0.int64(1)) }
+    }
+}
+
 extension HexStore {
+    /// As `offer(_:to:)`; blocks.
+    public func offerSync(_ offers: [OfferRow], to peers: [PeerID]) throws { try writeSync { try $0.offer(offers, to: peers) } }
+
     /// Offers files to peers, in one transaction. An offer that is there already ends later and is for more peers from now on.
     /// - Throws: `.badRequest` if there are too many; then none is made.
     public func offer(_ offers: [OfferRow], to peers: [PeerID]) async throws {
@@ -113,17 +152,41 @@ extension StoreWriter {
             now &+ Self.daysDelivered * 86_400_000, peer, rows.lowerBound, rows.upperBound)
     }
 
-    /// A row of the outbox was cancelled: what it offers its peer no longer does, unless another row brings the same.
-    func endOffers(cancelledWith row: Int64) throws {
+    /// Rows of the outbox came to an end without being delivered, or what they brought is taken back: their peer may no longer fetch what they
+    /// offer, unless another row brings the same.
+    /// - Parameters:
+    ///   - rows: of one peer.
+    ///   - peer: the row of the peer.
+    ///   - forGood: whether they cannot be tried again; otherwise the offers stay, for nobody, until then.
+    func endOffers(with rows: ClosedRange<Int64>, of peer: Int64, forGood: Bool) throws {
         try run(
             """
-            DELETE FROM offerPeer WHERE offer IN (SELECT offer FROM offerRow WHERE outbox = ?1)
-                AND peer = (SELECT peer.uuid FROM outbox JOIN peer ON peer.id = outbox.peer WHERE outbox.id = ?1)
+            DELETE FROM offerPeer WHERE peer = (SELECT uuid FROM peer WHERE id = ?3)
+                AND offer IN (SELECT offer FROM offerRow WHERE outbox BETWEEN ?1 AND ?2)
                 AND NOT EXISTS (
                     SELECT 1 FROM offerRow AS other JOIN outbox ON outbox.id = other.outbox
-                    WHERE other.offer = offerPeer.offer AND other.outbox <> ?1 AND outbox.state <> 'cancelled'
-                        AND outbox.peer = (SELECT peer FROM outbox WHERE id = ?1))
-            """, row)
+                    WHERE other.offer = offerPeer.offer AND other.outbox NOT BETWEEN ?1 AND ?2
+                        AND outbox.peer = ?3 AND outbox.state IN ('queued', 'stored', 'held'))
+            """, rows.lowerBound, rows.upperBound, peer)
+        guard forGood else { return }
+        try run(
+            """
+            DELETE FROM offer WHERE id IN (SELECT offer FROM offerRow WHERE outbox BETWEEN ?1 AND ?2)
+                AND NOT EXISTS (SELECT 1 FROM offerPeer WHERE offerPeer.offer = offer.id)
+                AND NOT EXISTS (
+                    SELECT 1 FROM offerRow AS other JOIN outbox ON outbox.id = other.outbox
+                    WHERE other.offer = offer.id AND other.outbox NOT BETWEEN ?1 AND ?2
+                        AND outbox.state IN ('queued', 'failed', 'rejected'))
+            """, rows.lowerBound, rows.upperBound)
+    }
+
+    /// A row of the outbox is tried again: its peer may fetch what it offers, as before.
+    func renewOffers(of row: Int64, to peer: Int64) throws {
+        try run(
+            """
+            INSERT OR IGNORE INTO offerPeer (offer, peer)
+            SELECT offerRow.offer, peer.uuid FROM offerRow JOIN peer ON peer.id = ? WHERE offerRow.outbox = ?
+            """, peer, row)
     }
 
     /// - Returns: the offers that ended for a peer.

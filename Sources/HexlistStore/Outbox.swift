@@ -31,7 +31,8 @@ extension HexStore {
     }
 
     /// Cancels rows in one transaction: of those selected by id all that are not delivered, of a peer's those that wait. A row in flight may
-    /// have arrived all the same; if that turns out, its state says so.
+    /// have arrived all the same; if that turns out, its state says so. A delivered one selected by its id stays what it is, and what it offers
+    /// ends.
     ///
     /// - Throws: `.notFound` if a row selected by its id is missing; then nothing is changed.
     public func cancel(_ selection: OutboxSelection, at now: Int64) async throws -> ChangedRows {
@@ -39,6 +40,7 @@ extension HexStore {
             let states: Set<OutboxState> = if case .peer = selection { [.queued] } else { OutboxFilter.undelivered }
             let changed = try writer.outboxRows(selection, in: states)
             _ = try writer.cancel(changed.rows.map(\.id), at: now)
+            if case .ids(let ids) = selection, changed.passedOver > 0 { try writer.endOffersOfDelivered(ids) }
             return changed
         }
     }
@@ -74,7 +76,10 @@ extension StoreWriter {
                 report.full = full(for: hex.body.count, times: bodies, terms.bounds)
                 guard report.full == nil else { break }
                 let rows = try terms.recipients.map { recipient -> Enqueued in
-                    if let row = earlier[recipient.peer] { return try requeue(row, body: hex.body, expiresAt: terms.expiresAt) }
+                    if let row = earlier[recipient.peer] {
+                        if !hex.offers.isEmpty { try note(offers: hex.offers, of: row.id, to: recipient.peer) }
+                        return try requeue(row, body: hex.body, expiresAt: terms.expiresAt)
+                    }
                     let peer = try peers[recipient.peer] ?? peerRow(of: recipient)
                     peers[recipient.peer] = peer
                     let id = tally.nextOutbox
@@ -158,8 +163,18 @@ extension StoreWriter {
             try ids.filter { id in
                 guard let row = try outboxEntry(id), row.state.keepsBody else { return false }
                 try move(row, to: .cancelled, at: now)
-                try endOffers(cancelledWith: id)
+                try endOffers(with: id...id, of: row.peer, forGood: true)
                 return true
+            }
+        }
+    }
+
+    /// Ends what delivered rows offer; others are skipped.
+    func endOffersOfDelivered(_ ids: [Int64]) throws {
+        try change {
+            for id in ids {
+                guard let row = try outboxEntry(id), row.state.isDelivered else { continue }
+                try endOffers(with: id...id, of: row.peer, forGood: true)
             }
         }
     }
@@ -195,6 +210,7 @@ extension StoreWriter {
             UPDATE outbox SET state = 'queued', dueAt = ?, settledAt = NULL, failures = 0, nextAttemptAt = NULL,
                 waitingFor = NULL, lastError = NULL, code = NULL, message = NULL WHERE id = ?
             """, expiresAt, row.id)
+        try renewOffers(of: row.id, to: row.peer)
         tally.outbox[row.state] &-= 1
         tally.outbox.queued &+= 1
         count(peer: row.peer) { $0.queued &+= 1 }

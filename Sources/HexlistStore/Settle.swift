@@ -145,7 +145,11 @@ extension StoreWriter {
         for run in ConsecutiveRuns(rows.map(\.id)) {
             let range = run.lowerBound...(run.upperBound - 1)
             try move(range, to: end.state, at: now, code: end.code, message: end.message)
-            if end.state.isDelivered { try endOffers(deliveredBy: range, to: peer.uuid, at: now) }
+            if end.state.isDelivered {
+                try endOffers(deliveredBy: range, to: peer.uuid, at: now)
+            } else {
+                try endOffers(with: range, of: peer.id, forGood: false)
+            }
             let (type, data) = event(of: end)
             try record(type, at: now, count: run.count, peer: PeerID(peer.uuid), outboxID: run.lowerBound, data: data)
         }

@@ -135,6 +135,14 @@ extension StoreReader {
         return rows.reduce(into: [:]) { sums, row in if let state = row.0 { sums[state] = row.1 } }
     }
 
+    /// The transfers that are done of links with one of these URLs, the newest first.
+    /// - Parameter urls: as bytes.
+    public func doneTransfers(of urls: Set<[UInt8]>) throws -> [TransferRow] {
+        let ids = try all("SELECT id, url FROM transfer WHERE state = 'done' AND place IS NULL") { ($0.int64(0), Array($0.text(1).utf8)) }
+            .filter { urls.contains($0.1) }.map(\.0)
+        return try transfers(ids).reversed()
+    }
+
     /// All that are to be fetched, the oldest first.
     public func waitingTransfers() throws -> [TransferRow] {
         try all("SELECT \(TransferRow.columns) FROM transfer WHERE state = 'waiting' ORDER BY id", read: TransferRow.init)

@@ -45,19 +45,25 @@ enum FileArgument {
     }
 
     /// Offers files to peers and shows how far it is.
-    static func offer(_ paths: [String], to peers: [String], all: Bool, _ client: HexlistClient) async throws -> OfferResult {
+    /// - Parameters:
+    ///   - copying: whether copies of them are offered.
+    ///   - hex: instead of paths, the hex whose links lead to files that are here.
+    static func offer(
+        _ paths: [String], to peers: [String], all: Bool, copying: Bool = false, hex: Int64? = nil, _ client: HexlistClient
+    ) async throws -> OfferResult {
         let paths = try paths.map { path throws(HexlistError) in try absolute(path) }
         let line = ProgressLine()
         let clock = ContinuousClock.now
         defer { line.end() }
-        let offer = try await client.offer(OfferRequest(paths: paths, to: peers, toAll: all ? true : nil)) { progress in
+        let request = OfferRequest(paths: paths, to: peers, toAll: all ? true : nil, copy: copying ? true : nil, hex: hex)
+        let offer = try await client.offer(request) { progress in
             guard ContinuousClock.now - clock > .seconds(1) else { return }
             line.update(
                 "Reading \(HumanText.count(progress.files, "file", "files")): \(ByteCountText.of(progress.bytes)) of \(ByteCountText.of(progress.size))"
             )
         }
         line.end()
-        if offer.leftOut > 0 {
+        if offer.leftOut > 0, hex == nil {
             StandardError.note(
                 "\(HumanText.count(offer.leftOut, "entry", "entries")) left out: symbolic links, hidden files, and what is no regular file."
             )

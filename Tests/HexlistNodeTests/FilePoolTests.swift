@@ -331,7 +331,7 @@ import Testing
             _ = try await two.node.change(one.id, PeerChange(fetchLimit: 0))
             #expect(try await send(["h"], one, two).state == .stored)
             #expect(try await peer(one, at: two)?.fetchLimit == nil)
-            #expect(try await two.node.transfers(nil, before: nil, limit: 9).rows.count == 3)
+            #expect(try await two.node.transfers(nil, before: nil, limit: 9).rows.count { $0.file != "f" } == 3)
         }
     }
 
@@ -391,6 +391,134 @@ import Testing
             #expect(try await mayFetch(29))
             _ = try one.node.store.writeSync { try $0.maintain(now: start + 31 * 86_400_000) }
             #expect(try await one.node.store.read { try $0.all("SELECT id FROM offer WHERE name = 'a'") { $0.bytes(0) } }.isEmpty)
+        }
+    }
+
+    @Test func whatADeliveredRowOffersEndsWithItsCancellation() async throws {
+        try await withFriends { one, two in
+            let sent = try await send(["a"], one, two)
+            #expect(sent.state == .stored)
+            let row = sent.outboxID
+            // Written behind the receipt.
+            try await one.until { try await $0.outboxRow(row).state == .stored }
+            #expect(try await one.node.outboxRow(row).offers?.map(\.name) == ["a"])
+            let after = try await one.node.cancel(row)
+            #expect(after.state == .stored && after.offers == nil)
+            #expect(try await one.node.store.read { try $0.all("SELECT id FROM offer") { $0.bytes(0) } }.isEmpty)
+        }
+    }
+
+    /// Deletes the copies whose offers ended, and waits for it.
+    private func tidy(_ one: TestNode) async {
+        await one.node.tidyOfferCopies()
+        await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in Node.offers.async { done.resume() } }
+    }
+
+    private func content(_ offer: OfferResult) throws -> HexContent {
+        var decoder = WrapperDecoder()
+        return try decoder.decodeHex(Array(offer.hex.text.utf8), acceptsLocalNames: false).get().content
+    }
+
+    private func write(_ name: String, in folder: URL) throws -> String {
+        let path = folder.appending(path: name)
+        try data(name).write(to: path)
+        return path.path
+    }
+
+    @Test func anOfferEndsWithARowThatFailsOrExpiresAndComesBackWithIt() async throws {
+        try await withFriends { one, two in
+            let start = Timestamp.now.milliseconds
+            await two.node.stop()
+            try await one.until { try await $0.peers().allSatisfy { $0.state != .verified } }
+            let made = try await one.node.offer([try write("a", in: one.folder)], to: [two.id], copying: true, protecting: []) { _ in }
+            let request = SendRequest(content: .hex(try content(made)), peers: [two.id], key: nil)
+            let row = try await one.node.send(request, until: .now)[0].outboxID
+            let offers = { try await one.node.outboxRow(row).offers?.map(\.name) }
+            let copies = { try FileManager.default.contentsOfDirectory(atPath: one.folder.appending(path: "offers").path).count }
+            #expect(try await offers() == ["a"])
+            #expect(try await one.node.outboxRow(row).offers?.first?.size == Int64(Self.piece))
+            try one.node.store.writeSync { [id = two.id] writer in
+                _ = try writer.settle([Settlement(id: row, state: .failed, code: "retryLimit", message: nil)], of: id, at: start)
+            }
+            // It may be tried again: what it offered is there for that, and for nobody until then.
+            #expect(try await offers() == nil && copies() == 1)
+            _ = try await one.node.retry(row)
+            #expect(try await offers() == ["a"])
+            _ = try one.node.store.writeSync { try $0.maintain(now: start + 40 * 86_400_000) }
+            #expect(try await one.node.outboxRow(row).state == .expired)
+            #expect(try await offers() == nil)
+            #expect(try await one.node.store.read { try $0.all("SELECT id FROM offer") { $0.bytes(0) } }.isEmpty)
+            await tidy(one)
+            #expect(try copies() == 0)
+        }
+    }
+
+    @Test func aCopyIsOfferedUntilItsOfferEnds() async throws {
+        try await withFriends { one, two in
+            let to = two.folder.appending(path: "to")
+            try FileManager.default.createDirectory(at: to, withIntermediateDirectories: true)
+            let path = try write("a", in: one.folder)
+            let made = try await one.node.offer([path], to: [two.id], copying: true, protecting: []) { _ in }
+            try Data("other".utf8).write(to: URL(filePath: path))
+            try FileManager.default.removeItem(atPath: path)
+            let copies = one.folder.appending(path: "offers")
+            let names = { try FileManager.default.contentsOfDirectory(atPath: copies.path) }
+            #expect(try names().count == 1)
+            #expect(try mode(copies.path + "/" + names()[0]) == 0o600)
+            let sums = try await one.node.cacheSummary()
+            #expect(sums.copies == 1 && sums.copyBytes == Int64(Self.piece) && sums.files == 0)
+            let hex = try await two.node.store.addMine(content(made), at: 1)
+            #expect(try await fetch(TransferRequest(hex: hex, to: to.path), two).map(\.state.known) == [.done])
+            #expect(try Data(contentsOf: to.appending(path: "a")) == data("a"))
+            // What a kill leaves goes with the next round; what is on offer stays.
+            try Data().write(to: copies.appending(path: ".\(String(repeating: "0", count: 32)).copy.part"))
+            try Data().write(to: copies.appending(path: String(repeating: "0", count: 32)))
+            await tidy(one)
+            #expect(try names().count == 1)
+            _ = try one.node.store.writeSync { try $0.maintain(now: Timestamp.now.milliseconds + 61 * 86_400_000) }
+            await tidy(one)
+            #expect(try names().isEmpty)
+            #expect(try await one.node.cacheSummary().copies == nil)
+            // Without room nothing is left, and nothing is offered.
+            var tight = await one.node.configuration
+            tight.limits.diskReserveBytes = .max / 2
+            await one.node.reconfigure(tight)
+            let again = try write("b", in: one.folder)
+            let error = await #expect(throws: HexlistError.self) {
+                try await one.node.offer([again], to: [two.id], copying: true, protecting: []) { _ in }
+            }
+            #expect(try error?.code == .storageFull && names().isEmpty)
+        }
+    }
+
+    @Test func whatWasFetchedIsOfferedAgain() async throws {
+        try await withFriends { one, two in
+            let (there, back) = (two.folder.appending(path: "there"), one.folder.appending(path: "back"))
+            for folder in [there, back] { try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true) }
+            let hex = try await offer(["a", "b", "c", "d"], one, two)
+            let none = await #expect(throws: HexlistError.self) {
+                try await two.node.reoffer(hex, to: [one.id], protecting: []) { _ in }
+            }
+            #expect(none?.code == .badRequest && none?.hint?.contains("hexlist fetch \(hex)") == true)
+            _ = try await fetch(TransferRequest(hex: hex, links: [1, 4], to: there.path), two)
+            _ = try await fetch(TransferRequest(hex: hex, links: [2], cache: true), two)
+            // Of the same size, and another one.
+            try data("x").write(to: there.appending(path: "d"))
+            let made = try await two.node.reoffer(hex, to: [one.id], protecting: []) { _ in }
+            #expect(made.files == 2 && made.leftOut == 2 && made.size == Int64(2 * Self.piece))
+            let content = try content(made)
+            let urls = content.links.map { content.string($0.url) }
+            #expect(urls.map { $0.contains("\(two.id)") } == [true, true, false, false])
+            // What is in the cache may go, so it is copied.
+            #expect(names("cache", two) == ["b"])
+            #expect(try FileManager.default.contentsOfDirectory(atPath: two.folder.appending(path: "offers").path).count == 1)
+            let id = try await one.node.store.addMine(content, at: 1)
+            #expect(try await fetch(TransferRequest(hex: id, to: back.path), one).map(\.state.known) == [.done, .done])
+            for name in ["a", "b"] { #expect(try Data(contentsOf: back.appending(path: name)) == data(name)) }
+            // Own files on offer are offered to others as well.
+            #expect(try await one.node.reoffer(id, to: [two.id], protecting: []) { _ in }.files == 4)
+            let empty = try await one.node.store.addMine(HexContent(), at: 1)
+            await #expect(throws: HexlistError.self) { try await one.node.reoffer(empty, to: [two.id], protecting: []) { _ in } }
         }
     }
 }

@@ -286,6 +286,54 @@ import Testing
         try await two.stop()
     }
 
+    @Test func thePeerOfAPathIsWaitedFor() async throws {
+        let link = InMemoryLink()
+        var (one, two, from, to) = try await friends(on: link)
+        try Data("hello".utf8).write(to: from.appending(path: "a.txt"))
+        _ = try await one.node.share(ShareRequest(path: from.path), protecting: [])
+        try await one.stop(removing: false)
+        try await two.until { try await $0.peers().allSatisfy { $0.state != .verified } }
+        let (node, path, service) = (two.node, to.path, one.id.description)
+        let error = await #expect(throws: HexlistError.self) {
+            try await node.fetch(TransferRequest(service: service, path: "from/a.txt", to: path, timeout: 0))
+        }
+        #expect(error?.code == .gone)
+        async let begun = node.fetch(TransferRequest(service: service, path: "from/a.txt", to: path, timeout: 120))
+        one = try await TestNode("one", on: link, folder: one.folder)
+        let id = try #require(try await begun.first)
+        try await two.until { try await $0.transfer(id).state.known == .done }
+        #expect(try Data(contentsOf: to.appending(path: "a.txt")) == Data("hello".utf8))
+        for seconds in [-1, 1e9] {
+            await #expect(throws: HexlistError.self) {
+                try await node.fetch(TransferRequest(service: service, path: "from/a.txt", to: path, timeout: seconds))
+            }
+        }
+        try await one.stop()
+        try await two.stop()
+    }
+
+    @Test func hostileSizesAreAddedUp() async throws {
+        try await withFriends { one, two, _, to in
+            var row = TransferRow(
+                hex: nil, url: "hexlist://x", peer: one.id, folder: to.path, mask: 0, name: "a", part: "0", size: .max, sha256: nil,
+                modified: nil, createdAt: 1)
+            row.state = .done
+            let rows = try await two.node.store.addTransfers([row, row])
+            #expect(try await two.node.transferSummary(rows[0].id...rows[1].id).size == .max)
+            // On their way: two links that announce as much.
+            var hex = HexContent()
+            for digit in ["a", "b"] {
+                hex.links.append(
+                    LinkContent(
+                        url: hex.add("hexlist://00000000-0000-8000-8000-000000000001/\(String(repeating: digit, count: 32))/x"),
+                        linkDescription: .empty, service: hex.add("Unknown"), extra: hex.add(#"{"size":9223372036854775807}"#)))
+            }
+            let id = try await two.node.store.addMine(hex, at: 1)
+            let start = try await two.node.fetch(TransferRequest(hex: id, to: to.path))
+            #expect(try await two.node.transferSummary((start.first ?? 0)...(start.last ?? 0)).size == .max)
+        }
+    }
+
     @Test func whatCannotBeOfferedIsRefused() async throws {
         try await withFriends { one, two, from, _ in
             let own = one.folder.path

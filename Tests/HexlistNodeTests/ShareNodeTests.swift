@@ -215,6 +215,12 @@ import Testing
             try await two.until { try await $0.transferSummary(ids).isQuiet }
             let rows = try await two.node.transfers(nil, before: nil, limit: 10).rows
             #expect(rows.map(\.reason) == ["folder", nil] && rows.map(\.state.known) == [.failed, .done])
+            // The command that is named does it.
+            #expect(rows[0].message?.contains("`hexlist fetch '\(one.id.shortID):photos'`") == true)
+            let folder = try await two.node.fetch(TransferRequest(service: one.id.shortID, path: "photos", to: to.path))
+            let fetched = try #require(folder.first)
+            try await two.until { try await $0.transfer(fetched).state.known == .done }
+            #expect(try Data(contentsOf: to.appending(path: "photos/a b.txt")) == Data("a".utf8))
             #expect(try Data(contentsOf: to.appending(path: "a b.txt")) == Data("a".utf8))
         }
     }

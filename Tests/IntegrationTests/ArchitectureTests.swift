@@ -88,6 +88,7 @@ import Testing
         "$0.identifier == version": "an ASN.1 tag",
         "checks.ping?.message == message": "both made by this machine",
         "dialBack?.token == answer.token": "numbers",
+        "awaited[peer]?.firstIndex(where: { $0.token == token })": "numbers",
         "HexlistDaemon/Metrics/": "names of metrics",
         "name != \".\"": "a name of at most 253 bytes, of which bytes were checked",
         "!link.url.hasPrefix(\"#\")": "a link the user typed",

@@ -43,13 +43,20 @@ struct FileRoutes: Sendable {
     private func offer(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
         _ = try APIQuery(request)
         let wanted: OfferRequest = try await APIInput.requiredShape(request)
-        guard (1...Self.paths).contains(wanted.paths.count) else {
+        guard wanted.hex == nil || wanted.paths.isEmpty else {
+            throw HexlistError(.badRequest, "`hex` and `paths` do not go together: `paths` is empty then.")
+        }
+        guard wanted.hex != nil || (1...Self.paths).contains(wanted.paths.count) else {
             throw HexlistError(.badRequest, "One request offers 1 to \(Self.paths) paths; \(wanted.paths.count) were named.")
         }
         let peers = try await SendRoutes(api: api).targets(named: wanted.to, all: wanted.toAll ?? false)
         let (node, protected) = (api.node, await api.ownFolders())
-        return ProgressStream.response(request, api: api, pause: Self.progressPause) {
-            try await node.offer(wanted.paths, to: peers, protecting: protected, progress: $0)
+        return ProgressStream.response(request, api: api, pause: Self.progressPause) { tell -> OfferResult in
+            let copying = wanted.copy ?? false
+            if let hex = wanted.hex {
+                return try await node.reoffer(hex, to: peers, copying: copying, protecting: protected, progress: tell)
+            }
+            return try await node.offer(wanted.paths, to: peers, copying: copying, protecting: protected, progress: tell)
         }
     }
 

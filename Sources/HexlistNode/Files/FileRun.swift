@@ -169,7 +169,7 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
             end(
                 End(
                     outcome: .final, reason: "folder",
-                    message: "It is a folder; `hexlist fetch PEER:PATH` fetches it with all that is in it."))
+                    message: "It is a folder; \(Self.command(for: link)) fetches it with all that is in it."))
         case 200: receive(from: 0, size: head.length, head)
         case 206:
             guard case .bytes(let range, let size)? = head.contentRange.flatMap({ ContentRange($0) }), Int64(range.count) == head.length,
@@ -185,6 +185,14 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
         case 410: end(End(outcome: .final, reason: "changed", message: "It changed or was deleted since it was offered."))
         default: refuse("answer", "Its owner answered with status \(head.status).")
         }
+    }
+
+    /// The command that fetches a folder, as it can be typed; without the path where that is not so simple.
+    private static func command(for link: FileLink) -> String {
+        guard case .share(let share, let path) = link.target else { return "`hexlist fetch PEER:PATH`" }
+        let text = ([share] + path.names).joined(separator: "/")
+        let isPlain = text.utf8.count <= 300 && !text.contains("'") && text.unicodeScalars.allSatisfy(TerminalText.isShown)
+        return isPlain ? "`hexlist fetch '\(link.peer.shortID):\(text)'`" : "`hexlist fetch \(link.peer.shortID):PATH`"
     }
 
     private func receive(from offset: Int64, size: Int64, _ head: FileAnswerHead) {

@@ -60,17 +60,38 @@ final class ListRequests {
         guard host.isVerified(peer) || !host.sessions(with: peer).isEmpty else {
             throw HexlistError(.gone, "\(label) is not there.", hint: "`hexlist peers --all --why` says more.")
         }
+        guard await arrives(peer, within: Self.patience, dials: true, host) else {
+            throw HexlistError(.gone, "\(label) could not be reached.", hint: "`hexlist doctor \(peer.shortID)` finds out why.")
+        }
+    }
+
+    /// Waits for a peer that may be away, until there is a session over which it hands out files. A dial that led nowhere does not end that: the
+    /// peer's next announcement brings another one.
+    /// - Returns: whether there is one.
+    func awaitPeer(_ peer: PeerID, within patience: Duration, _ host: isolated some FilesHost) async -> Bool {
+        let deadline = ContinuousClock.now + patience
+        var dials = true
+        while !host.fetching.isHere(peer), !Task.isCancelled, !host.isStopping {
+            let rest = (deadline - .now).milliseconds
+            guard rest > 0 else { return false }
+            if await arrives(peer, within: .milliseconds(rest), dials: dials, host) { return true }
+            dials = false
+        }
+        return host.fetching.isHere(peer)
+    }
+
+    /// - Parameter dials: whether a peer that is there without a session is dialled now.
+    /// - Returns: whether a session came about; `false` also where a dial led nowhere.
+    private func arrives(_ peer: PeerID, within patience: TimeAmount, dials: Bool, _ host: isolated some FilesHost) async -> Bool {
         last += 1
         let number = last
-        let isHere = await host.eventLoop.within(Self.patience, otherwise: false) { tell in
+        let isHere = await host.eventLoop.within(patience, otherwise: false) { tell in
             arrivals[peer, default: [:]][number] = tell
-            host.fetching.kick(peer, host)
+            if dials { host.fetching.kick(peer, host) }
         }
         arrivals[peer]?[number] = nil
         if arrivals[peer]?.isEmpty ?? false { arrivals[peer] = nil }
-        guard isHere else {
-            throw HexlistError(.gone, "\(label) could not be reached.", hint: "`hexlist doctor \(peer.shortID)` finds out why.")
-        }
+        return isHere
     }
 
     private func turn(_ peer: PeerID, _ host: isolated some FilesHost) async {

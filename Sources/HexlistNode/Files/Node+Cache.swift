@@ -15,10 +15,12 @@ extension Node {
     }
 
     public func cacheSummary() async throws -> CacheSummary {
-        let sums = try await store.read { try $0.poolSums() }
+        let folder = offerCopies.path
+        let (sums, copies) = try await store.read { (try $0.poolSums(), try $0.offers(in: folder)) }
         return CacheSummary(
             files: sums.files, bytes: sums.bytes, most: Int64(configuration.files.cacheBytes), coming: sums.comingBytes,
-            kept: sums.keptFiles, keptBytes: sums.keptBytes)
+            kept: sums.keptFiles, keptBytes: sums.keptBytes, copies: copies.isEmpty ? nil : copies.count,
+            copyBytes: copies.isEmpty ? nil : copies.reduce(0) { $0 + $1.size })
     }
 
     /// Deletes files of the pool that nobody has open.

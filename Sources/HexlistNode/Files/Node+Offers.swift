@@ -19,30 +19,78 @@ extension Node {
     /// Reads files and offers them to peers. An unchanged file that is on offer already is not read again, and keeps its link.
     /// - Parameters:
     ///   - paths: absolute paths of files and folders.
+    ///   - copying: whether copies are offered, which stay as they are until the offers end.
     ///   - folders: folders of which nothing is offered, nor what contains them.
     ///   - progress: called from another thread, as bytes are read.
     /// - Returns: the hex to be sent: its links are the files, the hexes inside it the folders.
-    /// - Throws: `HexlistError` `badRequest` for what cannot be offered; then nothing is.
+    /// - Throws: `HexlistError` `badRequest` for what cannot be offered, `storageFull` where there is no room for a copy; then nothing is.
     public func offer(
-        _ paths: [String], to peers: [PeerID], protecting folders: [String], progress: @escaping @Sendable (OfferProgress) -> Void
+        _ paths: [String], to peers: [PeerID], copying: Bool = false, protecting folders: [String],
+        progress: @escaping @Sendable (OfferProgress) -> Void
     ) async throws -> OfferResult {
+        let plan = try await offer(to: peers, copying: copying, progress) { try OfferPlan(paths, protecting: folders) }
+        let json = try? JSONValue(parsing: HexEncoder.encode(plan.content(own: id)))
+        return OfferResult(
+            hex: json ?? .emptyObject, files: plan.rows.count, size: plan.rows.map(\.size).clampedSum, leftOut: plan.leftOut)
+    }
+
+    /// Offers the copies that are here of files that the links of a hex lead to: what was fetched and is what it was, what is in the cache or
+    /// kept (of which copies are made, as it may go), and own files that are on offer.
+    /// - Returns: the hex with links to these. Links to other files stay what they are, and are left out of the count.
+    /// - Throws: as the other; `notFound` for a hex that is not there.
+    public func reoffer(
+        _ hex: Int64, to peers: [PeerID], copying: Bool = false, protecting folders: [String],
+        progress: @escaping @Sendable (OfferProgress) -> Void
+    ) async throws -> OfferResult {
+        guard var content = try await store.read({ try $0.hex(hex) })?.content else { throw HexlistError.noHex(hex) }
+        let search = OwnCopies(of: content, store: store, pool: pool, copies: offerCopies, own: id, protecting: folders)
+        guard !search.isEmpty else {
+            throw HexlistError(.badRequest, "No link of hex \(hex) leads to a file of a peer.", hint: "Send it without `--reoffer`.")
+        }
+        let plan = try await offer(to: peers, copying: copying, progress) {
+            guard let plan = try search.plan(at: Timestamp.now.milliseconds) else {
+                throw HexlistError(
+                    .badRequest, "None of the files that the links of hex \(hex) lead to is here as it was fetched.",
+                    hint: "`hexlist fetch \(hex)` fetches them.")
+            }
+            return plan
+        }
+        let left = search.replaceLinks(of: &content, plan)
+        let json = try? JSONValue(parsing: HexEncoder.encode(content))
+        return OfferResult(
+            hex: json ?? .emptyObject, files: plan.rows.count, size: plan.rows.map(\.size).clampedSum, leftOut: left)
+    }
+
+    /// - Parameter look: finds what there is to offer; called on another thread.
+    private func offer(
+        to peers: [PeerID], copying: Bool, _ progress: @escaping @Sendable (OfferProgress) -> Void,
+        _ look: @escaping @Sendable () throws -> OfferPlan
+    ) async throws -> OfferPlan {
         _ = try recipients(peers)
         let cancellation = Cancellation()
-        let store = store
+        let (store, copies) = (store, offerCopies)
+        let minimumFree = Int64(configuration.limits.diskReserveBytes)
         let now = Timestamp.now.milliseconds
-        let plan = try await withTaskCancellationHandler {
+        return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 Self.offers.async {
                     continuation.resume(
                         with: Result {
-                            var plan = try OfferPlan(paths, protecting: folders)
-                            try plan.read(
-                                known: { path, identity in
-                                    try store.readSync { try $0.offer(ofPath: path, identity: identity, at: now) }
-                                }, ends: now + Self.offerDays * 86_400_000
-                            ) { step in
-                                progress(step)
-                                return !cancellation.isCancelled.withLock { $0 }
+                            var plan = try look()
+                            do {
+                                try plan.read(
+                                    known: { path, identity in
+                                        try store.readSync { try $0.offer(ofPath: path, identity: identity, at: now) }
+                                    }, ends: now + Self.offerDays * 86_400_000,
+                                    copies: OfferPlan.Copies(folder: copies, minimumFree: minimumFree, isForAll: copying)
+                                ) { step in
+                                    progress(step)
+                                    return !cancellation.isCancelled.withLock { $0 }
+                                }
+                                try store.offerSync(plan.rows, to: peers)
+                            } catch {
+                                for copy in plan.copied { copies.remove(copy) }
+                                throw error
                             }
                             return plan
                         })
@@ -51,14 +99,26 @@ extension Node {
         } onCancel: {
             cancellation.isCancelled.withLock { $0 = true }
         }
-        try await store.offer(plan.rows, to: peers)
-        let json = try? JSONValue(parsing: HexEncoder.encode(plan.content(own: id)))
-        return OfferResult(
-            hex: json ?? .emptyObject, files: plan.rows.count, size: plan.rows.map(\.size).clampedSum, leftOut: plan.leftOut)
+    }
+
+    /// The copies that were made of files to be offered; beside the store.
+    nonisolated var offerCopies: OfferCopies {
+        OfferCopies(path: HexlistPaths.join(HexlistPaths.folder(of: store.path), "offers"))
+    }
+
+    /// Deletes the copies whose offers ended, and what a kill left of one.
+    func tidyOfferCopies() {
+        let (store, copies) = (store, offerCopies)
+        // Behind whatever is being copied, so that this is on offer by then.
+        Self.offers.async {
+            // Where the store is closed, the next start does it.
+            guard let known = try? store.readSync({ try $0.offers(in: copies.path) }) else { return }
+            copies.removeAll(but: Set(known.compactMap { OfferID(bytes: $0.id) }))
+        }
     }
 
     /// The one thread on which files to be offered are read: one request after the other.
-    private static let offers = DispatchQueue(label: "hexlist.offers")
+    static let offers = DispatchQueue(label: "hexlist.offers")
 }
 
 /// Tells the thread that reads files that nobody waits for it any more.
@@ -78,7 +138,26 @@ struct OfferPlan {
         var folder: Int?
         /// The file that was found in a folder: on another way to it there may be a link by now.
         var identity: FileIdentity?
+        /// The digest it must have, and whether it may go at any time, so that a copy is offered; of one that links of a hex lead to. Where it is
+        /// not what it should be it has no row.
+        var found: Found?
         var row: OfferRow?
+    }
+
+    /// A file here that a link leads to.
+    struct Found {
+        var path: String
+        var name: String
+        var digest: [UInt8]?
+        var mayGo: Bool
+    }
+
+    /// Where copies are made, and of what.
+    struct Copies {
+        var folder: OfferCopies
+        /// Bytes that stay free on the disk.
+        var minimumFree: Int64
+        var isForAll: Bool
     }
 
     private struct Folder {
@@ -91,8 +170,19 @@ struct OfferPlan {
     /// The description of the hex: the name of the folder, where one alone was named.
     private var title = ""
     private(set) var leftOut = 0
+    /// The offers of which copies were made.
+    private(set) var copied: [OfferID] = []
 
     var rows: [OfferRow] { files.compactMap(\.row) }
+
+    /// The offer of each file that was found, in their order; `nil` for one that was not what it should be.
+    var foundRows: [OfferRow?] { files.map(\.row) }
+
+    /// - Throws: `HexlistError` `badRequest` for too many.
+    init(_ found: [Found]) throws {
+        guard found.count <= Self.most else { throw Self.tooMany }
+        files = found.map { File(path: $0.path, name: $0.name, found: $0) }
+    }
 
     /// Looks what there is; reads no file.
     init(_ paths: [String], protecting folders: [String]) throws {
@@ -140,7 +230,8 @@ struct OfferPlan {
 
     private static func refused(_ path: String, _ fault: FileFault) -> HexlistError {
         if case .tooManyFiles = fault { return tooMany }
-        return HexlistError(.badRequest, "\(TerminalText.clean(path, columns: 300)) \(fault).", hint: "Nothing was sent.")
+        let code = fault == .diskFull ? HexlistError.Code.storageFull : .badRequest
+        return HexlistError(code, "\(TerminalText.clean(path, columns: 300)) \(fault).", hint: "Nothing was sent.")
     }
 
     private static func isFolder(_ path: String) throws(FileFault) -> Bool {
@@ -162,44 +253,71 @@ struct OfferPlan {
         path.utf8.split(separator: UInt8(ascii: "/")).last.map { String(decoding: $0, as: UTF8.self) } ?? "files"
     }
 
-    /// Reads the files.
+    /// Reads the files, and copies those of which copies are to be offered.
     /// - Parameters:
     ///   - known: the offer of a file with this identity, if there is one.
     ///   - progress: `false` ends it.
     mutating func read(
-        known: (_ path: String, _ identity: String) throws -> OfferRow?, ends: Int64, progress: (OfferProgress) -> Bool
+        known: (_ path: String, _ identity: String) throws -> OfferRow?, ends: Int64, copies: Copies, progress: (OfferProgress) -> Bool
     ) throws {
-        let opened = try files.map { file in
-            do throws(FileFault) { return try OfferedFile(path: file.path, remembered: file.identity).identity } catch {
+        let opened: [FileIdentity?] = try files.map { file -> FileIdentity? in
+            do throws(FileFault) {
+                return try OfferedFile(path: file.path, remembered: file.identity).identity
+            } catch {
+                if file.found != nil { return nil }
                 throw Self.refused(file.path, error)
             }
         }
-        var step = OfferProgress(files: files.count, bytes: 0, size: opened.map(\.size).clampedSum)
+        var step = OfferProgress(files: files.count, bytes: 0, size: opened.compactMap { $0?.size }.clampedSum)
         for index in files.indices {
-            let (wanted, identity) = (files[index], opened[index])
-            let path = wanted.path
-            if var row = try known(path, identity.description) {
+            guard let identity = opened[index] else { continue }
+            let wanted = files[index]
+            let isCopy = copies.isForAll || wanted.found?.mayGo ?? false
+            if !isCopy, var row = try known(wanted.path, identity.description) {
                 row.ends = ends
-                files[index].row = row
+                if wanted.found?.digest.map({ $0 == row.sha256 }) ?? true { files[index].row = row }
                 step.bytes = step.bytes.addingClamped(identity.size)
                 continue
             }
             let before = step.bytes
-            do throws(FileFault) {
-                let file = try OfferedFile(path: path, remembered: identity)
-                let digest = try FileDigest.sha256(of: file) { bytes in
-                    step.bytes = before + bytes
+            do {
+                var row = try readOne(wanted, identity, isCopy ? copies : nil) { bytes in
+                    step.bytes = before.addingClamped(bytes)
                     return progress(step)
                 }
-                files[index].row = OfferRow(
-                    id: OfferID.random.bytes, path: path, identity: identity.description, name: wanted.name, size: identity.size,
-                    sha256: digest,
-                    mediaType: MediaType.of(wanted.name), modified: identity.modified / 1_000_000, ends: ends)
-            } catch {
-                if case .cancelled = error { throw CancellationError() }
-                throw Self.refused(path, error)
+                row.ends = ends
+                if wanted.found?.digest.map({ $0 == row.sha256 }) ?? true {
+                    files[index].row = row
+                } else if isCopy, let id = copied.popLast() {
+                    copies.folder.remove(id)
+                }
+            } catch let fault as FileFault {
+                switch fault {
+                case .cancelled: throw CancellationError()
+                case .diskFull: throw Self.refused(wanted.path, fault)
+                default: if wanted.found == nil { throw Self.refused(wanted.path, fault) }
+                }
             }
         }
+    }
+
+    /// - Parameter copies: `nil` where the file itself is offered.
+    private mutating func readOne(
+        _ wanted: File, _ identity: FileIdentity, _ copies: Copies?, progress: (Int64) -> Bool
+    ) throws -> OfferRow {
+        let id = OfferID.random
+        let file = try OfferedFile(path: wanted.path, remembered: identity)
+        var row = OfferRow(
+            id: id.bytes, path: wanted.path, identity: identity.description, name: wanted.name, size: identity.size, sha256: [],
+            mediaType: MediaType.of(wanted.name), modified: identity.modified / 1_000_000, ends: 0)
+        if let copies {
+            let copy = try copies.folder.add(file, as: id, minimumFree: copies.minimumFree, progress: progress)
+            copied.append(id)
+            (row.path, row.identity, row.sha256) = (copies.folder.path(of: id), copy.identity.description, copy.digest)
+        } else {
+            row.sha256 = try FileDigest.sha256(of: file, progress: progress)
+        }
+        return row
     }
 
     /// The hex: a link for each file, a hex inside for each folder.
@@ -229,19 +347,22 @@ struct OfferPlan {
     }
 
     private func links(in folder: Int?, _ own: PeerID, _ hex: inout HexContent) -> [LinkContent] {
-        files.filter { $0.folder == folder }.compactMap { file in
-            guard let row = file.row, let offer = OfferID(bytes: row.id) else { return nil }
-            let link = FileLink(peer: own, target: .offer(offer, name: row.name))
-            var extra = JSONWriter(wireCapacity: 256)
-            extra.object {
-                $0.member("size", row.size)
-                $0.member("sha256", Hexadecimal.encode(row.sha256).lowercased())
-                if let type = row.mediaType { $0.member("mediaType", type) }
-                $0.member("modified", Timestamp(milliseconds: row.modified).description)
-            }
-            return LinkContent(
-                url: hex.add(link.description), linkDescription: hex.add(row.name), service: hex.add(Service.unknown.rawValue),
-                extra: hex.add(bytes: extra.bytes))
+        files.filter { $0.folder == folder }.compactMap { file in file.row.flatMap { Self.link(to: $0, own, &hex) } }
+    }
+
+    /// A link to an offer of this machine.
+    static func link(to row: OfferRow, _ own: PeerID, _ hex: inout HexContent) -> LinkContent? {
+        guard let offer = OfferID(bytes: row.id) else { return nil }
+        let link = FileLink(peer: own, target: .offer(offer, name: row.name))
+        var extra = JSONWriter(wireCapacity: 256)
+        extra.object {
+            $0.member("size", row.size)
+            $0.member("sha256", Hexadecimal.encode(row.sha256).lowercased())
+            if let type = row.mediaType { $0.member("mediaType", type) }
+            $0.member("modified", Timestamp(milliseconds: row.modified).description)
         }
+        return LinkContent(
+            url: hex.add(link.description), linkDescription: hex.add(row.name), service: hex.add(Service.unknown.rawValue),
+            extra: hex.add(bytes: extra.bytes))
     }
 }

@@ -35,7 +35,16 @@ extension Node {
         guard let path = SharePath(typed: typed) else {
             throw HexlistError(.badRequest, "\(TerminalText.clean(typed, columns: 200)) is no path in a service.")
         }
-        let read = try await FetchTree.read(try await self.service(service), path)
+        let found = try await self.service(service)
+        if let peer = found as? PeerShares, let seconds = request.timeout {
+            guard seconds >= 0, seconds <= LocalAPI.longestWaitSeconds else {
+                throw HexlistError(.badRequest, "`timeout` is a number of seconds up to \(Int(LocalAPI.longestWaitSeconds)).")
+            }
+            // Where it does not come, the question below says why.
+            _ = await fetching.lists.awaitPeer(peer.peer, within: .seconds(seconds), self)
+            try Task.checkCancellation()
+        }
+        let read = try await FetchTree.read(found, path)
         let (tree, present) = try await transport.fileThreads.run(on: eventLoop) {
             var tree = read
             try DestinationFolder.make(Array(tree.folders.dropFirst()), in: base, mask: mask)
@@ -367,7 +376,7 @@ struct FetchPlan {
         var folder: Int?
     }
 
-    private let own: PeerID
+    private let own: PeerID?
     private(set) var files: [File] = []
     /// Links that lead to no file of a peer.
     private(set) var passedOver = 0
@@ -376,7 +385,8 @@ struct FetchPlan {
     /// The path of each hex inside, in the order of `HexContent.children`.
     private var paths: [[String]] = []
 
-    init(own: PeerID) { self.own = own }
+    /// - Parameter own: whose links are passed over; `nil` for nobody's.
+    init(own: PeerID?) { self.own = own }
 
     mutating func addAll(of content: HexContent) {
         for link in content.links { add(link, of: content, in: nil) }

@@ -59,6 +59,9 @@ struct CacheListCommand: AsyncParsableCommand {
         var text = "\(HumanText.count(sum.files, "file", "files")), \(ByteCountText.of(sum.bytes)) of \(ByteCountText.of(sum.most))"
         if sum.coming > 0 { text += "; \(ByteCountText.of(sum.coming)) on the way" }
         if sum.kept > 0 { text += "; \(sum.kept) kept besides, \(ByteCountText.of(sum.keptBytes))" }
+        if let copies = sum.copies, let bytes = sum.copyBytes {
+            text += "; \(HumanText.count(copies, "copy", "copies")) of own files on offer, \(ByteCountText.of(bytes))"
+        }
         return text
     }
 }

@@ -15,11 +15,16 @@ struct FetchCommand: AsyncParsableCommand {
 
             hexlist fetch dropbox:Photos/a.jpg
 
-            Without numbers all of a hex is fetched, and each hex inside it into a folder of its name. A folder of a service becomes a             folder of its name with all that is in it; what of it is there already, with the same name, size and time, is not fetched             again. Nothing is overwritten: what is \
+            Without numbers all of a hex is fetched, and each hex inside it into a folder of its name. A folder of a service becomes a \
+            folder of its name with all that is in it; what of it is there already, with the same name, size and time, is not fetched \
+            again. Nothing is overwritten: what is \
             there keeps its name, and the new file gets a number. Each file is checked against its digest before it has its name; until \
             then it is a hidden `.part` file.
 
             What is in the cache already is not fetched again, wherever it is to go.
+
+            The peer of PEER:PATH is waited for as long as --timeout says where it is away. Nothing is known of the path before it is back, so \
+            nothing waits in the daemon: give the command again then.
 
             What is interrupted goes on by itself, also after a restart, and what waits for a peer goes on when it is back. Ctrl-C ends \
             only the waiting.
@@ -72,10 +77,12 @@ struct FetchCommand: AsyncParsableCommand {
                     hex: hex.value, links: numbers.isEmpty ? nil : numbers, to: folder, cache: cache ? true : nil, keep: keep ? true : nil,
                     umask: Int(mask), force: force ? true : nil)
             case .file(let file):
-                TransferRequest(service: file.service, path: file.path, to: folder, umask: Int(mask), force: force ? true : nil)
+                TransferRequest(
+                    service: file.service, path: file.path, to: folder, umask: Int(mask), force: force ? true : nil,
+                    timeout: min(timeout.value, LocalAPI.longestWaitSeconds))
             }
         try await common.withClient { client in
-            let start = try await ProgressLine().during("looking what there is …") { try await client.fetch(request) }
+            let start = try await begin(request, client)
             if start.present > 0 {
                 StandardError.note("\(HumanText.count(start.present, "file is", "files are")) there already, with the same size and time.")
             }
@@ -93,6 +100,21 @@ struct FetchCommand: AsyncParsableCommand {
             try await tell(first...last, into: folder, client)
             if summary.failed + summary.cancelled > 0 { throw Ending(status: .failed) }
             if summary.running + summary.soon + summary.waiting > 0 { throw Ending(status: .pending) }
+        }
+    }
+
+    /// - Throws: `Ending` with `pending` for a peer that is away.
+    private func begin(_ request: TransferRequest, _ client: HexlistClient) async throws -> TransferStart {
+        let whose = request.service.map { TerminalText.clean($0, columns: 40) }
+        do {
+            return try await ProgressLine().during(whose.map { "looking what \($0) has …" } ?? "looking what there is …") {
+                try await client.fetch(request)
+            }
+        } catch let error as HexlistError where error.code == .gone {
+            guard let service = request.service, let peer = try? await client.peer(service), peer.state != .verified else { throw error }
+            StandardError.note("\(error.message) Nothing is known of the path until it is back, so nothing waits.")
+            StandardError.note("Give the command again then, or with a longer --timeout.")
+            throw Ending(status: .pending)
         }
     }
 
@@ -231,7 +253,9 @@ struct FetchWaiting {
             let rate = Double(summary.bytes - begun.bytes) / max(seconds, 0.001)
             if seconds > 0.5, rate > 1 {
                 parts.append("\(ByteCountText.of(Int64(rate)))/s")
-                parts.append("\(HumanText.span(seconds: Int(Double(summary.size - summary.bytes) / rate) + 1)) left")
+                // A size is what a peer announced.
+                let left = min(Double(summary.size) - Double(summary.bytes), 1e15) / rate
+                parts.append("\(HumanText.span(seconds: Int(max(0, left)) + 1)) left")
             }
         }
         return parts.joined(separator: ", ")

@@ -179,12 +179,26 @@ struct OutboxRetryCommand: AsyncParsableCommand {
 
 struct OutboxCancelCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "cancel", abstract: "Give rows up. One in flight may have arrived all the same.")
+        commandName: "cancel", abstract: "Give rows up. One in flight may have arrived all the same.",
+        discussion: "A row that was delivered stays what it is; the files it offers can no longer be fetched.")
 
     @OptionGroup var selection: OutboxSelection
 
     func run() async throws {
-        try await selection.change("cancelled", { try await $0.cancel($1) }, { try await $0.cancel($1) })
+        try await selection.change("cancelled", { try await Self.cancel($1, $0) }, { try await $0.cancel($1) })
+    }
+
+    /// Says what the peer can no longer fetch.
+    private static func cancel(_ id: Int64, _ client: HexlistClient) async throws -> OutboxView {
+        let offered = try await client.outboxRow(id).offers?.count ?? 0
+        let row = try await client.cancel(id)
+        let ended = offered - (row.offers?.count ?? 0)
+        if ended > 0 {
+            StandardError.note(
+                "Row \(id): \(HumanText.count(ended, "file", "files")) can no longer be fetched by \(PeerLabel(row.peer, row.tag).listed())."
+            )
+        }
+        return row
     }
 }
 
@@ -212,6 +226,9 @@ enum OutboxText {
         ]
     }
 
+    /// The most offers of a row that are shown.
+    private static let listedOffers = 20
+
     /// All facts about one row.
     static func details(_ row: OutboxView) -> Table {
         let reason = RowReason(row)
@@ -224,6 +241,12 @@ enum OutboxText {
         table.add("since", HumanText.exact(row.createdAt))
         table.add("size", ByteCountText.of(Int64(row.bytes)))
         table.add("tries", String(row.attempts))
+        let offers = row.offers ?? []
+        for (index, offer) in offers.prefix(Self.listedOffers).enumerated() {
+            table.add(
+                index == 0 ? "offers" : "", "\(offer.name), \(ByteCountText.of(offer.size)), until \(HumanText.moment(offer.ends))")
+        }
+        if offers.count > Self.listedOffers { table.add("", "and \(offers.count - Self.listedOffers) more; --json lists all") }
         if let advice = reason.advice { table.add("next", advice) }
         return table
     }

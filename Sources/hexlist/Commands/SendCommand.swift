@@ -18,7 +18,11 @@ struct SendCommand: AsyncParsableCommand {
             What begins with /, ./ or ../ is a file or a folder of this machine. It is not copied: those it is sent to fetch it from here with \
             `hexlist fetch`, for 30 days after it was delivered, while they are trusted here and the file stays as it is; `hexlist outbox cancel` \
             ends that too. A folder is sent as a hex, the folders in \
-            it as hexes inside that; symbolic links, hidden and special files are left out.
+            it as hexes inside that; symbolic links, hidden and special files are left out. --copy offers copies, which Hexlist keeps until the offers \
+            end: the files may change or go.
+
+            --hex forwards links to files as they are, and only those can fetch them whom their owner sent them to. --reoffer puts links to your own \
+            copies in their place: of what you fetched and left where it was, or what is in the cache, and of your own files.
 
             --bulk reads one hex a line, as JSON, and sends while it reads; a `key` in a line makes a rerun send nothing twice. A bad \
             line is told and costs no other. After Ctrl-C what was accepted stays in the outbox.
@@ -60,6 +64,12 @@ struct SendCommand: AsyncParsableCommand {
             valueName: "path"),
         completion: .file())
     var file: [String] = []
+
+    @Flag(help: "Offer copies of the files, so that these may change or go; with the same blocks on the disk where the file system can.")
+    var copy = false
+
+    @Flag(help: "With --hex: offer your own copies of the files that its links lead to.")
+    var reoffer = false
 
     @Flag(help: "Put https:// before links that are bare host names.")
     var guess = false
@@ -103,6 +113,8 @@ struct SendCommand: AsyncParsableCommand {
         if !to.isEmpty && toAll { throw ValidationError("--to and --to-all do not go together.") }
         if guess && raw { throw ValidationError("--guess and --raw do not go together.") }
         if bulk != nil { return try validateBulk() }
+        if reoffer, hex == nil { throw ValidationError("--reoffer goes with --hex.") }
+        if copy, paths.isEmpty, !reoffer { throw ValidationError("--copy goes with files, or with --reoffer.") }
         if strict || allowEmpty { throw ValidationError("\(strict ? "--strict" : "--allow-empty") goes with --bulk.") }
         if hex != nil {
             guard links.isEmpty, from == nil, file.isEmpty, description.isEmpty, color.isEmpty, !guess, !raw else {
@@ -119,7 +131,7 @@ struct SendCommand: AsyncParsableCommand {
         let others = [
             (!links.isEmpty, "links"), (from != nil, "--from"), (!file.isEmpty, "--file"), (hex != nil, "--hex"),
             (!description.isEmpty, "--description"),
-            (!color.isEmpty, "--color"), (guess, "--guess"), (raw, "--raw"),
+            (!color.isEmpty, "--color"), (guess, "--guess"), (raw, "--raw"), (copy, "--copy"), (reoffer, "--reoffer"),
         ]
         if let other = others.first(where: \.0) {
             throw ValidationError("--bulk and \(other.1) do not go together: each line has its own links, description and color.")
@@ -186,6 +198,15 @@ struct SendCommand: AsyncParsableCommand {
     }
 
     private func content(_ typed: HexInput?, _ client: HexlistClient) async throws -> HexlistClient.Send.Content {
+        if let hex, reoffer {
+            let offer = try await FileArgument.offer([], to: to, all: toAll, copying: copy, hex: hex.value, client)
+            if offer.leftOut > 0 {
+                StandardError.note(
+                    "\(HumanText.count(offer.leftOut, "link leads to a file that is", "links lead to files that are")) not here as fetched; "
+                        + "only those can fetch whom its owner sent it to.")
+            }
+            return .hex(Array(offer.hex.bytes))
+        }
         if let hex {
             try await noteForeignFiles(hex.value, client)
             return .forward(hex.value)
@@ -204,7 +225,7 @@ struct SendCommand: AsyncParsableCommand {
         }
         if isPublic { StandardError.note(LinkCommand.warning) }
         guard !paths.isEmpty else { return .hex(typed.jsonBytes) }
-        let offer = try await FileArgument.offer(paths, to: to, all: toAll, client)
+        let offer = try await FileArgument.offer(paths, to: to, all: toAll, copying: copy, client)
         return .hex(OfferingInput(hex: typed, offered: offer.hex).jsonBytes)
     }
 
@@ -213,7 +234,8 @@ struct SendCommand: AsyncParsableCommand {
         let count = try await client.hex(id).links?.count { FileArgument.isLink($0.url) } ?? 0
         guard count > 0 else { return }
         StandardError.note(
-            "\(HumanText.count(count, "link leads to a file", "links lead to files")) that only those can fetch whom its owner sent it to.")
+            "\(HumanText.count(count, "link leads to a file", "links lead to files")) that only those can fetch whom its owner sent it to; "
+                + "--reoffer offers your own copies.")
     }
 
     /// The hex as typed, without its files; `nil` for one that is forwarded.
