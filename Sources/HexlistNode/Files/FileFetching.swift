@@ -8,6 +8,8 @@ import Logging
 import NIOCore
 
 /// The transfers of files to this machine: what waits, what runs, and the connections that may be used again.
+///
+/// It has more than 15 properties because it has all that a transfer waits for: its row, its turn, a connection, a name.
 final class FileFetching {
     /// The time between two words to those who watch how far transfers are.
     private static let noticePause = Duration.milliseconds(300)
