@@ -111,23 +111,23 @@ extension StoreWriter {
     private func letGoOfOutbox(_ now: Int64, _ chunk: Int, _ report: inout MaintenanceReport) throws {
         let due = try all(
             """
-            SELECT outbox.id, outbox.peer, outbox.state, outbox.bytes, peer.uuid FROM outbox JOIN peer ON peer.id = outbox.peer
+            SELECT \(OutboxRun.columns), peer.uuid FROM outbox JOIN peer ON peer.id = outbox.peer
             WHERE outbox.dueAt <= ? ORDER BY outbox.dueAt, outbox.id LIMIT ?
             """, now, chunk
-        ) { row in OutboxEntry(row).map { (entry: $0, peer: row.uuid(4).map(PeerID.init)) } }.compactMap(\.self)
+        ) { row in OutboxRun(row).map { (run: $0, peer: row.uuid(5).map(PeerID.init)) } }.compactMap(\.self)
         var expired: [PeerID?: [Int64]] = [:]
-        for (row, peer) in due {
-            if row.state == .queued {
-                try move(row, to: .expired, at: now)
-                try endOffers(with: row.id...row.id, of: row.peer, forGood: true)
-                expired[peer, default: []].append(row.id)
-                report.expired += 1
+        for (run, peer) in due where report.expired + report.forgotten < chunk {
+            if run.state == .queued {
+                try move(run, to: .expired, at: now)
+                try endOffers(with: run.ids, of: run.peer, forGood: true)
+                expired[peer, default: []] += run.ids
+                report.expired += run.ids.count
             } else {
-                if row.state.keepsBody { try endOffers(with: row.id...row.id, of: row.peer, forGood: true) }
-                try run("DELETE FROM outbox WHERE id = ?", row.id)
-                tally.outbox[row.state] &-= 1
-                if row.state.keepsBody { tally.outboxBytes &-= row.bytes }
-                report.forgotten += 1
+                if run.state.keepsBody { try endOffers(with: run.ids, of: run.peer, forGood: true) }
+                try self.run("DELETE FROM outbox WHERE id = ?", run.ids.lowerBound)
+                try letGo(ofPack: run.pack)
+                tally.outbox[run.state] &-= run.count
+                report.forgotten += run.ids.count
             }
         }
         for (peer, ids) in expired.sorted(by: { ($0.value.first ?? 0) < ($1.value.first ?? 0) }) {

@@ -54,61 +54,104 @@ extension HexlistError {
 
 extension StoreWriter {
     func enqueue(_ hexes: ArraySlice<PreparedHex>, _ terms: OutboxTerms) throws -> EnqueueReport {
-        let failed = try failedLately(hexes, terms)
+        let failed = try failedLately(terms)
         return try change {
-            let inserter = try OutboxInserter(self)
-            var peers: [PeerID: Int64] = [:]
+            var packing = OutboxPacking(terms)
             var report = EnqueueReport()
             report.results.reserveCapacity(hexes.count)
-            for (index, hex) in zip(hexes.indices, hexes) {
-                if let row = failed[index] {
+            for hex in hexes {
+                if !failed.isEmpty, !hex.hasKey, let row = failed[hex.digest] {
                     report.results.append(.failure(Self.failedLately(row)))
                     continue
                 }
-                let earlier: [PeerID: OutboxRow]
-                switch try hex.hasKey ? inserter.earlier(hex) : .success([:]) {
-                case .success(let rows): earlier = rows
-                case .failure(let conflict):
-                    report.results.append(.failure(conflict))
-                    continue
-                }
-                let bodies = terms.recipients.count { earlier[$0.peer].map { !$0.state.keepsBody && !$0.state.isDelivered } ?? true }
-                report.full = full(for: hex.body.count, times: bodies, terms.bounds)
-                guard report.full == nil else { break }
-                let rows = try terms.recipients.map { recipient -> Enqueued in
-                    if let row = earlier[recipient.peer] {
-                        if !hex.offers.isEmpty { try note(offers: hex.offers, of: row.id, to: recipient.peer) }
-                        return try requeue(row, body: hex.body, expiresAt: terms.expiresAt)
+                if !packing.fits(hex) { try queue(&packing, &report) }
+                var earlier: [PeerID: OutboxRow] = [:]
+                if hex.hasKey {
+                    let rows = try outboxRows(keyed: hex.messageID.uuid)
+                    if let other = rows.first(where: { !$0.digest.elementsEqual(hex.digest) })?.ids.first {
+                        report.results.append(.failure(Self.keyConflict(other)))
+                        continue
                     }
-                    let peer = try peers[recipient.peer] ?? peerRow(of: recipient)
-                    peers[recipient.peer] = peer
-                    let id = tally.nextOutbox
-                    try inserter.insert(hex, id: id, peer: peer, terms)
-                    if !hex.offers.isEmpty { try note(offers: hex.offers, of: id, to: recipient.peer) }
-                    tally.nextOutbox &+= 1
-                    tally.outbox.queued &+= 1
-                    tally.outboxBytes &+= Int64(hex.body.count)
-                    count(peer: peer) { $0.queued &+= 1 }
-                    return .new(id)
+                    for row in try outboxRows(rows.flatMap(\.ids)) where row.messageID == hex.messageID { earlier[row.peer] = row }
                 }
-                report.results.append(.success(rows))
+                let new = terms.recipients.filter { earlier[$0.peer] == nil }
+                let again = earlier.values.count { !$0.state.keepsBody && !$0.state.isDelivered }
+                report.full = full(for: hex.body.count * (again + (new.isEmpty ? 0 : 1)), rows: again + new.count, packing, terms.bounds)
+                guard report.full == nil else { break }
+                if earlier.isEmpty {
+                    packing.add(hex, result: report.results.endIndex)
+                    report.results.append(.success([]))
+                } else {
+                    try queue(&packing, &report)
+                    report.results.append(.success(try queueAgain(hex, earlier, new, terms)))
+                }
             }
+            try queue(&packing, &report)
             return report
         }
     }
 
-    /// The row that failed lately, by the index of each hex without a key that has one.
-    private func failedLately(_ hexes: ArraySlice<PreparedHex>, _ terms: OutboxTerms) throws -> [Int: OutboxRow] {
+    /// Queues the hexes that were gathered: a run for each recipient, all of one pack.
+    private func queue(_ packing: inout OutboxPacking, _ report: inout EnqueueReport) throws {
+        guard let first = packing.hexes.first else { return }
+        let rows = try insertRuns(packing.hexes.map(\.hex), first.hex.hasKey, packing.terms.recipients, packing.terms)
+        for (position, hex) in packing.hexes.enumerated() {
+            report.results[hex.result] = .success(rows.map { .new($0 &+ Int64(position)) })
+        }
+        packing.removeAll()
+    }
+
+    /// Queues a hex that some recipients have rows of, from earlier sends with the same key.
+    private func queueAgain(
+        _ hex: PreparedHex, _ earlier: [PeerID: OutboxRow], _ new: [PeerSighting], _ terms: OutboxTerms
+    ) throws -> [Enqueued] {
+        let made = new.isEmpty ? [] : try insertRuns([hex], hex.hasKey, new, terms)
+        let ids = Dictionary(zip(new.map(\.peer), made)) { first, _ in first }
+        return try terms.recipients.map { recipient in
+            if let id = ids[recipient.peer] { return .new(id) }
+            guard let row = earlier[recipient.peer] else { throw StoreFault.lost }
+            if !hex.offers.isEmpty { try note(offers: hex.offers, of: row.id, to: recipient.peer) }
+            return try requeue(row, hex, expiresAt: terms.expiresAt)
+        }
+    }
+
+    /// - Returns: for each recipient the id of the first of its rows, which has as many as there are hexes.
+    private func insertRuns(
+        _ hexes: [PreparedHex], _ isKeyed: Bool, _ recipients: [PeerSighting], _ terms: OutboxTerms
+    ) throws -> [Int64] {
+        let first = tally.nextOutbox
+        let count = Int64(hexes.count)
+        let (packed, bodies) = OutboxPacking.packed(hexes)
+        let pack = try insertPack(packed, bodies: bodies, first: first, copies: Int64(recipients.count), isKeyed: isKeyed)
+        for recipient in recipients {
+            let peer = try peerRow(of: recipient)
+            let id = tally.nextOutbox
+            try run(
+                "INSERT INTO outbox (id, last, peer, pack, state, createdAt, dueAt) VALUES (?, ?, ?, ?, 'queued', ?, ?)", id,
+                id &+ count &- 1, peer,
+                pack, terms.now, terms.expiresAt)
+            for hex in hexes where !hex.offers.isEmpty { try note(offers: hex.offers, of: id, to: recipient.peer) }
+            tally.nextOutbox &+= count
+            tally.outbox.queued &+= count
+            self.count(peer: peer) { $0.queued &+= count }
+        }
+        return recipients.indices.map { first &+ Int64($0) &* count }
+    }
+
+    /// The rows that failed lately for a recipient, by the digest of their hexes.
+    private func failedLately(_ terms: OutboxTerms) throws -> [[UInt8]: OutboxRow] {
         guard terms.warns, tally.outbox.failed > 0 else { return [:] }
-        var rows: [Int: OutboxRow] = [:]
-        for (index, hex) in zip(hexes.indices, hexes) where !hex.hasKey {
-            for recipient in terms.recipients {
-                guard let row = try recentlyFailed(recipient.peer, digest: hex.digest, since: terms.now - OutboxTerms.warningTime)
-                else { continue }
-                rows[index] = row
-            }
+        var rows: [[UInt8]: OutboxRow] = [:]
+        for recipient in terms.recipients {
+            for row in try failed(of: recipient.peer, since: terms.now - OutboxTerms.warningTime) { rows[row.digest] = row }
         }
         return rows
+    }
+
+    private static func keyConflict(_ row: Int64) -> HexlistError {
+        HexlistError(
+            .keyConflict, "The same key was used before for other content (outbox \(row)).",
+            hint: "Use another key, or send the same content.")
     }
 
     private static func failedLately(_ row: OutboxRow) -> HexlistError {
@@ -118,15 +161,15 @@ extension StoreWriter {
             hint: "`hexlist outbox retry \(row.id)` tries that one again; --force sends another.")
     }
 
-    /// The error of an outbox without room; `nil` if there is room.
-    /// - Parameter count: the number of rows whose bodies are added.
-    private func full(for bytes: Int, times count: Int, _ bounds: OutboxBounds) -> HexlistError? {
-        guard count > 0 else { return nil }
-        let waiting = tally.outboxBytes &+ tally.outbox.undelivered &* OutboxBounds.rowBytes
-        let more = Int64(bytes &* count) &+ Int64(count) &* OutboxBounds.rowBytes
-        guard tally.outbox.undelivered &+ Int64(count) > Int64(bounds.rows) || waiting &+ more > Int64(bounds.bytes) else { return nil }
+    /// The error of an outbox without room for more bytes of bodies and more rows; `nil` if there is room.
+    private func full(for bytes: Int, rows: Int, _ packing: OutboxPacking, _ bounds: OutboxBounds) -> HexlistError? {
+        guard rows > 0 else { return nil }
+        let undelivered = tally.outbox.undelivered &+ Int64(packing.rows)
+        let waiting = tally.outboxBytes &+ Int64(packing.bytes) &+ undelivered &* OutboxBounds.rowBytes
+        let more = Int64(bytes) &+ Int64(rows) &* OutboxBounds.rowBytes
+        guard undelivered &+ Int64(rows) > Int64(bounds.rows) || waiting &+ more > Int64(bounds.bytes) else { return nil }
         return HexlistError(
-            .outboxFull, "The outbox is full: \(tally.outbox.undelivered) hexes, \(waiting) bytes wait.",
+            .outboxFull, "The outbox is full: \(undelivered) hexes, \(waiting) bytes wait.",
             hint: "Wait until some are delivered, cancel some (hexlist outbox cancel), or raise outbox.rows and outbox.bytes.")
     }
 
@@ -134,11 +177,13 @@ extension StoreWriter {
     func note(_ notes: [AttemptNote]) throws {
         try change {
             for note in notes {
+                guard let found = try outboxRun(note.id), found.state == .queued else { continue }
+                let row = try cut(found, to: note.id...note.id)
                 try run(
                     """
                     UPDATE outbox SET attempts = attempts + ?, failures = failures + ?, nextAttemptAt = ?, waitingFor = ?,
-                        lastError = coalesce(?, lastError) WHERE id = ? AND state = 'queued'
-                    """, note.attempts, note.failures, note.nextAttemptAt, note.waitingFor, note.lastError, note.id)
+                        lastError = coalesce(?, lastError) WHERE id = ?
+                    """, note.attempts, note.failures, note.nextAttemptAt, note.waitingFor, note.lastError, row.ids.lowerBound)
             }
         }
     }
@@ -160,11 +205,10 @@ extension StoreWriter {
     /// - Returns: the ids of the cancelled rows.
     func cancel(_ ids: [Int64], at now: Int64) throws -> [Int64] {
         try change {
-            try ids.filter { id in
-                guard let row = try outboxEntry(id), row.state.keepsBody else { return false }
-                try move(row, to: .cancelled, at: now)
-                try endOffers(with: id...id, of: row.peer, forGood: true)
-                return true
+            try cutRuns(ids, where: \.keepsBody).flatMap { run in
+                try move(run, to: .cancelled, at: now)
+                try endOffers(with: run.ids, of: run.peer, forGood: true)
+                return run.ids
             }
         }
     }
@@ -173,8 +217,8 @@ extension StoreWriter {
     func endOffersOfDelivered(_ ids: [Int64]) throws {
         try change {
             for id in ids {
-                guard let row = try outboxEntry(id), row.state.isDelivered else { continue }
-                try endOffers(with: id...id, of: row.peer, forGood: true)
+                guard let run = try outboxRun(id), run.state.isDelivered else { continue }
+                try endOffers(with: id...id, of: run.peer, forGood: true)
             }
         }
     }
@@ -182,91 +226,91 @@ extension StoreWriter {
     /// - Returns: the ids of the rows that were not queued and now are.
     func retry(_ ids: [Int64], expiresAt: Int64) throws -> [Int64] {
         try change {
-            try ids.filter { id in
-                guard let row = try outboxEntry(id), row.state == .failed || row.state == .rejected else { return false }
-                try requeue(row, expiresAt: expiresAt)
-                return true
+            try cutRuns(ids) { $0 == .failed || $0 == .rejected }.flatMap { run in
+                try requeue(run, expiresAt: expiresAt)
+                return run.ids
             }
         }
     }
 
     // MARK: - Inside `change`
 
-    /// Queues the row of an earlier send with the same key and content again, unless it waits or was delivered.
-    private func requeue(_ earlier: OutboxRow, body: [UInt8], expiresAt: Int64) throws -> Enqueued {
-        guard earlier.state != .queued, !earlier.state.isDelivered, let row = try outboxEntry(earlier.id) else { return .existing(earlier) }
-        if !row.state.keepsBody {
-            try run("INSERT INTO outboxBody (id, body) VALUES (?, ?)", row.id, body)
-            try run("UPDATE outbox SET bytes = ? WHERE id = ?", body.count, row.id)
-            tally.outboxBytes &+= Int64(body.count)
+    /// The runs of these rows in some states, cut so that they have no other rows.
+    private func cutRuns(_ ids: [Int64], where isWanted: (OutboxState) -> Bool) throws -> [OutboxRun] {
+        try ConsecutiveRuns(ids).flatMap { range in
+            let ids = range.lowerBound...(range.upperBound &- 1)
+            return try outboxRuns(ids).filter { isWanted($0.state) }.map { try cut($0, to: ids) }
         }
-        try requeue(row, expiresAt: expiresAt)
-        return .requeued(row.id, from: row.state)
     }
 
-    private func requeue(_ row: OutboxEntry, expiresAt: Int64) throws {
-        try run(
+    /// Queues the row of an earlier send with the same key and content again, unless it waits or was delivered.
+    private func requeue(_ earlier: OutboxRow, _ hex: PreparedHex, expiresAt: Int64) throws -> Enqueued {
+        guard earlier.state != .queued, !earlier.state.isDelivered, let found = try outboxRun(earlier.id) else { return .existing(earlier) }
+        var row = try cut(found, to: earlier.id...earlier.id)
+        if !row.state.keepsBody {
+            let (packed, bodies) = OutboxPacking.packed([hex])
+            let pack = try insertPack(packed, bodies: bodies, first: earlier.id, isKeyed: hex.hasKey)
+            try put(row, into: pack)
+            row.pack = pack
+        }
+        try requeue(row, expiresAt: expiresAt)
+        return .requeued(earlier.id, from: row.state)
+    }
+
+    private func requeue(_ run: OutboxRun, expiresAt: Int64) throws {
+        try self.run(
             """
             UPDATE outbox SET state = 'queued', dueAt = ?, settledAt = NULL, failures = 0, nextAttemptAt = NULL,
                 waitingFor = NULL, lastError = NULL, code = NULL, message = NULL WHERE id = ?
-            """, expiresAt, row.id)
-        try renewOffers(of: row.id, to: row.peer)
-        tally.outbox[row.state] &-= 1
-        tally.outbox.queued &+= 1
-        count(peer: row.peer) { $0.queued &+= 1 }
+            """, expiresAt, run.ids.lowerBound)
+        try renewOffers(of: run.ids.lowerBound, to: run.peer)
+        tally.outbox[run.state] &-= run.count
+        tally.outbox.queued &+= run.count
+        count(peer: run.peer) { $0.queued &+= run.count }
     }
 }
 
-/// The statements of `enqueue`, prepared once per batch.
-private struct OutboxInserter {
-    private let store: StoreWriter
-    private let earlier: SQLStatement
-    private let row: SQLStatement
-    private let body: SQLStatement
+/// Hexes that are gathered for one pack.
+private struct OutboxPacking {
+    let terms: OutboxTerms
+    /// The hexes, each with the place of its result in the report.
+    private(set) var hexes: [(hex: PreparedHex, result: Int)] = []
+    /// The bytes of their bodies.
+    private(set) var bytes = 0
+    private var keys: Set<MessageID> = []
 
-    init(_ store: StoreWriter) throws {
-        self.store = store
-        earlier = try SQLStatement(
-            "SELECT id, digest FROM outbox WHERE messageID = ?", on: store.db)
-        row = try SQLStatement(
-            """
-            INSERT INTO outbox (id, messageID, peer, digest, state, bytes, createdAt, dueAt, subject)
-            VALUES (?, ?, ?, ?, 'queued', ?, ?, ?, ?)
-            """, on: store.db)
-        body = try SQLStatement("INSERT INTO outboxBody (id, body) VALUES (?, ?)", on: store.db)
+    init(_ terms: OutboxTerms) { self.terms = terms }
+
+    /// The number of rows they will have.
+    var rows: Int { hexes.count * terms.recipients.count }
+
+    /// Whether a hex may be added. Hexes with and without a key are not mixed, and one that offers files is alone, as those are noted by its row's id.
+    func fits(_ hex: PreparedHex) -> Bool {
+        guard let first = hexes.first?.hex else { return true }
+        return first.hasKey == hex.hasKey && first.offers.isEmpty && hex.offers.isEmpty && hexes.count < OutboxPack.mostHexes
+            && bytes + hex.body.count <= OutboxPack.mostBytes && !keys.contains(hex.messageID)
     }
 
-    /// The rows of earlier sends of the same message, by peer; a failure if one of them has other content.
-    func earlier(_ hex: PreparedHex) throws -> Result<[PeerID: OutboxRow], HexlistError> {
-        defer { earlier.reset() }
-        try earlier.check(hex.messageID.uuid.bindValue(to: earlier.handle, at: 1))
-        var ids: [Int64] = []
-        while try earlier.step() {
-            guard earlier.withBytes(1, { $0.elementsEqual(hex.digest) }) else {
-                return .failure(
-                    HexlistError(
-                        .keyConflict, "The same key was used before for other content (outbox \(earlier.int64(0))).",
-                        hint: "Use another key, or send the same content."))
-            }
-            ids.append(earlier.int64(0))
+    mutating func add(_ hex: PreparedHex, result: Int) {
+        hexes.append((hex, result))
+        bytes += hex.body.count
+        if hex.hasKey { keys.insert(hex.messageID) }
+    }
+
+    mutating func removeAll() {
+        hexes.removeAll(keepingCapacity: true)
+        bytes = 0
+        keys.removeAll(keepingCapacity: true)
+    }
+
+    static func packed(_ hexes: [PreparedHex]) -> (PackedHexes, bodies: [UInt8]) {
+        var packed = PackedHexes()
+        var bodies: [UInt8] = []
+        bodies.reserveCapacity(hexes.reduce(0) { $0 + $1.body.count })
+        for hex in hexes {
+            packed.append(messageID: hex.messageID.uuid, digest: hex.digest, bodyBytes: hex.body.count, subject: hex.subject)
+            bodies += hex.body
         }
-        let rows = try ids.isEmpty ? [] : store.outboxRows(ids)
-        guard rows.count == ids.count else { throw StoreFault.lost }
-        return .success(Dictionary(rows.map { ($0.peer, $0) }) { _, last in last })
-    }
-
-    func insert(_ hex: PreparedHex, id: Int64, peer: Int64, _ terms: OutboxTerms) throws {
-        try row.check(id.bindValue(to: row.handle, at: 1))
-        try row.check(hex.messageID.uuid.bindValue(to: row.handle, at: 2))
-        try row.check(peer.bindValue(to: row.handle, at: 3))
-        try row.check(hex.digest.bindValue(to: row.handle, at: 4))
-        try row.check(hex.body.count.bindValue(to: row.handle, at: 5))
-        try row.check(terms.now.bindValue(to: row.handle, at: 6))
-        try row.check(terms.expiresAt.bindValue(to: row.handle, at: 7))
-        try row.check(hex.subject.bindValue(to: row.handle, at: 8))
-        try row.run()
-        try body.check(id.bindValue(to: body.handle, at: 1))
-        try body.check(hex.body.bindValue(to: body.handle, at: 2))
-        try body.run()
+        return (packed, bodies)
     }
 }

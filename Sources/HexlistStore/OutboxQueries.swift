@@ -7,10 +7,22 @@ extension StoreReader {
 
     /// The rows of the outbox with these ids, in order; missing ones are skipped.
     public func outboxRows(_ ids: [Int64]) throws -> [OutboxRow] {
-        try all(
-            "SELECT \(OutboxRow.columns) FROM \(OutboxRow.tables) WHERE outbox.id IN (SELECT value FROM json_each(?)) ORDER BY outbox.id",
-            jsonArray(ids), read: OutboxRow.init
-        ).compactMap(\.self)
+        let statement = try SQLStatement(
+            """
+            SELECT \(OutboxRow.columns), json_each.value FROM json_each(?)
+                CROSS JOIN outbox ON outbox.id = (SELECT max(id) FROM outbox WHERE id <= json_each.value) AND outbox.last >= json_each.value
+                \(OutboxRow.joins)
+            """, on: db)
+        defer { statement.reset() }
+        try statement.bind([jsonArray(Set(ids).sorted())])
+        var reading = PackReading()
+        var rows: [OutboxRow] = []
+        while try statement.step() {
+            guard reading.read(statement, from: OutboxRow.packColumn) else { continue }
+            let id = statement.int64(OutboxRow.lastColumn + 1)
+            if let row = OutboxRow(statement, id, reading.hex(of: id)) { rows.append(row) }
+        }
+        return rows
     }
 
     /// A page of the outbox in order of delivery, oldest first.
@@ -20,32 +32,55 @@ extension StoreReader {
     ///   - after: the `next` of the previous page.
     public func outboxPage(_ filter: OutboxFilter = OutboxFilter(), limit: Int = 20, after: Int64 = 0) throws -> Page<OutboxRow> {
         let limit = pageLimit(limit)
-        let states = filter.states ?? Set(OutboxState.allCases)
-        let list = "[" + states.map { "\"\($0.rawValue)\"" }.sorted().joined(separator: ",") + "]"
-        var sql = "SELECT \(OutboxRow.columns) FROM \(OutboxRow.tables) WHERE outbox.id > ?"
-        var values: [any SQLValue] = [after]
-        if let peer = filter.peer {
-            sql += " AND outbox.peer = ?"
-            values.append(try peerRow(peer)?.id ?? -1)
-            if states == [.queued] { sql += " AND outbox.state = 'queued'" }  // uses the queue's own index
-        } else if states.isSubset(of: OutboxFilter.undelivered) {
-            sql += " AND outbox.id IN (SELECT id FROM outboxBody WHERE id > ? ORDER BY id)"
-            values.append(after)
-        }
-        sql += " AND outbox.state IN (SELECT value FROM json_each(?)) ORDER BY outbox.id LIMIT ?"
-        values += [list, limit + 1] as [any SQLValue]
-
-        let statement = try SQLStatement(sql, on: db)
+        let statement = try SQLStatement(
+            "SELECT \(OutboxRow.columns) FROM outbox \(OutboxRow.joins) WHERE outbox.id IN (SELECT value FROM json_each(?)) ORDER BY outbox.id",
+            on: db)
         defer { statement.reset() }
-        try statement.bind(values)
+        try statement.bind([jsonArray(try runs(filter, limit: limit + 1, after: after))])
+        var reading = PackReading()
         var rows: [OutboxRow] = []
         var room = PageRoom(items: limit)
         defer { passedBytes += room.taken }
         while try statement.step() {
-            guard room.take(OutboxRow.size(statement)) else { return Page(items: rows, next: rows.last?.id) }
-            if let row = OutboxRow(statement) { rows.append(row) }
+            guard reading.read(statement, from: OutboxRow.packColumn), let run = OutboxRun(statement) else { continue }
+            for id in max(run.ids.lowerBound, after &+ 1)...run.ids.upperBound {
+                let hex = reading.hex(of: id)
+                guard room.take(OutboxRow.size(statement) + hex.size) else { return Page(items: rows, next: rows.last?.id) }
+                if let row = OutboxRow(statement, id, hex) { rows.append(row) }
+            }
         }
         return Page(items: rows, next: nil)
+    }
+
+    /// An id from which on all runs with rows after `id` are found.
+    private func firstRun(after id: Int64) throws -> Int64 {
+        try first("SELECT coalesce(max(id), ?1) FROM outbox WHERE id <= ?1", id) { $0.int64(0) } ?? id
+    }
+
+    /// The first runs that have rows of a filter after an id, in order.
+    private func runs(_ filter: OutboxFilter, limit: Int, after: Int64) throws -> [Int64] {
+        let states = filter.states ?? Set(OutboxState.allCases)
+        let start = try firstRun(after: after)
+        if let peer = filter.peer {
+            guard let row = try peerRow(peer) else { return [] }
+            let runs = try states.flatMap { state in
+                try all(
+                    "SELECT id FROM outbox WHERE peer = ? AND state = ? AND id >= ? AND last > ? ORDER BY id LIMIT ?", row.id,
+                    state.rawValue, start,
+                    after, limit
+                ) { $0.int64(0) }
+            }
+            return Array(runs.sorted().prefix(limit))
+        }
+        // In the words of the index that has them.
+        let undelivered = states.isSubset(of: OutboxFilter.undelivered) ? "AND state IN ('queued', 'rejected', 'failed')" : ""
+        let list = "[" + states.map { "\"\($0.rawValue)\"" }.sorted().joined(separator: ",") + "]"
+        return try all(
+            """
+            SELECT id FROM outbox
+            WHERE id >= ? AND last > ? \(undelivered) AND state IN (SELECT value FROM json_each(?)) ORDER BY id LIMIT ?
+            """, start, after, list, limit
+        ) { $0.int64(0) }
     }
 
     /// The next rows waiting for a peer, in order of delivery.
@@ -62,45 +97,37 @@ extension StoreReader {
         guard let row = try peerRow(peer), limit > 0 else { return batch }
         let statement = try SQLStatement(
             """
-            SELECT outbox.id, outbox.messageID, outbox.bytes, outboxBody.body
-            FROM outbox INDEXED BY outboxQueue CROSS JOIN outboxBody ON outboxBody.id = outbox.id
-            WHERE outbox.peer = ? AND outbox.state = 'queued' AND outbox.id > ? AND outbox.bytes <= ?
-            ORDER BY outbox.id LIMIT ?
+            SELECT \(OutboxRun.columns), \(PackReading.columns), outboxPack.bodies
+            FROM outbox INDEXED BY outboxPeer CROSS JOIN outboxPack ON outboxPack.id = outbox.pack
+            WHERE outbox.peer = ? AND outbox.state = 'queued' AND outbox.id >= ? AND outbox.last > ? ORDER BY outbox.id
             """, on: db)
         defer { statement.reset() }
-        try statement.bind([row.id, id, longest, limit])
+        try statement.bind([row.id, try firstRun(after: id), id])
         batch.items.reserveCapacity(Swift.min(limit, 1_024))
+        var reading = PackReading()
         var bytes = 0
-        var count = 0
         while try statement.step() {
-            let (sum, overflow) = bytes.addingReportingOverflow(statement.int(2))
-            guard batch.items.isEmpty || (!overflow && sum <= maxBytes) else {
-                batch.hasMore = true
-                return batch
+            guard reading.read(statement, from: 5), let run = OutboxRun(statement) else { continue }
+            for row in max(run.ids.lowerBound, id &+ 1)...run.ids.upperBound {
+                let hex = reading.hex(of: row)
+                guard hex.entry.body.count <= longest else { continue }
+                guard batch.items.count < limit, batch.items.isEmpty || bytes + hex.entry.body.count <= maxBytes else {
+                    batch.hasMore = true
+                    return batch
+                }
+                guard let body = reading.body(of: hex, statement, from: 5) else { continue }
+                bytes += body.count
+                batch.items.append(OutboxItem(id: row, messageID: MessageID(hex.messageID), body: body))
             }
-            bytes = sum
-            count += 1
-            guard let messageID = statement.uuid(1) else { continue }
-            batch.items.append(OutboxItem(id: statement.int64(0), messageID: MessageID(messageID), body: statement.bytes(3)))
         }
-        batch.hasMore = count == limit && !batch.items.isEmpty
         return batch
     }
 
     /// The number of rows in each state, among those with ids in the ranges.
-    ///
-    /// One pass without intermediate storage: `GROUP BY` would sort the states of all rows in memory, 48 bytes per row.
     public func outboxCounts(of ranges: [ClosedRange<Int64>]) throws -> OutboxCounts {
         var counts = OutboxCounts()
-        let states = OutboxState.allCases
-        let columns = states.map { "count(*) FILTER (WHERE state = '\($0.rawValue)')" }.joined(separator: ", ")
-        let statement = try SQLStatement("SELECT \(columns) FROM outbox WHERE id BETWEEN ? AND ?", on: db)
-        defer { statement.reset() }
         for range in ranges {
-            try statement.bind([range.lowerBound, range.upperBound])
-            while try statement.step() {
-                for (column, state) in states.enumerated() { counts[state] &+= statement.int64(Int32(column)) }
-            }
+            for run in try outboxRuns(range) { counts[run.state] &+= Int64(run.ids.clamped(to: range).count) }
         }
         return counts
     }
@@ -116,37 +143,38 @@ extension StoreReader {
         ) { $0.optionalInt64(0) } ?? nil
     }
 
-    /// A row with the same content for the same peer that `failed` since a given time, about which a repeated send warns.
-    func recentlyFailed(_ peer: PeerID, digest: [UInt8], since time: Int64) throws -> OutboxRow? {
-        guard let row = try peerRow(peer) else { return nil }
-        return try first(
-            """
-            SELECT \(OutboxRow.columns) FROM \(OutboxRow.tables)
-            WHERE outbox.peer = ? AND outbox.digest = ? AND outbox.state = 'failed' AND outbox.settledAt >= ?
-            ORDER BY outbox.settledAt DESC LIMIT 1
-            """, row.id, digest, time, read: OutboxRow.init) ?? nil
+    /// The rows of a peer that `failed` since a given time, about which a repeated send warns; oldest first.
+    func failed(of peer: PeerID, since time: Int64) throws -> [OutboxRow] {
+        guard let row = try peerRow(peer) else { return [] }
+        let runs = try all(
+            "SELECT \(OutboxRun.columns) FROM outbox WHERE peer = ? AND state = 'failed' AND settledAt >= ? ORDER BY settledAt", row.id,
+            time,
+            read: OutboxRun.init)
+        return try outboxRows(runs.compactMap(\.self).flatMap(\.ids))
     }
 }
 
 extension OutboxRow {
-    static let tables = "outbox JOIN peer ON peer.id = outbox.peer"
+    static let joins = "JOIN peer ON peer.id = outbox.peer JOIN outboxPack ON outboxPack.id = outbox.pack"
     static let columns = """
-        outbox.id, outbox.messageID, peer.uuid, outbox.digest, outbox.state, outbox.bytes, outbox.createdAt, outbox.dueAt,
-        outbox.settledAt, outbox.attempts, outbox.failures, outbox.nextAttemptAt, outbox.waitingFor, outbox.lastError,
-        outbox.code, outbox.message, outbox.subject
+        \(OutboxRun.columns), peer.uuid, outbox.createdAt, outbox.dueAt, outbox.settledAt, outbox.attempts, outbox.failures,
+        outbox.nextAttemptAt, outbox.waitingFor, outbox.lastError, outbox.code, outbox.message, \(PackReading.columns)
         """
+    /// The first column of the pack, and the last one of all.
+    fileprivate static let (packColumn, lastColumn): (Int32, Int32) = (16, 21)
 
-    /// The bytes of a row's texts.
-    static func size(_ row: SQLStatement) -> Int { row.size(of: 0...16) }
+    /// The bytes of the texts that all rows of a run have.
+    fileprivate static func size(_ run: SQLStatement) -> Int { run.size(of: 4...15) }
 
-    /// `nil` if a UUID or the state is invalid, as in a damaged file.
-    init?(_ row: SQLStatement) {
-        guard let messageID = row.uuid(1), let peer = row.uuid(2), let state = OutboxState(rawValue: row.text(4)) else { return nil }
+    /// `nil` if the UUID or the state is invalid, as in a damaged file.
+    fileprivate init?(_ run: SQLStatement, _ id: Int64, _ hex: PackReading.Hex) {
+        guard let state = OutboxState(rawValue: run.text(4)), let peer = run.uuid(5) else { return nil }
         self.init(
-            id: row.int64(0), messageID: MessageID(messageID), peer: PeerID(peer), digest: row.bytes(3), state: state,
-            bytes: row.int(5), createdAt: row.int64(6), dueAt: row.int64(7), settledAt: row.optionalInt64(8),
-            attempts: row.int(9), failures: row.int(10), nextAttemptAt: row.optionalInt64(11), waitingFor: row.optionalText(12),
-            lastError: row.optionalText(13), code: row.optionalText(14), message: row.optionalText(15),
-            subject: row.optionalText(16))
+            id: id, messageID: MessageID(hex.messageID), peer: PeerID(peer), digest: Array(hex.hexes.digest(at: hex.position)),
+            state: state,
+            bytes: hex.entry.body.count, createdAt: run.int64(6), dueAt: run.int64(7), settledAt: run.optionalInt64(8),
+            attempts: run.int(9),
+            failures: run.int(10), nextAttemptAt: run.optionalInt64(11), waitingFor: run.optionalText(12), lastError: run.optionalText(13),
+            code: run.optionalText(14), message: run.optionalText(15), subject: hex.hexes.subject(at: hex.position))
     }
 }

@@ -2,14 +2,6 @@ internal import GRDB
 import HexlistJSON
 public import HexlistModel
 
-/// The values of an outbox row that a change of its state needs.
-struct OutboxEntry {
-    var id: Int64
-    var peer: Int64
-    var state: OutboxState
-    var bytes: Int64
-}
-
 extension HexStore {
     /// Records a peer's answers in one transaction: the final states of rows, with their events, and notes on rows that still wait. A row with
     /// too many failures (`AttemptNote.failureLimit`) is given up: it becomes `failed` with the code `retryLimit`.
@@ -120,41 +112,49 @@ extension StoreWriter {
     /// - Returns: the ids of the rejected rows.
     func rejectQueued(_ peer: PeerID, code: String, message: String?, limit: Int, at now: Int64) throws -> [Int64] {
         guard let row = try peerRow(peer) else { return [] }
-        let ids = try all("SELECT id FROM outbox WHERE peer = ? AND state = 'queued' ORDER BY id LIMIT ?", row.id, limit) { $0.int64(0) }
+        let runs = try all(
+            "SELECT \(OutboxRun.columns) FROM outbox WHERE peer = ? AND state = 'queued' ORDER BY id LIMIT ?", row.id, limit,
+            read: OutboxRun.init)
+        let ids = Array(runs.compactMap(\.self).lazy.flatMap(\.ids).prefix(limit))
         try settle(ids.map { Settlement(id: $0, state: .rejected, code: code, message: message) }, of: peer, at: now)
         return ids
     }
 
     // MARK: - Inside `change`
 
-    func outboxEntry(_ id: Int64) throws -> OutboxEntry? {
-        try first("SELECT id, peer, state, bytes FROM outbox WHERE id = ?", id, read: OutboxEntry.init) ?? nil
-    }
-
-    /// Moves one row to a final state, without an event.
-    func move(_ row: OutboxEntry, to state: OutboxState, at now: Int64, code: String? = nil, message: String? = nil) throws {
-        try move(row.id...row.id, to: state, at: now, code: code, message: message)
-        count(row, movedTo: state)
+    /// Moves a run to a final state, without an event.
+    func move(_ run: OutboxRun, to state: OutboxState, at now: Int64, code: String? = nil, message: String? = nil) throws {
+        // A delivered, cancelled or expired row is forgotten after a while, the others expire when they would have.
+        try self.run(
+            """
+            UPDATE outbox SET state = ?1, code = ?2, message = ?3, settledAt = ?4, dueAt = coalesce(?5, dueAt), nextAttemptAt = NULL,
+                waitingFor = NULL WHERE id = ?6
+            """, state.rawValue, code, message, now, state.keepsBody ? nil : now &+ Self.rememberedFor, run.ids.lowerBound)
+        if state.keepsBody { try takeOut(run) } else { try letGo(ofPack: run.pack) }
+        tally.outbox[run.state] &-= run.count
+        tally.outbox[state] &+= run.count
+        if run.state == .queued { count(peer: run.peer) { $0.queued &-= run.count } }
     }
 
     private func settle(_ ids: ClosedRange<Int64>, as end: Settlement, of peer: PeerRow, at now: Int64) throws -> [OutboxMove] {
-        let rows = try all(
-            "SELECT id, peer, state, bytes FROM outbox WHERE id BETWEEN ? AND ? AND peer = ? ORDER BY id",
-            ids.lowerBound, ids.upperBound, peer.id, read: OutboxEntry.init
-        ).compactMap(\.self).filter { takes(end.state, after: $0.state) }
-        for run in ConsecutiveRuns(rows.map(\.id)) {
-            let range = run.lowerBound...(run.upperBound - 1)
-            try move(range, to: end.state, at: now, code: end.code, message: end.message)
+        var moves: [OutboxMove] = []
+        var moved: [Int64] = []
+        for run in try outboxRuns(ids) where run.peer == peer.id && takes(end.state, after: run.state) {
+            let run = try cut(run, to: ids)
+            try move(run, to: end.state, at: now, code: end.code, message: end.message)
             if end.state.isDelivered {
-                try endOffers(deliveredBy: range, to: peer.uuid, at: now)
+                try endOffers(deliveredBy: run.ids, to: peer.uuid, at: now)
             } else {
-                try endOffers(with: range, of: peer.id, forGood: false)
+                try endOffers(with: run.ids, of: peer.id, forGood: false)
             }
+            moves += run.ids.map { OutboxMove(id: $0, from: run.state, to: end.state) }
+            moved += run.ids
+        }
+        for run in ConsecutiveRuns(moved) {
             let (type, data) = event(of: end)
             try record(type, at: now, count: run.count, peer: PeerID(peer.uuid), outboxID: run.lowerBound, data: data)
         }
-        for row in rows { count(row, movedTo: end.state) }
-        return rows.map { OutboxMove(id: $0.id, from: $0.state, to: end.state) }
+        return moves
     }
 
     private func takes(_ state: OutboxState, after earlier: OutboxState) -> Bool {
@@ -173,31 +173,6 @@ extension StoreWriter {
             (.hexRejected, JSONText.object([("code", end.code), ("message", end.message)]))
         }
     }
-
-    /// Moves rows with consecutive ids to a final state.
-    private func move(_ ids: ClosedRange<Int64>, to state: OutboxState, at now: Int64, code: String?, message: String?) throws {
-        if state.keepsBody {
-            try run(
-                """
-                UPDATE outbox SET state = ?, code = ?, message = ?, settledAt = ?, nextAttemptAt = NULL, waitingFor = NULL
-                WHERE id BETWEEN ? AND ?
-                """, state.rawValue, code, message, now, ids.lowerBound, ids.upperBound)
-        } else {
-            try run(
-                """
-                UPDATE outbox SET state = ?, code = ?, message = ?, settledAt = ?, dueAt = ?, nextAttemptAt = NULL, waitingFor = NULL
-                WHERE id BETWEEN ? AND ?
-                """, state.rawValue, code, message, now, now &+ Self.rememberedFor, ids.lowerBound, ids.upperBound)
-            try run("DELETE FROM outboxBody WHERE id BETWEEN ? AND ?", ids.lowerBound, ids.upperBound)
-        }
-    }
-
-    private func count(_ row: OutboxEntry, movedTo state: OutboxState) {
-        tally.outbox[row.state] &-= 1
-        tally.outbox[state] &+= 1
-        if row.state.keepsBody && !state.keepsBody { tally.outboxBytes &-= row.bytes }
-        if row.state == .queued { count(peer: row.peer) { $0.queued &-= 1 } }
-    }
 }
 
 extension Settlement {
@@ -205,13 +180,5 @@ extension Settlement {
     fileprivate func follows(_ id: Int64, as end: Settlement) -> Bool {
         self.id > id && self.id &- id == 1 && state == end.state && PeerText.areEqual(code, end.code)
             && PeerText.areEqual(message, end.message)
-    }
-}
-
-extension OutboxEntry {
-    /// `nil` if the state is invalid, as in a damaged file.
-    init?(_ row: SQLStatement) {
-        guard let state = OutboxState(rawValue: row.text(2)) else { return nil }
-        self.init(id: row.int64(0), peer: row.int64(1), state: state, bytes: row.int64(3))
     }
 }

@@ -1,3 +1,4 @@
+internal import Foundation
 internal import GRDB
 internal import HexlistModel
 
@@ -6,7 +7,7 @@ internal import HexlistModel
 /// Times are milliseconds since 1970, UTC. UUIDs, fingerprints and digests are blobs of 16 and 32 bytes.
 enum StoreSchema {
     /// The `user_version` of a store with all migrations applied. A store with a greater one is a newer Hexlist's and stays untouched.
-    static let version = 12
+    static let version = migrations.count
 
     static func newer(_ path: String, version: Int) -> HexlistError {
         HexlistError(
@@ -14,60 +15,35 @@ enum StoreSchema {
             hint: "Nothing was changed. Update Hexlist, or put a backup of the older version in its place.")
     }
 
+    /// In their order; the number in a name is the `user_version` after it.
+    private static let migrations: [(name: String, apply: @Sendable (Database) throws -> Void)] = [
+        ("1 hexes, peers, outbox, events", { db in for sql in [tallyAndPeers, hexes, outbox, events] { try db.execute(sql: sql) } }),
+        ("2 aliases of trusted peers", giveAliases),
+        ("3 size of the event log", { try $0.execute(sql: eventBytes) }),
+        // Rows of an earlier version have no subject.
+        ("4 what a row of the outbox is about", { try $0.execute(sql: "ALTER TABLE outbox ADD COLUMN subject TEXT") }),
+        ("5 hexes inside hexes", { try $0.execute(sql: hexesInside) }),
+        ("6 search", { try $0.execute(sql: search) }),
+        ("7 groups and policies of peers", { try $0.execute(sql: groups) }),
+        ("8 offers and transfers of files", { try $0.execute(sql: files) }),
+        // For what is imported: a folder is found by its name.
+        (
+            "9 My Hexlist by description",
+            { try $0.execute(sql: "CREATE INDEX hexMine ON hex (substr(description, 1, 64)) WHERE location = 'mine'") }
+        ),
+        ("10 files by digest", { try $0.execute(sql: pool) }),
+        ("11 shares", { try $0.execute(sql: shares) }),
+        ("12 files fetched by themselves, ends of offers", { try $0.execute(sql: filesByThemselves) }),
+        ("13 runs of the outbox", makeRuns),
+    ]
+
     static let migrator: DatabaseMigrator = {
         var migrator = DatabaseMigrator()
-        migrator.registerMigration("1 hexes, peers, outbox, events") { db in
-            try db.execute(sql: tallyAndPeers)
-            try db.execute(sql: hexes)
-            try db.execute(sql: outbox)
-            try db.execute(sql: events)
-            try db.execute(sql: "PRAGMA user_version = 1")
-        }
-        migrator.registerMigration("2 aliases of trusted peers") { db in
-            try giveAliases(db)
-            try db.execute(sql: "PRAGMA user_version = 2")
-        }
-        migrator.registerMigration("3 size of the event log") { db in
-            try db.execute(sql: eventBytes)
-            try db.execute(sql: "PRAGMA user_version = 3")
-        }
-        migrator.registerMigration("4 what a row of the outbox is about") { db in
-            // Rows of an earlier version have no subject.
-            try db.execute(sql: "ALTER TABLE outbox ADD COLUMN subject TEXT")
-            try db.execute(sql: "PRAGMA user_version = 4")
-        }
-        migrator.registerMigration("5 hexes inside hexes") { db in
-            try db.execute(sql: hexesInside)
-            try db.execute(sql: "PRAGMA user_version = 5")
-        }
-        migrator.registerMigration("6 search") { db in
-            try db.execute(sql: search)
-            try db.execute(sql: "PRAGMA user_version = 6")
-        }
-        migrator.registerMigration("7 groups and policies of peers") { db in
-            try db.execute(sql: groups)
-            try db.execute(sql: "PRAGMA user_version = 7")
-        }
-        migrator.registerMigration("8 offers and transfers of files") { db in
-            try db.execute(sql: files)
-            try db.execute(sql: "PRAGMA user_version = 8")
-        }
-        migrator.registerMigration("9 My Hexlist by description") { db in
-            // For what is imported: a folder is found by its name.
-            try db.execute(sql: "CREATE INDEX hexMine ON hex (substr(description, 1, 64)) WHERE location = 'mine'")
-            try db.execute(sql: "PRAGMA user_version = 9")
-        }
-        migrator.registerMigration("10 files by digest") { db in
-            try db.execute(sql: pool)
-            try db.execute(sql: "PRAGMA user_version = 10")
-        }
-        migrator.registerMigration("11 shares") { db in
-            try db.execute(sql: shares)
-            try db.execute(sql: "PRAGMA user_version = 11")
-        }
-        migrator.registerMigration("12 files fetched by themselves, ends of offers") { db in
-            try db.execute(sql: filesByThemselves)
-            try db.execute(sql: "PRAGMA user_version = 12")
+        for (index, migration) in migrations.enumerated() {
+            migrator.registerMigration(migration.name) { db in
+                try migration.apply(db)
+                try db.execute(sql: "PRAGMA user_version = \(index + 1)")
+            }
         }
         return migrator
     }()
@@ -411,5 +387,69 @@ enum StoreSchema {
     private static let eventBytes = """
         ALTER TABLE tally ADD COLUMN eventBytes INTEGER NOT NULL DEFAULT 0;
         UPDATE tally SET eventBytes = (SELECT coalesce(sum(64 + coalesce(length(CAST(data AS BLOB)), 0)), 0) FROM event);
+        """
+
+    /// Hexes that are queued together lie together (`OutboxRun`, `OutboxPack`). Each row of an earlier version becomes a run of one, in a pack of its own.
+    @Sendable private static func makeRuns(_ db: Database) throws {
+        db.add(
+            function: DatabaseFunction("packed", argumentCount: 4, pure: true) { values in
+                var hexes = PackedHexes()
+                let messageID = Data.fromDatabaseValue(values[0]).flatMap { UUIDBytes(bytes: [UInt8]($0)) }
+                hexes.append(
+                    messageID: messageID ?? .nil, digest: Data.fromDatabaseValue(values[1]).map { [UInt8]($0) } ?? [],
+                    bodyBytes: Int.fromDatabaseValue(values[2]) ?? 0, subject: String.fromDatabaseValue(values[3]))
+                return Data(hexes.bytes)
+            })
+        try db.execute(sql: runs)
+    }
+
+    private static let runs = """
+        CREATE TABLE outboxPack (
+            id INTEGER PRIMARY KEY,
+            first INTEGER NOT NULL,                 -- outbox.id of the first row that was made with it; count * copies have followed
+            count INTEGER NOT NULL CHECK (count > 0),
+            copies INTEGER NOT NULL CHECK (copies > 0),     -- recipients
+            isKeyed INTEGER NOT NULL,
+            hexes BLOB NOT NULL,                    -- PackedHexes
+            bodies BLOB                             -- HexJM JSON, one behind the other, while one of them may still be sent
+        ) STRICT;
+        INSERT INTO outboxPack (id, first, count, copies, isKeyed, hexes, bodies)
+            SELECT outbox.id, outbox.id, 1, 1, 1, packed(messageID, digest, coalesce(length(body), bytes), subject), body
+            FROM outbox LEFT JOIN outboxBody ON outboxBody.id = outbox.id;
+        -- The packs of hexes that were sent with a key.
+        CREATE TABLE outboxKey (
+            messageID BLOB NOT NULL CHECK (length(messageID) = 16),
+            pack INTEGER NOT NULL,
+            PRIMARY KEY (messageID, pack)
+        ) STRICT, WITHOUT ROWID;
+        INSERT INTO outboxKey (messageID, pack) SELECT messageID, id FROM outbox;
+
+        CREATE TABLE outboxRun (
+            id INTEGER PRIMARY KEY,                 -- of its first row, from tally.nextOutbox, never used twice: the order of delivery
+            last INTEGER NOT NULL,                  -- of its last row
+            peer INTEGER NOT NULL REFERENCES peer (id),
+            pack INTEGER NOT NULL,                  -- outboxPack.id; SQLite would look through the table for a reference
+            state TEXT NOT NULL CHECK (state = 'queued' OR state = 'stored' OR state = 'held' OR state = 'rejected'
+                OR state = 'expired' OR state = 'cancelled' OR state = 'failed'),
+            createdAt INTEGER NOT NULL,
+            dueAt INTEGER NOT NULL,                 -- undelivered: when it expires; else when it is forgotten
+            settledAt INTEGER,
+            attempts INTEGER NOT NULL DEFAULT 0, failures INTEGER NOT NULL DEFAULT 0,
+            nextAttemptAt INTEGER, waitingFor TEXT, lastError TEXT,
+            code TEXT, message TEXT,
+            CHECK (last >= id)
+        ) STRICT;
+        INSERT INTO outboxRun (id, last, peer, pack, state, createdAt, dueAt, settledAt, attempts, failures, nextAttemptAt, waitingFor,
+                lastError, code, message)
+            SELECT id, id, peer, id, state, createdAt, dueAt, settledAt, attempts, failures, nextAttemptAt, waitingFor, lastError, code, message
+            FROM outbox;
+        DROP TABLE outboxBody;
+        DROP TABLE outbox;
+        ALTER TABLE outboxRun RENAME TO outbox;
+        CREATE INDEX outboxPeer ON outbox (peer, state, id);
+        CREATE INDEX outboxUndelivered ON outbox (id) WHERE state IN ('queued', 'rejected', 'failed');
+        CREATE INDEX outboxDue ON outbox (dueAt);
+        CREATE INDEX outboxBlamed ON outbox (peer) WHERE failures > 0;
+        CREATE INDEX outboxFailed ON outbox (peer, settledAt) WHERE state = 'failed';
         """
 }

@@ -497,7 +497,7 @@ class Bulk:
     def check_promises(self):
         """The daemon was killed and is back: what it had accepted is in its outbox."""
         with Reader(self.daemon) as outbox:
-            there = {row[0] for row in outbox.all("SELECT messageID FROM outbox")}
+            there = {row[1] for row in outbox.outbox()}
         missing = len(self.accepted - there)
         if missing:
             raise Failure(f"{missing} of {len(self.accepted)} hexes were accepted and are not in the outbox")
@@ -594,6 +594,23 @@ def send_each(daemon, peer, keys, wait="queued"):
 # MARK: The store, from outside
 
 
+def outbox_rows(database):
+    """The rows of an outbox in their order: id, message id, state and UUID of the peer. A row of the table is a run of them, whose message ids lie
+    in its pack (PackedHexes.swift)."""
+    packs = {}
+    for first, last, state, peer, pack, start, hexes in database.execute(
+            "SELECT o.id, last, state, p.uuid, pack, first, hexes FROM outbox o JOIN peer p ON p.id = o.peer "
+            "JOIN outboxPack ON outboxPack.id = pack ORDER BY o.id"):
+        if pack not in packs:
+            packs[pack], at = [], 0
+            while at < len(hexes):
+                packs[pack].append(hexes[at:at + 16])
+                subject = int.from_bytes(hexes[at + 52:at + 54], "little")
+                at += 54 + (0 if subject == 0xFFFF else subject)
+        for row in range(first, last + 1):
+            yield row, packs[pack][(row - start) % len(packs[pack])], state, peer
+
+
 class Reader:
     """Looks into the store of a daemon that runs. Closed before that is killed: while another process has the log open,
     the next start would not recover it as it does after a real crash."""
@@ -617,6 +634,10 @@ class Reader:
         if self.connection is None:
             self.connection = sqlite3.connect(f"file:{self.path}?mode=ro", uri=True, timeout=20, isolation_level=None)
         return self.connection.execute(sql, values).fetchone()[0]
+
+    def outbox(self):
+        self.one("SELECT 1")
+        return list(outbox_rows(self.connection))
 
     def all(self, sql, *values):
         self.one("SELECT 1")
@@ -674,9 +695,8 @@ class Snapshot:
                     "WHERE location = 'inbox' ORDER BY inboxNumber").fetchall()
                 self.links = dict(database.execute("SELECT id >> 13, description FROM link WHERE id & 8191 = 0").fetchall())
                 self.hex_ids = dict(database.execute("SELECT inboxNumber, id FROM hex WHERE location = 'inbox'").fetchall())
-                self.outbox = database.execute(
-                    "SELECT o.id, messageID, state, p.uuid FROM outbox o JOIN peer p ON p.id = o.peer ORDER BY o.id").fetchall()
-                self.bodies = database.execute("SELECT count(*) FROM outboxBody").fetchone()[0]
+                self.outbox = list(outbox_rows(database))
+                self.bodies = database.execute("SELECT count(*) FROM outboxPack WHERE bodies IS NOT NULL").fetchone()[0]
                 self.held = database.execute("SELECT count(*) FROM hex WHERE location = 'held'").fetchone()[0]
                 self.tally = dict(zip(("inbox", "unread", "held", "outQueued", "outStored"), database.execute(
                     "SELECT inbox, unread, held, outQueued, outStored FROM tally").fetchone()))

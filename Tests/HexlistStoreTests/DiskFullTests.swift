@@ -62,7 +62,7 @@ import Testing
         open.signal()
         done.wait()
         let kept = try test.read { reader in
-            try reader.all("SELECT messageID FROM outbox ORDER BY id") { Int(($0.uuid(0)?.low ?? 0) & 0xFFFF) }
+            try reader.outboxPage(limit: 100).items.map { Int($0.messageID.uuid.low & 0xFFFF) }
         }
         #expect(results.withLock { $0.filter(\.value).keys.sorted() } == kept)
         #expect(results.withLock { $0[7] } == false)

@@ -129,7 +129,13 @@ import Testing
         #expect(rows[4].code == "tooLarge" && rows[4].message == "too \"large\"\n" && rows[4].settledAt == start + 3)
         #expect(
             try test.read { reader in
-                try (1...7).map { try reader.first("SELECT 1 FROM outboxBody WHERE id = ?", $0) { _ in true } ?? false }
+                try (1...7).map { id in
+                    try reader.first(
+                        "SELECT 1 FROM outbox JOIN outboxPack ON outboxPack.id = pack WHERE outbox.id = ? AND bodies IS NOT NULL", id
+                    ) {
+                        _ in true
+                    } ?? false
+                }
             } == [
                 false, false, false, false, true, true, true,
             ])
@@ -181,9 +187,9 @@ import Testing
         #expect(try settle(test, [2], .failed, of: peer, at: start + 7) == 1)
         #expect(try settle(test, [3], .rejected, of: peer) == 1)
         let digest = try #require(try test.read { try $0.outboxRow(2) }).digest
-        #expect(try test.read { try $0.recentlyFailed(peer.id, digest: digest, since: start + 7) }?.id == 2)
-        #expect(try test.read { try $0.recentlyFailed(peer.id, digest: digest, since: start + 8) } == nil)
-        #expect(try test.read { try $0.recentlyFailed(peer.id, digest: [1], since: 0) } == nil)
+        #expect(try test.read { try $0.failed(of: peer.id, since: start + 7) }.map(\.id) == [2])
+        #expect(try test.read { try $0.failed(of: peer.id, since: start + 7) }.map(\.digest) == [digest])
+        #expect(try test.read { try $0.failed(of: peer.id, since: start + 8) }.isEmpty)
 
         #expect(try test.write { try $0.cancel([1, 3, 4, 99], at: start) } == [3, 4])
         #expect(try test.write { try $0.cancel([4], at: start) } == [])

@@ -1,0 +1,185 @@
+internal import GRDB
+internal import HexlistModel
+
+/// A pack of the outbox: hexes that were queued together, once for all their recipients. Each recipient has as many rows as there are hexes, in their order,
+/// and the ids of one recipient's rows follow those of another's.
+struct OutboxPack {
+    var id: Int64
+    /// The id of the first hex's row for the first recipient.
+    var first: Int64
+    /// The number of hexes.
+    var count: Int64
+    /// The number of recipients.
+    var copies: Int64
+    /// Whether its hexes are found by their message ids (`outboxKey`).
+    var isKeyed: Bool
+
+    /// The ids of all rows that were made with it.
+    var rows: ClosedRange<Int64> { first...(first &+ count &* copies &- 1) }
+
+    /// The place of a row's hex in it.
+    func position(of row: Int64) -> Int { Int((row &- first) % count) }
+
+    /// The most hexes of a pack, and bytes of their bodies; one hex may be longer.
+    static let (mostHexes, mostBytes) = (512, 1 << 20)
+
+    static let columns = "outboxPack.id, outboxPack.first, outboxPack.count, outboxPack.copies, outboxPack.isKeyed"
+
+    /// `nil` if a value is invalid, as in a damaged file.
+    init?(_ row: SQLStatement, from column: Int32 = 0) {
+        self.init(
+            id: row.int64(column), first: row.int64(column + 1), count: row.int64(column + 2), copies: row.int64(column + 3),
+            isKeyed: row.bool(column + 4))
+        let limit = Int64(Int32.max)
+        guard (0...(.max - limit * limit)).contains(first), (1...limit).contains(count), (1...limit).contains(copies) else { return nil }
+    }
+
+    init(id: Int64, first: Int64, count: Int64, copies: Int64, isKeyed: Bool) {
+        self.id = id
+        self.first = first
+        self.count = count
+        self.copies = copies
+        self.isKeyed = isKeyed
+    }
+}
+
+/// Reads packs beside rows of a statement that has them joined, each once for all runs that follow one another.
+struct PackReading {
+    private var pack: OutboxPack?
+    private var hexes = PackedHexes()
+    private var bodies: [UInt8]?
+
+    /// A hex of the outbox with what its pack has of it.
+    struct Hex {
+        let hexes: PackedHexes
+        let position: Int
+
+        var messageID: UUIDBytes { hexes.messageID(at: position) ?? .nil }
+        var entry: PackedHexes.Entry { hexes.entries[position] }
+        /// The bytes that its pack has of it, without the body.
+        var size: Int { hexes.size(at: position) }
+    }
+
+    /// The columns that `read` expects.
+    static let columns = OutboxPack.columns + ", outboxPack.hexes"
+
+    /// Takes in the pack of the statement's row.
+    /// - Parameter column: the first of `columns`.
+    /// - Returns: whether it is whole.
+    mutating func read(_ row: SQLStatement, from column: Int32) -> Bool {
+        if let pack, pack.id == row.int64(column) { return true }
+        guard let pack = OutboxPack(row, from: column), let hexes = PackedHexes(row.bytes(column + 5)), hexes.entries.count == pack.count
+        else {
+            self.pack = nil
+            return false
+        }
+        (self.pack, self.hexes, bodies) = (pack, hexes, nil)
+        return true
+    }
+
+    /// The hex of a row of the pack that was read.
+    func hex(of row: Int64) -> Hex { Hex(hexes: hexes, position: pack?.position(of: row) ?? 0) }
+
+    /// The body of a hex. All bodies of a pack are read from the statement's row once: from the column behind `columns`.
+    mutating func body(of hex: Hex, _ row: SQLStatement, from column: Int32) -> [UInt8]? {
+        let bodies = self.bodies ?? row.bytes(column + 6)
+        self.bodies = bodies
+        let range = hex.entry.body
+        return range.upperBound <= bodies.count ? Array(bodies[range]) : nil
+    }
+}
+
+extension StoreReader {
+    private func outboxPack(_ id: Int64) throws -> OutboxPack? {
+        try first("SELECT \(OutboxPack.columns) FROM outboxPack WHERE id = ?", id) { OutboxPack($0) } ?? nil
+    }
+
+    /// The rows that hexes of this message have, whichever packs they are in, each with its digest; the newest pack's first.
+    func outboxRows(keyed messageID: UUIDBytes) throws -> [(ids: [Int64], digest: [UInt8])] {
+        try all(
+            """
+            SELECT \(OutboxPack.columns), outboxPack.hexes FROM outboxKey JOIN outboxPack ON outboxPack.id = outboxKey.pack
+            WHERE outboxKey.messageID = ? ORDER BY outboxKey.pack DESC
+            """, messageID
+        ) { row -> (ids: [Int64], digest: [UInt8])? in
+            guard let pack = OutboxPack(row), let hexes = PackedHexes(row.bytes(5)), let position = hexes.position(of: messageID)
+            else { return nil }
+            return ((0..<pack.copies).map { pack.first + $0 * pack.count + Int64(position) }, Array(hexes.digest(at: position)))
+        }.compactMap(\.self)
+    }
+}
+
+extension StoreWriter {
+    // MARK: - Inside `change`
+
+    /// - Returns: the id of the new pack.
+    func insertPack(
+        _ hexes: PackedHexes, bodies: [UInt8], first: Int64, copies: Int64 = 1, isKeyed: Bool
+    ) throws -> Int64 {
+        try run(
+            "INSERT INTO outboxPack (first, count, copies, isKeyed, hexes, bodies) VALUES (?, ?, ?, ?, ?, ?)", first, hexes.entries.count,
+            copies,
+            isKeyed, hexes.bytes, bodies)
+        let id = db.lastInsertedRowID
+        tally.outboxBytes &+= Int64(bodies.count)
+        guard isKeyed else { return id }
+        let key = try SQLStatement("INSERT INTO outboxKey (messageID, pack) VALUES (?, ?)", on: db)
+        for position in hexes.entries.indices {
+            try key.bind([hexes.messageID(at: position), id])
+            try key.run()
+        }
+        return id
+    }
+
+    /// Takes the hexes of a run that keeps its bodies, but waits for nobody any more, out of their pack, so that they do not hold the bodies of all others.
+    func takeOut(_ run: OutboxRun) throws {
+        let found = try first(
+            "SELECT \(OutboxPack.columns), hexes, bodies FROM outboxPack WHERE id = ? AND count * copies > ?", run.pack, run.count
+        ) { row -> (pack: OutboxPack, hexes: PackedHexes, bodies: [UInt8])? in
+            guard let pack = OutboxPack(row), let hexes = PackedHexes(row.bytes(5)), hexes.entries.count == pack.count else { return nil }
+            return (pack, hexes, row.bytes(6))
+        }
+        guard case let (pack, hexes, bodies)? = found ?? nil else { return }
+        let positions = pack.position(of: run.ids.lowerBound)..<(pack.position(of: run.ids.upperBound) + 1)
+        guard let part = hexes[positions], let start = positions.first, let end = positions.last,
+            hexes.entries[end].body.upperBound <= bodies.count
+        else { return }
+        let range = hexes.entries[start].body.lowerBound..<hexes.entries[end].body.upperBound
+        try put(run, into: insertPack(part, bodies: Array(bodies[range]), first: run.ids.lowerBound, isKeyed: pack.isKeyed))
+    }
+
+    /// Has the rows of a run lie in another pack, and lets go of the earlier one.
+    func put(_ run: OutboxRun, into pack: Int64) throws {
+        try self.run("UPDATE outbox SET pack = ? WHERE id = ?", pack, run.ids.lowerBound)
+        try letGo(ofPack: run.pack)
+    }
+
+    /// Drops the bodies of a pack once no row needs them, and the pack once it has no rows.
+    func letGo(ofPack id: Int64) throws {
+        guard let pack = try first("SELECT \(OutboxPack.columns) FROM outboxPack WHERE id = ?", id, read: { OutboxPack($0) }) ?? nil else {
+            return
+        }
+        func has(rows: String) throws -> Bool {
+            try first(
+                "SELECT 1 FROM outbox \(rows) AND id BETWEEN ? AND ? AND pack = ? LIMIT 1", pack.rows.lowerBound, pack.rows.upperBound, id,
+                read: { _ in true }) ?? false
+        }
+        guard try !has(rows: "INDEXED BY outboxUndelivered WHERE state IN ('queued', 'rejected', 'failed')") else { return }
+        tally.outboxBytes &-= try first("SELECT coalesce(length(bodies), 0) FROM outboxPack WHERE id = ?", id) { $0.int64(0) } ?? 0
+        guard try !has(rows: "NOT INDEXED WHERE true") else {
+            try run("UPDATE outboxPack SET bodies = NULL WHERE id = ? AND bodies IS NOT NULL", id)
+            return
+        }
+        if pack.isKeyed { try forgetKeys(of: id) }
+        try run("DELETE FROM outboxPack WHERE id = ?", id)
+    }
+
+    private func forgetKeys(of pack: Int64) throws {
+        guard let hexes = try first("SELECT hexes FROM outboxPack WHERE id = ?", pack, read: { PackedHexes($0.bytes(0)) }) ?? nil else {
+            return
+        }
+        for position in hexes.entries.indices {
+            try run("DELETE FROM outboxKey WHERE messageID = ? AND pack = ?", hexes.messageID(at: position), pack)
+        }
+    }
+}

@@ -1,0 +1,69 @@
+internal import GRDB
+internal import HexlistModel
+
+/// A run of the outbox: rows of one peer with consecutive ids that lie in one pack and have all values but those of their hexes in common. It is one row
+/// of the table `outbox`.
+struct OutboxRun {
+    /// The ids of its rows.
+    var ids: ClosedRange<Int64>
+    /// The row of its peer.
+    var peer: Int64
+    var pack: Int64
+    var state: OutboxState
+
+    var count: Int64 { ids.upperBound &- ids.lowerBound &+ 1 }
+
+    static let columns = "outbox.id, outbox.last, outbox.peer, outbox.pack, outbox.state"
+
+    /// `nil` if a value is invalid, as in a damaged file.
+    init?(_ row: SQLStatement) {
+        guard row.int64(0) <= row.int64(1), let state = OutboxState(rawValue: row.text(4)) else { return nil }
+        self.init(ids: row.int64(0)...row.int64(1), peer: row.int64(2), pack: row.int64(3), state: state)
+    }
+
+    init(ids: ClosedRange<Int64>, peer: Int64, pack: Int64, state: OutboxState) {
+        self.ids = ids
+        self.peer = peer
+        self.pack = pack
+        self.state = state
+    }
+}
+
+extension StoreReader {
+    /// The runs with rows in a range of ids, in order.
+    func outboxRuns(_ ids: ClosedRange<Int64>) throws -> [OutboxRun] {
+        try all(
+            """
+            SELECT \(OutboxRun.columns) FROM outbox
+            WHERE id BETWEEN coalesce((SELECT max(id) FROM outbox WHERE id <= ?1), ?1) AND ?2 AND last >= ?1 ORDER BY id
+            """, ids.lowerBound, ids.upperBound, read: OutboxRun.init
+        ).compactMap(\.self)
+    }
+
+    /// The run with a row; `nil` if there is no such row.
+    func outboxRun(_ id: Int64) throws -> OutboxRun? { try outboxRuns(id...id).first }
+}
+
+extension StoreWriter {
+    // MARK: - Inside `change`
+
+    /// Makes of the rows of a run that are in a range, of which there has to be one, a run of their own.
+    func cut(_ run: OutboxRun, to ids: ClosedRange<Int64>) throws -> OutboxRun {
+        var part = run
+        part.ids = run.ids.clamped(to: ids)
+        if part.ids.upperBound < run.ids.upperBound { try split(run, before: part.ids.upperBound &+ 1) }
+        if part.ids.lowerBound > run.ids.lowerBound { try split(run, before: part.ids.lowerBound) }
+        return part
+    }
+
+    private func split(_ run: OutboxRun, before id: Int64) throws {
+        try self.run(
+            """
+            INSERT INTO outbox (id, last, peer, pack, state, createdAt, dueAt, settledAt, attempts, failures, nextAttemptAt, waitingFor, lastError,
+                code, message)
+            SELECT ?2, last, peer, pack, state, createdAt, dueAt, settledAt, attempts, failures, nextAttemptAt, waitingFor, lastError, code, message
+            FROM outbox WHERE id = ?1
+            """, run.ids.lowerBound, id)
+        try self.run("UPDATE outbox SET last = ? WHERE id = ?", id &- 1, run.ids.lowerBound)
+    }
+}

@@ -1,0 +1,93 @@
+internal import HexlistModel
+
+/// What the outbox keeps of each hex of a pack beside its body, as one blob: hex after hex
+///
+///     16 bytes  message id
+///     32        digest
+///      4        length of the body, little-endian
+///      2        length of the subject, little-endian; 0xFFFF for none
+///               subject, UTF-8
+///
+/// The bodies themselves lie one behind the other in a blob of their own, which goes earlier.
+struct PackedHexes {
+    /// One hex, as it lies in the blob.
+    struct Entry {
+        fileprivate var start: Int
+        fileprivate var end: Int
+        /// Where its body lies among the bodies.
+        var body: Range<Int>
+    }
+
+    private(set) var bytes: [UInt8] = []
+    private(set) var entries: [Entry] = []
+
+    private static let digestBytes = 32
+    private static let fixedBytes = 16 + digestBytes + 4 + 2
+    private static let noSubject: UInt16 = .max
+
+    init() {}
+
+    /// - Returns: `nil` where the blob is damaged.
+    init?(_ bytes: [UInt8]) {
+        self.bytes = bytes
+        var start = 0
+        var body = 0
+        while start < bytes.count {
+            guard bytes.count - start >= Self.fixedBytes else { return nil }
+            let count = bytes[(start + 48)..<(start + 52)].reversed().reduce(0) { $0 << 8 | Int($1) }
+            let textBytes = UInt16(bytes[start + 52]) | UInt16(bytes[start + 53]) << 8
+            let end = start + Self.fixedBytes + (textBytes == Self.noSubject ? 0 : Int(textBytes))
+            guard end <= bytes.count else { return nil }
+            entries.append(Entry(start: start, end: end, body: body..<(body + count)))
+            body += count
+            start = end
+        }
+    }
+
+    /// - Parameters:
+    ///   - digest: 32 bytes.
+    ///   - subject: up to 65 534 bytes; `nil` where none was kept.
+    mutating func append(messageID: UUIDBytes, digest: some Collection<UInt8>, bodyBytes: Int, subject: String?) {
+        let start = bytes.count
+        bytes += messageID.bytes
+        bytes += digest.prefix(Self.digestBytes)
+        bytes += repeatElement(0, count: Self.digestBytes - min(digest.count, Self.digestBytes))
+        for shift in stride(from: 0, to: 32, by: 8) { bytes.append(UInt8(truncatingIfNeeded: bodyBytes >> shift)) }
+        let text = subject.map { Array($0.utf8.prefix(Int(Self.noSubject) - 1)) }
+        let count = text.map { UInt16($0.count) } ?? Self.noSubject
+        bytes += [UInt8(truncatingIfNeeded: count), UInt8(truncatingIfNeeded: count >> 8)]
+        bytes += text ?? []
+        let body = entries.last?.body.upperBound ?? 0
+        entries.append(Entry(start: start, end: bytes.count, body: body..<(body + bodyBytes)))
+    }
+
+    /// The hexes at these positions, as a blob of their own.
+    subscript(positions: Range<Int>) -> PackedHexes? {
+        guard let first = positions.first, let last = positions.last, last < entries.count else { return nil }
+        return PackedHexes(Array(bytes[entries[first].start..<entries[last].end]))
+    }
+
+    /// `nil` where there is none at that position.
+    func messageID(at position: Int) -> UUIDBytes? {
+        guard entries.indices.contains(position) else { return nil }
+        let start = entries[position].start
+        return bytes.withUnsafeBytes { UUIDBytes(bytes: UnsafeRawBufferPointer(rebasing: $0[start..<start + 16])) }
+    }
+
+    func digest(at position: Int) -> ArraySlice<UInt8> {
+        let start = entries[position].start + 16
+        return bytes[start..<start + Self.digestBytes]
+    }
+
+    func subject(at position: Int) -> String? {
+        let entry = entries[position]
+        let start = entry.start + Self.fixedBytes
+        let isNone = bytes[start - 2] == 0xFF && bytes[start - 1] == 0xFF
+        return isNone ? nil : String(decoding: bytes[start..<entry.end], as: UTF8.self)
+    }
+
+    /// The bytes of the hex at a position.
+    func size(at position: Int) -> Int { entries[position].end - entries[position].start }
+
+    func position(of messageID: UUIDBytes) -> Int? { entries.indices.first { self.messageID(at: $0) == messageID } }
+}
