@@ -75,11 +75,11 @@ public struct EnqueueReport: Sendable {
 /// The bounds of the outbox, including failed and rejected rows.
 public struct OutboxBounds: Sendable, Equatable {
     public var rows: Int
-    /// The most bytes of bodies, with `rowBytes` for each row.
+    /// The most bytes of bodies, each once for all its recipients, with `rowBytes` for each row.
     public var bytes: Int
 
-    /// The most bytes of a row besides its body: the last texts of the peer and of this side (`message`, `lastError`: 512 and a few words
-    /// each), its subject, its numbers, and its entries in six indexes.
+    /// The most bytes of a row besides its body, where it is a run of its own: the last texts of the peer and of this side (`message`,
+    /// `lastError`: 512 and a few words each), its subject, its numbers, and its entries in six indexes.
     public static let rowBytes: Int64 = 1_664
 
     public init(rows: Int = 1_000_000, bytes: Int = 2 << 30) {

@@ -599,8 +599,8 @@ def outbox_rows(database):
     in its pack (PackedHexes.swift)."""
     packs = {}
     for first, last, state, peer, pack, start, hexes in database.execute(
-            "SELECT o.id, last, state, p.uuid, pack, first, hexes FROM outbox o JOIN peer p ON p.id = o.peer "
-            "JOIN outboxPack ON outboxPack.id = pack ORDER BY o.id"):
+            "SELECT o.id, o.last, o.state, p.uuid, o.pack, outboxPack.first, outboxPack.hexes FROM outbox o JOIN peer p ON p.id = o.peer "
+            "JOIN outboxPack ON outboxPack.id = o.pack ORDER BY o.id"):
         if pack not in packs:
             packs[pack], at = [], 0
             while at < len(hexes):
