@@ -40,9 +40,8 @@ test-long: setup  ## All tests with long inputs and more rounds, then fuzzing fo
 
 test-browser: setup  ## The tests in real browsers (Tests/Browser), on machines of a lab; what cannot run here is skipped by name
 	$(SWIFT) build
-	@Tests/Browser/run || [ $$? = 77 ]
-	@set -e; for program in Tests/Browser/extension_*.py; do \
-	    if [ -x "$$program" ]; then echo "$$program"; "$${HEXLIST_PYTHON:-python3}" "$$program" || [ $$? = 77 ]; fi; \
+	@set -e; for program in page extension_host.py extension_items.py; do \
+	    echo "$$program"; Tests/Browser/run "$$program" || [ $$? = 77 ]; \
 	done
 
 fuzz: setup  ## Fuzz what strangers and scripts can reach, a minute a target
