@@ -49,9 +49,22 @@ def chromium(play, *arguments):
     return play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", *arguments])
 
 
+BROWSERS = ["chromium"] + (["firefox"] if FIREFOX else [])
+
+
+def launched(play, browser_name, names=(), scheme="light"):
+    """A browser to which `names` are 127.0.0.1. `scheme` is for Firefox, of which playwright does not say it page by page."""
+    if browser_name == "chromium":
+        rules = ",".join(f"MAP {name} 127.0.0.1" for name in names)
+        return chromium(play, *([f"--host-resolver-rules={rules}"] if rules else []))
+    return play.firefox.launch(executable_path=FIREFOX, channel="moz-firefox", firefox_user_prefs={
+        "network.dns.localDomains": ",".join(names), "layout.css.prefers-color-scheme.content-override": 0 if scheme == "dark" else 1})
+
+
 def opened(browser, wait=".row", host="ada", **options):
     """A page with the inbox; what it complains of is in `page.faults`."""
     context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+    context.set_default_timeout(120_000)  # beside other tests
     page = context.new_page()
     page.faults = []
     page.on("console", lambda message: page.faults.append(message.text) if message.type in ("error", "warning") else None)

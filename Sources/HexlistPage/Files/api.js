@@ -3,7 +3,7 @@ let token = '', proof = '';
 // Whether the listener that gave the token still has its port: nothing that was written is sent to anybody else there.
 let isHere = true;
 
-export class Fault extends Error {
+class Fault extends Error {
   constructor({ code, message, hint }, status) {
     super(message);
     Object.assign(this, { code, hint, status });

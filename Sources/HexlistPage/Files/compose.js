@@ -1,6 +1,6 @@
-// A new hex: links that are pasted or dropped, to one or several peers; or a hex that is sent on.
+// A new hex: links that are pasted or dropped, to one or several peers; a hex that is sent on; one of My Hexlist that is changed.
 import { call, query } from './api.js';
-import { h, mark, clean, peerText, label, count, toast, button, dialog } from './dom.js';
+import { h, mark, clean, peerText, label, count, toast, button, buttons, dialog } from './dom.js';
 import { app } from './main.js';
 import { subject, sizes } from './hexes.js';
 import { rowText } from './outbox.js';
@@ -21,47 +21,67 @@ export function linksIn(data) {
   const pairs = data.getData('text/x-moz-url').split('\n');
   for (let index = 0; index + 1 < pairs.length; index += 2) add(pairs[index].trim(), pairs[index + 1]);
   for (const line of data.getData('text/uri-list').split(/\r?\n/)) if (line && !line.startsWith('#')) add(line.trim());
-  if (!links.length) for (const link of linksOf(data.getData('text/plain'))) add(link.url, link.linkDescription);
+  if (!links.length) for (const link of lines(data.getData('text/plain')).map(linkOf)) if (link) add(link.url, link.linkDescription);
   return links;
 }
 
-/** Lines `URL text`; a line without a scheme that looks like an address is taken for https. */
-export function linksOf(text) {
-  return text.split(/\r?\n/).map((line) => line.trim()).filter(Boolean).map((line) => {
-    const [, first, rest] = /^(\S+)\s*(.*)$/.exec(line);
-    const url = /^[a-z][a-z0-9+.-]*:/i.test(first) ? first : /^[^\s/]+\.[^\s/]{2,}(\/|$)/.test(first) ? `https://${first}` : null;
-    return url && { url, ...(rest && { linkDescription: rest }) };
-  }).filter(Boolean);
+const lines = (text) => text.split(/\r?\n/).map((line) => line.trim()).filter(Boolean);
+/** The link of a line `URL text`; one without a scheme that looks like an address is taken for https. */
+function linkOf(line) {
+  const [, first, rest] = /^(\S+)\s*(.*)$/.exec(line);
+  const url = /^[a-z][a-z0-9+.-]*:/i.test(first) ? first : /^[^\s/]+\.[^\s/]{2,}(\/|$)/.test(first) ? `https://${first}` : null;
+  return url && { url, ...(rest && { linkDescription: rest }) };
+}
+const lineOf = (link) => [link.url, clean(link.linkDescription)].filter(Boolean).join(' ').trim();
+
+/** The links that lines stand for, of a hex that had some: what stays what it was says which it is. `null` for a line without an address. */
+function linksOf(text, old = []) {
+  const known = new Map(), take = (key) => known.get(key)?.shift();
+  for (const [at, link] of old.entries()) for (const key of [`= ${lineOf(link)}`, `@ ${link.url}`]) known.set(key, [...known.get(key) ?? [], at]);
+  const taken = new Set(), all = lines(text);
+  const same = all.map((line) => { const at = take(`= ${line}`); if (at !== undefined) taken.add(at); return at; });
+  return all.map((line, index) => {
+    if (same[index] !== undefined) return { from: same[index] + 1 };
+    const link = linkOf(line);
+    for (let at; link && (at = take(`@ ${link.url}`)) !== undefined;) {
+      if (!taken.has(at)) { taken.add(at); return { from: at + 1, linkDescription: link.linkDescription ?? '' }; }
+    }
+    return link;
+  });
 }
 
 let current = null;
 
-export function compose({ to, hex, links = [], into } = {}) {
+/**
+ * @param to a peer that is chosen
+ * @param hex one that is sent on
+ * @param into the id of one of My Hexlist, or null, to make one there
+ * @param edit one of My Hexlist that is changed
+ */
+export function compose({ to, hex, into, edit, links = [] } = {}) {
   if (current) { current.add(links); return; }
+  const isSent = into === undefined && !edit, isWritten = !hex;
   const chosen = new Map();
-  const text = h('textarea', { rows: 5, spellcheck: 'false', placeholder: 'https://example.org  What it is\n\nOne link a line. Paste them, or drop links and bookmarks here.', 'aria-label': 'Links, one a line' });
-  const title = h('input', { maxlength: 2000, placeholder: 'What they are about', 'aria-label': 'What they are about', dir: 'auto' });
-  const found = h('p.faint', { role: 'status' }), people = h('div.chips'), swatches = h('div.swatches', { role: 'radiogroup', 'aria-label': 'Colour' });
-  const send = button(into === undefined ? 'Send' : 'Keep', () => go(), '.strong');
-  let color = '';
-  const picks = colors.map(([value, name]) => {
-    const pick = h('button.swatch', { type: 'button', role: 'radio', 'aria-checked': String(value === color), 'aria-label': name, title: name,
+  const text = h('textarea', { rows: edit ? 10 : 5, spellcheck: 'false', wrap: edit && 'off', placeholder: 'https://example.org  What it is\n\nOne link a line. Paste them, or drop links and bookmarks here.', 'aria-label': 'Links, one a line' });
+  const title = h('input', { maxlength: 2000, placeholder: 'What they are about', 'aria-label': 'What they are about', dir: 'auto', value: edit && clean(edit.description) });
+  const found = h('p.faint', { role: 'status' }), people = h('div.chips'), fault = h('p.doubt', { role: 'alert' });
+  const send = button(edit ? 'Save' : isSent ? 'Send' : 'Keep', () => go(), '.strong');
+  let color = edit?.color ?? '';
+  const picks = [...colors, ...(colors.some(([value]) => value === color) ? [] : [[color, 'As it is']])].map(([value, name]) => {
+    const pick = h('button.swatch', { role: 'radio', 'aria-checked': String(value === color), 'aria-label': name, title: name,
       onclick: () => { color = value; picks.forEach((one) => one.setAttribute('aria-checked', String(one === pick))); } }, mark(value));
     return pick;
   });
-  swatches.append(...picks);
+
   const add = (more) => {
-    if (!more.length) return;
-    const lines = more.map((link) => [link.url, link.linkDescription].filter(Boolean).join(' '));
-    text.value = [text.value.trim(), ...lines].filter(Boolean).join('\n') + '\n';
+    if (more.length) text.value = [text.value.trim(), ...more.map(lineOf)].filter(Boolean).join('\n') + '\n';
     changed();
   };
   const changed = () => {
-    const lines = text.value.split('\n').filter((line) => line.trim()).length, good = linksOf(text.value).length;
-    found.textContent = hex ? '' : lines ? count(good, 'link') + (lines > good ? ` · ${count(lines - good, 'line')} without an address` : '') : '';
-    const isAddressed = into !== undefined || chosen.size > 0;
-    send.disabled = !isAddressed || (!hex && !good && into === undefined);
-    if (into === undefined) send.textContent = chosen.size > 1 ? `Send to ${chosen.size}` : 'Send';
+    const all = isWritten ? linksOf(text.value, edit?.links) : [], good = all.filter(Boolean).length, bad = all.length - good;
+    found.textContent = all.length ? count(good, 'link') + (bad ? ` · ${count(bad, 'line')} without an address` : '') : '';
+    send.disabled = edit ? bad > 0 : isSent && (!chosen.size || (isWritten && !good));
+    if (isSent) send.textContent = chosen.size > 1 ? `Send to ${chosen.size}` : 'Send';
   };
   const drawPeople = () => {
     const targets = [
@@ -70,7 +90,7 @@ export function compose({ to, hex, links = [], into } = {}) {
         .sort((one, other) => (one.trust !== 'trusted') - (other.trust !== 'trusted') || (one.state !== 'verified') - (other.state !== 'verified') || label(one).localeCompare(label(other)))
         .map((peer) => ({ id: peer.uuid, text: label(peer), dot: peer, note: peer.trust === 'stranger' ? 'stranger' : peer.state === 'away' ? 'away' : '' })),
     ];
-    people.replaceChildren(...targets.map((one) => h('button.chip.person', { type: 'button', 'aria-pressed': String(chosen.has(one.id)),
+    people.replaceChildren(...targets.map((one) => h('button.chip.person', { 'aria-pressed': String(chosen.has(one.id)),
       onclick: (event) => { chosen.has(one.id) ? chosen.delete(one.id) : chosen.set(one.id, one.text); event.currentTarget.setAttribute('aria-pressed', String(chosen.has(one.id))); changed(); } },
     one.dot && h(`span.dot.${one.dot.state}.${one.dot.trust}`), peerText(one.text), one.note && h('span.faint', null, one.note))));
     if (!targets.length) people.replaceChildren(h('p', null, 'There is nobody to send to yet. ', button('Pair a machine', () => { current.element.close(); app.go('peers'); }, '.link')));
@@ -78,24 +98,26 @@ export function compose({ to, hex, links = [], into } = {}) {
 
   async function go() {
     if (send.disabled) return;
-    const body = hex ? undefined : { description: title.value.trim() || undefined, color: color || undefined, links: linksOf(text.value) };
     send.disabled = true;
+    fault.textContent = '';
     try {
-      if (into !== undefined) {
-        await call('POST', `/v1/mine${query({ in: into })}`, body);
+      const links = linksOf(text.value, edit?.links).filter(Boolean), description = title.value.trim();
+      if (edit) {
+        await call('PATCH', `/v1/mine/${edit.id}`, { links, color, ...(description !== clean(edit.description) && { description }) });
+      } else if (!isSent) {
+        await call('POST', `/v1/mine${query({ in: into })}`, { description, color: color || undefined, links });
         toast('Kept in My Hexlist.');
-        app.view.renew?.();
       } else {
-        const { items } = await call('POST', `/v1/sends${query({ to: [...chosen.keys()], timeout: '3s', hex: hex?.id })}`, body);
-        told(items);
+        const body = isWritten ? { description: description || undefined, color: color || undefined, links } : undefined;
+        told((await call('POST', `/v1/sends${query({ to: [...chosen.keys()], timeout: '3s', hex: hex?.id })}`, body)).items);
       }
       current?.element.close();
+      if (!isSent) app.view.renew();
     } catch (error) {
-      send.disabled = false;
+      changed();
       fault.textContent = [error.message, error.hint].filter(Boolean).join(' ');
     }
   }
-  const fault = h('p.doubt', { role: 'alert' });
 
   const drop = (event) => {
     event.preventDefault();
@@ -104,17 +126,16 @@ export function compose({ to, hex, links = [], into } = {}) {
     add(linksIn(event.dataTransfer));
   };
   text.addEventListener('input', changed);
-  text.addEventListener('drop', drop);
   text.addEventListener('paste', (event) => {
-    if (!event.clipboardData.types.includes('text/html')) return;
-    const pasted = linksIn(event.clipboardData);
+    const pasted = event.clipboardData.types.includes('text/html') ? linksIn(event.clipboardData) : [];
     if (pasted.length) { event.preventDefault(); add(pasted); }
   });
-  const element = dialog(hex ? 'Send on' : into === undefined ? 'New hex' : 'New in My Hexlist', () => [
-    hex ? h('div.card', null, mark(hex.color), h('b', { dir: 'auto' }, subject(hex)), h('span.faint', null, ` ${sizes(hex)}`)) : null,
-    into === undefined && h('div', null, h('h3', null, 'To'), people),
-    !hex && h('label', null, h('h3', null, 'About'), title), !hex && h('label', null, h('h3', null, 'Links'), text), !hex && found, !hex && swatches,
-    fault, h('div.buttons', null, send),
+  const element = dialog(hex ? 'Send on' : edit ? 'Edit' : isSent ? 'New hex' : 'New in My Hexlist', () => [
+    hex && h('div.card', null, mark(hex.color), h('b', { dir: 'auto' }, subject(hex)), h('span.faint', null, ` ${sizes(hex)}`)),
+    isSent && h('div', null, h('h3', null, 'To'), people),
+    ...(isWritten ? [h('label', null, h('h3', null, 'About'), title), h('label', null, h('h3', null, 'Links'), text), found,
+      h('div.swatches', { role: 'radiogroup', 'aria-label': 'Colour' }, picks)] : []),
+    fault, buttons(send),
   ].filter(Boolean), '.compose');
   element.addEventListener('close', () => { current = null; });
   element.addEventListener('keydown', (event) => { if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) go(); });
@@ -123,9 +144,8 @@ export function compose({ to, hex, links = [], into } = {}) {
   current = { element, add, drawPeople };
   if (to) chosen.set(to.uuid, label(to));
   drawPeople();
-  add(links);
-  changed();
-  (to || into !== undefined ? (hex ? send : title) : people.querySelector('button') ?? title).focus();
+  add([...(edit?.links ?? []), ...links]);
+  (to || !isSent ? (hex ? send : edit ? text : title) : people.querySelector('button') ?? title).focus();
 }
 
 /** Called when peers or groups change. */

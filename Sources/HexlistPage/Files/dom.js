@@ -1,16 +1,18 @@
 // Elements and texts. Text of peers is only ever a text node, cleaned of what reorders or hides.
+import { call } from './api.js';
 
 /** h('a.name', {href, onclick}, child…): an element. Members are attributes; `on…` a listener; `true` an empty attribute. */
 export function h(tag, attributes, ...children) {
   const [name, ...classes] = tag.split('.');
   const element = document.createElement(name);
+  if (name === 'button') element.type = 'button';
   if (classes.length) element.className = classes.join(' ');
   for (const [key, value] of Object.entries(attributes ?? {})) {
     if (value === undefined || value === null || value === false) continue;
     if (key.startsWith('on')) element.addEventListener(key.slice(2), value);
     else element.setAttribute(key, value === true ? '' : value);
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
   return element;
 }
 
@@ -84,20 +86,14 @@ export function when(text) {
 export const wholeTime = (text) => whole.format(new Date(text));
 
 /** A message at the edge, with at most one thing to do about it. */
-export function toast(text, { action, onaction, time = 5000, onend } = {}) {
-  const end = (done) => {
-    if (!note.isConnected) return;
-    clearTimeout(timer);
-    note.remove();
-    if (!done) onend?.();
-  };
+export function toast(text, { action, onaction, time = 5000 } = {}) {
+  const end = () => { clearTimeout(timer); note.remove(); };
   const note = h('div.toast', null, h('span', null, text),
-    action && h('button.link', { type: 'button', onclick: () => { end(true); onaction(); } }, action));
+    action && button(action, () => { end(); onaction(); }, '.link'));
   const all = document.getElementById('toasts');
-  note.end = end;
-  if (all.children.length > 2) all.firstChild.end(false);
+  if (all.children.length > 2) all.firstChild.remove();
   all.append(note);
-  const timer = setTimeout(end, time, false);
+  const timer = setTimeout(end, time);
   return end;
 }
 
@@ -106,7 +102,7 @@ export function dialog(title, build, kind = '') {
   const element = h(`dialog.dialog${kind}`, { 'aria-label': title });
   const close = () => element.close();
   element.append(h('header', null, h('h2', null, title),
-    h('button.quiet', { type: 'button', 'aria-label': 'Close', onclick: close }, icon('close'))), ...build(close));
+    h('button.quiet', { 'aria-label': 'Close', onclick: close }, icon('close'))), ...build(close));
   element.addEventListener('close', () => element.remove());
   element.addEventListener('click', (event) => { if (event.target === element) close(); });
   document.body.append(element);
@@ -118,13 +114,27 @@ export function dialog(title, build, kind = '') {
 export function confirmed(title, text, yes) {
   return new Promise((resolve) => {
     let answer = false;
-    const element = dialog(title, (close) => [
-      h('p', null, text),
-      h('div.buttons', null, h('button', { type: 'button', onclick: close }, 'Cancel'),
-        h('button.strong', { type: 'button', onclick: () => { answer = true; close(); } }, yes)),
-    ]);
+    const element = dialog(title, (close) => [h('p', null, text),
+      buttons(button('Cancel', close), button(yes, () => { answer = true; close(); }, '.strong'))]);
     element.addEventListener('close', () => resolve(answer));
   });
 }
 
-export const button = (text, onclick, kind = '', attributes = {}) => h(`button${kind}`, { type: 'button', onclick, ...attributes }, text);
+export const button = (text, onclick, kind = '', attributes = {}) => h(`button${kind}`, { onclick, ...attributes }, text);
+export const buttons = (...children) => h('div.buttons', null, children);
+export const field = (name, ...content) => h('div.field', null, h('span', null, name), content);
+/** Some of which one is pressed. `choices` are pairs of a value and its text. */
+export const choice = (choices, now, choose) => h('div.choice', { role: 'group', 'aria-label': 'Which' },
+  choices.map(([value, text]) => button(text, () => choose(value), '', { 'aria-pressed': String(value === now) })));
+
+/** One request the person asked for, of which a fault is told, and `done` when it is done. Returns the reply, or null. */
+export async function ask(method, path, body, done) {
+  try {
+    const reply = await call(method, path, body);
+    if (done) toast(done);
+    return reply ?? true;
+  } catch (error) {
+    if (error.name !== 'AbortError') toast([error.message, error.hint].filter(Boolean).join(' '), { time: 9000 });
+    return null;
+  }
+}

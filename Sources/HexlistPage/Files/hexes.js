@@ -1,15 +1,28 @@
 // Inbox and held tray: a list of hexes, and the one that is read.
 import { call, query, part } from './api.js';
-import { h, icon, mark, setMark, clean, cleanLines, peerText, label, count, when, wholeTime, toast, button, confirmed, dialog } from './dom.js';
-import { List } from './list.js';
+import { h, icon, mark, setMark, clean, cleanLines, peerText, label, count, when, wholeTime, toast, button, buttons, field, choice, ask, confirmed } from './dom.js';
+import { View, searchField } from './list.js';
 import { app } from './main.js';
 import { compose } from './compose.js';
 import { trustDialog, fingerprint } from './peers.js';
 
-/** Hexes whose deletion can still be undone, and how it is done. */
+/** Hexes whose deletion can still be undone: how it is done, and how undone. */
 const leaving = new Map();
-const flush = () => { for (const end of [...leaving.values()]) end(true); };
-addEventListener('pagehide', flush);
+export const isLeaving = (hex) => leaving.has(hex.id);
+addEventListener('pagehide', () => { for (const { end } of [...leaving.values()]) end(true); });
+
+/** Deletes a hex ten seconds later: until then nothing is lost. `back` puts it where it was. */
+export function leave(hex, back) {
+  const timer = setTimeout(() => end(), 10000);
+  const close = () => { clearTimeout(timer); drop(); return leaving.delete(hex.id); };
+  const end = (isLast) => {
+    if (close()) call('DELETE', `/v1/hexes/${hex.id}`, undefined, { keepalive: isLast }).then(() => app.view.renew(), (error) => { back(); toast(`Not deleted: ${error.message}`); });
+  };
+  const undo = () => { if (close()) back(); };
+  leaving.set(hex.id, { end, undo });
+  const drop = toast(`Deleted “${subject(hex).slice(0, 40)}”.`, { action: 'Undo', onaction: undo, time: 10000 });
+}
+export const undo = () => [...leaving.values()].at(-1)?.undo();
 
 const sender = (hex) => hex.peerUUID
   ? { uuid: hex.peerUUID, name: hex.peerName, alias: hex.peerAlias, trust: hex.trust }
@@ -19,6 +32,20 @@ export const subject = (hex) => clean(hex.subject ?? hex.description) || 'Withou
 export const title = (hex) => { const text = clean(hex.description); return text && text.length <= 200 ? text : subject(hex); };
 export const sizes = (hex) => [count(hex.linkCount ?? hex.links?.length ?? 0, 'link'),
   hex.hexesInside && `${count(hex.hexesInside, 'hex', 'hexes')} inside`].filter(Boolean).join(' · ');
+
+/** The subject of a hex, or what was found in it. */
+export function found({ match, ...hex }) {
+  if (!match || match.in === 'sender') return [subject(hex)];
+  return [clean(match.before) + (/\s$/.test(match.before) ? ' ' : ''), h('mark', null, clean(match.found)), (/^\s/.test(match.after) ? ' ' : '') + clean(match.after)];
+}
+
+/** A page of a place or of what a search finds in it, without what is being deleted. */
+export async function hexPage(typed, members, signal) {
+  const text = searchText(typed);
+  const page = await call('GET', text ? `/v1/search${query({ text, ...members })}` : `/v1/hexes${query(members)}`, undefined, { signal });
+  return { ...page, items: page.items.filter((hex) => !isLeaving(hex)) };
+}
+export const nothingFound = () => [h('h2', null, 'Nothing found'), h('p', null, 'Words may be anywhere in a hex; ', h('code', null, 'host:example.org'), ' finds links to a host.')];
 
 /** A row of a list of hexes. */
 function hexRow() {
@@ -30,11 +57,7 @@ function hexRow() {
       setMark(sign, hex.color);
       from.textContent = label(sender(hex));
       time.textContent = when(hex.receivedAt);
-      const { match } = hex;
-      if (match && match.in !== 'sender') {
-        text.replaceChildren(clean(match.before) + (/\s$/.test(match.before) ? ' ' : ''), h('mark', null, clean(match.found)),
-          (/^\s/.test(match.after) ? ' ' : '') + clean(match.after));
-      } else text.textContent = subject(hex);
+      text.replaceChildren(...found(hex));
       links.textContent = hex.linkCount + (hex.linksInside ?? 0) || '';
       links.title = sizes(hex);
       this.element.setAttribute('aria-label', `${hex.unread ? 'Unread. ' : ''}${from.textContent}: ${subject(hex)}, ${sizes(hex)}, ${wholeTime(hex.receivedAt)}`);
@@ -42,21 +65,11 @@ function hexRow() {
   };
 }
 
-export class HexView {
+export class HexView extends View {
   constructor(place, title, empty) {
-    Object.assign(this, { place, title, empty, unread: false, from: null });
-    this.list = new List({
-      name: title, height: 64, row: hexRow, key: (hex) => hex.id,
-      onselect: (hex, isOpened) => this.show(hex, isOpened), onopen: (hex) => this.show(hex, true),
-    });
-    this.input = h('input', { type: 'search', placeholder: 'Search', 'aria-label': `Search in ${title}`, oninput: () => this.typed(),
-      onkeydown: (event) => { if (event.key === 'ArrowDown' || event.key === 'Enter') { event.preventDefault(); this.list.move(0); this.list.element.focus(); } } });
-    this.filters = h('div.filters');
-    this.none = h('div.empty');
-    this.element = h('section.column', { 'aria-label': title },
-      h('header.top', null, h('h2.title', null, title), h('label.search', null, icon('search'), this.input), this.filters), this.list.element, this.none);
-    this.pane = h('section.pane', { 'aria-label': 'The hex', tabindex: -1 });
-    this.rest();
+    super({ title, sign: 'hex', reads: 'The hex', list: { height: 64, row: hexRow, key: (hex) => hex.id } });
+    Object.assign(this, { place, empty, unread: false, from: null });
+    this.filters.before(searchField(this));
   }
 
   total() {
@@ -68,66 +81,49 @@ export class HexView {
   /** Reads the list anew: with other filters, another search. */
   async reload() {
     this.drawFilters();
-    const text = searchText(this.input.value);
-    const load = async (after, limit, signal) => {
-      const members = { location: this.place, unread: this.unread || null, from: this.from?.uuid, limit, after };
-      const page = await call('GET', text ? `/v1/search${query({ text, ...members })}` : `/v1/hexes${query(members)}`, undefined, { signal });
-      return { items: page.items.filter((hex) => !leaving.has(hex.id)), next: page.next };
-    };
+    const load = (after, limit, signal) => hexPage(this.input.value,
+      { location: this.place, unread: this.unread || null, from: this.from?.uuid, limit, after }, signal);
     try {
-      if (await this.list.show(load, this.total())) this.drawEmpty();
+      if (await this.list.show(load, this.total())) this.look();
     } catch (error) {
       if (error.name === 'AbortError') return;
       this.list.items = [];
       this.list.redraw();
-      this.drawEmpty(error.message);
+      this.look(error.message);
     }
   }
 
   async renew() {
     try { await this.list.renew(this.total()); } catch { return; }
     this.drawFilters();
-    this.drawEmpty();
-  }
-
-  typed() {
-    clearTimeout(this.pause);
-    this.pause = setTimeout(() => this.reload(), 40);
+    this.look();
   }
 
   drawFilters() {
     const parts = [];
     if (this.place === 'inbox') {
-      const choose = (unread) => () => { this.unread = unread; this.reload(); };
-      parts.push(h('div.choice', { role: 'group', 'aria-label': 'Which' },
-        button('All', choose(false), '', { 'aria-pressed': String(!this.unread) }),
-        button(`Unread${app.overview?.unread ? ` ${app.overview.unread.toLocaleString('en')}` : ''}`, choose(true), '', { 'aria-pressed': String(this.unread) })));
+      parts.push(choice([[false, 'All'], [true, `Unread${app.overview?.unread ? ` ${app.overview.unread.toLocaleString('en')}` : ''}`]],
+        this.unread, (unread) => { this.unread = unread; this.reload(); }));
     }
-    if (this.from) parts.push(h('button.chip', { type: 'button', onclick: () => { this.from = null; this.reload(); } }, 'From ', peerText(label(this.from)), icon('close')));
+    if (this.from) parts.push(h('button.chip', { onclick: () => { this.from = null; this.reload(); } }, 'From ', peerText(label(this.from)), icon('close')));
     const focused = this.filters.contains(document.activeElement) && [...this.filters.querySelectorAll('button')].indexOf(document.activeElement);
     this.filters.replaceChildren(...parts);
     if (focused !== false) this.filters.querySelectorAll('button')[focused]?.focus();
   }
 
-  drawEmpty(fault) {
-    this.none.hidden = this.list.items.length > 0;
-    if (this.none.hidden) return;
-    if (fault) this.none.replaceChildren(h('p', null, fault));
-    else if (this.input.value.trim()) this.none.replaceChildren(h('h2', null, 'Nothing found'), h('p', null, 'Words may be anywhere in a hex; ', h('code', null, 'host:example.org'), ' finds links to a host.'));
-    else if (this.unread) this.none.replaceChildren(icon('check', 'large'), h('h2', null, 'All read'), button('Show all', () => { this.unread = false; this.reload(); }));
-    else this.none.replaceChildren(...this.empty());
+  look(fault) {
+    this.drawEmpty(() => {
+      if (fault) return [h('p', null, fault)];
+      if (this.input.value.trim()) return nothingFound();
+      if (this.unread) return [icon('check', 'large'), h('h2', null, 'All read'), button('Show all', () => { this.unread = false; this.reload(); })];
+      return this.empty();
+    });
   }
 
-  /** The pane without a hex. */
-  rest() {
-    this.current = null;
-    this.pane.replaceChildren(h('div.rest', null, icon('hex', 'huge')));
-  }
+  rest() { super.rest(); this.hex = this.current = null; }
 
   async show(hex, isOpened) {
     clearTimeout(this.soon);
-    if (!hex) { app.close(); return this.rest(); }
-    if (isOpened) app.open(this);
     this.current = hex.id;
     // Who goes through the list with the arrows fetches only where he stays.
     if (!isOpened) await new Promise((resolve) => { this.soon = setTimeout(resolve, 90); });
@@ -135,14 +131,13 @@ export class HexView {
     try {
       whole = await call('GET', `/v1/hexes/${hex.id}`);
     } catch (error) {
-      if (error.status === 404) { this.list.remove(hex.id); this.drawEmpty(); } else toast(error.message);
+      if (error.status === 404) { this.list.remove(hex.id); this.look(); } else toast(error.message);
       return;
     }
     if (this.current !== hex.id) return;
     this.hex = whole;
-    this.pane.replaceChildren(...this.detail(whole));
+    this.fill(this.detail(whole));
     this.pane.scrollTop = 0;
-    if (isOpened && !this.list.isWide()) this.pane.focus();
     if (whole.unread && whole.location === 'inbox') this.soon = setTimeout(() => this.setUnread(false), 300);
   }
 
@@ -154,7 +149,7 @@ export class HexView {
       button('Block', () => this.block(who)),
       button('Delete', () => this.remove()),
     ] : [
-      links.length > 0 && button(links.length === 1 ? 'Open' : `Open all ${links.length}`, () => this.open(), '.strong'),
+      links.length > 0 && button(links.length === 1 ? 'Open' : `Open all ${links.length}`, () => this.openLinks(), '.strong'),
       button('Save', () => this.save(), '', { title: 'Into My Hexlist (s)' }),
       button('Send on…', () => compose({ hex })),
       button('Mark unread', () => this.setUnread(true)),
@@ -164,13 +159,12 @@ export class HexView {
     const claim = hex.peerUUID && hex.senderUUID !== hex.peerUUID && h('p.faint', null, 'It says it was made by ', peerText(label({ uuid: hex.senderUUID, name: hex.senderName, alias: hex.senderAlias })), '.');
     const peer = this.place === 'held' && (app.peers ?? []).find((one) => one.uuid === hex.peerUUID && one.fingerprint);
     return [
-      backButton(),
       h('div.head', null, mark(hex.color, 'big'), h('div', null, h('h2', { dir: 'auto' }, title(hex)),
         h('p.faint', null, peerText(label(who)), ' ', note, ' · ', h('time', { datetime: hex.receivedAt }, wholeTime(hex.receivedAt))), claim)),
-      h('div.buttons', null, actions),
-      peer && h('div.field', null, h('span', null, 'Fingerprint'), fingerprint(peer.fingerprint)),
+      buttons(actions),
+      peer && field('Fingerprint', fingerprint(peer.fingerprint)),
       ...hexBody(this.place === 'held' ? closed(hex) : hex),
-    ].filter(Boolean);
+    ];
   }
 
   async setUnread(unread) {
@@ -179,52 +173,45 @@ export class HexView {
     if (!hex || hex.unread === unread) return;
     hex.unread = unread;
     this.list.replace({ id: hex.id, unread });
-    await quietly(() => call('PATCH', `/v1/hexes/${hex.id}`, { unread }));
+    await ask('PATCH', `/v1/hexes/${hex.id}`, { unread });
   }
 
-  open() {
+  openLinks() {
     const id = this.list.selected;
     if (this.place === 'held') return toast('Accept it first: what is held comes from somebody who is not trusted.');
     if (this.hex?.id === id) openAll(openable(this.hex));
-    else if (id) this.show(this.list.item(), true);
+    else if (id) this.select(this.list.item(), true);
   }
 
+  // What is selected may not be open yet.
   async save() {
-    const { hex } = this;
+    const hex = this.list.item();
     if (!hex || this.place === 'held') return;
-    if (await quietly(() => call('POST', '/v1/mine/save', { ids: [hex.id] }))) {
+    if (await ask('POST', '/v1/mine/save', { ids: [hex.id] })) {
       toast('Saved to My Hexlist.', { action: 'Look', onaction: () => app.go('mine') });
     }
   }
 
-  /** Deletes ten seconds later: until then nothing is lost. */
   remove() {
-    const { hex } = this;
-    if (!hex || leaving.has(hex.id)) return;
+    const hex = this.list.item();
+    if (!hex || isLeaving(hex)) return;
     const putBack = this.list.remove(hex.id);
-    this.drawEmpty();
-    const end = (isLast) => {
-      if (!leaving.delete(hex.id)) return;
-      drop();
-      call('DELETE', `/v1/hexes/${hex.id}`, undefined, { keepalive: isLast }).catch((error) => { putBack(); toast(`Not deleted: ${error.message}`); });
-    };
-    leaving.set(hex.id, end);
-    this.undo = () => { if (leaving.delete(hex.id)) { drop(); putBack(); this.drawEmpty(); this.list.select(hex, false); } };
-    const drop = toast(`Deleted “${subject(hex).slice(0, 40)}”.`, { action: 'Undo', onaction: () => this.undo(), time: 10000, onend: () => end(false) });
+    this.look();
+    leave(hex, () => { putBack(); this.look(); this.list.select(hex, false); });
   }
 
   async accept() {
     const { hex } = this;
-    if (hex && await quietly(() => call('POST', '/v1/hexes/accept', { ids: [hex.id] }))) {
+    if (hex && await ask('POST', '/v1/hexes/accept', { ids: [hex.id] })) {
       this.list.remove(hex.id);
-      this.drawEmpty();
+      this.look();
       toast('Accepted: it is in the inbox.', { action: 'Look', onaction: () => app.go('inbox') });
     }
   }
 
   async block(who) {
     if (!await confirmed('Block this sender?', `What ${label(who)} sends is refused from now on, also from here. You can unblock it under Peers.`, 'Block')) return;
-    if (await quietly(() => call('POST', `/v1/peers/${part(who.uuid)}/block`))) toast(`${label(who)} is blocked.`);
+    ask('POST', `/v1/peers/${part(who.uuid)}/block`, undefined, `${label(who)} is blocked.`);
   }
 }
 
@@ -233,17 +220,6 @@ const searchText = (typed) => {
   const text = typed.trim();
   return /[\p{L}\p{N}]$/u.test(text) && !/["“]|\S:\S*$/.test(text) ? `${text}*` : text;
 };
-
-export async function quietly(body) {
-  try {
-    return await body() ?? true;
-  } catch (error) {
-    if (error.name !== 'AbortError') toast([error.message, error.hint].filter(Boolean).join(' '), { time: 9000 });
-    return null;
-  }
-}
-
-export const backButton = () => h('button.quiet.back', { type: 'button', onclick: () => app.close() }, icon('back'), 'Back');
 
 /** A hex whose links can be read and not clicked: of somebody who is not trusted. */
 const closed = (hex) => ({ ...hex, links: hex.links?.map((link) => ({ ...link, opens: undefined, service: link.opens ?? link.service })), children: hex.children?.map(closed) });
@@ -260,34 +236,35 @@ export async function openAll(links) {
 }
 
 const shownAtOnce = 200;
-export function linkList(links) {
+function linkList(links, id) {
   const list = h('ul.links');
-  const add = (from, to) => list.append(...links.slice(from, to).map(linkItem));
+  const add = (from, to) => list.append(...links.slice(from, to).map((link) => linkItem(link, id)));
   add(0, shownAtOnce);
   if (links.length <= shownAtOnce) return list;
   const more = button(`Show all ${links.length.toLocaleString('en')}`, () => { more.remove(); add(shownAtOnce, links.length); });
   return h('div', null, list, more);
 }
 
-function linkItem(link) {
+function linkItem(link, id) {
   const text = clean(link.linkDescription), url = clean(link.url);
   const name = text || url.replace(/^https?:\/\//, '').slice(0, 300);
   const before = link.before && `here before, ${when(link.before.receivedAt)}`;
   const under = [link.opens && text ? h('span', null, clean(link.opens)) : null, link.service !== 'Unknown' && h('span', null, clean(link.service)),
-    before && h('span', null, before), link.notOpened && h('span.doubt', null, `not opened: ${clean(link.notOpened)}`)].filter(Boolean);
+    before && h('span', null, before), link.url.startsWith('hexlist:') ? h('span', null, 'a file: ', h('code', null, `hexlist fetch ${id}`), ' gets it')
+      : link.notOpened && h('span.doubt', null, `not opened: ${clean(link.notOpened)}`)].filter(Boolean);
   const title = link.opens
     ? h('a', { href: link.url, target: '_blank', rel: 'noopener noreferrer', dir: 'auto', title: url, draggable: 'true' }, name)
     : h('span', { dir: 'auto' }, name);
   return h('li', null, title, under.length > 0 && h('div.under', null, under));
 }
 
-export function hexBody(hex) {
+export function hexBody(hex, id = hex.id) {
   const lines = cleanLines(hex.description);
   const children = (hex.children ?? []).map((child) => h('details.inside', { open: (hex.children.length <= 3) },
-    h('summary', { dir: 'auto' }, mark(child.color), subject(child), h('span.faint', null, ` ${sizes(child)}`)), h('div', null, hexBody(child))));
+    h('summary', { dir: 'auto' }, mark(child.color), subject(child), h('span.faint', null, ` ${sizes(child)}`)), h('div', null, hexBody(child, id))));
   return [
     lines && lines !== title(hex) && h('p.description', { dir: 'auto' }, lines),
-    hex.links?.length ? linkList(hex.links) : null,
+    hex.links?.length ? linkList(hex.links, id) : null,
     ...children,
     !hex.links?.length && !children.length && h('p.faint', null, 'There are no links in it.'),
   ].filter(Boolean);

@@ -1,16 +1,19 @@
-// A list of any length: only the rows that are seen are elements. Pages are fetched as they are needed, in order.
-import { h } from './dom.js';
+// A list of any length: only the rows that are seen are elements. Pages are fetched as they are needed, in order. And a place: a list, and
+// beside it what is open of it.
+import { h, icon } from './dom.js';
+import { app } from './main.js';
 
-export class List {
+class List {
   /**
    * @param name for screen readers
    * @param row makes {element, update(item)}; an element is used for one item after the other
    * @param key the id of an item
+   * @param isTree whether the rows say their level
    */
-  constructor({ name, height, row, key, onselect, onopen }) {
-    Object.assign(this, { height, row, key, onselect, onopen });
+  constructor({ name, height, row, key, onselect, isTree }) {
+    Object.assign(this, { height, row, key, onselect, isTree });
     this.space = h('div.space', { role: 'presentation' });
-    this.element = h('div.list', { role: 'listbox', tabindex: 0, 'aria-label': name, hidden: true }, this.space);
+    this.element = h('div.list', { role: isTree ? 'tree' : 'listbox', tabindex: 0, 'aria-label': name, hidden: true }, this.space);
     this.rows = new Map();
     this.free = [];
     this.items = [];
@@ -109,7 +112,8 @@ export class List {
 
   made() {
     const row = this.row();
-    row.element.setAttribute('role', 'option');
+    row.element.setAttribute('role', this.isTree ? 'treeitem' : 'option');
+    row.element.style.height = `${this.height}px`;
     row.element.addEventListener('click', () => this.select(this.items[row.index], true));
     return row;
   }
@@ -164,8 +168,55 @@ export class List {
     const page = Math.max(1, Math.floor(this.element.clientHeight / this.height) - 1);
     const by = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity }[event.key];
     if (by) this.move(by);
-    else if (event.key === 'Enter' && this.item()) this.onopen(this.item());
+    else if (event.key === 'Enter' && this.item()) this.onselect(this.item(), true);
     else return;
     event.preventDefault();
   }
+}
+
+export class View {
+  /**
+   * @param title its name
+   * @param list what `List` takes besides
+   * @param reads the name of the pane
+   * @param sign the icon of the empty pane
+   */
+  constructor({ title, list, reads, sign, tools = [] }) {
+    Object.assign(this, { title, sign });
+    this.list = new List({ name: title, onselect: (item, isOpened) => this.select(item, isOpened), ...list });
+    this.filters = h('div.filters');
+    this.none = h('div.empty', { hidden: true });
+    this.element = h('section.column', { 'aria-label': title },
+      h('header.top', null, h('h2.title', null, title), tools, this.filters), this.list.element, this.none);
+    this.pane = h('section.pane', { 'aria-label': reads, tabindex: -1 });
+    this.rest();
+  }
+
+  /** The pane without anything open. */
+  rest() { this.pane.replaceChildren(h('div.rest', null, icon(this.sign, 'huge'))); }
+
+  select(item, isOpened) {
+    if (!item) { app.close(); return this.rest(); }
+    if (isOpened) document.body.classList.add('reading'); // on a narrow screen it takes the place of the list
+    this.show(item, isOpened);
+    if (isOpened && !this.list.isWide()) this.pane.focus();
+  }
+
+  fill(...children) {
+    this.pane.replaceChildren(h('button.quiet.back', { onclick: () => app.close() }, icon('back'), 'Back'), ...children.flat().filter(Boolean));
+  }
+
+  /** What stands where there are no rows. */
+  drawEmpty(children) {
+    this.none.hidden = this.list.items.length > 0;
+    if (!this.none.hidden) this.none.replaceChildren(...children());
+  }
+}
+
+/** The search field of a view. */
+export function searchField(view) {
+  view.input = h('input', { type: 'search', placeholder: 'Search', 'aria-label': `Search in ${view.title}`,
+    oninput: () => { clearTimeout(view.pause); view.pause = setTimeout(() => view.reload(), 40); },
+    onkeydown: (event) => { if (event.key === 'ArrowDown' || event.key === 'Enter') { event.preventDefault(); view.list.move(0); view.list.element.focus(); } } });
+  return h('label.search', null, icon('search'), view.input);
 }

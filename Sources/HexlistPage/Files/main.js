@@ -1,7 +1,7 @@
 // The page as a whole: places, keys, what comes by events.
 import { begin, call, follow } from './api.js';
 import { h, icon, clean, peerText, button, dialog } from './dom.js';
-import { HexView } from './hexes.js';
+import { HexView, undo } from './hexes.js';
 import { PeersView, pairDialog, pairingsChanged } from './peers.js';
 import { OutboxView } from './outbox.js';
 import { MineView } from './mine.js';
@@ -24,13 +24,11 @@ export const app = {
     drawPlaces();
     return view.reload();
   },
-  /** On a narrow screen what is read takes the place of the list. */
-  open() { document.body.classList.add('reading'); },
   close() {
     if (!document.body.classList.contains('reading')) return;
     document.body.classList.remove('reading');
-    this.view.list?.draw();
-    (this.view.list?.element ?? this.view.tree)?.focus();
+    this.view.list.draw();
+    this.view.list.element.focus();
   },
   inboxOf(peer) {
     views.inbox.from = peer;
@@ -65,7 +63,7 @@ function drawPlaces() {
   const focused = places.contains(document.activeElement) ? document.activeElement.dataset.name : null;
   places.replaceChildren(...Object.entries(views).map(([name, view]) => {
     const number = app.overview && numbers[name]?.(app.overview);
-    return h('button.place', { type: 'button', 'data-name': name, 'aria-current': app.name === name ? 'page' : null, onclick: () => app.go(name) },
+    return h('button.place', { 'data-name': name, 'aria-current': app.name === name ? 'page' : null, onclick: () => app.go(name) },
       icon(name), h('span.name', null, view.title), number ? h('span.number', null, h('span', null, number > 999 ? '999+' : number), h('span.hidden', null, name === 'inbox' ? ' unread' : ' waiting')) : null);
   }));
   if (focused) places.querySelector(`[data-name=${focused}]`)?.focus();
@@ -112,14 +110,14 @@ addEventListener('keydown', (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]') || event.isComposing) return;
   const { view } = app;
   if (/^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) {
-    if (event.key === 'Escape') { event.target.value = ''; event.target.dispatchEvent(new Event('input')); event.target.blur(); view.list?.element.focus(); }
+    if (event.key === 'Escape') { event.target.value = ''; event.target.dispatchEvent(new Event('input')); event.target.blur(); view.list.element.focus(); }
     return;
   }
   if (!view) return;
-  const step = (by) => view.list ? (view.list.move(by), view.list.element.focus()) : view.keydown({ key: by > 0 ? 'ArrowDown' : 'ArrowUp', preventDefault() {} });
+  const step = (by) => { view.list.move(by); view.list.element.focus(); };
   const does = {
-    j: () => step(view.list?.selected === null ? 0 : 1), k: () => step(-1), o: () => view.open?.call && view.open(), s: () => view.save?.(), d: () => view instanceof HexView && view.remove(),
-    u: () => view.undo?.(), m: () => view.setUnread?.(true), n: () => compose(), '/': () => view.input?.focus(), '?': help,
+    j: () => step(view.list.selected === null ? 0 : 1), k: () => step(-1), o: () => view.openLinks?.(), s: () => view.save?.(), d: () => view.remove?.(),
+    u: undo, m: () => view.setUnread?.(true), n: () => compose(), '/': () => view.input?.focus(), '?': help,
     Escape: () => app.close(), 1: () => app.go('inbox'), 2: () => app.go('held'), 3: () => app.go('mine'), 4: () => app.go('outbox'), 5: () => app.go('peers'),
   }[event.key];
   if (!does) return;
@@ -131,7 +129,8 @@ addEventListener('keydown', (event) => {
 addEventListener('dragover', (event) => { if (!event.dataTransfer.types.includes('application/x-hexlist')) event.preventDefault(); });
 addEventListener('drop', (event) => {
   event.preventDefault();
-  if (!event.dataTransfer.types.includes('application/x-hexlist')) compose({ links: linksIn(event.dataTransfer) });
+  if (event.dataTransfer.types.includes('application/x-hexlist')) return;
+  compose({ links: linksIn(event.dataTransfer) });
 });
 
 const self = h('bdi');
@@ -140,7 +139,7 @@ try {
   await begin();
   const known = Promise.all([call('GET', '/v1/web'), call('GET', '/v1/peers?all=true'), call('GET', '/v1/pairings')]);
   root.replaceChildren(
-    h('aside', null, h('h1.brand', null, icon('hex', 'logo'), h('span', null, 'Hexlist')), h('button.strong.new', { type: 'button', onclick: () => compose() }, icon('plus'), h('span', null, 'New hex')), places,
+    h('aside', null, h('h1.brand', null, icon('hex', 'logo'), h('span', null, 'Hexlist')), h('button.strong.new', { onclick: () => compose() }, icon('plus'), h('span', null, 'New hex')), places,
       h('div.self', null, h('span.faint', null, 'This machine'), self, button('Keys ?', help, '.link'))),
     h('div.work', null, notice, main));
   const shown = app.go(place in views ? place : 'inbox');

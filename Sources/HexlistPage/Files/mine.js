@@ -1,190 +1,163 @@
 // My Hexlist: what was kept, as a tree. Hexes are moved by dragging, or by a list.
-import { call, query } from './api.js';
-import { h, icon, mark, clean, toast, button, dialog } from './dom.js';
+import { call } from './api.js';
+import { h, icon, mark, setMark, toast, button, buttons, ask, dialog } from './dom.js';
+import { View, searchField } from './list.js';
+import { found, subject, title, sizes, hexBody, hexPage, nothingFound, openable, openAll, leave, isLeaving } from './hexes.js';
 import { app } from './main.js';
-import { subject, title, sizes, hexBody, openable, openAll, quietly, backButton } from './hexes.js';
 import { compose, linksIn } from './compose.js';
 
-export class MineView {
+const HEX = 'application/x-hexlist';
+const carries = (event) => [HEX, 'text/uri-list', 'text/html', 'text/plain'].some((type) => event.dataTransfer.types.includes(type));
+
+/** A row of the tree: {node, level, parent}. */
+function nodeRow(view) {
+  let item;
+  const twist = h('span.twist', { onclick: (event) => { event.stopPropagation(); view.toggle(item.node); } }, icon('chevron'));
+  const sign = mark(''), text = h('span.subject', { dir: 'auto' }), links = h('span.faint');
+  const zone = (event) => {
+    const { top, height } = element.getBoundingClientRect();
+    return event.dataTransfer.types.includes(HEX) && event.clientY < top + height / 3 ? 'before' : 'into';
+  };
+  const element = h('div.row.node', {
+    draggable: 'true',
+    ondragstart: (event) => { event.dataTransfer.setData(HEX, String(item.node.id)); event.dataTransfer.effectAllowed = 'move'; },
+    ondragover: (event) => { if (!carries(event)) return; event.preventDefault(); event.stopPropagation(); element.dataset.drop = zone(event); },
+    ondragleave: () => delete element.dataset.drop,
+    ondrop: (event) => { delete element.dataset.drop; view.dropped(event, item, zone(event)); },
+  }, twist, sign, text, links);
+  return {
+    element,
+    update(given) {
+      item = given;
+      const { node, level } = item, isParent = view.has(node);
+      element.style.setProperty('--level', level);
+      element.setAttribute('aria-level', level);
+      if (isParent) element.setAttribute('aria-expanded', view.open.has(node.id)); else element.removeAttribute('aria-expanded');
+      twist.hidden = !isParent;
+      setMark(sign, node.color);
+      text.replaceChildren(subject(node), ...(node.match && node.match.in !== 'description' ? [' – ', ...found(node)] : []));
+      links.textContent = (node.linkCount ?? node.links?.length ?? 0) + (node.linksInside ?? 0) || '';
+    },
+  };
+}
+
+export class MineView extends View {
   constructor() {
-    this.title = 'My Hexlist';
-    this.open = new Set();
-    this.items = [];
-    this.tree = h('div.tree', { role: 'tree', 'aria-label': 'My Hexlist' });
-    this.none = h('div.empty');
-    this.more = button('Show more', () => this.page(), '.more', { hidden: true });
-    this.element = h('section.column', { 'aria-label': 'My Hexlist' }, h('header.top', null, h('h2.title', null, 'My Hexlist'), button('New…', () => compose({ into: null }))),
-      h('div.list', null, this.tree, this.more, this.none));
-    this.pane = h('section.pane', { 'aria-label': 'The hex', tabindex: -1 });
-    this.tree.addEventListener('keydown', (event) => this.keydown(event));
-    const end = this.element.querySelector('.list');
-    end.addEventListener('dragover', (event) => { if (this.accepts(event)) event.preventDefault(); });
-    end.addEventListener('drop', (event) => this.dropped(event, null));
-    this.rest();
+    super({
+      title: 'My Hexlist', sign: 'mine', reads: 'The hex', tools: button('New…', () => compose({ into: null })),
+      list: { height: 40, row: () => nodeRow(this), key: ({ node }) => node.id, isTree: true },
+    });
+    Object.assign(this, { open: new Set(), nodes: [], inside: new Map() });
+    this.filters.before(searchField(this));
+    this.list.element.addEventListener('keydown', (event) => this.keydown(event));
+    this.element.addEventListener('dragover', (event) => { if (carries(event)) event.preventDefault(); });
+    this.element.addEventListener('drop', (event) => this.dropped(event));
   }
-  rest() { this.current = null; this.pane.replaceChildren(h('div.rest', null, icon('mine', 'huge'))); }
+  rest() { super.rest(); this.hex = this.drawn = null; }
 
   async reload() {
-    const known = new Map(this.items.map((node) => [node.id, node.children]));
-    const wanted = Math.min(1000, Math.max(200, this.items.length));
-    const page = await quietly(() => call('GET', `/v1/hexes${query({ location: 'mine', limit: wanted })}`));
-    if (!page) return;
-    this.items = page.items.map((hex) => ({ ...hex, children: known.get(hex.id) }));
-    this.next = page.next;
-    await Promise.all(this.items.filter((node) => this.open.has(node.id)).map((node) => this.fetch(node)));
-    this.draw();
+    const load = async (after, limit, signal) => {
+      const page = await hexPage(this.input.value, { location: 'mine', limit: after ? limit : Math.min(1000, Math.max(limit, this.nodes.length)), after }, signal);
+      await Promise.all(page.items.filter((node) => this.open.has(node.id)).map((node) => this.fetch(node)));
+      this.nodes = after ? this.nodes.concat(page.items) : page.items;
+      return { items: this.rows(page.items), next: page.next };
+    };
+    try { if (!await this.list.show(load)) return; } catch (error) { if (error.name !== 'AbortError') toast(error.message); return; }
+    this.look();
   }
-  renew() { return this.reload(); }
-  async page() {
-    const page = await quietly(() => call('GET', `/v1/hexes${query({ location: 'mine', limit: 500, after: this.next })}`));
-    if (page) { this.items.push(...page.items); this.next = page.next; this.draw(); }
+  /** As it is now, without moving what is looked at. */
+  async renew() {
+    const top = this.list.element.scrollTop;
+    await this.reload();
+    this.list.element.scrollTop = top;
+    const item = this.hex && this.list.item(this.hex.id);
+    if (item) this.show(item);
+  }
+  look() {
+    this.drawEmpty(() => this.input.value.trim() ? nothingFound()
+      : [icon('mine', 'large'), h('h2', null, 'Nothing kept yet'), h('p', null, 'Save a hex of the inbox, or drop links here.')]);
   }
 
   async fetch(node) {
-    const whole = await call('GET', `/v1/hexes/${node.id}`).catch(() => null);
-    if (whole) node.children = whole.children ?? [];
+    const keep = (hex) => { this.inside.set(hex.id, hex.children ?? []); hex.children?.forEach(keep); };
+    await call('GET', `/v1/hexes/${node.id}`).then(keep, () => {});
   }
-
-  /** The rows that are seen: each {node, level, parent}. */
-  rows(nodes = this.items, level = 1, parent = null) {
-    return nodes.flatMap((node) => [{ node, level, parent }, ...(this.open.has(node.id) && node.children ? this.rows(node.children, level + 1, node) : [])]);
+  has(node) { return (this.inside.get(node.id)?.length ?? node.hexesInside ?? node.children?.length) > 0; }
+  /** The rows of hexes and of those inside that are unfolded. */
+  rows(nodes = this.nodes, level = 1, parent = null) {
+    return nodes.filter((node) => !isLeaving(node)).flatMap((node) => [{ node, level, parent },
+      ...(this.open.has(node.id) ? this.rows(this.inside.get(node.id) ?? [], level + 1, node) : [])]);
   }
-  has(node) { return node.hexesInside > 0 || node.children?.length > 0; }
-
-  draw() {
-    this.shown = this.rows();
-    const focused = this.tree.contains(document.activeElement);
-    this.tree.hidden = !this.shown.length;
-    this.tree.replaceChildren(...this.shown.map((row) => this.row(row)));
-    this.none.hidden = this.items.length > 0;
-    this.more.hidden = !this.next;
-    if (!this.items.length) this.none.replaceChildren(icon('mine', 'large'), h('h2', null, 'Nothing kept yet'), h('p', null, 'Save a hex of the inbox, or drop links here.'));
-    if (focused) this.tree.querySelector('[tabindex="0"]')?.focus();
-  }
-
-  row({ node, level }) {
-    const isSelected = this.current === node.id, isParent = this.has(node);
-    const element = h('div.node', {
-      role: 'treeitem', tabindex: isSelected || (this.current === null && node === this.shown[0]?.node) ? 0 : -1, 'aria-level': level, 'aria-selected': String(isSelected),
-      'aria-expanded': isParent ? String(this.open.has(node.id)) : null, draggable: 'true', 'data-id': node.id,
-      onclick: () => this.show(node, true),
-      ondragstart: (event) => { event.dataTransfer.setData('application/x-hexlist', String(node.id)); event.dataTransfer.effectAllowed = 'move'; event.stopPropagation(); },
-      ondragover: (event) => { if (!this.accepts(event)) return; event.preventDefault(); event.stopPropagation(); element.dataset.drop = this.zone(event, element); },
-      ondragleave: () => delete element.dataset.drop,
-      ondrop: (event) => { delete element.dataset.drop; this.dropped(event, node, this.zone(event, element)); },
-    }, h('span.twist', { onclick: (event) => { event.stopPropagation(); this.toggle(node); } }, isParent ? icon('chevron') : ''), mark(node.color), h('span.subject', { dir: 'auto' }, subject(node)),
-    h('span.faint', null, String((node.linkCount ?? node.links?.length ?? 0) + (node.linksInside ?? 0) || '')));
-    element.style.setProperty('--level', level);
-    return element;
-  }
-
-  accepts(event) { return ['application/x-hexlist', 'text/uri-list', 'text/html', 'text/plain'].some((type) => event.dataTransfer.types.includes(type)); }
-  zone(event, element) {
-    const { top, height } = element.getBoundingClientRect();
-    return event.dataTransfer.types.includes('application/x-hexlist') && event.clientY < top + height / 3 ? 'before' : 'into';
-  }
-  parentOf(id) { return this.shown.find((row) => row.node.id === id)?.parent; }
-
-  async dropped(event, node, zone) {
-    event.preventDefault();
-    event.stopPropagation();
-    const moved = Number(event.dataTransfer.getData('application/x-hexlist'));
-    if (moved) {
-      if (moved === node?.id) return;
-      const parent = zone === 'before' ? this.parentOf(node.id) : node;
-      // The order of what is in no other hex is that of its arrival.
-      return this.move(moved, parent, zone === 'before' && parent ? node.id : undefined);
-    }
-    const links = linksIn(event.dataTransfer);
-    if (!links.length) return;
-    if (!node) return compose({ into: null, links });
-    const whole = await quietly(() => call('GET', `/v1/hexes/${node.id}`));
-    if (whole && await quietly(() => call('PATCH', `/v1/mine/${node.id}`, { links: [...whole.links.map((_, index) => ({ from: index + 1 })), ...links] }))) {
-      toast(`Added to “${subject(node)}”.`);
-      await this.reload();
-      this.show(node, false);
-    }
-  }
-
-  async move(id, parent, before) {
-    if (!await quietly(() => call('POST', `/v1/mine/${id}/move`, { in: parent?.id, before }))) return;
-    if (parent) this.open.add(parent.id);
-    await this.reload();
+  redraw() {
+    this.list.items = this.rows();
+    this.list.redraw();
+    this.look();
   }
 
   async toggle(node, isOpen = !this.open.has(node.id)) {
     if (!this.has(node)) return;
-    if (isOpen) { this.open.add(node.id); if (!node.children) await this.fetch(node); } else this.open.delete(node.id);
-    this.draw();
+    if (isOpen) { this.open.add(node.id); if (!this.inside.has(node.id)) await this.fetch(node); } else this.open.delete(node.id);
+    this.redraw();
   }
-
   keydown(event) {
-    const index = this.shown.findIndex((row) => row.node.id === this.current), row = this.shown[index];
-    const to = (at) => { const next = this.shown[Math.min(Math.max(at, 0), this.shown.length - 1)]; if (next) this.show(next.node, false); };
-    switch (event.key) {
-      case 'ArrowDown': to(index + 1); break;
-      case 'ArrowUp': to(index - 1); break;
-      case 'Home': to(0); break;
-      case 'End': to(this.shown.length - 1); break;
-      case 'ArrowRight': if (row) { if (this.open.has(row.node.id)) to(index + 1); else this.toggle(row.node, true); } break;
-      case 'ArrowLeft': if (row) { if (this.open.has(row.node.id)) this.toggle(row.node, false); else if (row.parent) this.show(row.parent, false); } break;
-      case 'Enter': case ' ': if (row) this.show(row.node, true); break;
-      default: return;
-    }
+    const row = this.list.item(), isOpen = row && this.open.has(row.node.id);
+    if (!row || !/^Arrow(Left|Right)$/.test(event.key)) return;
     event.preventDefault();
+    if (event.key === 'ArrowRight') { if (isOpen) this.list.move(1); else this.toggle(row.node, true); }
+    else if (isOpen) this.toggle(row.node, false);
+    else if (row.parent) this.list.select(this.list.item(row.parent.id), false);
   }
 
-  async show(node, isOpened) {
-    this.current = node.id;
-    if (isOpened) app.open(this);
-    this.draw();
-    this.tree.querySelector('[aria-selected="true"]')?.focus();
-    const hex = await quietly(() => call('GET', `/v1/hexes/${node.id}`));
-    if (!hex || this.current !== node.id) return;
+  async dropped(event, item, zone) {
+    event.preventDefault();
+    event.stopPropagation();
+    const moved = Number(event.dataTransfer.getData(HEX)), node = item?.node;
+    if (moved) {
+      // The order of what is in no other hex is that of its arrival.
+      if (moved !== node?.id) this.move(moved, zone === 'before' ? item.parent : node, zone === 'before' && item.parent ? node.id : undefined);
+      return;
+    }
+    const links = linksIn(event.dataTransfer);
+    if (!links.length) return;
+    if (!node) return compose({ into: null, links });
+    const whole = await ask('GET', `/v1/hexes/${node.id}`);
+    const added = [...whole?.links.map((_, index) => ({ from: index + 1 })) ?? [], ...links];
+    if (whole && await ask('PATCH', `/v1/mine/${node.id}`, { links: added }, `Added to “${subject(node)}”.`)) this.renew();
+  }
+  async move(id, parent, before) {
+    if (!await ask('POST', `/v1/mine/${id}/move`, { in: parent?.id, before })) return;
+    if (parent) this.open.add(parent.id);
+    this.renew();
+  }
+
+  async show({ node }) {
+    const hex = await ask('GET', `/v1/hexes/${node.id}`), told = JSON.stringify(hex);
+    if (!hex || this.list.selected !== node.id || this.drawn === told) return;
+    Object.assign(this, { hex, drawn: told });
     const links = openable(hex);
-    this.pane.replaceChildren(...[
-      backButton(),
+    this.fill(
       h('div.head', null, mark(hex.color, 'big'), h('div', null, h('h2', { dir: 'auto' }, title(hex)), h('p.faint', null, sizes(hex)))),
-      h('div.buttons', null, links.length > 0 && button(links.length === 1 ? 'Open' : `Open all ${links.length}`, () => openAll(links), '.strong'),
-        button('Send…', () => compose({ hex })), button('Rename…', () => this.rename(hex)), button('Move…', () => this.moveDialog(hex)), button('Add inside…', () => compose({ into: hex.id })),
-        button('Delete', () => this.remove(hex))),
-      ...hexBody(hex),
-    ].filter(Boolean));
-    if (isOpened && !matchMedia('(min-width: 900px)').matches) this.pane.focus();
+      buttons(links.length > 0 && button(links.length === 1 ? 'Open' : `Open all ${links.length}`, () => this.openLinks(), '.strong'),
+        button('Send…', () => compose({ hex })), button('Edit…', () => compose({ edit: hex })), button('Move…', () => this.moveDialog()),
+        button('Add inside…', () => { this.open.add(hex.id); compose({ into: hex.id }); }), button('Delete', () => this.remove())),
+      ...hexBody(hex));
   }
+  openLinks() { if (this.hex) openAll(openable(this.hex)); }
 
-  rename(hex) {
-    const input = h('input', { value: clean(hex.description), 'aria-label': 'What it is about', dir: 'auto' });
-    const element = dialog('Rename', (close) => [h('form', { onsubmit: async (event) => {
-      event.preventDefault();
-      close();
-      if (await quietly(() => call('PATCH', `/v1/mine/${hex.id}`, { description: input.value.trim() }))) { await this.reload(); this.show(hex, false); }
-    } }, input, h('div.buttons', null, h('button.strong', null, 'Rename')))]);
-    element.querySelector('input').select();
-  }
-
-  moveDialog(hex) {
-    const inside = (node) => { for (let at = node; at; at = this.parentOf(at.id)) if (at.id === hex.id) return true; return false; };
+  moveDialog() {
+    const { id } = this.hex;
+    const isInside = (row) => row && (row.node.id === id || isInside(row.parent && this.list.item(row.parent.id)));
     dialog('Move into', (close) => [h('div.choices', null,
-      button('Out of all others', () => { close(); this.move(hex.id, null); }),
-      ...this.shown.filter((row) => !inside(row.node)).slice(0, 300).map((row) => h('button', { type: 'button', onclick: () => { close(); this.move(hex.id, row.node); } }, '\u2003'.repeat(row.level - 1), mark(row.node.color), subject(row.node))))]);
+      button('Out of all others', () => { close(); this.move(id); }),
+      this.list.items.filter((row) => !isInside(row)).slice(0, 300).map(({ node, level }) =>
+        h('button', { onclick: () => { close(); this.move(id, node); } }, '\u2003'.repeat(level - 1), mark(node.color), subject(node))))]);
   }
 
-  remove(hex) {
-    const end = async (isLast) => {
-      if (!this.leaving) return;
-      this.leaving = null;
-      await call('DELETE', `/v1/hexes/${hex.id}`, undefined, { keepalive: isLast }).catch((error) => toast(`Not deleted: ${error.message}`));
-      this.reload();
-    };
-    this.leaving?.(false);
-    this.leaving = end;
-    addEventListener('pagehide', () => end(true), { once: true });
-    const row = this.tree.querySelector('[aria-selected="true"]');
-    if (row) row.hidden = true;
-    this.rest();
-    app.close();
-    this.undo = () => { this.leaving = null; this.draw(); this.show(hex, false); };
-    toast(`Deleted “${subject(hex).slice(0, 40)}”.`, { action: 'Undo', onaction: () => this.undo(), time: 10000, onend: () => end(false) });
+  remove() {
+    const hex = this.list.item()?.node;
+    if (!hex || isLeaving(hex)) return;
+    leave(hex, () => { this.redraw(); this.list.select(this.list.item(hex.id), false); });
+    this.redraw();
+    this.list.select(null);
   }
 }

@@ -1,9 +1,8 @@
 // The outbox: what was sent, and what each row waits for.
 import { call, query } from './api.js';
-import { h, icon, clean, peerText, label, when, wholeTime, toast, button } from './dom.js';
-import { List } from './list.js';
+import { h, icon, clean, peerText, label, when, wholeTime, toast, button, buttons, choice, ask } from './dom.js';
+import { View } from './list.js';
 import { app } from './main.js';
-import { quietly, backButton } from './hexes.js';
 import { pairDialog } from './peers.js';
 
 const words = { queued: 'waits', sending: 'on its way', stored: 'there', held: 'there, held back', rejected: 'refused', expired: 'given up', cancelled: 'taken back', failed: 'failed' };
@@ -38,71 +37,53 @@ function outboxRow() {
   };
 }
 
-export class OutboxView {
+const notThere = ['queued', 'sending', 'failed', 'rejected'];
+
+export class OutboxView extends View {
   constructor() {
-    this.title = 'Outbox';
+    super({ title: 'Outbox', sign: 'outbox', reads: 'What was sent', list: { height: 60, row: outboxRow, key: (row) => row.outboxID } });
     this.waiting = true;
-    this.list = new List({ name: 'Outbox', height: 60, row: outboxRow, key: (row) => row.outboxID, onselect: (row, isOpened) => this.show(row, isOpened), onopen: (row) => this.show(row, true) });
-    this.filters = h('div.filters');
-    this.none = h('div.empty');
-    this.element = h('section.column', { 'aria-label': 'Outbox' }, h('header.top', null, h('h2.title', null, 'Outbox'), this.filters), this.list.element, this.none);
-    this.pane = h('section.pane', { 'aria-label': 'What was sent', tabindex: -1 });
-    this.rest();
   }
-  rest() { this.row = null; this.pane.replaceChildren(h('div.rest', null, icon('outbox', 'huge'))); }
+  rest() { super.rest(); this.row = null; }
 
   total() {
-    const counts = Object.entries(app.overview?.outbox ?? {}).filter(([state]) => !this.waiting || ['queued', 'sending', 'failed', 'rejected'].includes(state));
+    const counts = Object.entries(app.overview?.outbox ?? {}).filter(([state]) => !this.waiting || notThere.includes(state));
     return counts.reduce((sum, [, number]) => sum + number, 0);
   }
 
   async reload() {
-    this.draw();
-    const state = this.waiting ? ['queued', 'sending', 'failed', 'rejected'] : [];
+    this.filters.replaceChildren(choice([[true, 'Not there yet'], [false, 'All']], this.waiting, (waiting) => { this.waiting = waiting; this.reload(); }));
+    const state = this.waiting ? notThere : [];
     const load = (after, limit, signal) => call('GET', `/v1/outbox${query({ state, limit, after })}`, undefined, { signal });
     try { if (!await this.list.show(load, this.total())) return; } catch (error) { if (error.name !== 'AbortError') toast(error.message); return; }
-    this.drawEmpty();
+    this.look();
   }
   async renew() {
     try { await this.list.renew(this.total()); } catch { return; }
-    this.drawEmpty();
+    this.look();
     if (this.row) {
       const row = await call('GET', `/v1/outbox/${this.row.outboxID}`).catch(() => null);
-      if (row && this.row?.outboxID === row.outboxID) this.detail(row);
+      if (row && this.row?.outboxID === row.outboxID) this.show(row);
     }
   }
 
-  draw() {
-    this.filters.replaceChildren(h('div.choice', { role: 'group', 'aria-label': 'Which' },
-      ...[true, false].map((waiting) => button(waiting ? 'Not there yet' : 'All', () => { this.waiting = waiting; this.reload(); }, '', { 'aria-pressed': String(this.waiting === waiting) }))));
-  }
-  drawEmpty() {
-    this.none.hidden = this.list.items.length > 0;
-    this.none.replaceChildren(icon('outbox', 'large'), h('h2', null, this.waiting ? 'Nothing waits' : 'Nothing was sent yet'),
-      h('p', null, this.waiting ? 'What you send to a machine that is away waits here until it is back.' : 'Press New hex, or drop links anywhere on this page.'));
+  look() {
+    this.drawEmpty(() => [icon('outbox', 'large'), h('h2', null, this.waiting ? 'Nothing waits' : 'Nothing was sent yet'),
+      h('p', null, this.waiting ? 'What you send to a machine that is away waits here until it is back.' : 'Press New hex, or drop links anywhere on this page.')]);
   }
 
-  show(row, isOpened) {
-    if (!row) { app.close(); return this.rest(); }
-    if (isOpened) app.open(this);
-    this.detail(row);
-    if (isOpened && !this.list.isWide()) this.pane.focus();
-  }
-
-  detail(row) {
+  show(row) {
     this.row = row;
     const who = { ...row, uuid: row.peer };
-    const act = (how, done) => async () => { const changed = await quietly(() => call('POST', `/v1/outbox/${row.outboxID}/${how}`)); if (changed) { toast(done); this.detail(changed); } };
+    const act = (how, done) => async () => { const changed = await ask('POST', `/v1/outbox/${row.outboxID}/${how}`, undefined, done); if (changed) this.show(changed); };
     const isOpen = ['queued', 'sending'].includes(row.state);
-    this.pane.replaceChildren(...[
-      backButton(),
+    this.fill(
       h('div.head', null, h(`span.state.big.${row.state}`), h('div', null, h('h2', { dir: 'auto' }, clean(row.subject) || 'A hex'), h('p.faint', null, 'To ', peerText(label(who)), ' · ', wholeTime(row.createdAt)))),
       h('p', null, h('b.state-word', null, words[row.state]), ': ', isOpen && ['peer', 'session', 'window', 'retry'].includes(row.waitingFor) ? [peerText(label(who)), ' '] : '', rowText(row), '.'),
       isOpen && (row.lastError || row.message) && h('p.faint', null, clean(row.message ?? row.lastError)),
-      h('div.buttons', null,
+      buttons(
         (isOpen || ['failed', 'rejected'].includes(row.state)) && button('Try again now', act('retry', 'It is tried now.'), '.strong'),
         isOpen && button('Take it back', act('cancel', 'Taken back.')),
-        row.trust === 'stranger' && button('Pair', () => pairDialog(who))),
-    ].filter(Boolean));
+        row.trust === 'stranger' && button('Pair', () => pairDialog(who))));
   }
 }

@@ -1,22 +1,21 @@
 // Peers: who is here, who is not and why; pairing; trust; groups.
 import { call, part } from './api.js';
-import { h, icon, clean, peerText, label, count, when, wholeTime, toast, button, confirmed, dialog } from './dom.js';
-import { List } from './list.js';
+import { h, icon, clean, peerText, label, count, when, wholeTime, button, buttons, field, choice, ask, confirmed, dialog } from './dom.js';
+import { View } from './list.js';
 import { app } from './main.js';
-import { quietly, backButton } from './hexes.js';
 import { compose } from './compose.js';
 
 const states = { verified: 'here', away: 'away', ghost: 'not a peer' };
 const idOf = (peer) => peer.state === 'ghost' ? `${peer.uuid}|${peer.name}|${peer.reason}|${peer.endpoints.map((one) => one.host + one.port)}` : peer.uuid;
 const rank = (peer) => (peer.state === 'ghost' ? 8 : peer.state === 'away' ? 4 : 0) + (peer.trust === 'trusted' ? 0 : peer.trust === 'stranger' ? 1 : 2);
-export const groupsOf = (text) => (text ?? '').match(/.{1,4}/g) ?? [];
+const groupsOf = (text) => (text ?? '').match(/.{1,4}/g) ?? [];
 
 export function fingerprint(text) {
   return h('code.fingerprint', null, groupsOf(text).map((four) => h('span', null, four)));
 }
 
 function peerRow() {
-  const dot = h('span.dot'), name = h('bdi.from'), note = h('span.faint'), state = h('span.faint');
+  const dot = h('span.dot'), name = h('bdi.from'), note = h('span.faint'), state = h('span.faint.why');
   return {
     element: h('div.row', null, dot, h('div.lines', null, h('div.line', null, name, note), h('div.line', null, state))),
     update(peer) {
@@ -30,21 +29,13 @@ function peerRow() {
   };
 }
 
-export class PeersView {
+export class PeersView extends View {
   constructor() {
-    this.title = 'Peers';
+    super({ title: 'Peers', sign: 'peers', reads: 'The peer', list: { height: 60, row: peerRow, key: idOf }, tools: button('Pair…', () => pairDialog(), '.strong') });
     this.all = false;
-    this.list = new List({ name: 'Peers', height: 60, row: peerRow, key: idOf, onselect: (peer, isOpened) => this.show(peer, isOpened), onopen: (peer) => this.show(peer, true) });
     this.own = h('div.own');
-    this.filters = h('div.filters');
-    this.none = h('div.empty');
-    this.element = h('section.column', { 'aria-label': 'Peers' }, h('header.top', null, h('h2.title', null, 'Peers'),
-      button('Pair…', () => pairDialog(), '.strong'), this.filters), this.list.element, this.none, this.own);
-    this.pane = h('section.pane', { 'aria-label': 'The peer', tabindex: -1 });
-    this.rest();
+    this.element.append(this.own);
   }
-
-  rest() { this.pane.replaceChildren(h('div.rest', null, icon('peers', 'huge'))); }
 
   async reload() {
     const peers = (app.peers ?? []).filter((peer) => this.all || peer.state !== 'ghost')
@@ -53,14 +44,10 @@ export class PeersView {
     await this.list.show(async () => ({ items: peers, next: null }));
     this.list.element.scrollTop = at;
     const ghosts = (app.peers ?? []).filter((peer) => peer.state === 'ghost').length;
-    this.filters.replaceChildren(...(ghosts ? [h('div.choice', { role: 'group', 'aria-label': 'Which' },
-      ...[false, true].map((all) => button(all ? `With ${count(ghosts, 'ghost')}` : 'Peers', () => { this.all = all; this.reload(); }, '', { 'aria-pressed': String(this.all === all) })))] : []));
-    this.none.hidden = peers.length > 0;
-    if (!peers.length) {
-      this.none.replaceChildren(icon('peers', 'large'), h('h2', null, 'Nobody is here yet'),
-        h('p', null, 'Start Hexlist on another machine of this network: it appears here by itself. Then press ', h('b', null, 'Pair…'), ' on both.'),
-        app.overview?.discoveryFault ? h('p.doubt', null, app.overview.discoveryFault) : '');
-    }
+    this.filters.replaceChildren(...(ghosts ? [choice([[false, 'Peers'], [true, `With ${count(ghosts, 'ghost')}`]], this.all, (all) => { this.all = all; this.reload(); })] : []));
+    this.drawEmpty(() => [icon('peers', 'large'), h('h2', null, 'Nobody is here yet'),
+      h('p', null, 'Start Hexlist on another machine of this network: it appears here by itself. Then press ', h('b', null, 'Pair…'), ' on both.'),
+      app.overview?.discoveryFault ? h('p.doubt', null, app.overview.discoveryFault) : '']);
     const { overview } = app;
     if (overview) {
       this.own.replaceChildren(h('details', { open: this.own.querySelector('details')?.open }, h('summary', null, 'This machine: ', peerText(overview.name)),
@@ -71,12 +58,9 @@ export class PeersView {
   }
   renew() { return this.reload(); }
 
-  show(peer, isOpened) {
-    if (!peer) { app.close(); return this.rest(); }
-    if (isOpened) app.open(this);
+  show(peer) {
     this.drawn = null;
     this.draw(peer);
-    if (isOpened && !this.list.isWide()) this.pane.focus();
   }
 
   draw(peer) {
@@ -84,18 +68,17 @@ export class PeersView {
     if (told === this.drawn || this.pane.querySelector('input:focus')) return;
     this.drawn = told;
     const id = part(peer.uuid ?? '');
-    const act = (path, done) => async () => { if (await quietly(() => call('POST', `/v1/peers/${id}/${path}`))) toast(done); };
+    const act = (path, done) => () => ask('POST', `/v1/peers/${id}/${path}`, undefined, done);
     const isPeer = peer.state !== 'ghost';
-    const change = (members) => quietly(() => call('PATCH', `/v1/peers/${id}`, members));
+    const change = (members, done) => ask('PATCH', `/v1/peers/${id}`, members, done);
     const name = h('input', { value: peer.alias ?? '', maxlength: 200, placeholder: clean(peer.name), 'aria-label': 'Name it has here' });
     const receive = h('select', { 'aria-label': 'What is done with its hexes', onchange: (event) => change({ receive: event.target.value }) },
       ...[['inbox', 'into the inbox'], ['held', 'are held back'], ['nothing', 'are refused']].map(([value, text]) => h('option', { value, selected: (peer.receive ?? 'inbox') === value }, text)));
-    this.pane.replaceChildren(...[
-      backButton(),
+    this.fill(
       h('div.head', null, h(`span.dot.big.${peer.state}.${peer.trust}`), h('div', null, h('h2', null, peerText(label(peer))),
         h('p.faint', null, [isPeer ? peer.trust : 'ghost', peer.state === 'verified' ? 'here' : peer.state === 'away' ? `away${peer.lastSeen ? `, seen ${wholeTime(peer.lastSeen)}` : ''}` : clean(peer.reason)].join(' · ')))),
-      peer.why && h('p', null, clean(peer.why)),
-      isPeer && h('div.buttons', null,
+      peer.why && peer.state !== 'verified' && h('p.why', null, clean(peer.why)),
+      isPeer && buttons(
         peer.trust !== 'blocked' && button('Send…', () => compose({ to: peer }), '.strong'),
         peer.trust === 'stranger' && button('Pair', () => pairDialog(peer)),
         peer.trust === 'stranger' && button('Trust…', () => trustDialog(peer)),
@@ -103,23 +86,22 @@ export class PeersView {
         peer.trust === 'trusted' && button('No longer trust', act('untrust', 'It is a stranger again: what it sends is held back.')),
         peer.trust === 'blocked' ? button('Unblock', act('unblock', 'It is a stranger now.'))
           : button('Block', async () => { if (await confirmed('Block this peer?', `What ${label(peer)} sends is refused from now on.`, 'Block')) act('block', 'It is blocked.')(); }),
-        peer.state === 'away' && button('Forget', async () => { if (await confirmed('Forget this peer?', 'Its hexes stay; its trust and its name here go.', 'Forget') && await quietly(() => call('POST', `/v1/peers/${id}/forget`))) this.list.select(null); })),
-      isPeer && h('form.field', { onsubmit: async (event) => { event.preventDefault(); name.blur(); if (await change({ alias: name.value.trim() || null })) toast('Named.'); } }, h('span', null, 'Called'), name, h('button', null, 'Name it')),
+        peer.state === 'away' && button('Forget', async () => { if (await confirmed('Forget this peer?', 'Its hexes stay; its trust and its name here go.', 'Forget') && await act('forget')()) this.list.select(null); })),
+      isPeer && h('form.field', { onsubmit: (event) => { event.preventDefault(); name.blur(); change({ alias: name.value.trim() || null }, 'Named.'); } }, h('span', null, 'Called'), name, h('button', { type: 'submit' }, 'Name it')),
       isPeer && peer.trust === 'trusted' && h('label.field', null, h('span', null, 'Its hexes'), receive),
       isPeer && peer.trust === 'trusted' && h('label.field.check', null, h('input', { type: 'checkbox', checked: peer.notify !== false, onchange: (event) => change({ notify: event.target.checked }) }), h('span', null, 'Notifications tell of them')),
       isPeer && this.groups(peer),
-      peer.fingerprint && h('div.field', null, h('span', null, 'Fingerprint'), fingerprint(peer.fingerprint)),
-      peer.uuid && h('div.field', null, h('span', null, 'UUID'), h('code', null, peer.uuid)),
-      peer.endpoints.length > 0 && h('div.field', null, h('span', null, 'At'), h('span', null, peer.endpoints.slice(0, 4).map((one) => h('div', null, h('code', null, `${clean(one.host)} : ${one.port}`))))),
-    ].filter(Boolean));
+      peer.fingerprint && field('Fingerprint', fingerprint(peer.fingerprint)),
+      peer.uuid && field('UUID', h('code', null, peer.uuid)),
+      peer.endpoints.length > 0 && field('At', h('span', null, peer.endpoints.slice(0, 4).map((one) => h('div', null, h('code', null, `${clean(one.host)} : ${one.port}`))))));
   }
 
   groups(peer) {
     const names = new Set((app.groups ?? []).map((group) => group.name));
     const input = h('input', { placeholder: 'Add to a group', 'aria-label': 'Add to a group', list: 'groups', maxlength: 64 });
-    const change = async (name, how) => { if (await quietly(() => call('POST', `/v1/groups/${part(name)}/${how}`, { peers: [peer.uuid] }))) app.readGroups(); };
-    return h('div.field', null, h('span', null, 'Groups'), h('div.chips', null,
-      (peer.groups ?? []).map((name) => h('button.chip', { type: 'button', title: 'Take it out', 'aria-label': `Take it out of ${clean(name)}`, onclick: () => change(name, 'remove') }, '@', clean(name), icon('close'))),
+    const change = async (name, how) => { if (await ask('POST', `/v1/groups/${part(name)}/${how}`, { peers: [peer.uuid] })) app.readGroups(); };
+    return field('Groups', h('div.chips', null,
+      (peer.groups ?? []).map((name) => h('button.chip', { title: 'Take it out', 'aria-label': `Take it out of ${clean(name)}`, onclick: () => change(name, 'remove') }, '@', clean(name), icon('close'))),
       h('form', { onsubmit: (event) => { event.preventDefault(); const name = input.value.trim(); input.value = ''; input.blur(); if (name) change(name, 'add'); } }, input,
         h('datalist', { id: 'groups' }, [...names].map((name) => h('option', { value: name }))))));
   }
@@ -132,10 +114,10 @@ export function trustDialog(given) {
     h('p', null, 'It says it is ', h('b', null, peerText(label({ ...peer, alias: null }))), '. Anyone can say so. Read its fingerprint on its own screen (there: Peers, “This machine”, or ', h('code', null, 'hexlist id'), ') and compare all of it:'),
     peer.fingerprint ? fingerprint(peer.fingerprint) : h('p', null, 'Its key is not known yet: it has to be here once.'),
     h('p.faint', null, 'Pairing is easier: six digits instead.'),
-    h('div.buttons', null, button('Cancel', close), button('Pair instead', () => { close(); pairDialog(peer); }),
-      peer.fingerprint && button('It is the same: trust', async () => {
+    buttons(button('Cancel', close), button('Pair instead', () => { close(); pairDialog(peer); }),
+      peer.fingerprint && button('It is the same: trust', () => {
         close();
-        if (await quietly(() => call('POST', `/v1/peers/${part(peer.uuid)}/trust`, { fingerprint: peer.fingerprint, name: peer.name }))) toast(`${label(peer)} is trusted.`);
+        ask('POST', `/v1/peers/${part(peer.uuid)}/trust`, { fingerprint: peer.fingerprint, name: peer.name }, `${label(peer)} is trusted.`);
       }, '.strong')),
   ]);
 }
@@ -160,13 +142,13 @@ export function pairDialog(peer) {
     call('DELETE', '/v1/pairings').catch(() => {});
   });
   pairing = shown;
-  if (peer) ask(peer);
-  else if (!running()) quietly(() => call('POST', '/v1/pairings'));
+  if (peer) invite(peer);
+  else if (!running()) ask('POST', '/v1/pairings');
   drawPairing();
 }
-const ask = async (peer) => {
+const invite = async (peer) => {
   if (pairing) pairing.asked = label(peer);
-  if (!await quietly(() => call('POST', '/v1/pairings', { peer: peer.uuid })) && pairing) { pairing.asked = null; drawPairing(); }
+  if (!await ask('POST', '/v1/pairings', { peer: peer.uuid }) && pairing) { pairing.asked = null; drawPairing(); }
 };
 const isOver = (item) => item.state === 'ended' || item.state === 'paired';
 const lastEnded = () => Math.max(0, ...(app.pairings?.items ?? []).filter(isOver).map((item) => item.id));
@@ -186,28 +168,28 @@ function drawPairing() {
   const key = JSON.stringify([item, !item && strangers.map(label), pairing.asked]);
   if (key === pairing.drawn) return;
   pairing.drawn = key;
-  const again = button('Again', () => { pairing.asked = null; pairing.since = lastEnded(); quietly(() => call('POST', '/v1/pairings')); drawPairing(); });
+  const again = button('Again', () => { pairing.asked = null; pairing.since = lastEnded(); ask('POST', '/v1/pairings'); drawPairing(); });
   const close = button('Close', () => pairing.element.close());
   if (item?.state === 'comparing') {
-    const answer = (isSame) => quietly(() => call('POST', `/v1/pairings/${part(item.peer)}/${isSame ? 'confirm' : 'reject'}`, isSame ? { digits: item.digits, id: item.id } : undefined));
+    const answer = (isSame) => ask('POST', `/v1/pairings/${part(item.peer)}/${isSame ? 'confirm' : 'reject'}`, isSame ? { digits: item.digits, id: item.id } : undefined);
     body.replaceChildren(h('p', null, 'Does the screen of ', h('b', null, peerText(label({ ...item, uuid: item.peer }))), ' show these digits?'),
       h('p.digits', { 'aria-label': `Digits: ${item.digits.split('').join(' ')}` }, item.digits.slice(0, 3), h('span', null, ' '), item.digits.slice(3)),
       h('p.faint', null, 'Look at the other screen before you answer. If they differ, somebody may be in between.'),
-      h('div.buttons', null, button('No', () => answer(false)), button('Yes, the same', () => answer(true), '.strong')));
+      buttons(button('No', () => answer(false)), button('Yes, the same', () => answer(true), '.strong')));
   } else if (item?.state === 'confirmed') {
     body.replaceChildren(h('p', null, 'You said yes. Waiting for the other side…'), h('p.digits', null, item.digits.slice(0, 3), h('span', null, ' '), item.digits.slice(3)));
   } else if (item?.state === 'paired') {
     pairing.isDone = true;
-    body.replaceChildren(icon('check', 'large'), h('p', null, 'Paired with ', h('b', null, peerText(label({ ...item, uuid: item.peer }))), '. Hexes go both ways now.'), h('div.buttons', null, button('Done', () => pairing.element.close(), '.strong')));
+    body.replaceChildren(icon('check', 'large'), h('p', null, 'Paired with ', h('b', null, peerText(label({ ...item, uuid: item.peer }))), '. Hexes go both ways now.'), buttons(button('Done', () => pairing.element.close(), '.strong')));
   } else if (item?.state === 'ended') {
-    body.replaceChildren(h('p', null, ends[item.reason] ?? clean(item.message) ?? 'It ended.'), item.message && ends[item.reason] ? h('p.faint', null, clean(item.message)) : '', h('div.buttons', null, close, again));
+    body.replaceChildren(h('p', null, ends[item.reason] ?? clean(item.message) ?? 'It ended.'), item.message && ends[item.reason] ? h('p.faint', null, clean(item.message)) : '', buttons(close, again));
   } else if (item || pairing.asked) {
     body.replaceChildren(h('p', null, 'Asking ', h('b', null, item ? peerText(label({ ...item, uuid: item.peer })) : pairing.asked), '…'),
-      h('p', null, 'Press ', h('b', null, 'Pair…'), ' there too (or run ', h('code', null, 'hexlist pair'), '). Then both screens show six digits.'), h('div.buttons', null, button('Cancel', () => pairing.element.close())));
+      h('p', null, 'Press ', h('b', null, 'Pair…'), ' there too (or run ', h('code', null, 'hexlist pair'), '). Then both screens show six digits.'), buttons(button('Cancel', () => pairing.element.close())));
   } else {
     body.replaceChildren(h('p', null, 'Press ', h('b', null, 'Pair…'), ' on the other machine too (or run ', h('code', null, 'hexlist pair'), ' there), and choose one of them on one side:'),
-      strangers.length ? h('div.choices', null, strangers.map((peer) => h('button', { type: 'button', onclick: () => { ask(peer); drawPairing(); } }, h('span.dot.verified.stranger'), peerText(label(peer)))))
+      strangers.length ? h('div.choices', null, strangers.map((peer) => h('button', { onclick: () => { invite(peer); drawPairing(); } }, h('span.dot.verified.stranger'), peerText(label(peer)))))
         : h('p.faint', null, 'No new machine is seen yet. This list fills by itself.'),
-      h('p.faint', null, 'This machine takes requests for two minutes.'), h('div.buttons', null, close));
+      h('p.faint', null, 'This machine takes requests for two minutes.'), buttons(close));
   }
 }
