@@ -2,6 +2,9 @@
 let token = '', proof = '';
 // Whether the listener that gave the token still has its port: nothing that was written is sent to anybody else there.
 let isHere = true;
+/** Requests that wait for it: a browser cuts its connections off when it sees another network. */
+const waiting = [];
+const isBack = () => isHere || new Promise((resolve) => { waiting.push(resolve); setTimeout(resolve, 3000, false); });
 
 class Fault extends Error {
   constructor({ code, message, hint }, status) {
@@ -23,9 +26,9 @@ export async function begin() {
 }
 
 /** One request. Throws a Fault with what happened. */
-export async function call(method, path, body, { signal, keepalive } = {}) {
+export async function call(method, path, body, { signal, keepalive, isSecond } = {}) {
   const gone = { message: 'Hexlist does not answer.', hint: 'Is hexlistd running?' };
-  if (!isHere && !keepalive) throw new Fault(gone, 0); // a page that is left says good-bye when its stream is cut already
+  if (!keepalive && !await isBack()) throw new Fault(gone, 0); // a page that is left says good-bye when its stream is cut already
   const headers = {};
   if (token) headers.Authorization = `Bearer ${token}`;
   if (body !== undefined) headers['Content-Type'] = 'application/json';
@@ -34,6 +37,7 @@ export async function call(method, path, body, { signal, keepalive } = {}) {
     reply = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal, keepalive });
   } catch (error) {
     if (error.name === 'AbortError') throw error;
+    if (method === 'GET' && !isSecond) return call(method, path, body, { signal, isSecond: true }); // cut off, and changes nothing
     throw new Fault(gone, 0);
   }
   const value = await reply.json().catch(() => null);
@@ -60,6 +64,7 @@ export async function follow(onevent, onstate) {
       if (!reply.ok) throw new Error();
       if (reply.headers.get('Hexlist-Proof') !== proof) return onstate('over');
       isHere = true;
+      for (const resolve of waiting.splice(0)) resolve(true);
       const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
       for (let text = ''; ;) {
         const { done, value } = await reader.read();
