@@ -37,7 +37,12 @@ struct WebCommand: AsyncParsableCommand {
             StandardError.note(PageText.forwarding(port: invitation.port))
         } else {
             let file = try PageDoor.write(invitation.url, folder: HexlistPaths.folder(of: common.paths.socket))
-            try Opener.run(Opener.program(browser, browser: Environment.value("BROWSER")), link: "file://" + PageDoor.escaped(file))
+            do throws(HexlistError) {
+                try Opener.run(Opener.program(browser, browser: Environment.value("BROWSER")), link: "file://" + PageDoor.escaped(file))
+            } catch {
+                let hint = [error.hint, "Or open what `hexlist web --print` prints."].compactMap(\.self).joined(separator: " ")
+                throw HexlistError(error.code, error.message, hint: hint)
+            }
         }
         try output.flush()
     }
