@@ -13,6 +13,10 @@ public enum LocalAPI {
     public static let backupType = "application/vnd.sqlite3"
     /// Whether a body of this type is a stream, as long as its caller likes.
     public static func isStream(_ contentType: String?) -> Bool { contentType?.hasPrefix(bulkType) ?? false }
+    /// A file that is handed over.
+    public static let uploadType = "application/octet-stream"
+    /// Whether a body of this type is a file: as long as it says, however long that takes.
+    public static func isUpload(_ contentType: String?) -> Bool { contentType == uploadType }
     /// Bytes of one hex, and of any other body: a frame is not longer.
     public static let bodyBytes = 1 << 20
     /// Bytes of one line of the reply to a stream; it may quote a refusal, never a hex.

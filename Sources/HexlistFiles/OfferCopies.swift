@@ -3,7 +3,7 @@
 #endif
 
 /// Copies of files that are on offer, made where the file itself need not stay as it is: `FOLDER/<32 digits of the offer>`, for this user only.
-/// Calls block, and come one after another.
+/// Calls block.
 public struct OfferCopies: Sendable {
     /// Absolute; made with the first copy.
     public let path: String
@@ -21,33 +21,57 @@ public struct OfferCopies: Sendable {
     public func add(
         _ source: OfferedFile, as offer: OfferID, minimumFree: Int64, progress: (_ bytes: Int64) -> Bool
     ) throws -> (identity: FileIdentity, digest: [UInt8]) {
-        if mkdir(path, 0o700) != 0, errno != EEXIST { throw FileFault.last }
-        let goal = PartFile.Goal(
-            name: FileName(offer.description), id: "copy", size: source.size, digest: nil, modified: source.identity.modified,
-            umask: 0o177, minimumFree: minimumFree)
-        let part = try PartFile(folder: path, goal: goal)
+        let part = try begin(offer, size: source.size, modified: source.identity.modified, minimumFree: minimumFree)
         do {
             try part.fill(from: source, progress: progress)
-            let digest = part.digest
-            _ = try part.finish()
-            return (try OfferedFile(path: path(of: offer)).identity, digest)
+            return try finish(part, as: offer)
         } catch {
             part.discard()
             throw error
         }
     }
 
+    /// Begins a copy that is written in pieces.
+    /// - Parameter modified: nanoseconds since 1970; `nil` for now.
+    /// - Throws: `diskFull`, `notAllowed`; `system`.
+    public func begin(_ offer: OfferID, size: Int64, modified: Int64? = nil, minimumFree: Int64) throws(FileFault) -> PartFile {
+        if mkdir(path, 0o700) != 0, errno != EEXIST { throw FileFault.last }
+        let goal = PartFile.Goal(
+            name: FileName(offer.description), id: Self.partID, size: size, digest: nil, modified: modified, umask: 0o177,
+            minimumFree: minimumFree)
+        return try PartFile(folder: path, goal: goal)
+    }
+
+    /// Makes a whole copy durable and gives it its name.
+    /// - Returns: the copy as it is, and its SHA-256.
+    /// - Throws: as `PartFile.finish`.
+    public func finish(_ part: PartFile, as offer: OfferID) throws -> (identity: FileIdentity, digest: [UInt8]) {
+        let digest = part.digest
+        _ = try part.finish()
+        return (try OfferedFile(path: path(of: offer)).identity, digest)
+    }
+
+    /// What the names of copies that are being made have behind that of the offer.
+    private static let partID = "copy"
+
     public func remove(_ offer: OfferID) { _ = unlink(path(of: offer)) }
 
     /// Deletes all copies but those of some offers, and what a kill left of one that was being made.
-    public func removeAll(but offers: Set<OfferID>) {
+    /// - Parameter offers: called once it is known which copies there are; `nil` where nothing is to be deleted. A copy that is begun later
+    ///   is not looked at.
+    public func removeAll(but offers: () -> Set<OfferID>?) {
         guard let folder = try? Descriptor.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW) else { return }
-        var names: [String] = []
+        var found: [(name: String, offer: OfferID?)] = []
         try? folder.entries { name, _ in
             let name = String(decoding: name, as: UTF8.self)
-            if OfferID(name).map({ !offers.contains($0) }) ?? name.hasSuffix(".part") { names.append(name) }
+            if name.hasSuffix(".part") {
+                found.append((name, OfferID(String(name.dropFirst().prefix { $0 != "." }))))
+            } else if let offer = OfferID(name) {
+                found.append((name, offer))
+            }
             return true
         }
-        for name in names { _ = folder.use { unlinkat($0, name, 0) } }
+        guard !found.isEmpty, let kept = offers() else { return }
+        for (name, offer) in found where offer.map({ !kept.contains($0) }) ?? true { _ = folder.use { unlinkat($0, name, 0) } }
     }
 }

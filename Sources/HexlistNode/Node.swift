@@ -43,6 +43,7 @@ public actor Node {
     let serving: FileServing
     let fetching: FileFetching
     nonisolated let pool: FilePool
+    nonisolated let uploads = Uploads()
     var sends = SendTracker()
     private var wallTimes = WallTimes(wall: Timestamp.now.milliseconds, steady: .now)
     nonisolated let watchers = Watchers()

@@ -20,6 +20,9 @@ public struct OfferRow: Sendable, Equatable {
 
     /// The most offers: a row and its peers take about 400 bytes.
     public static let limit = 200_000
+    /// Milliseconds for which an offer stays whose hex is not delivered: 60 days, as long as one waits in the outbox by default, and as long
+    /// again.
+    public static let waitingTime: Int64 = 60 * 86_400_000
 
     public init(
         id: [UInt8], path: String, identity: String, name: String, size: Int64, sha256: [UInt8], mediaType: String?, modified: Int64,
@@ -136,12 +139,15 @@ extension StoreWriter {
     /// Days for which an offer stays after its hex was delivered.
     private static let daysDelivered: Int64 = 30
 
-    /// Notes which offers a row of the outbox brings to its peer.
-    func note(offers: [[UInt8]], of row: Int64, to peer: PeerID) throws {
+    /// Notes which offers a row of the outbox brings to its peer; they stay as long as it may wait.
+    func note(offers: [[UInt8]], of row: Int64, to peer: PeerID, at now: Int64) throws {
         for offer in offers {
             try run(
                 "INSERT OR IGNORE INTO offerRow (outbox, offer) SELECT ?, offer FROM offerPeer WHERE offer = ? AND peer = ?", row, offer,
                 peer.uuid)
+            try run(
+                "UPDATE offer SET ends = max(ends, ?1) WHERE id = ?2 AND EXISTS (SELECT 1 FROM offerRow WHERE outbox = ?3 AND offer = ?2)",
+                now &+ OfferRow.waitingTime, offer, row)
         }
     }
 

@@ -56,6 +56,7 @@ extension StoreWriter {
     func enqueue(_ hexes: ArraySlice<PreparedHex>, _ terms: OutboxTerms) throws -> EnqueueReport {
         let failed = try failedLately(terms)
         return try change {
+            let recipients = Set(terms.recipients.map(\.peer))
             var packing = OutboxPacking(terms)
             var report = EnqueueReport()
             report.results.reserveCapacity(hexes.count)
@@ -72,7 +73,7 @@ extension StoreWriter {
                         report.results.append(.failure(Self.keyConflict(other)))
                         continue
                     }
-                    for row in try outboxRows(rows.flatMap(\.ids)) where row.messageID == hex.messageID { earlier[row.peer] = row }
+                    for row in try outboxRows(rows.flatMap(\.ids)) where recipients.contains(row.peer) { earlier[row.peer] = row }
                 }
                 let new = terms.recipients.filter { earlier[$0.peer] == nil }
                 let again = earlier.values.count { !$0.state.keepsBody && !$0.state.isDelivered }
@@ -110,7 +111,7 @@ extension StoreWriter {
         return try terms.recipients.map { recipient in
             if let id = ids[recipient.peer] { return .new(id) }
             guard let row = earlier[recipient.peer] else { throw StoreFault.lost }
-            if !hex.offers.isEmpty { try note(offers: hex.offers, of: row.id, to: recipient.peer) }
+            if !hex.offers.isEmpty { try note(offers: hex.offers, of: row.id, to: recipient.peer, at: terms.now) }
             return try requeue(row, hex, expiresAt: terms.expiresAt)
         }
     }
@@ -130,7 +131,7 @@ extension StoreWriter {
                 "INSERT INTO outbox (id, last, peer, pack, state, createdAt, dueAt) VALUES (?, ?, ?, ?, 'queued', ?, ?)", id,
                 id &+ count &- 1, peer,
                 pack, terms.now, terms.expiresAt)
-            for hex in hexes where !hex.offers.isEmpty { try note(offers: hex.offers, of: id, to: recipient.peer) }
+            for hex in hexes where !hex.offers.isEmpty { try note(offers: hex.offers, of: id, to: recipient.peer, at: terms.now) }
             tally.nextOutbox &+= count
             tally.outbox.queued &+= count
             self.count(peer: peer) { $0.queued &+= count }

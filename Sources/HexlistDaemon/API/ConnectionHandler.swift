@@ -9,7 +9,7 @@ import NIOHTTPTypes
 /// (`Expect: 100-continue`: curl, with what it uploads); and answers what is no request at all with a reason.
 ///
 /// Never closes a stream of hexes for being slow: it takes as long as its caller takes, and pauses while the outbox is full. The same
-/// applies to a reply.
+/// applies to a reply. A file that is handed over may take as long as some of it comes.
 final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias OutboundIn = HTTPResponsePart
@@ -20,6 +20,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var timer: Scheduled<Void>?
     /// The number of requests whose reply has not ended.
     private var requests = 0
+    private var isUpload = false
     private var fault: HexlistError?
     private var hasReplied = false
 
@@ -39,12 +40,15 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         case .head(let request):
             requests += 1
             timer?.cancel()
+            isUpload = LocalAPI.isUpload(request.headerFields[.contentType])
             if !LocalAPI.isStream(request.headerFields[.contentType]) { wait(context) }
             if request.headerFields[.expect]?.lowercased() == "100-continue" {
                 context.writeAndFlush(wrapOutboundOut(.head(HTTPResponse(status: .continue))), promise: nil)
             }
-        case .body: break
+        case .body:
+            if isUpload, requests > 0 { wait(context) }
         case .end:
+            isUpload = false
             if requests > 0 { timer?.cancel() }
         }
         context.fireChannelRead(data)

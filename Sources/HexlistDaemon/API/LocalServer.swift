@@ -105,6 +105,7 @@ enum LocalServer {
         PeerRoutes(api: api).add(to: router)
         GroupRoutes(api: api).add(to: router)
         FileRoutes(api: api).add(to: router)
+        UploadRoutes(api: api).add(to: router)
         ShareRoutes(api: api).add(to: router)
         ServiceRoutes(api: api).add(to: router)
         CacheRoutes(api: api).add(to: router)

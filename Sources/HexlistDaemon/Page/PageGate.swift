@@ -13,7 +13,7 @@ struct PageGate: Sendable {
     let api: RouterResponder<BasicRequestContext>
 
     /// What a page may do: what it does, and no more. Nothing that names paths of this machine, nothing of its identity, roster and
-    /// configuration, nothing of files.
+    /// configuration; of files only that it hands over some itself.
     static let operations = PathMethods([
         ("/v1/web", .get),
         ("/v1/hexes", .get), ("/v1/hexes/{id}", .get), ("/v1/hexes/{id}", .patch), ("/v1/hexes/{id}", .delete),
@@ -25,7 +25,7 @@ struct PageGate: Sendable {
         ("/v1/groups", .get), ("/v1/groups/{group}/add", .post), ("/v1/groups/{group}/remove", .post),
         ("/v1/pairings", .get), ("/v1/pairings", .post), ("/v1/pairings", .delete), ("/v1/pairings/{peer}/confirm", .post),
         ("/v1/pairings/{peer}/reject", .post),
-        ("/v1/sends", .post), ("/v1/outbox", .get), ("/v1/outbox/{id}", .get), ("/v1/outbox/{id}/retry", .post),
+        ("/v1/sends", .post), ("/v1/uploads", .post), ("/v1/outbox", .get), ("/v1/outbox/{id}", .get), ("/v1/outbox/{id}/retry", .post),
         ("/v1/outbox/{id}/cancel", .post),
     ])
 

@@ -13,9 +13,6 @@ import Synchronization
 
 /// Files of this machine that peers may fetch.
 extension Node {
-    /// Days for which an offer stays whose hex is not delivered: as long as one waits in the outbox by default, and as long again.
-    private static let offerDays: Int64 = 60
-
     /// Reads files and offers them to peers. An unchanged file that is on offer already is not read again, and keeps its link.
     /// - Parameters:
     ///   - paths: absolute paths of files and folders.
@@ -81,7 +78,7 @@ extension Node {
                                 try plan.read(
                                     known: { path, identity in
                                         try store.readSync { try $0.offer(ofPath: path, identity: identity, at: now) }
-                                    }, ends: now + Self.offerDays * 86_400_000,
+                                    }, ends: now + OfferRow.waitingTime,
                                     copies: OfferPlan.Copies(folder: copies, minimumFree: minimumFree, isForAll: copying)
                                 ) { step in
                                     progress(step)
@@ -108,12 +105,16 @@ extension Node {
 
     /// Deletes the copies whose offers ended, and what a kill left of one.
     func tidyOfferCopies() {
-        let (store, copies) = (store, offerCopies)
+        let (store, copies, uploads) = (store, offerCopies, uploads)
         // Behind whatever is being copied, so that this is on offer by then.
         Self.offers.async {
-            // Where the store is closed, the next start does it.
-            guard let known = try? store.readSync({ try $0.offers(in: copies.path) }) else { return }
-            copies.removeAll(but: Set(known.compactMap { OfferID(bytes: $0.id) }))
+            copies.removeAll {
+                // In this order: an upload is on offer before it is no longer under way.
+                let underWay = uploads.offers
+                // Where the store is closed, the next start does it.
+                guard let known = try? store.readSync({ try $0.offers(in: copies.path) }) else { return nil }
+                return underWay.union(known.compactMap { OfferID(bytes: $0.id) })
+            }
         }
     }
 
@@ -228,7 +229,7 @@ struct OfferPlan {
             .badRequest, "One hex has at most \(most) files; there are more.", hint: "Send fewer, or an archive of them.")
     }
 
-    private static func refused(_ path: String, _ fault: FileFault) -> HexlistError {
+    static func refused(_ path: String, _ fault: FileFault) -> HexlistError {
         if case .tooManyFiles = fault { return tooMany }
         let code = fault == .diskFull ? HexlistError.Code.storageFull : .badRequest
         return HexlistError(code, "\(TerminalText.clean(path, columns: 300)) \(fault).", hint: "Nothing was sent.")
