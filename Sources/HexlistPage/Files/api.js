@@ -25,16 +25,17 @@ export async function begin() {
   sessionStorage.setItem('reload', session.reload);
 }
 
-/** One request. Throws a Fault with what happened. */
+/** One request, with JSON or a file. Throws a Fault with what happened. */
 export async function call(method, path, body, { signal, keepalive, isSecond } = {}) {
-  const gone = { message: 'Hexlist does not answer.', hint: 'Is hexlistd running?' };
+  const isFile = body instanceof Blob;
+  const gone = isFile ? { message: `${body.name} could not be read, or Hexlist did not take it.` } : { message: 'Hexlist does not answer.', hint: 'Is hexlistd running?' };
   if (!keepalive && !await isBack()) throw new Fault(gone, 0); // a page that is left says good-bye when its stream is cut already
   const headers = {};
   if (token) headers.Authorization = `Bearer ${token}`;
-  if (body !== undefined) headers['Content-Type'] = 'application/json';
+  if (body !== undefined) headers['Content-Type'] = isFile ? 'application/octet-stream' : 'application/json';
   let reply;
   try {
-    reply = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal, keepalive });
+    reply = await fetch(path, { method, headers, body: isFile ? body : body === undefined ? undefined : JSON.stringify(body), signal, keepalive });
   } catch (error) {
     if (error.name === 'AbortError') throw error;
     if (method === 'GET' && !isSecond) return call(method, path, body, { signal, isSecond: true }); // cut off, and changes nothing

@@ -1,11 +1,14 @@
-// A new hex: links that are pasted or dropped, to one or several peers; a hex that is sent on; one of My Hexlist that is changed.
+// A new hex: links that are pasted or dropped, and files, to one or several peers; a hex that is sent on; one of My Hexlist that is changed.
 import { call, query } from './api.js';
-import { h, mark, clean, peerText, label, count, toast, button, buttons, dialog } from './dom.js';
+import { h, icon, mark, clean, peerText, label, count, toast, button, buttons, dialog } from './dom.js';
 import { app } from './main.js';
 import { subject, sizes } from './hexes.js';
 import { rowText } from './outbox.js';
 
 const colors = [['', 'None'], ['#3366cc', 'Blue'], ['#1f9d8b', 'Teal'], ['#6b9a2f', 'Green'], ['#d9a21b', 'Amber'], ['#d2603a', 'Orange'], ['#b5487f', 'Rose'], ['#7a5bc7', 'Violet']];
+/** Bytes of a file that is handed over; of `POST /v1/uploads`. */
+const largestFile = 4 * 2 ** 30;
+const bytes = new Intl.NumberFormat(undefined, { notation: 'compact', style: 'unit', unit: 'byte', unitDisplay: 'short', maximumFractionDigits: 1 });
 
 /** Links in what was dropped or pasted: each {url, linkDescription}. */
 export function linksIn(data) {
@@ -50,6 +53,13 @@ function linksOf(text, old = []) {
   });
 }
 
+/** Files in what was dropped, and how many folders, which a page cannot hand over. */
+export function filesIn(data) {
+  const items = [...data.items].filter((item) => item.kind === 'file');
+  const files = items.filter((item) => !item.webkitGetAsEntry?.()?.isDirectory);
+  return { files: files.map((item) => item.getAsFile()).filter(Boolean), folders: items.length - files.length };
+}
+
 let current = null;
 
 /**
@@ -58,11 +68,11 @@ let current = null;
  * @param into the id of one of My Hexlist, or null, to make one there
  * @param edit one of My Hexlist that is changed
  */
-export function compose({ to, hex, into, edit, links = [] } = {}) {
-  if (current) { current.add(links); return; }
+export function compose({ to, hex, into, edit, links = [], dropped } = {}) {
+  if (current) { current.add(links, dropped); return; }
   const isSent = into === undefined && !edit, isWritten = !hex;
-  const chosen = new Map();
-  const text = h('textarea', { rows: edit ? 10 : 5, spellcheck: 'false', wrap: edit && 'off', placeholder: 'https://example.org  What it is\n\nOne link a line. Paste them, or drop links and bookmarks here.', 'aria-label': 'Links, one a line' });
+  const chosen = new Map(), files = new Map(), abort = new AbortController();
+  const text = h('textarea', { rows: edit ? 10 : 5, spellcheck: 'false', wrap: edit && 'off', placeholder: 'https://example.org  What it is\n\nOne link a line. Paste them, or drop links, bookmarks and files here.', 'aria-label': 'Links, one a line' });
   const title = h('input', { maxlength: 2000, placeholder: 'What they are about', 'aria-label': 'What they are about', dir: 'auto', value: edit && clean(edit.description) });
   const found = h('p.faint', { role: 'status' }), people = h('div.chips'), fault = h('p.doubt', { role: 'alert' });
   const send = button(edit ? 'Save' : isSent ? 'Send' : 'Keep', () => go(), '.strong');
@@ -73,14 +83,30 @@ export function compose({ to, hex, into, edit, links = [] } = {}) {
     return pick;
   });
 
-  const add = (more) => {
+  const chooser = h('input', { type: 'file', multiple: true, hidden: true, onchange: () => { addFiles([...chooser.files]); chooser.value = ''; } });
+  const list = h('div.chips');
+  const drawFiles = () => {
+    list.replaceChildren(...[...files.keys()].map((file) => h('button.chip', { title: 'Leave it out', 'aria-label': `Leave out ${clean(file.name)}`,
+      onclick: () => { files.delete(file); drawFiles(); } }, peerText(file.name), h('span.faint', null, bytes.format(file.size)), icon('close'))),
+    button('Add files…', () => chooser.click(), '.link'), chooser);
+    changed();
+  };
+  const addFiles = (more, folders = 0) => {
+    const command = '`hexlist send --to NAME FILE` offers it, where it lies.';
+    fault.textContent = !isSent || hex ? 'Files go to peers: New hex takes them.' : folders ? `A page cannot read a folder: ${command}` : '';
+    if (!isSent || hex) return;
+    for (const file of more) if (file.size > largestFile) fault.textContent = `${clean(file.name)} has more than 4 GiB: ${command}`; else files.set(file, null);
+    drawFiles();
+  };
+  const add = (more, dropped) => {
+    if (dropped?.files.length || dropped?.folders) addFiles(dropped.files, dropped.folders);
     if (more.length) text.value = [text.value.trim(), ...more.map(lineOf)].filter(Boolean).join('\n') + '\n';
     changed();
   };
   const changed = () => {
     const all = isWritten ? linksOf(text.value, edit?.links) : [], good = all.filter(Boolean).length, bad = all.length - good;
     found.textContent = all.length ? count(good, 'link') + (bad ? ` · ${count(bad, 'line')} without an address` : '') : '';
-    send.disabled = edit ? bad > 0 : isSent && (!chosen.size || (isWritten && !good));
+    send.disabled = edit ? bad > 0 : isSent && (!chosen.size || (isWritten && !good && !files.size));
     if (isSent) send.textContent = chosen.size > 1 ? `Send to ${chosen.size}` : 'Send';
   };
   const drawPeople = () => {
@@ -96,6 +122,17 @@ export function compose({ to, hex, into, edit, links = [] } = {}) {
     if (!targets.length) people.replaceChildren(h('p', null, 'There is nobody to send to yet. ', button('Pair a machine', () => { current.element.close(); app.go('peers'); }, '.link')));
   };
 
+  /** Hands over the files that were not yet, for whom they are, and returns the links to them. */
+  async function uploaded() {
+    const to = [...chosen.keys()], key = to.join();
+    for (const [file, given] of files) {
+      if (given?.key === key) continue;
+      found.textContent = `Copying ${clean(file.name)}…`;
+      const { hex } = await call('POST', `/v1/uploads${query({ name: file.name, to })}`, file, { signal: abort.signal });
+      files.set(file, { key, link: hex.links[0] });
+    }
+    return [...files.values()].map(({ link }) => link);
+  }
   async function go() {
     if (send.disabled) return;
     send.disabled = true;
@@ -108,12 +145,13 @@ export function compose({ to, hex, into, edit, links = [] } = {}) {
         await call('POST', `/v1/mine${query({ in: into })}`, { description, color: color || undefined, links });
         toast('Kept in My Hexlist.');
       } else {
-        const body = isWritten ? { description: description || undefined, color: color || undefined, links } : undefined;
+        const body = isWritten ? { description: description || undefined, color: color || undefined, links: [...links, ...await uploaded()] } : undefined;
         told((await call('POST', `/v1/sends${query({ to: [...chosen.keys()], timeout: '3s', hex: hex?.id })}`, body)).items);
       }
       current?.element.close();
       if (!isSent) app.view.renew();
     } catch (error) {
+      if (error.name === 'AbortError') return;
       changed();
       fault.textContent = [error.message, error.hint].filter(Boolean).join(' ');
     }
@@ -122,29 +160,30 @@ export function compose({ to, hex, into, edit, links = [] } = {}) {
   const drop = (event) => {
     event.preventDefault();
     event.stopPropagation();
-    if (event.dataTransfer.files.length && !event.dataTransfer.types.includes('text/uri-list')) fault.textContent = 'A page in the browser cannot see where a file is: `hexlist send --to NAME FILE` offers it.';
-    add(linksIn(event.dataTransfer));
+    const links = linksIn(event.dataTransfer);
+    add(links, links.length ? undefined : filesIn(event.dataTransfer));
   };
   text.addEventListener('input', changed);
   text.addEventListener('paste', (event) => {
-    const pasted = event.clipboardData.types.includes('text/html') ? linksIn(event.clipboardData) : [];
-    if (pasted.length) { event.preventDefault(); add(pasted); }
+    const pasted = filesIn(event.clipboardData), links = event.clipboardData.types.includes('text/html') ? linksIn(event.clipboardData) : [];
+    if (links.length) { event.preventDefault(); add(links); } else if (pasted.files.length) { event.preventDefault(); add([], pasted); }
   });
   const element = dialog(hex ? 'Send on' : edit ? 'Edit' : isSent ? 'New hex' : 'New in My Hexlist', () => [
     hex && h('div.card', null, mark(hex.color), h('b', { dir: 'auto' }, subject(hex)), h('span.faint', null, ` ${sizes(hex)}`)),
     isSent && h('div', null, h('h3', null, 'To'), people),
-    ...(isWritten ? [h('label', null, h('h3', null, 'About'), title), h('label', null, h('h3', null, 'Links'), text), found,
+    ...(isWritten ? [h('label', null, h('h3', null, 'About'), title), h('label', null, h('h3', null, 'Links'), text), found, isSent && list,
       h('div.swatches', { role: 'radiogroup', 'aria-label': 'Colour' }, picks)] : []),
     fault, buttons(send),
   ].filter(Boolean), '.compose');
-  element.addEventListener('close', () => { current = null; });
+  element.addEventListener('close', () => { abort.abort(); current = null; });
   element.addEventListener('keydown', (event) => { if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) go(); });
   element.addEventListener('dragover', (event) => event.preventDefault());
   element.addEventListener('drop', drop);
   current = { element, add, drawPeople };
   if (to) chosen.set(to.uuid, label(to));
   drawPeople();
-  add([...(edit?.links ?? []), ...links]);
+  drawFiles();
+  add([...(edit?.links ?? []), ...links], dropped);
   (to || !isSent ? (hex ? send : edit ? text : title) : people.querySelector('button') ?? title).focus();
 }
 

@@ -5,7 +5,7 @@ import { HexView, undo } from './hexes.js';
 import { PeersView, pairDialog, pairingsChanged } from './peers.js';
 import { OutboxView } from './outbox.js';
 import { MineView } from './mine.js';
-import { compose, linksIn, peersChanged } from './compose.js';
+import { compose, linksIn, filesIn, peersChanged } from './compose.js';
 
 const root = document.getElementById('app');
 
@@ -125,12 +125,13 @@ addEventListener('keydown', (event) => {
   does();
 });
 
-// Links that are dropped anywhere begin a hex.
+// Links and files that are dropped anywhere begin a hex.
 addEventListener('dragover', (event) => { if (!event.dataTransfer.types.includes('application/x-hexlist')) event.preventDefault(); });
 addEventListener('drop', (event) => {
   event.preventDefault();
   if (event.dataTransfer.types.includes('application/x-hexlist')) return;
-  compose({ links: linksIn(event.dataTransfer) });
+  const links = linksIn(event.dataTransfer);
+  compose({ links, dropped: links.length ? undefined : filesIn(event.dataTransfer) });
 });
 
 const self = h('bdi');

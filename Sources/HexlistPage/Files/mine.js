@@ -118,7 +118,7 @@ export class MineView extends View {
       return;
     }
     const links = linksIn(event.dataTransfer);
-    if (!links.length) return;
+    if (!links.length) return event.dataTransfer.files.length && toast('Files go to peers: New hex takes them.');
     if (!node) return compose({ into: null, links });
     const whole = await ask('GET', `/v1/hexes/${node.id}`);
     const added = [...whole?.links.map((_, index) => ({ from: index + 1 })) ?? [], ...links];
