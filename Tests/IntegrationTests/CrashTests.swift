@@ -105,9 +105,9 @@ enum Rig {
     }
 
     /// Runs it to its end; the small size is the program's own default.
-    static func run(_ name: String, long: [String]) async throws {
+    static func run(_ name: String, short: [String] = [], long: [String]) async throws {
         let output = try await Command.run(
-            ["\(Checkout.root)/Tests/Faults/\(name)"] + (isLong ? long : []), environment: ["HEXLIST_BIN": Checkout.programs],
+            ["\(Checkout.root)/Tests/Faults/\(name)"] + (isLong ? long : short), environment: ["HEXLIST_BIN": Checkout.programs],
             seconds: isLong ? 3_300 : 1_100)
         print("\(name): \(output.out)", terminator: "")
         #expect(output.status == 0, "\(output)")
