@@ -837,11 +837,13 @@ class Shim:
         source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "shim.c")
         subprocess.run([compiler(), "-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-o", self.path, source, "-ldl", "-lpthread"], check=True)
 
-    def environment(self, rules="", normal=False):
-        """For `Daemon.start`. The rules are explained in shim.c."""
+    def environment(self, rules="", normal=False, clock=None):
+        """For `Daemon.start`. The rules, and the file of the clock, are explained in shim.c."""
         environment = {"LD_PRELOAD": self.path, "FAULT_RULES": rules}
         if normal:
             environment["FAULT_NORMAL"] = "1"
+        if clock:
+            environment["FAULT_CLOCK"] = clock
         return environment
 
 

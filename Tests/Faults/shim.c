@@ -15,6 +15,9 @@
  *             EIO, ENOSPC, EROFS   the call fails so and does nothing
  *     WHILE   a path: the rule counts and acts only while that file is there
  *
+ * FAULT_CLOCK names a file with a number of seconds by which the wall clock is ahead, from the moment the file is there. The other clocks
+ * are what they are, as after a night in which the machine was not switched off.
+ *
  * FAULT_NORMAL=1 turns the store's `PRAGMA synchronous = FULL` into NORMAL, and answers FULL when the store asks. */
 
 #define _GNU_SOURCE
@@ -29,7 +32,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 enum action { NOTHING, KILL, KILLED, TEAR, HOLD, FAIL };
@@ -164,6 +169,39 @@ ssize_t sendto(int fd, const void *data, size_t size, int flags, const struct so
 }
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags) {
     WRAP("write", fd, NULL, (void)0, REAL(sendmsg)(fd, message, flags));
+}
+
+/* The wall clock. */
+
+static long ahead(void) {
+    const char *path = getenv("FAULT_CLOCK");
+    if (!path) return 0;
+    int saved = errno;
+    char text[32] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        ssize_t length = read(fd, text, sizeof text - 1);
+        text[length < 0 ? 0 : length] = 0;
+        close(fd);
+    }
+    errno = saved;
+    return atol(text);
+}
+
+int clock_gettime(clockid_t clock, struct timespec *now) {
+    int result = REAL(clock_gettime)(clock, now);
+    if (result == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) now->tv_sec += ahead();
+    return result;
+}
+int gettimeofday(struct timeval *restrict now, void *restrict zone) {
+    int result = REAL(gettimeofday)(now, zone);
+    if (result == 0) now->tv_sec += ahead();
+    return result;
+}
+time_t time(time_t *now) {
+    time_t result = REAL(time)(NULL) + ahead();
+    if (now) *now = result;
+    return result;
 }
 
 /* SQLite, as far as `synchronous` goes. */
