@@ -31,7 +31,7 @@ private enum Installed {
 
 /// The installed rclone, against its own WebDAV server.
 @Suite(
-    "rclone itself", .enabled(if: Installed.obstacle == nil, "\(Installed.obstacle ?? "")"), .timeLimit(.minutes(2)), .serialized)
+    "rclone itself", .enabled(if: Installed.obstacle == nil, "\(Installed.obstacle ?? "")"), .timeLimit(.minutes(5)), .serialized)
 struct RealRcloneTests {
     private static let environment = Installed.environment
 
@@ -124,7 +124,7 @@ struct RealRcloneTests {
         }
     }
 
-    @Test("copies files over what is there, says what is not there, and ends with its task", .timeLimit(.minutes(2)))
+    @Test("copies files over what is there, says what is not there, and ends with its task", .timeLimit(.minutes(5)))
     func copies() async throws {
         try await TemporaryFolder.with { files in
             mkdir(files.path + "/sub", 0o700)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import HexlistRclone
 
-@Suite("The queue of requests", .timeLimit(.minutes(1))) struct RequestQueueTests {
+@Suite("The queue of requests", .timeLimit(.minutes(5))) struct RequestQueueTests {
     private static let now = ContinuousClock.now
     private static func key(_ number: Int) -> RequestKey { .link(path: .init("\(number)")) }
 
