@@ -17,41 +17,81 @@ public struct PageParser: Sendable {
 
     /// The items that these bytes complete.
     public mutating func feed(_ bytes: some Sequence<UInt8>) throws(JSONFault) -> [[UInt8]] {
+        // One copy into memory without gaps: asking a view of a reply for each byte costs many times what looking at it does.
+        try Array(bytes).withUnsafeBufferPointer { bytes throws(JSONFault) in try feed(run: bytes) }
+    }
+
+    /// Looks at each byte that may mean something, and keeps what lies between two of those that are left out in one piece.
+    private mutating func feed(run bytes: UnsafeBufferPointer<UInt8>) throws(JSONFault) -> [[UInt8]] {
+        guard let base = bytes.baseAddress else { return [] }
         var items: [[UInt8]] = []
-        for byte in bytes {
+        // The first byte that is not kept yet, and the one that is looked at.
+        var (kept, position) = (0, 0)
+        while position < bytes.count {
+            if isInString {
+                position = endOfText(base, position, bytes.count)
+                continue
+            }
+            let byte = base[position]
             switch byte {
-            case _ where isInString:
-                if isEscaped {
-                    isEscaped = false
-                } else if byte == UInt8(ascii: "\\") {
-                    isEscaped = true
-                } else if byte == UInt8(ascii: "\"") {
-                    isInString = false
-                }
             case UInt8(ascii: "\""): isInString = true
             case UInt8(ascii: "["), UInt8(ascii: "{"):
                 depth += 1
-                if depth == 2, byte == UInt8(ascii: "["), frame.suffix(8).elementsEqual(#""items":"#.utf8) {
+                if depth == 2, byte == UInt8(ascii: "["), !isInItems {
+                    try keep(bytes[kept..<position])
+                    kept = position
+                    guard frame.suffix(8).elementsEqual(#""items":"#.utf8) else { break }
                     frame.append(byte)
                     isInItems = true
-                    continue
+                    kept = position + 1
                 }
             case UInt8(ascii: "]"), UInt8(ascii: "}"):
                 depth -= 1
                 if isInItems, depth == 1 {
+                    try keep(bytes[kept..<position])
+                    kept = position
                     if !item.isEmpty { items.append(take()) }
                     isInItems = false
                 }
             case UInt8(ascii: ",") where isInItems && depth == 2:
+                try keep(bytes[kept..<position])
+                kept = position + 1
                 items.append(take())
-                continue
-            case UInt8(ascii: " "), UInt8(ascii: "\t"), UInt8(ascii: "\r"), UInt8(ascii: "\n"): continue
+            case UInt8(ascii: " "), UInt8(ascii: "\t"), UInt8(ascii: "\r"), UInt8(ascii: "\n"):
+                try keep(bytes[kept..<position])
+                kept = position + 1
             default: break
             }
-            if isInItems { item.append(byte) } else { frame.append(byte) }
-            guard item.count <= limit, frame.count <= limit else { throw JSONFault("an item of the page is longer than \(limit) bytes") }
+            position += 1
         }
+        try keep(bytes[kept...])
         return items
+    }
+
+    /// The position behind the text that is being read, or behind all bytes if it goes on.
+    private mutating func endOfText(_ base: UnsafePointer<UInt8>, _ start: Int, _ end: Int) -> Int {
+        var position = start
+        while position < end {
+            let byte = base[position]
+            position += 1
+            if isEscaped {
+                isEscaped = false
+            } else if byte == UInt8(ascii: "\\") {
+                isEscaped = true
+            } else if byte == UInt8(ascii: "\"") {
+                isInString = false
+                break
+            }
+        }
+        return position
+    }
+
+    private mutating func keep(_ bytes: Slice<UnsafeBufferPointer<UInt8>>) throws(JSONFault) {
+        guard (isInItems ? item.count : frame.count) + bytes.count <= limit else {
+            throw JSONFault("an item of the page is longer than \(limit) bytes")
+        }
+        let run = UnsafeBufferPointer(rebasing: bytes)
+        if isInItems { item.append(contentsOf: run) } else { frame.append(contentsOf: run) }
     }
 
     private mutating func take() -> [UInt8] {
