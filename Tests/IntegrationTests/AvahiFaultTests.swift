@@ -2,7 +2,7 @@ import Foundation
 import HexlistModel
 import Testing
 
-extension TwoMachines {
+extension TroubledNetworks {
     /// avahi-daemon and D-Bus as they come and go, and interfaces.
     @Suite("Avahi and interfaces")
     struct AvahiFaults {

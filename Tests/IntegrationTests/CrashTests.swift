@@ -23,7 +23,8 @@ struct CrashTests {
 
     @Test("files of all kinds, and what can happen to them on their way", .ifRuns("file-troubles"))
     func fileTroubles() async throws {
-        try await Rig.run("file-troubles", long: ["--large", "5120", "--folders", "50", "--silence", "60"])
+        let long = ["--large", "5120", "--folders", "50", "--shared", "200", "--silence", "60"]
+        try await Rig.run("file-troubles", Lab.isAvailable ? ["--hosts"] : [], long: long)
     }
 
     @Test("SIGKILL at the N-th system call, either side", .ifRuns("kill-at-call"))
@@ -105,9 +106,14 @@ enum Rig {
     }
 
     /// Runs it to its end; the small size is the program's own default.
-    static func run(_ name: String, short: [String] = [], long: [String]) async throws {
+    /// - Parameters:
+    ///   - arguments: the arguments in every size.
+    ///   - short: further ones, without HEXLIST_LONG_TESTS.
+    ///   - long: further ones, with HEXLIST_LONG_TESTS=1.
+    static func run(_ name: String, _ arguments: [String] = [], short: [String] = [], long: [String]) async throws {
         let output = try await Command.run(
-            ["\(Checkout.root)/Tests/Faults/\(name)"] + (isLong ? long : short), environment: ["HEXLIST_BIN": Checkout.programs],
+            ["\(Checkout.root)/Tests/Faults/\(name)"] + arguments + (isLong ? long : short),
+            environment: ["HEXLIST_BIN": Checkout.programs],
             seconds: isLong ? 3_300 : 1_100)
         print("\(name): \(output.out)", terminator: "")
         #expect(output.status == 0, "\(output)")

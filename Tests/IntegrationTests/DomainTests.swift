@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-extension TwoMachines {
+extension TroubledNetworks {
     /// Two subnets with a router between them, which runs the DNS server: no multicast gets across.
     @Suite("A company network")
     struct CompanyNetwork {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-extension TwoMachines {
+extension StrangeMachines {
     /// A peer that does what it must not (Tests/Faults/faulty-peer), beside hexlistd as it is.
     @Suite("A faulty peer")
     struct Faulty {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-extension TwoMachines {
+extension TroubledNetworks {
     /// Firewalls as distributions ship them, each on a host of its own: who is asked shows what they keep out, the firewall is named, and the
     /// very line that is advised helps.
     @Suite("Firewalls")

@@ -2,7 +2,7 @@ import Foundation
 import HexlistModel
 import Testing
 
-extension TwoMachines {
+extension StrangeMachines {
     /// A sender that knows the frames and nothing else (Examples/foreign-sender.py).
     @Suite("A foreign program")
     struct ForeignProgram {

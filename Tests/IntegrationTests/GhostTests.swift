@@ -2,7 +2,7 @@ import Foundation
 import HexlistModel
 import Testing
 
-extension TwoMachines {
+extension StrangeMachines {
     /// Announcements that are no peers, made by other programs on the same network.
     @Suite("Ghosts")
     struct Ghosts {

@@ -2,7 +2,7 @@ import Foundation
 import HexlistModel
 import Testing
 
-extension TwoMachines {
+extension StrangeMachines {
     /// A state folder that is on two machines, or on another one than before.
     @Suite("Copied identities")
     struct CopiedIdentities {

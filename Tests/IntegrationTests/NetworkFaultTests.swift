@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-extension TwoMachines {
+extension TroubledNetworks {
     /// The network, avahi-daemon or the other machine goes away in the middle of a bulk send, and comes back.
     @Suite("Network faults")
     struct NetworkFaults {

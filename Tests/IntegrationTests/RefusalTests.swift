@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-extension TwoMachines {
+extension StrangeMachines {
     @Suite("Refused for now")
     struct RefusedForNow {
         @Test("who was refused for an hour is tried again at once when the other side takes more: by SIGHUP, by room in the tray, by trust")
