@@ -378,6 +378,35 @@ def floor_sender(base, port, frames, how, **options):
         [floor(), "send", frames, port, f"{base}/sender.pem", f"{base}/sender.key", f"{base}/receiver.pem", how], **options)
 
 
+# --- mosquitto ---------------------------------------------------------------------------------------------------
+
+
+def mosquitto(folder, port, certificates=None):
+    """The command of a broker on loopback with its files in `folder`; with certificates it takes mutual TLS only."""
+    configuration = f"{folder}/mosquitto.conf"
+    with open(configuration, "w", encoding="ascii") as file:
+        # By default it drops what a consumer leaves more than 1 000 behind, and sends 20 ahead.
+        file.write(f"listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\nmax_inflight_messages 0\n"
+                   f"set_tcp_nodelay true\npersistence true\npersistence_location {folder}/\nuser root\n")
+        if certificates:
+            file.write(f"certfile {certificates}/receiver.pem\nkeyfile {certificates}/receiver.key\ncafile {certificates}/sender.pem\n"
+                       "require_certificate true\n")
+    return ["mosquitto", "-c", configuration]
+
+
+def wait_for_port(port, process, log, what):
+    """Returns once something listens there; ends the benchmark where the process ended or took too long."""
+    deadline = time.monotonic() + READY_SECONDS
+    while True:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        if time.monotonic() > deadline or process.poll() is not None:
+            with open(log, encoding="utf-8", errors="replace") as file:
+                wrong(f"{what} did not start: {file.read().strip()}")
+        time.sleep(0.05)
+
+
 # --- figures -----------------------------------------------------------------------------------------------------
 
 
