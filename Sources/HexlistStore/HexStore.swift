@@ -56,16 +56,17 @@ public final class HexStore: Sendable {
     ///
     /// - Parameters:
     ///   - rows: the number of rows it may write. Pieces of many rows wait for their turn; pieces of few rows go first.
+    ///   - waitsForOthers: whether nobody waits for it, so that it may go with the next transaction, a few milliseconds later.
     ///   - completion: called on the writer's thread after COMMIT (with fsync) returned. After a failure nothing of the piece is in the
     ///     store. Must not call `writeSync` or `close`.
     func submit<Value: Sendable>(
-        rows: Int = 1, _ work: @escaping @Sendable (StoreWriter) throws -> Value,
+        rows: Int = 1, waitsForOthers: Bool = false, _ work: @escaping @Sendable (StoreWriter) throws -> Value,
         completion: @escaping @Sendable (Result<Value, any Error>) -> Void
     ) {
         let box = Box<Value>()
         writes.submit(
             WriteQueue.Piece(
-                rows: rows,
+                rows: rows, waitsForOthers: waitsForOthers,
                 work: { writer in
                     let value = try work(writer)
                     box.value.withLock { $0 = value }

@@ -16,6 +16,7 @@ extension HexStore {
         completion: @escaping @Sendable (Result<[OutboxMove], any Error>) -> Void
     ) {
         submit(
+            waitsForOthers: true,
             { writer in
                 let moves = try writer.settle(settlements, of: peer, at: now)
                 try writer.note(notes)

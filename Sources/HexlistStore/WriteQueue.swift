@@ -15,6 +15,8 @@ internal import Synchronization
 final class WriteQueue: @unchecked Sendable {
     struct Piece: Sendable {
         let rows: Int
+        /// Whether the piece may wait for others, so that it costs no transaction of its own (`WriteQueue.patience`).
+        var waitsForOthers = false
         let work: @Sendable (StoreWriter) throws -> Void
         /// Called with the error; `nil` once the piece is durable.
         let finish: @Sendable ((any Error)?) -> Void
@@ -23,11 +25,23 @@ final class WriteQueue: @unchecked Sendable {
     private struct State {
         var few: [Piece] = []
         var many: ArraySlice<Piece> = []
+        /// Pieces that wait for others. They go with the next transaction, or by themselves once their time is over.
+        var patient: [Piece] = []
+        /// Rises with each transaction that takes patient pieces, so that a timer knows whether it is for those that wait now.
+        var patientTurn: UInt64 = 0
+        var isPatienceOver = false
         var isDraining = false
         var isClosed = false
 
-        /// Takes the pieces of the next transaction, in order of submission among those with few rows and among those with many.
+        /// Takes the pieces of the next transaction, in order of submission among those with few rows and among those with many. Pieces that
+        /// waited come first: they were submitted before.
         mutating func take() -> [Piece] {
+            if !patient.isEmpty, !few.isEmpty || !many.isEmpty || isPatienceOver || isClosed {
+                few = patient + few
+                patient.removeAll(keepingCapacity: true)
+                patientTurn &+= 1
+                isPatienceOver = false
+            }
             var rows = 0
             let next = many.prefix { piece in
                 rows += piece.rows
@@ -43,6 +57,10 @@ final class WriteQueue: @unchecked Sendable {
     private static let fewRows = 256
     /// The most rows of the pieces with many in one transaction, but always one piece: four full batches, a few hundredths of a second.
     private static let transactionRows = 16_384
+
+    /// The time that a patient piece waits for company: much longer than a sender that waits for each hex takes to send the next one, so that
+    /// what became of the one is written with the other; and so short that nobody sees the difference.
+    private static let patience = DispatchTimeInterval.milliseconds(3)
 
     /// The error of the last transaction; `nil` once one is committed.
     let fault = Mutex<(any Error)?>(nil)
@@ -69,11 +87,18 @@ final class WriteQueue: @unchecked Sendable {
 
     /// Submits a piece, from any thread. `finish` is called on the writer's thread, or at once on the caller's if the queue is closed.
     func submit(_ piece: Piece) {
-        let (isClosed, starts) = state.withLock { state in
-            guard !state.isClosed else { return (true, false) }
+        let (isClosed, starts, patientTurn) = state.withLock { state -> (Bool, Bool, UInt64?) in
+            guard !state.isClosed else { return (true, false, nil) }
+            if piece.waitsForOthers {
+                defer { state.patient.append(piece) }
+                return (false, false, state.patient.isEmpty ? state.patientTurn : nil)
+            }
             if piece.rows <= Self.fewRows { state.few.append(piece) } else { state.many.append(piece) }
             defer { state.isDraining = true }
-            return (false, !state.isDraining)
+            return (false, !state.isDraining, nil)
+        }
+        if let patientTurn {
+            queue.asyncAfter(deadline: .now() + Self.patience) { [weak self] in self?.endPatience(of: patientTurn) }
         }
         if isClosed { return piece.finish(HexlistError(.internal, "The store is closed.")) }
         if starts { queue.async { self.drain() } }
@@ -104,6 +129,17 @@ final class WriteQueue: @unchecked Sendable {
     }
 
     // MARK: - On the writer's thread
+
+    /// Does the work that nothing came along for.
+    private func endPatience(of turn: UInt64) {
+        let starts = state.withLock { state in
+            guard state.patientTurn == turn, !state.patient.isEmpty else { return false }
+            state.isPatienceOver = true
+            defer { state.isDraining = true }
+            return !state.isDraining
+        }
+        if starts { drain() }
+    }
 
     private func drain() {
         while true {

@@ -73,6 +73,51 @@ import Testing
         #expect(try test.read { try $0.eventPage(since: 0, limit: 100).items }.map(\.number) == Array(1...20))
     }
 
+    @Test func aPieceThatWaitsForOthersGoesWithTheNextTransactionAndBeforeIt() throws {
+        let test = try TestStore()
+        let reader = try DatabaseQueue(path: test.path)
+        let gate = Gate(test.store)
+        let seen = Mutex<[Int64?]>([])
+        let done = DispatchSemaphore(value: 0)
+        for number in 1...3 {
+            test.store.submit(
+                waitsForOthers: number < 3, { try $0.appendEvent(.peerUp, at: Int64(number)) },
+                completion: { _ in
+                    let newest = try? reader.read { try Int64.fetchOne($0, sql: "SELECT max(number) FROM event") }
+                    seen.withLock { $0.append(newest) }
+                    if number == 3 { done.signal() }
+                })
+        }
+        gate.release()
+        done.wait()
+        #expect(seen.withLock { $0 } == [3, 3, 3])
+        #expect(try test.read { try $0.eventPage(since: 0, limit: 100).items }.map(\.at) == [1, 2, 3])
+    }
+
+    @Test func aPieceThatWaitsForOthersIsDoneByItselfWhereNoneCome() throws {
+        let test = try TestStore()
+        let done = DispatchSemaphore(value: 0)
+        for _ in 1...3 {
+            test.store.submit(waitsForOthers: true, { try $0.appendEvent(.peerUp, at: 1) }, completion: { _ in done.signal() })
+            done.wait()
+        }
+        #expect(try test.read { try $0.eventPage(since: 0, limit: 100).items }.count == 3)
+    }
+
+    @Test func aPieceThatWaitsForOthersIsDoneWhenTheStoreCloses() throws {
+        let test = try TestStore()
+        let outcomes = Mutex<[Bool]>([])
+        for _ in 1...3 {
+            test.store.submit(
+                waitsForOthers: true, { try $0.appendEvent(.peerUp, at: 1) },
+                completion: { result in outcomes.withLock { $0.append((try? result.get()) != nil) } })
+        }
+        try test.store.close()
+        #expect(outcomes.withLock { $0 } == [true, true, true])
+        let reader = try DatabaseQueue(path: test.path)
+        #expect(try reader.read { try Int64.fetchOne($0, sql: "SELECT count(*) FROM event") } == 3)
+    }
+
     @Test func whatWritesFewRowsWaitsForOneTransactionOfThoseThatWriteMany() throws {
         let test = try TestStore()
         let gate = Gate(test.store)
