@@ -148,7 +148,8 @@ public struct Daemon: Sendable {
             let run = DaemonRun(loader: loader, notifier: notifier, api: api, hooks: hooks, socket: socket, settings: settings)
             // Cancelled, and awaited, when the daemon stops.
             async let _: Void = rclone.run()
-            try await run.untilStopped(signals: signals, group: apiLoop, stopLoop: apiLoop)
+            // The socket's connections are on the node's loop, so that a send crosses no thread on its way in and back.
+            try await run.untilStopped(signals: signals, group: nodeLoop, stopLoop: apiLoop)
         } catch {
             try? await group.shutdownGracefully()
             throw error

@@ -13,6 +13,8 @@ struct OwnUserChannel: ServerChildChannel {
     typealias Value = HTTP1Channel.Value
 
     let http: HTTP1Channel
+    /// Whether the task of a connection runs on its channel's loop. Long work has to leave it (`LocalServer.isShort`).
+    let staysOnLoop: Bool
     /// The user of the connected process; `nil` where the kernel names none.
     let user: @Sendable (any Channel) async -> uid_t?
     private let refusals = Refusals()
@@ -24,14 +26,21 @@ struct OwnUserChannel: ServerChildChannel {
         func isFirst() -> Bool { !hasTold.exchange(true, ordering: .relaxed) }
     }
 
-    init(http: HTTP1Channel, user: @escaping @Sendable (any Channel) async -> uid_t?) {
+    init(http: HTTP1Channel, staysOnLoop: Bool, user: @escaping @Sendable (any Channel) async -> uid_t?) {
         self.http = http
+        self.staysOnLoop = staysOnLoop
         self.user = user
     }
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> { http.setup(channel: channel, logger: logger) }
 
     func handle(value: Value, logger: Logger) async {
+        guard staysOnLoop else { return await serve(value, logger) }
+        let executor = LoopExecutor(value.channel.eventLoop)
+        await withTaskExecutorPreference(executor) { await serve(value, logger) }
+    }
+
+    private func serve(_ value: Value, _ logger: Logger) async {
         let owner = await user(value.channel)
         guard owner == geteuid() else {
             // Without a user the process is gone already.
