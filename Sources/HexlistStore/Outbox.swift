@@ -66,16 +66,14 @@ extension StoreWriter {
                     continue
                 }
                 if !packing.fits(hex) { try queue(&packing, &report) }
-                var earlier: [PeerID: OutboxRow] = [:]
-                if hex.hasKey {
-                    let rows = try outboxRows(keyed: hex.messageID.uuid)
-                    if let other = rows.first(where: { !$0.digest.elementsEqual(hex.digest) })?.ids.first {
-                        report.results.append(.failure(Self.keyConflict(other)))
-                        continue
-                    }
-                    for row in try outboxRows(rows.flatMap(\.ids)) where recipients.contains(row.peer) { earlier[row.peer] = row }
+                let earlier: [PeerID: OutboxRow]
+                switch try hex.hasKey ? self.earlier(hex, recipients) : .success([:]) {
+                case .success(let rows): earlier = rows
+                case .failure(let conflict):
+                    report.results.append(.failure(conflict))
+                    continue
                 }
-                let new = terms.recipients.filter { earlier[$0.peer] == nil }
+                let new = earlier.isEmpty ? terms.recipients : terms.recipients.filter { earlier[$0.peer] == nil }
                 let again = earlier.values.count { !$0.state.keepsBody && !$0.state.isDelivered }
                 report.full = full(for: hex.body.count * (again + (new.isEmpty ? 0 : 1)), rows: again + new.count, packing, terms.bounds)
                 guard report.full == nil else { break }
@@ -92,12 +90,20 @@ extension StoreWriter {
         }
     }
 
+    /// The rows that earlier sends of a hex with a key made for these recipients; a failure if one of them has other content.
+    private func earlier(_ hex: PreparedHex, _ recipients: Set<PeerID>) throws -> Result<[PeerID: OutboxRow], HexlistError> {
+        let found = try outboxRows(keyed: hex.messageID.uuid)
+        if let other = found.first(where: { !$0.digest.elementsEqual(hex.digest) })?.ids.first { return .failure(Self.keyConflict(other)) }
+        let rows = try found.isEmpty ? [] : outboxRows(found.flatMap(\.ids)).filter { recipients.contains($0.peer) }
+        return .success(Dictionary(rows.map { ($0.peer, $0) }) { _, last in last })
+    }
+
     /// Queues the hexes that were gathered: a run for each recipient, all of one pack.
     private func queue(_ packing: inout OutboxPacking, _ report: inout EnqueueReport) throws {
         guard let first = packing.hexes.first else { return }
-        let rows = try insertRuns(packing.hexes.map(\.hex), first.hex.hasKey, packing.terms.recipients, packing.terms)
-        for (position, hex) in packing.hexes.enumerated() {
-            report.results[hex.result] = .success(rows.map { .new($0 &+ Int64(position)) })
+        let rows = try insertRuns(packing.hexes, first.hasKey, packing.terms.recipients, packing.terms)
+        for (position, result) in packing.results.enumerated() {
+            report.results[result] = .success(rows.map { .new($0 &+ Int64(position)) })
         }
         packing.removeAll()
     }
@@ -129,8 +135,7 @@ extension StoreWriter {
             let id = tally.nextOutbox
             try run(
                 "INSERT INTO outbox (id, last, peer, pack, state, createdAt, dueAt) VALUES (?, ?, ?, ?, 'queued', ?, ?)", id,
-                id &+ count &- 1, peer,
-                pack, terms.now, terms.expiresAt)
+                id &+ count &- 1, peer, pack, terms.now, terms.expiresAt)
             for hex in hexes where !hex.offers.isEmpty { try note(offers: hex.offers, of: id, to: recipient.peer, at: terms.now) }
             tally.nextOutbox &+= count
             tally.outbox.queued &+= count
@@ -274,8 +279,9 @@ extension StoreWriter {
 /// Hexes that are gathered for one pack.
 private struct OutboxPacking {
     let terms: OutboxTerms
-    /// The hexes, each with the place of its result in the report.
-    private(set) var hexes: [(hex: PreparedHex, result: Int)] = []
+    private(set) var hexes: [PreparedHex] = []
+    /// The place of each one's result in the report.
+    private(set) var results: [Int] = []
     /// The bytes of their bodies.
     private(set) var bytes = 0
     private var keys: Set<MessageID> = []
@@ -287,25 +293,28 @@ private struct OutboxPacking {
 
     /// Whether a hex may be added. Hexes with and without a key are not mixed, and one that offers files is alone, as those are noted by its row's id.
     func fits(_ hex: PreparedHex) -> Bool {
-        guard let first = hexes.first?.hex else { return true }
+        guard let first = hexes.first else { return true }
         return first.hasKey == hex.hasKey && first.offers.isEmpty && hex.offers.isEmpty && hexes.count < OutboxPack.mostHexes
             && bytes + hex.body.count <= OutboxPack.mostBytes && !keys.contains(hex.messageID)
     }
 
     mutating func add(_ hex: PreparedHex, result: Int) {
-        hexes.append((hex, result))
+        hexes.append(hex)
+        results.append(result)
         bytes += hex.body.count
         if hex.hasKey { keys.insert(hex.messageID) }
     }
 
     mutating func removeAll() {
         hexes.removeAll(keepingCapacity: true)
+        results.removeAll(keepingCapacity: true)
         bytes = 0
         keys.removeAll(keepingCapacity: true)
     }
 
     static func packed(_ hexes: [PreparedHex]) -> (PackedHexes, bodies: [UInt8]) {
         var packed = PackedHexes()
+        packed.reserve(hexes.count)
         var bodies: [UInt8] = []
         bodies.reserveCapacity(hexes.reduce(0) { $0 + $1.body.count })
         for hex in hexes {

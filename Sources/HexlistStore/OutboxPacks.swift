@@ -20,8 +20,9 @@ struct OutboxPack {
     /// The place of a row's hex in it.
     func position(of row: Int64) -> Int { Int((row &- first) % count) }
 
-    /// The most hexes of a pack, and bytes of their bodies; one hex may be longer.
-    static let (mostHexes, mostBytes) = (512, 1 << 20)
+    /// The most hexes of a pack, and bytes of their bodies; one hex may be longer. So few that the buffers on their way come from the heap, whose pages
+    /// are there already, and not each time anew from the kernel.
+    static let (mostHexes, mostBytes) = (512, 192 << 10)
 
     static let columns = "outboxPack.id, outboxPack.first, outboxPack.count, outboxPack.copies, outboxPack.isKeyed"
 

@@ -27,36 +27,51 @@ struct PackedHexes {
 
     init() {}
 
+    /// Makes room for so many hexes.
+    mutating func reserve(_ hexes: Int) {
+        bytes.reserveCapacity(bytes.count + hexes * (Self.fixedBytes + 48))
+        entries.reserveCapacity(entries.count + hexes)
+    }
+
     /// - Returns: `nil` where the blob is damaged.
     init?(_ bytes: [UInt8]) {
         self.bytes = bytes
-        var start = 0
-        var body = 0
-        while start < bytes.count {
-            guard bytes.count - start >= Self.fixedBytes else { return nil }
-            let count = bytes[(start + 48)..<(start + 52)].reversed().reduce(0) { $0 << 8 | Int($1) }
-            let textBytes = UInt16(bytes[start + 52]) | UInt16(bytes[start + 53]) << 8
-            let end = start + Self.fixedBytes + (textBytes == Self.noSubject ? 0 : Int(textBytes))
-            guard end <= bytes.count else { return nil }
-            entries.append(Entry(start: start, end: end, body: body..<(body + count)))
-            body += count
-            start = end
+        let isWhole = bytes.withUnsafeBytes { raw in
+            var start = 0
+            var body = 0
+            while start < raw.count {
+                guard raw.count - start >= Self.fixedBytes else { return false }
+                let count = Int(UInt32(littleEndian: raw.loadUnaligned(fromByteOffset: start + 48, as: UInt32.self)))
+                let textBytes = UInt16(littleEndian: raw.loadUnaligned(fromByteOffset: start + 52, as: UInt16.self))
+                let end = start + Self.fixedBytes + (textBytes == Self.noSubject ? 0 : Int(textBytes))
+                guard end <= raw.count else { return false }
+                entries.append(Entry(start: start, end: end, body: body..<(body + count)))
+                body += count
+                start = end
+            }
+            return true
         }
+        guard isWhole else { return nil }
     }
 
     /// - Parameters:
     ///   - digest: 32 bytes.
     ///   - subject: up to 65 534 bytes; `nil` where none was kept.
-    mutating func append(messageID: UUIDBytes, digest: some Collection<UInt8>, bodyBytes: Int, subject: String?) {
+    mutating func append(messageID: UUIDBytes, digest: [UInt8], bodyBytes: Int, subject: String?) {
         let start = bytes.count
-        bytes += messageID.bytes
-        bytes += digest.prefix(Self.digestBytes)
-        bytes += repeatElement(0, count: Self.digestBytes - min(digest.count, Self.digestBytes))
-        for shift in stride(from: 0, to: 32, by: 8) { bytes.append(UInt8(truncatingIfNeeded: bodyBytes >> shift)) }
-        let text = subject.map { Array($0.utf8.prefix(Int(Self.noSubject) - 1)) }
-        let count = text.map { UInt16($0.count) } ?? Self.noSubject
-        bytes += [UInt8(truncatingIfNeeded: count), UInt8(truncatingIfNeeded: count >> 8)]
-        bytes += text ?? []
+        withUnsafeBytes(of: (messageID.high.bigEndian, messageID.low.bigEndian)) { bytes.append(contentsOf: $0) }
+        bytes.append(contentsOf: digest.prefix(Self.digestBytes))
+        bytes.append(contentsOf: repeatElement(0, count: Self.digestBytes - min(digest.count, Self.digestBytes)))
+        withUnsafeBytes(of: UInt32(truncatingIfNeeded: bodyBytes).littleEndian) { bytes.append(contentsOf: $0) }
+        if var subject {
+            subject.withUTF8 { text in
+                let text = UnsafeRawBufferPointer(text).prefix(Int(Self.noSubject) - 1)
+                withUnsafeBytes(of: UInt16(text.count).littleEndian) { bytes.append(contentsOf: $0) }
+                bytes.append(contentsOf: text)
+            }
+        } else {
+            withUnsafeBytes(of: Self.noSubject) { bytes.append(contentsOf: $0) }
+        }
         let body = entries.last?.body.upperBound ?? 0
         entries.append(Entry(start: start, end: bytes.count, body: body..<(body + bodyBytes)))
     }
@@ -71,7 +86,7 @@ struct PackedHexes {
     func messageID(at position: Int) -> UUIDBytes? {
         guard entries.indices.contains(position) else { return nil }
         let start = entries[position].start
-        return bytes.withUnsafeBytes { UUIDBytes(bytes: UnsafeRawBufferPointer(rebasing: $0[start..<start + 16])) }
+        return bytes.withUnsafeBytes { UUIDBytes(raw: UnsafeRawBufferPointer(rebasing: $0[start..<start + 16])) }
     }
 
     func digest(at position: Int) -> ArraySlice<UInt8> {
