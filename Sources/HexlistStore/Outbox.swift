@@ -122,7 +122,8 @@ extension StoreWriter {
         }
     }
 
-    /// - Returns: for each recipient the id of the first of its rows, which has as many as there are hexes.
+    /// Inserts a run for each recipient, all of one new pack, behind the rows there are.
+    /// - Returns: for each recipient the id of the first of its rows; it has one for each hex, in their order.
     private func insertRuns(
         _ hexes: [PreparedHex], _ isKeyed: Bool, _ recipients: [PeerSighting], _ terms: OutboxTerms
     ) throws -> [Int64] {
@@ -134,8 +135,8 @@ extension StoreWriter {
             let peer = try peerRow(of: recipient)
             let id = tally.nextOutbox
             try run(
-                "INSERT INTO outbox (id, last, peer, pack, state, createdAt, dueAt) VALUES (?, ?, ?, ?, 'queued', ?, ?)", id,
-                id &+ count &- 1, peer, pack, terms.now, terms.expiresAt)
+                "INSERT INTO outbox (id, last, peer, pack, state, createdAt, dueAt) VALUES (?, ?, ?, ?, 'queued', ?, ?)",
+                id, id &+ count &- 1, peer, pack, terms.now, terms.expiresAt)
             for hex in hexes where !hex.offers.isEmpty { try note(offers: hex.offers, of: id, to: recipient.peer, at: terms.now) }
             tally.nextOutbox &+= count
             tally.outbox.queued &+= count
@@ -273,54 +274,5 @@ extension StoreWriter {
         tally.outbox[run.state] &-= run.count
         tally.outbox.queued &+= run.count
         count(peer: run.peer) { $0.queued &+= run.count }
-    }
-}
-
-/// Hexes that are gathered for one pack.
-private struct OutboxPacking {
-    let terms: OutboxTerms
-    private(set) var hexes: [PreparedHex] = []
-    /// The place of each one's result in the report.
-    private(set) var results: [Int] = []
-    /// The bytes of their bodies.
-    private(set) var bytes = 0
-    private var keys: Set<MessageID> = []
-
-    init(_ terms: OutboxTerms) { self.terms = terms }
-
-    /// The number of rows they will have.
-    var rows: Int { hexes.count * terms.recipients.count }
-
-    /// Whether a hex may be added. Hexes with and without a key are not mixed, and one that offers files is alone, as those are noted by its row's id.
-    func fits(_ hex: PreparedHex) -> Bool {
-        guard let first = hexes.first else { return true }
-        return first.hasKey == hex.hasKey && first.offers.isEmpty && hex.offers.isEmpty && hexes.count < OutboxPack.mostHexes
-            && bytes + hex.body.count <= OutboxPack.mostBytes && !keys.contains(hex.messageID)
-    }
-
-    mutating func add(_ hex: PreparedHex, result: Int) {
-        hexes.append(hex)
-        results.append(result)
-        bytes += hex.body.count
-        if hex.hasKey { keys.insert(hex.messageID) }
-    }
-
-    mutating func removeAll() {
-        hexes.removeAll(keepingCapacity: true)
-        results.removeAll(keepingCapacity: true)
-        bytes = 0
-        keys.removeAll(keepingCapacity: true)
-    }
-
-    static func packed(_ hexes: [PreparedHex]) -> (PackedHexes, bodies: [UInt8]) {
-        var packed = PackedHexes()
-        packed.reserve(hexes.count)
-        var bodies: [UInt8] = []
-        bodies.reserveCapacity(hexes.reduce(0) { $0 + $1.body.count })
-        for hex in hexes {
-            packed.append(messageID: hex.messageID.uuid, digest: hex.digest, bodyBytes: hex.body.count, subject: hex.subject)
-            bodies += hex.body
-        }
-        return (packed, bodies)
     }
 }

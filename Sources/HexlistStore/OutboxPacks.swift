@@ -44,54 +44,8 @@ struct OutboxPack {
     }
 }
 
-/// Reads packs beside rows of a statement that has them joined, each once for all runs that follow one another.
-struct PackReading {
-    private var pack: OutboxPack?
-    private var hexes = PackedHexes()
-    private var bodies: [UInt8]?
-
-    /// A hex of the outbox with what its pack has of it.
-    struct Hex {
-        let hexes: PackedHexes
-        let position: Int
-
-        var messageID: UUIDBytes { hexes.messageID(at: position) ?? .nil }
-        var entry: PackedHexes.Entry { hexes.entries[position] }
-        /// The bytes that its pack has of it, without the body.
-        var size: Int { hexes.size(at: position) }
-    }
-
-    /// The columns that `read` expects.
-    static let columns = OutboxPack.columns + ", outboxPack.hexes"
-
-    /// Takes in the pack of the statement's row.
-    /// - Parameter column: the first of `columns`.
-    /// - Returns: whether it is whole.
-    mutating func read(_ row: SQLStatement, from column: Int32) -> Bool {
-        if let pack, pack.id == row.int64(column) { return true }
-        guard let pack = OutboxPack(row, from: column), let hexes = PackedHexes(row.bytes(column + 5)), hexes.entries.count == pack.count
-        else {
-            self.pack = nil
-            return false
-        }
-        (self.pack, self.hexes, bodies) = (pack, hexes, nil)
-        return true
-    }
-
-    /// The hex of a row of the pack that was read.
-    func hex(of row: Int64) -> Hex { Hex(hexes: hexes, position: pack?.position(of: row) ?? 0) }
-
-    /// The body of a hex. All bodies of a pack are read from the statement's row once: from the column behind `columns`.
-    mutating func body(of hex: Hex, _ row: SQLStatement, from column: Int32) -> [UInt8]? {
-        let bodies = self.bodies ?? row.bytes(column + 6)
-        self.bodies = bodies
-        let range = hex.entry.body
-        return range.upperBound <= bodies.count ? Array(bodies[range]) : nil
-    }
-}
-
 extension StoreReader {
-    private func outboxPack(_ id: Int64) throws -> OutboxPack? {
+    fileprivate func outboxPack(_ id: Int64) throws -> OutboxPack? {
         try first("SELECT \(OutboxPack.columns) FROM outboxPack WHERE id = ?", id) { OutboxPack($0) } ?? nil
     }
 
@@ -114,13 +68,10 @@ extension StoreWriter {
     // MARK: - Inside `change`
 
     /// - Returns: the id of the new pack.
-    func insertPack(
-        _ hexes: PackedHexes, bodies: [UInt8], first: Int64, copies: Int64 = 1, isKeyed: Bool
-    ) throws -> Int64 {
+    func insertPack(_ hexes: PackedHexes, bodies: [UInt8], first: Int64, copies: Int64 = 1, isKeyed: Bool) throws -> Int64 {
         try run(
-            "INSERT INTO outboxPack (first, count, copies, isKeyed, hexes, bodies) VALUES (?, ?, ?, ?, ?, ?)", first, hexes.entries.count,
-            copies,
-            isKeyed, hexes.bytes, bodies)
+            "INSERT INTO outboxPack (first, count, copies, isKeyed, hexes, bodies) VALUES (?, ?, ?, ?, ?, ?)",
+            first, hexes.entries.count, copies, isKeyed, hexes.bytes, bodies)
         let id = db.lastInsertedRowID
         tally.outboxBytes &+= Int64(bodies.count)
         guard isKeyed else { return id }
@@ -132,7 +83,7 @@ extension StoreWriter {
         return id
     }
 
-    /// Takes the hexes of a run that keeps its bodies, but waits for nobody any more, out of their pack, so that they do not hold the bodies of all others.
+    /// Gives the hexes of a run that was refused or failed, and keeps its bodies, a pack of their own, so that they do not hold the bodies of all others.
     func takeOut(_ run: OutboxRun) throws {
         let found = try first(
             "SELECT \(OutboxPack.columns), hexes, bodies FROM outboxPack WHERE id = ? AND count * copies > ?", run.pack, run.count
@@ -157,9 +108,7 @@ extension StoreWriter {
 
     /// Drops the bodies of a pack once no row needs them, and the pack once it has no rows.
     func letGo(ofPack id: Int64) throws {
-        guard let pack = try first("SELECT \(OutboxPack.columns) FROM outboxPack WHERE id = ?", id, read: { OutboxPack($0) }) ?? nil else {
-            return
-        }
+        guard let pack = try outboxPack(id) else { return }
         func has(rows: String) throws -> Bool {
             try first(
                 "SELECT 1 FROM outbox \(rows) AND id BETWEEN ? AND ? AND pack = ? LIMIT 1", pack.rows.lowerBound, pack.rows.upperBound, id,

@@ -1,0 +1,47 @@
+internal import HexlistModel
+
+/// Reads the packs that a statement has joined to its runs. A pack is decoded once for all runs of it that follow one another.
+struct PackReading {
+    private var pack: OutboxPack?
+    private var hexes = PackedHexes()
+    private var bodies: [UInt8]?
+
+    /// A hex of the outbox with what its pack has of it.
+    struct Hex {
+        let hexes: PackedHexes
+        let position: Int
+
+        var messageID: UUIDBytes { hexes.messageID(at: position) ?? .nil }
+        var entry: PackedHexes.Entry { hexes.entries[position] }
+        /// The bytes that its pack has of it, without the body.
+        var size: Int { hexes.size(at: position) }
+    }
+
+    /// The columns that `read` expects.
+    static let columns = OutboxPack.columns + ", outboxPack.hexes"
+
+    /// Takes in the pack of the statement's row.
+    /// - Parameter column: the first of `columns`.
+    /// - Returns: whether it is whole.
+    mutating func read(_ row: SQLStatement, from column: Int32) -> Bool {
+        if let pack, pack.id == row.int64(column) { return true }
+        guard let pack = OutboxPack(row, from: column), let hexes = PackedHexes(row.bytes(column + 5)), hexes.entries.count == pack.count
+        else {
+            self.pack = nil
+            return false
+        }
+        (self.pack, self.hexes, bodies) = (pack, hexes, nil)
+        return true
+    }
+
+    /// The hex of a row of the pack that `read` found whole.
+    func hex(of row: Int64) -> Hex { Hex(hexes: hexes, position: pack?.position(of: row) ?? 0) }
+
+    /// The body of a hex. All bodies of a pack are read from the statement's row once: from the column behind `columns`.
+    mutating func body(of hex: Hex, _ row: SQLStatement, from column: Int32) -> [UInt8]? {
+        let bodies = self.bodies ?? row.bytes(column + 6)
+        self.bodies = bodies
+        let range = hex.entry.body
+        return range.upperBound <= bodies.count ? Array(bodies[range]) : nil
+    }
+}
