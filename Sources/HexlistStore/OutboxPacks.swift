@@ -17,8 +17,11 @@ struct OutboxPack {
     /// The ids of all rows that were made with it.
     var rows: ClosedRange<Int64> { first...(first &+ count &* copies &- 1) }
 
-    /// The place of a row's hex in it.
-    func position(of row: Int64) -> Int { Int((row &- first) % count) }
+    /// The place of a row's hex in it. It is one of its hexes for any id, as a damaged file may have rows that were not made with it.
+    func position(of row: Int64) -> Int {
+        let place = (row &- first) % count
+        return Int(place < 0 ? place + count : place)
+    }
 
     /// The most hexes of a pack, and bytes of their bodies; one hex may be longer. So few that the buffers on their way come from the heap, whose pages
     /// are there already, and not each time anew from the kernel.
@@ -92,10 +95,8 @@ extension StoreWriter {
             return (pack, hexes, row.bytes(6))
         }
         guard case let (pack, hexes, bodies)? = found ?? nil else { return }
-        let positions = pack.position(of: run.ids.lowerBound)..<(pack.position(of: run.ids.upperBound) + 1)
-        guard let part = hexes[positions], let start = positions.first, let end = positions.last,
-            hexes.entries[end].body.upperBound <= bodies.count
-        else { return }
+        let (start, end) = (pack.position(of: run.ids.lowerBound), pack.position(of: run.ids.upperBound))
+        guard start <= end, let part = hexes[start..<(end + 1)], hexes.entries[end].body.upperBound <= bodies.count else { return }
         let range = hexes.entries[start].body.lowerBound..<hexes.entries[end].body.upperBound
         try put(run, into: insertPack(part, bodies: Array(bodies[range]), first: run.ids.lowerBound, isKeyed: pack.isKeyed))
     }
