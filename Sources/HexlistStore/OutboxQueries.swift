@@ -65,14 +65,13 @@ extension StoreReader {
             guard let row = try peerRow(peer) else { return [] }
             let runs = try states.flatMap { state in
                 try all(
-                    "SELECT id FROM outbox WHERE peer = ? AND state = ? AND id >= ? AND last > ? ORDER BY id LIMIT ?", row.id,
-                    state.rawValue, start,
-                    after, limit
+                    "SELECT id FROM outbox WHERE peer = ? AND state = ? AND id >= ? AND last > ? ORDER BY id LIMIT ?",
+                    row.id, state.rawValue, start, after, limit
                 ) { $0.int64(0) }
             }
             return Array(runs.sorted().prefix(limit))
         }
-        // In the words of the index that has them.
+        // SQLite uses a partial index only where a query repeats its condition word for word.
         let undelivered = states.isSubset(of: OutboxFilter.undelivered) ? "AND state IN ('queued', 'rejected', 'failed')" : ""
         let list = "[" + states.map { "\"\($0.rawValue)\"" }.sorted().joined(separator: ",") + "]"
         return try all(
@@ -143,13 +142,12 @@ extension StoreReader {
         ) { $0.optionalInt64(0) } ?? nil
     }
 
-    /// The rows of a peer that `failed` since a given time, about which a repeated send warns; oldest first.
+    /// The rows of a peer that failed since a given time, in milliseconds since 1970, in order: a send of the same hex is refused.
     func failed(of peer: PeerID, since time: Int64) throws -> [OutboxRow] {
         guard let row = try peerRow(peer) else { return [] }
         let runs = try all(
-            "SELECT \(OutboxRun.columns) FROM outbox WHERE peer = ? AND state = 'failed' AND settledAt >= ? ORDER BY settledAt", row.id,
-            time,
-            read: OutboxRun.init)
+            "SELECT \(OutboxRun.columns) FROM outbox WHERE peer = ? AND state = 'failed' AND settledAt >= ? ORDER BY settledAt",
+            row.id, time, read: OutboxRun.init)
         return try outboxRows(runs.compactMap(\.self).flatMap(\.ids))
     }
 }
@@ -171,10 +169,9 @@ extension OutboxRow {
         guard let state = OutboxState(rawValue: run.text(4)), let peer = run.uuid(5) else { return nil }
         self.init(
             id: id, messageID: MessageID(hex.messageID), peer: PeerID(peer), digest: Array(hex.hexes.digest(at: hex.position)),
-            state: state,
-            bytes: hex.entry.body.count, createdAt: run.int64(6), dueAt: run.int64(7), settledAt: run.optionalInt64(8),
-            attempts: run.int(9),
-            failures: run.int(10), nextAttemptAt: run.optionalInt64(11), waitingFor: run.optionalText(12), lastError: run.optionalText(13),
-            code: run.optionalText(14), message: run.optionalText(15), subject: hex.hexes.subject(at: hex.position))
+            state: state, bytes: hex.entry.body.count, createdAt: run.int64(6), dueAt: run.int64(7), settledAt: run.optionalInt64(8),
+            attempts: run.int(9), failures: run.int(10), nextAttemptAt: run.optionalInt64(11), waitingFor: run.optionalText(12),
+            lastError: run.optionalText(13), code: run.optionalText(14), message: run.optionalText(15),
+            subject: hex.hexes.subject(at: hex.position))
     }
 }

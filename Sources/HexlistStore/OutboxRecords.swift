@@ -79,7 +79,7 @@ public struct OutboxBounds: Sendable, Equatable {
     public var bytes: Int
 
     /// The most bytes of a row besides its body, where it is a run of its own: the last texts of the peer and of this side (`message`,
-    /// `lastError`: 512 and a few words each), its subject, its numbers, and its entries in six indexes.
+    /// `lastError`: 512 and a few words each), its subject, its numbers, its entries in five indexes, and that of its key.
     public static let rowBytes: Int64 = 1_664
 
     public init(rows: Int = 1_000_000, bytes: Int = 2 << 30) {
@@ -143,7 +143,7 @@ public struct OutboxFilter: Sendable, Equatable {
         self.states = states
     }
 
-    /// The states in which a row keeps its body: it waits or can be sent again.
+    /// The states in which a row needs its body: it waits or can be sent again.
     public static let undelivered: Set<OutboxState> = [.queued, .rejected, .failed]
 }
 

@@ -1,6 +1,6 @@
 internal import HexlistModel
 
-/// What the outbox keeps of each hex of a pack beside its body, as one blob: hex after hex
+/// The hexes of a pack of the outbox without their bodies, as one blob: hex after hex
 ///
 ///     16 bytes  message id
 ///     32        digest
@@ -8,7 +8,8 @@ internal import HexlistModel
 ///      2        length of the subject, little-endian; 0xFFFF for none
 ///               subject, UTF-8
 ///
-/// The bodies themselves lie one behind the other in a blob of their own, which goes earlier.
+/// The bodies lie one behind the other in a blob of their own, which goes earlier. Migration 13 writes this layout too, so it never changes:
+/// another one needs another column.
 struct PackedHexes {
     /// One hex, as it lies in the blob.
     struct Entry {
@@ -82,7 +83,7 @@ struct PackedHexes {
         return PackedHexes(Array(bytes[entries[first].start..<entries[last].end]))
     }
 
-    /// `nil` where there is none at that position.
+    /// `nil` where there is no hex at that position.
     func messageID(at position: Int) -> UUIDBytes? {
         guard entries.indices.contains(position) else { return nil }
         let start = entries[position].start
@@ -101,7 +102,7 @@ struct PackedHexes {
         return isNone ? nil : String(decoding: bytes[start..<entry.end], as: UTF8.self)
     }
 
-    /// The bytes of the hex at a position.
+    /// The bytes that the blob has of the hex at a position.
     func size(at position: Int) -> Int { entries[position].end - entries[position].start }
 
     func position(of messageID: UUIDBytes) -> Int? { entries.indices.first { self.messageID(at: $0) == messageID } }

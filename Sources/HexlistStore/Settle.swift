@@ -7,8 +7,11 @@ extension HexStore {
     /// too many failures (`AttemptNote.failureLimit`) is given up: it becomes `failed` with the code `retryLimit`.
     ///
     /// `stored` and `held` replace any earlier state, because the peer reports them; `rejected` and `failed` only apply to rows that still
-    /// wait. Delivered rows lose their body at once. A delivery resets the failures of the peer's other rows. Rows of other peers, and
+    /// wait. The bodies of a pack go with its last row that is not delivered. A delivery resets the failures of the peer's other rows. Rows of other peers, and
     /// missing ones, are skipped.
+    ///
+    /// The next transaction takes this along, after 3 ms at most. A crash before that forgets it; then the rows are sent again, and their peer
+    /// recognises them.
     ///
     /// - Parameter completion: called on the writer's thread with the rows whose state changed. A failure leaves them as they were.
     public func settle(

@@ -7,7 +7,7 @@ public struct StoreCounts: Sendable, Equatable {
     public var heldBytes: Int64
     public var mine: Int64
     public var outbox: OutboxCounts
-    /// The bytes of bodies in the outbox.
+    /// The bytes of bodies in the outbox, each once for all its recipients.
     public var outboxBytes: Int64
     /// The number of the newest event; 0 before the first.
     public var lastEvent: Int64

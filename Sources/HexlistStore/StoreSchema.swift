@@ -406,7 +406,7 @@ enum StoreSchema {
     private static let runs = """
         CREATE TABLE outboxPack (
             id INTEGER PRIMARY KEY,
-            first INTEGER NOT NULL,                 -- outbox.id of the first row that was made with it; count * copies have followed
+            first INTEGER NOT NULL,                 -- outbox.id of the first of the count * copies rows that were made with it
             count INTEGER NOT NULL CHECK (count > 0),
             copies INTEGER NOT NULL CHECK (copies > 0),     -- recipients
             isKeyed INTEGER NOT NULL,

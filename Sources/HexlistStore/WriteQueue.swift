@@ -15,7 +15,7 @@ internal import Synchronization
 final class WriteQueue: @unchecked Sendable {
     struct Piece: Sendable {
         let rows: Int
-        /// Whether the piece may wait for others, so that it costs no transaction of its own (`WriteQueue.patience`).
+        /// Whether the piece waits for others, up to `WriteQueue.patience`, so that it costs no transaction of its own.
         var waitsForOthers = false
         let work: @Sendable (StoreWriter) throws -> Void
         /// Called with the error; `nil` once the piece is durable.
@@ -29,6 +29,7 @@ final class WriteQueue: @unchecked Sendable {
         var patient: [Piece] = []
         /// Rises with each transaction that takes patient pieces, so that a timer knows whether it is for those that wait now.
         var patientTurn: UInt64 = 0
+        /// Whether the time of the patient pieces is over, so that they go without company.
         var isPatienceOver = false
         var isDraining = false
         var isClosed = false
@@ -130,7 +131,7 @@ final class WriteQueue: @unchecked Sendable {
 
     // MARK: - On the writer's thread
 
-    /// Does the work that nothing came along for.
+    /// Begins a transaction for the pieces that wait for others, unless another one took those of this turn.
     private func endPatience(of turn: UInt64) {
         let starts = state.withLock { state in
             guard state.patientTurn == turn, !state.patient.isEmpty else { return false }
