@@ -111,9 +111,10 @@ public struct Daemon: Sendable {
         isFirstStart: Bool, signals: UnixSignalsSequence, logger: Logger
     ) async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
-        let (nodeLoop, apiLoop) = (group.next(), group.next())
+        // The other one has the page, rclone, the ticks of streams and the time limit of a stop.
+        let (nodeLoop, otherLoop) = (group.next(), group.next())
         do {
-            let rclone = Rclone(settings: settings.services.rclone(options.environment), group: apiLoop)
+            let rclone = Rclone(settings: settings.services.rclone(options.environment), group: otherLoop)
             let remotes = RcloneServices(rclone: rclone)
             let make: NodeKeeper.Maker = { [settings] identity, configuration in
                 try Node(
@@ -140,7 +141,7 @@ public struct Daemon: Sendable {
             let api = APIContext(
                 keeper: keeper, stateFolder: folder, startedAt: startedAt, openSchemes: settings.open.schemes,
                 configuration: ConfigurationInForce(path: options.paths.configurationFile, settings), hooks: faults, metrics: metrics,
-                eventLoop: apiLoop, logger: logger)
+                eventLoop: otherLoop, logger: logger)
             let hooks = Hooks(
                 folder: HookFolder(path: options.paths.hookFolder), keeper: keeper,
                 environment: HookEnvironment.make(from: options.environment, socket: socket.path, stateFolder: folder), faults: faults,
@@ -149,7 +150,7 @@ public struct Daemon: Sendable {
             // Cancelled, and awaited, when the daemon stops.
             async let _: Void = rclone.run()
             // The socket's connections are on the node's loop, so that a send crosses no thread on its way in and back.
-            try await run.untilStopped(signals: signals, group: nodeLoop, stopLoop: apiLoop)
+            try await run.untilStopped(signals: signals, group: nodeLoop, stopLoop: otherLoop)
         } catch {
             try? await group.shutdownGracefully()
             throw error

@@ -33,7 +33,7 @@ struct DaemonRun: Sendable {
 
     /// Runs until the daemon is told to stop. Stops the node in any case.
     /// - Parameters:
-    ///   - group: the event loops of the API's connections.
+    ///   - group: the event loop of the connections to the API's socket: the node's.
     ///   - stopLoop: the event loop that times the stop.
     /// - Throws: `HexlistError` where the API cannot listen, or ended by itself.
     func untilStopped(signals: UnixSignalsSequence, group: any EventLoopGroup, stopLoop: any EventLoop) async throws {

@@ -20,7 +20,7 @@ struct APIContext: Sendable {
     let configuration: ConfigurationInForce
     let hooks: HookFaults
     let metrics: Metrics
-    /// Counts the seconds between the comments of event streams.
+    /// The loop of the page's connections, and of the ticks of replies that are streams; not the node's.
     let eventLoop: any EventLoop
     let logger: Logger
     let backups = BackupTurn()

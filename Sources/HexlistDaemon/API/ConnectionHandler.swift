@@ -20,6 +20,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var timer: Scheduled<Void>?
     /// The number of requests whose reply has not ended.
     private var requests = 0
+    /// Whether the body that arrives is a file that is handed over: each part of it begins the time anew.
     private var isUpload = false
     private var fault: HexlistError?
     private var hasReplied = false

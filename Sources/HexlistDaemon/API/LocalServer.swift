@@ -56,7 +56,7 @@ enum LocalServer {
         { (request, writer: consuming ResponseWriter, channel) in
             let context = BasicRequestContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
             if isShort(request) { return try await reply(to: request, context, writer, respond) }
-            // The connection's loop is the node's: what lists, streams or waits in parallel is done elsewhere.
+            // The loop of the socket's connections is the node's: what lists, streams or waits in parallel is done elsewhere.
             var slot = Optional(writer)
             try await withTaskExecutorPreference(globalConcurrentExecutor) {
                 guard let writer = slot.take() else { return }
