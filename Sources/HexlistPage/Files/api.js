@@ -2,7 +2,7 @@
 let token = '', proof = '';
 // Whether the listener that gave the token still has its port: nothing that was written is sent to anybody else there.
 let isHere = true;
-/** Requests that wait for it: a browser cuts its connections off when it sees another network. */
+/** Requests that wait until it is there again: a browser cuts its connections off when it sees another network. */
 const waiting = [];
 const isBack = () => isHere || new Promise((resolve) => { waiting.push(resolve); setTimeout(resolve, 3000, false); });
 

@@ -6,7 +6,7 @@ import { subject, sizes } from './hexes.js';
 import { rowText } from './outbox.js';
 
 const colors = [['', 'None'], ['#3366cc', 'Blue'], ['#1f9d8b', 'Teal'], ['#6b9a2f', 'Green'], ['#d9a21b', 'Amber'], ['#d2603a', 'Orange'], ['#b5487f', 'Rose'], ['#7a5bc7', 'Violet']];
-/** Bytes of a file that is handed over; of `POST /v1/uploads`. */
+/** The most bytes of a file that is handed over, as of `POST /v1/uploads`. */
 const largestFile = 4 * 2 ** 30;
 const bytes = new Intl.NumberFormat(undefined, { notation: 'compact', style: 'unit', unit: 'byte', unitDisplay: 'short', maximumFractionDigits: 1 });
 
@@ -53,7 +53,7 @@ function linksOf(text, old = []) {
   });
 }
 
-/** Files in what was dropped, and how many folders, which a page cannot hand over. */
+/** The files in what was dropped or pasted, and the number of folders, which a page cannot hand over. */
 export function filesIn(data) {
   const items = [...data.items].filter((item) => item.kind === 'file');
   const files = items.filter((item) => !item.webkitGetAsEntry?.()?.isDirectory);

@@ -123,11 +123,11 @@ export function confirmed(title, text, yes) {
 export const button = (text, onclick, kind = '', attributes = {}) => h(`button${kind}`, { onclick, ...attributes }, text);
 export const buttons = (...children) => h('div.buttons', null, children);
 export const field = (name, ...content) => h('div.field', null, h('span', null, name), content);
-/** Some of which one is pressed. `choices` are pairs of a value and its text. */
+/** Buttons of which one is pressed. `choices` are pairs of a value and its text. */
 export const choice = (choices, now, choose) => h('div.choice', { role: 'group', 'aria-label': 'Which' },
   choices.map(([value, text]) => button(text, () => choose(value), '', { 'aria-pressed': String(value === now) })));
 
-/** One request the person asked for, of which a fault is told, and `done` when it is done. Returns the reply, or null. */
+/** One request that the person asked for: tells a fault, or `done`. Returns the reply (true where that is empty), or null after a fault. */
 export async function ask(method, path, body, done) {
   try {
     const reply = await call(method, path, body);

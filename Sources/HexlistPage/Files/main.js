@@ -1,6 +1,6 @@
 // The page as a whole: places, keys, what comes by events.
 import { begin, call, follow } from './api.js';
-import { h, icon, clean, peerText, button, dialog } from './dom.js';
+import { h, icon, clean, button, dialog } from './dom.js';
 import { HexView, undo } from './hexes.js';
 import { PeersView, pairDialog, pairingsChanged } from './peers.js';
 import { OutboxView } from './outbox.js';

@@ -3,7 +3,6 @@ import { call } from './api.js';
 import { h, icon, mark, setMark, toast, button, buttons, ask, dialog } from './dom.js';
 import { View, searchField } from './list.js';
 import { found, subject, title, sizes, hexBody, hexPage, nothingFound, openable, openAll, leave, isLeaving } from './hexes.js';
-import { app } from './main.js';
 import { compose, linksIn } from './compose.js';
 
 const HEX = 'application/x-hexlist';
