@@ -51,7 +51,7 @@ public struct OfferCopies: Sendable {
         return (try OfferedFile(path: path(of: offer)).identity, digest)
     }
 
-    /// What the names of copies that are being made have behind that of the offer.
+    /// The id in the name of a copy that is being made (`PartFile.Goal.id`), behind the digits of its offer.
     private static let partID = "copy"
 
     public func remove(_ offer: OfferID) { _ = unlink(path(of: offer)) }

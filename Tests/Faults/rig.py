@@ -636,6 +636,7 @@ class Reader:
         return self.connection.execute(sql, values).fetchone()[0]
 
     def outbox(self):
+        """The rows of the outbox, as `outbox_rows` has them."""
         self.one("SELECT 1")
         return list(outbox_rows(self.connection))
 

@@ -1,6 +1,6 @@
 import Testing
 
-/// What others on the link see, and what other versions make of a hex.
+/// Hexlist as programs of others see it on the link, and as earlier versions do.
 @Suite(
     "Looks from outside", .serialized, .timeLimit(.minutes(Rig.isLong ? 30 : Patience.test)),
     .enabled(if: Checkout.hasPrograms, "hexlistd and hexlist are not built"))

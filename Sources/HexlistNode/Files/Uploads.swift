@@ -2,7 +2,7 @@ import HexlistFiles
 import HexlistModel
 import Synchronization
 
-/// The files that are handed over in pieces now, and the bounds of all that were: `POST /v1/uploads`.
+/// The files that are handed over now (`POST /v1/uploads`), and the bounds of all copies on offer.
 final class Uploads: Sendable {
     /// Bytes of one file.
     static let largest: Int64 = 4 << 30
@@ -14,12 +14,13 @@ final class Uploads: Sendable {
     /// Milliseconds for which a copy stays whose hex was not sent.
     static let unsentTime: Int64 = 3_600_000
 
+    /// The sizes of the files whose copies are being made, by their offers.
     private let underWay = Mutex([OfferID: Int64]())
 
     /// The offers whose copies are being made.
     var offers: Set<OfferID> { underWay.withLock { Set($0.keys) } }
 
-    /// Takes a place.
+    /// Takes a place for a file, which `end` gives back.
     /// - Parameter known: the sizes of the copies that are on offer.
     /// - Throws: `tooLarge`, `storageFull`; `recentlyFailed` where there is no place now.
     func begin(_ offer: OfferID, size: Int64, known: [Int64]) throws(HexlistError) {
