@@ -4,7 +4,7 @@ internal import HexlistModel
 /// A run of the outbox: rows of one peer with consecutive ids that lie in one pack and have all values but those of their hexes in common. It is one row
 /// of the table `outbox`.
 struct OutboxRun {
-    /// The ids of its rows.
+    /// The ids of its rows, as many at most as a pack has hexes.
     var ids: ClosedRange<Int64>
     /// The row of its peer.
     var peer: Int64
@@ -17,8 +17,10 @@ struct OutboxRun {
 
     /// `nil` if a value is invalid, as in a damaged file.
     init?(_ row: SQLStatement) {
-        guard row.int64(0) <= row.int64(1), let state = OutboxState(rawValue: row.text(4)) else { return nil }
-        self.init(ids: row.int64(0)...row.int64(1), peer: row.int64(2), pack: row.int64(3), state: state)
+        let (first, last) = (row.int64(0), row.int64(1))
+        guard first <= last, (0..<Int64(OutboxPack.mostHexes)).contains(last &- first), let state = OutboxState(rawValue: row.text(4))
+        else { return nil }
+        self.init(ids: first...last, peer: row.int64(2), pack: row.int64(3), state: state)
     }
 
     init(ids: ClosedRange<Int64>, peer: Int64, pack: Int64, state: OutboxState) {

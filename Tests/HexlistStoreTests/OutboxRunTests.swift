@@ -244,6 +244,25 @@ private enum Rounds {
         }
     }
 
+    /// Runs as a backup that somebody made up may have them.
+    @Test(arguments: ["pack = 3 - pack", "last = last + 3 WHERE id = 6", "last = 9223372036854775807"])
+    func aRunThatDoesNotFitItsPackEndsNobody(_ change: String) throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        for first: UInt64 in [1, 6] {
+            let hexes = (first..<first + 5).map { hex($0) }
+            _ = try test.write { [terms = terms([peer])] in try $0.enqueue(hexes[...], terms) }
+        }
+        _ = try test.write { try $0.run("UPDATE outbox SET \(change)") }
+        let rows = try test.read { try $0.outboxPage() }.items
+        #expect(rows.count <= 13)
+        let items = try test.read { try $0.outboxBatch(peer.id, after: 0, limit: 100, maxBytes: .max) }.items
+        #expect(items.count <= 13)
+        let ids: [Int64] = [3, 9, 10, 11, 12]
+        let refused = ids.map { Settlement(id: $0, state: .rejected) }
+        #expect(try test.write { try $0.settle(refused, of: peer.id, at: start) }.count <= 5)
+    }
+
     @Test(arguments: 1...(Rounds.isLong ? 400 : 20)) func aDamagedPackIsNotRead(_ seed: Int) throws {
         var random = SeededGenerator(seed: UInt64(seed))
         var hexes = PackedHexes()
