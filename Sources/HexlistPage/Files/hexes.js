@@ -183,7 +183,7 @@ export class HexView extends View {
     else if (id) this.select(this.list.item(), true);
   }
 
-  // What is selected may not be open yet.
+  // The selected hex may not be open yet.
   async save() {
     const hex = this.list.item();
     if (!hex || this.place === 'held') return;

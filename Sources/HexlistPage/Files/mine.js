@@ -64,7 +64,7 @@ export class MineView extends View {
     try { if (!await this.list.show(load)) return; } catch (error) { if (error.name !== 'AbortError') toast(error.message); return; }
     this.look();
   }
-  /** As it is now, without moving what is looked at. */
+  /** Reads the list and the open hex again, without moving what is looked at. */
   async renew() {
     const top = this.list.element.scrollTop;
     await this.reload();
