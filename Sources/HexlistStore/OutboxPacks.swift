@@ -25,6 +25,7 @@ struct OutboxPack {
 
     /// The most hexes of a pack, and bytes of their bodies; one hex may be longer. So few that the buffers on their way come from the heap, whose pages
     /// are there already, and not each time anew from the kernel.
+    /// The number of hexes may grow but never shrink: a longer run is taken for damage (`OutboxRun`).
     static let (mostHexes, mostBytes) = (512, 192 << 10)
 
     static let columns = "outboxPack.id, outboxPack.first, outboxPack.count, outboxPack.copies, outboxPack.isKeyed"
