@@ -128,6 +128,8 @@ extension StoreWriter {
         _ hexes: [PreparedHex], _ isKeyed: Bool, _ recipients: [PeerSighting], _ terms: OutboxTerms
     ) throws -> [Int64] {
         let first = tally.nextOutbox
+        // Rows that nothing would read are not promised.
+        guard OutboxPack.ids.contains(first) else { throw StoreFault.lost }
         let count = Int64(hexes.count)
         let (packed, bodies) = OutboxPacking.packed(hexes)
         let pack = try insertPack(packed, bodies: bodies, first: first, copies: Int64(recipients.count), isKeyed: isKeyed)

@@ -17,16 +17,24 @@ struct OutboxPack {
     /// The ids of all rows that were made with it.
     var rows: ClosedRange<Int64> { first...(first &+ count &* copies &- 1) }
 
-    /// The place of a row's hex in it. It is one of its hexes for any id, as a damaged file may have rows that were not made with it.
-    func position(of row: Int64) -> Int {
-        let place = (row &- first) % count
-        return Int(place < 0 ? place + count : place)
+    /// The place of a row's hex in it.
+    /// - Parameter row: one of `rows`.
+    func position(of row: Int64) -> Int { Int((row &- first) % count) }
+
+    /// Whether rows are some of it, and of one recipient; in a damaged file they may be neither.
+    func holds(_ from: Int64, through last: Int64) -> Bool {
+        guard from <= last, rows.contains(from), rows.contains(last) else { return false }
+        return last &- from == Int64(position(of: last) - position(of: from))
     }
 
     /// The most hexes of a pack, and bytes of their bodies; one hex may be longer. So few that the buffers on their way come from the heap, whose pages
     /// are there already, and not each time anew from the kernel.
     /// The number of hexes may grow but never shrink: a longer run is taken for damage (`OutboxRun`).
     static let (mostHexes, mostBytes) = (512, 192 << 10)
+    /// The most recipients: a hex with a known key is looked for in the rows of all.
+    private static let mostCopies: Int64 = 1 << 20
+    /// The ids that rows may have: what is added to one of them is no overflow.
+    static let ids: ClosedRange<Int64> = 0...(.max / 2)
 
     static let columns = "outboxPack.id, outboxPack.first, outboxPack.count, outboxPack.copies, outboxPack.isKeyed"
 
@@ -35,8 +43,8 @@ struct OutboxPack {
         self.init(
             id: row.int64(column), first: row.int64(column + 1), count: row.int64(column + 2), copies: row.int64(column + 3),
             isKeyed: row.bool(column + 4))
-        let limit = Int64(Int32.max)
-        guard (0...(.max - limit * limit)).contains(first), (1...limit).contains(count), (1...limit).contains(copies) else { return nil }
+        guard Self.ids.contains(first), (1...Int64(Self.mostHexes)).contains(count), (1...Self.mostCopies).contains(copies)
+        else { return nil }
     }
 
     init(id: Int64, first: Int64, count: Int64, copies: Int64, isKeyed: Bool) {
@@ -88,11 +96,14 @@ extension StoreWriter {
     }
 
     /// Gives the hexes of a run that was refused or failed, and keeps its bodies, a pack of their own, so that they do not hold the bodies of all others.
+    /// A run of all hexes holds no others: it stays, so that recipients who all refuse the same have its bodies once.
     func takeOut(_ run: OutboxRun) throws {
         let found = try first(
-            "SELECT \(OutboxPack.columns), hexes, bodies FROM outboxPack WHERE id = ? AND count * copies > ?", run.pack, run.count
+            "SELECT \(OutboxPack.columns), hexes, bodies FROM outboxPack WHERE id = ? AND count > ?", run.pack, run.count
         ) { row -> (pack: OutboxPack, hexes: PackedHexes, bodies: [UInt8])? in
-            guard let pack = OutboxPack(row), let hexes = PackedHexes(row.bytes(5)), hexes.entries.count == pack.count else { return nil }
+            guard let pack = OutboxPack(row), let hexes = PackedHexes(row.bytes(5)), hexes.entries.count == pack.count,
+                pack.holds(run.ids.lowerBound, through: run.ids.upperBound)
+            else { return nil }
             return (pack, hexes, row.bytes(6))
         }
         guard case let (pack, hexes, bodies)? = found ?? nil else { return }

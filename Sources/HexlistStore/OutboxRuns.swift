@@ -15,12 +15,13 @@ struct OutboxRun {
 
     static let columns = "outbox.id, outbox.last, outbox.peer, outbox.pack, outbox.state"
 
-    /// `nil` if a value is invalid, as in a damaged file.
+    /// `nil` if a value is invalid, as in a damaged file: its rows are counted one by one, so it has no more than a pack has hexes.
     init?(_ row: SQLStatement) {
-        let (first, last) = (row.int64(0), row.int64(1))
-        guard first <= last, (0..<Int64(OutboxPack.mostHexes)).contains(last &- first), let state = OutboxState(rawValue: row.text(4))
+        let (id, last) = (row.int64(0), row.int64(1))
+        guard OutboxPack.ids.contains(id), id <= last, last &- id < Int64(OutboxPack.mostHexes),
+            let state = OutboxState(rawValue: row.text(4))
         else { return nil }
-        self.init(ids: first...last, peer: row.int64(2), pack: row.int64(3), state: state)
+        self.init(ids: id...last, peer: row.int64(2), pack: row.int64(3), state: state)
     }
 
     init(ids: ClosedRange<Int64>, peer: Int64, pack: Int64, state: OutboxState) {

@@ -20,18 +20,18 @@ struct PackReading {
     /// The columns that `read` expects.
     static let columns = OutboxPack.columns + ", outboxPack.hexes"
 
-    /// Takes in the pack of the statement's row.
+    /// Takes in the pack of the statement's row, whose first columns are those of the run (`OutboxRun.columns`).
     /// - Parameter column: the first of `columns`.
-    /// - Returns: whether it is whole.
+    /// - Returns: whether it is whole, and the run one of it.
     mutating func read(_ row: SQLStatement, from column: Int32) -> Bool {
-        if let pack, pack.id == row.int64(column) { return true }
+        if let pack, pack.id == row.int64(column) { return pack.holds(row.int64(0), through: row.int64(1)) }
         guard let pack = OutboxPack(row, from: column), let hexes = PackedHexes(row.bytes(column + 5)), hexes.entries.count == pack.count
         else {
             self.pack = nil
             return false
         }
         (self.pack, self.hexes, bodies) = (pack, hexes, nil)
-        return true
+        return pack.holds(row.int64(0), through: row.int64(1))
     }
 
     /// The hex of a row of the pack that `read` found whole.

@@ -397,7 +397,7 @@ enum StoreSchema {
                 let messageID = Data.fromDatabaseValue(values[0]).flatMap { UUIDBytes(bytes: [UInt8]($0)) }
                 hexes.append(
                     messageID: messageID ?? .nil, digest: Data.fromDatabaseValue(values[1]).map { [UInt8]($0) } ?? [],
-                    bodyBytes: Int.fromDatabaseValue(values[2]) ?? 0, subject: String.fromDatabaseValue(values[3]))
+                    bodyBytes: max(0, Int.fromDatabaseValue(values[2]) ?? 0), subject: String.fromDatabaseValue(values[3]))
                 return Data(hexes.bytes)
             })
         try db.execute(sql: runs)
@@ -422,7 +422,7 @@ enum StoreSchema {
             pack INTEGER NOT NULL,
             PRIMARY KEY (messageID, pack)
         ) STRICT, WITHOUT ROWID;
-        INSERT INTO outboxKey (messageID, pack) SELECT messageID, id FROM outbox;
+        INSERT INTO outboxKey (messageID, pack) SELECT messageID, id FROM outbox WHERE length(messageID) = 16;
 
         CREATE TABLE outboxRun (
             id INTEGER PRIMARY KEY,                 -- of its first row, from tally.nextOutbox, never used twice: the order of delivery

@@ -96,7 +96,7 @@ struct Tally: Equatable {
     var counts: StoreCounts {
         StoreCounts(
             inbox: inbox, unread: unread, held: held, heldBytes: heldBytes, mine: mine, outbox: outbox,
-            outboxBytes: outboxBytes, lastEvent: nextEvent - 1, unindexed: behind)
+            outboxBytes: outboxBytes, lastEvent: nextEvent &- 1, unindexed: behind)
     }
 }
 

@@ -46,6 +46,27 @@ import Testing
         try store.close()
     }
 
+    @Test(
+        "rows of an earlier version that somebody made up do not keep the store from opening",
+        arguments: ["bytes = -5", "bytes = 9223372036854775807", "messageID = x'00'", "digest = x''"])
+    func madeUpRows(change: String) throws {
+        let fixture = try #require(Bundle.module.path(forResource: "version-4", ofType: "sqlite", inDirectory: "Fixtures"))
+        let folder = try TestStore.makeFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let path = folder + "/hexlist.sqlite"
+        try FileManager.default.copyItem(atPath: fixture, toPath: path)
+        let old = try DatabaseQueue(path: path)
+        // The first was delivered, so that nothing but its row says how long it was.
+        try old.write { try $0.execute(sql: "UPDATE outbox SET \(change) WHERE id = 1") }
+        try old.close()
+        let store = try HexStore(path: path)
+        defer { try? store.close() }
+        try store.readSync { reader in
+            #expect(try !reader.outboxPage().items.isEmpty)
+            _ = try reader.outboxRow(1)
+        }
+    }
+
     @Test(arguments: ["version-1", "version-4"]) func everyReleasedVersionOpens(_ name: String) throws {
         let fixture = try #require(Bundle.module.path(forResource: name, ofType: "sqlite", inDirectory: "Fixtures"))
         let folder = try TestStore.makeFolder()

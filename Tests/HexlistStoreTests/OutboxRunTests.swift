@@ -123,6 +123,64 @@ private enum Rounds {
         #expect(try test.countersAreRight())
     }
 
+    @Test func recipientsWhoRefuseTheSameHaveItOnce() throws {
+        let test = try TestStore()
+        let peers = try (1...3).map { try TestPeer($0) }
+        _ = try test.write { [terms = terms(peers), hexes = (1...2).map { hex($0) }] in try $0.enqueue(hexes[...], terms) }
+        for (index, peer) in peers.enumerated() {
+            let settlements = (1...2).map { Settlement(id: Int64(index * 2 + $0), state: .rejected, code: "tooLarge") }
+            try test.write { _ = try $0.settle(settlements, of: peer.id, at: start) }
+            #expect(try test.read { try $0.counts() }.outboxBytes == 40)
+            #expect(try test.countersAreRight())
+        }
+        try test.write { _ = try $0.cancel(Array(1...6), at: start) }
+        #expect(try test.read { try $0.counts() }.outboxBytes == 0)
+        #expect(try test.countersAreRight())
+    }
+
+    /// Rows of 1 … 5 are one peer's, those of 6 … 10 the other's, all of one pack.
+    @Test(
+        "runs and packs that somebody made up end nothing",
+        arguments: [
+            "UPDATE outbox SET last = 9223372036854775807", "UPDATE outbox SET last = last + 3", "UPDATE outbox SET last = last + 1000",
+            "UPDATE outbox SET id = -9223372036854775807 WHERE id = 1", "UPDATE outbox SET id = 3 WHERE id = 1",
+            "UPDATE outbox SET id = 9223372036854775807, last = 9223372036854775807 WHERE id = 6", "UPDATE outbox SET pack = 77",
+            "UPDATE outboxPack SET first = 3", "UPDATE outboxPack SET first = 100", "UPDATE outboxPack SET first = -1",
+            "UPDATE outboxPack SET first = 9223372036854775807", "UPDATE outboxPack SET count = 4", "UPDATE outboxPack SET copies = 1",
+            "UPDATE outboxPack SET copies = 9223372036854775807", "UPDATE outboxPack SET copies = 2147483647",
+            "UPDATE outboxPack SET hexes = x'00'", "UPDATE outboxPack SET bodies = x'00'", "UPDATE outboxPack SET bodies = NULL",
+            "UPDATE tally SET nextOutbox = 9223372036854775807", "UPDATE tally SET nextOutbox = -5", "UPDATE tally SET nextOutbox = 3",
+        ]) func madeUp(sql: String) throws
+    {
+        let test = try TestStore()
+        let peers = [try TestPeer(1), try TestPeer(2)]
+        let hexes = (1...5).map { hex($0, hasKey: true) }
+        let more = (4...8).map { hex($0, hasKey: true) }
+        _ = try test.write { [terms = terms(peers)] in try $0.enqueue(hexes[...], terms) }
+        try test.write { try $0.db.execute(sql: sql) }
+        func look() throws {
+            try test.read { reader in
+                _ = try (reader.outboxPage(), reader.outboxPage(limit: 2, after: 2), reader.outboxPage(after: .max))
+                _ = try (reader.outboxRows([1, 3, 5, 6, 10, 13, .max]), reader.outboxCounts(of: [0...20, 7...Int64.max]))
+                for peer in peers { _ = try reader.outboxBatch(peer.id, after: 1, limit: 9, maxBytes: 999) }
+            }
+        }
+        try look()
+        // Each may be refused; a file like that is not mended.
+        _ = try? test.write { [terms = terms(peers)] in try $0.enqueue(more[...], terms) }
+        for peer in peers.map(\.id) {
+            let settlements = [2, 4, 7, 9].map { Settlement(id: $0, state: .rejected, code: "tooLarge") }
+            _ = try? test.write { try $0.settle(settlements, of: peer, at: start) }
+            try look()
+            _ = try? test.write { try $0.rejectQueued(peer, code: "blocked", message: nil, limit: 9, at: start) }
+        }
+        _ = try? test.write { try $0.retry([2, 7], expiresAt: start + day) }
+        _ = try? test.write { try $0.cancel([2, 3, 8, 9], at: start) }
+        try look()
+        for _ in 0..<4 { _ = try? test.write { try $0.maintain(now: start + 400 * day) } }
+        try look()
+    }
+
     /// Rows of an outbox as anybody would keep them: one for each hex and peer.
     private struct Model {
         struct Row: Equatable {
