@@ -108,12 +108,10 @@ enum Rig {
     /// Runs it to its end; the small size is the program's own default.
     /// - Parameters:
     ///   - arguments: the arguments in every size.
-    ///   - short: further ones, without HEXLIST_LONG_TESTS.
     ///   - long: further ones, with HEXLIST_LONG_TESTS=1.
-    static func run(_ name: String, _ arguments: [String] = [], short: [String] = [], long: [String]) async throws {
+    static func run(_ name: String, _ arguments: [String] = [], long: [String]) async throws {
         let output = try await Command.run(
-            ["\(Checkout.root)/Tests/Faults/\(name)"] + arguments + (isLong ? long : short),
-            environment: ["HEXLIST_BIN": Checkout.programs],
+            ["\(Checkout.root)/Tests/Faults/\(name)"] + arguments + (isLong ? long : []), environment: ["HEXLIST_BIN": Checkout.programs],
             seconds: isLong ? 3_300 : 1_100)
         print("\(name): \(output.out)", terminator: "")
         #expect(output.status == 0, "\(output)")
