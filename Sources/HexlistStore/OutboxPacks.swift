@@ -21,6 +21,12 @@ struct OutboxPack {
     /// - Parameter row: one of `rows`.
     func position(of row: Int64) -> Int { Int((row &- first) % count) }
 
+    /// The hexes in its blob; `nil` where that is damaged, or has more or fewer than the pack.
+    func hexes(_ blob: [UInt8]) -> PackedHexes? {
+        guard let hexes = PackedHexes(blob), hexes.entries.count == count else { return nil }
+        return hexes
+    }
+
     /// Whether rows are some of it, and of one recipient; in a damaged file they may be neither.
     func holds(_ from: Int64, through last: Int64) -> Bool {
         guard from <= last, rows.contains(from), rows.contains(last) else { return false }
@@ -69,7 +75,7 @@ extension StoreReader {
             WHERE outboxKey.messageID = ? ORDER BY outboxKey.pack DESC
             """, messageID
         ) { row -> (ids: [Int64], digest: [UInt8])? in
-            guard let pack = OutboxPack(row), let hexes = PackedHexes(row.bytes(5)), let position = hexes.position(of: messageID)
+            guard let pack = OutboxPack(row), let hexes = pack.hexes(row.bytes(5)), let position = hexes.position(of: messageID)
             else { return nil }
             return ((0..<pack.copies).map { pack.first + $0 * pack.count + Int64(position) }, Array(hexes.digest(at: position)))
         }.compactMap(\.self)
@@ -101,7 +107,7 @@ extension StoreWriter {
         let found = try first(
             "SELECT \(OutboxPack.columns), hexes, bodies FROM outboxPack WHERE id = ? AND count > ?", run.pack, run.count
         ) { row -> (pack: OutboxPack, hexes: PackedHexes, bodies: [UInt8])? in
-            guard let pack = OutboxPack(row), let hexes = PackedHexes(row.bytes(5)), hexes.entries.count == pack.count,
+            guard let pack = OutboxPack(row), let hexes = pack.hexes(row.bytes(5)),
                 pack.holds(run.ids.lowerBound, through: run.ids.upperBound)
             else { return nil }
             return (pack, hexes, row.bytes(6))

@@ -25,8 +25,7 @@ struct PackReading {
     /// - Returns: whether it is whole, and the run one of it.
     mutating func read(_ row: SQLStatement, from column: Int32) -> Bool {
         if let pack, pack.id == row.int64(column) { return pack.holds(row.int64(0), through: row.int64(1)) }
-        guard let pack = OutboxPack(row, from: column), let hexes = PackedHexes(row.bytes(column + 5)), hexes.entries.count == pack.count
-        else {
+        guard let pack = OutboxPack(row, from: column), let hexes = pack.hexes(row.bytes(column + 5)) else {
             self.pack = nil
             return false
         }
