@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// `hexlist backup` and `hexlist restore` with the real programs.
-@Suite("Backup and restore", .timeLimit(.minutes(Patience.test)), .enabled(if: Checkout.hasPrograms, "hexlistd and hexlist are not built"))
+@Suite("Backup and restore", .timeLimit(.minutes(Patience.test)), .ifBuilt)
 struct BackupTests {
     private struct Status: Decodable { var uuid: String }
 

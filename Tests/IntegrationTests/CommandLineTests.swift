@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// What the shells complete, on a terminal, and the hook of notifications.
-@Suite("The command line", .timeLimit(.minutes(Patience.test)), .enabled(if: Checkout.hasPrograms, "hexlistd and hexlist are not built"))
+@Suite("The command line", .timeLimit(.minutes(Patience.test)), .ifBuilt)
 struct CommandLineTests {
     enum Shell: String, CaseIterable, CustomTestStringConvertible {
         case bash, zsh, fish

@@ -8,8 +8,8 @@ import Testing
 ///
 /// One at a time: they are about instants, and a machine that runs several at once has fewer of them.
 @Suite(
-    "Crashes and failing disks", .serialized, .timeLimit(.minutes(Rig.isLong ? 60 : Patience.test)),
-    .enabled(if: Checkout.hasPrograms, "hexlistd and hexlist are not built"))
+    "Crashes and failing disks", .serialized, .rigLimit(long: 60),
+    .ifBuilt)
 struct CrashTests {
     @Test("SIGKILL at random instants of a bulk send, either side", .ifRuns("kill"))
     func kill() async throws {
@@ -76,6 +76,14 @@ struct CrashTests {
 extension Trait where Self == ConditionTrait {
     /// Runs the test if this machine can run that program of Tests/Faults; the output has the reason otherwise.
     static func ifRuns(_ rig: String) -> Self { .enabled(if: Rig.obstacle(rig) == nil, "\(Rig.obstacle(rig) ?? "")") }
+
+    /// Runs the suite if the programs it starts are there.
+    static var ifBuilt: Self { .enabled(if: Checkout.hasPrograms, "hexlistd and hexlist are not built") }
+}
+
+extension Trait where Self == TimeLimitTrait {
+    /// The limit of a suite of programs of Tests/Faults: that of every test, or so many minutes with HEXLIST_LONG_TESTS=1.
+    static func rigLimit(long minutes: Int) -> Self { .timeLimit(.minutes(Rig.isLong ? minutes : Patience.test)) }
 }
 
 /// A program of Tests/Faults.

@@ -2,8 +2,8 @@ import Testing
 
 /// `Tests/Faults/file-attacks`: on the connections on which files are fetched, from both sides.
 @Suite(
-    "Hostile owners and fetchers of files", .serialized, .timeLimit(.minutes(Rig.isLong ? 30 : Patience.test)),
-    .enabled(if: Checkout.hasPrograms, "hexlistd and hexlist are not built"))
+    "Hostile owners and fetchers of files", .serialized, .rigLimit(long: 30),
+    .ifBuilt)
 struct HostileFilesTests {
     @Test("who may not fetch a file does not, and an owner that lies hands over nothing but what was announced", .ifRuns("file-attacks"))
     func fileAttacks() async throws {

@@ -6,8 +6,8 @@ import Testing
 /// Each of these programs has folders, ports and where it needs one a lab of its own, so suites run side by side: one test after the other
 /// within each, about as long as the other suites of programs.
 @Suite(
-    "Hostile input", .serialized, .timeLimit(.minutes(Rig.isLong ? 30 : Patience.test)),
-    .enabled(if: Checkout.hasPrograms, "hexlistd and hexlist are not built"))
+    "Hostile input", .serialized, .rigLimit(long: 30),
+    .ifBuilt)
 struct HostileInputTests {
     @Test("strangers, and a trusted peer gone bad, hurt nobody", .ifRuns("hostile"))
     func hostile() async throws {

@@ -2,8 +2,8 @@ import Testing
 
 /// Peers that would be taken for others.
 @Suite(
-    "Names and pairings of others", .serialized, .timeLimit(.minutes(Rig.isLong ? 30 : Patience.test)),
-    .enabled(if: Checkout.hasPrograms, "hexlistd and hexlist are not built"))
+    "Names and pairings of others", .serialized, .rigLimit(long: 30),
+    .ifBuilt)
 struct HostilePeersTests {
     /// `Tests/Faults/names`: whoever calls himself as a trusted peer does is told apart from it, and gets nothing that is meant for it.
     @Test("a trusted Bob and a stranger Bob are told apart everywhere, and a name goes to the one that was trusted by it", .ifRuns("names"))

@@ -3,8 +3,8 @@ import Testing
 /// `Tests/Faults/hostile-text`: whatever a peer writes, hexlist and the log show it and a terminal obeys none of it. A new command of
 /// hexlist has to be given a case there. Its two parts run side by side.
 @Suite(
-    "Hostile texts", .timeLimit(.minutes(Rig.isLong ? 30 : Patience.test)),
-    .enabled(if: Checkout.hasPrograms, "hexlistd and hexlist are not built"))
+    "Hostile texts", .rigLimit(long: 30),
+    .ifBuilt)
 struct HostileTextTests {
     @Test(
         "texts of a peer are shown, never obeyed, by every command and in the log", .ifRuns("hostile-text"),

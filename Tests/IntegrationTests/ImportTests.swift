@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// `hexlist import` and `hexlist export` with the real programs.
-@Suite("Import and export", .timeLimit(.minutes(Patience.test)), .enabled(if: Checkout.hasPrograms, "hexlistd and hexlist are not built"))
+@Suite("Import and export", .timeLimit(.minutes(Patience.test)), .ifBuilt)
 struct ImportTests {
     private struct Done: Decodable {
         var added: Int

@@ -2,8 +2,8 @@ import Testing
 
 /// The effects of programs of this machine on hexlistd, tested by programs of Tests/Faults.
 @Suite(
-    "The local side", .serialized, .timeLimit(.minutes(Rig.isLong ? 60 : Patience.test)),
-    .enabled(if: Checkout.hasPrograms, "hexlistd and hexlist are not built"))
+    "The local side", .serialized, .rigLimit(long: 60),
+    .ifBuilt)
 struct LocalSideTests {
     @Test("the local API bears what no client sends", .ifRuns("local-api"))
     func localAPI() async throws {

@@ -3,7 +3,7 @@ import Testing
 
 /// What Debian's Prometheus makes of the metrics.
 @Suite(
-    "Metrics and Prometheus", .timeLimit(.minutes(Patience.test)), .enabled(if: Checkout.hasPrograms, "hexlistd and hexlist are not built"))
+    "Metrics and Prometheus", .timeLimit(.minutes(Patience.test)), .ifBuilt)
 struct MetricsTests {
     private static let checker = Program.path(of: "promtool")
     private static let canScrape = Program.path(of: "prometheus") != nil && Program.path(of: "socat") != nil

@@ -2,8 +2,8 @@ import Testing
 
 /// Hexlist as programs of others see it on the link, and as earlier versions do.
 @Suite(
-    "Looks from outside", .serialized, .timeLimit(.minutes(Rig.isLong ? 30 : Patience.test)),
-    .enabled(if: Checkout.hasPrograms, "hexlistd and hexlist are not built"))
+    "Looks from outside", .serialized, .rigLimit(long: 30),
+    .ifBuilt)
 struct OutsideTests {
     /// `Tests/Faults/outside`: openssl, nmap, testssl and tshark. What is not installed is skipped by name, in what it prints.
     @Test("tools of others see TLS 1.3 and nothing to read", .ifRuns("outside"))

@@ -3,8 +3,8 @@ import Testing
 /// Connections and networks that fail between daemons that have a lot to say: programs of Tests/Faults. Both choose at random, from a
 /// seed they print.
 @Suite(
-    "A network that falls apart", .serialized, .timeLimit(.minutes(Rig.isLong ? 60 : Patience.test)),
-    .enabled(if: Checkout.hasPrograms, "hexlistd and hexlist are not built"))
+    "A network that falls apart", .serialized, .rigLimit(long: 60),
+    .ifBuilt)
 struct PartitionTests {
     @Test("three machines, links that are cut and healed, frames that are lost, repeated and late", .ifRuns("partitions"))
     func partitions() async throws {
