@@ -50,7 +50,7 @@ public final class HexStore: Sendable {
 
     /// Sets the observer, which is called after each commit that changed what `StoreChange` names: on the writer's thread, after the
     /// completions of the commit. The store has one observer; a new one replaces it, `nil` removes it. It must not wait for the store.
-    public func observe(_ observer: (@Sendable (StoreChange) -> Void)?) { writes.observer.withLock { $0 = observer } }
+    public func observe(_ observer: (@Sendable (StoreChange) -> Void)?) { writes.observe(observer) }
 
     /// Passes a piece of work to the writer. Pieces that wait together share one transaction; a piece that throws is rolled back alone.
     ///

@@ -54,6 +54,11 @@ final class WriteQueue: @unchecked Sendable {
         }
     }
 
+    /// A closure that is a mutex's value by itself would be wrapped once more each time it is taken out, and called through all of that.
+    private struct Observer: Sendable {
+        let tell: @Sendable (StoreChange) -> Void
+    }
+
     /// The most rows of a piece that does not wait for its turn: more than a user's hex has, and than 20 hexes of a stream.
     private static let fewRows = 256
     /// The most rows of the pieces with many in one transaction, but always one piece: four full batches, a few hundredths of a second.
@@ -66,7 +71,7 @@ final class WriteQueue: @unchecked Sendable {
     /// The error of the last transaction; `nil` once one is committed.
     let fault = Mutex<(any Error)?>(nil)
     /// The store's observer (`HexStore.observe`).
-    let observer = Mutex<(@Sendable (StoreChange) -> Void)?>(nil)
+    private let observer = Mutex<Observer?>(nil)
     private let pool: DatabasePool
     private let queue: DispatchQueue
     private let state = Mutex(State())
@@ -103,6 +108,10 @@ final class WriteQueue: @unchecked Sendable {
         }
         if isClosed { return piece.finish(HexlistError(.internal, "The store is closed.")) }
         if starts { queue.async { self.drain() } }
+    }
+
+    func observe(_ observer: (@Sendable (StoreChange) -> Void)?) {
+        self.observer.withLock { $0 = observer.map(Observer.init) }
     }
 
     /// Does the waiting work, refuses later work, and moves the log into the store. Must not be called from a completion.
@@ -155,7 +164,7 @@ final class WriteQueue: @unchecked Sendable {
             pace.wrote(at: .now)
             isIndexBehind = writer?.isIndexBehind ?? false
             for (piece, outcome) in zip(pieces, outcomes) { piece.finish(outcome) }
-            if !changes.isEmpty { observer.withLock { $0 }?(changes) }
+            if !changes.isEmpty { observer.withLock { $0 }?.tell(changes) }
         }
     }
 

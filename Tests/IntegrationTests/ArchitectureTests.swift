@@ -100,6 +100,19 @@ import Testing
         }
     }
 
+    @Test("no closure is taken out of a mutex by itself: it is wrapped once more each time, and called through all of that") func closures()
+        throws
+    {
+        let closure = try NSRegularExpression(pattern: #"\b(?:let|var) (\w+) = Mutex<\(.*->.*>\("#)
+        for file in try Self.files(in: "Sources") {
+            let source = try Self.text("Sources/\(file)") as NSString
+            for match in closure.matches(in: source as String, range: NSRange(location: 0, length: source.length)) {
+                let name = source.substring(with: match.range(at: 1))
+                #expect(!source.contains("\(name).withLock { $0 }") && !source.contains("\(name).withLock(\\.self)"), "\(file): \(name)")
+            }
+        }
+    }
+
     @Test("text of peers meets no comparison of String's, which takes quadratic time on hostile text") func peerTexts() throws {
         let (own, common) = Self.peerTexts
         let comparison = "(?:==|!=|<=|>=|<|>)"
