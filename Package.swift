@@ -68,7 +68,7 @@ let package = Package(
             swiftSettings: settings),
         .target(
             name: "HexlistDNS", dependencies: ["HexlistModel", "HexlistDiscovery", "HexlistSystem"], swiftSettings: settings),
-        .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+        .target(name: "CSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(
             name: "HexlistStore",
             dependencies: [

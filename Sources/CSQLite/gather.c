@@ -1,0 +1,110 @@
+// CSQLite.h says what each of these does. The methods of the open log are replaced by some that hold back what is written side by side, and call
+// the replaced ones for everything. SQLite calls the methods of one open file on one thread at a time.
+#include "CSQLite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    /// The most bytes held; a larger transaction takes more calls. SQLite writes at most 131 071 bytes at once, and takes what is over for a full disk.
+    GATHERED = 127 << 10,
+    /// The bytes before each page of the log (fileformat2.html, "The WAL File Format"). No page is as short.
+    FRAME_HEADER = 24
+};
+
+struct gathering {
+    /// What the file points to. First, so that this is found by it.
+    sqlite3_io_methods methods;
+    const sqlite3_io_methods *replaced;
+    /// The position behind the last write, made or held.
+    sqlite3_int64 next;
+    /// The number of bytes held; they belong right before `next`.
+    int held;
+    /// Whether the header of a frame that commits was written last, so that its page ends a transaction.
+    int commits;
+    unsigned char bytes[GATHERED];
+};
+
+static struct gathering *gathering(sqlite3_file *file) { return (struct gathering *)(void *)file->pMethods; }
+
+/// Writes what is held. After an error it is forgotten: SQLite gives the transaction up.
+static int let_go(sqlite3_file *file) {
+    struct gathering *own = gathering(file);
+    int count = own->held;
+    if (count == 0) return SQLITE_OK;
+    own->held = 0;
+    return own->replaced->xWrite(file, own->bytes, count, own->next - count);
+}
+
+static int write_gathered(sqlite3_file *file, const void *bytes, int count, sqlite3_int64 position) {
+    struct gathering *own = gathering(file);
+    int result = SQLITE_OK;
+    if (position != own->next || own->held + count > GATHERED) result = let_go(file);
+    if (result != SQLITE_OK) return result;
+    int gathers = position == own->next && count <= GATHERED;
+    own->next = position + count;
+    if (!gathers) {
+        result = own->replaced->xWrite(file, bytes, count, position);
+    } else {
+        memcpy(own->bytes + own->held, bytes, (size_t)count);
+        own->held += count;
+    }
+    int ends = own->commits;
+    // The second number of a frame's header is the size of the database if the frame commits, and 0 otherwise.
+    static const unsigned char none[4];
+    own->commits = count == FRAME_HEADER && memcmp((const unsigned char *)bytes + 4, none, sizeof none) != 0;
+    return result == SQLITE_OK && ends ? let_go(file) : result;
+}
+
+static int read_behind(sqlite3_file *file, void *bytes, int count, sqlite3_int64 position) {
+    int result = let_go(file);
+    return result == SQLITE_OK ? gathering(file)->replaced->xRead(file, bytes, count, position) : result;
+}
+
+static int truncate_behind(sqlite3_file *file, sqlite3_int64 size) {
+    int result = let_go(file);
+    return result == SQLITE_OK ? gathering(file)->replaced->xTruncate(file, size) : result;
+}
+
+static int sync_behind(sqlite3_file *file, int flags) {
+    int result = let_go(file);
+    return result == SQLITE_OK ? gathering(file)->replaced->xSync(file, flags) : result;
+}
+
+static int size_behind(sqlite3_file *file, sqlite3_int64 *size) {
+    int result = let_go(file);
+    return result == SQLITE_OK ? gathering(file)->replaced->xFileSize(file, size) : result;
+}
+
+static int close_behind(sqlite3_file *file) {
+    struct gathering *own = gathering(file);
+    int written = let_go(file);
+    file->pMethods = own->replaced;
+    int closed = own->replaced->xClose(file);
+    free(own);
+    return closed != SQLITE_OK ? closed : written;
+}
+
+int hexlist_sqlite3_gather_log(sqlite3 *connection) {
+    sqlite3_file *log = NULL;
+    int result = sqlite3_file_control(connection, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+    if (result != SQLITE_OK) return result;
+    if (log == NULL || log->pMethods == NULL) return SQLITE_MISUSE;
+    struct gathering *own = malloc(sizeof *own);
+    if (own == NULL) return SQLITE_NOMEM;
+    own->methods = *log->pMethods;
+    own->replaced = log->pMethods;
+    own->next = -1;
+    own->held = 0;
+    own->commits = 0;
+    own->methods.xClose = close_behind;
+    own->methods.xRead = read_behind;
+    own->methods.xWrite = write_gathered;
+    own->methods.xTruncate = truncate_behind;
+    own->methods.xSync = sync_behind;
+    own->methods.xFileSize = size_behind;
+    log->pMethods = &own->methods;
+    return SQLITE_OK;
+}
+
+int hexlist_sqlite3_without_memory_statistics(void) { return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }

@@ -1,0 +1,95 @@
+import Foundation
+import GRDB
+import TestSupport
+import Testing
+
+@testable import HexlistStore
+
+/// The log is written a transaction at a time, and whatever a transaction did is there for other connections at once.
+@Suite struct GatheredLogTests {
+    private final class Store {
+        let folder: String
+        let writer: DatabaseQueue
+        let reader: DatabaseQueue
+
+        /// - Parameter synchronous: what SQLite syncs; the log's bytes are there without a sync too.
+        init(synchronous: String) throws {
+            folder = try TestStore.makeFolder()
+            let path = folder + "/log.sqlite"
+            var configuration = StoreConnection.plainConfiguration
+            configuration.allowsUnsafeTransactions = true
+            writer = try DatabaseQueue(path: path, configuration: configuration)
+            try writer.inDatabase { db in
+                // A cache of a few pages, so that a large transaction writes some before its end, and some of them twice.
+                try db.execute(
+                    sql: """
+                        PRAGMA journal_mode = WAL; PRAGMA synchronous = \(synchronous); PRAGMA cache_size = 20; PRAGMA cache_spill = 20;
+                        PRAGMA wal_autocheckpoint = 200;
+                        CREATE TABLE row (id INTEGER PRIMARY KEY, text TEXT NOT NULL);
+                        CREATE INDEX rowText ON row (text);
+                        """)
+                try StoreConnection.gatherLog(db)
+            }
+            reader = try DatabaseQueue(path: path)
+        }
+
+        deinit {
+            try? writer.close()
+            try? reader.close()
+            try? FileManager.default.removeItem(atPath: folder)
+        }
+
+        func rows(in database: DatabaseQueue) throws -> [Int: String] {
+            try database.read { db in
+                let rows = try Row.fetchAll(db, sql: "SELECT id, text FROM row")
+                return Dictionary(uniqueKeysWithValues: rows.map { ($0[0], $0[1]) })
+            }
+        }
+    }
+
+    @Test(arguments: ["FULL", "NORMAL", "OFF"])
+    func otherConnectionsSeeEachTransaction(_ synchronous: String) throws {
+        let store = try Store(synchronous: synchronous)
+        var random = SeededGenerator(seed: 7)
+        var model: [Int: String] = [:]
+        for round in 0..<150 {
+            // Most are small; some have more pages than are held and than the cache has.
+            let count = round % 10 == 0 ? 400 : Int.random(in: 1...8, using: &random)
+            let ends = Int.random(in: 0..<4, using: &random) > 0
+            var changed = model
+            try store.writer.inDatabase { db in
+                try db.execute(sql: "BEGIN IMMEDIATE")
+                for _ in 0..<count {
+                    let id = Int.random(in: 1...600, using: &random)
+                    let text = String(repeating: "\(random.next())", count: Int.random(in: 1...60, using: &random))
+                    try db.execute(sql: "INSERT OR REPLACE INTO row VALUES (?, ?)", arguments: [id, text])
+                    changed[id] = text
+                }
+                try db.execute(sql: ends ? "COMMIT" : "ROLLBACK")
+            }
+            if ends { model = changed }
+            #expect(try store.rows(in: store.reader) == model)
+            if round % 30 == 29 { _ = try store.writer.writeWithoutTransaction { try $0.checkpoint(.restart) } }
+        }
+        #expect(try store.rows(in: store.writer) == model)
+        #expect(try store.reader.read { try String.fetchOne($0, sql: "PRAGMA integrity_check") } == "ok")
+    }
+
+    @Test func aTransactionIsOneSystemCall() throws {
+        let store = try Store(synchronous: "NORMAL")
+        let calls = try store.writer.inDatabase { db in
+            try db.execute(sql: "INSERT INTO row VALUES (1, 'the log has its header')")
+            let before = try writes()
+            try db.execute(sql: "BEGIN; INSERT INTO row VALUES (2, 'a page of the table'); CREATE TABLE other (id); COMMIT")
+            return try writes() - before
+        }
+        #expect(calls == 1)
+    }
+
+    /// The number of writing system calls of this thread.
+    private func writes() throws -> Int {
+        let counters = try String(contentsOfFile: "/proc/thread-self/io", encoding: .utf8)
+        let line = try #require(counters.split(separator: "\n").first { $0.hasPrefix("syscw:") })
+        return try #require(Int(line.split(separator: " ")[1]))
+    }
+}
