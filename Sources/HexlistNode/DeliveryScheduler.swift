@@ -61,6 +61,9 @@ final class DeliveryScheduler {
         for peer in peers { links[peer]?.delivery.rowsChanged() }
     }
 
+    /// Whether rows wait in memory for one of these peers, as many as are kept there for a session.
+    func isBehind(_ peers: [PeerID]) -> Bool { peers.contains { links[$0]?.delivery.isBehind ?? false } }
+
     /// Ends the pauses of these peers, as a person asked for.
     func retryNow(_ peers: Set<PeerID>, _ host: isolated some DeliveryHost) {
         for peer in peers {

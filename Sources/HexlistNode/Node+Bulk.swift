@@ -54,7 +54,10 @@ extension Node {
                 if case .failure(let error) = result { refused.append(RefusedHex(line: hex.line, error: error)) }
             }
             rest = rest.dropFirst(taken.results.count)
-            guard let full = taken.full else { continue }
+            guard let full = taken.full else {
+                await keepPace(with: bulk)
+                continue
+            }
             guard await hasDrained(since: madeRoom, within: timeout) else { return (refused, full) }
         }
         return (refused, nil)
@@ -122,6 +125,23 @@ extension Node {
         }
         deliveries.queued(queued, again: Set(taken.requeued.map(\.peer)), self)
         notifyWatchers()
+    }
+
+    /// The longest wait for deliveries after a batch. A peer that is much slower than the stream is waited for a few times only: then more
+    /// is queued than `PeerDelivery` keeps in memory, and it is behind no more but reads from the store.
+    private static let pace = Duration.milliseconds(50)
+
+    /// Waits a moment for peers that take rows about as fast as they come. So these stay in memory until they are sent, and the store uses
+    /// their pages again, instead of moving them into its file and reading them back: a seventh of the sender's processor time.
+    private func keepPace(with bulk: TrackedSend) async {
+        let deadline = ContinuousClock.now + Self.pace
+        let peers = bulk.recipients.map(\.peer)
+        let wakeup = Wakeup()
+        sends.waitForRoom(wakeup)
+        defer { sends.stopWaiting(wakeup) }
+        while deliveries.isBehind(peers), ContinuousClock.now < deadline, !isStopping, !Task.isCancelled {
+            await wakeup.sleep(until: deadline, on: eventLoop)
+        }
     }
 
     /// Waits until something of the outbox came to an end.

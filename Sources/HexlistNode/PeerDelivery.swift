@@ -126,6 +126,12 @@ struct PeerDelivery: Sendable {
     /// Whether the peer answered something the store does not say yet.
     var isWriting: Bool { writing > 0 }
 
+    /// Whether so much waits in memory for the session that rows queued much faster would have to be read from the store again.
+    var isBehind: Bool {
+        guard channel != nil, case .idle(mayHaveMore: false) = reading else { return false }
+        return rowsBytes > Self.loadBytes / 2
+    }
+
     /// Whether a row of so many bytes waits for the peer's trust, which raises its limit.
     func waitsForTrust(bytes: Int) -> Bool {
         guard let frameLimit = channel?.frameLimit else { return false }

@@ -93,6 +93,25 @@ struct PeerDeliveryTests {
         #expect(after == taken.last)
     }
 
+    @Test("a stream is ahead of it while more than half a load waits in memory, and not once it has to read")
+    func behind() {
+        var delivery = PeerDelivery()
+        let half = Self.row(1, bytes: PeerDelivery.loadBytes / 2)
+        delivery.appended([half, Self.row(2)])
+        #expect(!delivery.isBehind)  // there is no session
+        delivery.connected(frameLimit: 16 << 20)
+        _ = Self.drain(&delivery, outbox: [], now: start)
+        delivery.appended([half])
+        #expect(!delivery.isBehind)
+        delivery.appended([Self.row(2)])
+        #expect(delivery.isBehind)
+        delivery.appended([Self.row(3, bytes: PeerDelivery.loadBytes)])
+        delivery.appended([Self.row(4)])  // not taken
+        #expect(!delivery.isBehind)
+        delivery.disconnected()
+        #expect(!delivery.isBehind)
+    }
+
     @Test("a newer session goes on from the lowest row that still waits, once what was answered is written down")
     func anotherSession() {
         let rows = (1...4).map { Self.row($0) }
