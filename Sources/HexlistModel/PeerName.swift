@@ -21,13 +21,8 @@ public enum PeerName {
     /// The longest prefix of whole Unicode scalars that fits into a number of bytes.
     public static func cut(_ text: String, bytes limit: Int) -> String {
         guard text.utf8.count > limit else { return text }
-        var scalars = String.UnicodeScalarView()
-        var count = 0
-        for scalar in text.unicodeScalars {
-            count += UTF8.width(scalar)
-            if count > limit { break }
-            scalars.append(scalar)
-        }
-        return String(scalars)
+        var end = text.utf8.index(text.startIndex, offsetBy: limit)
+        while UTF8.isContinuation(text.utf8[end]) { end = text.utf8.index(before: end) }
+        return String(text.utf8[..<end]) ?? ""
     }
 }
