@@ -53,8 +53,11 @@ extension StoreWriter {
         guard reserve > 0, let free = StoreFile.freeBytes(path) else { return false }
         // Each byte is written twice: into the log at once, and into the file when the log is moved there. `unmovedBytes` includes the
         // pages that this transaction has made so far, though they are not in the log yet.
-        let (needed, overflow) = reserve.addingReportingOverflow(2 * bytes + reservedBytes + (try unmovedBytes()))
+        let (needed, overflow) = reserve.addingReportingOverflow(2 * bytes + reservedBytes)
         guard !overflow, free >= needed else { return true }
+        // The file grows by what is in the log and in the cache at most. By how much, SQLite parses two statements to say.
+        let most = StoreFile.fileBytes(path + "-wal") + StoreConnection.writerCache << 10
+        if free - needed < most, free - needed < (try unmovedBytes()) { return true }
         reservedBytes += bytes
         return false
     }

@@ -9,8 +9,8 @@ enum StoreConnection {
     private static let checkpointPages = 4_000
     /// The most bytes the log keeps after a burst.
     private static let logBytes = 32 << 20
-    /// The kilobytes of pages cached by the writing connection. A reader caches at most SQLite's 2 MB.
-    private static let writerCache = 8_000
+    /// The kilobytes of pages cached by the writing connection, which spills what is more into the log. A reader caches at most SQLite's 2 MB.
+    static let writerCache: Int64 = 8_000
 
     /// Turns off SQLite's statistics of allocations, which nothing reads: their global mutex costs a tenth of the insert rate. Has an
     /// effect only before SQLite's first use in the process.
