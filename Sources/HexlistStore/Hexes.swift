@@ -197,7 +197,7 @@ extension StoreWriter {
         guard content.fitsBounds else { throw HexlistError.tooLarge(content) }
         return try change {
             let id = tally.nextHex
-            _ = try HexInserter(on: db).insert(
+            _ = try inserter().insert(
                 content, HexInserter.Row(id: id, location: .mine, unread: false, byteCount: content.byteCount, receivedAt: now))
             tally.nextHex &+= Int64(content.hexCount)
             tally.mine &+= 1

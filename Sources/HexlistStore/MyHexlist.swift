@@ -324,7 +324,7 @@ extension StoreWriter {
     private func replaceLinks(of id: Int64, by content: HexContent) throws {
         guard content.links.count <= ProtocolLimits.links else { throw HexlistError.tooLarge(content) }
         try run("DELETE FROM link WHERE id BETWEEN ?1 << 13 AND (?1 << 13) + 8191", id)
-        try HexInserter(on: db).insertLinks(of: content, id)
+        try inserter().insertLinks(of: content, id)
     }
 }
 

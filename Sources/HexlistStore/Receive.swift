@@ -92,6 +92,8 @@ private struct Reception {
     private let way: Way
     private let inserter: HexInserter
     private let tombstone: SQLStatement
+    /// Whether hexes of the sender were deleted lately; those of one without are not looked for one by one.
+    private let hasTombstones: Bool
     /// The sender's row; `nil` until something of the sender is kept.
     private var peer: PeerRow?
     private lazy var source = HeldSource.of(sender.address)
@@ -108,9 +110,10 @@ private struct Reception {
         self.now = now
         self.quotas = quotas
         self.isDiskFull = isDiskFull
-        inserter = try HexInserter(on: store.db)
+        inserter = try store.inserter()
         tombstone = try SQLStatement("SELECT 1 FROM tombstone WHERE peer = ? AND messageID = ?", on: store.db)
         peer = try store.peerRow(sender.peer)
+        hasTombstones = try peer.flatMap { try store.first("SELECT 1 FROM tombstone WHERE peer = ? LIMIT 1", $0.id) { _ in true } } ?? false
         way = Self.way(of: peer, sender: sender, policy: policy)
         let day = now / 86_400_000
         if peer?.day != day {
@@ -199,6 +202,7 @@ private struct Reception {
     }
 
     private func isBuried(_ id: MessageID, of peer: PeerRow) throws -> Bool {
+        guard hasTombstones else { return false }
         try tombstone.check(peer.id.bindValue(to: tombstone.handle, at: 1))
         try tombstone.check(id.uuid.bindValue(to: tombstone.handle, at: 2))
         defer { tombstone.reset() }

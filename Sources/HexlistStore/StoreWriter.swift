@@ -21,8 +21,17 @@ final class StoreWriter: StoreReader {
     private(set) var changes: StoreChange = []
     /// The reason why the piece can no longer succeed.
     private var fault: (any Error)?
+    private var preparedInserter: HexInserter?
 
     override func counts() throws -> StoreCounts { tally.counts }
+
+    /// The inserter of this connection; its statements are prepared once.
+    func inserter() throws -> HexInserter {
+        if let preparedInserter { return preparedInserter }
+        let inserter = try HexInserter(on: db)
+        preparedInserter = inserter
+        return inserter
+    }
 
     // MARK: - One change
 
