@@ -3,7 +3,7 @@
 
     Tests/Browser/extension_items.py --verbose --pictures /tmp/pictures
 
-Three hexlistd: ada uses Chromium, bob Firefox, cyd neither. Both send a page, links, an image, tabs with groups and trees, highlighted tabs
+Three machines of a lab: ada uses Chromium, bob Firefox, cyd neither. Both send a page, links, an image, tabs with groups and trees, highlighted tabs
 and bookmarks, to one, to several and to a group, and read what came: badge, list, tabs in a group, bookmarks. What ada's Chromium sends
 opens in bob's Firefox. Chromium's worker is stopped and woken; the host is missing; the daemon and a peer are away; 5 200 tabs; hostile
 texts. axe finds nothing to mend.
@@ -11,15 +11,17 @@ texts. axe finds nothing to mend.
 Chromium's menus are no pages: there the extension is told what a click would tell it, with the permissions it asks for given beforehand.
 """
 
+import argparse
 import json
 import os
-import re
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import extension_rig as browser
 import rig
+import rig_hosts
 
+HOSTS = ("ada", "bob", "cyd")
 HOSTILE = "<img src=x onerror=document.title='owned'>\u202egnp.exe"
 
 
@@ -29,17 +31,17 @@ def check(holds, what):
 
 
 class Stage:
-    def __init__(self, folder, playwright, options):
+    def __init__(self, folder, playwright, options, lab):
         self.folder, self.playwright, self.pictures = folder, playwright, options.pictures
-        self.ada, self.bob, self.cyd = (rig.Daemon(folder, name) for name in ("ada", "bob", "cyd"))
-        self.ada.peers, self.bob.peers, self.cyd.peers = [self.bob, self.cyd], [self.ada], [self.ada]
+        self.ada, self.bob, self.cyd = (rig_hosts.HostDaemon(folder, name, lab, name) for name in HOSTS)
         for daemon in (self.ada, self.bob, self.cyd):
             daemon.start()
         rig.meet(self.ada, self.bob)
         rig.meet(self.ada, self.cyd)
         self.ada.api("POST", "/v1/groups/team/add", {"peers": [self.bob.uuid, self.cyd.uuid]})
-        self.pages = browser.Pages()
-        self.extension = browser.copy_of_the_extension(folder, "tabs", "tabGroups", "bookmarks", hosts=["http://127.0.0.1/*"])
+        address = lab.run("path", "bob", "address")
+        self.pages = browser.Pages(address)
+        self.extension = browser.copy_of_the_extension(folder, "tabs", "tabGroups", "bookmarks", hosts=[f"http://{address}/*"])
 
     def inbox(self, daemon, description):
         return browser.await_hex(daemon, lambda hex: hex["subject"] == description or hex["description"] == description, f"{description} at {daemon.name}")
@@ -576,12 +578,18 @@ def between(stage, chromium, firefox):
 
 
 def run(options, folder):
+    if not options.inside:
+        lab = rig_hosts.Lab(f"extension-{os.getpid()}", *HOSTS)
+        try:
+            sys.exit(lab.inside("bob", sys.executable, *sys.argv, "--inside"))
+        finally:
+            lab.down()
     from playwright.sync_api import sync_playwright
     if options.pictures:
         os.makedirs(options.pictures, exist_ok=True)
     chosen = lambda test: options.only is None or test.__name__ in options.only.split(",")
     with sync_playwright() as playwright:
-        stage = Stage(folder, playwright, options)
+        stage = Stage(folder, playwright, options, rig_hosts.Lab(os.environ["HEXLIST_LAB"]))
         chromium = firefox = None
         try:
             if any(map(chosen, CHROMIUM + [between])):
@@ -603,5 +611,6 @@ def run(options, folder):
 
 
 if __name__ == "__main__":
-    rig.main(run, __doc__, needs=[browser.need_chromium, browser.need_firefox], options=[
-        (["--only"], {"help": "names of tests, separated by commas"}), (["--pictures"], {"help": "a folder for pictures of the popup"})])
+    rig.main(run, __doc__, needs=[rig.need_lab, browser.need_chromium, browser.need_firefox], options=[
+        (["--only"], {"help": "names of tests, separated by commas"}), (["--pictures"], {"help": "a folder for pictures of the popup"}),
+        (["--inside"], {"action": "store_true", "help": argparse.SUPPRESS})])

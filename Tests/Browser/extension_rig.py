@@ -1,4 +1,4 @@
-"""What the tests of the extension share: two daemons that trust each other, the host as a browser runs it, pages to send, Chromium and Firefox."""
+"""What the tests of the extension share: the host as a browser runs it, pages to send, Chromium and Firefox."""
 
 import base64
 import http.server
@@ -6,6 +6,7 @@ import json
 import os
 import re
 import select
+import shlex
 import shutil
 import struct
 import subprocess
@@ -129,9 +130,11 @@ class Host:
 
 
 class Pages:
-    """A web server on loopback: `/NAME` is a page of that title with links, and an image."""
+    """A web server at one of this host's addresses: `/NAME` is a page of that title with links, and an image."""
 
-    def __init__(self):
+    def __init__(self, address):
+        self.address = address
+
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
                 name = re.sub(r"[^a-z0-9-]", "", self.path)
@@ -148,12 +151,12 @@ class Pages:
             def log_message(self, *_):
                 pass
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = http.server.ThreadingHTTPServer((address, 0), Handler)
         self.port = self.server.server_address[1]
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def url(self, name):
-        return f"http://127.0.0.1:{self.port}/{name}"
+        return f"http://{self.address}:{self.port}/{name}"
 
 
 def copy_of_the_extension(folder, *permissions, hosts=()):
@@ -293,7 +296,7 @@ class RealPopup(Popup):
 
 
 class Chromium:
-    """Debian's Chromium with the extension, for the user of a daemon."""
+    """Debian's Chromium with the extension, for the user of a daemon, on its host."""
 
     name = "Chromium"
 
@@ -301,8 +304,11 @@ class Chromium:
         if installs:
             install(daemon, "--chromium")
         self.daemon = daemon
+        program = os.path.join(daemon.folder, "chromium-there")
+        with open(program, "w", opener=lambda path, flags: os.open(path, flags, 0o700)) as file:
+            file.write(f"#!/bin/sh\nexec {shlex.join([*daemon.entered, shutil.which('chromium')])} \"$@\"\n")
         self.context = playwright.chromium.launch_persistent_context(
-            os.path.join(daemon.folder, "chromium"), executable_path=shutil.which("chromium"), headless=False,
+            os.path.join(daemon.folder, "chromium"), executable_path=program, headless=False,
             env=daemon.environment(), no_viewport=True,
             args=["--headless=new", "--no-sandbox", "--window-size=1000,1000", "--screen-info={1600x1200}", f"--disable-extensions-except={extension}", f"--load-extension={extension}"])
         if not self.context.service_workers:
@@ -394,7 +400,7 @@ class TabPopup(Popup):
 
 
 class Firefox:
-    """Debian's Firefox with the extension, for the user of a daemon."""
+    """Debian's Firefox with the extension, for the user of a daemon; on the host this process is on, as Marionette is at its loopback."""
 
     name = "Firefox"
 
