@@ -87,7 +87,7 @@ export function compose({ to, hex, into, edit, links = [], dropped } = {}) {
   const list = h('div.chips');
   const drawFiles = () => {
     list.replaceChildren(...[...files.keys()].map((file) => h('button.chip', { title: 'Leave it out', 'aria-label': `Leave out ${clean(file.name)}`,
-      onclick: () => { files.delete(file); drawFiles(); } }, peerText(file.name), h('span.faint', null, bytes.format(file.size)), icon('close'))),
+      onclick: () => { files.delete(file); drawFiles(); } }, peerText(file.name), h('span.faint', bytes.format(file.size)), icon('close'))),
     button('Add files…', () => chooser.click(), '.link'), chooser);
     changed();
   };
@@ -118,8 +118,8 @@ export function compose({ to, hex, into, edit, links = [], dropped } = {}) {
     ];
     people.replaceChildren(...targets.map((one) => h('button.chip.person', { 'aria-pressed': String(chosen.has(one.id)),
       onclick: (event) => { chosen.has(one.id) ? chosen.delete(one.id) : chosen.set(one.id, one.text); event.currentTarget.setAttribute('aria-pressed', String(chosen.has(one.id))); changed(); } },
-    one.dot && h(`span.dot.${one.dot.state}.${one.dot.trust}`), peerText(one.text), one.note && h('span.faint', null, one.note))));
-    if (!targets.length) people.replaceChildren(h('p', null, 'There is nobody to send to yet. ', button('Pair a machine', () => { current.element.close(); app.go('peers'); }, '.link')));
+    one.dot && h(`span.dot.${one.dot.state}.${one.dot.trust}`), peerText(one.text), one.note && h('span.faint', one.note))));
+    if (!targets.length) people.replaceChildren(h('p', 'There is nobody to send to yet. ', button('Pair a machine', () => { current.element.close(); app.go('peers'); }, '.link')));
   };
 
   /** Hands over the files that were not yet, for whom they are, and returns the links to them. */
@@ -169,9 +169,9 @@ export function compose({ to, hex, into, edit, links = [], dropped } = {}) {
     if (links.length) { event.preventDefault(); add(links); } else if (pasted.files.length) { event.preventDefault(); add([], pasted); }
   });
   const element = dialog(hex ? 'Send on' : edit ? 'Edit' : isSent ? 'New hex' : 'New in My Hexlist', () => [
-    hex && h('div.card', null, mark(hex.color), h('b', { dir: 'auto' }, subject(hex)), h('span.faint', null, ` ${sizes(hex)}`)),
-    isSent && h('div', null, h('h3', null, 'To'), people),
-    ...(isWritten ? [h('label', null, h('h3', null, 'About'), title), h('label', null, h('h3', null, 'Links'), text), found, isSent && list,
+    hex && h('div.card', mark(hex.color), h('b', { dir: 'auto' }, subject(hex)), h('span.faint', ` ${sizes(hex)}`)),
+    isSent && h('div', h('h3', 'To'), people),
+    ...(isWritten ? [h('label', h('h3', 'About'), title), h('label', h('h3', 'Links'), text), found, isSent && list,
       h('div.swatches', { role: 'radiogroup', 'aria-label': 'Colour' }, picks)] : []),
     fault, buttons(send),
   ].filter(Boolean), '.compose');
@@ -192,7 +192,7 @@ export const peersChanged = () => { if (current && !current.element.contains(doc
 
 function told(items) {
   const there = items.filter((row) => row.state === 'stored'), waiting = items.length - there.length;
-  if (!waiting) return toast(items.length === 1 ? `${label({ ...items[0], uuid: items[0].peer })} has it.` : `All ${items.length} have it.`);
+  if (!waiting) return toast(items.length === 1 ? `${label(items[0])} has it.` : `All ${items.length} have it.`);
   const first = items.find((row) => row.state !== 'stored');
-  toast(`${there.length ? `${there.length} of ${items.length} have it. ` : ''}${label({ ...first, uuid: first.peer })}: ${rowText(first)}`, { action: 'Outbox', onaction: () => app.go('outbox'), time: 9000 });
+  toast(`${there.length ? `${there.length} of ${items.length} have it. ` : ''}${label(first)}: ${rowText(first)}`, { action: 'Outbox', onaction: () => app.go('outbox'), time: 9000 });
 }

@@ -1,13 +1,14 @@
 // Elements and texts. Text of peers is only ever a text node, cleaned of what reorders or hides.
 import { call } from './api.js';
 
-/** h('a.name', {href, onclick}, child…): an element. Members are attributes; `on…` a listener; `true` an empty attribute. */
-export function h(tag, attributes, ...children) {
+/** h('a.name', {href, onclick}, child…): an element. Members are attributes, and may be left out; `on…` a listener; `true` an empty attribute. */
+export function h(tag, ...children) {
+  const attributes = children[0]?.constructor === Object ? children.shift() : {};
   const [name, ...classes] = tag.split('.');
   const element = document.createElement(name);
   if (name === 'button') element.type = 'button';
   if (classes.length) element.className = classes.join(' ');
-  for (const [key, value] of Object.entries(attributes ?? {})) {
+  for (const [key, value] of Object.entries(attributes)) {
     if (value === undefined || value === null || value === false) continue;
     if (key.startsWith('on')) element.addEventListener(key.slice(2), value);
     else element.setAttribute(key, value === true ? '' : value);
@@ -59,21 +60,29 @@ export const clean = (text) => String(text ?? '').replace(/[\s\u2028\u2029]+/g, 
 /** The same with its lines. */
 export const cleanLines = (text) => String(text ?? '').split(/\r\n|[\n\r\u2028\u2029]/).map(clean).join('\n').trim();
 /** Text of a peer within a sentence: it cannot turn what is around it. */
-export const peerText = (text) => h('bdi', null, clean(text));
+export const peerText = (text) => h('bdi', clean(text));
 
-/** Who a peer is: its alias, or its name with the first digits of its UUID, for anyone can take any name. */
-export function label({ uuid, name, alias, trust }) {
+/** Who a peer, or that of a row, is: its alias, or its name with the first digits of its UUID, for anyone can take any name. */
+export function label({ uuid, peer, name, alias, trust }) {
+  uuid ??= peer;
   if (alias) return clean(alias) + (trust === 'blocked' ? ' (blocked)' : '');
   return [clean(name), uuid ? uuid.slice(0, 8).toUpperCase() : ''].filter(Boolean).join(' ') || 'Unknown';
 }
+
+export const peerName = (peer) => peerText(label(peer));
+
+/** A row of a list: a sign, and two lines, of which the first part takes the room. */
+export const twoLines = (sign, ...lines) => h('div.row', sign, h('div.lines', lines.map((line) => h('div.line', line))));
+/** The head of a pane. */
+export const head = (sign, title, under, ...more) => h('div.head', sign, h('div', h('h2', { dir: 'auto' }, title), h('p.faint', under), more));
 
 export const count = (number, one, many = one + 's') => `${number.toLocaleString('en')} ${number === 1 ? one : many}`;
 
 const day = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
 const year = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', year: 'numeric' });
-const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
+const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' });
 const week = new Intl.DateTimeFormat(undefined, { weekday: 'short' });
-const whole = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'short' });
+const whole = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
 let [today, todayIs] = [0, 0];
 /** A time as short as it can be. */
 export function when(text) {
@@ -88,7 +97,7 @@ export const wholeTime = (text) => whole.format(new Date(text));
 /** A message at the edge, with at most one thing to do about it. */
 export function toast(text, { action, onaction, time = 5000 } = {}) {
   const end = () => { clearTimeout(timer); note.remove(); };
-  const note = h('div.toast', null, h('span', null, text),
+  const note = h('div.toast', h('span', text),
     action && button(action, () => { end(); onaction(); }, '.link'));
   const all = document.getElementById('toasts');
   if (all.children.length > 2) all.firstChild.remove();
@@ -101,7 +110,7 @@ export function toast(text, { action, onaction, time = 5000 } = {}) {
 export function dialog(title, build, kind = '') {
   const element = h(`dialog.dialog${kind}`, { 'aria-label': title });
   const close = () => element.close();
-  element.append(h('header', null, h('h2', null, title),
+  element.append(h('header', h('h2', title),
     h('button.quiet', { 'aria-label': 'Close', onclick: close }, icon('close'))), ...build(close));
   element.addEventListener('close', () => element.remove());
   element.addEventListener('click', (event) => { if (event.target === element) close(); });
@@ -114,15 +123,15 @@ export function dialog(title, build, kind = '') {
 export function confirmed(title, text, yes) {
   return new Promise((resolve) => {
     let answer = false;
-    const element = dialog(title, (close) => [h('p', null, text),
+    const element = dialog(title, (close) => [h('p', text),
       buttons(button('Cancel', close), button(yes, () => { answer = true; close(); }, '.strong'))]);
     element.addEventListener('close', () => resolve(answer));
   });
 }
 
 export const button = (text, onclick, kind = '', attributes = {}) => h(`button${kind}`, { onclick, ...attributes }, text);
-export const buttons = (...children) => h('div.buttons', null, children);
-export const field = (name, ...content) => h('div.field', null, h('span', null, name), content);
+export const buttons = (...children) => h('div.buttons', children);
+export const field = (name, ...content) => h('div.field', h('span', name), content);
 /** Buttons of which one is pressed. `choices` are pairs of a value and its text. */
 export const choice = (choices, now, choose) => h('div.choice', { role: 'group', 'aria-label': 'Which' },
   choices.map(([value, text]) => button(text, () => choose(value), '', { 'aria-pressed': String(value === now) })));

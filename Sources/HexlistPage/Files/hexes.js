@@ -1,6 +1,6 @@
 // Inbox and held tray: a list of hexes, and the one that is read.
 import { call, query, part } from './api.js';
-import { h, icon, mark, setMark, clean, cleanLines, peerText, label, count, when, wholeTime, toast, button, buttons, field, choice, ask, confirmed } from './dom.js';
+import { h, icon, mark, setMark, twoLines, head, clean, cleanLines, label, peerName, count, when, wholeTime, toast, button, buttons, field, choice, ask, confirmed } from './dom.js';
 import { View, searchField } from './list.js';
 import { app } from './main.js';
 import { compose } from './compose.js';
@@ -36,7 +36,7 @@ export const sizes = (hex) => [count(hex.linkCount ?? hex.links?.length ?? 0, 'l
 /** The subject of a hex, or what was found in it. */
 export function found({ match, ...hex }) {
   if (!match || match.in === 'sender') return [subject(hex)];
-  return [clean(match.before) + (/\s$/.test(match.before) ? ' ' : ''), h('mark', null, clean(match.found)), (/^\s/.test(match.after) ? ' ' : '') + clean(match.after)];
+  return [clean(match.before) + (/\s$/.test(match.before) ? ' ' : ''), h('mark', clean(match.found)), (/^\s/.test(match.after) ? ' ' : '') + clean(match.after)];
 }
 
 /** A page of a place or of what a search finds in it, without what is being deleted. */
@@ -45,13 +45,13 @@ export async function hexPage(typed, members, signal) {
   const page = await call('GET', text ? `/v1/search${query({ text, ...members })}` : `/v1/hexes${query(members)}`, undefined, { signal });
   return { ...page, items: page.items.filter((hex) => !isLeaving(hex)) };
 }
-export const nothingFound = () => [h('h2', null, 'Nothing found'), h('p', null, 'Words may be anywhere in a hex; ', h('code', null, 'host:example.org'), ' finds links to a host.')];
+export const nothingFound = () => [h('h2', 'Nothing found'), h('p', 'Words may be anywhere in a hex; ', h('code', 'host:example.org'), ' finds links to a host.')];
 
 /** A row of a list of hexes. */
 function hexRow() {
   const sign = mark('', 'row-mark'), from = h('bdi.from'), time = h('time.faint'), text = h('span.subject', { dir: 'auto' }), links = h('span.faint');
   return {
-    element: h('div.row', null, sign, h('div.lines', null, h('div.line', null, from, time), h('div.line', null, text, links))),
+    element: twoLines(sign, [from, time], [text, links]),
     update(hex) {
       this.element.classList.toggle('unread', hex.unread);
       setMark(sign, hex.color);
@@ -83,14 +83,11 @@ export class HexView extends View {
     this.drawFilters();
     const load = (after, limit, signal) => hexPage(this.input.value,
       { location: this.place, unread: this.unread || null, from: this.from?.uuid, limit, after }, signal);
-    try {
-      if (await this.list.show(load, this.total())) this.look();
-    } catch (error) {
-      if (error.name === 'AbortError') return;
+    await this.fetchList(load, this.total(), (error) => {
       this.list.items = [];
       this.list.redraw();
       this.look(error.message);
-    }
+    });
   }
 
   async renew() {
@@ -105,7 +102,7 @@ export class HexView extends View {
       parts.push(choice([[false, 'All'], [true, `Unread${app.overview?.unread ? ` ${app.overview.unread.toLocaleString('en')}` : ''}`]],
         this.unread, (unread) => { this.unread = unread; this.reload(); }));
     }
-    if (this.from) parts.push(h('button.chip', { onclick: () => { this.from = null; this.reload(); } }, 'From ', peerText(label(this.from)), icon('close')));
+    if (this.from) parts.push(h('button.chip', { onclick: () => { this.from = null; this.reload(); } }, 'From ', peerName(this.from), icon('close')));
     const focused = this.filters.contains(document.activeElement) && [...this.filters.querySelectorAll('button')].indexOf(document.activeElement);
     this.filters.replaceChildren(...parts);
     if (focused !== false) this.filters.querySelectorAll('button')[focused]?.focus();
@@ -113,9 +110,9 @@ export class HexView extends View {
 
   look(fault) {
     this.drawEmpty(() => {
-      if (fault) return [h('p', null, fault)];
+      if (fault) return [h('p', fault)];
       if (this.input.value.trim()) return nothingFound();
-      if (this.unread) return [icon('check', 'large'), h('h2', null, 'All read'), button('Show all', () => { this.unread = false; this.reload(); })];
+      if (this.unread) return [icon('check', 'large'), h('h2', 'All read'), button('Show all', () => { this.unread = false; this.reload(); })];
       return this.empty();
     });
   }
@@ -155,12 +152,11 @@ export class HexView extends View {
       button('Mark unread', () => this.setUnread(true)),
       button('Delete', () => this.remove()),
     ];
-    const note = hex.trust === 'stranger' ? h('span.tag.doubt', null, 'stranger') : hex.trust === 'blocked' ? h('span.tag.bad', null, 'blocked') : null;
-    const claim = hex.peerUUID && hex.senderUUID !== hex.peerUUID && h('p.faint', null, 'It says it was made by ', peerText(label({ uuid: hex.senderUUID, name: hex.senderName, alias: hex.senderAlias })), '.');
+    const note = hex.trust === 'stranger' ? h('span.tag.doubt', 'stranger') : hex.trust === 'blocked' ? h('span.tag.bad', 'blocked') : null;
+    const claim = hex.peerUUID && hex.senderUUID !== hex.peerUUID && h('p.faint', 'It says it was made by ', peerName({ uuid: hex.senderUUID, name: hex.senderName, alias: hex.senderAlias }), '.');
     const peer = this.place === 'held' && (app.peers ?? []).find((one) => one.uuid === hex.peerUUID && one.fingerprint);
     return [
-      h('div.head', null, mark(hex.color, 'big'), h('div', null, h('h2', { dir: 'auto' }, title(hex)),
-        h('p.faint', null, peerText(label(who)), ' ', note, ' · ', h('time', { datetime: hex.receivedAt }, wholeTime(hex.receivedAt))), claim)),
+      head(mark(hex.color, 'big'), title(hex), [peerName(who), ' ', note, ' · ', h('time', { datetime: hex.receivedAt }, wholeTime(hex.receivedAt))], claim),
       buttons(actions),
       peer && field('Fingerprint', fingerprint(peer.fingerprint)),
       ...hexBody(this.place === 'held' ? closed(hex) : hex),
@@ -242,30 +238,30 @@ function linkList(links, id) {
   add(0, shownAtOnce);
   if (links.length <= shownAtOnce) return list;
   const more = button(`Show all ${links.length.toLocaleString('en')}`, () => { more.remove(); add(shownAtOnce, links.length); });
-  return h('div', null, list, more);
+  return h('div', list, more);
 }
 
 function linkItem(link, id) {
   const text = clean(link.linkDescription), url = clean(link.url);
   const name = text || url.replace(/^https?:\/\//, '').slice(0, 300);
   const before = link.before && `here before, ${when(link.before.receivedAt)}`;
-  const under = [link.opens && text ? h('span', null, clean(link.opens)) : null, link.service !== 'Unknown' && h('span', null, clean(link.service)),
-    before && h('span', null, before), link.url.startsWith('hexlist:') ? h('span', null, 'a file: ', h('code', null, `hexlist fetch ${id}`), ' gets it')
-      : link.notOpened && h('span.doubt', null, `not opened: ${clean(link.notOpened)}`)].filter(Boolean);
+  const under = [link.opens && text ? h('span', clean(link.opens)) : null, link.service !== 'Unknown' && h('span', clean(link.service)),
+    before && h('span', before), link.url.startsWith('hexlist:') ? h('span', 'a file: ', h('code', `hexlist fetch ${id}`), ' gets it')
+      : link.notOpened && h('span.doubt', `not opened: ${clean(link.notOpened)}`)].filter(Boolean);
   const title = link.opens
     ? h('a', { href: link.url, target: '_blank', rel: 'noopener noreferrer', dir: 'auto', title: url, draggable: 'true' }, name)
     : h('span', { dir: 'auto' }, name);
-  return h('li', null, title, under.length > 0 && h('div.under', null, under));
+  return h('li', title, under.length > 0 && h('div.under', under));
 }
 
 export function hexBody(hex, id = hex.id) {
   const lines = cleanLines(hex.description);
   const children = (hex.children ?? []).map((child) => h('details.inside', { open: (hex.children.length <= 3) },
-    h('summary', { dir: 'auto' }, mark(child.color), subject(child), h('span.faint', null, ` ${sizes(child)}`)), h('div', null, hexBody(child, id))));
+    h('summary', { dir: 'auto' }, mark(child.color), subject(child), h('span.faint', ` ${sizes(child)}`)), h('div', hexBody(child, id))));
   return [
     lines && lines !== title(hex) && h('p.description', { dir: 'auto' }, lines),
     hex.links?.length ? linkList(hex.links, id) : null,
     ...children,
-    !hex.links?.length && !children.length && h('p.faint', null, 'There are no links in it.'),
+    !hex.links?.length && !children.length && h('p.faint', 'There are no links in it.'),
   ].filter(Boolean);
 }

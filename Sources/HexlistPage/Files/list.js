@@ -1,6 +1,6 @@
 // A list of any length: only the rows that are seen are elements. Pages are fetched as they are needed, in order. And a place: a list, and
 // beside it what is open of it.
-import { h, icon } from './dom.js';
+import { h, icon, toast } from './dom.js';
 import { app } from './main.js';
 
 class List {
@@ -187,13 +187,13 @@ export class View {
     this.filters = h('div.filters');
     this.none = h('div.empty', { hidden: true });
     this.element = h('section.column', { 'aria-label': title },
-      h('header.top', null, h('h2.title', null, title), tools, this.filters), this.list.element, this.none);
+      h('header.top', h('h2.title', title), tools, this.filters), this.list.element, this.none);
     this.pane = h('section.pane', { 'aria-label': reads, tabindex: -1 });
     this.rest();
   }
 
   /** The pane without anything open. */
-  rest() { this.pane.replaceChildren(h('div.rest', null, icon(this.sign, 'huge'))); }
+  rest() { this.pane.replaceChildren(h('div.rest', icon(this.sign, 'huge'))); }
 
   select(item, isOpened) {
     if (!item) { app.close(); return this.rest(); }
@@ -204,6 +204,15 @@ export class View {
 
   fill(...children) {
     this.pane.replaceChildren(h('button.quiet.back', { onclick: () => app.close() }, icon('back'), 'Back'), ...children.flat().filter(Boolean));
+  }
+
+  /** Shows what `load` finds, if that is not out of date by then. Without one of its own, a fault is told. */
+  async fetchList(load, total, onfault = (error) => toast(error.message)) {
+    try {
+      if (await this.list.show(load, total)) this.look();
+    } catch (error) {
+      if (error.name !== 'AbortError') onfault(error);
+    }
   }
 
   /** What stands where there are no rows. */
@@ -218,5 +227,5 @@ export function searchField(view) {
   view.input = h('input', { type: 'search', placeholder: 'Search', 'aria-label': `Search in ${view.title}`,
     oninput: () => { clearTimeout(view.pause); view.pause = setTimeout(() => view.reload(), 40); },
     onkeydown: (event) => { if (event.key === 'ArrowDown' || event.key === 'Enter') { event.preventDefault(); view.list.move(0); view.list.element.focus(); } } });
-  return h('label.search', null, icon('search'), view.input);
+  return h('label.search', icon('search'), view.input);
 }

@@ -1,6 +1,6 @@
 // My Hexlist: what was kept, as a tree. Hexes are moved by dragging, or by a list.
 import { call } from './api.js';
-import { h, icon, mark, setMark, toast, button, buttons, ask, dialog } from './dom.js';
+import { h, icon, mark, setMark, head, toast, button, buttons, ask, dialog } from './dom.js';
 import { View, searchField } from './list.js';
 import { found, subject, title, sizes, hexBody, hexPage, nothingFound, openable, openAll, leave, isLeaving } from './hexes.js';
 import { compose, linksIn } from './compose.js';
@@ -61,8 +61,7 @@ export class MineView extends View {
       this.nodes = after ? this.nodes.concat(page.items) : page.items;
       return { items: this.rows(page.items), next: page.next };
     };
-    try { if (!await this.list.show(load)) return; } catch (error) { if (error.name !== 'AbortError') toast(error.message); return; }
-    this.look();
+    await this.fetchList(load);
   }
   /** Reads the list and the open hex again, without moving what is looked at. */
   async renew() {
@@ -74,7 +73,7 @@ export class MineView extends View {
   }
   look() {
     this.drawEmpty(() => this.input.value.trim() ? nothingFound()
-      : [icon('mine', 'large'), h('h2', null, 'Nothing kept yet'), h('p', null, 'Save a hex of the inbox, or drop links here.')]);
+      : [icon('mine', 'large'), h('h2', 'Nothing kept yet'), h('p', 'Save a hex of the inbox, or drop links here.')]);
   }
 
   async fetch(node) {
@@ -135,7 +134,7 @@ export class MineView extends View {
     Object.assign(this, { hex, drawn: told });
     const links = openable(hex);
     this.fill(
-      h('div.head', null, mark(hex.color, 'big'), h('div', null, h('h2', { dir: 'auto' }, title(hex)), h('p.faint', null, sizes(hex)))),
+      head(mark(hex.color, 'big'), title(hex), sizes(hex)),
       buttons(links.length > 0 && button(links.length === 1 ? 'Open' : `Open all ${links.length}`, () => this.openLinks(), '.strong'),
         button('Send…', () => compose({ hex })), button('Edit…', () => compose({ edit: hex })), button('Move…', () => this.moveDialog()),
         button('Add inside…', () => { this.open.add(hex.id); compose({ into: hex.id }); }), button('Delete', () => this.remove())),
@@ -146,7 +145,7 @@ export class MineView extends View {
   moveDialog() {
     const { id } = this.hex;
     const isInside = (row) => row && (row.node.id === id || isInside(row.parent && this.list.item(row.parent.id)));
-    dialog('Move into', (close) => [h('div.choices', null,
+    dialog('Move into', (close) => [h('div.choices',
       button('Out of all others', () => { close(); this.move(id); }),
       this.list.items.filter((row) => !isInside(row)).slice(0, 300).map(({ node, level }) =>
         h('button', { onclick: () => { close(); this.move(id, node); } }, '\u2003'.repeat(level - 1), mark(node.color), subject(node))))]);

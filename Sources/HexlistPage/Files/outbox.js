@@ -1,6 +1,6 @@
 // The outbox: what was sent, and what each row waits for.
 import { call, query } from './api.js';
-import { h, icon, clean, peerText, label, when, wholeTime, toast, button, buttons, choice, ask } from './dom.js';
+import { h, icon, twoLines, head, clean, label, peerName, when, wholeTime, button, buttons, choice, ask } from './dom.js';
 import { View } from './list.js';
 import { app } from './main.js';
 import { pairDialog } from './peers.js';
@@ -25,10 +25,10 @@ export function rowText(row) {
 function outboxRow() {
   const sign = h('span.state'), to = h('bdi.from'), time = h('time.faint'), text = h('span.subject', { dir: 'auto' }), state = h('span.faint');
   return {
-    element: h('div.row', null, sign, h('div.lines', null, h('div.line', null, to, time), h('div.line', null, text, state))),
+    element: twoLines(sign, [to, time], [text, state]),
     update(row) {
       sign.className = `state ${row.state}`;
-      to.textContent = `To ${label({ ...row, uuid: row.peer })}`;
+      to.textContent = `To ${label(row)}`;
       time.textContent = when(row.createdAt);
       text.textContent = clean(row.subject) || 'A hex';
       state.textContent = words[row.state];
@@ -55,8 +55,7 @@ export class OutboxView extends View {
     this.filters.replaceChildren(choice([[true, 'Not there yet'], [false, 'All']], this.waiting, (waiting) => { this.waiting = waiting; this.reload(); }));
     const state = this.waiting ? notThere : [];
     const load = (after, limit, signal) => call('GET', `/v1/outbox${query({ state, limit, after })}`, undefined, { signal });
-    try { if (!await this.list.show(load, this.total())) return; } catch (error) { if (error.name !== 'AbortError') toast(error.message); return; }
-    this.look();
+    await this.fetchList(load, this.total());
   }
   async renew() {
     try { await this.list.renew(this.total()); } catch { return; }
@@ -68,22 +67,21 @@ export class OutboxView extends View {
   }
 
   look() {
-    this.drawEmpty(() => [icon('outbox', 'large'), h('h2', null, this.waiting ? 'Nothing waits' : 'Nothing was sent yet'),
-      h('p', null, this.waiting ? 'What you send to a machine that is away waits here until it is back.' : 'Press New hex, or drop links anywhere on this page.')]);
+    this.drawEmpty(() => [icon('outbox', 'large'), h('h2', this.waiting ? 'Nothing waits' : 'Nothing was sent yet'),
+      h('p', this.waiting ? 'What you send to a machine that is away waits here until it is back.' : 'Press New hex, or drop links anywhere on this page.')]);
   }
 
   show(row) {
     this.row = row;
-    const who = { ...row, uuid: row.peer };
     const act = (how, done) => async () => { const changed = await ask('POST', `/v1/outbox/${row.outboxID}/${how}`, undefined, done); if (changed) this.show(changed); };
     const isOpen = ['queued', 'sending'].includes(row.state);
     this.fill(
-      h('div.head', null, h(`span.state.big.${row.state}`), h('div', null, h('h2', { dir: 'auto' }, clean(row.subject) || 'A hex'), h('p.faint', null, 'To ', peerText(label(who)), ' · ', wholeTime(row.createdAt)))),
-      h('p', null, h('b.state-word', null, words[row.state]), ': ', isOpen && ['peer', 'session', 'window', 'retry'].includes(row.waitingFor) ? [peerText(label(who)), ' '] : '', rowText(row), '.'),
-      isOpen && (row.lastError || row.message) && h('p.faint', null, clean(row.message ?? row.lastError)),
+      head(h(`span.state.big.${row.state}`), clean(row.subject) || 'A hex', ['To ', peerName(row), ' · ', wholeTime(row.createdAt)]),
+      h('p', h('b.state-word', words[row.state]), ': ', isOpen && ['peer', 'session', 'window', 'retry'].includes(row.waitingFor) ? [peerName(row), ' '] : '', rowText(row), '.'),
+      isOpen && (row.lastError || row.message) && h('p.faint', clean(row.message ?? row.lastError)),
       buttons(
         (isOpen || ['failed', 'rejected'].includes(row.state)) && button('Try again now', act('retry', 'It is tried now.'), '.strong'),
         isOpen && button('Take it back', act('cancel', 'Taken back.')),
-        row.trust === 'stranger' && button('Pair', () => pairDialog(who))));
+        row.trust === 'stranger' && button('Pair', () => pairDialog({ ...row, uuid: row.peer }))));
   }
 }

@@ -1,6 +1,6 @@
 // Peers: who is here, who is not and why; pairing; trust; groups.
 import { call, part } from './api.js';
-import { h, icon, clean, peerText, label, count, when, wholeTime, button, buttons, field, choice, ask, confirmed, dialog } from './dom.js';
+import { h, icon, twoLines, head, clean, peerText, label, peerName, count, when, wholeTime, button, buttons, field, choice, ask, confirmed, dialog } from './dom.js';
 import { View } from './list.js';
 import { app } from './main.js';
 import { compose } from './compose.js';
@@ -11,13 +11,13 @@ const rank = (peer) => (peer.state === 'ghost' ? 8 : peer.state === 'away' ? 4 :
 const groupsOf = (text) => (text ?? '').match(/.{1,4}/g) ?? [];
 
 export function fingerprint(text) {
-  return h('code.fingerprint', null, groupsOf(text).map((four) => h('span', null, four)));
+  return h('code.fingerprint', groupsOf(text).map((four) => h('span', four)));
 }
 
 function peerRow() {
   const dot = h('span.dot'), name = h('bdi.from'), note = h('span.faint'), state = h('span.faint.why');
   return {
-    element: h('div.row', null, dot, h('div.lines', null, h('div.line', null, name, note), h('div.line', null, state))),
+    element: twoLines(dot, [name, note], [state]),
     update(peer) {
       dot.className = `dot ${peer.state} ${peer.trust}`;
       name.textContent = label(peer);
@@ -45,13 +45,13 @@ export class PeersView extends View {
     this.list.element.scrollTop = at;
     const ghosts = (app.peers ?? []).filter((peer) => peer.state === 'ghost').length;
     this.filters.replaceChildren(...(ghosts ? [choice([[false, 'Peers'], [true, `With ${count(ghosts, 'ghost')}`]], this.all, (all) => { this.all = all; this.reload(); })] : []));
-    this.drawEmpty(() => [icon('peers', 'large'), h('h2', null, 'Nobody is here yet'),
-      h('p', null, 'Start Hexlist on another machine of this network: it appears here by itself. Then press ', h('b', null, 'Pair…'), ' on both.'),
-      app.overview?.discoveryFault ? h('p.doubt', null, app.overview.discoveryFault) : '']);
+    this.drawEmpty(() => [icon('peers', 'large'), h('h2', 'Nobody is here yet'),
+      h('p', 'Start Hexlist on another machine of this network: it appears here by itself. Then press ', h('b', 'Pair…'), ' on both.'),
+      app.overview?.discoveryFault ? h('p.doubt', app.overview.discoveryFault) : '']);
     const { overview } = app;
     if (overview) {
-      this.own.replaceChildren(h('details', { open: this.own.querySelector('details')?.open }, h('summary', null, 'This machine: ', peerText(overview.name)),
-        h('p.faint', null, 'What others compare before they trust it:'), fingerprint(overview.fingerprint)));
+      this.own.replaceChildren(h('details', { open: this.own.querySelector('details')?.open }, h('summary', 'This machine: ', peerText(overview.name)),
+        h('p.faint', 'What others compare before they trust it:'), fingerprint(overview.fingerprint)));
     }
     const selected = this.list.item();
     if (selected) this.draw(selected);
@@ -75,9 +75,9 @@ export class PeersView extends View {
     const receive = h('select', { 'aria-label': 'What is done with its hexes', onchange: (event) => change({ receive: event.target.value }) },
       ...[['inbox', 'into the inbox'], ['held', 'are held back'], ['nothing', 'are refused']].map(([value, text]) => h('option', { value, selected: (peer.receive ?? 'inbox') === value }, text)));
     this.fill(
-      h('div.head', null, h(`span.dot.big.${peer.state}.${peer.trust}`), h('div', null, h('h2', null, peerText(label(peer))),
-        h('p.faint', null, [isPeer ? peer.trust : 'ghost', peer.state === 'verified' ? 'here' : peer.state === 'away' ? `away${peer.lastSeen ? `, seen ${wholeTime(peer.lastSeen)}` : ''}` : clean(peer.reason)].join(' · ')))),
-      peer.why && peer.state !== 'verified' && h('p.why', null, clean(peer.why)),
+      head(h(`span.dot.big.${peer.state}.${peer.trust}`), label(peer),
+        [isPeer ? peer.trust : 'ghost', peer.state === 'verified' ? 'here' : peer.state === 'away' ? `away${peer.lastSeen ? `, seen ${wholeTime(peer.lastSeen)}` : ''}` : clean(peer.reason)].join(' · ')),
+      peer.why && peer.state !== 'verified' && h('p.why', clean(peer.why)),
       isPeer && buttons(
         peer.trust !== 'blocked' && button('Send…', () => compose({ to: peer }), '.strong'),
         peer.trust === 'stranger' && button('Pair', () => pairDialog(peer)),
@@ -87,20 +87,20 @@ export class PeersView extends View {
         peer.trust === 'blocked' ? button('Unblock', act('unblock', 'It is a stranger now.'))
           : button('Block', async () => { if (await confirmed('Block this peer?', `What ${label(peer)} sends is refused from now on.`, 'Block')) act('block', 'It is blocked.')(); }),
         peer.state === 'away' && button('Forget', async () => { if (await confirmed('Forget this peer?', 'Its hexes stay; its trust and its name here go.', 'Forget') && await act('forget')()) this.list.select(null); })),
-      isPeer && h('form.field', { onsubmit: (event) => { event.preventDefault(); name.blur(); change({ alias: name.value.trim() || null }, 'Named.'); } }, h('span', null, 'Called'), name, h('button', { type: 'submit' }, 'Name it')),
-      isPeer && peer.trust === 'trusted' && h('label.field', null, h('span', null, 'Its hexes'), receive),
-      isPeer && peer.trust === 'trusted' && h('label.field.check', null, h('input', { type: 'checkbox', checked: peer.notify !== false, onchange: (event) => change({ notify: event.target.checked }) }), h('span', null, 'Notifications tell of them')),
+      isPeer && h('form.field', { onsubmit: (event) => { event.preventDefault(); name.blur(); change({ alias: name.value.trim() || null }, 'Named.'); } }, h('span', 'Called'), name, h('button', { type: 'submit' }, 'Name it')),
+      isPeer && peer.trust === 'trusted' && h('label.field', h('span', 'Its hexes'), receive),
+      isPeer && peer.trust === 'trusted' && h('label.field.check', h('input', { type: 'checkbox', checked: peer.notify !== false, onchange: (event) => change({ notify: event.target.checked }) }), h('span', 'Notifications tell of them')),
       isPeer && this.groups(peer),
       peer.fingerprint && field('Fingerprint', fingerprint(peer.fingerprint)),
-      peer.uuid && field('UUID', h('code', null, peer.uuid)),
-      peer.endpoints.length > 0 && field('At', h('span', null, peer.endpoints.slice(0, 4).map((one) => h('div', null, h('code', null, `${clean(one.host)} : ${one.port}`))))));
+      peer.uuid && field('UUID', h('code', peer.uuid)),
+      peer.endpoints.length > 0 && field('At', h('span', peer.endpoints.slice(0, 4).map((one) => h('div', h('code', `${clean(one.host)} : ${one.port}`))))));
   }
 
   groups(peer) {
     const names = new Set((app.groups ?? []).map((group) => group.name));
     const input = h('input', { placeholder: 'Add to a group', 'aria-label': 'Add to a group', list: 'groups', maxlength: 64 });
     const change = async (name, how) => { if (await ask('POST', `/v1/groups/${part(name)}/${how}`, { peers: [peer.uuid] })) app.readGroups(); };
-    return field('Groups', h('div.chips', null,
+    return field('Groups', h('div.chips',
       (peer.groups ?? []).map((name) => h('button.chip', { title: 'Take it out', 'aria-label': `Take it out of ${clean(name)}`, onclick: () => change(name, 'remove') }, '@', clean(name), icon('close'))),
       h('form', { onsubmit: (event) => { event.preventDefault(); const name = input.value.trim(); input.value = ''; input.blur(); if (name) change(name, 'add'); } }, input,
         h('datalist', { id: 'groups' }, [...names].map((name) => h('option', { value: name }))))));
@@ -111,9 +111,9 @@ export class PeersView extends View {
 export function trustDialog(given) {
   const peer = (app.peers ?? []).find((one) => one.uuid === given.uuid && one.state !== 'ghost') ?? given;
   dialog('Trust this machine?', (close) => [
-    h('p', null, 'It says it is ', h('b', null, peerText(label({ ...peer, alias: null }))), '. Anyone can say so. Read its fingerprint on its own screen (there: Peers, “This machine”, or ', h('code', null, 'hexlist id'), ') and compare all of it:'),
-    peer.fingerprint ? fingerprint(peer.fingerprint) : h('p', null, 'Its key is not known yet: it has to be here once.'),
-    h('p.faint', null, 'Pairing is easier: six digits instead.'),
+    h('p', 'It says it is ', h('b', peerName({ ...peer, alias: null })), '. Anyone can say so. Read its fingerprint on its own screen (there: Peers, “This machine”, or ', h('code', 'hexlist id'), ') and compare all of it:'),
+    peer.fingerprint ? fingerprint(peer.fingerprint) : h('p', 'Its key is not known yet: it has to be here once.'),
+    h('p.faint', 'Pairing is easier: six digits instead.'),
     buttons(button('Cancel', close), button('Pair instead', () => { close(); pairDialog(peer); }),
       peer.fingerprint && button('It is the same: trust', () => {
         close();
@@ -172,24 +172,24 @@ function drawPairing() {
   const close = button('Close', () => pairing.element.close());
   if (item?.state === 'comparing') {
     const answer = (isSame) => ask('POST', `/v1/pairings/${part(item.peer)}/${isSame ? 'confirm' : 'reject'}`, isSame ? { digits: item.digits, id: item.id } : undefined);
-    body.replaceChildren(h('p', null, 'Does the screen of ', h('b', null, peerText(label({ ...item, uuid: item.peer }))), ' show these digits?'),
-      h('p.digits', { 'aria-label': `Digits: ${item.digits.split('').join(' ')}` }, item.digits.slice(0, 3), h('span', null, ' '), item.digits.slice(3)),
-      h('p.faint', null, 'Look at the other screen before you answer. If they differ, somebody may be in between.'),
+    body.replaceChildren(h('p', 'Does the screen of ', h('b', peerName(item)), ' show these digits?'),
+      h('p.digits', { 'aria-label': `Digits: ${item.digits.split('').join(' ')}` }, item.digits.slice(0, 3), h('span', ' '), item.digits.slice(3)),
+      h('p.faint', 'Look at the other screen before you answer. If they differ, somebody may be in between.'),
       buttons(button('No', () => answer(false)), button('Yes, the same', () => answer(true), '.strong')));
   } else if (item?.state === 'confirmed') {
-    body.replaceChildren(h('p', null, 'You said yes. Waiting for the other side…'), h('p.digits', null, item.digits.slice(0, 3), h('span', null, ' '), item.digits.slice(3)));
+    body.replaceChildren(h('p', 'You said yes. Waiting for the other side…'), h('p.digits', item.digits.slice(0, 3), h('span', ' '), item.digits.slice(3)));
   } else if (item?.state === 'paired') {
     pairing.isDone = true;
-    body.replaceChildren(icon('check', 'large'), h('p', null, 'Paired with ', h('b', null, peerText(label({ ...item, uuid: item.peer }))), '. Hexes go both ways now.'), buttons(button('Done', () => pairing.element.close(), '.strong')));
+    body.replaceChildren(icon('check', 'large'), h('p', 'Paired with ', h('b', peerName(item)), '. Hexes go both ways now.'), buttons(button('Done', () => pairing.element.close(), '.strong')));
   } else if (item?.state === 'ended') {
-    body.replaceChildren(h('p', null, ends[item.reason] ?? clean(item.message) ?? 'It ended.'), item.message && ends[item.reason] ? h('p.faint', null, clean(item.message)) : '', buttons(close, again));
+    body.replaceChildren(h('p', ends[item.reason] ?? clean(item.message) ?? 'It ended.'), item.message && ends[item.reason] ? h('p.faint', clean(item.message)) : '', buttons(close, again));
   } else if (item || pairing.asked) {
-    body.replaceChildren(h('p', null, 'Asking ', h('b', null, item ? peerText(label({ ...item, uuid: item.peer })) : pairing.asked), '…'),
-      h('p', null, 'Press ', h('b', null, 'Pair…'), ' there too (or run ', h('code', null, 'hexlist pair'), '). Then both screens show six digits.'), buttons(button('Cancel', () => pairing.element.close())));
+    body.replaceChildren(h('p', 'Asking ', h('b', item ? peerName(item) : pairing.asked), '…'),
+      h('p', 'Press ', h('b', 'Pair…'), ' there too (or run ', h('code', 'hexlist pair'), '). Then both screens show six digits.'), buttons(button('Cancel', () => pairing.element.close())));
   } else {
-    body.replaceChildren(h('p', null, 'Press ', h('b', null, 'Pair…'), ' on the other machine too (or run ', h('code', null, 'hexlist pair'), ' there), and choose one of them on one side:'),
-      strangers.length ? h('div.choices', null, strangers.map((peer) => h('button', { onclick: () => { invite(peer); drawPairing(); } }, h('span.dot.verified.stranger'), peerText(label(peer)))))
-        : h('p.faint', null, 'No new machine is seen yet. This list fills by itself.'),
-      h('p.faint', null, 'This machine takes requests for two minutes.'), buttons(close));
+    body.replaceChildren(h('p', 'Press ', h('b', 'Pair…'), ' on the other machine too (or run ', h('code', 'hexlist pair'), ' there), and choose one of them on one side:'),
+      strangers.length ? h('div.choices', strangers.map((peer) => h('button', { onclick: () => { invite(peer); drawPairing(); } }, h('span.dot.verified.stranger'), peerName(peer))))
+        : h('p.faint', 'No new machine is seen yet. This list fills by itself.'),
+      h('p.faint', 'This machine takes requests for two minutes.'), buttons(close));
   }
 }
