@@ -2,7 +2,7 @@
 let token = '', proof = '';
 // Whether the listener that gave the token still has its port: nothing that was written is sent to anybody else there.
 let isHere = true;
-/** Requests that wait until it is there again: a browser cuts its connections off when it sees another network. */
+/** Requests that wait until it is there again. */
 const waiting = [];
 const isBack = () => isHere || new Promise((resolve) => { waiting.push(resolve); setTimeout(resolve, 3000, false); });
 
@@ -13,16 +13,17 @@ class Fault extends Error {
   }
 }
 
-/** Takes the secret of the address, or after a reload the one that was kept for it, and gives it for a token. */
-export async function begin() {
-  const given = /^#[0-9a-f]{64}$/.test(location.hash);
-  const secret = given ? location.hash.slice(1) : sessionStorage.getItem('reload');
+/** Takes the secret of the address, or after a reload the one that was kept for it, and gives it for a token. Returns the name of the place. */
+async function begin() {
+  const place = location.hash.slice(1), given = /^[0-9a-f]{64}$/.test(place);
+  const secret = given ? place : sessionStorage.getItem('reload');
   if (given) history.replaceState(null, '', '/');
   sessionStorage.removeItem('reload');
   if (!secret) throw new Fault({ message: 'This address opens nothing by itself.' }, 403);
   const session = await call('POST', '/session', { secret });
   ({ token, proof } = session);
   sessionStorage.setItem('reload', session.reload);
+  return place;
 }
 
 /** One request, with JSON or a file. Throws a Fault with what happened. */
@@ -38,7 +39,8 @@ export async function call(method, path, body, { signal, keepalive, isSecond } =
     reply = await fetch(path, { method, headers, body: isFile ? body : body === undefined ? undefined : JSON.stringify(body), signal, keepalive });
   } catch (error) {
     if (error.name === 'AbortError') throw error;
-    if (method === 'GET' && !isSecond) return call(method, path, body, { signal, isSecond: true }); // cut off, and changes nothing
+    // Chromium ends what waits for a connection when an address of this machine changes (net::ERR_NETWORK_CHANGED). Reading again changes nothing.
+    if (method === 'GET' && !isSecond) return call(method, path, body, { signal, isSecond: true });
     throw new Fault(gone, 0);
   }
   const value = await reply.json().catch(() => null);
@@ -91,3 +93,7 @@ export async function follow(onevent, onstate) {
     await new Promise((resolve) => setTimeout(resolve, pause));
   }
 }
+
+/** Begins while the other scripts are on their way. */
+export const begun = begin();
+begun.catch(() => {}); // who awaits it is told

@@ -1,5 +1,5 @@
 // The page as a whole: places, keys, what comes by events.
-import { begin, call, follow } from './api.js';
+import { begun, call, follow } from './api.js';
 import { h, icon, clean, button, dialog } from './dom.js';
 import { HexView, undo } from './hexes.js';
 import { PeersView, pairDialog, pairingsChanged } from './peers.js';
@@ -14,7 +14,7 @@ export const app = {
 
   /** Shows a place. */
   go(name) {
-    const view = views[name] ?? views.inbox;
+    const view = views[name] ?? views.inbox; // a secret is the name of no place
     if (this.view === view) return view.reload();
     this.view = view;
     this.name = views[name] ? name : 'inbox';
@@ -45,10 +45,10 @@ export const app = {
 
 const nobody = () => (app.peers ?? []).every((peer) => peer.trust !== 'trusted');
 const views = {
-  inbox: new HexView('inbox', 'Inbox', () => [icon('inbox', 'large'), h('h2', null, 'Nothing has come yet'),
-    ...(nobody() ? [h('p', null, 'Pair this machine with another one: what it sends appears here at once.'), button('Pair…', () => pairDialog(), '.strong')]
-      : [h('p', null, 'What your peers send appears here at once.'), button('Send them something', () => compose())])]),
-  held: new HexView('held', 'Held', () => [icon('held', 'large'), h('h2', null, 'Nothing is held back'), h('p', null, 'What strangers send waits here until you accept it, trust them or block them.')]),
+  inbox: new HexView('inbox', 'Inbox', () => [icon('inbox', 'large'), h('h2', 'Nothing has come yet'),
+    ...(nobody() ? [h('p', 'Pair this machine with another one: what it sends appears here at once.'), button('Pair…', () => pairDialog(), '.strong')]
+      : [h('p', 'What your peers send appears here at once.'), button('Send them something', () => compose())])]),
+  held: new HexView('held', 'Held', () => [icon('held', 'large'), h('h2', 'Nothing is held back'), h('p', 'What strangers send waits here until you accept it, trust them or block them.')]),
   mine: new MineView(), outbox: new OutboxView(), peers: new PeersView(),
 };
 const numbers = {
@@ -64,7 +64,7 @@ function drawPlaces() {
   places.replaceChildren(...Object.entries(views).map(([name, view]) => {
     const number = app.overview && numbers[name]?.(app.overview);
     return h('button.place', { 'data-name': name, 'aria-current': app.name === name ? 'page' : null, onclick: () => app.go(name) },
-      icon(name), h('span.name', null, view.title), number ? h('span.number', null, h('span', null, number > 999 ? '999+' : number), h('span.hidden', null, name === 'inbox' ? ' unread' : ' waiting')) : null);
+      icon(name), h('span.name', view.title), number ? h('span.number', h('span', number > 999 ? '999+' : number), h('span.hidden', name === 'inbox' ? ' unread' : ' waiting')) : null);
   }));
   if (focused) places.querySelector(`[data-name=${focused}]`)?.focus();
   const unread = app.overview?.unread;
@@ -73,9 +73,9 @@ function drawPlaces() {
 
 function over(error) {
   document.title = 'Hexlist';
-  root.replaceChildren(h('main.over', null, icon('hex', 'huge'), h('h1', null, 'This page is over'),
-    h('p', null, error?.status === 0 ? 'Hexlist does not answer. Is hexlistd running?' : 'A page opens once, and ends 15 minutes after it was left.'),
-    h('p', null, 'Open it again:'), h('pre', null, 'hexlist web')));
+  root.replaceChildren(h('main.over', icon('hex', 'huge'), h('h1', 'This page is over'),
+    h('p', error?.status === 0 ? 'Hexlist does not answer. Is hexlistd running?' : 'A page opens once, and ends 15 minutes after it was left.'),
+    h('p', 'Open it again:'), h('pre', 'hexlist web')));
 }
 
 const told = {
@@ -104,7 +104,7 @@ const told = {
 };
 
 const keys = [['j', 'next'], ['k', 'the one before'], ['o', 'open its links'], ['s', 'save it to My Hexlist'], ['d', 'delete it'], ['u', 'undo that'], ['m', 'mark it unread'], ['n', 'new hex'], ['/', 'search'], ['1 … 5', 'the places'], ['?', 'these keys']];
-const help = () => dialog('Keys', () => [h('dl.keys', null, keys.flatMap(([key, does]) => [h('dt', null, h('kbd', null, key)), h('dd', null, does)]))]);
+const help = () => dialog('Keys', () => [h('dl.keys', keys.flatMap(([key, does]) => [h('dt', h('kbd', key)), h('dd', does)]))]);
 
 addEventListener('keydown', (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]') || event.isComposing) return;
@@ -136,15 +136,13 @@ addEventListener('drop', (event) => {
 
 const self = h('bdi');
 try {
-  const place = location.hash.slice(1);
-  await begin();
-  const known = Promise.all([call('GET', '/v1/web'), call('GET', '/v1/peers?all=true'), call('GET', '/v1/pairings')]);
+  const place = await begun;
   root.replaceChildren(
-    h('aside', null, h('h1.brand', null, icon('hex', 'logo'), h('span', null, 'Hexlist')), h('button.strong.new', { onclick: () => compose() }, icon('plus'), h('span', null, 'New hex')), places,
-      h('div.self', null, h('span.faint', null, 'This machine'), self, button('Keys ?', help, '.link'))),
-    h('div.work', null, notice, main));
-  const shown = app.go(place in views ? place : 'inbox');
-  const [overview, peers, pairings] = await known;
+    h('aside', h('h1.brand', h('img', { src: '/icon.svg', alt: '' }), h('span', 'Hexlist')), h('button.strong.new', { onclick: () => compose() }, icon('plus'), h('span', 'New hex')), places,
+      h('div.self', h('span.faint', 'This machine'), self, button(['Keys ', h('kbd', '?')], help, '.link'))),
+    h('div.work', notice, main));
+  const shown = app.go(place);
+  const [overview, peers, pairings] = await Promise.all([call('GET', '/v1/web'), call('GET', '/v1/peers?all=true'), call('GET', '/v1/pairings')]);
   Object.assign(app, { overview, pairings, peers: peers.items });
   self.textContent = clean(overview.name);
   drawPlaces();
