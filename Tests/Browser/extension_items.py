@@ -217,7 +217,7 @@ def chromium_later(stage, it):
     popup.shows("#sends li .good", "stored")
     count = sum(item["description"] == "Broken off" for item in bob.api("GET", "/v1/hexes?limit=100")["items"])
     check(count == 1, f"sent {count} times")
-    check(it.worker_js("chrome.storage.local.get(null).then((all) => Object.keys(all).filter((key) => key.startsWith('hexes:')).length)") == 0, "hexes are left")
+    rig.until(lambda: it.worker_js("chrome.storage.local.get(null).then((all) => !Object.keys(all).some((key) => key.startsWith('hexes:')))"), "its hexes to be gone")
     popup.click("#clear")
     popup.until("document.getElementById('lately').hidden", "the list to be gone")
     check(it.worker_js("chrome.storage.local.get('sends').then(({ sends }) => sends.length)") == 0, "sends are left")

@@ -1,5 +1,5 @@
 """What the programs that try the page share: machines of a lab, and browsers on them."""
-import os, shutil, subprocess, sys
+import json, os, shutil, subprocess, sys, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 LAB = os.path.join(ROOT, "Scripts", "lab")
@@ -27,6 +27,22 @@ def lab(*words, status=0):
     return run.stdout
 
 
+def api(host, method, path, body=None):
+    """A reply of the local API of a machine."""
+    words = ["curl", "-s", "-X", method, "--unix-socket", lab("path", host, "socket").strip(), f"http://localhost{path}"]
+    if body is not None:
+        words += ["-H", "Content-Type: application/json", "-d", json.dumps(body)]
+    return json.loads(subprocess.run(words, capture_output=True, text=True).stdout or "null")
+
+
+def until(holds, seconds=60):
+    """The first true value of `holds()`; after so many seconds the last one."""
+    deadline = time.monotonic() + seconds
+    while not (value := holds()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return value
+
+
 def need_lab(name):
     """Ends with 77 where there can be none."""
     reason = subprocess.run([LAB, "check"], capture_output=True, text=True)
@@ -38,7 +54,8 @@ def need_lab(name):
 def inside(host, program, *words):
     """Runs a program of ours on a machine: the page is on its loopback, so the browser is there too. Returns its status."""
     own = [sys.executable, os.path.realpath(program), "--inside", *words]
-    return subprocess.run([LAB, "exec", host, "env", f"PATH={os.environ['PATH']}", f"HEXLIST_LAB={os.environ['HEXLIST_LAB']}", *own]).returncode
+    variables = [f"{name}={os.environ[name]}" for name in ("PATH", "HEXLIST_LAB", "HEXLIST_BIN") if name in os.environ]
+    return subprocess.run([LAB, "exec", host, "env", *variables, *own]).returncode
 
 
 def address(host="ada"):
