@@ -15,7 +15,7 @@ enum OpenableFile {
         "png": .image, "jpg": .image, "jpeg": .image, "gif": .image, "webp": .image, "avif": .image, "heic": .image, "tif": .image,
         "tiff": .image, "bmp": .image, "mp3": .audio, "ogg": .audio, "oga": .audio, "opus": .audio, "flac": .audio, "m4a": .audio,
         "wav": .audio, "mp4": .video, "m4v": .video, "mov": .video, "mkv": .video, "webm": .video, "ogv": .video, "avi": .video,
-        "pdf": .pdf, "txt": .text, "md": .text, "csv": .text, "log": .text,
+        "pdf": .pdf, "txt": .text, "md": .text, "log": .text,
     ]
 
     /// - Throws: `HexlistError` if the file cannot be read.

@@ -15,7 +15,8 @@ import Testing
         ("a.pdf", png, false), ("a.png", Array("%PDF-1.7".utf8), false), ("png", png, false), ("a", Array("hello".utf8), false),
         ("a.txt", png, false), ("a.txt", [0x68, 0, 0x69], false), ("a.txt", [0xFF, 0xFE, 0x68, 0], false), ("a.png.exe", png, false),
         // What programs run or render.
-        ("a.html", Array("<p>".utf8), false), ("a.svg", Array("<svg/>".utf8), false), ("a.sh", Array("ls".utf8), false),
+        ("a.csv", Array("=1+1,2".utf8), false), ("a.html", Array("<p>".utf8), false), ("a.svg", Array("<svg/>".utf8), false),
+        ("a.sh", Array("ls".utf8), false),
         ("a.desktop", Array("[Desktop Entry]\nExec=x".utf8), false), ("a.txt", Array("#!/bin/sh\n".utf8), false),
         ("a.txt", Array("\u{FEFF} \n<html>".utf8), false), ("a.txt", Array("x\n<SCRIPT src=y>".utf8), false),
         ("a.txt", Array("[Desktop Entry]\nExec=x".utf8), false), ("a.txt", Array("a\u{1B}[31m".utf8), false),
