@@ -218,9 +218,8 @@ extension StoreWriter {
                     """, row.hex, row.url, row.peer.uuid, row.folder, row.place?.rawValue, row.mask, row.name, row.part,
                     row.state.rawValue, row.reason, row.bytes, row.size, row.sha256, row.modified, row.finalName, row.createdAt,
                     row.endedAt)
-                guard let id = try first("SELECT max(id) FROM transfer", read: { $0.int64(0) }) else { throw StoreFault.lost }
                 var added = row
-                added.id = id
+                added.id = db.lastInsertedRowID
                 return added
             }
         }
