@@ -54,6 +54,18 @@ final class Descriptor: Sendable {
         return count
     }
 
+    /// Writes all of it at the place where the file is.
+    func write(_ bytes: UnsafeRawBufferPointer) throws(FileFault) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let piece = UnsafeRawBufferPointer(rebasing: rest)
+            let count = use { Glibc.write($0, piece.baseAddress, piece.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw count < 0 ? .last : .diskFull }
+            rest = rest.dropFirst(count)
+        }
+    }
+
     /// Makes what was written survive a power cut, as far as reading it needs.
     func synchronizeData() throws(FileFault) {
         guard use({ fdatasync($0) }) == 0 else { throw .last }

@@ -42,6 +42,15 @@ public final class PartFile: Sendable {
 
         /// The name of the partial file.
         public var partName: String { (hidesName ? FileName("remote") : name).partName(id) }
+
+        /// Gives a whole file its mode, and the time it last changed.
+        func setModeAndTime(of file: Descriptor, keepsTime: Bool = false) {
+            _ = file.use { fchmod($0, 0o666 & ~mode_t(umask)) }
+            guard let modified, !keepsTime else { return }
+            let (seconds, rest) = modified.quotientAndRemainder(dividingBy: 1_000_000_000)
+            let isBefore = rest < 0
+            _ = file.use { hexlist_set_modified($0, seconds - (isBefore ? 1 : 0), rest + (isBefore ? 1_000_000_000 : 0)) }
+        }
     }
 
     /// Where the whole file is going to be, or is: enough to know it again after a crash between the rename and the note of it.
@@ -241,19 +250,8 @@ public final class PartFile: Sendable {
         }
     }
 
-    /// Checks length and digest, and ends the object: the file is to get its name together with others (`WholeFile.place`). Nothing of it is
-    /// durable yet; what a crash leaves of it is fetched again.
-    /// - Throws: `otherBytes`, with the partial file deleted; `tooShort`.
-    public func handOver() throws(FileFault) -> WholeFile {
-        try state.withLock { state throws(FileFault) in
-            try complete(&state)
-            state.isEnded = true
-            return WholeFile(goal: goal, device: device, inode: inode)
-        }
-    }
-
     /// Takes what another program wrote into the partial file, or put in its place, checks its length, sets its mode, and ends the object: the
-    /// file is to get its name as one that was handed over. The time is the one that the program gave it.
+    /// file is to get its name together with others (`WholeFile.place`). The time is the one that the program gave it.
     /// - Throws: `tooShort`, `tooLong`; `partLost` where there is no such file; `system`.
     public func takeOver() throws(FileFault) -> WholeFile {
         try withState { state throws(FileFault) in
@@ -262,7 +260,7 @@ public final class PartFile: Sendable {
             let length = Int64(status.st_size)
             guard length == goal.size else { throw length < goal.size ? .tooShort(length) : .tooLong }
             // What has nothing in it may not have been written.
-            setModeAndTime(file, keepsTime: length > 0)
+            goal.setModeAndTime(of: file, keepsTime: length > 0)
             BootMark.remove(from: file)
             state.isEnded = true
             return WholeFile(goal: goal, device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
@@ -289,16 +287,7 @@ public final class PartFile: Sendable {
             throw .otherBytes
         }
         // A file system that has no modes or such times keeps the file all the same.
-        setModeAndTime(file)
-    }
-
-    private func setModeAndTime(_ file: Descriptor, keepsTime: Bool = false) {
-        _ = file.use { fchmod($0, 0o666 & ~mode_t(goal.umask)) }
-        if let modified = goal.modified, !keepsTime {
-            let (seconds, rest) = modified.quotientAndRemainder(dividingBy: 1_000_000_000)
-            let isBefore = rest < 0
-            _ = file.use { hexlist_set_modified($0, seconds - (isBefore ? 1 : 0), rest + (isBefore ? 1_000_000_000 : 0)) }
-        }
+        goal.setModeAndTime(of: file)
     }
 
     /// The SHA-256 of what is there: 32 bytes.

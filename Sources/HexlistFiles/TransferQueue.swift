@@ -7,7 +7,9 @@ public import HexlistModel
 /// Performs no IO and has no clock: the caller passes in events and the present instant, carries out the actions in order, and calls
 /// `deadlineReached` at the instant that was last armed.
 ///
-/// - At most `places` run at once. When one ends the next begins, the peers in turn, of each peer the one that was added first.
+/// - There are `places`. When one is free the next transfer begins, the peers in turn, of each peer the one that was added first.
+/// - A place has one transfer, or up to `sharing` small ones of one peer, each at its first attempt. While another peer waits for a place,
+///   none joins them.
 /// - An absent peer, a lost link and a full disk are waits. What fails by its source's own fault `attempts` times pauses; the same cannot
 ///   be started again meanwhile except by force. After `rounds` pauses' worth of failures it has failed.
 /// - A run whose bytes are all here may give its place back before its end (`received`), as long as no more than `settling` do.
@@ -18,7 +20,8 @@ public struct TransferQueue: Sendable {
     /// Something the caller does.
     public enum Action: Equatable, Sendable {
         /// Begin, or go on, and call `ended` with this run.
-        case start(TransferID, run: TransferRun, peer: PeerID)
+        /// - place: its number; others may have the same where the transfer is small.
+        case start(TransferID, run: TransferRun, peer: PeerID, place: Place)
         /// Stop a run. Nothing more of it matters.
         case stop(TransferRun)
         /// The state of one transfer changed. Where all that wait for a peer are concerned nothing is told: `state(of:now:)` says it.
@@ -41,6 +44,12 @@ public struct TransferQueue: Sendable {
         case final
     }
 
+    /// The number of a place, and whether small transfers share it.
+    public struct Place: Hashable, Sendable {
+        public let number: Int
+        public let isShared: Bool
+    }
+
     /// What becomes of a wish to start or retry a transfer.
     public enum Admission: Equatable, Sendable {
         case taken
@@ -55,6 +64,8 @@ public struct TransferQueue: Sendable {
     }
 
     public static let places = 4
+    /// The most small transfers in one place.
+    public static let sharing = 16
     /// The most runs that have given their places back and not ended: files that wait for their names.
     public static let settling = 256
     public static let attempts = 3
@@ -78,12 +89,21 @@ public struct TransferQueue: Sendable {
     private struct Entry: Sendable {
         let peer: PeerID
         let key: TransferKey
+        /// Whether it may share a place: until an attempt at it fails, which may be its own fault.
+        var isSmall: Bool
         var stage = Stage.ready
         /// The number of its newest place in a lane, or its newest deadline; older ones count no more.
         var ticket: UInt64 = 0
         /// Failures in a row by the source's fault in this round, and rounds before it.
         var failures = 0
         var rounds = 0
+    }
+
+    /// What has a place: so many runs of one peer.
+    private struct Taken: Sendable {
+        let peer: PeerID
+        let isShared: Bool
+        var runs = 1
     }
 
     /// The transfers of one peer that could run.
@@ -118,7 +138,9 @@ public struct TransferQueue: Sendable {
 
     private var entries: [TransferID: Entry] = [:]
     private var byKey: [TransferKey: TransferID] = [:]
-    private var runs: [TransferRun: TransferID] = [:]
+    /// Those that have a place, with its number.
+    private var runs: [TransferRun: (id: TransferID, place: Int)] = [:]
+    private var taken = [Taken?](repeating: nil, count: Self.places)
     /// Runs without a place: all bytes are here, and the end is not told yet.
     private var received: [TransferRun: TransferID] = [:]
     private var lanes: [PeerID: Lane] = [:]
@@ -157,9 +179,11 @@ public struct TransferQueue: Sendable {
     // MARK: Wishes
 
     /// Takes a transfer into the queue: a new one, or after a restart one of the store's.
-    /// - Parameter force: whether it is started although the same has failed repeatedly.
+    /// - Parameters:
+    ///   - isSmall: whether it may share a place.
+    ///   - force: whether it is started although the same has failed repeatedly.
     public mutating func add(
-        _ id: TransferID, peer: PeerID, key: TransferKey, force: Bool = false, now: Instant
+        _ id: TransferID, peer: PeerID, key: TransferKey, isSmall: Bool = false, force: Bool = false, now: Instant
     ) -> (admission: Admission, actions: [Action]) {
         if let known = byKey[key] {
             if case .paused(let until)? = entries[known]?.stage {
@@ -172,7 +196,7 @@ public struct TransferQueue: Sendable {
         pauses.lift(key)
         guard entries[id] == nil else { return (.known(id), []) }
         guard entries.count < Self.most else { return (.full, []) }
-        entries[id] = Entry(peer: peer, key: key)
+        entries[id] = Entry(peer: peer, key: key, isSmall: isSmall)
         byKey[key] = id
         makeReady(id)
         tell(id)
@@ -199,7 +223,7 @@ public struct TransferQueue: Sendable {
     public mutating func cancel(_ id: TransferID, now: Instant) -> [Action] {
         guard let entry = entries[id] else { return [] }
         if case .running(let run) = entry.stage {
-            if runs.removeValue(forKey: run) == nil { received[run] = nil }
+            if leave(run) == nil { received[run] = nil }
             actions.append(.stop(run))
         }
         remove(id, .cancelled)
@@ -228,14 +252,16 @@ public struct TransferQueue: Sendable {
 
     /// All bytes of a run are here: its place is another's, and its end comes later.
     public mutating func received(_ run: TransferRun, now: Instant) -> [Action] {
-        guard let id = runs.removeValue(forKey: run) else { return [] }
+        guard let id = leave(run) else { return [] }
         received[run] = id
         return settle(now)
     }
 
     /// A run ended.
     public mutating func ended(_ run: TransferRun, _ outcome: Outcome, now: Instant) -> [Action] {
-        guard let id = runs.removeValue(forKey: run) ?? received.removeValue(forKey: run), let entry = entries[id] else { return [] }
+        guard let id = leave(run) ?? received.removeValue(forKey: run), var entry = entries[id] else { return [] }
+        entry.isSmall = false
+        entries[id] = entry
         switch outcome {
         case .done:
             lanes[entry.peer]?.interruptions = 0
@@ -356,17 +382,21 @@ public struct TransferQueue: Sendable {
 
     /// Starts what has a place, arms the next deadline, and hands over the actions.
     private mutating func settle(_ now: Instant) -> [Action] {
-        while runs.count < Self.places, received.count < Self.settling, let peer = ring.popFirst() {
-            lanes[peer]?.isInRing = false
-            while let ticket = lanes[peer]?.ready.popFirst() {
-                guard let entry = entries[ticket.id], entry.ticket == ticket.number else { continue }
-                lastRun += 1
-                let run = TransferRun(lastRun)
-                entries[ticket.id]?.stage = .running(run)
-                runs[run] = ticket.id
-                actions += [.changed(ticket.id, .running), .start(ticket.id, run: run, peer: peer)]
-                break
+        while received.count < Self.settling, let peer = ring.first {
+            guard let id = next(of: peer) else {
+                ring.removeFirst()
+                lanes[peer]?.isInRing = false
+                continue
             }
+            guard let place = place(for: id, of: peer) else { break }
+            ring.removeFirst()
+            lanes[peer]?.isInRing = false
+            lanes[peer]?.ready.removeFirst()
+            lastRun += 1
+            let run = TransferRun(lastRun)
+            entries[id]?.stage = .running(run)
+            runs[run] = (id, place.number)
+            actions += [.changed(id, .running), .start(id, run: run, peer: peer, place: place)]
             enqueue(peer)
         }
         tidy()
@@ -377,6 +407,38 @@ public struct TransferQueue: Sendable {
         }
         defer { actions = [] }
         return actions
+    }
+
+    /// The transfer of a peer that is to run next; the tickets before it that count no more are gone.
+    private mutating func next(of peer: PeerID) -> TransferID? {
+        while let ticket = lanes[peer]?.ready.first {
+            if entries[ticket.id]?.ticket == ticket.number { return ticket.id }
+            lanes[peer]?.ready.removeFirst()
+        }
+        return nil
+    }
+
+    /// Takes a place for the first peer in the ring; `nil` if it has to wait.
+    private mutating func place(for id: TransferID, of peer: PeerID) -> Place? {
+        let isSmall = entries[id]?.isSmall ?? false
+        let free = taken.firstIndex { $0 == nil }
+        if isSmall, free != nil || ring.count == 1,
+            let number = taken.firstIndex(where: { $0.map { $0.isShared && $0.peer == peer && $0.runs < Self.sharing } ?? false })
+        {
+            taken[number]?.runs += 1
+            return Place(number: number, isShared: true)
+        }
+        guard let free else { return nil }
+        taken[free] = Taken(peer: peer, isShared: isSmall)
+        return Place(number: free, isShared: isSmall)
+    }
+
+    /// Takes a run out of its place, which is free with the last one.
+    private mutating func leave(_ run: TransferRun) -> TransferID? {
+        guard let (id, place) = runs.removeValue(forKey: run) else { return nil }
+        taken[place]?.runs -= 1
+        if taken[place]?.runs == 0 { taken[place] = nil }
+        return id
     }
 
     /// Forgets places and deadlines that count no more, once they are the most.

@@ -1,3 +1,5 @@
+internal import Crypto
+
 #if canImport(Glibc)
     internal import Glibc
 #endif
@@ -16,6 +18,62 @@ public struct WholeFile: Sendable {
         public var file: WholeFile
 
         public init(folder: String, file: WholeFile) { (self.folder, self.file) = (folder, file) }
+    }
+
+    /// A small file that is here as a whole, to be written.
+    public struct Content: Sendable {
+        /// The folder it goes to.
+        public var folder: String
+        public var goal: PartFile.Goal
+        public var bytes: [UInt8]
+
+        public init(folder: String, goal: PartFile.Goal, bytes: [UInt8]) { (self.folder, self.goal, self.bytes) = (folder, goal, bytes) }
+    }
+
+    /// Writes several small files, each as the partial file it is until it gets its name. Nothing of them is durable yet; what a crash leaves of
+    /// one is fetched again. Blocks.
+    /// - Returns: a result for each. Of a file with a fault nothing is left: `otherBytes`, `tooShort`, `tooLong`, `diskFull`, `partTaken`, and
+    ///   those of its folder.
+    public static func write(_ contents: [Content]) -> [Result<WholeFile, FileFault>] {
+        var folders: [String: Result<Descriptor, FileFault>] = [:]
+        var rooms: [String: Int64] = [:]
+        return contents.map { content in
+            Result { () throws(FileFault) in
+                let folder = try opened(content.folder, &folders)
+                var room: Int64
+                if let known = rooms[content.folder] { room = known } else { room = try folder.freeBytes() }
+                room = room.subtractingReportingOverflow(content.goal.size).partialValue
+                rooms[content.folder] = room
+                guard content.goal.size == 0 || room >= content.goal.minimumFree else { throw .diskFull }
+                return try write(content, in: folder)
+            }
+        }
+    }
+
+    private static func write(_ content: Content, in folder: Descriptor) throws(FileFault) -> WholeFile {
+        let (goal, count) = (content.goal, Int64(content.bytes.count))
+        guard count == goal.size else { throw count < goal.size ? .tooShort(count) : .tooLong }
+        if let digest = goal.digest, !SHA256.hash(data: content.bytes).elementsEqual(digest) { throw .otherBytes }
+        let name = goal.partName
+        let file: Descriptor
+        do throws(FileFault) {
+            file = try Descriptor.open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600, in: folder)
+        } catch {
+            // Something is left of an attempt before.
+            guard case .system(let system) = error, system.code == EEXIST else { throw error }
+            let part = try PartFile(folder: content.folder, goal: goal)
+            part.discard()
+            file = try Descriptor.open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600, in: folder)
+        }
+        do throws(FileFault) {
+            try content.bytes.withUnsafeBytes { bytes in Result { () throws(FileFault) in try file.write(bytes) } }.get()
+            goal.setModeAndTime(of: file)
+            let status = try file.status()
+            return WholeFile(goal: goal, device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
+        } catch {
+            _ = folder.use { unlinkat($0, name, 0) }
+            throw error
+        }
     }
 
     /// Gives files their names: all that is written is made durable, then `note` is told which name each is to get, then they are renamed, and

@@ -349,9 +349,8 @@ import Testing
     private static func whole(_ bytes: [UInt8], _ name: String, id: String, in folder: TemporaryFolder) throws -> WholeFile.Candidate {
         var goal = Self.goal(bytes, name: name)
         goal.id = id
-        let part = try PartFile(folder: folder.path, goal: goal)
-        try Self.append(bytes, to: part)
-        return WholeFile.Candidate(folder: folder.path, file: try part.handOver())
+        let written = WholeFile.write([WholeFile.Content(folder: folder.path, goal: goal, bytes: bytes)])
+        return WholeFile.Candidate(folder: folder.path, file: try written[0].get())
     }
 
     @Test("files that are whole get their names together: the first free ones, noted before; what is gone says so")
@@ -388,15 +387,31 @@ import Testing
         }
     }
 
-    @Test("other bytes than announced are deleted, too few are refused")
-    func handedOver() async throws {
+    @Test("of several small files each has its own fault, and nothing is left of those that have one")
+    func written() async throws {
         try await TemporaryFolder.with { folder in
-            let part = try PartFile(folder: folder.path, goal: Self.goal([1, 2]))
-            try Self.append([1], to: part)
-            #expect(throws: FileFault.tooShort(1)) { try part.handOver() }
-            try Self.append([3], to: part)
-            #expect(throws: FileFault.otherBytes) { try part.handOver() }
-            #expect(Self.names(folder).isEmpty)
+            let content = { (bytes: [UInt8], announced: [UInt8], id: String) in
+                var goal = Self.goal(announced)
+                goal.id = id
+                return WholeFile.Content(folder: folder.path, goal: goal, bytes: bytes)
+            }
+            var (full, away) = (content([1], [1], "6"), content([1], [1], "7"))
+            full.goal.minimumFree = .max
+            away.folder += "/away"
+            let left = try PartFile(folder: folder.path, goal: content([9, 9], [9, 9], "5").goal)
+            try Self.append([9], to: left)
+            let results = WholeFile.write([
+                content([1, 2], [1, 2], "1"), content([1], [1, 2], "2"), content([1, 2, 3], [1, 2], "3"), content([1, 3], [1, 2], "4"),
+                content([9, 9], [9, 9], "5"), full, away, content([], [], "8"),
+            ])
+            #expect((try? results[0].get()) != nil && (try? results[7].get()) != nil)
+            let faults = results.map { result in if case .failure(let fault) = result { fault } else { nil as FileFault? } }
+            // The fifth is being written by another.
+            #expect(faults == [nil, .tooShort(1), .tooLong, .otherBytes, .partTaken, .diskFull, .notFound, nil])
+            left.discard()
+            #expect(Self.names(folder).count == 2)
+            try folder.write("left", to: content([9, 9], [9, 9], "5").goal.partName)
+            #expect((try? WholeFile.write([content([9, 9], [9, 9], "5")])[0].get()) != nil)
         }
     }
 }

@@ -14,6 +14,7 @@ import Testing
         var queue = TransferQueue()
         var now = TransferQueueTests.now
         var running: [TransferRun: TransferID] = [:]
+        var places: [TransferRun: (place: TransferQueue.Place, peer: PeerID)] = [:]
         var states: [TransferID: TransferState] = [:]
         var armed: TransferQueue.Instant?
         var started: [TransferID] = []
@@ -22,25 +23,36 @@ import Testing
         mutating func take(_ actions: [TransferQueue.Action]) {
             for action in actions {
                 switch action {
-                case .start(let id, let run, let peer):
+                case .start(let id, let run, let peer, let place):
                     #expect(running.updateValue(id, forKey: run) == nil && peers[id] == peer)
+                    places[run] = (place, peer)
                     #expect(running.values.count { $0 == id } == 1, "two runs of one transfer")
                     started.append(id)
-                case .stop(let run): #expect(running.removeValue(forKey: run) != nil)
+                case .stop(let run):
+                    #expect(running.removeValue(forKey: run) != nil)
+                    places[run] = nil
                 case .changed(let id, let state): states[id] = state
                 case .arm(let at):
                     #expect(armed != at, "armed twice for the same instant")
                     armed = at
                 }
             }
-            #expect(running.count <= TransferQueue.places && running.count == queue.runningCount)
+            let taken = Dictionary(grouping: places.filter { running[$0.key] != nil }.values, by: \.place.number)
+            #expect(running.count == queue.runningCount && taken.count <= TransferQueue.places)
+            for runs in taken.values {
+                #expect(runs.count == 1 || runs.allSatisfy(\.place.isShared) && runs.count <= TransferQueue.sharing)
+                #expect(Set(runs.map(\.peer)).count == 1)
+            }
         }
 
         @discardableResult
-        mutating func add(_ id: Int64, peer: UInt64, key: Int64? = nil, force: Bool = false) -> TransferQueue.Admission {
+        mutating func add(_ id: Int64, peer: UInt64, key: Int64? = nil, isSmall: Bool = false, force: Bool = false)
+            -> TransferQueue.Admission
+        {
             peers[TransferID(id)] = TransferQueueTests.peer(peer)
             let (admission, actions) = queue.add(
-                TransferID(id), peer: TransferQueueTests.peer(peer), key: TransferQueueTests.key(key ?? id), force: force, now: now)
+                TransferID(id), peer: TransferQueueTests.peer(peer), key: TransferQueueTests.key(key ?? id), isSmall: isSmall,
+                force: force, now: now)
             take(actions)
             return admission
         }
@@ -88,6 +100,36 @@ import Testing
         #expect(stage.states[TransferID(1)] == .done && stage.state(1) == nil)
         for id in [5, 11, 21, 6] { stage.end(Int64(id), .done) }
         #expect(stage.started.suffix(3).map(\.value) == [12, 7, 8] && stage.armed == nil)
+    }
+
+    @Test("small ones of a peer share places, unless another peer or a large one waits for a place")
+    func sharing() {
+        var stage = Stage()
+        stage.come(1)
+        let most = Int64(TransferQueue.places * TransferQueue.sharing)
+        for id in 1...(most + 20) { stage.add(id, peer: 1, isSmall: true) }
+        #expect(stage.runningIDs == Array(1...most))
+        stage.end(1, .done)
+        #expect(stage.running.count == Int(most) && stage.runningIDs.last == most + 1)
+        // Another peer comes: the first place that empties is its.
+        stage.come(2)
+        stage.add(1_000, peer: 2)
+        let last = stage.runningIDs.filter { $0 != 1_000 }
+        var ended = 0
+        for id in last where stage.state(1_000) == .waiting(.turn) {
+            stage.end(id, .done)
+            ended += 1
+        }
+        #expect(stage.state(1_000) == .running && ended >= TransferQueue.sharing)
+        // What was interrupted has a place of its own from then on.
+        var other = Stage()
+        other.come(1)
+        for id in 1...Int64(6) { other.add(id, peer: 1, isSmall: true) }
+        #expect(other.runningIDs == Array(1...6))
+        for id in 1...Int64(6) { other.end(id, .interrupted(progressed: false)) }
+        other.wait()
+        #expect(other.running.count == TransferQueue.places)
+        #expect(other.places.filter { other.running[$0.key] != nil }.values.allSatisfy { !$0.place.isShared })
     }
 
     @Test("an absent peer, a lost link and a full disk are waits, however often")

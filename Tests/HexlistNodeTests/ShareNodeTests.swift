@@ -192,6 +192,41 @@ import Testing
         }
     }
 
+    @Test("small files are fetched together; what is gone or has grown since keeps nothing from the others")
+    func together() async throws {
+        try await withFriends { one, two, from, to in
+            let large = String(repeating: "large", count: 100_000)
+            var files = ["grown": large, "empty": "", "sub/other": "other"]
+            for number in 0..<150 { files["file \(number)"] = String(repeating: "\(number) ", count: number) }
+            try write(files, to: from)
+            try await share(from, of: one)
+            var hex = HexContent()
+            for name in ["gone"] + files.keys.sorted() {
+                let size = name == "grown" ? 5 : files[name]?.utf8.count ?? 5
+                let path = try #require(SharePath(typed: name))
+                hex.links.append(
+                    LinkContent(
+                        url: hex.add(FileLink(peer: one.id, target: .share(name: "photos", path: path)).description),
+                        linkDescription: .empty, service: hex.add("Unknown"), extra: hex.add(#"{"size":\#(size)}"#)))
+            }
+            let start = try await two.node.fetch(
+                TransferRequest(hex: try await two.node.store.addMine(hex, at: 1), to: to.path))
+            let ids = try #require(start.first)...(try #require(start.last))
+            // What has grown ends the connection of those it shares it with, which come after a moment.
+            try await two.until { node in
+                let summary = try await node.transferSummary(ids)
+                return summary.done + summary.failed == files.count + 1
+            }
+            let rows = try await two.node.transfers(nil, before: nil, limit: 1_000).rows
+            #expect(rows.count == files.count + 1)
+            #expect(rows.filter { $0.state.known != .done }.map(\.file) == ["gone"])
+            for (name, text) in files {
+                #expect(try Data(contentsOf: to.appending(path: name.split(separator: "/").last ?? "")) == Data(text.utf8), "\(name)")
+            }
+            #expect(try FileManager.default.contentsOfDirectory(atPath: to.path).count == files.count)
+        }
+    }
+
     @Test("links into shares lead there; one in a hex is fetched")
     func links() async throws {
         try await withFriends { one, two, from, to in

@@ -10,10 +10,16 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct FileConnectionTests {
     // MARK: The side that serves
 
-    /// Answers every request with what it asked for.
+    /// Answers every request with what it asked for: a large file, or for `/small/TEXT` that text. Of several it answers the first three.
     private final class Echo: FileServerDelegate, FileSource {
-        func received(_ request: FileRequest, on connection: FileServerConnection) {
-            connection.answer(FileAnswer(status: 200, fields: [("ETag", "\"1\"")], body: .file(self, 0..<Echo.size)))
+        func received(_ requests: [FileRequest], on connection: FileServerConnection) {
+            connection.answer(
+                requests.prefix(3).map { request in
+                    let body: FileAnswer.Body =
+                        request.target.hasPrefix("/small/")
+                        ? .bytes(ByteBuffer(string: String(request.target.dropFirst(7)))) : .file(self, 0..<Echo.size)
+                    return FileAnswer(status: 200, fields: [("ETag", "\"1\"")], body: body)
+                })
         }
 
         func closed(_ connection: FileServerConnection) {}
@@ -124,6 +130,38 @@ import Testing
             #expect(head == FileAnswerHead(status: 200, length: Echo.size, entityTag: "\"1\"", contentRange: nil))
             #expect(end == .end((0..<Echo.size).map { UInt8(truncatingIfNeeded: $0 % 251) }))
         }
+        await client.transport.shutdown()
+        await server.transport.shutdown()
+    }
+
+    @Test("several requests are under way at once; the answers come in their order, also where some are given up")
+    func together() async throws {
+        let server = try await serving()
+        let client = try await Endpoint()
+        let report = try await client.transport.dialForFiles([server.target], expecting: server.identity.peerID).report.get()
+        let connection = try #require(report.files)
+        let targets = (0..<40).map { $0 == 17 ? "/large" : "/small/\($0)" }
+        let receivers = targets.map { _ in Receiver() }
+        let givenUp = [0, 5, 39]
+        try await client.transport.eventLoop.submit {
+            for (target, receiver) in zip(targets, receivers) { connection.get(target, from: 0, ifStill: nil, receiver) }
+            for index in givenUp { connection.giveUp(receivers[index]) }
+        }.get()
+        for (index, receiver) in receivers.enumerated() where !givenUp.contains(index) {
+            let (head, end) = try await receiver.last()
+            #expect(head?.status == 200)
+            let large = (0..<Echo.size).map { UInt8(truncatingIfNeeded: $0 % 251) }
+            #expect(end == .end(index == 17 ? large : Array("\(index)".utf8)))
+        }
+        // The connection goes on; where it is closed, all that wait are told.
+        let others = (0..<3).map { _ in Receiver() }
+        try await client.transport.eventLoop.submit {
+            for receiver in others { connection.get("/large", from: 0, ifStill: nil, receiver) }
+            connection.abort()
+        }.get()
+        for receiver in others.dropFirst() { #expect(try await receiver.last().end == .failed(.closed)) }
+        for index in givenUp { #expect(receivers[index].events.now.isEmpty) }
+        #expect(others[0].events.now.isEmpty)
         await client.transport.shutdown()
         await server.transport.shutdown()
     }

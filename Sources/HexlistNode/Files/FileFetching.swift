@@ -38,7 +38,9 @@ final class FileFetching {
     /// What stands for the remotes in the queue.
     private var remotes: Set<PeerID> = []
     let lists = ListRequests()
-    let placements = FilePlacements()
+    private let lines = FileLines()
+    private let writes = FileTurns<WholeFile.Content, WholeFile>()
+    private let placements = FileTurns<WholeFile, PartFile.Placement>()
     /// The rows to be written together at the end of a turn of `placements`; `nil` outside of one.
     private var gathered: [TransferRow]?
     /// At most one for each run.
@@ -72,6 +74,7 @@ final class FileFetching {
         runs = [:]
         for connection in idle.values.joined() { connection.abort() }
         idle = [:]
+        lines.stop()
         for one in awaited.values.joined() { one.timeout.cancel() }
         awaited = [:]
         return copying
@@ -95,7 +98,9 @@ final class FileFetching {
             rows[id] = row
             let isHere = row.sha256.map(digests.contains) ?? false
             let peer = isHere ? host.id : lane(of: row, host)
-            let (admission, actions) = queue.add(id, peer: peer, key: key, force: force, now: now)
+            // What is of a peer, and of which nothing is here.
+            let isSmall = peer == row.peer && row.place == nil && row.fileInode == nil && row.size.map { $0 <= FileRun.smallBytes } ?? false
+            let (admission, actions) = queue.add(id, peer: peer, key: key, isSmall: isSmall, force: force, now: now)
             if admission == .taken { keys[key] = id } else { rows[id] = nil }
             if case .known(let other) = admission, other != id {
                 // Asked for twice at once: one is enough.
@@ -138,6 +143,7 @@ final class FileFetching {
             row = running.row
             runs[running.run] = nil
             running.stop(discarding: true)
+            leaveLine(running)
         } else {
             discardPart(of: row, host)
         }
@@ -202,8 +208,11 @@ final class FileFetching {
     private func carryOut(_ actions: [TransferQueue.Action], _ host: isolated some FilesHost) {
         for action in actions {
             switch action {
-            case .start(let id, let run, _): start(id, run, host)
-            case .stop(let run): runs.removeValue(forKey: run)?.stop(discarding: true)
+            case .start(let id, let run, _, let place): start(id, run, place, host)
+            case .stop(let run):
+                guard let stopped = runs.removeValue(forKey: run) else { continue }
+                stopped.stop(discarding: true)
+                leaveLine(stopped)
             case .changed(let id, let state): changed(id, state, host)
             case .arm(let instant):
                 timer.cancel()
@@ -213,7 +222,7 @@ final class FileFetching {
         if !actions.isEmpty { tell(host) }
     }
 
-    private func start(_ id: TransferID, _ run: TransferRun, _ host: isolated some FilesHost) {
+    private func start(_ id: TransferID, _ run: TransferRun, _ place: TransferQueue.Place, _ host: isolated some FilesHost) {
         guard var row = rows[id], !host.isStopping else { return carryOut(queue.ended(run, .final, now: .now), host) }
         row.attempts += 1
         rows[id] = row
@@ -232,15 +241,23 @@ final class FileFetching {
         guard let link = FileLink(row.url) else { return carryOut(queue.ended(run, .final, now: .now), host) }
         let peer = row.peer
         let fileRun = FileRun(
-            run, row, link, with: means,
+            run, row, link, sharesConnection: place.isShared, with: means,
             progressed: { [weak host] run in host?.assumeIsolated { $0.fetching.progressed(run, $0) } },
+            arrived: { [weak host] run, content in host?.assumeIsolated { $0.fetching.hasArrived(run, content, $0) } },
             whole: { [weak host] run, file, free in host?.assumeIsolated { $0.fetching.isWhole(run, file, free, $0) } },
             ended: { [weak host] run, end, free in host?.assumeIsolated { $0.fetching.ended(run, end, free, $0) } })
         runs[run] = fileRun
         fileRun.start { [weak host] done in
-            guard let host else { return }
-            host.assumeIsolated { $0.fetching.connect(to: peer, $0, done) }
+            host?.assumeIsolated { host in
+                guard place.isShared else { return host.fetching.connect(to: peer, host, done) }
+                host.fetching.lines.join(run, place.number, of: peer, host, done)
+            }
         }
+    }
+
+    /// A run asks nothing more on the connection it shares.
+    private func leaveLine(_ run: any FileAttempt) {
+        if let connection = lines.leave(run.run) { keep(connection, to: run.row.peer) }
     }
 
     func connect(to peer: PeerID, _ host: isolated some FilesHost, _ done: @escaping Connected) {
@@ -321,12 +338,27 @@ final class FileFetching {
         host.watchers.notify()
     }
 
-    /// A small file waits for its name; the next one is asked for meanwhile.
+    /// All bytes of a small file are here.
+    private func hasArrived(_ run: FileRun, _ content: WholeFile.Content, _ host: isolated some FilesHost) {
+        writes.add(.init(run: run, file: content), host) { items in
+            WholeFile.write(items.map(\.file))
+        } done: { written, _ in
+            for (run, result) in written { (run as? FileRun)?.written(result) }
+        }
+    }
+
+    /// A small file is written and waits for its name; the next one is asked for meanwhile.
     private func isWhole(_ run: any FileAttempt, _ file: WholeFile, _ free: FileClientConnection?, _ host: isolated some FilesHost) {
         if let free { keep(free, to: run.row.peer) }
+        leaveLine(run)
         guard runs[run.run] === run else { return run.stop(discarding: true) }
         rows[run.id]?.bytes = run.row.bytes
-        placements.add(run, file, host) { placed, host in
+        let store = host.store
+        placements.add(.init(run: run, file: file), host) { items in
+            try WholeFile.place(items.map { WholeFile.Candidate(folder: $0.run.row.folder, file: $0.file) }) { placements in
+                try store.placeTransfers(placements.map { (items[$0.index].run.id.value, $0.placement.fileInode, $0.placement.name) })
+            }
+        } done: { placed, host in
             host.fetching.gathered = []
             for (run, result) in placed where host.fetching.runs[run.run] === run { run.placed(result) }
             let rows = host.fetching.gathered.take() ?? []
@@ -337,6 +369,7 @@ final class FileFetching {
 
     private func ended(_ run: any FileAttempt, _ end: FileRun.End, _ free: FileClientConnection?, _ host: isolated some FilesHost) {
         if let free { keep(free, to: run.row.peer) }
+        leaveLine(run)
         guard runs.removeValue(forKey: run.run) != nil else { return }
         var row = run.row
         row.reason = end.reason

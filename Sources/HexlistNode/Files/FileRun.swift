@@ -52,9 +52,13 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
     private(set) var row: TransferRow
     private let link: FileLink
     private let means: Means
+    /// Whether others ask on the same connection: the file is small, and nothing is here of it.
+    private let sharesConnection: Bool
     /// Called with the connection that is free again, at most once; and with the end, exactly once unless the run is stopped.
     private let ended: (FileRun, End, FileClientConnection?) -> Void
     private let progressed: (FileRun) -> Void
+    /// Called with all bytes of a small file; `written` is the answer.
+    private let arrived: (FileRun, WholeFile.Content) -> Void
     /// Called with a whole file that waits for its name, and the connection where it is free again.
     private let whole: (FileRun, WholeFile, FileClientConnection?) -> Void
     private var phase = Phase.preparing
@@ -72,7 +76,8 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
     private var wholeFile: WholeFile?
 
     init(
-        _ run: TransferRun, _ row: TransferRow, _ link: FileLink, with means: Means, progressed: @escaping (FileRun) -> Void,
+        _ run: TransferRun, _ row: TransferRow, _ link: FileLink, sharesConnection: Bool, with means: Means,
+        progressed: @escaping (FileRun) -> Void, arrived: @escaping (FileRun, WholeFile.Content) -> Void,
         whole: @escaping (FileRun, WholeFile, FileClientConnection?) -> Void,
         ended: @escaping (FileRun, End, FileClientConnection?) -> Void
     ) {
@@ -80,8 +85,10 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
         id = TransferID(row.id)
         self.row = row
         self.link = link
+        self.sharesConnection = sharesConnection
         self.means = means
         self.progressed = progressed
+        self.arrived = arrived
         self.whole = whole
         self.ended = ended
     }
@@ -92,7 +99,8 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
     func start(_ connect: @escaping (@escaping @Sendable (Result<FileClientConnection, ConnectFault>) -> Void) -> Void) {
         let (row, minimumFree, pool) = (row, means.minimumFree, means.pool)
         // A file with a digest may be here already.
-        if let size = row.size, size <= Self.smallBytes, row.sha256 == nil, row.fileInode == nil {
+        let isSmall = row.size.map { $0 <= Self.smallBytes } ?? false
+        if sharesConnection || isSmall && row.sha256 == nil && row.fileInode == nil {
             small = ByteBuffer()
             return connect { self.connected($0) }
         }
@@ -147,7 +155,7 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
 
     private func connected(_ result: Result<FileClientConnection, ConnectFault>) {
         guard case .preparing = phase else {
-            if case .success(let connection) = result { connection.abort() }
+            if case .success(let connection) = result, !sharesConnection { connection.abort() }
             return
         }
         switch result {
@@ -205,6 +213,10 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
         row.entityTag = head.entityTag.flatMap { EntityTag($0) }?.description
         phase = .receiving
         if small != nil, size <= Self.smallBytes { return pumpSmall() }
+        // The others do not wait for it.
+        guard !sharesConnection else {
+            return end(End(outcome: .interrupted(progressed: true), reason: "link", message: "It has grown, and is fetched by itself."))
+        }
         small = nil
         if let part, part.length == offset, part.goal.size == size { return pump() }
         // All of it comes: what is there is of another file, or nothing is.
@@ -233,26 +245,33 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
         small?.writeBuffer(&bytes)
         guard isEnd, let all = small.take() else { return }
         phase = .finishing
-        let (row, minimumFree) = (row, means.minimumFree)
-        work({
-            guard let goal = PartFile.Goal(row, minimumFree) else { throw FileFault.partLost }
-            let part = try PartFile(folder: row.folder, goal: goal)
-            do {
-                try all.withUnsafeReadableBytes { try part.append($0) }
-                return try part.handOver()
-            } catch {
-                part.discard()
-                throw error
-            }
-        }) { file in
+        guard let goal = PartFile.Goal(row, means.minimumFree) else { return end(End(of: FileFault.partLost)) }
+        isWriting = true
+        arrived(self, WholeFile.Content(folder: row.folder, goal: goal, bytes: Array(all.readableBytesView)))
+    }
+
+    /// A small file is written, or why it is not.
+    func written(_ result: Result<WholeFile, any Error>) {
+        worked(result) { file in
             self.row.bytes = file.goal.size
             self.phase = .whole
             self.wholeFile = file
-            let free = self.connection.flatMap { $0.isIdle ? $0 : nil }
-            if free == nil { self.connection?.abort() }
-            self.connection = nil
+            let free = self.leaveConnection()
             self.whole(self, file, free)
         }
+    }
+
+    /// Lets go of the connection.
+    /// - Returns: the connection where it is this run's alone and can be used again.
+    private func leaveConnection() -> FileClientConnection? {
+        guard let connection = connection.take() else { return nil }
+        if sharesConnection {
+            connection.giveUp(self)
+            return nil
+        }
+        if connection.isIdle { return connection }
+        connection.abort()
+        return nil
     }
 
     /// A whole file has its name, or why it has none.
@@ -288,7 +307,7 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
         self.connection = nil
         switch fault {
         case .answer(let what): refuse("answer", "Its owner's answer is not understood: \(what).")
-        case .closed where phase == .asked:
+        case .closed where phase == .asked && !sharesConnection:
             end(
                 End(
                     outcome: .interrupted(progressed: false), reason: "refused",
@@ -343,14 +362,16 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
     /// Runs work on the threads; a fault of it ends the run.
     private func work<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value, then: @escaping (Value) -> Void) {
         isWriting = true
-        means.threads.run(on: means.eventLoop, work).assumeIsolated().whenComplete { result in
-            self.isWriting = false
-            if case .ended = self.phase { return self.settle(result) }
-            if let pending = self.pending { return self.end(pending) }
-            switch result {
-            case .success(let value): then(value)
-            case .failure(let error): self.end(End(of: error))
-            }
+        means.threads.run(on: means.eventLoop, work).assumeIsolated().whenComplete { self.worked($0, then) }
+    }
+
+    private func worked<Value>(_ result: Result<Value, any Error>, _ then: (Value) -> Void) {
+        isWriting = false
+        if case .ended = phase { return settle(result) }
+        if let pending { return end(pending) }
+        switch result {
+        case .success(let value): then(value)
+        case .failure(let error): end(End(of: error))
         }
     }
 
@@ -377,8 +398,7 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
         }
         if let part { row.bytes = part.length }
         if case .sourceFault = end.outcome, end.reason == "otherBytes" { row.bytes = 0 }
-        let free = connection.flatMap { $0.isIdle ? $0 : nil }
-        if free != nil { connection = nil }
+        let free = leaveConnection()
         if case .done = end.outcome { part = nil }
         close()
         ended(self, end, free)
@@ -387,8 +407,7 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
     private func close() {
         guard phase != .ended else { return }
         phase = .ended
-        connection?.abort()
-        connection = nil
+        if let free = leaveConnection() { free.abort() }
         if !isWriting { leavePart() }
     }
 

@@ -19,7 +19,7 @@ final class FileServing {
 
     private var connections: [ObjectIdentifier: FileServerConnection] = [:]
     /// The shares that the last requests of connections were for: out of which something is being sent, or is about to be.
-    private var sharesInUse: [ObjectIdentifier: ShareRow] = [:]
+    private var sharesInUse: [ObjectIdentifier: [ShareRow]] = [:]
     /// How often shares may have changed.
     private var shareChanges = 0
     private var dials: [PeerID: RequestedDials] = [:]
@@ -114,134 +114,67 @@ final class FileServing {
 
     // MARK: Requests
 
-    fileprivate func received(_ request: FileRequest, on connection: FileServerConnection, _ host: isolated some FilesHost) {
-        sharesInUse[ObjectIdentifier(connection)] = nil
-        guard host.known.trust(of: connection.peer) == .trusted, let target = FileRequestTarget(request.target) else {
-            return connection.answer(FileReply.notFound)
-        }
-        let (peer, now) = (connection.peer.peerID, Timestamp.now.milliseconds)
-        let changes = shareChanges
-        switch target {
-        case .offer(let offer):
-            look({ try $0.offer(offer.bytes, to: peer, at: now) }, for: connection, host) { row, host in
-                host.serving.open(row, for: request, on: connection, host)
-            }
-        case .shares:
-            look({ try $0.shares(for: peer) }, for: connection, host) { rows, host in
-                host.serving.make({ .shares(rows) }, for: request, on: connection, host)
-            }
-        case .entry(let name, let path, let query):
-            look({ try $0.share(name, for: peer) }, for: connection, host) { row, host in
-                // What was read may be of before a change that was told meanwhile.
-                guard host.serving.shareChanges == changes else { return host.serving.received(request, on: connection, host) }
-                // Before the file is opened, so that a share which ends meanwhile ends this too.
-                let key = ObjectIdentifier(connection)
-                if host.serving.connections[key] != nil { host.serving.sharesInUse[key] = row }
-                host.serving.make({ try SharedAnswer(row, path, query) }, for: request, on: connection, host)
-            }
-        }
-    }
-
-    /// Reads the store; `nil` is a 404.
-    private func look<Found: Sendable, Host: FilesHost>(
-        _ read: @escaping @Sendable (StoreReader) throws -> Found?, for connection: FileServerConnection, _ host: isolated Host,
-        then: @escaping @Sendable (Found, isolated Host) -> Void
-    ) {
-        host.store.submitRead(read) { [host] result in
-            host.onLoop { host in
-                switch result {
-                case .success(let found?): then(found, host)
-                case .success(nil): connection.answer(FileReply.notFound)
-                case .failure(let error):
-                    host.logger.error("files on offer could not be read", metadata: ["error": "\(error)"])
-                    connection.answer(FileReply.broken)
-                }
-            }
-        }
-    }
-
-    // MARK: Shares
-
-    private func make(
-        _ make: @escaping @Sendable () throws -> SharedAnswer, for request: FileRequest,
-        on connection: FileServerConnection, _ host: isolated some FilesHost
-    ) {
-        host.transport.fileThreads.run(on: host.eventLoop, make).whenComplete { [weak host] result in
-            host?.assumeIsolated { host in
-                // Trust may have ended while the file was opened.
-                guard host.known.trust(of: connection.peer) == .trusted else { return connection.answer(FileReply.notFound) }
-                switch result {
-                case .success(.list(let listing)): connection.answer(FileReply.list(listing))
-                case .success(.file(let source, let mediaType)):
-                    let identity = source.file.identity
-                    let tag = EntityTag(of: identity, key: host.serving.tagKey)
-                    connection.answer(
-                        FileReply.answer(request, size: identity.size, tag: tag, mediaType: mediaType, source: source, sent: nil))
-                case .failure(let error):
-                    guard let fault = error as? FileFault, case .system = fault else { return connection.answer(FileReply.notFound) }
-                    host.logger.warning("share cannot be read", metadata: ["error": "\(fault)"])
-                    connection.answer(FileReply.broken)
-                }
-            }
-        }
-    }
-
-    /// Shares, or groups that they are for, may have changed: what is sent out of a share that its receiver may read no more ends.
-    func sharesChanged(_ host: isolated some FilesHost) {
-        shareChanges += 1
-        for (key, share) in sharesInUse {
-            guard let connection = connections[key] else { continue }
-            let peer = connection.peer.peerID
-            host.store.submitRead({ try $0.share(share.name, for: peer) }) { [host] result in
-                host.onLoop { host in
-                    guard case .success(let now) = result, host.serving.sharesInUse[key] == share else { return }
-                    if now.map({ PeerText.areEqual($0.path, share.path) && $0.showsHidden == share.showsHidden }) ?? false { return }
-                    host.serving.connections[key]?.abort()
-                }
-            }
-        }
-    }
-
-    // MARK: Offers
-
-    private func open(_ row: OfferRow, for request: FileRequest, on connection: FileServerConnection, _ host: isolated some FilesHost) {
-        let opened = host.transport.fileThreads.run(on: host.eventLoop) {
-            guard let identity = FileIdentity(row.identity) else { throw FileFault.changed }
-            return OfferedSource(try OfferedFile(path: row.path, remembered: identity))
-        }
-        opened.whenComplete { [weak host] result in
-            host?.assumeIsolated { host in
-                // Trust may have ended while the file was opened.
-                guard host.known.trust(of: connection.peer) == .trusted else { return connection.answer(FileReply.notFound) }
-                switch result {
-                case .success(let source): host.serving.answer(row, source, for: request, on: connection, host)
-                case .failure(let error):
-                    guard let fault = error as? FileFault, case .system = fault else { return connection.answer(FileReply.changed) }
-                    host.logger.warning("offered file cannot be read", metadata: ["error": "\(fault)"])
-                    connection.answer(FileReply.broken)
-                }
-            }
-        }
-    }
-
-    private func answer(
-        _ row: OfferRow, _ source: OfferedSource, for request: FileRequest, on connection: FileServerConnection,
-        _ host: isolated some FilesHost
-    ) {
-        let identity = source.file.identity
+    fileprivate func received<Host: FilesHost>(_ requests: [FileRequest], on connection: FileServerConnection, _ host: isolated Host) {
+        let key = ObjectIdentifier(connection)
+        sharesInUse[key] = nil
+        guard host.known.trust(of: connection.peer) == .trusted else { return connection.answer(requests.map { _ in FileReply.notFound }) }
         let peer = connection.peer.peerID
-        let from = request.range.flatMap { FileRange($0) }?.bytes(ofSize: identity.size)?.lowerBound ?? 0
-        host.logger.debug("file asked for", metadata: ["peer.id": "\(peer)", "bytes": "\(identity.size)", "from": "\(from)"])
-        let answer = FileReply.answer(
-            request, size: identity.size, tag: EntityTag(of: identity, key: tagKey), mediaType: row.mediaType, source: source
-        ) { [weak host] in
+        let changes = shareChanges
+        let files = RequestedFiles(peer: peer, store: host.store, tagKey: tagKey) { [weak host] row in
             host?.assumeIsolated { host in
                 host.events.record(
                     .offerFetched, peer: peer, data: ["name": row.name, "bytes": "\(row.size)"], from: .fetches(of: peer), host)
             }
         }
-        connection.answer(answer)
+        host.transport.fileThreads.run(on: host.eventLoop) { files.answers(to: requests) }.whenComplete { [weak host] result in
+            host?.assumeIsolated { host in
+                guard case .success(let made) = result else { return connection.abort() }
+                // Trust may have ended while the files were opened.
+                guard host.known.trust(of: connection.peer) == .trusted else {
+                    return connection.answer(made.map { _ in FileReply.notFound })
+                }
+                // What was read may be of before a change that was told meanwhile.
+                guard host.serving.shareChanges == changes || made.allSatisfy({ $0.share == nil }) else {
+                    return host.serving.received(requests, on: connection, host)
+                }
+                host.serving.answer(made, on: connection, host)
+            }
+        }
     }
+
+    private func answer(_ made: [RequestedFiles.Made], on connection: FileServerConnection, _ host: isolated some FilesHost) {
+        let shares = made.compactMap(\.share)
+        if !shares.isEmpty, connections[ObjectIdentifier(connection)] != nil { sharesInUse[ObjectIdentifier(connection)] = shares }
+        for one in made {
+            if let fault = one.fault { host.logger.warning("files cannot be read for a peer", metadata: ["error": "\(fault)"]) }
+            guard let offered = one.offered else { continue }
+            host.logger.debug(
+                "file asked for",
+                metadata: ["peer.id": "\(connection.peer.peerID)", "bytes": "\(offered.bytes)", "from": "\(offered.from)"])
+        }
+        connection.answer(made.map(\.answer))
+    }
+
+    /// Shares, or groups that they are for, may have changed: what is sent out of a share that its receiver may read no more ends.
+    func sharesChanged(_ host: isolated some FilesHost) {
+        shareChanges += 1
+        for (key, shares) in sharesInUse {
+            guard let connection = connections[key] else { continue }
+            let peer = connection.peer.peerID
+            host.store.submitRead({ reader in try shares.map { try reader.share($0.name, for: peer) } }) { [host] result in
+                host.onLoop { host in
+                    guard case .success(let now) = result, host.serving.sharesInUse[key] == shares else { return }
+                    if zip(now, shares).allSatisfy({ now, share in now?.leadsWhere(share) ?? false }) { return }
+                    host.serving.connections[key]?.abort()
+                }
+            }
+        }
+    }
+}
+
+extension ShareRow {
+    /// Whether the same files are in it.
+    fileprivate func leadsWhere(_ other: ShareRow) -> Bool { PeerText.areEqual(path, other.path) && showsHidden == other.showsHidden }
 }
 
 /// The dials that one peer asked for, to be served files on: so few that it makes this machine dial no more than it would itself.
@@ -283,9 +216,9 @@ private final class ServedConnection<Host: FilesHost>: FileServerDelegate {
 
     init(_ host: Host) { self.host = host }
 
-    func received(_ request: FileRequest, on connection: FileServerConnection) {
+    func received(_ requests: [FileRequest], on connection: FileServerConnection) {
         guard let host else { return connection.abort() }
-        host.assumeIsolated { $0.serving.received(request, on: connection, $0) }
+        host.assumeIsolated { $0.serving.received(requests, on: connection, $0) }
     }
 
     func closed(_ connection: FileServerConnection) { host?.assumeIsolated { $0.serving.closed(connection) } }

@@ -11,9 +11,11 @@ public protocol FileClientDelegate: AnyObject {
     func failed(_ fault: FileConnectionFault, on connection: FileClientConnection)
 }
 
-/// A connection on which this side fetches files from a peer: HTTP/1.1, one request after the other. Follows no redirect.
+/// A connection on which this side fetches files from a peer: HTTP/1.1. Follows no redirect.
 ///
-/// The body is taken by the receiver, many bytes at once; while `FileLimits.waitingBytes` wait, nothing is read. Confined to its event loop; that makes it `Sendable`.
+/// Several requests may be under way; the answers come in their order. The body is taken by the receiver, many bytes at once; while
+/// `FileLimits.waitingBytes` wait, nothing is read. A receiver behind which others wait takes it as soon as it is told. Confined to its event
+/// loop; that makes it `Sendable`.
 public final class FileClientConnection: @unchecked Sendable {
     public let peer: Fingerprint
     public let eventLoop: any EventLoop
@@ -31,6 +33,7 @@ public final class FileClientConnection: @unchecked Sendable {
     private let channel: any Channel
     private let gate: ChannelGate
     private var context: ChannelHandlerContext?
+    /// Of the first request that is under way.
     private var state = State.idle
     /// Bytes that came and were not taken: copied as it comes, since TLS decrypts into its buffer again once that is its own.
     private var body = ByteBuffer()
@@ -42,8 +45,14 @@ public final class FileClientConnection: @unchecked Sendable {
     private var isGone = false
     private var deadline = NIODeadline.now() + FileLimits.idle
     private var bytesSinceDeadline = 0
-    private var timer: Scheduled<Void>?
-    private var delegate: (any FileClientDelegate)?
+    private var timer: (task: Scheduled<Void>, at: NIODeadline)?
+    private var receivers = Receivers()
+
+    /// The receiver of the first answer, and those of the answers behind it.
+    private struct Receivers {
+        var first: (any FileClientDelegate)?
+        var behind = CircularBuffer<any FileClientDelegate>()
+    }
 
     init(channel: any Channel, gate: ChannelGate, peer: Fingerprint) {
         self.channel = channel
@@ -65,26 +74,30 @@ public final class FileClientConnection: @unchecked Sendable {
         watch()
     }
 
-    /// Whether another request can be made.
+    /// Whether no request is under way.
     public var isIdle: Bool { if case .idle = state { !isGone } else { false } }
 
     public var isOpen: Bool { if case .closed = state { false } else { true } }
 
-    /// Asks for a file.
+    /// Asks for a file. While other requests are under way the answer comes behind theirs.
     /// - Parameters:
     ///   - offset: the first byte that is wanted; 0 for all of the file.
     ///   - entityTag: the tag the file must have for a part of it; otherwise all of it comes.
     public func get(_ target: String, from offset: Int64, ifStill entityTag: String?, _ delegate: any FileClientDelegate) {
         eventLoop.preconditionInEventLoop()
-        guard isIdle, let context else { return eventLoop.assumeIsolated().execute { delegate.failed(.closed, on: self) } }
+        guard isOpen, !isGone, let context else { return eventLoop.assumeIsolated().execute { delegate.failed(.closed, on: self) } }
         var headers: HTTPHeaders = ["Host": "hexlist", "User-Agent": "hexlist/\(ProtocolLimits.appVersion)"]
         if offset > 0 {
             headers.add(name: "Range", value: "bytes=\(offset)-")
             if let entityTag { headers.add(name: "If-Range", value: entityTag) }
         }
-        state = .asked
-        self.delegate = delegate
-        restart(FileLimits.answer)
+        if case .idle = state {
+            state = .asked
+            receivers.first = delegate
+            restart(FileLimits.answer)
+        } else {
+            receivers.behind.append(delegate)
+        }
         let head = HTTPRequestHead(version: .http1_1, method: .GET, uri: target, headers: headers)
         context.write(NIOAny(HTTPClientRequestPart.head(head)), promise: nil)
         context.writeAndFlush(NIOAny(HTTPClientRequestPart.end(nil)), promise: nil)
@@ -110,10 +123,10 @@ public final class FileClientConnection: @unchecked Sendable {
         var isEnd = false
         if case .complete = state {
             isEnd = true
-            state = isGone ? .closed : .idle
-            delegate = nil
+            receivers.first = receivers.behind.popFirst()
+            state = isGone ? .closed : receivers.first == nil ? .idle : .asked
             body = ByteBuffer()
-            if !isGone { restart(FileLimits.idle) }
+            if !isGone { restart(receivers.first == nil ? FileLimits.idle : FileLimits.answer) }
         }
         if isReadHeld {
             isReadHeld = false
@@ -122,12 +135,29 @@ public final class FileClientConnection: @unchecked Sendable {
         return isEnd
     }
 
-    /// Closes at once. The receiver is not told.
+    /// Closes at once. The receiver of the first answer is not told; those behind it are.
     public func abort() {
         eventLoop.preconditionInEventLoop()
-        delegate = nil
+        receivers.first = nil
         end(.closed)
         gate.abort()
+    }
+
+    /// Gives an answer up, whose receiver is told nothing more. Of a small one what comes is thrown away, and the connection stays; where more
+    /// than that is still to come it is closed.
+    public func giveUp(_ receiver: any FileClientDelegate) {
+        eventLoop.preconditionInEventLoop()
+        if let index = receivers.behind.firstIndex(where: { $0 === receiver }) {
+            receivers.behind[index] = ThrownAway()
+        } else if receivers.first === receiver {
+            let thrown = ThrownAway()
+            receivers.first = thrown
+            switch state {
+            case .receiving(let left) where left > ThrownAway.most: abort()
+            case .complete: thrown.bodyArrived(on: self)
+            case .idle, .asked, .receiving, .closed: break
+            }
+        }
     }
 
     // MARK: Answers
@@ -149,7 +179,7 @@ public final class FileClientConnection: @unchecked Sendable {
         state = .receiving(left: length)
         body.reserveCapacity(Int(min(length, Int64(FileLimits.worthwhileBytes))))
         restart(FileLimits.idle)
-        delegate?.answered(answer, on: self)
+        receivers.first?.answered(answer, on: self)
     }
 
     /// A field that may come once.
@@ -164,7 +194,7 @@ public final class FileClientConnection: @unchecked Sendable {
         state = .receiving(left: left - Int64(bytes.readableBytes))
         body.writeImmutableBuffer(bytes)
         bytesSinceDeadline += bytes.readableBytes
-        if isWorthTaking { delegate?.bodyArrived(on: self) }
+        if isWorthTaking { receivers.first?.bodyArrived(on: self) }
         if notice == nil { tellLater() }
     }
 
@@ -173,7 +203,7 @@ public final class FileClientConnection: @unchecked Sendable {
         notice = eventLoop.assumeIsolated().scheduleTask(in: FileLimits.worthwhile) {
             self.notice = nil
             guard self.body.readableBytes > 0 else { return }
-            self.delegate?.bodyArrived(on: self)
+            self.receivers.first?.bodyArrived(on: self)
             if self.body.readableBytes > 0 { self.tellLater() }
         }
     }
@@ -181,7 +211,7 @@ public final class FileClientConnection: @unchecked Sendable {
     fileprivate func answerEnded() {
         guard case .receiving(left: 0) = state else { return fail(.answer("less came than was announced")) }
         state = .complete
-        delegate?.bodyArrived(on: self)
+        receivers.first?.bodyArrived(on: self)
     }
 
     fileprivate func mayRead() -> Bool {
@@ -202,37 +232,41 @@ public final class FileClientConnection: @unchecked Sendable {
 
     fileprivate func end(_ fault: FileConnectionFault) {
         if case .closed = state { return }
-        timer?.cancel()
+        timer?.task.cancel()
         timer = nil
         notice?.cancel()
         notice = nil
         context = nil
-        if case .complete = state, delegate != nil {
+        let behind = receivers.behind
+        receivers.behind = CircularBuffer()
+        defer { for receiver in behind { receiver.failed(.closed, on: self) } }
+        if case .complete = state, receivers.first != nil {
             isGone = true
             return
         }
         // What came before counts.
-        if body.readableBytes > 0 { delegate?.bodyArrived(on: self) }
+        if body.readableBytes > 0 { receivers.first?.bodyArrived(on: self) }
         state = .closed
         body = ByteBuffer()
-        let delegate = delegate
-        self.delegate = nil
-        delegate?.failed(fault, on: self)
+        let first = receivers.first.take()
+        first?.failed(fault, on: self)
     }
 
+    /// The timer is not moved with each request: it looks, when it comes, whether the deadline has come too.
     private func restart(_ time: TimeAmount) {
         deadline = .now() + time
         bytesSinceDeadline = 0
-        guard let timer else { return }
-        timer.cancel()
+        guard let timer, deadline < timer.at else { return }
+        timer.task.cancel()
         watch()
     }
 
     private func watch() {
-        timer = eventLoop.assumeIsolated().scheduleTask(deadline: deadline) { self.timePassed() }
+        timer = (eventLoop.assumeIsolated().scheduleTask(deadline: deadline) { self.timePassed() }, deadline)
     }
 
     private func timePassed() {
+        guard NIODeadline.now() >= deadline else { return watch() }
         let isSlow =
             switch state {
             case .idle, .asked: true
@@ -244,6 +278,23 @@ public final class FileClientConnection: @unchecked Sendable {
         bytesSinceDeadline = 0
         watch()
     }
+}
+
+/// Takes an answer that nobody wants any more.
+private final class ThrownAway: FileClientDelegate {
+    /// The bytes of an answer that are worth less than another connection.
+    static let most: Int64 = 256 << 10
+
+    func answered(_ head: FileAnswerHead, on connection: FileClientConnection) {
+        if head.length > Self.most { connection.abort() }
+    }
+
+    func bodyArrived(on connection: FileClientConnection) {
+        var bytes = ByteBuffer()
+        _ = connection.takeBody(into: &bytes)
+    }
+
+    func failed(_ fault: FileConnectionFault, on connection: FileClientConnection) {}
 }
 
 /// Connects a `FileClientConnection` to the end of its channel's pipeline.

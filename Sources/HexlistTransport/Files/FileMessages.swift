@@ -53,6 +53,8 @@ public struct FileAnswer: Sendable {
     public enum Body: Sendable {
         /// A short text.
         case text(String)
+        /// Bytes of a file that is so small that they are here.
+        case bytes(ByteBuffer)
         /// A part of a file.
         case file(any FileSource, Range<Int64>)
     }
@@ -71,9 +73,11 @@ public struct FileAnswer: Sendable {
         self.sent = sent
     }
 
-    var length: Int64 {
+    /// The bytes of the body.
+    public var length: Int64 {
         switch body {
         case .text(let text): Int64(text.utf8.count)
+        case .bytes(let bytes): Int64(bytes.readableBytes)
         case .file(_, let range): Int64(range.count)
         }
     }
@@ -102,6 +106,11 @@ public enum FileLimits {
     static let answer = TimeAmount.seconds(30)
     /// The fewest bytes of a file in `idle`: a peer that sends fewer holds a place for nothing.
     static let slowestBytes = 4_096
+    /// The most requests that are with who answers them.
+    static let requestsAtOnce = 16
+    /// The bytes of answers that are made together, but for the last of them; and those of a file that may be among them.
+    public static let togetherBytes: Int64 = 128 << 10
+    public static let smallBytes: Int64 = 64 << 10
     /// The bytes read of a file at once.
     static let pieceBytes = 128 << 10
     /// The pieces of one answer in memory.

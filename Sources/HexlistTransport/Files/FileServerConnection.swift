@@ -4,30 +4,40 @@ import NIOHTTP1
 
 /// The receiver of requests of a `FileServerConnection`. Called on the connection's event loop.
 public protocol FileServerDelegate: AnyObject {
-    /// A request came; `answer` is called once, then or later.
-    func received(_ request: FileRequest, on connection: FileServerConnection)
+    /// Requests came, at least one and at most `FileLimits.requestsAtOnce`. `answer` is called once, then or later.
+    func received(_ requests: [FileRequest], on connection: FileServerConnection)
     /// The connection is gone. The last call.
     func closed(_ connection: FileServerConnection)
 }
 
-/// A connection on which a peer fetches files: HTTP/1.1, one request after the other.
+/// A connection on which a peer fetches files: HTTP/1.1, answered in the order of the requests.
 ///
-/// Files are read off the event loop, no more than `FileLimits.pieces` pieces ahead of what the kernel takes.
-/// Confined to its event loop; that makes it `Sendable`.
+/// Requests that come together are handed over together. The next ones are once the kernel has taken the answers, so that a peer that takes
+/// nothing makes nothing grow; meanwhile nothing is read. Large files are read off the event loop, no more than `FileLimits.pieces` pieces ahead
+/// of what the kernel takes. Confined to its event loop; that makes it `Sendable`.
 public final class FileServerConnection: @unchecked Sendable {
     public let peer: Fingerprint
     public let remoteAddress: String
     public let eventLoop: any EventLoop
 
     private enum State {
-        /// Before the first request, or between two.
+        /// Nothing is to be answered, and the kernel has what was.
         case idle
-        /// The request is with the delegate.
-        case asked(FileRequest, keepsAlive: Bool)
+        /// So many of the first requests are with the delegate.
+        case asked(Int)
+        /// A large file is on its way, and then come `answers`.
         case sending(Sending)
+        /// All answers there are have been written; the kernel has not taken them yet.
+        case flushing
         /// The last answer is on its way; the connection closes behind it.
         case closing
         case closed
+    }
+
+    /// A request that is not answered yet.
+    private struct Waiting {
+        var request: FileRequest
+        var keepsAlive: Bool
     }
 
     private struct Sending {
@@ -45,6 +55,13 @@ public final class FileServerConnection: @unchecked Sendable {
     private let gate: ChannelGate
     private let threads: FileThreads
     private var state = State.idle
+    /// In the order they came. Bounded by what is read of the socket at once, for while there is one nothing is read.
+    private var requests = CircularBuffer<Waiting>()
+    /// To the first of `requests`, not written yet.
+    private var answers = CircularBuffer<FileAnswer>()
+    /// The request whose head is here, and its end is not.
+    private var partial: Waiting?
+    private var isReadHeld = false
     private var context: ChannelHandlerContext?
     private var deadline: NIODeadline
     private var timer: Scheduled<Void>?
@@ -66,7 +83,6 @@ public final class FileServerConnection: @unchecked Sendable {
         try pipeline.addHandlers([
             HTTPResponseEncoder(),
             ByteToMessageHandler(HTTPRequestDecoder(leftOverBytesStrategy: .dropBytes, limitConfiguration: FileLimits.decoder)),
-            HTTPServerPipelineHandler(),
             FileServerHandler(self),
         ])
         pipeline.removeHandler(handshake, promise: nil)
@@ -91,7 +107,6 @@ public final class FileServerConnection: @unchecked Sendable {
     fileprivate func installed(_ context: ChannelHandlerContext) { self.context = context }
 
     fileprivate func received(_ head: HTTPRequestHead) {
-        guard case .idle = state else { return }
         let fields = head.headers
         let lengths = fields[canonicalForm: "content-length"]
         guard fields["transfer-encoding"].isEmpty, fields["upgrade"].isEmpty, lengths.isEmpty || lengths == ["0"],
@@ -102,63 +117,117 @@ public final class FileServerConnection: @unchecked Sendable {
         let request = FileRequest(
             isHead: head.method == .HEAD, target: head.uri, range: asked[0].first, ifRange: asked[1].first,
             ifNoneMatch: asked[2].first, ifMatch: asked[3].first)
-        state = .asked(request, keepsAlive: head.isKeepAlive)
+        partial = Waiting(request: request, keepsAlive: head.isKeepAlive)
         progressed()
     }
 
     fileprivate func requestEnded() {
-        guard case .asked(let request, _) = state else { return }
-        guard let delegate else { return abort() }
-        delegate.received(request, on: self)
+        guard let request = partial.take() else { return }
+        requests.append(request)
     }
 
-    /// Answers 400 and closes: for requests with a body, and for what is no HTTP.
+    /// Hands over what came, unless something is being answered.
+    fileprivate func ask() {
+        guard case .idle = state, !requests.isEmpty else { return }
+        guard let delegate else { return abort() }
+        let count = min(requests.count, FileLimits.requestsAtOnce)
+        state = .asked(count)
+        delegate.received(requests.prefix(count).map(\.request), on: self)
+    }
+
+    fileprivate func mayRead() -> Bool {
+        isReadHeld = !requests.isEmpty
+        return !isReadHeld
+    }
+
+    /// Answers 400 and closes: for requests with a body, and for what is no HTTP. Where others are being answered it only closes.
     fileprivate func refuse() {
-        switch state {
-        case .idle, .asked: break
-        case .sending, .closing, .closed: return abort()
-        }
+        guard case .idle = state, requests.isEmpty else { return abort() }
         state = .closing
         write(HTTPResponseHead(version: .http1_1, status: .badRequest, headers: ["Content-Length": "0", "Connection": "close"]))
-        end(keepsAlive: false)
+        writeEnd().assumeIsolated().whenComplete { _ in self.context?.close(promise: nil) }
+        context?.flush()
     }
 
     // MARK: Answers
 
-    public func answer(_ answer: FileAnswer) {
+    /// Answers the first of the requests that were handed over, at least one; the others are handed over again.
+    public func answer(_ answers: [FileAnswer]) {
         eventLoop.preconditionInEventLoop()
-        guard case .asked(let request, let keepsAlive) = state else { return }
-        var headers = HTTPHeaders(answer.fields)
-        headers.add(name: "Content-Length", value: "\(answer.length)")
-        if !keepsAlive { headers.add(name: "Connection", value: "close") }
-        write(HTTPResponseHead(version: .http1_1, status: HTTPResponseStatus(statusCode: answer.status), headers: headers))
-        progressed()
-        guard !request.isHead, answer.length > 0 else {
-            if !request.isHead { answer.sent?() }
-            return end(keepsAlive: keepsAlive)
-        }
-        switch answer.body {
-        case .text(let text):
-            context?.write(NIOAny(HTTPServerResponsePart.body(.byteBuffer(ByteBuffer(string: text)))), promise: nil)
-            end(keepsAlive: keepsAlive)
-        case .file(let source, let range):
-            state = .sending(Sending(source: source, left: range, keepsAlive: keepsAlive, sent: answer.sent))
-            context?.flush()
-            sendMore()
+        guard case .asked(let count) = state else { return }
+        precondition((1...count).contains(answers.count), "as many answers as requests, or fewer")
+        self.answers += answers
+        writeAnswers()
+    }
+
+    /// Writes answers, up to a large file.
+    private func writeAnswers() {
+        while let answer = answers.popFirst(), let waiting = requests.popFirst() {
+            var headers = HTTPHeaders(answer.fields)
+            headers.add(name: "Content-Length", value: "\(answer.length)")
+            if !waiting.keepsAlive { headers.add(name: "Connection", value: "close") }
+            write(HTTPResponseHead(version: .http1_1, status: HTTPResponseStatus(statusCode: answer.status), headers: headers))
+            progressed()
+            let sent = waiting.request.isHead ? nil : answer.sent
+            switch answer.body {
+            case _ where waiting.request.isHead || answer.length == 0: break
+            case .text(let text): context?.write(NIOAny(HTTPServerResponsePart.body(.byteBuffer(ByteBuffer(string: text)))), promise: nil)
+            case .bytes(let bytes): context?.write(NIOAny(HTTPServerResponsePart.body(.byteBuffer(bytes))), promise: nil)
+            case .file(let source, let range):
+                state = .sending(Sending(source: source, left: range, keepsAlive: waiting.keepsAlive, sent: sent))
+                context?.flush()
+                return sendMore()
+            }
+            guard endAnswer(waiting.keepsAlive, sent) else { return }
         }
     }
 
     private func write(_ head: HTTPResponseHead) { context?.write(NIOAny(HTTPServerResponsePart.head(head)), promise: nil) }
 
-    /// Ends the answer; what was read of it has been written.
-    private func end(keepsAlive: Bool) {
-        state = keepsAlive ? .idle : .closing
+    private func writeEnd() -> EventLoopFuture<Void> {
+        let taken = eventLoop.makePromise(of: Void.self)
+        guard let context else {
+            taken.fail(ChannelError.ioOnClosedChannel)
+            return taken.futureResult
+        }
+        context.write(NIOAny(HTTPServerResponsePart.end(nil)), promise: taken)
+        return taken.futureResult
+    }
+
+    /// Ends an answer; all of it has been written.
+    /// - Parameter sent: called when the kernel has taken it.
+    /// - Returns: whether others follow that can be written now.
+    private func endAnswer(_ keepsAlive: Bool, _ sent: (@Sendable () -> Void)?) -> Bool {
         progressed()
-        guard let context else { return }
-        guard !keepsAlive else { return context.writeAndFlush(NIOAny(HTTPServerResponsePart.end(nil)), promise: nil) }
-        let sent = eventLoop.makePromise(of: Void.self)
-        sent.futureResult.assumeIsolated().whenComplete { _ in self.context?.close(promise: nil) }
-        context.writeAndFlush(NIOAny(HTTPServerResponsePart.end(nil)), promise: sent)
+        let isLast = !keepsAlive || answers.isEmpty
+        guard isLast || sent != nil else {
+            context?.write(NIOAny(HTTPServerResponsePart.end(nil)), promise: nil)
+            return true
+        }
+        state = keepsAlive ? .flushing : .closing
+        writeEnd().assumeIsolated().whenComplete { result in
+            guard case .success = result else { return }
+            sent?()
+            if isLast { self.flushed() }
+        }
+        if isLast { context?.flush() }
+        return !isLast
+    }
+
+    /// The kernel has taken all that was written.
+    private func flushed() {
+        switch state {
+        case .closing: context?.close(promise: nil)
+        case .flushing:
+            state = .idle
+            progressed()
+            if requests.isEmpty, isReadHeld {
+                isReadHeld = false
+                context?.read()
+            }
+            ask()
+        case .idle, .asked, .sending, .closed: break
+        }
     }
 
     /// Reads the next piece, if there is room for it.
@@ -166,8 +235,8 @@ public final class FileServerConnection: @unchecked Sendable {
         guard case .sending(var sending) = state, !sending.isReading else { return }
         guard !sending.left.isEmpty else {
             guard sending.pieces == 0 else { return }
-            sending.sent?()
-            return end(keepsAlive: sending.keepsAlive)
+            if endAnswer(sending.keepsAlive, sending.sent) { writeAnswers() }
+            return
         }
         guard sending.pieces < FileLimits.pieces else { return }
         let count = min(sending.left.count, FileLimits.pieceBytes)
@@ -224,8 +293,9 @@ public final class FileServerConnection: @unchecked Sendable {
 }
 
 /// Connects a `FileServerConnection` to the end of its channel's pipeline.
-private final class FileServerHandler: ChannelInboundHandler {
+private final class FileServerHandler: ChannelDuplexHandler {
     typealias InboundIn = HTTPServerRequestPart
+    typealias OutboundIn = HTTPServerResponsePart
     typealias OutboundOut = HTTPServerResponsePart
 
     private let connection: FileServerConnection
@@ -242,6 +312,15 @@ private final class FileServerHandler: ChannelInboundHandler {
         case .body: break  // its head was refused
         case .end: connection.requestEnded()
         }
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) {
+        connection.ask()
+        context.fireChannelReadComplete()
+    }
+
+    func read(context: ChannelHandlerContext) {
+        if connection.mayRead() { context.read() }
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {

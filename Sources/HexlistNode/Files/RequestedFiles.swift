@@ -1,0 +1,125 @@
+import Crypto
+import HexlistAPI
+import HexlistFiles
+import HexlistModel
+import HexlistStore
+import HexlistTransport
+import NIOCore
+
+/// The answers to requests of one peer for files, made on a thread for files: looked up in the store, opened, and read where a file is small.
+struct RequestedFiles: Sendable {
+    /// The answer to one request, with what it is out of.
+    struct Made: Sendable {
+        var answer: FileAnswer
+        /// The share that the file or the list is in.
+        var share: ShareRow?
+        /// The bytes of an offered file, and the first that was asked for.
+        var offered: (bytes: Int64, from: Int64)?
+        /// Why this machine is at fault, for its log.
+        var fault: String?
+
+        static let notFound = Made(answer: FileReply.notFound)
+        static func broken(_ fault: any Error) -> Made { Made(answer: FileReply.broken, fault: "\(fault)") }
+    }
+
+    let peer: PeerID
+    let store: HexStore
+    let tagKey: SymmetricKey
+    /// Called when all of an offer's file was sent.
+    let sent: @Sendable (OfferRow) -> Void
+
+    /// Answers the first of the requests, at least one: no more once there is a large file, or `FileLimits.togetherBytes` are in memory. Blocks.
+    func answers(to requests: [FileRequest]) -> [Made] {
+        let looked: [Result<Found, any Error>]
+        do {
+            looked = try store.readSync { reader in
+                var shares: [[UInt8]: ShareRow?] = [:]
+                return requests.map { request in Result { try look(request, reader, &shares) } }
+            }
+        } catch {
+            return [.broken(error)]
+        }
+        var made: [Made] = []
+        var room = FileLimits.togetherBytes
+        for (request, found) in zip(requests, looked) {
+            let answer = self.answer(request, found)
+            made.append(answer)
+            if case .file(_, let range) = answer.answer.body, !range.isEmpty { break }
+            room -= answer.answer.length
+            if room <= 0 { break }
+        }
+        return made
+    }
+
+    private enum Found {
+        case offer(OfferRow)
+        case shares([ShareRow])
+        case entry(ShareRow, SharePath, FileRequestTarget.EntryQuery)
+        case nothing
+    }
+
+    private func look(_ request: FileRequest, _ reader: StoreReader, _ shares: inout [[UInt8]: ShareRow?]) throws -> Found {
+        switch FileRequestTarget(request.target) {
+        case .offer(let offer): return try reader.offer(offer.bytes, to: peer, at: Timestamp.now.milliseconds).map(Found.offer) ?? .nothing
+        case .shares: return .shares(try reader.shares(for: peer))
+        case .entry(let name, let path, let query):
+            let key = Array(name.utf8)
+            let row = try shares[key] ?? reader.share(name, for: peer)
+            shares[key] = .some(row)
+            return row.map { .entry($0, path, query) } ?? .nothing
+        case nil: return .nothing
+        }
+    }
+
+    private func answer(_ request: FileRequest, _ found: Result<Found, any Error>) -> Made {
+        do {
+            switch try found.get() {
+            case .nothing: return .notFound
+            case .offer(let row): return try answer(request, row)
+            case .shares(let rows): return made(.shares(rows), request, share: nil)
+            case .entry(let row, let path, let query): return made(try SharedAnswer(row, path, query), request, share: row)
+            }
+        } catch let fault as FileFault {
+            // Nobody learns why something cannot be opened.
+            guard case .system = fault else { return .notFound }
+            return .broken(fault)
+        } catch {
+            return .broken(error)
+        }
+    }
+
+    private func made(_ answer: SharedAnswer, _ request: FileRequest, share: ShareRow?) -> Made {
+        switch answer {
+        case .list(let listing): Made(answer: FileReply.list(listing), share: share)
+        case .file(let source, let mediaType): Made(answer: reply(request, source, mediaType, sent: nil), share: share)
+        }
+    }
+
+    private func answer(_ request: FileRequest, _ row: OfferRow) throws -> Made {
+        guard let identity = FileIdentity(row.identity) else { return Made(answer: FileReply.changed) }
+        let source: OfferedSource
+        do throws(FileFault) {
+            source = OfferedSource(try OfferedFile(path: row.path, remembered: identity))
+        } catch {
+            guard case .system = error else { return Made(answer: FileReply.changed) }
+            throw error
+        }
+        let sent = sent
+        let answer = reply(request, source, row.mediaType) { sent(row) }
+        let from = request.range.flatMap { FileRange($0) }?.bytes(ofSize: identity.size)?.lowerBound ?? 0
+        return Made(answer: answer, offered: (identity.size, from))
+    }
+
+    private func reply(_ request: FileRequest, _ source: OfferedSource, _ mediaType: String?, sent: (@Sendable () -> Void)?) -> FileAnswer {
+        let identity = source.file.identity
+        var answer = FileReply.answer(
+            request, size: identity.size, tag: EntityTag(of: identity, key: tagKey), mediaType: mediaType, source: source, sent: sent)
+        // What cannot be read is read again when its turn has come, and then cuts the connection.
+        if !request.isHead, case .file(_, let range) = answer.body, range.count > 0, range.count <= FileLimits.smallBytes,
+            let bytes = try? source.read(range.count, at: range.lowerBound, isLast: true)
+        {
+            answer.body = .bytes(bytes)
+        }
+        return answer
+    }
+}
