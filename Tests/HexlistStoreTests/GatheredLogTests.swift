@@ -9,13 +9,14 @@ import Testing
 @Suite struct GatheredLogTests {
     private final class Store {
         let folder: String
+        let path: String
         let writer: DatabaseQueue
         let reader: DatabaseQueue
 
         /// - Parameter synchronous: what SQLite syncs; the log's bytes are there without a sync too.
         init(synchronous: String) throws {
             folder = try TestStore.makeFolder()
-            let path = folder + "/log.sqlite"
+            path = folder + "/log.sqlite"
             var configuration = StoreConnection.plainConfiguration
             configuration.allowsUnsafeTransactions = true
             writer = try DatabaseQueue(path: path, configuration: configuration)
@@ -25,7 +26,7 @@ import Testing
                     sql: """
                         PRAGMA journal_mode = WAL; PRAGMA synchronous = \(synchronous); PRAGMA cache_size = 20; PRAGMA cache_spill = 20;
                         PRAGMA wal_autocheckpoint = 200;
-                        CREATE TABLE row (id INTEGER PRIMARY KEY, text TEXT NOT NULL);
+                        CREATE TABLE row (id INTEGER PRIMARY KEY, text NOT NULL);
                         CREATE INDEX rowText ON row (text);
                         """)
                 try StoreConnection.gatherLog(db)
@@ -84,6 +85,27 @@ import Testing
             return try writes() - before
         }
         #expect(calls == 1)
+    }
+
+    @Test func theLogGrowsInSteps() throws {
+        let store = try Store(synchronous: "FULL")
+        func length() throws -> Int { try #require(try FileManager.default.attributesOfItem(atPath: store.path + "-wal")[.size] as? Int) }
+        func add(_ id: Int) throws {
+            try store.writer.inDatabase { try $0.execute(sql: "INSERT INTO row VALUES (?, zeroblob(100000))", arguments: [id]) }
+        }
+        try store.writer.inDatabase { try $0.execute(sql: "PRAGMA wal_autocheckpoint = 0") }
+        try add(1)
+        #expect(try length() == 1 << 20)
+        for id in 2...8 { try add(id) }
+        #expect(try length() == 2 << 20)
+        _ = try store.writer.writeWithoutTransaction { try $0.checkpoint(.truncate) }
+        #expect(try length() == 0)
+        try add(9)
+        #expect(try length() == 1 << 20)
+        // What a crash leaves: the zeros behind the last transaction are no part of the log.
+        let copy = store.folder + "/copy.sqlite"
+        for end in ["", "-wal"] { try FileManager.default.copyItem(atPath: store.path + end, toPath: copy + end) }
+        #expect(try DatabaseQueue(path: copy).read { try Int.fetchOne($0, sql: "SELECT count(*) FROM row") } == 9)
     }
 
     /// The number of writing system calls of this thread.

@@ -9,7 +9,7 @@ int hexlist_sqlite3_without_memory_statistics(void);
 ///
 /// Nothing that another connection may read is held back, nor anything that SQLite takes for synced: what is held is written once the frame
 /// that commits is in it, and before anything else is done with the log (read, sync, truncate, size). Errors of writing come from the call
-/// that writes. Only for the log: a checkpoint lets others read what it wrote to the file without a sync.
+/// that writes. The log grows by a mebibyte at once. Only for the log: a checkpoint lets others read what it wrote to the file without a sync.
 /// - connection: one in WAL mode that has read something, so that its log is open.
 /// - Returns: an SQLite result code.
 int hexlist_sqlite3_gather_log(sqlite3 *connection);
