@@ -78,7 +78,8 @@ class List {
   redraw() {
     this.space.style.height = `${this.length * this.height}px`;
     this.element.hidden = !this.items.length;
-    for (const index of [...this.rows.keys()]) this.drop(index);
+    // Each row stays the element it is: a button of the mouse that is down would come up on another one, and that is no click.
+    for (const index of [...this.rows.keys()]) if (index < this.items.length) this.place(index); else this.drop(index);
     this.draw();
   }
 
@@ -97,7 +98,7 @@ class List {
 
   place(index) {
     const item = this.items[index];
-    const row = this.free.pop() ?? this.made();
+    const row = this.rows.get(index) ?? this.free.pop() ?? this.made();
     row.index = index;
     row.element.id = `${this.name}-${index}`;
     row.element.style.transform = `translateY(${index * this.height}px)`;
