@@ -40,13 +40,14 @@ extension HexlistClient {
 
     /// A page of a folder of a service.
     public func files(
-        of service: String, at path: String, by order: FileOrder = .name, limit: Int, after cursor: String? = nil
+        of service: String, at path: String, by order: FileOrder = .name, limit: Int, after cursor: String? = nil, force: Bool = false
     ) async throws -> FilePage {
         var query = URLQuery()
         query.add("path", path)
         query.add("sort", order.rawValue)
         query.add("limit", String(limit))
         query.add("after", cursor)
+        if force { query.add("force", "true") }
         return try await connection.call(.GET, "/v1/services/\(try Self.segment(service, "service"))/files", query: query)
     }
 

@@ -68,11 +68,11 @@ public struct RcloneRemote: Sendable {
     }
 
     /// What is at a path.
-    public func entry(at path: SharePath) async throws -> FileEntry {
+    public func entry(at path: SharePath, force: Bool = false) async throws -> FileEntry {
         guard let last = path.names.last else { return FileEntry(name: "", kind: .folder) }
         let text = path.description
         let found = try await asked(path) {
-            try await desk.perform(.entry(path: .init(text)), force: false) { () async throws -> FileEntry in
+            try await desk.perform(.entry(path: .init(text)), force: force) { () async throws -> FileEntry in
                 guard let entry = try await stat(text) else { throw RcloneFault.refused(status: 404, message: "") }
                 return entry
             }

@@ -26,10 +26,17 @@ private final class MemoryRemote: ContentService, ContentServices {
     let sizeless: Set<String>
     let way = Mutex(Way.whole)
     let copies = Mutex(0)
+    /// Whether it was asked by force.
+    let isForced = Mutex(false)
 
     init(_ files: [String: String], sizeless: Set<String> = []) { (self.files, self.sizeless) = (files, sizeless) }
 
     var view: ServiceView { ServiceView(name: "dav", kind: .rclone, service: "webdav") }
+    var forced: any ContentService {
+        isForced.withLock { $0 = true }
+        return self
+    }
+
     func all() async throws -> [any ContentService] { [self] }
     func source(of path: SharePath) throws -> FetchSource { .remote(RemoteLink(remote: "dav", path: path)) }
     func links(to paths: [SharePath], _ wish: LinkWish, each: @escaping @Sendable (LinkReply) -> Void) async throws {}
@@ -113,6 +120,9 @@ private final class MemoryRemote: ContentService, ContentServices {
             #expect(FileLook.isThere(to + "/docs/a.txt", size: 1, modified: MemoryRemote.time.milliseconds))
             let again = try await one.node.fetch(TransferRequest(service: "dav", path: "docs", to: to))
             #expect(again.first == nil && again.present == 4)
+            #expect(!remote.isForced.withLock { $0 })
+            _ = try await one.node.fetch(TransferRequest(service: "dav", path: "docs", to: to, force: true))
+            #expect(remote.isForced.withLock { $0 })
             let events = try await one.node.store.read { try $0.eventPage(since: 0, limit: 100) }.items
             #expect(events.filter { $0.type == .transferDone }.map(\.peer) == [nil, nil, nil, nil])
         }

@@ -20,10 +20,11 @@ struct ServiceRoutes: Sendable {
     }
 
     private func files(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
-        let query = try APIQuery(request, allowing: ["path", "sort", "limit", "after"])
+        let query = try APIQuery(request, allowing: ["path", "sort", "limit", "after", "force"])
         let path = try Self.path(try query.text("path") ?? "")
         let order = try query.choice("sort", FileOrder.name)
-        let service = try await api.node.service(try APIInput.text(context, "service"))
+        let named = try await api.node.service(try APIInput.text(context, "service"))
+        let service = try query.flag("force") ? named.forced : named
         return APIReply.json(try await service.page(of: path, by: order, after: try query.text("after"), limit: try query.limit()))
     }
 

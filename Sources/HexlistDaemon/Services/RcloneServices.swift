@@ -11,7 +11,7 @@ struct RcloneServices: ContentServices {
     /// The remotes; one that cannot be used and says why, where rclone is missing or its configuration cannot be read.
     func all() async throws -> [any ContentService] {
         do {
-            return try await rclone.remotes().map(RemoteService.init)
+            return try await rclone.remotes().map { RemoteService(remote: $0) }
         } catch let error as HexlistError {
             return [UnusableRclone(obstacle: error)]
         }
@@ -23,17 +23,20 @@ struct RcloneServices: ContentServices {
 /// A remote of rclone.
 struct RemoteService: ContentService {
     let remote: RcloneRemote
+    /// Whether it asks for what failed repeatedly a moment ago.
+    var force = false
 
     var view: ServiceView { remote.view }
+    var forced: any ContentService { RemoteService(remote: remote, force: true) }
 
     func page(of path: SharePath, by order: FileOrder, after: String?, limit: Int) async throws -> FilePage {
-        try await remote.page(of: path, by: order, after: after, limit: limit)
+        try await remote.page(of: path, by: order, after: after, limit: limit, force: force)
     }
 
-    func entry(at path: SharePath) async throws -> FileEntry { try await remote.entry(at: path) }
+    func entry(at path: SharePath) async throws -> FileEntry { try await remote.entry(at: path, force: force) }
 
     func links(to paths: [SharePath], _ wish: LinkWish, each: @escaping @Sendable (LinkReply) -> Void) async throws {
-        try await remote.links(to: paths, expire: wish.expire, revokes: wish.revokes, force: wish.force, each: each)
+        try await remote.links(to: paths, expire: wish.expire, revokes: wish.revokes, force: force || wish.force, each: each)
     }
 
     func source(of path: SharePath) throws -> FetchSource {

@@ -29,6 +29,13 @@ public protocol ContentService: Sendable {
     /// What a transfer of this file has as its link (`TransferRow.url`), and the peer it waits for.
     /// - Throws: `notSupported` where nothing can be fetched of it.
     func source(of path: SharePath) throws -> FetchSource
+
+    /// The service as one that asks at once for what failed repeatedly a moment ago.
+    var forced: any ContentService { get }
+}
+
+extension ContentService {
+    public var forced: any ContentService { self }
 }
 
 /// How links are to be made, or that they are to be taken back.

@@ -44,7 +44,7 @@ extension Node {
             _ = await fetching.lists.awaitPeer(peer.peer, within: .seconds(seconds), self)
             try Task.checkCancellation()
         }
-        let read = try await FetchTree.read(found, path)
+        let read = try await FetchTree.read(request.force == true ? found.forced : found, path)
         let (tree, present) = try await transport.fileThreads.run(on: eventLoop) {
             var tree = read
             try DestinationFolder.make(Array(tree.folders.dropFirst()), in: base, mask: mask)

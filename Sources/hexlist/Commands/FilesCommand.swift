@@ -46,6 +46,9 @@ struct FilesCommand: AsyncParsableCommand {
     @Flag(help: "List all of it; otherwise on a terminal the first 50 entries.")
     var all = false
 
+    @Flag(help: "Ask again at once for what failed repeatedly within the last 3 minutes.")
+    var force = false
+
     @Argument(help: ArgumentHelp("SERVICE: or SERVICE:PATH", valueName: "service"))
     var place: ServiceArgument?
 
@@ -57,7 +60,7 @@ struct FilesCommand: AsyncParsableCommand {
             var (cursor, listed, leftOut, emptyPages): (String?, Int, Int, Int) = (nil, 0, 0, 0)
             repeat {
                 let page = try await client.files(
-                    of: place.service, at: place.path, by: sort.order, limit: min(left, LocalAPI.pageLimit), after: cursor)
+                    of: place.service, at: place.path, by: sort.order, limit: min(left, LocalAPI.pageLimit), after: cursor, force: force)
                 cursor = page.next
                 leftOut = page.leftOut
                 if page.items.isEmpty, cursor != nil { emptyPages += 1 }
