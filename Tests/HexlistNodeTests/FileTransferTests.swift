@@ -102,11 +102,16 @@ import Testing
                 let attributes = try FileManager.default.attributesOfItem(atPath: path.path)
                 #expect(attributes[.modificationDate] as? Date == time && attributes[.posixPermissions] as? Int == 0o644)
             }
-            // A second time nothing is overwritten.
-            _ = try await fetch(hex, into: to, at: two)
-            #expect(try names(in: to).contains("one (2).bin") && names(in: to).count == 2 * files.count)
+            // A second time only what is another file by now is fetched, and nothing is overwritten.
+            try Data([8]).write(to: to.appending(path: "one.bin"))
+            let again = try await two.node.fetch(TransferRequest(hex: hex, to: to.path))
+            #expect(again.present == files.count - 1 && again.first != nil && again.first == again.last)
+            _ = try await settled(try #require(again.first)...(try #require(again.last)), at: two)
+            #expect(try names(in: to) == (files.map(\.name) + ["one (2).bin"]).sorted())
+            #expect(try Data(contentsOf: to.appending(path: "one.bin")) == Data([8]))
+            #expect(try await two.node.fetch(TransferRequest(hex: hex, links: [1, 3], to: to.path)).first == nil)
             let events = try await two.node.store.read { try $0.eventPage(since: 0, limit: 1_000).items.map(\.type) }
-            #expect(events.count { $0 == .transferDone } == 2 * files.count)
+            #expect(events.count { $0 == .transferDone } == files.count + 1)
             try await one.until { node in
                 try await node.store.read { try $0.eventPage(since: 0, limit: 1_000).items.contains { $0.type == .offerFetched } }
             }

@@ -68,7 +68,10 @@ extension TwoMachines {
                 #expect(rows.count == files.count && rows.allSatisfy { $0.state == "done" }, "\(rows)")
                 for (name, data) in files { #expect(try Data(contentsOf: to.appending(path: name)) == data, "\(name)") }
                 #expect(try Self.names(in: to) == ["Größe 中文 📎.txt", "empty", "one.bin", "photos"].sorted())
-                // One of them, for people, under another name.
+                // One of them, for people: not again, and under another name where its own is another file's by now.
+                let again = try await lab.hexlist("h2", "fetch", "\(hex)", "2", "--to", to.path)
+                #expect(again.err.contains("1 file is there already"), "\(again)")
+                try Data([2]).write(to: to.appending(path: "one.bin"))
                 let text = try await lab.hexlist("h2", "fetch", "\(hex)", "2", "--to", to.path)
                 #expect(text.out.contains("one (2).bin"), "\(text)")
                 #expect(try await lab.rows("h2", "transfers", as: TransferLine.self).isEmpty)

@@ -105,13 +105,18 @@ extension Node {
                     .tooLarge, "Hex \(id) has more than \(TransferRow.limit) files or folders; so many can be fetched at once.",
                     hint: "Name some of its links by their numbers.")
             }
-            try await transport.fileThreads.run(on: eventLoop) { try DestinationFolder.make(folders, in: folder, mask: mask) }.get()
             for (index, file) in plan.files.enumerated() {
                 rows[index].folder = ([folder == "/" ? "" : folder] + plan.path(of: file.folder)).joined(separator: "/")
             }
-        case .place(let place): rows = try placed(rows, in: place)
+            let wanted = rows
+            rows = try await transport.fileThreads.run(on: eventLoop) {
+                try DestinationFolder.make(folders, in: folder, mask: mask)
+                return wanted.filter { !$0.isThere }
+            }.get()
+        case .place(let place): rows = try placed(rows, in: place, request)
         }
         var start = try await begin(rows, goal, hex: id, force: request.force ?? false, at: now)
+        start.present = plan.files.count - rows.count
         start.passedOver = plan.passedOver
         return start
     }
@@ -146,12 +151,13 @@ extension Node {
 
     /// The rows of files that go under their digest.
     /// - Throws: `HexlistError` `badRequest` for one that has none.
-    private func placed(_ rows: [TransferRow], in place: PoolPlace) throws -> [TransferRow] {
+    private func placed(_ rows: [TransferRow], in place: PoolPlace, _ request: TransferRequest) throws -> [TransferRow] {
         try rows.map { row in
             guard let digest = row.sha256, row.size != nil else {
+                let numbers = [row.hex.map { "\($0)" } ?? ""] + (request.links ?? []).map { "\($0)" }
                 throw HexlistError(
                     .badRequest, "The link to \(row.name) says neither how large the file is nor which SHA-256 it has.",
-                    hint: "Fetch it into a folder with `--to`.")
+                    hint: "`hexlist fetch \(numbers.joined(separator: " "))` fetches it into the current folder.")
             }
             var placed = row
             (placed.place, placed.folder, placed.mask) = (place, pool.folder(place).folder(of: digest), 0o177)
@@ -236,7 +242,7 @@ extension Node {
         let row = try await transfer(id)
         guard fetching.cancel(TransferID(id), self) else {
             throw HexlistError(
-                .badRequest, "Transfer \(id) is \(row.state) already.", hint: "`hexlist transfers rm \(id)` takes it off the list.")
+                .badRequest, "Transfer \(id) has ended already: \(row.state).", hint: "`hexlist transfers rm \(id)` takes it off the list.")
         }
         return try await settledTransfer(id)
     }
@@ -253,7 +259,7 @@ extension Node {
             return view(of: row)
         }
         guard row.state != .done else {
-            throw HexlistError(.badRequest, "Transfer \(id) is done.", hint: "Fetch the hex again for another copy.")
+            throw HexlistError(.badRequest, "Transfer \(id) is done.", hint: "`hexlist fetch` fetches it again where it is there no more.")
         }
         if let other = fetching.known(row) { throw HexlistError(.badRequest, "Transfer \(other) fetches the same.") }
         if !force, let until = fetching.pause(of: row, now: .now) {
@@ -316,6 +322,14 @@ extension Node {
             view.tag = label(of: row.peer).map(PeerTag.init)
         }
         return view
+    }
+}
+
+extension TransferRow {
+    /// Whether the file is in its folder already: of the same name, size and time. Blocks.
+    fileprivate var isThere: Bool {
+        guard let size, let modified else { return false }
+        return FileLook.isThere("\(folder == "/" ? "" : folder)/\(name)", size: size, modified: modified)
     }
 }
 

@@ -15,8 +15,9 @@ struct FetchCommand: AsyncParsableCommand {
 
             hexlist fetch dropbox:Photos/a.jpg
 
-            Without numbers all of a hex is fetched, and each hex inside it into a folder of its name. A folder of a service becomes a \
-            folder of its name with all that is in it; what of it is there already, with the same name, size and time, is not fetched \
+            Without numbers all of a hex is fetched, the files of the hex itself into the folder that you name (also where a folder was sent \
+            alone), and each hex inside it into a folder of its name. A folder of a service becomes a \
+            folder of its name with all that is in it. What is there already, with the same name, size and time, is not fetched \
             again. Nothing is overwritten: what is \
             there keeps its name, and the new file gets a number. Each file is checked against its digest before it has its name; until \
             then it is a hidden `.part` file.
@@ -67,7 +68,7 @@ struct FetchCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let folder = cache || keep ? nil : try FileArgument.absolute(to ?? ".")
+        let folder = cache || keep ? nil : try destination()
         let mask = umask(0o022)
         _ = umask(mask)
         let request =
@@ -89,18 +90,32 @@ struct FetchCommand: AsyncParsableCommand {
             if start.leftOut > 0 {
                 StandardError.note("\(HumanText.count(start.leftOut, "entry", "entries")) left out: no file or folder, or no name.")
             }
-            if start.first == nil, start.known == 0 { return }
-            if start.known > 0 { StandardError.note("\(HumanText.count(start.known, "file is", "files are")) on the way there already.") }
             if start.passedOver > 0 {
                 StandardError.note(
                     "\(HumanText.count(start.passedOver, "link leads", "links lead")) to no file of a peer; `hexlist open` opens links.")
             }
+            if start.first == nil, start.known == 0 {
+                // A folder without a file.
+                if start.present == 0, start.leftOut == 0 { StandardError.note("There was no file to fetch.") }
+                return
+            }
+            if start.known > 0 { StandardError.note("\(HumanText.count(start.known, "file is", "files are")) on the way there already.") }
             guard let first = start.first, let last = start.last else { throw Ending(status: .pending) }
-            let summary = try await FetchWaiting(ids: first...last, timeout: timeout.value).wait(client)
-            try await tell(first...last, into: folder, client)
+            let (summary, isPatienceOver) = try await FetchWaiting(ids: first...last, timeout: timeout.value).wait(client)
+            try await tell(first...last, into: folder, isPatienceOver: isPatienceOver, client)
             if summary.failed + summary.cancelled > 0 { throw Ending(status: .failed) }
             if summary.running + summary.soon + summary.waiting > 0 { throw Ending(status: .pending) }
         }
+    }
+
+    /// The absolute path of the folder the files go to.
+    private func destination() throws -> String {
+        guard let to else { return try FileArgument.absolute(".") }
+        guard access(to, F_OK) == 0 || errno != ENOENT else {
+            let shown = TerminalText.clean(to, columns: 200)
+            throw HexlistError(.badRequest, "There is no folder \(shown).", hint: "`mkdir -p \(ShellText.quoted(shown))` makes it.")
+        }
+        return try FileArgument.absolute(to)
     }
 
     /// - Throws: `Ending` with `pending` for a peer that is away.
@@ -119,7 +134,8 @@ struct FetchCommand: AsyncParsableCommand {
     }
 
     /// Prints what became of each file.
-    private func tell(_ ids: ClosedRange<Int64>, into folder: String?, _ client: HexlistClient) async throws {
+    /// - Parameter isPatienceOver: whether nothing came for as long as `--timeout` says.
+    private func tell(_ ids: ClosedRange<Int64>, into folder: String?, isPatienceOver: Bool, _ client: HexlistClient) async throws {
         let output = common.output
         var pages: [TransferView] = []
         var cursor: String? = String(ids.upperBound + 1)
@@ -143,8 +159,16 @@ struct FetchCommand: AsyncParsableCommand {
             try output.line("\(done.count) files, \(ByteCountText.of(bytes)), in \(folder ?? done.first?.folder ?? "")")
         }
         try output.flush()
+        if rest.contains(where: { $0.state.known == .failed && $0.hex != nil && $0.reason == "changed" }) {
+            StandardError.note(
+                "What changed or is gone can be had only if it is sent again; `hexlist send --copy` offers what cannot change.")
+        }
         let waiting = rest.filter { ![.failed, .cancelled].contains($0.state.known) }
         guard let one = waiting.first else { return }
+        if isPatienceOver, one.state.known == .running {
+            let from = one.service ?? one.label.shown(.named)
+            StandardError.note("Nothing came for \(HumanText.span(seconds: Int(timeout.value.rounded(.up)))): \(from) may be away.")
+        }
         StandardError.note(
             waiting.count == 1
                 ? "Transfer \(one.id) goes on by itself; `hexlist transfers cancel \(one.id)` gives it up."
@@ -187,7 +211,8 @@ struct FetchWaiting {
         case patienceOver(Int)
     }
 
-    func wait(_ client: HexlistClient) async throws -> TransferSummary {
+    /// - Returns: how the transfers stand, and whether nothing came for as long as the timeout.
+    func wait(_ client: HexlistClient) async throws -> (TransferSummary, isPatienceOver: Bool) {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
         let (words, word) = AsyncStream.makeStream(of: Word.self, bufferingPolicy: .bufferingNewest(16))
         return try await withThrowingTaskGroup(of: Void.self) { group in
@@ -212,7 +237,7 @@ struct FetchWaiting {
     }
 
     /// - Parameter beginPatience: begins a `timeout` of a number.
-    private func look(_ words: AsyncStream<Word>, beginPatience: (Int) -> Void) async throws -> TransferSummary {
+    private func look(_ words: AsyncStream<Word>, beginPatience: (Int) -> Void) async throws -> (TransferSummary, isPatienceOver: Bool) {
         let line = ProgressLine()
         defer { line.end() }
         var last = TransferSummary()
@@ -222,28 +247,29 @@ struct FetchWaiting {
         var (patience, isWaiting) = (0, false)
         for await next in words {
             switch next {
-            case .interrupted: return last
-            case .patienceOver(let number): if isWaiting, number == patience { return last }
+            case .interrupted: return (last, false)
+            case .patienceOver(let number): if isWaiting, number == patience { return (last, true) }
             case .stands(let summary):
                 let hasProgressed = summary.bytes != last.bytes || summary.done != last.done
                 last = summary
                 if begun == nil, summary.running > 0 { begun = (.now, summary.bytes) }
                 if summary.isQuiet {
-                    guard summary.waiting > 0 else { return summary }
+                    guard summary.waiting > 0 else { return (summary, false) }
                     if !isWaiting {
                         (patience, isWaiting) = (patience + 1, true)
                         beginPatience(patience)
                     }
                 }
                 if hasProgressed { isWaiting = false }
-                if ContinuousClock.now - start > .seconds(1) { line.update(Self.line(summary, since: begun)) }
+                if ContinuousClock.now - start > .seconds(1) { line.update(Self.line(summary, since: begun, columns: line.columns)) }
             }
         }
         throw HexlistError(.daemonUnreachable, "hexlistd closed the connection.", hint: "What is not here yet goes on when it runs again.")
     }
 
     /// `3 of 12 files, 45 MiB of 120 MiB, 11 MiB/s, 7 s left`
-    static func line(_ summary: TransferSummary, since begun: (at: ContinuousClock.Instant, bytes: Int64)?) -> String {
+    /// - Parameter columns: of the terminal; on a narrow one the rate is left out, then the bytes that are here.
+    static func line(_ summary: TransferSummary, since begun: (at: ContinuousClock.Instant, bytes: Int64)?, columns: Int = 80) -> String {
         let all = summary.done + summary.failed + summary.cancelled + summary.running + summary.soon + summary.waiting
         var parts = ["\(ByteCountText.of(summary.bytes)) of \(ByteCountText.of(summary.size))"]
         if all > 1 { parts.insert("\(summary.done) of \(all) files", at: 0) }
@@ -256,8 +282,10 @@ struct FetchWaiting {
                 // A size is what a peer announced.
                 let left = min(Double(summary.size) - Double(summary.bytes), 1e15) / rate
                 parts.append("\(HumanText.span(seconds: Int(max(0, left)) + 1)) left")
+                if parts.joined(separator: ", ").utf8.count >= columns { parts.remove(at: parts.count - 2) }
             }
         }
+        while parts.count > 1, parts.joined(separator: ", ").utf8.count >= columns { parts.remove(at: parts.count - 2) }
         return parts.joined(separator: ", ")
     }
 }

@@ -14,6 +14,9 @@ final class ProgressLine: Sendable {
     private let terminal = Terminal(descriptor: STDERR_FILENO)
     private let line = Mutex(Line())
 
+    /// The columns there are.
+    var columns: Int { max(20, (terminal.width ?? 80) - 1) }
+
     /// Shows a text, but not more than five a second.
     func update(_ text: @autoclosure () -> String) {
         guard terminal.isInteractive else { return }
@@ -50,7 +53,7 @@ final class ProgressLine: Sendable {
     }
 
     private func show(_ text: String, _ line: inout Line) {
-        let shown = TextWidth.cut(TerminalText.clean(text), columns: max(20, (terminal.width ?? 80) - 1))
+        let shown = TextWidth.cut(TerminalText.clean(text), columns: columns)
         StandardError.write("\r" + shown + String(repeating: " ", count: max(0, line.columns - TextWidth.of(shown))))
         line.columns = TextWidth.of(shown)
         line.shownAt = .now
