@@ -2,6 +2,7 @@ import ArgumentParser
 import Glibc
 import HexlistAPI
 import HexlistClient
+import HexlistJSON
 import HexlistModel
 
 struct ShowCommand: AsyncParsableCommand {
@@ -56,23 +57,24 @@ struct ShowCommand: AsyncParsableCommand {
         }
         if let parent = hex.parent { table.add("inside", "hex \(parent)") }
         if let inside = HexText.inside(hex) { table.add("contains", inside) }
-        if let extra = hex.extra, extra != .emptyObject { table.add("extra", extra.text) }
+        if let extra = FileExtra.rest(hex.extra, hex.links ?? [], hex.children ?? []) { table.add("extra", extra.text) }
         try output.table(table)
-        try show(hex.links ?? [], of: hex.id, output, indent: "")
-        try show(hex.children ?? [], output, indent: "")
+        try show(hex.links ?? [], of: hex.id, hex.extra, output, indent: "")
+        try show(hex.children ?? [], hex.extra, output, indent: "")
     }
 
     /// Shows hexes inside one, each with its id and what is inside it. It calls itself once for each of their levels.
-    private func show(_ children: [ChildShape], _ output: Output, indent: String) throws {
-        for child in children {
+    private func show(_ children: [ChildShape], _ extra: JSONValue?, _ output: Output, indent: String) throws {
+        for (position, child) in children.enumerated() {
+            let extra = FileExtra.child(extra, position)
             try output.line()
             try output.line("\(indent)  hex \(child.id)", .strong, HexText.title(child).map { "  \($0)" } ?? "")
-            try show(child.links, of: child.id, output, indent: indent + "  ")
-            try show(child.children ?? [], output, indent: indent + "  ")
+            try show(child.links, of: child.id, extra, output, indent: indent + "  ")
+            try show(child.children ?? [], extra, output, indent: indent + "  ")
         }
     }
 
-    private func show(_ links: [LinkShape], of hex: Int64, _ output: Output, indent: String) throws {
+    private func show(_ links: [LinkShape], of hex: Int64, _ extra: JSONValue?, _ output: Output, indent: String) throws {
         let width = String(links.count).count
         for (position, link) in links.enumerated() {
             let number = String(position + 1)
@@ -83,7 +85,8 @@ struct ShowCommand: AsyncParsableCommand {
             let about = [link.linkDescription, service].filter { !$0.isEmpty }.joined(separator: " · ")
             if !about.isEmpty { try output.line("\(rest)\(about)") }
             if FileArgument.isLink(link.url) {
-                try output.line("\(rest)a file of a peer: hexlist fetch \(hex) \(number)")
+                let size = FileExtra.size(extra, link: position).map { ", \(ByteCountText.of($0))" } ?? ""
+                try output.line("\(rest)a file of a peer\(size): hexlist fetch \(hex) \(number)")
             } else if let reason = link.notOpened {
                 try output.line("\(rest)not opened: \(reason)")
             }
