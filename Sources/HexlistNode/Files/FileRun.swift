@@ -196,7 +196,7 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
     }
 
     /// The command that fetches a folder, as it can be typed; without the path where that is not so simple.
-    private static func command(for link: FileLink) -> String {
+    static func command(for link: FileLink) -> String {
         guard case .share(let share, let path) = link.target else { return "`hexlist fetch PEER:PATH`" }
         let text = ([share] + path.names).joined(separator: "/")
         let isPlain = text.utf8.count <= 300 && !text.contains("'") && text.unicodeScalars.allSatisfy(TerminalText.isShown)

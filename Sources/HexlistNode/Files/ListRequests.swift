@@ -120,6 +120,7 @@ private final class ListRequest: FileClientDelegate, @unchecked Sendable {
     var done: ((Result<[UInt8], any Error>, FileClientConnection?) -> Void)?
     private var connection: FileClientConnection?
     private var bytes: [UInt8] = []
+    private var isAnswered = false
 
     func ask(_ connection: FileClientConnection, _ target: String) {
         guard done != nil else { return connection.abort() }
@@ -136,6 +137,7 @@ private final class ListRequest: FileClientDelegate, @unchecked Sendable {
     }
 
     func answered(_ head: FileAnswerHead, on connection: FileClientConnection) {
+        isAnswered = true
         switch head.status {
         case 200 where head.entityTag == nil && head.length <= Int64(FolderListing.maximumBytes): return
         case 200: end(.failure(HexlistError(.refused, "The peer's answer is no list of a folder.")))
@@ -154,6 +156,13 @@ private final class ListRequest: FileClientDelegate, @unchecked Sendable {
 
     func failed(_ fault: FileConnectionFault, on connection: FileClientConnection) {
         self.connection = nil
+        if fault == .closed, !isAnswered {
+            let peer = connection.peer.peerID.shortID
+            let error = HexlistError(
+                .gone, "The peer closed the connection without an answer; perhaps it does not trust this machine.",
+                hint: "`hexlist doctor \(peer)` finds out; `hexlist pair \(peer)` pairs anew.")
+            return end(.failure(error))
+        }
         end(.failure(HexlistError(.gone, "The link to the peer was lost: \(fault).", hint: "Try again.")))
     }
 }

@@ -27,8 +27,10 @@ extension Node {
         } catch {
             if found.count == 1, error.code == .notFound { return found[0] }
             guard error.code == .notFound else { throw error }
+            let isSelf = PeerText.areEqual(name, configuration.name)
             throw HexlistError(
-                .notFound, "There is no service \"\(TerminalText.clean(name, columns: 60))\".", hint: "`hexlist services` lists them.")
+                .notFound, "There is no service \"\(TerminalText.clean(name, columns: 60))\".",
+                hint: isSelf ? "What this machine shares is `shares:`." : "`hexlist services` lists them.")
         }
         guard found.isEmpty else {
             let kinds = found.map { $0.view.kind.known == .own ? "this machine's shares" : "a remote of rclone" }

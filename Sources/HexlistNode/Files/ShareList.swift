@@ -30,8 +30,8 @@ enum ShareList {
                         guard let share = path.names.first else {
                             throw HexlistError(.badRequest, "Name a share, or something in it.")
                         }
-                        _ = try await service.entry(at: path)
                         let link = FileLink(peer: peer, target: .share(name: share, path: path.withoutFirst))
+                        guard try await service.entry(at: path).kind.known != .folder else { throw ShareFault.isFolder(path, link) }
                         each(LinkReply(path: path.description, url: link.description))
                     } catch let error as HexlistError {
                         each(LinkReply(path: path.description, error: error))
@@ -47,6 +47,13 @@ enum ShareList {
 enum ShareFault {
     static func isFile(_ path: SharePath) -> HexlistError {
         HexlistError(.badRequest, "\(TerminalText.clean(path.description, columns: 200)) is a file.", hint: "`hexlist fetch` fetches it.")
+    }
+
+    /// A link leads to one file.
+    static func isFolder(_ path: SharePath, _ link: FileLink) -> HexlistError {
+        HexlistError(
+            .badRequest, "\(TerminalText.clean(path.description, columns: 200)) is a folder, and a link into a share leads to a file.",
+            hint: "Those it is shared with fetch it with \(FileRun.command(for: link)).")
     }
 
     static func told<Value>(_ path: SharePath, _ body: () throws(FileFault) -> Value) throws(HexlistError) -> Value {

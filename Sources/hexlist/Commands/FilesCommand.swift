@@ -79,8 +79,12 @@ struct FilesCommand: AsyncParsableCommand {
                 try output.flush()
             } while cursor != nil && left > 0
             if listed == 0, !output.json {
+                let name = TerminalText.clean(place.service, columns: 60)
+                let isOwn = PeerText.areEqual(place.service, "shares")
                 StandardError.note(
-                    place.path.isEmpty ? "\(TerminalText.clean(place.service, columns: 60)) shares nothing." : "The folder is empty.")
+                    !place.path.isEmpty
+                        ? "The folder is empty."
+                        : isOwn ? "Nothing is shared: `hexlist share add FOLDER` shares a folder." : "\(name) shares nothing.")
             }
             if cursor != nil { StandardError.note("There are more: --all lists them.") }
             if leftOut > 0 {
