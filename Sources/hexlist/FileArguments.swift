@@ -36,7 +36,14 @@ enum FileArgument {
 
     /// The absolute path, with symbolic links followed: what is named is what is meant.
     static func absolute(_ path: String) throws(HexlistError) -> String {
-        guard let resolved = realpath(path, nil) else { throw InputFile.unreadable(TerminalText.clean(path, columns: 200)) }
+        guard let resolved = realpath(path, nil) else {
+            // Swift has put this in the place of bytes that are no UTF-8.
+            guard errno == ENOENT, path.unicodeScalars.contains("\u{FFFD}") else {
+                throw InputFile.unreadable(TerminalText.clean(path, columns: 200))
+            }
+            throw HexlistError(
+                .badRequest, "\(TerminalText.clean(path, columns: 200)) is not there, or its name is no UTF-8.", hint: "Rename it.")
+        }
         defer { free(resolved) }
         guard let text = String(validatingCString: resolved) else {
             throw HexlistError(.badRequest, "The path of \(TerminalText.clean(path, columns: 200)) is not UTF-8 text.", hint: "Rename it.")
@@ -65,7 +72,7 @@ enum FileArgument {
         line.end()
         if offer.leftOut > 0, hex == nil {
             StandardError.note(
-                "\(HumanText.count(offer.leftOut, "entry", "entries")) left out: symbolic links, hidden files, and what is no regular file."
+                "\(HumanText.count(offer.leftOut, "entry", "entries")) left out: symbolic links, hidden files, names that are no UTF-8, and what is no regular file."
             )
         }
         return offer

@@ -87,6 +87,12 @@ struct RowReason {
         }
     }
 
+    /// Advice about files of this machine that the row offers; `nil` where the peer can fetch them once it has the hex.
+    var fileAdvice: String? {
+        guard !isTrusted, [.queued, .sending, .held, .stored].contains(state) else { return nil }
+        return "\(peer) can fetch the files only once it is trusted here: `hexlist pair \(argument)`."
+    }
+
     private var future: String {
         switch waitingFor?.known {
         case .peer: "It is delivered by itself when \(peer) is back."

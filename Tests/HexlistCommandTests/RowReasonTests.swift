@@ -68,6 +68,16 @@ struct RowReasonTests {
         #expect(kept.advice?.contains(advice) == true && sent.advice == kept.advice)
     }
 
+    @Test("files are fetched by peers that are trusted here; otherwise the sender is told how")
+    func files() {
+        #expect(row(.stored).fileAdvice == "bob can fetch the files only once it is trusted here: `hexlist pair bob`.")
+        #expect(row(.held).fileAdvice != nil && row(.cancelled).fileAdvice == nil)
+        let trusted = SendOutcome(
+            outboxID: 7, messageID: MessageID(.nil), peer: Self.uuid, tag: PeerTag(name: "bob", alias: "bob", trust: .trusted),
+            state: .stored)
+        #expect(RowReason(trusted).fileAdvice == nil)
+    }
+
     @Test("what is delivered needs no word; a peer without an alias is named by its UUID, one with blanks in quotes")
     func others() {
         #expect(row(.stored).why.isEmpty && row(.stored).advice == nil && row(.cancelled).advice == nil)

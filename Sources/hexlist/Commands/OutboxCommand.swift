@@ -52,11 +52,11 @@ struct OutboxListCommand: AsyncParsableCommand {
 
     /// A sentence about the rows that are not shown, with their number if it is known.
     private func more(than listed: Int, _ states: [OutboxState], _ client: HexlistClient) async throws -> String {
-        guard to == nil else { return "There are more: --limit 0 lists all." }
+        guard to == nil else { return "There are newer ones: --limit 0 lists all." }
         let counts = try await client.status().outbox
         let total = counts.filter { states.isEmpty || states.contains($0.key) }.values.reduce(0, +)
         let more = max(1, total - listed)
-        return "There \(more == 1 ? "is 1" : "are \(more)") more: --limit 0 lists all."
+        return "There \(more == 1 ? "is 1 newer one" : "are \(more) newer ones"): --limit 0 lists all."
     }
 }
 
@@ -132,7 +132,7 @@ struct OutboxSelection: ParsableArguments {
             if row.mayHaveArrived == true {
                 StandardError.note("Row \(row.outboxID) was on its way: it may have arrived.")
             } else if row.state == .stored || row.state == .held {
-                StandardError.note("Row \(row.outboxID) was delivered before: nothing was taken back.")
+                StandardError.note("Row \(row.outboxID) was delivered before: the hex stays with its receiver.")
             }
         }
         if let first { throw first }
@@ -240,13 +240,14 @@ enum OutboxText {
         if !reason.why.isEmpty { table.add("why", reason.why) }
         table.add("since", HumanText.exact(row.createdAt))
         table.add("size", ByteCountText.of(Int64(row.bytes)))
-        table.add("tries", String(row.attempts))
+        if row.attempts > 0 { table.add("tries", String(row.attempts)) }
         let offers = row.offers ?? []
         for (index, offer) in offers.prefix(Self.listedOffers).enumerated() {
             table.add(
                 index == 0 ? "offers" : "", "\(offer.name), \(ByteCountText.of(offer.size)), until \(HumanText.moment(offer.ends))")
         }
         if offers.count > Self.listedOffers { table.add("", "and \(offers.count - Self.listedOffers) more; --json lists all") }
+        if !offers.isEmpty, let advice = reason.fileAdvice { table.add("", advice, .doubtful) }
         if let advice = reason.advice { table.add("next", advice) }
         return table
     }

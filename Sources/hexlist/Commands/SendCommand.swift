@@ -18,14 +18,17 @@ struct SendCommand: AsyncParsableCommand {
             What begins with /, ./ or ../ is a file or a folder of this machine. It is not copied: those it is sent to fetch it from here with \
             `hexlist fetch`, for 30 days after it was delivered, while they are trusted here and the file stays as it is; `hexlist outbox cancel` \
             ends that too. A folder is sent as a hex, the folders in \
-            it as hexes inside that; symbolic links, hidden and special files are left out. --copy offers copies, which Hexlist keeps until the offers \
+            it as hexes inside that; symbolic links, hidden and special files in it are left out. What is named itself is sent, of a \
+            symbolic link the file it leads to. --copy offers copies, which Hexlist keeps until the offers \
             end: the files may change or go.
 
             --hex forwards links to files as they are, and only those can fetch them whom their owner sent them to. --reoffer puts links to your own \
             copies in their place: of what you fetched and left where it was, or what is in the cache, and of your own files.
 
             --bulk reads one hex a line, as JSON, and sends while it reads; a `key` in a line makes a rerun send nothing twice. A bad \
-            line is told and costs no other. After Ctrl-C what was accepted stays in the outbox.
+            line is told and costs no other. After Ctrl-C what was accepted stays in the outbox. A line is:
+
+            {"key":"a1","hexDescription":"to read","hexColor":"#3366CC","links":[{"url":"https://example.org","linkDescription":"a page"}]}
 
             Exit code 0: each peer stored it (or it is durable in the outbox, with --wait queued). 2: some lines were not valid, the \
             others were sent. 3: not all stored it yet: what is queued the daemon goes on trying, what is held has arrived, out of the \
@@ -74,7 +77,7 @@ struct SendCommand: AsyncParsableCommand {
     @Flag(help: "Put https:// before links that are bare host names.")
     var guess = false
 
-    @Flag(help: "Send links and colour as they are given, whatever they are.")
+    @Flag(help: "Send links and colour as they are given, whatever they are, also what looks like a path.")
     var raw = false
 
     @Option(help: ArgumentHelp("Send each line of a file (- is standard input) as a hex.", valueName: "file"), completion: .file())
@@ -178,6 +181,7 @@ struct SendCommand: AsyncParsableCommand {
             }
             try output.flush()
             if isPatient { await waiting.tellRest(outcomes, client) }
+            if offersFiles { for advice in outcomes.compactMap({ RowReason($0).fileAdvice }) { StandardError.note(advice) } }
             let status = ExitStatus.combined(outcomes.map { ExitStatus(outcome: $0.state, wait: wait.wait) })
             if status != .done { throw Ending(status: status) }
         }
@@ -197,6 +201,11 @@ struct SendCommand: AsyncParsableCommand {
         (raw ? [] : links.filter(FileArgument.isPath)) + file.filter { FileArgument.service($0) == nil }
     }
 
+    /// Whether the hex has links to files that only peers trusted here can fetch.
+    private var offersFiles: Bool {
+        reoffer || !paths.isEmpty || file.contains { FileArgument.service($0).map { PeerText.areEqual($0.service, "shares") } ?? false }
+    }
+
     private func content(_ typed: HexInput?, _ client: HexlistClient) async throws -> HexlistClient.Send.Content {
         if let hex, reoffer {
             let offer = try await FileArgument.offer([], to: to, all: toAll, copying: copy, hex: hex.value, client)
@@ -212,6 +221,7 @@ struct SendCommand: AsyncParsableCommand {
             return .forward(hex.value)
         }
         guard var typed else { throw HexlistError(.badRequest, "There is no link in what was given.") }
+        if !raw { try await refuseServices(typed.links, client) }
         var isPublic = false
         try await ServiceLinks.make(file.compactMap(FileArgument.service), client, force: force) { file, reply in
             if let code = reply.code {
@@ -227,6 +237,18 @@ struct SendCommand: AsyncParsableCommand {
         guard !paths.isEmpty else { return .hex(typed.jsonBytes) }
         let offer = try await FileArgument.offer(paths, to: to, all: toAll, copying: copy, client)
         return .hex(OfferingInput(hex: typed, offered: offer.hex).jsonBytes)
+    }
+
+    /// - Throws: `HexlistError` for a link that is `SERVICE:PATH`: the file was probably meant.
+    private func refuseServices(_ links: [LinkInput], _ client: HexlistClient) async throws {
+        let named = links.compactMap { ServiceArgument(argument: $0.url) }
+        guard !named.isEmpty else { return }
+        let services = try await client.services()
+        guard let file = named.first(where: { file in services.contains { PeerText.areEqual($0.name, file.service) } }) else { return }
+        let shown = TerminalText.clean(file.description, columns: 200)
+        throw HexlistError(
+            .badRequest, "`\(shown)` names a file of a service, and is no link.",
+            hint: "To send a link to the file: --file \(ShellText.quoted(shown)). --raw sends it as it is.")
     }
 
     /// Says that a forwarded link to a file does not give it to whoever it is forwarded to.
