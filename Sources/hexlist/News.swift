@@ -13,12 +13,16 @@ struct News: Equatable {
     var new: [Line] = []
     var next: [Line] = []
 
-    /// - Parameter peers: all, those that are away too.
-    init(_ status: StatusShape, _ pairings: PairingOverview, _ peers: [PeerView]) {
+    /// - Parameters:
+    ///   - peers: all, those that are away too.
+    ///   - fetches: whether a transfer runs or waits.
+    init(_ status: StatusShape, _ pairings: PairingOverview, _ peers: [PeerView], fetches: Bool = false) {
         let here = peers.filter { $0.state == .verified && $0.trust != .blocked }
         let trusted = here.filter { $0.trust == .trusted }
         let strangers = here.filter { $0.trust == .stranger }
-        heading = "\(status.name) sees \(HumanText.count(here.count, "peer", "peers")), \(trusted.count) trusted."
+        let away = peers.count { $0.trust == .trusted && $0.state == .away }
+        let seen = here.isEmpty ? "nobody" : "\(HumanText.count(here.count, "peer", "peers")), \(trusted.count) trusted"
+        heading = "\(status.name) sees \(seen)\(away > 0 ? "; \(HumanText.count(away, "trusted peer is", "trusted peers are")) away" : "")."
 
         for peer in peers where peer.isTwice { add("two machines are \(peer.label.shown(.named))", "hexlist peers --why") }
         for pairing in pairings.items where !pairing.state.isFinal {
@@ -36,6 +40,7 @@ struct News: Equatable {
         let (waiting, failed) = (status.outbox.rows(.queued, .sending), status.outbox.rows(.rejected, .expired, .failed))
         if waiting > 0 { add("\(waiting) waiting to be sent", "hexlist outbox") }
         if failed > 0 { add("\(failed) not delivered", "hexlist outbox") }
+        if fetches { add("files on their way here", "hexlist transfers") }
         let hasNoDiscovery = [.unavailable, .degraded].contains(status.avahi.state.known)
         if hasNoDiscovery || status.identity?.message != nil || status.storeFault != nil || status.configurationFault != nil
             || !status.hookFaults.isEmpty
@@ -82,7 +87,10 @@ extension Hexlist {
     func run() async throws {
         do {
             let news = try await CommonOptions.parse([]).withClient { client in
-                News(try await client.status(), try await client.pairings(), try await client.peers(all: true))
+                let transfers = try await client.transfers([.waiting, .running, .paused], limit: 1)
+                return News(
+                    try await client.status(), try await client.pairings(), try await client.peers(all: true),
+                    fetches: !transfers.items.isEmpty)
             }
             try news.tell(Output(json: false))
         } catch let error as HexlistError {

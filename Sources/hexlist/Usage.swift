@@ -33,10 +33,8 @@ struct Usage {
             let shown = TerminalText.clean(unknown, columns: 60)
             return HexlistError(.badRequest, "There is no command `\(line) \(shown)`.", hint: hint + help)
         }
-        if message.hasPrefix("The value '"), message.contains("'<hex>'") {
-            return HexlistError(
-                .badRequest, message.hasSuffix(".") ? message : message + ".",
-                hint: "A hex goes by the number that `hexlist inbox` prints. " + help)
+        if message.hasPrefix("The value '"), let form = form(in: message) {
+            return HexlistError(.badRequest, message.hasSuffix(".") ? message : message + ".", hint: form + " " + help)
         }
         let parts = message.split(separator: "'", omittingEmptySubsequences: false)
         guard message.hasPrefix("Unknown option '"), parts.count >= 3 else { return HexlistError(.badRequest, message, hint: help) }
@@ -48,6 +46,20 @@ struct Usage {
         }
         let hint = nearest.map { "Did you mean `\($0)`? " } ?? ""
         return HexlistError(.badRequest, "There is no option `\(option)` of `\(line)`.", hint: hint + help)
+    }
+
+    /// The form of the value that a message about an invalid one names; `nil` for one that is not known here.
+    private func form(in message: String) -> String? {
+        let isFetch = commands.last == FetchCommand.self
+        let forms = [
+            ("<hex>", "A hex goes by the number that `hexlist inbox` prints\(isFetch ? ", a file of a service as `bob:PATH`" : "")."),
+            ("<service>", "A service ends in a colon: `bob:`, or `bob:PATH`."),
+            ("<file>", "A file of a service is `shares:PATH`, or `bob:PATH`."),
+            ("<duration>", "A duration is a number and its unit: 500ms, 10s, 5m, 12h, 7d."),
+            ("<size>", "A size is a number of bytes, or one with its unit: 200K, 100M, 1.5G."),
+            ("<n>", isFetch ? "A number names a link of the hex; a path with blanks stands in quotes." : nil),
+        ]
+        return forms.first { message.contains("\($0.0)'") }?.1
     }
 
     /// Help whose usage line is as wide as the terminal, as swift-argument-parser does for the rest.

@@ -63,6 +63,16 @@ struct NewsTests {
         #expect(PeersText.twice(twice).contains("hexlist id rotate") && PeersText.twice(twice).contains("two minutes"))
     }
 
+    @Test("who is trusted and away is said, and that files are on their way")
+    func away() {
+        let away = Self.peer("Bob", alias: "Bob", .trusted, .away)
+        let alone = News(Self.status(), PairingOverview(items: []), [away, away], fetches: true)
+        #expect(alone.heading == "ada sees nobody; 2 trusted peers are away.")
+        #expect(alone.new == [.init(text: "files on their way here", command: "hexlist transfers")])
+        let two = News(Self.status(), PairingOverview(items: []), [away, Self.peer("Dan", .trusted), Self.peer("Eve", .stranger)])
+        #expect(two.heading == "ada sees 2 peers, 1 trusted; 1 trusted peer is away.")
+    }
+
     @Test(
         "what to try next depends on who is there",
         arguments: [

@@ -33,6 +33,20 @@ struct UsageTests {
     }
 
     @Test(
+        "the form of a value",
+        arguments: [
+            (["files", "ada"], "<service>", "`bob:PATH`"), (["link", "a/b"], "<file>", "`shares:PATH`"),
+            (["fetch", "talk.pdf"], "<hex>", "`bob:PATH`"), (["fetch", "ada:My", "stuff/a"], "<n>", "stands in quotes"),
+            (["cache", "clear", "--older", "x"], "--older <duration>", "7d"),
+            (["peer", "set", "a", "--fetch-limit", "x"], "--fetch-limit <size>", "100M"),
+        ])
+    func form(arguments: [String], name: String, hint: String) {
+        let error = Usage(arguments).error("The value 'x' is invalid for '\(name)'")
+        #expect(error.message == "The value 'x' is invalid for '\(name)'.")
+        #expect(error.hint?.contains(hint) == true, "\(error)")
+    }
+
+    @Test(
         "an option",
         arguments: [
             (["inbox", "--unraed"], "--unraed", "--unread"), (["send", "--descripton", "x"], "--descripton", "--description"),

@@ -72,7 +72,7 @@ struct CacheClearCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Option(help: ArgumentHelp("Only what was not used for so long.", valueName: "duration"))
+    @Option(help: ArgumentHelp("Only what was not used for so long, as 7d.", valueName: "duration"))
     var older: Seconds?
 
     func run() async throws {

@@ -374,7 +374,8 @@ struct PeerSetCommand: AsyncParsableCommand {
                 fetchLimit: fetch.map { $0 == .auto ? fetchLimit?.value ?? Self.defaultLimit : 0 })
         } told: { peer in
             "\(peer.label.shown(.named)): \(PolicyText.receive(peer.receive?.text ?? PeerReceive.inbox.rawValue)), "
-                + "notifications \(peer.notify == false ? "off" : "on")" + (PolicyText.fetch(peer).map { "; fetch \($0)." } ?? ".")
+                + "notifications \(peer.notify == false ? "off" : "on")"
+                + ((PolicyText.fetch(peer) ?? (fetch == .never ? "never" : nil)).map { "; fetch \($0)." } ?? ".")
         }
     }
 }
@@ -385,7 +386,7 @@ enum PolicyText {
     static func fetch(_ peer: PeerView) -> String? {
         guard let limit = peer.fetchLimit else { return nil }
         let today = peer.fetchedToday.map { $0 > 0 ? "; today \(ByteCountText.of($0))" : "" } ?? ""
-        return "auto, up to \(ByteCountText.of(limit)) a hex and a day\(today)"
+        return "auto, up to \(ByteCountText.of(limit)) a hex and a day\(peer.trust == .trusted ? "" : ", once it is trusted")\(today)"
     }
 
     /// - Parameter word: of `PeerReceive`; a newer daemon may have more.

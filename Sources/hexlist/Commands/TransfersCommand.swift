@@ -96,6 +96,7 @@ struct TransfersShowCommand: AsyncParsableCommand {
         try await selection.change { client, id in
             let row = try await client.transfer(id)
             guard !output.json else { return row }
+            if id != selection.ids.first { try output.line() }
             try output.table(TransferText.details(row))
             try output.flush()
             return nil
@@ -131,10 +132,13 @@ struct TransfersRemoveCommand: AsyncParsableCommand {
     @OptionGroup var selection: TransferSelection
 
     func run() async throws {
+        let output = selection.common.output
         try await selection.change { client, id in
             _ = try await client.forgetTransfer(id)
+            if !output.json { try output.line("Transfer \(id) is off the list.") }
             return nil
         }
+        try output.flush()
     }
 }
 
