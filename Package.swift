@@ -206,7 +206,9 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "HexlistStoreTests",
-            dependencies: ["HexlistStore", "HexlistJSON", "HexlistModel", "TestSupport", .product(name: "GRDB", package: "GRDB.swift")],
+            dependencies: [
+                "HexlistStore", "HexlistJSON", "HexlistModel", "CSQLite", "TestSupport", .product(name: "GRDB", package: "GRDB.swift"),
+            ],
             resources: [.copy("Fixtures")], swiftSettings: settings),
         .testTarget(
             name: "HexlistTransportTests",

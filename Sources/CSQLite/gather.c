@@ -45,7 +45,7 @@ static void grow(sqlite3_file *file) {
     own->length = position;
 }
 
-/// Writes what is held. After an error it is forgotten: SQLite gives the transaction up.
+/// Writes what is held. After an error it is forgotten, so the caller's own error must be one for which SQLite gives the transaction up.
 static int let_go(sqlite3_file *file) {
     struct gathering *own = gathering(file);
     int count = own->held;
@@ -78,8 +78,10 @@ static int write_gathered(sqlite3_file *file, const void *bytes, int count, sqli
 }
 
 static int read_behind(sqlite3_file *file, void *bytes, int count, sqlite3_int64 position) {
-    int result = let_go(file);
-    return result == SQLITE_OK ? gathering(file)->replaced->xRead(file, bytes, count, position) : result;
+    struct gathering *own = gathering(file);
+    // For a full disk met in reading SQLite undoes a statement, and may commit the rest: without what was held.
+    if (position < own->next && position + count > own->next - own->held && let_go(file) != SQLITE_OK) return SQLITE_IOERR_WRITE;
+    return own->replaced->xRead(file, bytes, count, position);
 }
 
 static int truncate_behind(sqlite3_file *file, sqlite3_int64 size) {

@@ -1,5 +1,7 @@
+import CSQLite
 import Foundation
 import GRDB
+import Synchronization
 import TestSupport
 import Testing
 
@@ -13,8 +15,10 @@ import Testing
         let writer: DatabaseQueue
         let reader: DatabaseQueue
 
-        /// - Parameter synchronous: what SQLite syncs; the log's bytes are there without a sync too.
-        init(synchronous: String) throws {
+        /// - Parameters:
+        ///   - synchronous: what SQLite syncs; the log's bytes are there without a sync too.
+        ///   - disk: changes how the log is written, below what is tested.
+        init(synchronous: String, disk: (Database) throws -> Void = { _ in }) throws {
             folder = try TestStore.makeFolder()
             path = folder + "/log.sqlite"
             var configuration = StoreConnection.plainConfiguration
@@ -29,6 +33,7 @@ import Testing
                         CREATE TABLE row (id INTEGER PRIMARY KEY, text NOT NULL);
                         CREATE INDEX rowText ON row (text);
                         """)
+                try disk(db)
                 try StoreConnection.gatherLog(db)
             }
             reader = try DatabaseQueue(path: path)
@@ -106,6 +111,51 @@ import Testing
         let copy = store.folder + "/copy.sqlite"
         for end in ["", "-wal"] { try FileManager.default.copyItem(atPath: store.path + end, toPath: copy + end) }
         #expect(try DatabaseQueue(path: copy).read { try Int.fetchOne($0, sql: "SELECT count(*) FROM row") } == 9)
+    }
+
+    @Test func aFullDiskMetInReadingLosesNothingOfWhatIsCommitted() throws {
+        let store = try Store(synchronous: "FULL", disk: Disk.limit)
+        var failed = 0
+        for pages in 20...80 {
+            let before = try store.rows(in: store.reader)
+            let isCommitted = try store.writer.inDatabase { db in
+                try db.execute(sql: "BEGIN IMMEDIATE; SAVEPOINT piece")
+                for id in 1...pages {
+                    let text = "\(pages)" + String(repeating: "x", count: 2_000)
+                    try db.execute(sql: "INSERT OR REPLACE INTO row VALUES (?, ?)", arguments: [id, text])
+                }
+                Disk.isFull.withLock { $0 = true }
+                // Reads what was spilled, and can be undone by itself.
+                let update = Result { try db.execute(sql: "UPDATE row SET text = text || 'y' WHERE id <= 10") }
+                Disk.isFull.withLock { $0 = false }
+                if case .failure = update { failed += 1 }
+                return (try? db.execute(sql: "COMMIT")) != nil
+            }
+            let after = try store.rows(in: store.reader)
+            if isCommitted { #expect(after[pages]?.hasPrefix("\(pages)x") == true) } else { #expect(after == before) }
+            #expect(try store.reader.read { try String.fetchOne($0, sql: "PRAGMA integrity_check") } == "ok")
+        }
+        #expect(failed > 10)
+    }
+
+    /// A disk that is full whenever a test says so: the methods of a log, below those that gather.
+    private enum Disk {
+        static let isFull = Mutex(false)
+        nonisolated(unsafe) private static var real: UnsafePointer<sqlite3_io_methods>?
+        nonisolated(unsafe) private static let methods = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
+
+        static func limit(_ db: Database) throws {
+            var log: UnsafeMutablePointer<sqlite3_file>?
+            _ = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema")
+            #expect(sqlite3_file_control(db.sqliteConnection, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) == SQLITE_OK)
+            let file = try #require(log)
+            real = try #require(file.pointee.pMethods)
+            methods.initialize(to: file.pointee.pMethods.pointee)
+            methods.pointee.xWrite = { file, bytes, count, position in
+                Disk.isFull.withLock { $0 } ? SQLITE_FULL : Disk.real?.pointee.xWrite(file, bytes, count, position) ?? SQLITE_MISUSE
+            }
+            file.pointee.pMethods = UnsafePointer(methods)
+        }
     }
 
     /// The number of writing system calls of this thread.
