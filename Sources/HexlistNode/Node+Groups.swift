@@ -52,7 +52,15 @@ extension Node {
     /// - Throws: `HexlistError`: `notFound`; `ambiguous`; `badRequest` for a group that has no members, or a blocked one.
     public func recipients(named names: [String]) async throws -> [PeerID] {
         let groups = names.contains(where: GroupName.isMarked) ? try await store.read { try $0.groups() } : []
-        var plain = try resolve(names.filter { !GroupName.isMarked($0) }, comparing: false).makeIterator()
+        var plain: IndexingIterator<[PeerView]>
+        do {
+            plain = try resolve(names.filter { !GroupName.isMarked($0) }, comparing: false).makeIterator()
+        } catch var error as HexlistError where error.code == .notFound && names.count == 1 {
+            let key = NameKey(names[0])
+            let group = try await store.read { try $0.groups() }.first { key?.isKey(of: $0.name) ?? false }
+            if let group { error.hint = "Did you mean the group \(GroupName.marked(group.name))?" }
+            throw error
+        }
         var (peers, seen): ([PeerID], Set<PeerID>) = ([], [])
         for name in names {
             let found = GroupName.isMarked(name) ? try members(name, groups) : plain.next()?.uuid.map { [$0] } ?? []

@@ -68,7 +68,9 @@ public struct PeerReference: Sendable {
         if let ghost = ghosts(among: views).first {
             // A ghost that claims to be this machine may be another one; mostly it is this one, heard by itself.
             if ghost.reason == "self" {
-                return HexlistError(.notFound, "\"\(shown)\" is this machine, or one that has its identity.", hint: ghost.why)
+                return HexlistError(
+                    .notFound, "\"\(shown)\" is this machine, or one that has its identity.",
+                    hint: "`hexlist peers --all --why` says more.")
             }
             return HexlistError(
                 .notFound,

@@ -28,6 +28,8 @@ struct GroupTests {
             for (name, code) in [("@taem", HexlistError.Code.notFound), ("@", .notFound), ("@bob", .notFound)] {
                 await #expect { try await ada.send(["https://example.org"], to: [name]) } throws: { ($0 as? HexlistError)?.code == code }
             }
+            let unmarked = await #expect(throws: HexlistError.self) { try await ada.send(["https://example.org"], to: ["team"]) }
+            #expect(unmarked?.code == .notFound && unmarked?.hint == "Did you mean the group @Team?")
             _ = try await ada.client.block(eve.uuid)
             let blocked = await #expect(throws: HexlistError.self) { try await ada.send(["https://example.org"], to: ["@team"]) }
             #expect(blocked?.code == .badRequest && blocked?.message.contains("eve, of @Team, is blocked") == true)
