@@ -33,6 +33,13 @@ struct FileTextTests {
         #expect(FileExtra.size(FileExtra.child(extra, 0), link: 0) == nil)
     }
 
+    @Test("a browser's next step names the folder that is there")
+    func extensionFolder() {
+        let lines = BrowserInstallation.next([.firefox], folder: "/usr/share/hexlist/browser")
+        #expect(lines.count == 2 && lines[0].contains("/usr/share/hexlist/browser") && lines[1].contains("manifest.json"))
+        #expect(BrowserInstallation.next([.brave, .firefox], folder: nil).count == 3)
+    }
+
     @Test("on a narrow terminal the time that is left stays")
     func progress() {
         var summary = TransferSummary()

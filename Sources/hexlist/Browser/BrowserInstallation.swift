@@ -44,8 +44,25 @@ struct BrowserInstallation {
             written.append(path)
         }
         try tell(written: [program] + written, removed: [])
-        StandardError.note(
-            "The extension is in the folder Browser of the sources, or /usr/share/hexlist/browser; Docs/Browser.md says how it is loaded.")
+        for line in Self.next(chosen, folder: HexlistPaths.isFolder(Self.packaged) ? Self.packaged : nil) { StandardError.note(line) }
+    }
+
+    /// The folder in which the package has the extension.
+    private static let packaged = "/usr/share/hexlist/browser"
+
+    /// How the extension is loaded.
+    /// - Parameter folder: where it is; `nil` where only the sources have it.
+    static func next(_ browsers: [Browser], folder: String?) -> [String] {
+        var lines = ["Now load the extension from \(folder ?? "the folder Browser of the sources"):"]
+        if browsers.contains(where: { !$0.isFirefox }) {
+            lines.append("Chromium and its kin: chrome://extensions, Developer mode, Load unpacked, that folder.")
+        }
+        if browsers.contains(where: \.isFirefox) {
+            lines.append(
+                "Firefox: about:debugging#/runtime/this-firefox, Load Temporary Add-on, manifest.json in that folder; until Firefox is closed."
+            )
+        }
+        return lines
     }
 
     /// Whether something is at a path that --install did not write: a program without its sign, or a manifest that does not name the

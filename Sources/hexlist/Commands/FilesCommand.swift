@@ -231,7 +231,8 @@ enum FileText {
     static func cells(_ entry: FileEntry) -> [Table.Cell] {
         let isFolder = entry.kind.known == .folder
         return [
-            Table.Cell(isFolder ? entry.name + "/" : entry.name, isFolder ? .strong : .plain, columns: 255, minimum: 12),
+            // Whole, as one has to type it; where it does not fit, the row flows.
+            Table.Cell(isFolder ? entry.name + "/" : entry.name, isFolder ? .strong : .plain, columns: 255),
             Table.Cell(entry.size.map { ByteCountText.of($0) } ?? ""),
             Table.Cell(entry.modified.map { HumanText.moment($0) } ?? "", .faint),
         ]
