@@ -43,6 +43,18 @@ public final class PartFile: Sendable {
         /// The name of the partial file.
         public var partName: String { (hidesName ? FileName("remote") : name).partName(id) }
 
+        /// Makes the partial file, which is not there yet.
+        func makePart(in folder: Descriptor) throws(FileFault) -> Descriptor {
+            try Descriptor.open(partName, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600, in: folder)
+        }
+
+        /// - Throws: `diskFull` if so many more bytes leave too few of the free ones.
+        func checkRoom(_ free: Int64, for rest: Int64) throws(FileFault) {
+            guard rest > 0 else { return }
+            let (room, isOver) = free.subtractingReportingOverflow(minimumFree)
+            guard isOver || room >= rest else { throw .diskFull }
+        }
+
         /// Gives a whole file its mode, and the time it last changed.
         func setModeAndTime(of file: Descriptor, keepsTime: Bool = false) {
             _ = file.use { fchmod($0, 0o666 & ~mode_t(umask)) }
@@ -89,6 +101,8 @@ public final class PartFile: Sendable {
 
     public let goal: Goal
     private let folder: Descriptor
+    /// An instant after the folder was opened and before anything was written.
+    private let since: ContinuousClock.Instant
     private let file: Descriptor
     private let device: UInt64
     private let inode: UInt64
@@ -122,14 +136,15 @@ public final class PartFile: Sendable {
         folder path: String, goal: Goal, knownGood: Int64 = 0, progress: (_ bytes: Int64) -> Bool = { _ in true }
     ) throws(FileFault) {
         let folder = try Descriptor.open(path, O_RDONLY | O_DIRECTORY)
+        since = .now
         let before = try folder.status(of: goal.partName)
         let file: Descriptor
         if let before {
             guard before.isRegular, before.st_uid == geteuid(), before.st_nlink == 1 else { throw .partTaken }
             file = try Descriptor.open(goal.partName, O_RDWR | O_NOFOLLOW | O_NONBLOCK, in: folder)
         } else {
-            try Self.checkRoom(in: folder, for: goal.size, goal)
-            file = try Descriptor.open(goal.partName, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600, in: folder)
+            try goal.checkRoom(folder.freeBytes(), for: goal.size)
+            file = try goal.makePart(in: folder)
         }
         let status = try file.status()
         guard status.isRegular, status.st_uid == geteuid() else { throw .partTaken }
@@ -148,7 +163,7 @@ public final class PartFile: Sendable {
         ) { mark.digest.update(bufferPointer: $0) }
         mark.length = good
         try Self.cut(file, to: good)
-        if before != nil { try Self.checkRoom(in: folder, for: goal.size - good, goal) }
+        if before != nil { try goal.checkRoom(folder.freeBytes(), for: goal.size - good) }
         (self.goal, self.folder, self.file) = (goal, folder, file)
         (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino))
         isMarked = goal.size > Self.stride && BootMark.set(on: file)
@@ -186,7 +201,7 @@ public final class PartFile: Sendable {
                 }
                 guard state.written.length % Self.stride == 0 else { continue }
                 if !state.isLong || state.written.length % Self.longStride == 0 { try makeDurable(&state) }
-                try Self.checkRoom(in: folder, for: goal.size - state.written.length, goal)
+                try goal.checkRoom(folder.freeBytes(), for: goal.size - state.written.length)
             }
         }
     }
@@ -263,7 +278,7 @@ public final class PartFile: Sendable {
             goal.setModeAndTime(of: file, keepsTime: length > 0)
             BootMark.remove(from: file)
             state.isEnded = true
-            return WholeFile(goal: goal, device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
+            return WholeFile(goal: goal, device: UInt64(status.st_dev), inode: UInt64(status.st_ino), folder: folder, since: since)
         }
     }
 
@@ -362,12 +377,6 @@ public final class PartFile: Sendable {
         while file.use({ ftruncate($0, off_t(length)) }) != 0 {
             guard errno == EINTR else { throw .last }
         }
-    }
-
-    private static func checkRoom(in folder: Descriptor, for rest: Int64, _ goal: Goal) throws(FileFault) {
-        guard rest > 0 else { return }
-        let (room, isOver) = try folder.freeBytes().subtractingReportingOverflow(goal.minimumFree)
-        guard isOver || room >= rest else { throw .diskFull }
     }
 
     private func place(_ willRename: (Placement) throws -> Void) throws -> Placement {

@@ -8,8 +8,12 @@ internal import Crypto
 /// wait for the disk and not one each.
 public struct WholeFile: Sendable {
     public let goal: PartFile.Goal
-    let device: UInt64
+    /// The file system it is on.
+    public let device: UInt64
     let inode: UInt64
+    /// The folder it is in, and an instant after it was opened and before the file was written.
+    let folder: Descriptor
+    let since: ContinuousClock.Instant
 
     /// One of several that are placed together.
     public struct Candidate: Sendable {
@@ -35,43 +39,59 @@ public struct WholeFile: Sendable {
     /// - Returns: a result for each. Of a file with a fault nothing is left: `otherBytes`, `tooShort`, `tooLong`, `diskFull`, `partTaken`, and
     ///   those of its folder.
     public static func write(_ contents: [Content]) -> [Result<WholeFile, FileFault>] {
-        var folders: [String: Result<Descriptor, FileFault>] = [:]
-        var rooms: [String: Int64] = [:]
+        // By the bytes of their paths: texts that look the same may name two folders.
+        var folders: [[UInt8]: Result<Folder, FileFault>] = [:]
         return contents.map { content in
             Result { () throws(FileFault) in
-                let folder = try opened(content.folder, &folders)
-                var room: Int64
-                if let known = rooms[content.folder] { room = known } else { room = try folder.freeBytes() }
-                room = room.subtractingReportingOverflow(content.goal.size).partialValue
-                rooms[content.folder] = room
-                guard content.goal.size == 0 || room >= content.goal.minimumFree else { throw .diskFull }
-                return try write(content, in: folder)
+                let key = Array(content.folder.utf8)
+                let known = folders[key] ?? Result { () throws(FileFault) in try Folder(content.folder) }
+                folders[key] = known
+                var folder = try known.get()
+                try content.goal.checkRoom(folder.free, for: content.goal.size)
+                let file = try write(content, in: folder)
+                folder.free -= content.goal.size
+                folders[key] = .success(folder)
+                return file
             }
         }
     }
 
-    private static func write(_ content: Content, in folder: Descriptor) throws(FileFault) -> WholeFile {
+    /// A folder that several files are written into.
+    private struct Folder {
+        let descriptor: Descriptor
+        let since: ContinuousClock.Instant
+        /// Bytes, without those of the files that were written.
+        var free: Int64
+
+        init(_ path: String) throws(FileFault) {
+            descriptor = try Descriptor.open(path, O_RDONLY | O_DIRECTORY)
+            since = .now
+            free = try descriptor.freeBytes()
+        }
+    }
+
+    private static func write(_ content: Content, in folder: Folder) throws(FileFault) -> WholeFile {
         let (goal, count) = (content.goal, Int64(content.bytes.count))
         guard count == goal.size else { throw count < goal.size ? .tooShort(count) : .tooLong }
         if let digest = goal.digest, !SHA256.hash(data: content.bytes).elementsEqual(digest) { throw .otherBytes }
-        let name = goal.partName
         let file: Descriptor
         do throws(FileFault) {
-            file = try Descriptor.open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600, in: folder)
+            file = try goal.makePart(in: folder.descriptor)
         } catch {
             // Something is left of an attempt before.
             guard case .system(let system) = error, system.code == EEXIST else { throw error }
             let part = try PartFile(folder: content.folder, goal: goal)
             part.discard()
-            file = try Descriptor.open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600, in: folder)
+            file = try goal.makePart(in: folder.descriptor)
         }
         do throws(FileFault) {
             try content.bytes.withUnsafeBytes { bytes in Result { () throws(FileFault) in try file.write(bytes) } }.get()
             goal.setModeAndTime(of: file)
             let status = try file.status()
-            return WholeFile(goal: goal, device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
+            return WholeFile(
+                goal: goal, device: UInt64(status.st_dev), inode: UInt64(status.st_ino), folder: folder.descriptor, since: folder.since)
         } catch {
-            _ = folder.use { unlinkat($0, name, 0) }
+            _ = folder.descriptor.use { unlinkat($0, goal.partName, 0) }
             throw error
         }
     }
@@ -86,20 +106,18 @@ public struct WholeFile: Sendable {
         _ files: [Candidate], note: ([(index: Int, placement: PartFile.Placement)]) throws -> Void
     ) throws -> [Result<PartFile.Placement, FileFault>] {
         var results = [Result<PartFile.Placement, FileFault>](repeating: .failure(.partLost), count: files.count)
-        var folders: [String: Result<Descriptor, FileFault>] = [:]
-        var (synchronized, taken): ([UInt64: Result<Void, FileFault>], Set<[String]>) = ([:], [])
+        // All of one file system at once, by the folder that was open before all of them were written: a fault in writing is told only to what
+        // was open then, or to the first that asks.
+        let oldest = Dictionary(files.map { ($0.file.device, $0.file) }) { $0.since <= $1.since ? $0 : $1 }
+        let synchronized = oldest.mapValues { file in Result { () throws(FileFault) in try file.folder.synchronizeFileSystem() } }
+        var taken: Set<[[UInt8]]> = []
         var placements: [(index: Int, placement: PartFile.Placement)] = []
         for (index, candidate) in files.enumerated() {
             do throws(FileFault) {
-                let folder = try opened(candidate.folder, &folders)
                 let file = candidate.file
-                guard let part = try folder.status(of: file.goal.partName), file.isSame(part) else { throw .partLost }
-                // All of one file system at once, with the first of its files.
-                if synchronized[file.device] == nil {
-                    synchronized[file.device] = Result { () throws(FileFault) in try folder.synchronizeFileSystem() }
-                }
+                guard let part = try file.folder.status(of: file.goal.partName), file.isSame(part) else { throw .partLost }
                 try synchronized[file.device]?.get()
-                let name = try freeName(file, in: folder, path: candidate.folder, &taken)
+                let name = try freeName(file, in: candidate.folder, &taken)
                 placements.append((index, PartFile.Placement(name: name, device: file.device, inode: file.inode)))
             } catch {
                 results[index] = .failure(error)
@@ -107,23 +125,23 @@ public struct WholeFile: Sendable {
         }
         guard !placements.isEmpty else { return results }
         try note(placements)
-        var renamed: Set<String> = []
+        var renamed: [[UInt8]: Descriptor] = [:]
         for (index, placement) in placements {
             let candidate = files[index]
             do throws(FileFault) {
-                let folder = try opened(candidate.folder, &folders)
+                let folder = candidate.file.folder
                 guard try folder.renameNew(candidate.file.goal.partName, to: placement.name) else { throw .noFreeName }
-                renamed.insert(candidate.folder)
+                renamed[Array(candidate.folder.utf8)] = folder
                 results[index] = .success(placement)
             } catch {
                 results[index] = .failure(error)
             }
         }
-        for path in renamed {
+        for (path, folder) in renamed {
             do throws(FileFault) {
-                try opened(path, &folders).synchronize()
+                try folder.synchronize()
             } catch {
-                for (index, candidate) in files.enumerated() where candidate.folder.utf8.elementsEqual(path.utf8) {
+                for (index, candidate) in files.enumerated() where candidate.folder.utf8.elementsEqual(path) {
                     if case .success = results[index] { results[index] = .failure(error) }
                 }
             }
@@ -133,19 +151,10 @@ public struct WholeFile: Sendable {
 
     private func isSame(_ status: stat) -> Bool { UInt64(status.st_dev) == device && UInt64(status.st_ino) == inode }
 
-    private static func opened(_ path: String, _ folders: inout [String: Result<Descriptor, FileFault>]) throws(FileFault) -> Descriptor {
-        if let known = folders[path] { return try known.get() }
-        let folder = Result { () throws(FileFault) in try Descriptor.open(path, O_RDONLY | O_DIRECTORY) }
-        folders[path] = folder
-        return try folder.get()
-    }
-
-    private static func freeName(
-        _ file: WholeFile, in folder: Descriptor, path: String, _ taken: inout Set<[String]>
-    ) throws(FileFault) -> String {
+    private static func freeName(_ file: WholeFile, in path: String, _ taken: inout Set<[[UInt8]]>) throws(FileFault) -> String {
         for number in 1...PartFile.mostNames {
             let name = file.goal.name.numbered(number).description
-            guard try folder.status(of: name) == nil, taken.insert([path, name]).inserted else { continue }
+            guard try file.folder.status(of: name) == nil, taken.insert([Array(path.utf8), Array(name.utf8)]).inserted else { continue }
             return name
         }
         throw .noFreeName

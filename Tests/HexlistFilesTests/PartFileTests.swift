@@ -414,6 +414,39 @@ import Testing
             #expect((try? WholeFile.write([content([9, 9], [9, 9], "5")])[0].get()) != nil)
         }
     }
+
+    @Test("two folders whose names look the same are two")
+    func twoForms() async throws {
+        try await TemporaryFolder.with { folder in
+            let paths = ["\(folder.path)/\u{E9}", "\(folder.path)/e\u{301}"]
+            for path in paths { #expect(mkdir(path, 0o700) == 0) }
+            let contents = (1...2).map { number in
+                WholeFile.Content(folder: paths[number - 1], goal: Self.goal([UInt8(number)], name: "a"), bytes: [UInt8(number)])
+            }
+            let files = try WholeFile.write(contents).enumerated().map { WholeFile.Candidate(folder: paths[$0], file: try $1.get()) }
+            #expect(try WholeFile.place(files) { _ in }.map { try $0.get().name } == ["a", "a"])
+            #expect(paths.map { Self.content("\($0)/a") } == [[1], [2]])
+        }
+    }
+
+    @Test("room that was not needed is there for the next file", .enabled(if: geteuid() == 0 && canMount))
+    func roomTogether() async throws {
+        try await TemporaryFolder.with { folder in
+            let disk = "\(folder.path)/disk"
+            #expect(mkdir(disk, 0o700) == 0)
+            try #require(Self.mountedSmallDisk(disk))
+            defer { umount2(disk, Int32(MNT_DETACH)) }
+            let contents = (0..<3).map { number in
+                var goal = Self.goal(Self.bytes(4 << 20), name: "\(number)")
+                if number == 0 { goal.digest?[0] ^= 1 }
+                return WholeFile.Content(folder: disk, goal: goal, bytes: Self.bytes(4 << 20))
+            }
+            let results = WholeFile.write(contents)
+            #expect((try? results[1].get()) != nil)
+            #expect(throws: FileFault.otherBytes) { try results[0].get() }
+            #expect(throws: FileFault.diskFull) { try results[2].get() }
+        }
+    }
 }
 
 @Suite struct DigestFolderTests {
