@@ -1,7 +1,9 @@
+import Crypto
 import Foundation
 import HexlistAPI
 import HexlistFiles
 import HexlistModel
+@testable import HexlistTransport
 import Synchronization
 import TestSupport
 import Testing
@@ -224,6 +226,29 @@ import Testing
                 #expect(try Data(contentsOf: to.appending(path: name.split(separator: "/").last ?? "")) == Data(text.utf8), "\(name)")
             }
             #expect(try FileManager.default.contentsOfDirectory(atPath: to.path).count == files.count)
+        }
+    }
+
+    @Test("requests for small files are answered together, up to a list or a large file")
+    func groups() async throws {
+        try await withFriends { one, two, from, _ in
+            try write(["a": "a", "b": "b", "large": String(repeating: "x", count: 1 << 20)], to: from)
+            try await share(from, of: one)
+            let files = RequestedFiles(peer: two.id, store: one.node.store, tagKey: SymmetricKey(size: .bits256)) { _ in }
+            let entry = { (name: String, query: FileRequestTarget.EntryQuery) in
+                FileRequestTarget.entry(share: "photos", path: try #require(SharePath(typed: name)), query)
+            }
+            let (a, b, gone) = try (entry("a", .content), entry("b", .content), entry("gone", .content))
+            let lists: [FileRequestTarget] = try [.shares, entry("/", .content), entry("/", .list(.time, after: nil)), entry("a", .about)]
+            let together = { (targets: [FileRequestTarget], isHead: Bool) in
+                files.answers(to: targets.map { FileRequest(isHead: isHead, target: $0.description) }).count
+            }
+            #expect(together([a, b, gone, a], false) == 4)
+            #expect(together([a, try entry("large", .content), b], false) == 2)
+            for list in lists {
+                #expect(together([a, list, b, list], false) == 2, "\(list)")
+                #expect(together([list, list], true) == 1, "\(list)")
+            }
         }
     }
 

@@ -13,6 +13,8 @@ struct RequestedFiles: Sendable {
         var answer: FileAnswer
         /// The share that the file or the list is in.
         var share: ShareRow?
+        /// Whether it is a list, which may be of a folder of any size.
+        var isList = false
         /// The bytes of an offered file, and the first that was asked for.
         var offered: (bytes: Int64, from: Int64)?
         /// Why this machine is at fault, for its log.
@@ -28,7 +30,8 @@ struct RequestedFiles: Sendable {
     /// Called when all of an offer's file was sent.
     let sent: @Sendable (OfferRow) -> Void
 
-    /// Answers the first of the requests, at least one: no more once there is a large file, or `FileLimits.togetherBytes` are in memory. Blocks.
+    /// Answers the first of the requests, at least one: no more once there is a large file or a list, or `FileLimits.togetherBytes` are in memory.
+    /// Blocks.
     func answers(to requests: [FileRequest]) -> [Made] {
         let looked: [Result<Found, any Error>]
         do {
@@ -46,7 +49,7 @@ struct RequestedFiles: Sendable {
             made.append(answer)
             if case .file(_, let range) = answer.answer.body, !range.isEmpty { break }
             room -= answer.answer.length
-            if room <= 0 { break }
+            if answer.isList || room <= 0 { break }
         }
         return made
     }
@@ -90,7 +93,7 @@ struct RequestedFiles: Sendable {
 
     private func made(_ answer: SharedAnswer, _ request: FileRequest, share: ShareRow?) -> Made {
         switch answer {
-        case .list(let listing): Made(answer: FileReply.list(listing), share: share)
+        case .list(let listing): Made(answer: FileReply.list(listing), share: share, isList: true)
         case .file(let source, let mediaType): Made(answer: reply(request, source, mediaType, sent: nil), share: share)
         }
     }
