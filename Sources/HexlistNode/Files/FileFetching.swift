@@ -39,8 +39,10 @@ final class FileFetching {
     private var remotes: Set<PeerID> = []
     let lists = ListRequests()
     private let lines = FileLines()
-    private let writes = FileTurns<WholeFile.Content, WholeFile>()
-    private let placements = FileTurns<WholeFile, PartFile.Placement>()
+    /// By the bytes of the folder's path: one that answers slowly, or not at all, holds up no other.
+    private var writes = FileTurns<[UInt8], (run: FileRun, content: WholeFile.Content)>()
+    /// By the file system, all of which is made durable at once.
+    private var placements = FileTurns<UInt64, (run: any FileAttempt, file: WholeFile)>()
     /// The rows to be written together at the end of a turn of `placements`; `nil` outside of one.
     private var gathered: [TransferRow]?
     /// At most one for each run.
@@ -340,10 +342,17 @@ final class FileFetching {
 
     /// All bytes of a small file are here.
     private func hasArrived(_ run: FileRun, _ content: WholeFile.Content, _ host: isolated some FilesHost) {
-        writes.add(.init(run: run, file: content), host) { items in
-            WholeFile.write(items.map(\.file))
-        } done: { written, _ in
-            for (run, result) in written { (run as? FileRun)?.written(result) }
+        let (item, lane) = ((run: run, content: content), Array(content.folder.utf8))
+        if writes.begin(item, in: lane) { write([item], lane, host) }
+    }
+
+    private func write(_ items: [(run: FileRun, content: WholeFile.Content)], _ lane: [UInt8], _ host: isolated some FilesHost) {
+        host.transport.fileThreads.run(on: host.eventLoop) { WholeFile.write(items.map(\.content)) }.whenComplete { [weak host] result in
+            host?.assumeIsolated { host in
+                for (index, item) in items.enumerated() { item.run.written(result.flatMap { $0[index].mapError { $0 as any Error } }) }
+                let next = host.fetching.writes.next(in: lane)
+                if !next.isEmpty { host.fetching.write(next, lane, host) }
+            }
         }
     }
 
@@ -353,18 +362,32 @@ final class FileFetching {
         leaveLine(run)
         guard runs[run.run] === run else { return run.stop(discarding: true) }
         rows[run.id]?.bytes = run.row.bytes
-        let store = host.store
-        placements.add(.init(run: run, file: file), host) { items in
-            try WholeFile.place(items.map { WholeFile.Candidate(folder: $0.run.row.folder, file: $0.file) }) { placements in
+        let item = (run: run, file: file)
+        if placements.begin(item, in: file.device) { place([item], file.device, host) }
+        carryOut(queue.received(run.run, now: .now), host)
+    }
+
+    private func place(_ items: [(run: any FileAttempt, file: WholeFile)], _ lane: UInt64, _ host: isolated some FilesHost) {
+        let (store, candidates) = (host.store, items.map { WholeFile.Candidate(folder: $0.run.row.folder, file: $0.file) })
+        host.transport.fileThreads.run(on: host.eventLoop) {
+            try WholeFile.place(candidates) { placements in
                 try store.placeTransfers(placements.map { (items[$0.index].run.id.value, $0.placement.fileInode, $0.placement.name) })
             }
-        } done: { placed, host in
-            host.fetching.gathered = []
-            for (run, result) in placed where host.fetching.runs[run.run] === run { run.placed(result) }
-            let rows = host.fetching.gathered.take() ?? []
-            if !rows.isEmpty { host.fetching.write(rows, host) }
+        }.whenComplete { [weak host] result in
+            host?.assumeIsolated { host in
+                let results = items.indices.map { index in result.flatMap { $0[index].mapError { $0 as any Error } } }
+                host.fetching.placed(zip(items, results).map { ($0.run, $1) }, host)
+                let next = host.fetching.placements.next(in: lane)
+                if !next.isEmpty { host.fetching.place(next, lane, host) }
+            }
         }
-        carryOut(queue.received(run.run, now: .now), host)
+    }
+
+    private func placed(_ results: [(any FileAttempt, Result<PartFile.Placement, any Error>)], _ host: isolated some FilesHost) {
+        gathered = []
+        for (run, result) in results where runs[run.run] === run { run.placed(result) }
+        let rows = gathered.take() ?? []
+        if !rows.isEmpty { write(rows, host) }
     }
 
     private func ended(_ run: any FileAttempt, _ end: FileRun.End, _ free: FileClientConnection?, _ host: isolated some FilesHost) {
