@@ -18,9 +18,6 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
         var message: String?
     }
 
-    /// A file of at most so many bytes is written when all of it is here, and gets its name together with others.
-    static let smallBytes: Int64 = 256 << 10
-
     /// What every run works with.
     struct Means {
         var store: HexStore
@@ -70,7 +67,8 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
     private var pending: End?
     private var startedWith: Int64 = 0
     private var discards = false
-    /// The bytes of a small file, until all are here; `nil` for another.
+    /// The bytes of a small file, of at most `FileLimits.sharedBytes`, until all are here; `nil` for another. It is written when all of it is
+    /// here, and gets its name together with others.
     private var small: ByteBuffer?
     /// The file while it waits for its name.
     private var wholeFile: WholeFile?
@@ -99,7 +97,7 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
     func start(_ connect: @escaping (@escaping @Sendable (Result<FileClientConnection, ConnectFault>) -> Void) -> Void) {
         let (row, minimumFree, pool) = (row, means.minimumFree, means.pool)
         // A file with a digest may be here already.
-        let isSmall = row.size.map { $0 <= Self.smallBytes } ?? false
+        let isSmall = row.size.map { $0 <= FileLimits.sharedBytes } ?? false
         if sharesConnection || isSmall && row.sha256 == nil && row.fileInode == nil {
             small = ByteBuffer()
             return connect { self.connected($0) }
@@ -212,7 +210,7 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
         row.size = size
         row.entityTag = head.entityTag.flatMap { EntityTag($0) }?.description
         phase = .receiving
-        if small != nil, size <= Self.smallBytes { return pumpSmall() }
+        if small != nil, size <= FileLimits.sharedBytes { return pumpSmall() }
         // The others do not wait for it.
         guard !sharesConnection else {
             return end(End(outcome: .interrupted(progressed: true), reason: "link", message: "It has grown, and is fetched by itself."))

@@ -153,7 +153,7 @@ public final class FileClientConnection: @unchecked Sendable {
             let thrown = ThrownAway()
             receivers.first = thrown
             switch state {
-            case .receiving(let left) where left > ThrownAway.most: abort()
+            case .receiving(let left) where left > FileLimits.sharedBytes: abort()
             case .complete: thrown.bodyArrived(on: self)
             case .idle, .asked, .receiving, .closed: break
             }
@@ -282,11 +282,8 @@ public final class FileClientConnection: @unchecked Sendable {
 
 /// Takes an answer that nobody wants any more.
 private final class ThrownAway: FileClientDelegate {
-    /// The bytes of an answer that are worth less than another connection.
-    static let most: Int64 = 256 << 10
-
     func answered(_ head: FileAnswerHead, on connection: FileClientConnection) {
-        if head.length > Self.most { connection.abort() }
+        if head.length > FileLimits.sharedBytes { connection.abort() }
     }
 
     func bodyArrived(on connection: FileClientConnection) {

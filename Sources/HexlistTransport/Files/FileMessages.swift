@@ -108,9 +108,12 @@ public enum FileLimits {
     static let slowestBytes = 4_096
     /// The most requests that are with who answers them.
     static let requestsAtOnce = 16
-    /// The bytes of answers that are made together, but for the last of them; and those of a file that may be among them.
+    /// The most bytes of a file that is fetched on a connection with others. They are worth less than another connection: where nobody wants
+    /// them any more they are read and thrown away.
+    public static let sharedBytes: Int64 = 256 << 10
+    /// The bytes of answers that are made together, but for the last of them; and those of a file that may be among them, held in memory.
     public static let togetherBytes: Int64 = 128 << 10
-    public static let smallBytes: Int64 = 64 << 10
+    public static let heldBytes: Int64 = 64 << 10
     /// The bytes read of a file at once.
     static let pieceBytes = 128 << 10
     /// The pieces of one answer in memory.
