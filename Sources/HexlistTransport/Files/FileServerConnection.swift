@@ -13,8 +13,8 @@ public protocol FileServerDelegate: AnyObject {
 /// A connection on which a peer fetches files: HTTP/1.1, answered in the order of the requests.
 ///
 /// Requests that come together are handed over together. The next ones are once the kernel has taken the answers, so that a peer that takes
-/// nothing makes nothing grow; meanwhile nothing is read. Large files are read off the event loop, no more than `FileLimits.pieces` pieces ahead
-/// of what the kernel takes. Confined to its event loop; that makes it `Sendable`.
+/// nothing makes nothing grow; while there are requests whose answers are not written, nothing is read. Large files are read off the event loop,
+/// no more than `FileLimits.pieces` pieces ahead of what the kernel takes. Confined to its event loop; that makes it `Sendable`.
 public final class FileServerConnection: @unchecked Sendable {
     public let peer: Fingerprint
     public let remoteAddress: String
