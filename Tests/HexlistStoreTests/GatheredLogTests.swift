@@ -58,7 +58,7 @@ import Testing
         let store = try Store(synchronous: synchronous)
         var random = SeededGenerator(seed: 7)
         var model: [Int: String] = [:]
-        for round in 0..<150 {
+        for round in 0..<50 {
             // Most are small; some have more pages than are held and than the cache has.
             let count = round % 10 == 0 ? 400 : Int.random(in: 1...8, using: &random)
             let ends = Int.random(in: 0..<4, using: &random) > 0
@@ -75,7 +75,7 @@ import Testing
             }
             if ends { model = changed }
             #expect(try store.rows(in: store.reader) == model)
-            if round % 30 == 29 { _ = try store.writer.writeWithoutTransaction { try $0.checkpoint(.restart) } }
+            if round % 10 == 9 { _ = try store.writer.writeWithoutTransaction { try $0.checkpoint(.restart) } }
         }
         #expect(try store.rows(in: store.writer) == model)
         #expect(try store.reader.read { try String.fetchOne($0, sql: "PRAGMA integrity_check") } == "ok")
@@ -116,7 +116,7 @@ import Testing
     @Test func aFullDiskMetInReadingLosesNothingOfWhatIsCommitted() throws {
         let store = try Store(synchronous: "FULL", disk: Disk.limit)
         var failed = 0
-        for pages in 20...80 {
+        for pages in stride(from: 20, through: 80, by: 3) {
             let before = try store.rows(in: store.reader)
             let isCommitted = try store.writer.inDatabase { db in
                 try db.execute(sql: "BEGIN IMMEDIATE; SAVEPOINT piece")
@@ -135,7 +135,7 @@ import Testing
             if isCommitted { #expect(after[pages]?.hasPrefix("\(pages)x") == true) } else { #expect(after == before) }
             #expect(try store.reader.read { try String.fetchOne($0, sql: "PRAGMA integrity_check") } == "ok")
         }
-        #expect(failed > 10)
+        #expect(failed > 3)
     }
 
     /// A disk that is full whenever a test says so: the methods of a log, below those that gather.
@@ -149,7 +149,7 @@ import Testing
             _ = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema")
             #expect(sqlite3_file_control(db.sqliteConnection, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) == SQLITE_OK)
             let file = try #require(log)
-            real = try #require(file.pointee.pMethods)
+            real = file.pointee.pMethods
             methods.initialize(to: file.pointee.pMethods.pointee)
             methods.pointee.xWrite = { file, bytes, count, position in
                 Disk.isFull.withLock { $0 } ? SQLITE_FULL : Disk.real?.pointee.xWrite(file, bytes, count, position) ?? SQLITE_MISUSE
