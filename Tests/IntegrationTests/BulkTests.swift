@@ -129,7 +129,7 @@ struct BulkTests {
             #expect(try await two.outbox().count == 2_501)
             let listed = try await two.ada.hexlist("outbox", "list", "--limit", "10")
             #expect(listed.out.split(separator: "\n").count == 11 && listed.out.contains("the peer is away"), "\(listed)")
-            #expect(listed.err.contains("2491 more"), "\(listed)")
+            #expect(listed.err.contains("2491 newer"), "\(listed)")
 
             let retried = try await two.ada.hexlist("outbox", "retry", "--to", two.uuid)
             #expect(retried.status == 0 && retried.out.contains("2501 rows"), "\(retried)")
