@@ -260,7 +260,9 @@ import Testing
     @Test(arguments: [false, true]) func aBlockEndsWhatIsUnderWay(byFetcher: Bool) async throws {
         try await withFriends { one, two, from, to in
             let file = from.appending(path: "large.bin")
-            try bytes(512 << 20, seed: 8).write(to: file)
+            // Long enough not to be there before the block is, beside other tests; with no bytes on the disk.
+            #expect(FileManager.default.createFile(atPath: file.path, contents: nil))
+            try FileHandle(forWritingTo: file).truncate(atOffset: 2 << 30)
             let hex = try await send([file], from: one, to: two)
             let id = try #require(try await two.node.fetch(TransferRequest(hex: hex, to: to.path)).first)
             try await two.until { try await $0.transfer(id).bytes > 0 }
