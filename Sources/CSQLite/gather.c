@@ -16,7 +16,7 @@ enum {
 };
 
 struct gathering {
-    /// What the file points to. First, so that this is found by it.
+    /// The methods that the file points to. They come first, so that the pointer leads to the rest.
     sqlite3_io_methods methods;
     const sqlite3_io_methods *replaced;
     /// The position behind the last write, made or held.

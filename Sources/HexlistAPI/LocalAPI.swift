@@ -7,6 +7,8 @@ public enum LocalAPI {
     /// The header on every reply: `<api version> <app version>`.
     public static let versionHeader = "hexlist-version"
     public static let jsonType = "application/json"
+    /// The name of the service of the machine's own shares.
+    public static let ownService = "shares"
     public static let eventStreamType = "text/event-stream"
     public static let bulkType = "application/x-ndjson"
     /// A backup is an SQLite file.

@@ -99,7 +99,7 @@ public struct TransferQueue: Sendable {
         var rounds = 0
     }
 
-    /// What has a place: so many runs of one peer.
+    /// A place in use, by so many runs of one peer.
     private struct Taken: Sendable {
         let peer: PeerID
         let isShared: Bool
@@ -138,7 +138,7 @@ public struct TransferQueue: Sendable {
 
     private var entries: [TransferID: Entry] = [:]
     private var byKey: [TransferKey: TransferID] = [:]
-    /// Those that have a place, with its number.
+    /// The runs that have a place, with its number.
     private var runs: [TransferRun: (id: TransferID, place: Int)] = [:]
     private var taken = [Taken?](repeating: nil, count: Self.places)
     /// Runs without a place: all bytes are here, and the end is not told yet.

@@ -136,11 +136,8 @@ extension Node {
     private func keepPace(with bulk: TrackedSend) async {
         let deadline = ContinuousClock.now + Self.pace
         let peers = bulk.recipients.map(\.peer)
-        let wakeup = Wakeup()
-        sends.waitForRoom(wakeup)
-        defer { sends.stopWaiting(wakeup) }
         while deliveries.isBehind(peers), ContinuousClock.now < deadline, !isStopping, !Task.isCancelled {
-            await wakeup.sleep(until: deadline, on: eventLoop)
+            await sleepForRoom(until: deadline)
         }
     }
 
@@ -148,13 +145,16 @@ extension Node {
     /// - Parameter madeRoom: that of the tracker before the outbox was found full.
     /// - Returns: `false` after so many seconds without, or when nobody wants it any more.
     private func hasDrained(since madeRoom: UInt64, within seconds: Double) async -> Bool {
-        if sends.madeRoom == madeRoom, !isStopping, !Task.isCancelled {
-            let wakeup = Wakeup()
-            sends.waitForRoom(wakeup)
-            defer { sends.stopWaiting(wakeup) }
-            await wakeup.sleep(until: .now + .seconds(seconds), on: eventLoop)
-        }
+        if sends.madeRoom == madeRoom, !isStopping, !Task.isCancelled { await sleepForRoom(until: .now + .seconds(seconds)) }
         return sends.madeRoom != madeRoom && !isStopping && !Task.isCancelled
+    }
+
+    /// Sleeps until something of the outbox came to an end, the node stops, or the deadline.
+    private func sleepForRoom(until deadline: ContinuousClock.Instant) async {
+        let wakeup = Wakeup()
+        sends.waitForRoom(wakeup)
+        defer { sends.stopWaiting(wakeup) }
+        await wakeup.sleep(until: deadline, on: eventLoop)
     }
 
     // MARK: What became of it

@@ -56,9 +56,9 @@ extension Node {
         do {
             plain = try resolve(names.filter { !GroupName.isMarked($0) }, comparing: false).makeIterator()
         } catch var error as HexlistError where error.code == .notFound && names.count == 1 {
-            let key = NameKey(names[0])
-            let group = try await store.read { try $0.groups() }.first { key?.isKey(of: $0.name) ?? false }
-            if let group { error.hint = "Did you mean the group \(GroupName.marked(group.name))?" }
+            if let group = try await store.read({ try $0.groups() }).named(names[0]) {
+                error.hint = "Did you mean the group \(GroupName.marked(group.name))?"
+            }
             throw error
         }
         var (peers, seen): ([PeerID], Set<PeerID>) = ([], [])
@@ -71,8 +71,7 @@ extension Node {
 
     private func members(_ marked: String, _ groups: [PeerGroup]) throws(HexlistError) -> [PeerID] {
         let name = GroupName.bare(marked)
-        let key = NameKey(name)
-        let group = groups.first { group in key?.isKey(of: group.name) ?? false }
+        let group = groups.named(name)
         let aliasKey = NameKey(marked)
         let owner = known.all.first { record in record.alias.map { aliasKey?.isKey(of: $0) ?? false } ?? false }
         guard let group else {
@@ -96,5 +95,13 @@ extension Node {
                 hint: "`hexlist group remove` takes it out, `hexlist peer unblock \(blocked.shortID)` unblocks it.")
         }
         return members
+    }
+}
+
+extension [PeerGroup] {
+    /// The group of a name, without its mark.
+    fileprivate func named(_ name: String) -> PeerGroup? {
+        guard let key = NameKey(name) else { return nil }
+        return first { key.isKey(of: $0.name) }
     }
 }

@@ -1,7 +1,7 @@
 import HexlistAPI
 import HexlistJSON
 
-/// What the unknown members of a hex (`HexShape.extra`) say of files that its links lead to.
+/// Reads in the unknown members of a hex (`HexShape.extra`) the words about files that its links lead to.
 enum FileExtra {
     /// The members of a link to a file that `hexlist fetch` goes by (Docs/Protocol.md, "Files").
     private static let understood = ["size", "sha256", "mediaType", "modified"]

@@ -309,15 +309,20 @@ import Testing
         }
     }
 
-    private static func mountedSmallDisk(_ path: String) -> Bool { mount("tmpfs", path, "tmpfs", 0, "size=6m") == 0 }
-
-    @Test("a disk that fills up keeps what is there, and it goes on when there is room", .enabled(if: geteuid() == 0 && canMount))
-    func full() async throws {
+    /// Calls `body` with a folder that is a file system of its own, of 6 MiB.
+    private static func withSmallDisk(_ body: (String) async throws -> Void) async throws {
         try await TemporaryFolder.with { folder in
             let disk = "\(folder.path)/disk"
             #expect(mkdir(disk, 0o700) == 0)
-            try #require(Self.mountedSmallDisk(disk))
+            try #require(mount("tmpfs", disk, "tmpfs", 0, "size=6m") == 0)
             defer { umount2(disk, Int32(MNT_DETACH)) }
+            try await body(disk)
+        }
+    }
+
+    @Test("a disk that fills up keeps what is there, and it goes on when there is room", .enabled(if: geteuid() == 0 && canMount))
+    func full() async throws {
+        try await Self.withSmallDisk { disk in
             let bytes = Self.bytes(5 << 20)
             let part = try PartFile(folder: disk, goal: Self.goal(bytes))
             // Another program takes the room.
@@ -431,11 +436,7 @@ import Testing
 
     @Test("room that was not needed is there for the next file", .enabled(if: geteuid() == 0 && canMount))
     func roomTogether() async throws {
-        try await TemporaryFolder.with { folder in
-            let disk = "\(folder.path)/disk"
-            #expect(mkdir(disk, 0o700) == 0)
-            try #require(Self.mountedSmallDisk(disk))
-            defer { umount2(disk, Int32(MNT_DETACH)) }
+        try await Self.withSmallDisk { disk in
             let contents = (0..<3).map { number in
                 var goal = Self.goal(Self.bytes(4 << 20), name: "\(number)")
                 if number == 0 { goal.digest?[0] ^= 1 }

@@ -23,9 +23,14 @@ struct ServiceRoutes: Sendable {
         let query = try APIQuery(request, allowing: ["path", "sort", "limit", "after", "force"])
         let path = try Self.path(try query.text("path") ?? "")
         let order = try query.choice("sort", FileOrder.name)
-        let named = try await api.node.service(try APIInput.text(context, "service"))
-        let service = try query.flag("force") ? named.forced : named
+        let service = try await service(context, force: try query.flag("force"))
         return APIReply.json(try await service.page(of: path, by: order, after: try query.text("after"), limit: try query.limit()))
+    }
+
+    /// The service that the address names.
+    private func service(_ context: BasicRequestContext, force: Bool) async throws -> any ContentService {
+        let service = try await api.node.service(try APIInput.text(context, "service"))
+        return force ? service.forced : service
     }
 
     /// Makes links; the reply is a stream with a line for each path as it is done, and a summary.
@@ -39,8 +44,8 @@ struct ServiceRoutes: Sendable {
             throw HexlistError(.badRequest, "`expire` is a number of seconds, up to a year.")
         }
         let paths = try wanted.paths.map(Self.path)
-        let service = try await api.node.service(try APIInput.text(context, "service"))
-        let wish = LinkWish(expire: wanted.expire, revokes: wanted.revoke ?? false, force: wanted.force ?? false)
+        let service = try await service(context, force: wanted.force ?? false)
+        let wish = LinkWish(expire: wanted.expire, revokes: wanted.revoke ?? false)
         let (address, logger) = (request.uri.path, api.logger)
         let body = ResponseBody { writer in
             // As many as there are paths, and a tick every 2 s.

@@ -36,7 +36,7 @@ struct RemoteService: ContentService {
     func entry(at path: SharePath) async throws -> FileEntry { try await remote.entry(at: path, force: force) }
 
     func links(to paths: [SharePath], _ wish: LinkWish, each: @escaping @Sendable (LinkReply) -> Void) async throws {
-        try await remote.links(to: paths, expire: wish.expire, revokes: wish.revokes, force: force || wish.force, each: each)
+        try await remote.links(to: paths, expire: wish.expire, revokes: wish.revokes, force: force, each: each)
     }
 
     func source(of path: SharePath) throws -> FetchSource {

@@ -44,13 +44,10 @@ public struct LinkWish: Sendable {
     public var expire: Double?
     /// Takes them back instead.
     public var revokes: Bool
-    /// Asks for what failed repeatedly a moment ago.
-    public var force: Bool
 
-    public init(expire: Double? = nil, revokes: Bool = false, force: Bool = false) {
+    public init(expire: Double? = nil, revokes: Bool = false) {
         self.expire = expire
         self.revokes = revokes
-        self.force = force
     }
 }
 

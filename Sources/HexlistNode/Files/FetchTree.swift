@@ -107,9 +107,8 @@ struct FetchTree {
     mutating func dropPresent(in base: String) -> Int {
         let before = files.count
         files.removeAll { file in
-            guard let size = file.size, let modified = file.modified else { return false }
-            return FileLook.isThere(
-                ([base == "/" ? "" : base] + folders[file.folder] + [file.name]).joined(separator: "/"), size: size, modified: modified)
+            let path = (folders[file.folder] + [file.name]).joined(separator: "/")
+            return FileLook.isThere(HexlistPaths.join(base, path), size: file.size, modified: file.modified)
         }
         return before - files.count
     }

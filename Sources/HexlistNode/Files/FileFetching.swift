@@ -100,9 +100,8 @@ final class FileFetching {
             rows[id] = row
             let isHere = row.sha256.map(digests.contains) ?? false
             let peer = isHere ? host.id : lane(of: row, host)
-            // What is of a peer, and of which nothing is here.
-            let isSmall =
-                peer == row.peer && row.place == nil && row.fileInode == nil && row.size.map { $0 <= FileLimits.sharedBytes } ?? false
+            // Asked of its peer, and for a folder of the user's.
+            let isSmall = peer == row.peer && row.place == nil && row.isSmallAndNew
             let (admission, actions) = queue.add(id, peer: peer, key: key, isSmall: isSmall, force: force, now: now)
             if admission == .taken { keys[key] = id } else { rows[id] = nil }
             if case .known(let other) = admission, other != id {

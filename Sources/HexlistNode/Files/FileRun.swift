@@ -97,8 +97,7 @@ final class FileRun: FileAttempt, FileClientDelegate, @unchecked Sendable {
     func start(_ connect: @escaping (@escaping @Sendable (Result<FileClientConnection, ConnectFault>) -> Void) -> Void) {
         let (row, minimumFree, pool) = (row, means.minimumFree, means.pool)
         // A file with a digest may be here already.
-        let isSmall = row.size.map { $0 <= FileLimits.sharedBytes } ?? false
-        if sharesConnection || isSmall && row.sha256 == nil && row.fileInode == nil {
+        if sharesConnection || row.isSmallAndNew && row.sha256 == nil {
             small = ByteBuffer()
             return connect { self.connected($0) }
         }
@@ -474,4 +473,9 @@ extension PartFile.Placement {
         guard parts.count == 2, let device = UInt64(parts[0]), let inode = UInt64(parts[1]), let name = row.finalName else { return nil }
         self.init(name: name, device: device, inode: inode)
     }
+}
+
+extension TransferRow {
+    /// Whether the file has at most `FileLimits.sharedBytes`, as far as is known, and none of them is here.
+    var isSmallAndNew: Bool { fileInode == nil && size.map { $0 <= FileLimits.sharedBytes } ?? false }
 }

@@ -133,7 +133,7 @@ final class FileServing {
                 guard host.known.trust(of: connection.peer) == .trusted else {
                     return connection.answer(made.map { _ in FileReply.notFound })
                 }
-                // What was read may be of before a change that was told meanwhile.
+                // The store may have been read before a change that was told meanwhile.
                 guard host.serving.shareChanges == changes || made.allSatisfy({ $0.share == nil }) else {
                     return host.serving.received(requests, on: connection, host)
                 }

@@ -1,14 +1,17 @@
-/// What is done with several small files at once: while some of a lane are being done others gather, and are the next. Lanes do not wait for
-/// each other.
+/// Turns of work that takes several small files at once: while some of a lane are being done others gather, and are the next. Lanes do not wait
+/// for each other.
 struct FileTurns<Lane: Hashable, Item> {
-    /// What has gathered in the lanes in which something is being done.
+    /// The lanes in which something is being done, with the items that have gathered meanwhile.
     private var gathered: [Lane: [Item]] = [:]
 
     /// - Returns: whether it is to be done now; otherwise it is among the `next`.
     mutating func begin(_ item: Item, in lane: Lane) -> Bool {
-        let isFirst = gathered[lane] == nil
-        gathered[lane, default: []] += isFirst ? [] : [item]
-        return isFirst
+        guard gathered[lane] == nil else {
+            gathered[lane]?.append(item)
+            return false
+        }
+        gathered[lane] = []
+        return true
     }
 
     /// Ends what was being done in a lane.

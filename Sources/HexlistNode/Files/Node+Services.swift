@@ -4,9 +4,6 @@ import HexlistModel
 
 /// The services whose files can be listed and linked to, as a person names them.
 extension Node {
-    /// The name of the service of this machine's own shares.
-    public static let ownService = "shares"
-
     /// Own shares first, then trusted peers as `peers` lists them, then remotes.
     public func services() async throws -> [any ContentService] {
         let views = try await peers()
@@ -18,7 +15,7 @@ extension Node {
     /// - Throws: `HexlistError`: `notFound`; `ambiguous` where several have the name; `badRequest` for a peer that is not trusted.
     public func service(_ name: String) async throws -> any ContentService {
         var found: [any ContentService] = []
-        if PeerText.areEqual(name, Node.ownService) { found.append(OwnShares(node: self)) }
+        if PeerText.areEqual(name, LocalAPI.ownService) { found.append(OwnShares(node: self)) }
         found += (try await remotes?.all() ?? []).filter { PeerText.areEqual($0.view.name, name) }
         let peer: PeerView
         do throws(HexlistError) {

@@ -327,10 +327,7 @@ extension Node {
 
 extension TransferRow {
     /// Whether the file is in its folder already: of the same name, size and time. Blocks.
-    fileprivate var isThere: Bool {
-        guard let size, let modified else { return false }
-        return FileLook.isThere("\(folder == "/" ? "" : folder)/\(name)", size: size, modified: modified)
-    }
+    fileprivate var isThere: Bool { FileLook.isThere(HexlistPaths.join(folder, name), size: size, modified: modified) }
 }
 
 extension TransferStage {

@@ -1,3 +1,4 @@
+import HexlistAPI
 import HexlistFiles
 import HexlistModel
 import HexlistStore
@@ -62,7 +63,7 @@ struct OwnCopies: Sendable {
             return OfferPlan.Found(path: row.path, name: row.name, digest: row.sha256, mayGo: row.path.hasPrefix(copies.path + "/"))
         }
         for row in fetched {
-            guard let name = row.finalName, case let path = "\(row.folder == "/" ? "" : row.folder)/\(name)", isSame(path, row),
+            guard let name = row.finalName, case let path = HexlistPaths.join(row.folder, name), isSame(path, row),
                 (try? protected.check(path)) != nil
             else { continue }
             return OfferPlan.Found(path: path, name: file.name, digest: file.sha256 ?? row.sha256, mayGo: false)

@@ -7,7 +7,7 @@ import HexlistStore
 struct OwnShares: ContentService {
     let node: Node
 
-    var view: ServiceView { ServiceView(name: Node.ownService, kind: .own) }
+    var view: ServiceView { ServiceView(name: LocalAPI.ownService, kind: .own) }
 
     func page(of path: SharePath, by order: FileOrder, after: String?, limit: Int) async throws -> FilePage {
         guard let share = path.names.first else { return try ShareList.page(await list(), by: order, after: after, limit: limit) }

@@ -117,7 +117,7 @@ struct RequestedFiles: Sendable {
         let identity = source.file.identity
         var answer = FileReply.answer(
             request, size: identity.size, tag: EntityTag(of: identity, key: tagKey), mediaType: mediaType, source: source, sent: sent)
-        // What cannot be read is read again when its turn has come, and then cuts the connection.
+        // A file that cannot be read is tried again when its turn has come, and then cuts the connection.
         if !request.isHead, case .file(_, let range) = answer.body, range.count > 0, range.count <= FileLimits.heldBytes,
             let bytes = try? source.read(range.count, at: range.lowerBound, isLast: true)
         {

@@ -282,7 +282,6 @@ struct FetchWaiting {
                 // A size is what a peer announced.
                 let left = min(Double(summary.size) - Double(summary.bytes), 1e15) / rate
                 parts.append("\(HumanText.span(seconds: Int(max(0, left)) + 1)) left")
-                if parts.joined(separator: ", ").utf8.count >= columns { parts.remove(at: parts.count - 2) }
             }
         }
         while parts.count > 1, parts.joined(separator: ", ").utf8.count >= columns { parts.remove(at: parts.count - 2) }

@@ -79,12 +79,13 @@ struct FilesCommand: AsyncParsableCommand {
                 try output.flush()
             } while cursor != nil && left > 0
             if listed == 0, !output.json {
-                let name = TerminalText.clean(place.service, columns: 60)
-                let isOwn = PeerText.areEqual(place.service, "shares")
-                StandardError.note(
-                    !place.path.isEmpty
-                        ? "The folder is empty."
-                        : isOwn ? "Nothing is shared: `hexlist share add FOLDER` shares a folder." : "\(name) shares nothing.")
+                if !place.path.isEmpty {
+                    StandardError.note("The folder is empty.")
+                } else if PeerText.areEqual(place.service, LocalAPI.ownService) {
+                    StandardError.note("Nothing is shared: `hexlist share add FOLDER` shares a folder.")
+                } else {
+                    StandardError.note("\(TerminalText.clean(place.service, columns: 60)) shares nothing.")
+                }
             }
             if cursor != nil { StandardError.note("There are more: --all lists them.") }
             if leftOut > 0 {

@@ -203,7 +203,8 @@ struct SendCommand: AsyncParsableCommand {
 
     /// Whether the hex has links to files that only peers trusted here can fetch.
     private var offersFiles: Bool {
-        reoffer || !paths.isEmpty || file.contains { FileArgument.service($0).map { PeerText.areEqual($0.service, "shares") } ?? false }
+        reoffer || !paths.isEmpty
+            || file.compactMap(FileArgument.service).contains { PeerText.areEqual($0.service, LocalAPI.ownService) }
     }
 
     private func content(_ typed: HexInput?, _ client: HexlistClient) async throws -> HexlistClient.Send.Content {
