@@ -141,8 +141,8 @@ let package = Package(
         .target(
             name: "HexlistClient",
             dependencies: [
-                "HexlistModel", "HexlistJSON", "HexlistAPI", .product(name: "AsyncHTTPClient", package: "async-http-client"),
-                .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOHTTP1", package: "swift-nio"),
+                "HexlistModel", "HexlistJSON", "HexlistAPI", .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
             ], swiftSettings: settings),
         .executableTarget(
             name: "hexlistd",
@@ -237,6 +237,7 @@ let package = Package(
             dependencies: [
                 "HexlistClient", "HexlistDaemon", "HexlistAPI", "HexlistWire", "HexlistModel", "HexlistJSON", "HostileTexts",
                 "DaemonTestSupport", "TestSupport", .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
             ], swiftSettings: settings),
         .testTarget(
             name: "HexlistDaemonTests",

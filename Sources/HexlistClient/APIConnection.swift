@@ -1,4 +1,3 @@
-import AsyncHTTPClient
 #if canImport(Glibc)
     import Glibc
 #else
@@ -19,29 +18,17 @@ struct APIConnection: Sendable {
     /// The most bytes of a socket's path (`sockaddr_un`, less the final zero).
     private static let pathBytes = 107
 
-    private let http: HTTPClient
-    private let socketPath: String
-    private let startCommand: String
-
-    init(socketPath: String, startCommand: String) {
-        var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
-        // The socket answers or it does not; another attempt would only delay the message.
-        configuration.connectionPool.retryConnectionEstablishment = false
-        http = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
-        self.socketPath = socketPath
-        self.startCommand = startCommand
-    }
-
-    /// Closes the connection. Fails only if it was closed before, which does not matter.
-    func close() async { try? await http.shutdown() }
+    let socketPath: String
+    let startCommand: String
 
     func call<Reply: JSONDecodable>(
         _ method: HTTPMethod, _ path: String, query: URLQuery = URLQuery(), body: [UInt8]? = nil, type: String = LocalAPI.jsonType,
         seconds: Double = replySeconds
-    ) async throws(HexlistError) -> Reply {
-        let response = try await execute(
-            method, path + query.text, accept: LocalAPI.jsonType, body: body.map { .bytes($0) }, type: type, seconds: seconds)
-        return try Self.decode(await collect(response))
+    ) async throws -> Reply {
+        let bytes = try await execute(
+            method, path + query.text, accept: LocalAPI.jsonType, content: body.map { .bytes($0) }, type: type, seconds: seconds
+        ) { try await Self.collect($1) }
+        return try Self.decode(bytes)
     }
 
     /// Calls `body` with each item of a page as it arrives.
@@ -61,22 +48,13 @@ struct APIConnection: Sendable {
     }
 
     private func items<Item: JSONDecodable>(_ path: String, query: URLQuery, _ body: (Item) throws -> Void) async throws -> JSONObject {
-        let response = try await execute(
-            .GET, path + query.text, accept: LocalAPI.jsonType, body: nil, seconds: Self.replySeconds)
         var parser = PageParser()
-        var pieces = response.body.makeAsyncIterator()
-        while let piece = try await next(&pieces) {
-            for item in try readable({ () throws(JSONFault) in try parser.feed(piece.readableBytesView) }) { try body(Self.decode(item)) }
+        try await execute(.GET, path + query.text, accept: LocalAPI.jsonType, seconds: Self.replySeconds) { _, pieces in
+            for try await piece in pieces {
+                for item in try parser.feed(piece.readableBytesView) { try body(Self.decode(item)) }
+            }
         }
         return try readable { () throws(JSONFault) in try parser.end() }
-    }
-
-    private func next(_ pieces: inout HTTPClientResponse.Body.AsyncIterator) async throws(HexlistError) -> ByteBuffer? {
-        do {
-            return try await pieces.next()
-        } catch {
-            throw explain(error)
-        }
     }
 
     private func readable<Value>(_ read: () throws(JSONFault) -> Value) throws(HexlistError) -> Value {
@@ -88,30 +66,26 @@ struct APIConnection: Sendable {
     }
 
     /// The bytes of a reply.
-    func bytes(_ path: String, type: String) async throws(HexlistError) -> [UInt8] {
-        try await collect(execute(.GET, path, accept: type, body: nil, seconds: Self.replySeconds))
+    func bytes(_ path: String, type: String) async throws -> [UInt8] {
+        try await execute(.GET, path, accept: type, seconds: Self.replySeconds) { try await Self.collect($1) }
     }
 
     /// Calls `body` with each message until it returns `false`. Throws if the daemon ends the stream.
     func stream(
         _ path: String, query: URLQuery, _ body: (StreamMessage) async throws -> Bool
     ) async throws {
-        let response = try await execute(
-            .GET, path + query.text, accept: LocalAPI.eventStreamType, body: nil, seconds: 366 * 86_400)
         var parser = StreamParser()
-        do {
-            for try await buffer in response.body {
-                for message in try parser.feed(buffer.readableBytesView) {
-                    guard try await body(message) else { return }
+        let isDone = try await execute(
+            .GET, path + query.text, accept: LocalAPI.eventStreamType, seconds: 366 * 86_400
+        ) { _, pieces in
+            for try await piece in pieces {
+                for message in try parser.feed(piece.readableBytesView) {
+                    guard try await body(message) else { return true }
                 }
             }
-        } catch let error as HexlistError {
-            throw error
-        } catch let fault as JSONFault {
-            throw Self.unreadable(fault)
-        } catch {
-            throw explain(error)
+            return false
         }
+        guard !isDone else { return }
         throw HexlistError(
             .daemonUnreachable, "hexlistd closed \(TerminalText.clean(socketPath)).",
             hint: "Start the daemon again with `\(startCommand)`.")
@@ -123,22 +97,19 @@ struct APIConnection: Sendable {
         _ path: String, query: URLQuery = URLQuery(), body request: [UInt8], type: String = LocalAPI.jsonType, seconds: Double,
         _ body: ([UInt8]) throws -> Void
     ) async throws {
-        let response = try await execute(
-            .POST, path + query.text, accept: LocalAPI.bulkType, body: .bytes(request), type: type, seconds: seconds)
-        var pieces = response.body.makeAsyncIterator()
-        var splitter = LineSplitter(limit: Self.replyBytes)
-        var lines: [[UInt8]] = []
-        while let piece = try await next(&pieces) {
-            piece.withUnsafeReadableBytes { splitter.feed($0) { if let line = $1 { lines.append(line) } } }
-            for line in lines { try body(line) }
-            lines.removeAll(keepingCapacity: true)
-        }
-        var hasRest = false
-        splitter.finish { _, _ in hasRest = true }
-        guard !hasRest else {
-            throw HexlistError(
-                .daemonUnreachable, "hexlistd closed \(TerminalText.clean(socketPath)) in the middle.",
-                hint: "See what it logged, and try again.")
+        try await execute(
+            .POST, path + query.text, accept: LocalAPI.bulkType, content: .bytes(request), type: type, seconds: seconds
+        ) { _, pieces in
+            var splitter = LineSplitter(limit: Self.replyBytes)
+            var lines: [[UInt8]] = []
+            for try await piece in pieces {
+                piece.withUnsafeReadableBytes { splitter.feed($0) { if let line = $1 { lines.append(line) } } }
+                for line in lines { try body(line) }
+                lines.removeAll(keepingCapacity: true)
+            }
+            var hasRest = false
+            splitter.finish { _, _ in hasRest = true }
+            if hasRest { throw HTTPExchange.Fault.cutShort }
         }
     }
 
@@ -165,18 +136,14 @@ struct APIConnection: Sendable {
     func download(
         _ method: HTTPMethod, _ path: String, type: String, seconds: Double, _ body: (ByteBuffer, _ total: Int64) throws -> Void
     ) async throws {
-        let response = try await execute(method, path, accept: type, body: nil, seconds: seconds)
-        let total = response.headers.first(name: "content-length").flatMap { Int64($0) } ?? 0
-        var pieces = response.body.makeAsyncIterator()
-        var rest = total
-        while let piece = try await next(&pieces) {
-            rest -= Int64(piece.readableBytes)
-            try body(piece, total)
-        }
-        guard rest == 0 else {
-            throw HexlistError(
-                .daemonUnreachable, "hexlistd closed \(TerminalText.clean(socketPath)) in the middle.",
-                hint: "See what it logged, and try again.")
+        try await execute(method, path, accept: type, seconds: seconds) { head, pieces in
+            let total = head.headers.first(name: "content-length").flatMap { Int64($0) } ?? 0
+            var rest = total
+            for try await piece in pieces {
+                rest -= Int64(piece.readableBytes)
+                try body(piece, total)
+            }
+            guard rest == 0 else { throw HTTPExchange.Fault.cutShort }
         }
     }
 
@@ -186,31 +153,24 @@ struct APIConnection: Sendable {
     func exchange<Input: AsyncSequence & Sendable>(
         _ path: String, query: URLQuery, type: String, input: Input, lineBytes: Int, _ body: ([UInt8]) async throws -> Bool
     ) async throws where Input.Element == ByteBuffer {
-        let response = try await execute(
-            .POST, path + query.text, accept: type, body: .stream(input, length: .unknown), type: type, seconds: 366 * 86_400)
-        var splitter = LineSplitter(limit: lineBytes)
-        do {
-            for try await buffer in response.body {
+        let content = HTTPExchange.Content.stream { write in for try await piece in input { try await write(piece) } }
+        try await execute(
+            .POST, path + query.text, accept: type, content: content, type: type, seconds: 366 * 86_400
+        ) { _, pieces in
+            var splitter = LineSplitter(limit: lineBytes)
+            for try await piece in pieces {
                 var lines: [[UInt8]?] = []
-                buffer.withUnsafeReadableBytes { splitter.feed($0) { lines.append($1) } }
+                piece.withUnsafeReadableBytes { splitter.feed($0) { lines.append($1) } }
                 for line in lines {
                     guard let line else { throw JSONFault("a line is longer than \(lineBytes) bytes") }
                     guard try await body(line) else { return }
                 }
             }
-        } catch let error as HexlistError {
-            throw error
-        } catch let fault as JSONFault {
-            throw Self.unreadable(fault)
-        } catch let error as CancellationError {
-            throw error
-        } catch {
-            throw explain(error)
+            try Task.checkCancellation()
+            throw HexlistError(
+                .daemonUnreachable, "hexlistd closed \(TerminalText.clean(socketPath)) in the middle.",
+                hint: "Start it again with `\(startCommand)`; what it accepted is in its outbox.")
         }
-        try Task.checkCancellation()
-        throw HexlistError(
-            .daemonUnreachable, "hexlistd closed \(TerminalText.clean(socketPath)) in the middle.",
-            hint: "Start it again with `\(startCommand)`; what it accepted is in its outbox.")
     }
 
     static func decode<Reply: JSONDecodable>(_ bytes: [UInt8]) throws(HexlistError) -> Reply {
@@ -221,28 +181,26 @@ struct APIConnection: Sendable {
         }
     }
 
-    private func execute(
-        _ method: HTTPMethod, _ target: String, accept: String, body: HTTPClientRequest.Body?, type: String = LocalAPI.jsonType,
-        seconds: Double
-    ) async throws(HexlistError) -> HTTPClientResponse {
+    /// Calls `body` with a reply of success.
+    /// - Throws: what `body` throws; `HexlistError` for everything else.
+    private func execute<Result: Sendable>(
+        _ method: HTTPMethod, _ target: String, accept: String, content: HTTPExchange.Content? = nil, type: String = LocalAPI.jsonType,
+        seconds: Double, _ body: (HTTPResponseHead, HTTPReplyBody) async throws -> Result
+    ) async throws -> Result {
         try checkOwner()
-        var request = HTTPClientRequest(url: "http+unix://\(PercentEncoding.encode(socketPath))\(target)")
-        request.method = method
-        request.headers.add(name: "host", value: "localhost")
-        request.headers.add(name: "accept", value: accept)
-        if let body {
-            request.headers.add(name: "content-type", value: type)
-            request.body = body
-        }
-        let response: HTTPClientResponse
+        var headers: HTTPHeaders = ["accept": accept]
+        if content != nil { headers.add(name: "content-type", value: type) }
+        let exchange = HTTPExchange(
+            socketPath: socketPath, method: method, target: target, headers: headers, content: content, seconds: seconds)
         do {
-            response = try await http.execute(request, timeout: .milliseconds(Int64(min(seconds, 366 * 86_400) * 1_000)))
+            return try await exchange.run { head, pieces in
+                try checkVersion(head)
+                guard (200..<300).contains(head.status.code) else { throw try await Self.failure(head, pieces) }
+                return try await body(head, pieces)
+            }
         } catch {
             throw explain(error)
         }
-        try checkVersion(response)
-        guard (200..<300).contains(response.status.code) else { throw try await failure(response) }
-        return response
     }
 
     /// Refuses a socket of another user, who would receive what is sent and could make up the replies.
@@ -254,25 +212,20 @@ struct APIConnection: Sendable {
         guard status.st_uid == geteuid() else { throw Self.ofAnotherUser(path) }
     }
 
-    private func collect(_ response: HTTPClientResponse) async throws(HexlistError) -> [UInt8] {
-        do {
-            return Array(try await response.body.collect(upTo: Self.replyBytes).readableBytesView)
-        } catch {
-            throw explain(error)
-        }
+    private static func collect(_ pieces: HTTPReplyBody) async throws -> [UInt8] {
+        Array(try await pieces.collect(upTo: replyBytes).readableBytesView)
     }
 
     /// The error in a reply, with the daemon's own words if there are any.
-    private func failure(_ response: HTTPClientResponse) async throws(HexlistError) -> HexlistError {
-        let bytes = try await collect(response)
-        guard let shape = try? ErrorShape(jsonBytes: bytes) else {
-            return HexlistError(.internal, "hexlistd answered \(response.status.code) without saying why.")
+    private static func failure(_ head: HTTPResponseHead, _ pieces: HTTPReplyBody) async throws -> HexlistError {
+        guard let shape = try? ErrorShape(jsonBytes: try await collect(pieces)) else {
+            return HexlistError(.internal, "hexlistd answered \(head.status.code) without saying why.")
         }
         return shape.hexlistError
     }
 
-    private func checkVersion(_ response: HTTPClientResponse) throws(HexlistError) {
-        let parts = (response.headers.first(name: LocalAPI.versionHeader) ?? "").split(separator: " ", maxSplits: 1)
+    private func checkVersion(_ head: HTTPResponseHead) throws(HexlistError) {
+        let parts = (head.headers.first(name: LocalAPI.versionHeader) ?? "").split(separator: " ", maxSplits: 1)
         guard let version = parts.first else {
             throw HexlistError(.versionMismatch, "What answers on \(TerminalText.clean(socketPath)) is no hexlistd this hexlist knows.")
         }
@@ -291,23 +244,27 @@ struct APIConnection: Sendable {
             hint: "Use hexlist and hexlistd of one release.")
     }
 
-    private func explain(_ error: any Error) -> HexlistError {
+    /// The error in the user's terms; one that is none of the exchange's as it is.
+    private func explain(_ error: any Error) -> any Error {
         let path = TerminalText.clean(socketPath)
-        if let error = error as? IOError { return explain(errno: error.errnoCode, path: path) }
-        // The connection may have been closed before the request was written, or after.
-        if error as? HTTPClientError == .remoteConnectionClosed || error as? ChannelError == .ioOnClosedChannel {
+        switch error {
+        case let error as IOError: return explain(errno: error.errnoCode, path: path)
+        case let fault as JSONFault: return Self.unreadable(fault)
+        case HTTPExchange.Fault.timedOut:
             return HexlistError(
-                .daemonUnreachable, "What listens on \(path) closed the connection without an answer.", hint: "See what hexlistd logged.")
+                .daemonUnreachable, "hexlistd did not answer on \(path) in time.",
+                hint: "See what it logged; stop it and start it again.")
+        case HTTPExchange.Fault.cutShort, HTTPParserError.invalidEOFState, is ChannelError:
+            return HexlistError(
+                .daemonUnreachable, "What listens on \(path) closed the connection before its answer was whole.",
+                hint: "See what hexlistd logged, and try again.")
+        case is HTTPParserError:
+            return HexlistError(.versionMismatch, "What answers on \(path) is no hexlistd this hexlist knows.")
+        case is NIOTooManyBytesError:
+            return HexlistError(.internal, "The answer on \(path) is longer than \(Self.replyBytes >> 20) MiB.")
+        case is CancellationError: return HexlistError(.internal, "The request was given up.")
+        default: return error
         }
-        if let error = error as? HTTPClientError {
-            if error == .deadlineExceeded || error == .connectTimeout || error == .readTimeout {
-                return HexlistError(
-                    .daemonUnreachable, "hexlistd did not answer on \(path) in time.",
-                    hint: "See what it logged; stop it and start it again.")
-            }
-        }
-        if error is CancellationError { return HexlistError(.internal, "The request was given up.") }
-        return HexlistError(.internal, "The request to \(path) failed: \(TerminalText.clean("\(error)", columns: 120))")
     }
 
     private func explain(errno code: CInt, path: String) -> HexlistError {

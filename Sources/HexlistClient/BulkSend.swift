@@ -1,4 +1,3 @@
-import AsyncHTTPClient
 public import HexlistAPI
 public import NIOCore
 

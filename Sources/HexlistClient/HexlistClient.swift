@@ -6,13 +6,11 @@ public import NIOCore
 public struct HexlistClient: Sendable {
     let connection: APIConnection
 
-    /// Makes a client that connects at its first call, and sends nothing to a socket of another user. `close()` must be called.
+    /// Makes a client that connects for each call, and sends nothing to a socket of another user.
     /// - Parameter startCommand: the command line that errors suggest to start the daemon.
     public init(socketPath: String, startCommand: String = "hexlistd") {
         connection = APIConnection(socketPath: socketPath, startCommand: startCommand)
     }
-
-    public func close() async { await connection.close() }
 
     public func status() async throws -> StatusShape { try await connection.call(.GET, "/v1/status") }
 

@@ -18,7 +18,7 @@ struct CommonOptions: ParsableArguments {
 
     var output: Output { Output(json: json) }
 
-    /// Runs `body` with a client, which is closed in any case.
+    /// Runs `body` with a client.
     func withClient<Result>(_ body: (HexlistClient) async throws -> Result) async throws -> Result {
         do {
             return try await withClient(Environment.variables, body)
@@ -39,15 +39,7 @@ struct CommonOptions: ParsableArguments {
     /// - Parameter variables: the variables of the user whose daemon is asked.
     func withClient<Result>(_ variables: [String: String], _ body: (HexlistClient) async throws -> Result) async throws -> Result {
         let paths = paths(variables)
-        let client = HexlistClient(socketPath: paths.socket, startCommand: DaemonStart.command(paths) { access($0, F_OK) == 0 })
-        do {
-            let result = try await body(client)
-            await client.close()
-            return result
-        } catch {
-            await client.close()
-            throw error
-        }
+        return try await body(HexlistClient(socketPath: paths.socket, startCommand: DaemonStart.command(paths) { access($0, F_OK) == 0 }))
     }
 }
 

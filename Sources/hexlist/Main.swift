@@ -2,13 +2,15 @@ import ArgumentParser
 import Glibc
 import HexlistAPI
 import HexlistModel
+import NIOCore
 
 @main
 enum Main {
     static func main() async {
         signal(SIGPIPE, SIG_IGN)  // a closed pipe or socket is an error to report, not the end
+        NIOSingletons.groupLoopCountSuggestion = 1  // a thread is enough for a connection or two
         do {
-            let command = try Hexlist.parseAsRoot()
+            let command = try parsed()
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
             } else {
@@ -18,6 +20,16 @@ enum Main {
         } catch {
             exit(report(error).rawValue)
         }
+    }
+
+    /// The command of the command line. What scripts run most is looked for first: to make all commands, in order to choose one, takes longer than
+    /// a send. What is wrong with its words the whole program says, which knows where it stands.
+    private static func parsed() throws -> any ParsableCommand {
+        let arguments = Array(CommandLine.arguments.dropFirst())
+        if arguments.first == SendCommand._commandName, let command = try? SendCommand.parseAsRoot(Array(arguments.dropFirst())) {
+            return command
+        }
+        return try Hexlist.parseAsRoot(arguments)
     }
 
     /// Reports an error on one or two lines of standard error.

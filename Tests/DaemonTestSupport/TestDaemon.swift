@@ -74,7 +74,6 @@ public struct TestDaemon: Sendable {
                 } catch {
                     result = .failure(error)
                 }
-                await client.close()
                 await services.triggerGracefulShutdown()
                 await keeper.stop()
                 try await tasks.waitForAll()

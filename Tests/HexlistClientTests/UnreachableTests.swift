@@ -11,7 +11,6 @@ struct UnreachableTests {
             for path in ["\(folder.path)/control.sock", "\(folder.path)/with a space/é"] {
                 let client = HexlistClient(socketPath: path)
                 let error = try await #require(throws: HexlistError.self) { try await client.status() }
-                await client.close()
                 #expect(error.code == .daemonUnreachable)
                 #expect(error.message == "Nothing is listening on \(path).")
                 #expect(error.hint == "Start the daemon with `hexlistd`.")

@@ -1,0 +1,102 @@
+import HexlistAPI
+import HexlistModel
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import TestSupport
+import Testing
+
+@testable import HexlistClient
+
+@Suite("The client, with something else than a daemon", .timeLimit(.minutes(2)))
+struct HTTPExchangeTests {
+    /// Answers the first bytes of a request with these, whatever they are.
+    private final class Answer: ChannelInboundHandler {
+        typealias InboundIn = ByteBuffer
+        private let text: String
+        private let closes: Bool
+        private var isGiven = false
+
+        init(_ text: String, closes: Bool) {
+            self.text = text
+            self.closes = closes
+        }
+
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            guard !isGiven else { return }
+            isGiven = true
+            context.writeAndFlush(NIOAny(ByteBuffer(string: text)), promise: nil)
+            if closes { context.close(promise: nil) }
+        }
+    }
+
+    private static let head = "HTTP/1.1 200 OK\r\nHexlist-Version: \(LocalAPI.version) 1.0\r\nContent-Type: application/json\r\n"
+
+    private func answering(
+        _ text: String, closes: Bool = true, _ body: (HexlistClient, _ path: String) async throws -> Void
+    ) async throws {
+        try await TemporaryFolder.with { folder in
+            let path = "\(folder.path)/control.sock"
+            let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+                .childChannelInitializer { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        try channel.pipeline.syncOperations.addHandler(Answer(text, closes: closes))
+                    }
+                }
+                .bind(unixDomainSocketPath: path).get()
+            try await body(HexlistClient(socketPath: path), path)
+            try await server.close()
+        }
+    }
+
+    @Test(
+        "an answer that is none, or not whole, is told as what it is",
+        arguments: [
+            ("", "closed the connection before its answer was whole"),
+            (head, "closed the connection before its answer was whole"),
+            (head + "Content-Length: 100\r\n\r\n{\"name\":", "closed the connection before its answer was whole"),
+            (head + "Transfer-Encoding: chunked\r\n\r\n8\r\n{\"name\":\r\n", "closed the connection before its answer was whole"),
+            ("220 mail.example.org ESMTP\r\n", "is no hexlistd this hexlist knows"),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "is no hexlistd this hexlist knows"),
+            (head + "Content-Length: 2\r\n\r\n{}", "could not be read"),
+        ])
+    func foreign(_ text: String, _ message: String) async throws {
+        try await answering(text) { client, _ in
+            let error = try await #require(throws: HexlistError.self) { try await client.status() }
+            #expect(error.message.contains(message), "\(error.message)")
+        }
+    }
+
+    @Test("an answer that does not come is given up")
+    func silence() async throws {
+        try await answering("", closes: false) { _, path in
+            let exchange = HTTPExchange(socketPath: path, method: .GET, target: "/", headers: [:], content: nil, seconds: 0.05)
+            let error = try await #require(throws: HTTPExchange.Fault.self) { try await exchange.run { head, _ in head.status.code } }
+            guard case .timedOut = error else { return #expect(Bool(false)) }
+        }
+    }
+
+    @Test("an answer that comes while a stream is being sent ends the stream")
+    func earlyAnswer() async throws {
+        let error = #"{"error":{"code":"outboxFull","message":"No room.","hint":null}}"#
+        let text = Self.head.replacing("200 OK", with: "507 Insufficient Storage") + "Content-Length: \(error.utf8.count)\r\n\r\n\(error)"
+        try await answering(text, closes: false) { client, _ in
+            let endless = AsyncStream { Task.isCancelled ? nil : ByteBuffer(repeating: 0x20, count: 1 << 16) }
+            let found = try await #require(throws: HexlistError.self) {
+                try await client.sendBulk(HexlistClient.BulkSend(peers: ["ada"]), input: endless) { _ in true }
+            }
+            #expect(found.code == .outboxFull && found.message == "No room.")
+        }
+    }
+
+    @Test("an error of the stream that is being sent is the error of the exchange")
+    func brokenStream() async throws {
+        struct Broken: Error {}
+        try await answering("", closes: false) { client, _ in
+            let broken = AsyncThrowingStream<ByteBuffer, any Error> { throw Broken() }
+            await #expect(throws: Broken.self) {
+                try await client.sendBulk(HexlistClient.BulkSend(peers: ["ada"]), input: broken) { _ in true }
+            }
+        }
+    }
+}
