@@ -122,13 +122,21 @@ public struct JSONWriter {
 
     /// Writes a UUID as a string of 36 bytes, digits in upper case.
     public mutating func uuid(_ uuid: UUIDBytes) {
-        json.append(UInt8(ascii: "\""))
-        for digit in 0..<32 {
-            if digit == 8 || digit == 12 || digit == 16 || digit == 20 { json.append(UInt8(ascii: "-")) }
-            let nibble = UInt8(truncatingIfNeeded: (digit < 16 ? uuid.high : uuid.low) >> UInt64(60 - digit % 16 * 4)) & 15
-            json.append(nibble < 10 ? nibble | 0x30 : nibble + 0x37)
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 38) { text in
+            var end = 0
+            func append(_ byte: UInt8) {
+                text.initializeElement(at: end, to: byte)
+                end += 1
+            }
+            append(UInt8(ascii: "\""))
+            for digit in 0..<32 {
+                if digit == 8 || digit == 12 || digit == 16 || digit == 20 { append(UInt8(ascii: "-")) }
+                let nibble = UInt8(truncatingIfNeeded: (digit < 16 ? uuid.high : uuid.low) >> UInt64(60 - digit % 16 * 4)) & 15
+                append(nibble < 10 ? nibble | 0x30 : nibble + 0x37)
+            }
+            append(UInt8(ascii: "\""))
+            json.append(contentsOf: text)
         }
-        json.append(UInt8(ascii: "\""))
     }
 
     /// Writes a string with its quotes.

@@ -23,5 +23,7 @@ public enum HexSubject {
     }
 
     /// Whether a text shows nothing: it is empty or white space.
-    public static func isBlank(_ text: String) -> Bool { text.unicodeScalars.allSatisfy(\.properties.isWhitespace) }
+    public static func isBlank(_ text: String) -> Bool {
+        text.unicodeScalars.allSatisfy { $0.isASCII ? $0 == " " || ("\t"..."\r").contains($0) : $0.properties.isWhitespace }
+    }
 }

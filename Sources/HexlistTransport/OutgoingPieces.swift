@@ -9,6 +9,9 @@ struct OutgoingPieces {
     /// The complete pieces; `last` is the one being filled.
     private var sealed: [ByteBuffer] = []
     private var last = ByteBuffer()
+    private static let fewBytes = 1 << 10
+    /// The bytes to make room for at first: as many as the first piece had that was taken last, since a stream goes on as it began.
+    private var expected = fewBytes
 
     var bytes: Int { sealed.reduce(last.readableBytes) { $0 + $1.readableBytes } }
 
@@ -19,7 +22,7 @@ struct OutgoingPieces {
 
     /// - Parameter encode: appends to the buffer it is given.
     mutating func append(_ encode: (inout ByteBuffer) -> Void) {
-        if last.capacity == 0 { last = Self.allocator.buffer(capacity: sealed.isEmpty ? 1 << 10 : Self.pieceBytes) }
+        if last.capacity == 0 { last = Self.allocator.buffer(capacity: sealed.isEmpty ? expected : Self.pieceBytes) }
         encode(&last)
         sealIfFull()
     }
@@ -33,7 +36,9 @@ struct OutgoingPieces {
     /// Takes all pieces in order. Afterwards there are none, and no buffer is held.
     mutating func take() -> [ByteBuffer] {
         if last.readableBytes > 0 { sealed.append(last) }
-        defer { self = OutgoingPieces() }
-        return sealed
+        let taken = sealed
+        self = OutgoingPieces()
+        expected = min(max(taken.first?.readableBytes ?? 0, Self.fewBytes), Self.pieceBytes)
+        return taken
     }
 }

@@ -91,7 +91,7 @@ final class BulkIntake: Sendable {
                 buffer.withUnsafeReadableBytes { splitter.feed($0, take) }
                 guard !prepared.isEmpty else { continue }
                 await queue.put(prepared)
-                prepared.removeAll(keepingCapacity: true)
+                prepared = []
             }
             guard !Task.isCancelled else { return }
             splitter.finish(take)

@@ -26,8 +26,8 @@ final class BulkQueue: Sendable {
     func put(_ hexes: [PreparedHex]) async {
         let taker = state.withLock { state in
             guard !state.isCancelled else { return nil as CheckedContinuation<Void, Never>? }
-            state.hexes += hexes
             state.bytes += hexes.reduce(0) { $0 + $1.body.count }
+            if state.hexes.isEmpty { state.hexes = hexes } else { state.hexes += hexes }
             defer { state.taker = nil }
             return state.taker
         }
@@ -82,8 +82,8 @@ final class BulkQueue: Sendable {
             cancel()
         }
         let (hexes, putter) = state.withLock { state in
-            let hexes = state.isCancelled ? [] : Array(state.hexes.prefix(limit))
-            state.hexes.removeFirst(hexes.count)
+            let hexes = state.isCancelled ? [] : state.hexes.count <= limit ? state.hexes : Array(state.hexes.prefix(limit))
+            if hexes.count == state.hexes.count { state.hexes = [] } else { state.hexes.removeFirst(hexes.count) }
             state.bytes -= hexes.reduce(0) { $0 + $1.body.count }
             guard !state.isFull else { return (hexes, nil as CheckedContinuation<Void, Never>?) }
             defer { state.putter = nil }
