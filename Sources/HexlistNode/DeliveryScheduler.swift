@@ -291,6 +291,20 @@ final class DeliveryScheduler {
                 host.watchers.notify()
                 guard let link else { return }
                 host.deliveries.pump(link, host)
+                if link.sessions.isEmpty, link.endedWithRows { return host.deliveries.lookForRows(link, host) }
+                host.deliveries.forgetIfQuiet(link)
+            }
+        }
+    }
+
+    /// Looks whether rows wait for a peer that left before its answers were written: it may have answered all there were.
+    private func lookForRows(_ link: PeerLink, _ host: isolated some DeliveryHost) {
+        let peer = link.peer
+        host.store.submitRead({ try $0.outboxBatch(peer, after: 0, limit: 1, maxBytes: 1).items.isEmpty }) { [host] result in
+            host.onLoop { host in
+                guard case .success(true) = result, let link = host.deliveries.links[peer], link.sessions.isEmpty else { return }
+                link.endedWithRows = false
+                link.delivery.foundNone()
                 host.deliveries.forgetIfQuiet(link)
             }
         }

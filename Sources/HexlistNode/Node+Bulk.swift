@@ -50,11 +50,11 @@ extension Node {
                 logger.error("outbox could not be written", metadata: ["error": "\(error)"])
                 return (refused, error as? HexlistError ?? HexlistError(.internal, "The outbox could not be written."))
             }
-            for (hex, result) in zip(rest, taken.results) {
+            for (hex, result) in zip(rest, taken.report.results) {
                 if case .failure(let error) = result { refused.append(RefusedHex(line: hex.line, error: error)) }
             }
-            rest = rest.dropFirst(taken.results.count)
-            guard let full = taken.full else {
+            rest = rest.dropFirst(taken.report.results.count)
+            guard let full = taken.report.full else {
                 await keepPace(with: bulk)
                 continue
             }
@@ -63,33 +63,40 @@ extension Node {
         return (refused, nil)
     }
 
-    /// The results of hexes on their way into the outbox.
+    /// What became of hexes on their way into the outbox.
     struct Taken: Sendable {
-        /// The result of each hex, as far as the outbox had room: its rows, one a peer, or the reason why it was refused.
-        var results: [Result<[SendOutcome], HexlistError>] = []
-        /// Rows that were there before and are queued anew.
-        var requeued: [RowMove] = []
-        var full: HexlistError?
+        /// The result of each hex, as far as the outbox had room: its rows, one a recipient, or the reason why it was refused.
+        let report: EnqueueReport
+        let hexes: ArraySlice<PreparedHex>
+        let recipients: [PeerSighting]
 
-        init(_ report: EnqueueReport, of hexes: ArraySlice<PreparedHex>, for recipients: [PeerSighting]) {
-            full = report.full
-            results.reserveCapacity(report.results.count)
-            for (hex, result) in zip(hexes, report.results) {
-                let rows = result.map { rows in zip(recipients, rows).map { outcome(of: $1, hex, for: $0.peer) } }
-                results.append(rows)
+        /// The rows that were there before, by their hex's key, and are queued anew.
+        var requeued: [RowMove] {
+            var moves: [RowMove] = []
+            for (hex, result) in zip(hexes, report.results) where hex.hasKey {
+                guard case .success(let rows) = result else { continue }
+                for (recipient, row) in zip(recipients, rows) {
+                    guard case .requeued(let id, let state) = row else { continue }
+                    moves.append(RowMove(id: id, peer: recipient.peer, from: state, to: .queued))
+                }
             }
+            return moves
         }
 
-        private mutating func outcome(of row: Enqueued, _ hex: PreparedHex, for peer: PeerID) -> SendOutcome {
-            switch row {
-            case .new(let id): return SendOutcome(outboxID: id, messageID: hex.messageID, peer: peer, state: .queued)
-            case .requeued(let id, let state):
-                requeued.append(RowMove(id: id, peer: peer, from: state, to: .queued))
-                return SendOutcome(outboxID: id, messageID: hex.messageID, peer: peer, state: .queued)
-            case .existing(let earlier):
-                var outcome = SendOutcome(earlier)
-                outcome.earlier = true
-                return outcome
+        /// The outcomes of the first hex, one a recipient.
+        func outcomes() throws -> [SendOutcome] {
+            guard let hex = hexes.first, let rows = try report.results.first?.get() else {
+                throw HexlistError(.internal, "The outbox lost a row.")
+            }
+            return zip(recipients, rows).map { recipient, row in
+                switch row {
+                case .new(let id), .requeued(let id, _):
+                    return SendOutcome(outboxID: id, messageID: hex.messageID, peer: recipient.peer, state: .queued)
+                case .existing(let earlier):
+                    var outcome = SendOutcome(earlier)
+                    outcome.earlier = true
+                    return outcome
+                }
             }
         }
     }
@@ -97,7 +104,7 @@ extension Node {
     private func submit(_ hexes: ArraySlice<PreparedHex>, for bulk: TrackedSend) async throws -> Taken {
         try checkTakesRows()
         return try await enqueue(hexes, terms(for: bulk, at: Timestamp.now.milliseconds)) { node, taken in
-            node.enqueued(hexes, taken) { bulk.accepted($1, line: $0) }
+            node.enqueued(taken, for: bulk)
             bulk.progressed()
         }
     }
@@ -112,18 +119,25 @@ extension Node {
     func outboxExpiry(from time: Int64) -> Int64 { time + Int64(configuration.outbox.expireDays) * 86_400_000 }
 
     /// Rows were queued, in this order: their deliveries take them up.
-    func enqueued(_ hexes: ArraySlice<PreparedHex>, _ taken: Taken, _ accepted: (_ line: Int, SendOutcome) -> Void) {
-        sends.moved(taken.requeued)
-        var queued: [PeerID: [OutgoingHex]] = [:]
-        for (hex, result) in zip(hexes, taken.results) {
+    func enqueued(_ taken: Taken, for send: TrackedSend) {
+        let requeued = taken.requeued
+        sends.moved(requeued)
+        var queued = [[OutgoingHex]](repeating: [], count: taken.recipients.count)
+        for (hex, result) in zip(taken.hexes, taken.report.results) {
             guard case .success(let rows) = result else { continue }
-            for row in rows {
-                accepted(hex.line, row)
-                guard row.state == .queued else { continue }
-                queued[row.peer, default: []].append(OutgoingHex(id: row.outboxID, messageID: row.messageID, body: hex.body))
+            for (index, row) in rows.enumerated() {
+                let peer = taken.recipients[index].peer
+                switch row {
+                case .new(let id), .requeued(let id, _): send.accepted(id, for: peer, .queued, line: hex.line)
+                case .existing(let earlier): send.accepted(earlier.id, for: peer, earlier.state, isEarlier: true, line: hex.line)
+                }
+                guard row.isQueued else { continue }
+                queued[index].append(OutgoingHex(id: row.id, messageID: hex.messageID, body: hex.body))
             }
         }
-        deliveries.queued(queued, again: Set(taken.requeued.map(\.peer)), self)
+        var rows: [PeerID: [OutgoingHex]] = [:]
+        for (recipient, queued) in zip(taken.recipients, queued) where !queued.isEmpty { rows[recipient.peer] = queued }
+        deliveries.queued(rows, again: Set(requeued.map(\.peer)), self)
         notifyWatchers()
     }
 

@@ -19,12 +19,19 @@ extension Node {
         let wakeup = Wakeup()
         let send = TrackedSend(to: recipients, warns: !request.force, .single(bytes: hex.body.count)) { wakeup.wake() }
         defer { sends.unfollow(send) }
-        let taken = try await enqueue([hex], terms(for: send, at: now)) { node, taken in
-            if deadline != nil { node.sends.follow(send) }  // from the moment it is queued, so that no end is missed
-            node.enqueued([hex], taken) { send.accepted($1, line: $0) }
+        let taken: Taken
+        do {
+            taken = try await enqueue([hex], terms(for: send, at: now), ahead: deadline != nil && !hex.hasKey && hex.offers.isEmpty) {
+                node, taken in
+                if deadline != nil { node.sends.follow(send) }  // from the moment it is queued, so that no end is missed
+                node.enqueued(taken, for: send)
+            }
+        } catch var error as HexlistError where send.counts.accepted > 0 {
+            error.message += " The hex may have arrived all the same."
+            throw error
         }
-        if let error = taken.full { throw error }
-        guard let rows = try taken.results.first?.get() else { throw HexlistError(.internal, "The outbox lost a row.") }
+        if let error = taken.report.full { throw error }
+        let rows = try taken.outcomes()
         guard let deadline else { return rows }
         while !isOver(send, until: deadline), !Task.isCancelled { await wakeup.sleep(until: deadline, on: eventLoop) }
         return try await outcomes(of: rows, send, bytes: hex.body.count)
@@ -40,14 +47,25 @@ extension Node {
 
     /// Queues rows, and does what follows from it on the loop in the order in which the rows were queued: a delivery that heard of a later
     /// row first would take the earlier one for read.
+    /// - Parameters:
+    ///   - ahead: whether the rows may leave while the disk makes them durable (decision 21). Should it fail then, the peer has hexes of which
+    ///     nothing is known here, so nothing may depend on the row: no key, no offer of a file.
+    ///   - then: is called twice where rows go ahead, the second time once they are durable: only then they can be read.
     func enqueue(
-        _ hexes: ArraySlice<PreparedHex>, _ terms: OutboxTerms, then: @escaping @Sendable (isolated Node, Taken) -> Void
+        _ hexes: ArraySlice<PreparedHex>, _ terms: OutboxTerms, ahead: Bool = false,
+        then: @escaping @Sendable (isolated Node, Taken) -> Void
     ) async throws -> Taken {
         try await withCheckedThrowingContinuation { continuation in
-            store.enqueue(hexes, terms) { [self] result in
-                let result = result.map { Taken($0, of: hexes, for: terms.recipients) }
+            let goAhead: @Sendable (EnqueueReport) -> Void = { [self] report in
+                onLoop { then($0, Taken(report: report, hexes: hexes, recipients: terms.recipients)) }
+            }
+            store.enqueue(hexes, terms, staged: ahead ? goAhead : nil) { [self] result in
+                let result = result.map { Taken(report: $0, hexes: hexes, recipients: terms.recipients) }
                 onLoop { node in
-                    if case .success(let taken) = result { then(node, taken) }
+                    switch result {
+                    case .success(let taken): then(node, taken)
+                    case .failure: if ahead { node.deliveries.queued([:], again: Set(terms.recipients.map(\.peer)), node) }
+                    }
                     continuation.resume(with: result)
                 }
             }

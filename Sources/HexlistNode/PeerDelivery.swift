@@ -150,10 +150,12 @@ struct PeerDelivery: Sendable {
     }
 
     /// Takes up rows that were queued, in this order, with nothing between them and what was queued before. Where all of that was read
-    /// already, and there is room, they need not be read from the store.
+    /// already, and there is room, they need not be read from the store. Of rows that went ahead it is told twice.
     mutating func appended(_ more: [OutgoingHex]) {
+        let new = more.drop { $0.id <= cursor }
+        guard !new.isEmpty else { return }
         guard channel != nil, case .idle(mayHaveMore: false) = reading, rowsBytes < Self.loadBytes else { return rowsAdded() }
-        for row in more where row.id > cursor { take(row) }
+        for row in new { take(row) }
         knowsOfRows = true
     }
 
@@ -181,6 +183,9 @@ struct PeerDelivery: Sendable {
         guard epoch == self.epoch else { return }
         reading = reading.isDoubtful ? .doubtful(isLoading: false) : .idle(mayHaveMore: true)
     }
+
+    /// Notes that the store had no rows, while there is no session.
+    mutating func foundNone() { if channel == nil { knowsOfRows = false } }
 
     private mutating func take(_ row: OutgoingHex) {
         rows.append(row)

@@ -94,15 +94,17 @@ public final class TrackedSend: @unchecked Sendable {
 
     // MARK: Events
 
-    /// Takes a row that was queued, or that an earlier send with the same key had queued.
-    /// - Parameter line: of the stream.
-    func accepted(_ row: SendOutcome, line: Int) {
-        if tellsAll { lines.tell(row.outboxID, line: line) }
-        guard rows.insert(row.outboxID) else { return }  // the same key twice in one stream
-        counts.add(in: row.state)
-        if row.earlier { counts.earlier += 1 }
-        if row.state == .queued { pend(row.peer, 1) }
-        if bytes == nil { lines.add(row.outboxID, line: line) }
+    /// Takes a row that was queued. One it has already is passed over: the same key twice in one stream, or a row that went ahead.
+    /// - Parameters:
+    ///   - isEarlier: whether an earlier send with the same key had queued it.
+    ///   - line: of the stream.
+    func accepted(_ row: Int64, for peer: PeerID, _ state: OutboxState, isEarlier: Bool = false, line: Int) {
+        if tellsAll { lines.tell(row, line: line) }
+        guard rows.insert(row) else { return }
+        counts.add(in: state)
+        if isEarlier { counts.earlier += 1 }
+        if state == .queued { pend(peer, 1) }
+        if bytes == nil { lines.add(row, line: line) }
     }
 
     /// Takes rows that changed, as the store has them now; others than its own are passed over.

@@ -7,12 +7,16 @@ extension HexStore {
     /// A hex gets a row for every recipient, or none: a refused one does not affect the others, but lack of room ends the batch, so that the
     /// order is kept.
     ///
-    /// - Parameter completion: called on the writer's thread, in the order of the calls. A failure is that of the whole batch: `.storageFull`,
-    ///   `.internal`.
+    /// - Parameters:
+    ///   - staged: called on the writer's thread with rows that will be durable in a moment, or not at all; then no others get their ids. It is
+    ///     not called where the last transaction failed.
+    ///   - completion: called on the writer's thread, in the order of the calls. A failure is that of the whole batch: `.storageFull`,
+    ///     `.internal`.
     public func enqueue(
-        _ hexes: ArraySlice<PreparedHex>, _ terms: OutboxTerms, completion: @escaping @Sendable (Result<EnqueueReport, any Error>) -> Void
+        _ hexes: ArraySlice<PreparedHex>, _ terms: OutboxTerms, staged: (@Sendable (EnqueueReport) -> Void)? = nil,
+        completion: @escaping @Sendable (Result<EnqueueReport, any Error>) -> Void
     ) {
-        submit({ try $0.enqueue(hexes, terms) }, completion: completion)
+        submit({ try $0.enqueue(hexes, terms) }, staged: staged, completion: completion)
     }
 
     /// The most rows of a peer that one transaction changes.

@@ -60,7 +60,18 @@ public enum Enqueued: Sendable, Equatable {
     /// in the order, with no failures counted.
     case requeued(Int64, from: OutboxState)
     /// The row of an earlier send with the same key, which waits or was delivered. It is unchanged.
-    case existing(OutboxRow)
+    indirect case existing(OutboxRow)
+
+    /// The id of the row.
+    public var id: Int64 {
+        switch self {
+        case .new(let id), .requeued(let id, _): id
+        case .existing(let row): row.id
+        }
+    }
+
+    /// Whether it waits to be delivered.
+    public var isQueued: Bool { if case .existing(let row) = self { row.state == .queued } else { true } }
 }
 
 /// The outcome of queuing hexes.

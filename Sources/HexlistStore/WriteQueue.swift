@@ -18,11 +18,17 @@ final class WriteQueue: @unchecked Sendable {
         /// Whether the piece waits for others, up to `WriteQueue.patience`, so that it costs no transaction of its own.
         var waitsForOthers = false
         let work: @Sendable (StoreWriter) throws -> Void
+        /// Called once the piece has succeeded, in a transaction that is committed next, unless the last one failed. Ids of rows it made are not
+        /// given again by this process, whatever becomes of the transaction. Such a piece goes before all others, so that the ids of their rows
+        /// are higher: whoever is told of these first has missed none.
+        var staged: (@Sendable () -> Void)?
         /// Called with the error; `nil` once the piece is durable.
         let finish: @Sendable ((any Error)?) -> Void
     }
 
     private struct State {
+        /// Pieces that are told when they are staged.
+        var staged: [Piece] = []
         var few: [Piece] = []
         var many: ArraySlice<Piece> = []
         /// Pieces that wait for others. They go with the next transaction, or by themselves once their time is over.
@@ -34,10 +40,10 @@ final class WriteQueue: @unchecked Sendable {
         var isDraining = false
         var isClosed = false
 
-        /// Takes the pieces of the next transaction, in order of submission among those with few rows and among those with many. Pieces that
-        /// waited come first: they were submitted before.
+        /// Takes the pieces of the next transaction, in order of submission among those that are told when they are staged, those with few
+        /// rows, and those with many. Pieces that waited come before those with few: they were submitted before.
         mutating func take() -> [Piece] {
-            if !patient.isEmpty, !few.isEmpty || !many.isEmpty || isPatienceOver || isClosed {
+            if !patient.isEmpty, !staged.isEmpty || !few.isEmpty || !many.isEmpty || isPatienceOver || isClosed {
                 few = patient + few
                 patient.removeAll(keepingCapacity: true)
                 patientTurn &+= 1
@@ -49,8 +55,11 @@ final class WriteQueue: @unchecked Sendable {
                 return rows == piece.rows || rows <= WriteQueue.transactionRows
             }
             many.removeFirst(next.count)
-            defer { few.removeAll(keepingCapacity: true) }
-            return few + next
+            defer {
+                staged.removeAll(keepingCapacity: true)
+                few.removeAll(keepingCapacity: true)
+            }
+            return staged + few + next
         }
     }
 
@@ -99,7 +108,13 @@ final class WriteQueue: @unchecked Sendable {
                 defer { state.patient.append(piece) }
                 return (false, false, state.patient.isEmpty ? state.patientTurn : nil)
             }
-            if piece.rows <= Self.fewRows { state.few.append(piece) } else { state.many.append(piece) }
+            if piece.staged != nil {
+                state.staged.append(piece)
+            } else if piece.rows <= Self.fewRows {
+                state.few.append(piece)
+            } else {
+                state.many.append(piece)
+            }
             defer { state.isDraining = true }
             return (false, !state.isDraining, nil)
         }
@@ -225,6 +240,7 @@ final class WriteQueue: @unchecked Sendable {
     ) -> Int {
         let isAlone = pieces.count - start == 1  // then the transaction serves as its savepoint
         var next = start
+        let isLastGood = fault.withLock { $0 == nil }  // a disk that failed the last transaction is likely to fail this one
         do {
             try rollBack(writer)  // an open transaction would absorb this one; there never is one
             try writer.run("BEGIN IMMEDIATE")
@@ -235,6 +251,10 @@ final class WriteQueue: @unchecked Sendable {
                     if !isAlone { try writer.run("SAVEPOINT piece") }
                     try writer.perform(pieces[next - 1].work)
                     if !isAlone { try writer.run("RELEASE piece") }
+                    if let staged = pieces[next - 1].staged, isLastGood {
+                        writer.keepOutboxIDs()
+                        staged()
+                    }
                 } catch {
                     outcomes[next - 1] = error
                     guard isInTransaction(writer), !isAlone else { throw error }

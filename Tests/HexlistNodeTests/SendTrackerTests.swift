@@ -22,7 +22,7 @@ struct SendTrackerTests {
         let send = send(kind, onChange: onChange)
         tracker.follow(send)
         for (row, peer) in zip(Int64(1)..., peers) {
-            send.accepted(SendOutcome(outboxID: row, messageID: MessageID(.nil), peer: peer, state: .queued), line: 7)
+            send.accepted(row, for: peer, .queued, line: 7)
         }
         return send
     }
@@ -74,7 +74,7 @@ struct SendTrackerTests {
         var tracker = SendTracker()
         let send = Self.followed(.stream(tellsAll: true), by: &tracker)
         for (row, peer) in zip(Int64(4)..., Self.peers) {
-            send.accepted(SendOutcome(outboxID: row, messageID: MessageID(.nil), peer: peer, state: .queued), line: 8)
+            send.accepted(row, for: peer, .queued, line: 8)
         }
         tracker.moved([Self.move(1, to: .failed)])
         #expect(send.takeUnread().isEmpty)

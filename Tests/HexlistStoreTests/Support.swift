@@ -192,15 +192,6 @@ extension ReceiveOutcome {
     }
 }
 
-extension Enqueued {
-    var id: Int64 {
-        switch self {
-        case .new(let id), .requeued(let id, _): id
-        case .existing(let row): row.id
-        }
-    }
-}
-
 extension Result<Enqueued, HexlistError> {
     var id: Int64? { (try? get())?.id }
 }

@@ -16,6 +16,11 @@ struct CrashTests {
         try await Rig.run("kill", long: ["--rounds", "200", "--hexes", "20000"])
     }
 
+    @Test("SIGKILL while a hex leaves and its row is made durable", .ifRuns("ahead"))
+    func ahead() async throws {
+        try await Rig.run("ahead", long: ["--rounds", "200"])
+    }
+
     @Test("SIGKILL at random instants while files are fetched, either side", .ifRuns("files"))
     func files() async throws {
         try await Rig.run("files", long: ["--rounds", "200", "--largest", "400"])
