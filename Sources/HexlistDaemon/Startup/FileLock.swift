@@ -17,7 +17,6 @@ final class FileLock: Sendable {
                 hint: "Make its folder writable for this user, or name another one.")
         }
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-            defer { close(descriptor) }
             guard errno == EWOULDBLOCK else {
                 throw HexlistError(
                     .stateFolder, "\(path) cannot be locked (\(String(cString: strerror(errno)))).",
@@ -30,7 +29,7 @@ final class FileLock: Sendable {
         _ = text.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, 0) }  // for people only
     }
 
-    deinit { close(descriptor) }
+    deinit { close(descriptor) }  // also where `init` throws
 
     /// The error if another process holds the lock.
     struct Held: Error {
