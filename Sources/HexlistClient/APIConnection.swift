@@ -51,7 +51,8 @@ struct APIConnection: Sendable {
         var parser = PageParser()
         try await execute(.GET, path + query.text, accept: LocalAPI.jsonType, seconds: Self.replySeconds) { _, pieces in
             for try await piece in pieces {
-                for item in try parser.feed(piece.readableBytesView) { try body(Self.decode(item)) }
+                let items = try readable { () throws(JSONFault) in try parser.feed(piece.readableBytesView) }
+                for item in items { try body(Self.decode(item)) }
             }
         }
         return try readable { () throws(JSONFault) in try parser.end() }
@@ -79,7 +80,8 @@ struct APIConnection: Sendable {
             .GET, path + query.text, accept: LocalAPI.eventStreamType, seconds: 366 * 86_400
         ) { _, pieces in
             for try await piece in pieces {
-                for message in try parser.feed(piece.readableBytesView) {
+                let messages = try readable { () throws(JSONFault) in try parser.feed(piece.readableBytesView) }
+                for message in messages {
                     guard try await body(message) else { return true }
                 }
             }
@@ -162,11 +164,10 @@ struct APIConnection: Sendable {
                 var lines: [[UInt8]?] = []
                 piece.withUnsafeReadableBytes { splitter.feed($0) { lines.append($1) } }
                 for line in lines {
-                    guard let line else { throw JSONFault("a line is longer than \(lineBytes) bytes") }
+                    guard let line else { throw Self.unreadable(JSONFault("a line is longer than \(lineBytes) bytes")) }
                     guard try await body(line) else { return }
                 }
             }
-            try Task.checkCancellation()
             throw HexlistError(
                 .daemonUnreachable, "hexlistd closed \(TerminalText.clean(socketPath)) in the middle.",
                 hint: "Start it again with `\(startCommand)`; what it accepted is in its outbox.")
@@ -182,7 +183,7 @@ struct APIConnection: Sendable {
     }
 
     /// Calls `body` with a reply of success.
-    /// - Throws: what `body` throws; `HexlistError` for everything else.
+    /// - Throws: what `body` and a stream of content throw; `HexlistError` for everything else.
     private func execute<Result: Sendable>(
         _ method: HTTPMethod, _ target: String, accept: String, content: HTTPExchange.Content? = nil, type: String = LocalAPI.jsonType,
         seconds: Double, _ body: (HTTPResponseHead, HTTPReplyBody) async throws -> Result
@@ -198,8 +199,10 @@ struct APIConnection: Sendable {
                 guard (200..<300).contains(head.status.code) else { throw try await Self.failure(head, pieces) }
                 return try await body(head, pieces)
             }
-        } catch {
-            throw explain(error)
+        } catch let fault as HTTPExchange.Fault {
+            throw explain(fault)
+        } catch is CancellationError {
+            throw HexlistError(.internal, "The request was given up.")
         }
     }
 
@@ -213,7 +216,11 @@ struct APIConnection: Sendable {
     }
 
     private static func collect(_ pieces: HTTPReplyBody) async throws -> [UInt8] {
-        Array(try await pieces.collect(upTo: replyBytes).readableBytesView)
+        do {
+            return Array(try await pieces.collect(upTo: replyBytes).readableBytesView)
+        } catch is NIOTooManyBytesError {
+            throw HexlistError(.internal, "The answer of hexlistd is longer than \(replyBytes >> 20) MiB.")
+        }
     }
 
     /// The error in a reply, with the daemon's own words if there are any.
@@ -244,26 +251,21 @@ struct APIConnection: Sendable {
             hint: "Use hexlist and hexlistd of one release.")
     }
 
-    /// The error in the user's terms; one that is none of the exchange's as it is.
-    private func explain(_ error: any Error) -> any Error {
+    /// The fault in the user's terms; what a stream of content threw as it is.
+    private func explain(_ fault: HTTPExchange.Fault) -> any Error {
         let path = TerminalText.clean(socketPath)
-        switch error {
-        case let error as IOError: return explain(errno: error.errnoCode, path: path)
-        case let fault as JSONFault: return Self.unreadable(fault)
-        case HTTPExchange.Fault.timedOut:
-            return HexlistError(
+        return switch fault {
+        case .socket(let code): explain(errno: code, path: path)
+        case .timedOut:
+            HexlistError(
                 .daemonUnreachable, "hexlistd did not answer on \(path) in time.",
                 hint: "See what it logged; stop it and start it again.")
-        case HTTPExchange.Fault.cutShort, HTTPParserError.invalidEOFState, is ChannelError:
-            return HexlistError(
+        case .cutShort:
+            HexlistError(
                 .daemonUnreachable, "What listens on \(path) closed the connection before its answer was whole.",
                 hint: "See what hexlistd logged, and try again.")
-        case is HTTPParserError:
-            return HexlistError(.versionMismatch, "What answers on \(path) is no hexlistd this hexlist knows.")
-        case is NIOTooManyBytesError:
-            return HexlistError(.internal, "The answer on \(path) is longer than \(Self.replyBytes >> 20) MiB.")
-        case is CancellationError: return HexlistError(.internal, "The request was given up.")
-        default: return error
+        case .foreign: HexlistError(.versionMismatch, "What answers on \(path) is no hexlistd this hexlist knows.")
+        case .content(let error): error
         }
     }
 

@@ -4,11 +4,27 @@ import NIOPosix
 
 /// One HTTP/1.1 request and its reply, on a connection of its own to a Unix socket, which is closed behind them.
 struct HTTPExchange: Sendable {
-    /// Why there is no whole reply; beside it there are the errors of NIO.
+    /// Why there is no whole reply.
     enum Fault: Error {
         case timedOut
         /// The connection ended before the reply did.
         case cutShort
+        /// What came is no reply of HTTP/1.1 to the request.
+        case foreign
+        /// The socket failed, with this `errno`.
+        case socket(CInt)
+        /// The stream of content threw this.
+        case content(any Error)
+
+        /// The fault that an error of NIO's stands for; the error itself where it is another one.
+        fileprivate static func of(_ error: any Error) -> any Error {
+            switch error {
+            case let error as IOError: Fault.socket(error.errnoCode)
+            case HTTPParserError.invalidEOFState, is ChannelError: Fault.cutShort
+            case is HTTPParserError, is NIOHTTPDecoderError: Fault.foreign
+            default: error
+            }
+        }
     }
 
     enum Content: Sendable {
@@ -40,15 +56,9 @@ struct HTTPExchange: Sendable {
 
     /// Calls `read` with the reply as soon as it begins, which may be while the request is still being sent. What is not sent when `read`
     /// returns is not sent any more.
-    /// - Throws: what `read` and a stream of content throw, `Fault`, `IOError`, `HTTPParserError`, and `CancellationError`.
+    /// - Throws: what `read` throws, `Fault`, and `CancellationError`.
     func run<Result: Sendable>(_ read: (HTTPResponseHead, HTTPReplyBody) async throws -> Result) async throws -> Result {
-        let connection: Connection = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .connect(unixDomainSocketPath: socketPath) { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHTTPClientHandlers()
-                    return try Connection(wrappingChannelSynchronously: channel)
-                }
-            }
+        let connection = try await connected()
         let channel = connection.channel
         let end = channel.eventLoop.scheduleTask(in: .milliseconds(Int64(min(seconds, 366 * 86_400) * 1_000))) {
             Self.end(channel, Fault.timedOut)
@@ -58,28 +68,45 @@ struct HTTPExchange: Sendable {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask { await write(to: outbound, channel) }
                 defer { group.cancelAll() }
-                var parts = inbound.makeAsyncIterator()
-                guard case .head(let head) = try await parts.next() else { throw Fault.cutShort }
-                return try await read(head, HTTPReplyBody(parts))
+                var parts = HTTPReplyParts(inbound: inbound.makeAsyncIterator())
+                guard case .head(let head) = try await parts.next() else { throw Fault.foreign }
+                return try await read(head, HTTPReplyBody(parts: parts))
             }
+        }
+    }
+
+    private func connected() async throws -> Connection {
+        do {
+            return try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+                .connect(unixDomainSocketPath: socketPath) { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        try channel.pipeline.syncOperations.addHTTPClientHandlers()
+                        return try Connection(wrappingChannelSynchronously: channel)
+                    }
+                }
+        } catch {
+            throw Fault.of(error)
         }
     }
 
     /// Sends the request. A connection that breaks meanwhile is for the reader to say: the reply may be there already.
     private func write(to outbound: NIOAsyncChannelOutboundWriter<HTTPClientRequestPart>, _ channel: any Channel) async {
-        do {
-            switch content {
-            case nil: try await outbound.write(contentsOf: [.head(head), .end(nil)])
-            case .bytes(let bytes):
-                try await outbound.write(contentsOf: [.head(head), .body(.byteBuffer(ByteBuffer(bytes: bytes))), .end(nil)])
-            case .stream(let stream):
-                try await outbound.write(.head(head))
-                try await stream { try await outbound.write(.body(.byteBuffer($0))) }
-                try await outbound.write(.end(nil))
+        switch content {
+        case nil: try? await outbound.write(contentsOf: [.head(head), .end(nil)])
+        case .bytes(let bytes):
+            try? await outbound.write(contentsOf: [.head(head), .body(.byteBuffer(ByteBuffer(bytes: bytes))), .end(nil)])
+        case .stream(let stream):
+            struct Broken: Error {}
+            do {
+                try? await outbound.write(.head(head))
+                try await stream { piece in
+                    do { try await outbound.write(.body(.byteBuffer(piece))) } catch { throw Broken() }
+                }
+                try? await outbound.write(.end(nil))
+            } catch is Broken {
+            } catch {
+                Self.end(channel, Fault.content(error))
             }
-        } catch is ChannelError, is IOError, is NIOAsyncWriterError {
-        } catch {
-            Self.end(channel, error)
         }
     }
 
@@ -90,15 +117,31 @@ struct HTTPExchange: Sendable {
     }
 }
 
-/// The pieces of a reply's body as they arrive, once. The next is read from the socket when it is asked for.
+/// The parts of a reply as they arrive. The next is read from the socket when it is asked for.
+private struct HTTPReplyParts {
+    var inbound: NIOAsyncChannelInboundStream<HTTPClientResponsePart>.AsyncIterator
+
+    /// - Throws: `HTTPExchange.Fault`, `CancellationError`.
+    mutating func next() async throws -> HTTPClientResponsePart {
+        do {
+            if let part = try await inbound.next() { return part }
+        } catch {
+            throw HTTPExchange.Fault.of(error)
+        }
+        try Task.checkCancellation()
+        throw HTTPExchange.Fault.cutShort
+    }
+}
+
+/// The pieces of a reply's body as they arrive, once.
 struct HTTPReplyBody: AsyncSequence {
     struct AsyncIterator: AsyncIteratorProtocol {
-        fileprivate var parts: NIOAsyncChannelInboundStream<HTTPClientResponsePart>.AsyncIterator
+        fileprivate var parts: HTTPReplyParts
         private var hasEnded = false
 
-        fileprivate init(parts: NIOAsyncChannelInboundStream<HTTPClientResponsePart>.AsyncIterator) { self.parts = parts }
+        fileprivate init(parts: HTTPReplyParts) { self.parts = parts }
 
-        /// - Throws: `HTTPExchange.Fault.cutShort` where the connection ends before the body.
+        /// - Throws: `HTTPExchange.Fault`, `cutShort` where the connection ends before the body; `CancellationError`.
         mutating func next() async throws -> ByteBuffer? {
             guard !hasEnded else { return nil }
             switch try await parts.next() {
@@ -106,14 +149,14 @@ struct HTTPReplyBody: AsyncSequence {
             case .end:
                 hasEnded = true
                 return nil
-            case .head, nil: throw HTTPExchange.Fault.cutShort
+            case .head: throw HTTPExchange.Fault.foreign
             }
         }
     }
 
-    private let parts: NIOAsyncChannelInboundStream<HTTPClientResponsePart>.AsyncIterator
+    private let parts: HTTPReplyParts
 
-    fileprivate init(_ parts: NIOAsyncChannelInboundStream<HTTPClientResponsePart>.AsyncIterator) { self.parts = parts }
+    fileprivate init(parts: HTTPReplyParts) { self.parts = parts }
 
     func makeAsyncIterator() -> AsyncIterator { AsyncIterator(parts: parts) }
 }

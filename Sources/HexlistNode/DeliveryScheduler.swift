@@ -49,11 +49,21 @@ final class DeliveryScheduler {
     // MARK: Rows
 
     /// Takes up rows that were queued, in this order.
-    /// - Parameter again: peers of rows that were queued anew, which stand before those that were loaded already.
-    func queued(_ rows: [PeerID: [OutgoingHex]], again: Set<PeerID>, _ host: isolated some DeliveryHost) {
+    /// - Parameters:
+    ///   - again: peers of rows that were queued anew, which stand before those that were loaded already.
+    ///   - isDurable: `false` for rows that go ahead (`PeerDelivery.appended`).
+    func queued(_ rows: [PeerID: [OutgoingHex]], again: Set<PeerID>, isDurable: Bool, _ host: isolated some DeliveryHost) {
         for peer in again { link(to: peer).delivery.rowsChanged() }
-        for (peer, rows) in rows { link(to: peer).delivery.appended(rows) }
+        for (peer, rows) in rows { link(to: peer).delivery.appended(rows, isDurable: isDurable) }
         for peer in again.union(rows.keys) { kick(link(to: peer), host) }
+    }
+
+    /// Forgets rows that went ahead to these peers, as the disk failed.
+    func lostAhead(to peers: [PeerID], _ host: isolated some DeliveryHost) {
+        for peer in peers {
+            guard let link = links[peer], link.delivery.lostAhead() else { continue }
+            kick(link, host)
+        }
     }
 
     /// Forgets what was loaded for these peers: some of it was cancelled.
@@ -300,11 +310,13 @@ final class DeliveryScheduler {
     /// Looks whether rows wait for a peer that left before its answers were written: it may have answered all there were.
     private func lookForRows(_ link: PeerLink, _ host: isolated some DeliveryHost) {
         let peer = link.peer
+        let noted = link.delivery.rowsNoted
         host.store.submitRead({ try $0.outboxBatch(peer, after: 0, limit: 1, maxBytes: 1).items.isEmpty }) { [host] result in
             host.onLoop { host in
-                guard case .success(true) = result, let link = host.deliveries.links[peer], link.sessions.isEmpty else { return }
+                guard case .success(true) = result, let link = host.deliveries.links[peer], link.sessions.isEmpty,
+                    link.delivery.foundNone(since: noted)
+                else { return }
                 link.endedWithRows = false
-                link.delivery.foundNone()
                 host.deliveries.forgetIfQuiet(link)
             }
         }

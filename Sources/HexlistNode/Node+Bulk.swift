@@ -69,6 +69,8 @@ extension Node {
         let report: EnqueueReport
         let hexes: ArraySlice<PreparedHex>
         let recipients: [PeerSighting]
+        /// Whether the rows are committed. Until then they cannot be read, and may come to nothing.
+        let isDurable: Bool
 
         /// The rows that were there before, by their hex's key, and are queued anew.
         var requeued: [RowMove] {
@@ -127,17 +129,14 @@ extension Node {
             guard case .success(let rows) = result else { continue }
             for (index, row) in rows.enumerated() {
                 let peer = taken.recipients[index].peer
-                switch row {
-                case .new(let id), .requeued(let id, _): send.accepted(id, for: peer, .queued, line: hex.line)
-                case .existing(let earlier): send.accepted(earlier.id, for: peer, earlier.state, isEarlier: true, line: hex.line)
-                }
-                guard row.isQueued else { continue }
+                send.accepted(row.id, for: peer, row.state, isEarlier: row.isEarlier, line: hex.line)
+                guard row.state == .queued else { continue }
                 queued[index].append(OutgoingHex(id: row.id, messageID: hex.messageID, body: hex.body))
             }
         }
         var rows: [PeerID: [OutgoingHex]] = [:]
         for (recipient, queued) in zip(taken.recipients, queued) where !queued.isEmpty { rows[recipient.peer] = queued }
-        deliveries.queued(rows, again: Set(requeued.map(\.peer)), self)
+        deliveries.queued(rows, again: Set(requeued.map(\.peer)), isDurable: taken.isDurable, self)
         notifyWatchers()
     }
 

@@ -50,21 +50,21 @@ extension Node {
     /// - Parameters:
     ///   - ahead: whether the rows may leave while the disk makes them durable (decision 21). Should it fail then, the peer has hexes of which
     ///     nothing is known here, so nothing may depend on the row: no key, no offer of a file.
-    ///   - then: is called twice where rows go ahead, the second time once they are durable: only then they can be read.
+    ///   - then: is called twice where rows go ahead, the second time once they are durable (`Taken.isDurable`).
     func enqueue(
         _ hexes: ArraySlice<PreparedHex>, _ terms: OutboxTerms, ahead: Bool = false,
         then: @escaping @Sendable (isolated Node, Taken) -> Void
     ) async throws -> Taken {
         try await withCheckedThrowingContinuation { continuation in
             let goAhead: @Sendable (EnqueueReport) -> Void = { [self] report in
-                onLoop { then($0, Taken(report: report, hexes: hexes, recipients: terms.recipients)) }
+                onLoop { then($0, Taken(report: report, hexes: hexes, recipients: terms.recipients, isDurable: false)) }
             }
-            store.enqueue(hexes, terms, staged: ahead ? goAhead : nil) { [self] result in
-                let result = result.map { Taken(report: $0, hexes: hexes, recipients: terms.recipients) }
+            store.enqueue(hexes, terms, tellStaged: ahead ? goAhead : nil) { [self] result in
+                let result = result.map { Taken(report: $0, hexes: hexes, recipients: terms.recipients, isDurable: true) }
                 onLoop { node in
                     switch result {
                     case .success(let taken): then(node, taken)
-                    case .failure: if ahead { node.deliveries.queued([:], again: Set(terms.recipients.map(\.peer)), node) }
+                    case .failure: if ahead { node.deliveries.lostAhead(to: terms.recipients.map(\.peer), node) }
                     }
                     continuation.resume(with: result)
                 }

@@ -86,10 +86,16 @@ struct PeerDelivery: Sendable {
     private var rowsBytes = 0
     /// The last row that was loaded, or handed over.
     private var cursor: Int64 = 0
+    /// The last row it was told of that is not durable yet, and cannot be read (decision 21).
+    private var ahead: Int64?
+    /// Whether one of those rows was not taken, or was dropped since. Until it is durable no later one is taken: the cursor would pass it.
+    private var hasMissedAhead = false
     /// The number of the present reading; loads of an earlier one are stale.
     private var epoch = 0
     /// Whether there are rows that were seen and have no answer.
     private(set) var knowsOfRows = false
+    /// Rises whenever it hears of rows that were queued.
+    private(set) var rowsNoted: UInt64 = 0
     /// Verdicts on their way into the store.
     private var writing = 0
     /// Rows in flight at most, after a failure or a refusal: one, and twice as many with each receipt. So what the peer fails
@@ -127,10 +133,10 @@ struct PeerDelivery: Sendable {
     var isWriting: Bool { writing > 0 }
 
     /// Whether so much waits in memory for the session that rows queued much faster would have to be read from the store again.
-    var isBehind: Bool {
-        guard channel != nil, case .idle(mayHaveMore: false) = reading else { return false }
-        return rowsBytes > Self.loadBytes / 2
-    }
+    var isBehind: Bool { isReadUp && rowsBytes > Self.loadBytes / 2 }
+
+    /// Whether all there is was read, on a session.
+    private var isReadUp: Bool { if channel != nil, case .idle(mayHaveMore: false) = reading { true } else { false } }
 
     /// Whether a row of so many bytes waits for the peer's trust, which raises its limit.
     func waitsForTrust(bytes: Int) -> Bool {
@@ -141,7 +147,7 @@ struct PeerDelivery: Sendable {
     // MARK: Rows
 
     mutating func rowsAdded() {
-        knowsOfRows = true
+        noteRows()
         switch reading {
         case .idle: reading = .idle(mayHaveMore: true)
         case .loading: reading = .loading(addedMeanwhile: true)
@@ -150,13 +156,43 @@ struct PeerDelivery: Sendable {
     }
 
     /// Takes up rows that were queued, in this order, with nothing between them and what was queued before. Where all of that was read
-    /// already, and there is room, they need not be read from the store. Of rows that went ahead it is told twice.
-    mutating func appended(_ more: [OutgoingHex]) {
+    /// already, and there is room, they need not be read from the store.
+    /// - Parameter isDurable: `false` for rows that go ahead. They are handed over once more when they are durable, before any that is queued
+    ///   later, or `lostAhead` is called.
+    mutating func appended(_ more: [OutgoingHex], isDurable: Bool) {
         let new = more.drop { $0.id <= cursor }
+        let hadMissed = hasMissedAhead
+        if let last = more.last?.id {
+            if !isDurable { ahead = last } else if let ahead, ahead <= last { forgetAhead() }
+        }
         guard !new.isEmpty else { return }
-        guard channel != nil, case .idle(mayHaveMore: false) = reading, rowsBytes < Self.loadBytes else { return rowsAdded() }
-        for row in new { take(row) }
+        noteRows()
+        if isReadUp, rowsBytes < Self.loadBytes, isDurable || !hadMissed {
+            for row in new { take(row) }
+        } else if isDurable {
+            rowsAdded()
+        } else {
+            hasMissedAhead = true
+        }
+    }
+
+    /// Notes that rows it was told of ahead will never be there.
+    /// - Returns: `false` if it was told of none.
+    mutating func lostAhead() -> Bool {
+        guard ahead != nil else { return false }
+        forgetAhead()
+        doubt()
+        return true
+    }
+
+    private mutating func forgetAhead() {
+        ahead = nil
+        hasMissedAhead = false
+    }
+
+    private mutating func noteRows() {
         knowsOfRows = true
+        rowsNoted &+= 1
     }
 
     /// Notes that rows changed on their way (cancelled, retried): what was loaded may be stale.
@@ -185,7 +221,13 @@ struct PeerDelivery: Sendable {
     }
 
     /// Notes that the store had no rows, while there is no session.
-    mutating func foundNone() { if channel == nil { knowsOfRows = false } }
+    /// - Parameter noted: `rowsNoted` when the look began.
+    /// - Returns: `false` if that says nothing, as rows were queued meanwhile.
+    mutating func foundNone(since noted: UInt64) -> Bool {
+        guard channel == nil, noted == rowsNoted else { return false }
+        knowsOfRows = false
+        return true
+    }
 
     private mutating func take(_ row: OutgoingHex) {
         rows.append(row)
@@ -200,6 +242,7 @@ struct PeerDelivery: Sendable {
     }
 
     private mutating func doubt() {
+        if ahead != nil { hasMissedAhead = true }
         reading = .doubtful(isLoading: reading.isLoading)
         rows = []
         rowsBytes = 0

@@ -94,7 +94,8 @@ public final class TrackedSend: @unchecked Sendable {
 
     // MARK: Events
 
-    /// Takes a row that was queued. One it has already is passed over: the same key twice in one stream, or a row that went ahead.
+    /// Takes a row that was queued. One it has already is counted once: the same key twice in one stream, whose lines are both told where all
+    /// are, or a row that went ahead.
     /// - Parameters:
     ///   - isEarlier: whether an earlier send with the same key had queued it.
     ///   - line: of the stream.

@@ -58,24 +58,25 @@ public final class HexStore: Sendable {
     ///   - rows: the number of rows it may write. Pieces of many rows wait for their turn; pieces of few rows go first.
     ///   - waitsForOthers: whether it waits for the next transaction to go with, a few milliseconds at most (`WriteQueue.patience`), since nobody
     ///     waits for it.
-    ///   - staged: called on the writer's thread while the transaction is about to be committed, unless the last one failed.
+    ///   - tellStaged: called on the writer's thread before the transaction is committed (`WriteQueue.Piece.Turn.ahead`).
     ///   - completion: called on the writer's thread after COMMIT (with fsync) returned. After a failure nothing of the piece is in the
     ///     store. Must not call `writeSync` or `close`.
     func submit<Value: Sendable>(
         rows: Int = 1, waitsForOthers: Bool = false, _ work: @escaping @Sendable (StoreWriter) throws -> Value,
-        staged: (@Sendable (Value) -> Void)? = nil, completion: @escaping @Sendable (Result<Value, any Error>) -> Void
+        tellStaged: (@Sendable (Value) -> Void)? = nil, completion: @escaping @Sendable (Result<Value, any Error>) -> Void
     ) {
         let box = Box<Value>()
-        var tellStaged: (@Sendable () -> Void)?
-        if let staged { tellStaged = { if let value = box.value.withLock({ (value: inout Value?) in value }) { staged(value) } } }
+        var turn = waitsForOthers ? WriteQueue.Piece.Turn.patient : .next
+        if let tellStaged {
+            turn = .ahead { if let value = box.value.withLock({ (value: inout Value?) in value }) { tellStaged(value) } }
+        }
         writes.submit(
             WriteQueue.Piece(
-                rows: rows, waitsForOthers: waitsForOthers,
+                rows: rows, turn: turn,
                 work: { writer in
                     let value = try work(writer)
                     box.value.withLock { $0 = value }
                 },
-                staged: tellStaged,
                 finish: { [path] error in
                     guard error == nil, let value = box.value.withLock({ $0.take() }) else {
                         let error = error ?? HexlistError(.internal, "The store lost a result.")

@@ -8,15 +8,15 @@ extension HexStore {
     /// order is kept.
     ///
     /// - Parameters:
-    ///   - staged: called on the writer's thread with rows that will be durable in a moment, or not at all; then no others get their ids. It is
-    ///     not called where the last transaction failed.
+    ///   - tellStaged: called on the writer's thread with rows that will be durable once the rest of their transaction is done, or not at all; then
+    ///     no others get their ids (`WriteQueue.Piece.Turn.ahead`).
     ///   - completion: called on the writer's thread, in the order of the calls. A failure is that of the whole batch: `.storageFull`,
     ///     `.internal`.
     public func enqueue(
-        _ hexes: ArraySlice<PreparedHex>, _ terms: OutboxTerms, staged: (@Sendable (EnqueueReport) -> Void)? = nil,
+        _ hexes: ArraySlice<PreparedHex>, _ terms: OutboxTerms, tellStaged: (@Sendable (EnqueueReport) -> Void)? = nil,
         completion: @escaping @Sendable (Result<EnqueueReport, any Error>) -> Void
     ) {
-        submit({ try $0.enqueue(hexes, terms) }, staged: staged, completion: completion)
+        submit({ try $0.enqueue(hexes, terms) }, tellStaged: tellStaged, completion: completion)
     }
 
     /// The most rows of a peer that one transaction changes.

@@ -70,8 +70,10 @@ public enum Enqueued: Sendable, Equatable {
         }
     }
 
-    /// Whether it waits to be delivered.
-    public var isQueued: Bool { if case .existing(let row) = self { row.state == .queued } else { true } }
+    public var state: OutboxState { if case .existing(let row) = self { row.state } else { .queued } }
+
+    /// Whether it is the unchanged row of an earlier send.
+    public var isEarlier: Bool { if case .existing = self { true } else { false } }
 }
 
 /// The outcome of queuing hexes.

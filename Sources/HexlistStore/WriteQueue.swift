@@ -14,21 +14,28 @@ internal import Synchronization
 /// `@unchecked`: `writer` is touched on `queue` only.
 final class WriteQueue: @unchecked Sendable {
     struct Piece: Sendable {
+        enum Turn: Sendable {
+            /// With the next transaction that has room for its rows.
+            case next
+            /// It waits for others, up to `WriteQueue.patience`, so that it costs no transaction of its own.
+            case patient
+            /// Before all others of the next transaction, so that the ids of their rows are higher: whoever is told of these first has missed
+            /// none. `tell` is called once the piece has succeeded, with the rest of the transaction and its commit still to come, unless
+            /// `WriteQueue.isDiskTrusted` says that this is likely to fail. Ids of rows that were told are not given again by this process.
+            case ahead(tell: @Sendable () -> Void)
+
+            var tell: (@Sendable () -> Void)? { if case .ahead(let tell) = self { tell } else { nil } }
+        }
+
         let rows: Int
-        /// Whether the piece waits for others, up to `WriteQueue.patience`, so that it costs no transaction of its own.
-        var waitsForOthers = false
+        let turn: Turn
         let work: @Sendable (StoreWriter) throws -> Void
-        /// Called once the piece has succeeded, in a transaction that is committed next, unless the last one failed. Ids of rows it made are not
-        /// given again by this process, whatever becomes of the transaction. Such a piece goes before all others, so that the ids of their rows
-        /// are higher: whoever is told of these first has missed none.
-        var staged: (@Sendable () -> Void)?
         /// Called with the error; `nil` once the piece is durable.
         let finish: @Sendable ((any Error)?) -> Void
     }
 
     private struct State {
-        /// Pieces that are told when they are staged.
-        var staged: [Piece] = []
+        var ahead: [Piece] = []
         var few: [Piece] = []
         var many: ArraySlice<Piece> = []
         /// Pieces that wait for others. They go with the next transaction, or by themselves once their time is over.
@@ -40,10 +47,10 @@ final class WriteQueue: @unchecked Sendable {
         var isDraining = false
         var isClosed = false
 
-        /// Takes the pieces of the next transaction, in order of submission among those that are told when they are staged, those with few
-        /// rows, and those with many. Pieces that waited come before those with few: they were submitted before.
+        /// Takes the pieces of the next transaction, in order of submission among those that go ahead, those with few rows, and those with
+        /// many. Pieces that waited come before those with few: they were submitted before.
         mutating func take() -> [Piece] {
-            if !patient.isEmpty, !staged.isEmpty || !few.isEmpty || !many.isEmpty || isPatienceOver || isClosed {
+            if !patient.isEmpty, !ahead.isEmpty || !few.isEmpty || !many.isEmpty || isPatienceOver || isClosed {
                 few = patient + few
                 patient.removeAll(keepingCapacity: true)
                 patientTurn &+= 1
@@ -56,10 +63,10 @@ final class WriteQueue: @unchecked Sendable {
             }
             many.removeFirst(next.count)
             defer {
-                staged.removeAll(keepingCapacity: true)
+                ahead.removeAll(keepingCapacity: true)
                 few.removeAll(keepingCapacity: true)
             }
-            return staged + few + next
+            return ahead + few + next
         }
     }
 
@@ -88,6 +95,9 @@ final class WriteQueue: @unchecked Sendable {
 
     private let residue: Residue
     private let metrics: StoreMetrics
+    /// Whether pieces that go ahead are told: not after a transaction that the disk failed, until one with such a piece is committed. One without
+    /// says little: for the little it writes there may be room yet.
+    private var isDiskTrusted = true
     private var pace = IndexPace()
     /// Whether entries of the index are missing; `false` after a turn that failed, until the next write.
     private var isIndexBehind = false
@@ -104,16 +114,13 @@ final class WriteQueue: @unchecked Sendable {
     func submit(_ piece: Piece) {
         let (isClosed, starts, patientTurn) = state.withLock { state -> (Bool, Bool, UInt64?) in
             guard !state.isClosed else { return (true, false, nil) }
-            if piece.waitsForOthers {
+            switch piece.turn {
+            case .patient:
                 defer { state.patient.append(piece) }
                 return (false, false, state.patient.isEmpty ? state.patientTurn : nil)
-            }
-            if piece.staged != nil {
-                state.staged.append(piece)
-            } else if piece.rows <= Self.fewRows {
-                state.few.append(piece)
-            } else {
-                state.many.append(piece)
+            case .ahead: state.ahead.append(piece)
+            case .next where piece.rows <= Self.fewRows: state.few.append(piece)
+            case .next: state.many.append(piece)
             }
             defer { state.isDraining = true }
             return (false, !state.isDraining, nil)
@@ -200,7 +207,7 @@ final class WriteQueue: @unchecked Sendable {
         var changes: StoreChange = []
         let isShort = pace.isBusy(at: now)
         let piece = Piece(
-            rows: 0,
+            rows: 0, turn: .next,
             work: { writer in
                 if isShort {
                     try writer.index(entries: SearchIndex.entriesOfShort, bytes: SearchIndex.bytesOfShort)
@@ -240,7 +247,7 @@ final class WriteQueue: @unchecked Sendable {
     ) -> Int {
         let isAlone = pieces.count - start == 1  // then the transaction serves as its savepoint
         var next = start
-        let isLastGood = fault.withLock { $0 == nil }  // a disk that failed the last transaction is likely to fail this one
+        var hasAhead = false
         do {
             try rollBack(writer)  // an open transaction would absorb this one; there never is one
             try writer.run("BEGIN IMMEDIATE")
@@ -251,9 +258,11 @@ final class WriteQueue: @unchecked Sendable {
                     if !isAlone { try writer.run("SAVEPOINT piece") }
                     try writer.perform(pieces[next - 1].work)
                     if !isAlone { try writer.run("RELEASE piece") }
-                    if let staged = pieces[next - 1].staged, isLastGood {
+                    if let tell = pieces[next - 1].turn.tell {
+                        hasAhead = true
+                        guard isDiskTrusted else { continue }
                         writer.keepOutboxIDs()
-                        staged()
+                        tell()
                     }
                 } catch {
                     outcomes[next - 1] = error
@@ -266,11 +275,13 @@ final class WriteQueue: @unchecked Sendable {
             try writer.run("COMMIT")
             metrics.commit.recordNanoseconds((ContinuousClock.now - began).nanoseconds)
             fault.withLock { $0 = nil }
+            if hasAhead { isDiskTrusted = true }
             changes.formUnion(writer.changes)
         } catch {
             if StoreFault(error) != nil {
                 fault.withLock { $0 = error }
                 metrics.failures.increment()
+                isDiskTrusted = false
             }
             if next == start { next = pieces.count }  // BEGIN failed, and would fail again
             for index in start..<next where outcomes[index] == nil { outcomes[index] = error }

@@ -26,7 +26,9 @@ enum Main {
     /// a send. What is wrong with its words the whole program says, which knows where it stands.
     private static func parsed() throws -> any ParsableCommand {
         let arguments = Array(CommandLine.arguments.dropFirst())
-        if arguments.first == SendCommand._commandName, let command = try? SendCommand.parseAsRoot(Array(arguments.dropFirst())) {
+        if arguments.first == SendCommand.configuration.commandName,
+            let command = try? SendCommand.parseAsRoot(Array(arguments.dropFirst()))
+        {
             return command
         }
         return try Hexlist.parseAsRoot(arguments)

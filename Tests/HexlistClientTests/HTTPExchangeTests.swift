@@ -10,19 +10,25 @@ import Testing
 
 @Suite("The client, with something else than a daemon", .timeLimit(.minutes(2)))
 struct HTTPExchangeTests {
-    /// Answers the first bytes of a request with these, whatever they are.
+    /// Answers the first bytes of a request with these, whatever they are, or does not wait for any.
     private final class Answer: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer
         private let text: String
         private let closes: Bool
+        private let waits: Bool
         private var isGiven = false
 
-        init(_ text: String, closes: Bool) {
+        init(_ text: String, closes: Bool, waits: Bool) {
             self.text = text
             self.closes = closes
+            self.waits = waits
         }
 
-        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        func channelActive(context: ChannelHandlerContext) { if !waits { answer(context) } }
+
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) { answer(context) }
+
+        private func answer(_ context: ChannelHandlerContext) {
             guard !isGiven else { return }
             isGiven = true
             context.writeAndFlush(NIOAny(ByteBuffer(string: text)), promise: nil)
@@ -33,14 +39,14 @@ struct HTTPExchangeTests {
     private static let head = "HTTP/1.1 200 OK\r\nHexlist-Version: \(LocalAPI.version) 1.0\r\nContent-Type: application/json\r\n"
 
     private func answering(
-        _ text: String, closes: Bool = true, _ body: (HexlistClient, _ path: String) async throws -> Void
+        _ text: String, closes: Bool = true, waits: Bool = true, _ body: (HexlistClient, _ path: String) async throws -> Void
     ) async throws {
         try await TemporaryFolder.with { folder in
             let path = "\(folder.path)/control.sock"
             let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
                 .childChannelInitializer { channel in
                     channel.eventLoop.makeCompletedFuture {
-                        try channel.pipeline.syncOperations.addHandler(Answer(text, closes: closes))
+                        try channel.pipeline.syncOperations.addHandler(Answer(text, closes: closes, waits: waits))
                     }
                 }
                 .bind(unixDomainSocketPath: path).get()
@@ -97,6 +103,33 @@ struct HTTPExchangeTests {
             await #expect(throws: Broken.self) {
                 try await client.sendBulk(HexlistClient.BulkSend(peers: ["ada"]), input: broken) { _ in true }
             }
+            let closed = AsyncThrowingStream<ByteBuffer, any Error> { throw ChannelError.ioOnClosedChannel }
+            await #expect(throws: ChannelError.self) {
+                try await client.sendBulk(HexlistClient.BulkSend(peers: ["ada"]), input: closed) { _ in true }
+            }
+        }
+    }
+
+    @Test("an answer that comes before the request is none of hexlistd's")
+    func hasty() async throws {
+        try await answering(Self.head + "Content-Length: 2\r\n\r\n{}", closes: false, waits: false) { client, _ in
+            let silent = AsyncStream<ByteBuffer> {
+                try? await Task.sleep(for: .seconds(3600))
+                return nil
+            }
+            await #expect(throws: HexlistError.self) {
+                try await client.sendBulk(HexlistClient.BulkSend(peers: ["ada"]), input: silent) { _ in true }
+            }
+        }
+    }
+
+    @Test("a request that is given up says so")
+    func cancelled() async throws {
+        try await answering("", closes: false) { client, _ in
+            let request = Task { try await client.status() }
+            request.cancel()
+            let error = await #expect(throws: HexlistError.self) { try await request.value }
+            #expect(error?.message == "The request was given up.")
         }
     }
 }

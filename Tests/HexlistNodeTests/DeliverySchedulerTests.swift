@@ -16,7 +16,7 @@ struct DeliverySchedulerTests {
                 if situation != "away" { host.here = [peer] }
                 if situation == "conflict" { host.inConflict = [peer] }
                 if situation == "draining" { host.deliveries.drain {} }
-                host.deliveries.queued([peer: [Self.row]], again: [], host)
+                host.deliveries.queued([peer: [Self.row]], again: [], isDurable: true, host)
                 return (
                     host.deliveries.wait(of: peer, bytes: 10, host).reason,
                     host.deliveries.isWorthWaiting(for: peer, bytes: 10, until: .now + .seconds(9), host)
@@ -35,13 +35,13 @@ struct DeliverySchedulerTests {
             let peer = Self.peers[0]
             await host.run { host in
                 host.here = Set(Self.peers)
-                for _ in 0..<3 { host.deliveries.queued([peer: [Self.row]], again: [], host) }
+                for _ in 0..<3 { host.deliveries.queued([peer: [Self.row]], again: [], isDurable: true, host) }
             }
             #expect(await host.dialled == [peer])
             // In one turn of the loop, which no pause ends.
             let (wait, dialled) = await host.run { host in
                 host.failDials()
-                host.deliveries.queued([peer: [Self.row]], again: [peer], host)
+                host.deliveries.queued([peer: [Self.row]], again: [peer], isDurable: true, host)
                 return (host.deliveries.wait(of: peer, bytes: 10, host), host.dialled)
             }
             #expect(wait.0 == .retry && wait.1 != nil)
@@ -58,7 +58,7 @@ struct DeliverySchedulerTests {
                 host.here = Set(Self.peers)
                 nonisolated(unsafe) var isDrained = false
                 host.deliveries.drain { isDrained = true }
-                host.deliveries.queued([Self.peers[0]: [Self.row], Self.peers[1]: [Self.row]], again: [], host)
+                host.deliveries.queued([Self.peers[0]: [Self.row], Self.peers[1]: [Self.row]], again: [], isDurable: true, host)
                 return isDrained
             }
             #expect(isDrained)  // nothing was on its way

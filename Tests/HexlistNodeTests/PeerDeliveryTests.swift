@@ -62,17 +62,17 @@ struct PeerDeliveryTests {
     func handedOver() {
         var delivery = Self.connected()
         #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: start) == [.send(Self.row(1))])
-        delivery.appended([Self.row(2), Self.row(3)])
+        delivery.appended([Self.row(2), Self.row(3)], isDurable: true)
         #expect(Self.drain(&delivery, outbox: [], now: start) == [.send(Self.row(2)), .send(Self.row(3))])
         // Rows 4 to 6 are in the store when it says so; the load that is under way may have seen some of them.
         delivery.rowsAdded()
         guard case .load(3, let epoch) = delivery.next(now: start, hasRoom: { _ in true }) else { return #expect(Bool(false)) }
-        delivery.appended([Self.row(5), Self.row(6)])
+        delivery.appended([Self.row(5), Self.row(6)], isDurable: true)
         delivery.loaded([Self.row(4), Self.row(5)], hasMore: false, epoch: epoch)
         let all = (1...6).map { Self.row($0) }
         #expect(Self.drain(&delivery, outbox: all, now: start) == all[3...].map { .send($0) })
         // What a load brought already is not taken twice.
-        delivery.appended([Self.row(6), Self.row(7)])
+        delivery.appended([Self.row(6), Self.row(7)], isDurable: true)
         #expect(Self.drain(&delivery, outbox: [], now: start) == [.send(Self.row(7))])
     }
 
@@ -81,18 +81,66 @@ struct PeerDeliveryTests {
         var delivery = Self.connected()
         _ = Self.drain(&delivery, outbox: [], now: start)
         #expect(!delivery.knowsOfRows)
-        delivery.appended([Self.row(1)])
+        delivery.appended([Self.row(1)], isDurable: false)
         #expect(Self.drain(&delivery, outbox: [], now: start) == [.send(Self.row(1))])
         _ = delivery.settled([Session.Settled(tag: 1, result: .kept(.stored, of: nil))], isCurrent: true, now: start)
         delivery.written()
-        delivery.appended([Self.row(1)])
+        delivery.appended([Self.row(1)], isDurable: true)
         #expect(!delivery.knowsOfRows && !delivery.hasWork)
         // Where the order became doubtful meanwhile, it is looked for in the store; a look that came too early for it is no harm.
-        delivery.appended([Self.row(2)])
+        delivery.appended([Self.row(2)], isDurable: false)
         delivery.rowsChanged()
         #expect(Self.drain(&delivery, outbox: [], now: start).isEmpty)
-        delivery.appended([Self.row(2)])
+        delivery.appended([Self.row(2)], isDurable: true)
         #expect(Self.drain(&delivery, outbox: [], now: start) == [.send(Self.row(2))])
+    }
+
+    @Test("a row that went ahead while the order was doubtful is not passed over by the next one", arguments: [false, true])
+    func missedAhead(wasTaken: Bool) {
+        var delivery = Self.connected()
+        if wasTaken {
+            _ = Self.drain(&delivery, outbox: [], now: start)
+            delivery.appended([Self.row(1)], isDurable: false)
+            delivery.connected(frameLimit: ProtocolLimits.trustedFrameBytes)
+        } else {
+            delivery.appended([Self.row(1)], isDurable: false)
+        }
+        #expect(Self.drain(&delivery, outbox: [], now: start).isEmpty)
+        delivery.appended([Self.row(2)], isDurable: false)
+        #expect(Self.drain(&delivery, outbox: [], now: start).isEmpty)
+        delivery.appended([Self.row(1)], isDurable: true)
+        delivery.appended([Self.row(2)], isDurable: true)
+        #expect(Self.drain(&delivery, outbox: [Self.row(1), Self.row(2)], now: start) == [.send(Self.row(1)), .send(Self.row(2))])
+        // From then on rows go ahead again.
+        delivery.appended([Self.row(3)], isDurable: false)
+        #expect(Self.drain(&delivery, outbox: [], now: start) == [.send(Self.row(3))])
+    }
+
+    @Test("a row that went ahead and came to nothing is forgotten; a delivery that was told of none stays as it is")
+    func lostAhead() {
+        var delivery = Self.connected()
+        _ = Self.drain(&delivery, outbox: [], now: start)
+        var isLost = delivery.lostAhead()
+        #expect(!isLost && !delivery.hasWork)
+        delivery.appended([Self.row(1)], isDurable: false)
+        isLost = delivery.lostAhead()
+        #expect(isLost)
+        #expect(Self.drain(&delivery, outbox: [], now: start).isEmpty)
+        #expect(!delivery.knowsOfRows && !delivery.hasWork)
+        delivery.appended([Self.row(2)], isDurable: false)
+        #expect(Self.drain(&delivery, outbox: [], now: start) == [.send(Self.row(2))])
+    }
+
+    @Test("a look for rows that began before some were queued says nothing")
+    func staleLook() {
+        var delivery = PeerDelivery()
+        delivery.rowsAdded()
+        let noted = delivery.rowsNoted
+        delivery.appended([Self.row(1)], isDurable: true)
+        var isNone = delivery.foundNone(since: noted)
+        #expect(!isNone && delivery.knowsOfRows)
+        isNone = delivery.foundNone(since: delivery.rowsNoted)
+        #expect(isNone && !delivery.knowsOfRows)
     }
 
     @Test("no more is handed over than a load or two: the rest stays in the store")
@@ -100,7 +148,7 @@ struct PeerDeliveryTests {
         var delivery = Self.connected()
         _ = Self.drain(&delivery, outbox: [], now: start)
         let large = (1...9).map { Self.row($0, bytes: (1 << 20) - 256) }
-        for row in large { delivery.appended([row]) }
+        for row in large { delivery.appended([row], isDurable: true) }
         var taken: [Int64] = []
         var step = delivery.next(now: start, hasRoom: { _ in true })
         while case .send(let row) = step {
@@ -116,16 +164,16 @@ struct PeerDeliveryTests {
     func behind() {
         var delivery = PeerDelivery()
         let half = Self.row(1, bytes: PeerDelivery.loadBytes / 2)
-        delivery.appended([half, Self.row(2)])
+        delivery.appended([half, Self.row(2)], isDurable: true)
         #expect(!delivery.isBehind)  // there is no session
         delivery.connected(frameLimit: 16 << 20)
         _ = Self.drain(&delivery, outbox: [], now: start)
-        delivery.appended([half])
+        delivery.appended([half], isDurable: true)
         #expect(!delivery.isBehind)
-        delivery.appended([Self.row(2)])
+        delivery.appended([Self.row(2)], isDurable: true)
         #expect(delivery.isBehind)
-        delivery.appended([Self.row(3, bytes: PeerDelivery.loadBytes)])
-        delivery.appended([Self.row(4)])  // not taken
+        delivery.appended([Self.row(3, bytes: PeerDelivery.loadBytes)], isDurable: true)
+        delivery.appended([Self.row(4)], isDurable: true)  // not taken
         #expect(!delivery.isBehind)
         delivery.disconnected()
         #expect(!delivery.isBehind)
