@@ -17,6 +17,7 @@ final class DuplicateChallenges {
     func challenge(_ older: PeerSession, against newer: PeerSession) {
         // A session is asked one thing at a time: what it was asked before has no answer any more.
         for (message, pair) in challenges where pair.older === older { challenges[message] = nil }
+        older.checks.ping.take()?.done(.displaced)
         let message = "still-there-\(String(UInt64.random(in: .min ... .max), radix: 16))"
         challenges[message] = (newer, older)
         older.act { $0.challenge(message, now: .now, &$1) }

@@ -8,11 +8,12 @@ extension Node {
     /// Asks the peer whether it reaches this machine's port. What it answered a moment ago is not asked again while it holds; whoever mends
     /// what fails waits until the peer answers anew.
     /// - Parameters:
-    ///   - waits: whether to wait where it was asked too short a time ago.
+    ///   - waits: whether to wait where it was asked too short a time ago, or sessions with it are compared.
     ///   - patience: a dial takes 3 s, and its answer has to come back.
     public func askToDialBack(
         _ peer: PeerID, waits: Bool = true, patience: TimeAmount = .seconds(8)
     ) async -> DialBackOutcome {
+        if waits { await untilCompared(peer) }
         // A peer does not answer a request that comes too soon.
         if let last = links[peer]?.askedBackAt {
             let next = last + dialBacks.pause * 1.25
@@ -30,7 +31,7 @@ extension Node {
             session.checks.dialBack = (request.token, done)
             session.act { $0.askToDialBack(request, &$1) }
         }
-        session.checks.dialBack = nil
+        if session.checks.dialBack?.token == request.token { session.checks.dialBack = nil }
         links[peer]?.answeredBack = result
         return result.map { .result($0) } ?? .noReply
     }

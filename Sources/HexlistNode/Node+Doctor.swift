@@ -9,8 +9,10 @@ import NIOCore
 extension Node {
     /// The time to wait for the answer to a Ping, whose challenge takes 5 s of reading.
     private static let pingPatience = TimeAmount.seconds(8)
-    /// Sessions are compared within 5 s.
-    private static let (pingAttempts, pingPause): (Int, Duration) = (20, .milliseconds(300))
+    /// The most sessions asked one after another, each of which ended for the next or was compared with it.
+    private static let meetings = 3
+    /// Sessions are compared within 5 s, and one that is silent is closed 2 s later.
+    private static let (comparisons, comparisonPause): (Int, Duration) = (25, .milliseconds(300))
     /// The bytes of a frame besides its message.
     private static let pingOverhead = 256
 
@@ -36,8 +38,10 @@ extension Node {
     /// A daemon on the same machine says nothing of what is in front of it.
     private func isOwn(_ session: PeerSession) -> Bool { session.connection.remoteAddress == session.connection.localAddress }
 
-    public func sessionFacts(of peer: PeerID) -> SessionFacts? {
-        guard let session = links[peer]?.sending, let hello = session.machine.peerHello, let boot = hello.boot else { return nil }
+    public func sessionFacts(of peer: PeerID) -> SessionFacts? { links[peer]?.sending.flatMap { sessionFacts(of: $0) } }
+
+    private func sessionFacts(of session: PeerSession) -> SessionFacts? {
+        guard let hello = session.machine.peerHello, let boot = hello.boot else { return nil }
         return SessionFacts(
             address: session.connection.remoteAddress, isDialledHere: session.connection.role == .dialer, boot: boot,
             version: session.info?.version ?? "", maxFrameBytes: hello.maxFrameBytes, dialsBack: hello.answersDialBack)
@@ -73,10 +77,10 @@ extension Node {
         return facts
     }
 
-    /// Makes a session with the peer, where there is none.
-    /// - Returns: whether there is one now; otherwise why not.
-    public func greet(_ peer: PeerID, at host: String, port: Int, interface: String?) async -> Result<Void, ReachFailure> {
-        guard links[peer]?.sending == nil else { return .success(()) }
+    /// Makes a session with the peer, where there is none, and meets it there.
+    /// - Returns: what was found out; otherwise why there is no session.
+    public func greet(_ peer: PeerID, at host: String, port: Int, interface: String?) async -> Result<Meeting, ReachFailure> {
+        if let meeting = await meet(peer) { return .success(meeting) }
         let endpoint =
             finder.directory.endpoints(of: peer).first { $0.host == host && Int($0.port) == port }
             ?? Endpoint(host: host, port: UInt16(clamping: port), interface: interface, via: .lastKnown)
@@ -85,41 +89,61 @@ extension Node {
         }
         guard let connection = report.connection else { return .failure(ReachFailure(report.summary ?? .closed)) }
         let session = begin(connection, Dialled(endpoint: endpoint, probe: nil, expected: peer))
-        let opened = await eventLoop.within(.seconds(7), otherwise: false) { session.checks.opened = $0 }
-        guard links[peer]?.sending == nil, !opened || session.end != nil else { return .success(()) }
+        _ = await eventLoop.within(.seconds(7), otherwise: false) { session.checks.opened = $0 }
+        if let meeting = await meet(peer) { return .success(meeting) }
         return .failure(
             ReachFailure(text: session.end?.text ?? "No Hello came.", isBlocked: session.end?.isBlockedThere ?? false))
     }
 
     // MARK: On a session
 
+    /// The facts of the peer's session and a long Ping, both of one session: one that ends meanwhile says why, unless there is another by
+    /// then, which is asked instead.
+    /// - Returns: `nil` where there is no session.
+    public func meet(_ peer: PeerID) async -> Meeting? {
+        var meeting: Meeting?
+        for _ in 0..<Node.meetings {
+            await untilCompared(peer)
+            guard let session = links[peer]?.sending, let facts = sessionFacts(of: session) else { return nil }
+            let ping = await pingLong(session)
+            meeting = Meeting(session: facts, ping: ping)
+            let isReplaced = !session.connection.isOpen && links[peer]?.sending.map { $0 !== session } == true
+            guard isReplaced || ping == .notNow else { break }
+        }
+        return meeting
+    }
+
+    /// Waits while sessions of the peer are compared, or one is asked something: each may be about to end, and what it is asked stays
+    /// without an answer then. Several may stay, as while two machines pair.
+    func untilCompared(_ peer: PeerID) async {
+        for _ in 0..<Node.comparisons {
+            let open = links[peer]?.sessions.filter { !$0.machine.isClosed } ?? []
+            guard open.count > 1 || open.first?.machine.isChallenging == true else { return }
+            try? await Task.sleep(for: Node.comparisonPause)
+        }
+    }
+
     /// A Ping about as long as the longest frame both sides take: a path that loses large packets swallows it. A session that does is
     /// ended, for it carries no hexes either. The way back is for the other side's doctor: a Pong repeats short tokens only.
-    public func pingLong(_ peer: PeerID) async -> PingOutcome {
-        for _ in 0..<Node.pingAttempts {
-            guard let link = links[peer], let session = link.sending, let hello = session.machine.peerHello else { return .notNow }
-            // While two sessions are compared, one of them is about to end.
-            guard link.sessions.count == 1, !session.machine.isChallenging else {
-                try? await Task.sleep(for: Node.pingPause)
-                continue
-            }
-            let limit = min(hello.maxFrameBytes, session.machine.ownHello.maxFrameBytes, ProtocolLimits.stringBytes)
-            let token = "doctor-\(BootNonce.random)"
-            let bytes = max(0, limit - Node.pingOverhead)
-            let begun = ContinuousClock.now
-            let isAnswered = await eventLoop.within(Node.pingPatience, otherwise: false) { done in
-                session.checks.ping = (token, done)
-                session.act { $0.challenge(token, padding: bytes, now: .now, &$1) }
-            }
-            guard !isAnswered else { return .answered(bytes: bytes, after: ContinuousClock.now - begun) }
-            session.checks.ping = nil
-            // Ended meanwhile for another one, which is asked instead.
-            if !session.connection.isOpen, let next = links[peer]?.sending, next !== session { continue }
-            if let end = session.end { return .ended(end.text, isBlocked: end.isBlockedThere) }
-            if session.connection.isOpen { session.act { $0.end(.silent, &$1) } }
-            return .unanswered(bytes: bytes)
+    private func pingLong(_ session: PeerSession) async -> PingOutcome {
+        let limit = min(
+            session.machine.peerHello?.maxFrameBytes ?? 0, session.machine.ownHello.maxFrameBytes, ProtocolLimits.stringBytes)
+        let token = "doctor-\(BootNonce.random)"
+        let bytes = max(0, limit - Node.pingOverhead)
+        let begun = ContinuousClock.now
+        let end = await eventLoop.within(Node.pingPatience, otherwise: SessionChecks.PingEnd.unanswered) { done in
+            session.checks.ping = (token, done)
+            session.act { $0.challenge(token, padding: bytes, now: .now, &$1) }
         }
-        return .notNow
+        if session.checks.ping?.message == token { session.checks.ping = nil }
+        switch end {
+        case .answered: return .answered(bytes: bytes, after: ContinuousClock.now - begun)
+        case .displaced: return .notNow
+        case .unanswered: break
+        }
+        if let end = session.end { return .ended(end.text, isBlocked: end.isBlockedThere) }
+        if session.connection.isOpen { session.act { $0.end(.silent, &$1) } }
+        return .unanswered(bytes: bytes)
     }
 }
 

@@ -31,6 +31,12 @@ public struct SessionFacts: Sendable {
     public var dialsBack: Bool
 }
 
+/// What was found out about a peer on one session, which may have ended since.
+public struct Meeting: Sendable {
+    public var session: SessionFacts
+    public var ping: PingOutcome
+}
+
 /// The result of reaching one address of a peer.
 public struct ReachFacts: Sendable {
     public var host: String
@@ -59,7 +65,7 @@ public enum PingOutcome: Sendable, Equatable {
     case unanswered(bytes: Int)
     /// The session ended before; the text is the reason. `isBlocked`: the peer blocks this machine.
     case ended(String, isBlocked: Bool = false)
-    /// There is no session, or it is being compared with another one.
+    /// Other sessions with the peer came up again and again, with which this one was compared.
     case notNow
 }
 

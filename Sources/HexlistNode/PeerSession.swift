@@ -209,7 +209,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     }
 
     private func challengeEnded(_ message: String, answered: Bool) {
-        if checks.ping?.message == message { return checks.ping.take()?.done(answered) ?? () }
+        if checks.ping?.message == message { return checks.ping.take()?.done(answered ? .answered : .unanswered) ?? () }
         node.assumeIsolated { $0.duplicates.ended(self, message: message, answered: answered, $0) }
     }
 

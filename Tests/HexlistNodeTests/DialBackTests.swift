@@ -41,7 +41,7 @@ struct DialBackTests {
     func longFrame() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             for _ in 0..<2 {
-                guard case .answered(let bytes, _) = await one.node.pingLong(two.id) else {
+                guard case .answered(let bytes, _) = await one.node.meet(two.id)?.ping else {
                     Issue.record("not answered")
                     return
                 }
@@ -49,7 +49,7 @@ struct DialBackTests {
                 _ = try await two.node.setTrust(one.id, .trusted)
                 _ = try await one.node.setTrust(two.id, .trusted)
             }
-            #expect(await one.node.pingLong(one.id) == .notNow)
+            #expect(await one.node.meet(one.id) == nil)
         }
     }
 

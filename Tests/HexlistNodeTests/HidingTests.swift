@@ -67,6 +67,7 @@ struct HidingTests {
         _ = await hidden.node.openPairing()
         let two = try await TestNode("two", on: link) { $0.peers = [StaticPeer(host: "127.0.0.1", port: port)] }
         try await two.untilListed(hidden)
+        try await hidden.untilListed(two)
         let before = await hidden.node.connections(with: two.id)
         _ = try await two.node.requestPairing(with: hidden.id)
         try await answer(hidden, two)

@@ -43,15 +43,14 @@ extension Doctor {
     func meeting(_ id: PeerID, _ trust: Trust, _ reaches: [(endpoint: EndpointView, reach: ReachFacts)]) async -> [DoctorStep] {
         // A session with it would end at once.
         guard trust != .blocked else { return [] }
-        let session = await greet(id, trust, reaches)
-        guard let facts = session.facts else { return [session.step] }
-        let ping = await api.node.pingLong(id)
-        let dialBack = facts.dialsBack ? await dialBacks.ask(id, api.node) : .cannotAsk
+        let (hello, meeting) = await greet(id, trust, reaches)
+        guard let meeting else { return [hello] }
+        let dialBack = meeting.session.dialsBack ? await dialBacks.ask(id, api.node) : .cannotAsk
         // The state as of now: the peer may have said Hello again meanwhile.
-        let there = Self.trustThere(await api.node.sessionFacts(of: id) ?? facts, ping, dialBack)
+        let there = Self.trustThere(await api.node.sessionFacts(of: id) ?? meeting.session, meeting.ping, dialBack)
         let trusting = Self.trust(id, trust, there)
-        guard there != .blocked else { return [session.step, trusting] }  // neither gets anything through
-        return [session.step, trusting, Self.frame(ping)] + [Self.dialBack(dialBack)].compactMap { $0 }
+        guard there != .blocked else { return [hello, trusting] }  // neither gets anything through
+        return [hello, trusting, Self.frame(meeting.ping)] + [Self.dialBack(dialBack)].compactMap { $0 }
     }
 
     /// Whether the peer trusts this machine. What it does counts more than the room it gave: it ends sessions with whom it blocks, and
@@ -226,21 +225,19 @@ extension Doctor {
 
     private func greet(
         _ id: PeerID, _ trust: Trust, _ reaches: [(endpoint: EndpointView, reach: ReachFacts)]
-    ) async -> (step: DoctorStep, facts: SessionFacts?) {
+    ) async -> (step: DoctorStep, meeting: Meeting?) {
+        var meeting = await api.node.meet(id)
         var failure: ReachFailure?
-        // A session that is there may end before it is looked at, as with a peer that just blocked this machine: then another is begun.
-        for _ in 0..<3 {
-            guard await api.node.sessionFacts(of: id) == nil, failure == nil else { break }
-            for (endpoint, reach) in reaches {
-                guard case .success? = reach.tls else { continue }
-                switch await api.node.greet(id, at: endpoint.host, port: endpoint.port, interface: endpoint.interface) {
-                case .success: break
-                case .failure(let why): failure = why
-                }
-                if await api.node.sessionFacts(of: id) != nil { break }
+        // A peer that lets each try last leaves time for the other steps.
+        let givesUp = ContinuousClock.now + .seconds(30)
+        for (endpoint, reach) in reaches where meeting == nil && .now < givesUp {
+            guard case .success? = reach.tls else { continue }
+            switch await api.node.greet(id, at: endpoint.host, port: endpoint.port, interface: endpoint.interface) {
+            case .success(let found): meeting = found
+            case .failure(let why): failure = why
             }
         }
-        guard let facts = await api.node.sessionFacts(of: id) else {
+        guard let meeting, case let facts = meeting.session else {
             if failure?.isBlocked == true { return (Self.trust(id, trust, .blocked), nil) }
             return (
                 DoctorStep(
@@ -254,7 +251,7 @@ extension Doctor {
             DoctorStep(
                 "peer.hello", .ok,
                 "Its Hello proves \(id), start \(facts.boot), version \(facts.version), on a session with \(facts.address) (\(who))."),
-            facts
+            meeting
         )
     }
 
