@@ -97,15 +97,15 @@ extension Node {
 
     // MARK: On a session
 
-    /// The facts of the peer's session and a long Ping, both of one session: one that ends meanwhile says why, unless there is another by
-    /// then, which is asked instead.
+    /// The facts of the peer's session and a short and a long Ping, all of one session: one that ends meanwhile says why, unless there is another
+    /// by then, which is asked instead.
     /// - Returns: `nil` where there is no session.
     public func meet(_ peer: PeerID) async -> Meeting? {
         var meeting: Meeting?
         for _ in 0..<Node.meetings {
             await untilCompared(peer)
             guard let session = links[peer]?.sending, let facts = sessionFacts(of: session) else { return nil }
-            let ping = await pingLong(session)
+            let ping = await ping(session)
             meeting = Meeting(session: facts, ping: ping)
             let isReplaced = !session.connection.isOpen && links[peer]?.sending.map { $0 !== session } == true
             guard isReplaced || ping == .notNow else { break }
@@ -123,13 +123,19 @@ extension Node {
         }
     }
 
-    /// A Ping about as long as the longest frame both sides take: a path that loses large packets swallows it. A session that does is
-    /// ended, for it carries no hexes either. The way back is for the other side's doctor: a Pong repeats short tokens only.
-    private func pingLong(_ session: PeerSession) async -> PingOutcome {
+    /// A short Ping, and one about as long as the longest frame both sides take: a path that loses large packets swallows that. A session
+    /// on which one is not answered is ended, for it carries no hexes either. The way back is for the other side's doctor: a Pong repeats
+    /// short tokens only.
+    private func ping(_ session: PeerSession) async -> PingOutcome {
+        let short = await ping(session, padding: 0)
+        guard case .answered = short else { return short }
         let limit = min(
             session.machine.peerHello?.maxFrameBytes ?? 0, session.machine.ownHello.maxFrameBytes, ProtocolLimits.stringBytes)
+        return await ping(session, padding: max(0, limit - Node.pingOverhead))
+    }
+
+    private func ping(_ session: PeerSession, padding bytes: Int) async -> PingOutcome {
         let token = "doctor-\(BootNonce.random)"
-        let bytes = max(0, limit - Node.pingOverhead)
         let begun = ContinuousClock.now
         let end = await eventLoop.within(Node.pingPatience, otherwise: SessionChecks.PingEnd.unanswered) { done in
             session.checks.ping = (token, done)

@@ -59,9 +59,10 @@ public struct ReachFailure: Error, Sendable, Equatable {
     public var isBlocked = false
 }
 
-/// The result of a padded Ping.
+/// The result of a short Ping and of a padded one behind it.
 public enum PingOutcome: Sendable, Equatable {
     case answered(bytes: Int, after: Duration)
+    /// `bytes`: 0 where it was the short one.
     case unanswered(bytes: Int)
     /// The session ended before; the text is the reason. `isBlocked`: the peer blocks this machine.
     case ended(String, isBlocked: Bool = false)

@@ -10,7 +10,7 @@ enum Main {
         signal(SIGPIPE, SIG_IGN)  // a closed pipe or socket is an error to report, not the end
         NIOSingletons.groupLoopCountSuggestion = 1  // a thread is enough for a connection or two
         do {
-            let command = try parsed()
+            let command = try parsed(Array(CommandLine.arguments.dropFirst()))
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
             } else {
@@ -24,10 +24,9 @@ enum Main {
 
     /// The command of the command line. What scripts run most is looked for first: to make all commands, in order to choose one, takes longer than
     /// a send. What is wrong with its words the whole program says, which knows where it stands.
-    private static func parsed() throws -> any ParsableCommand {
-        let arguments = Array(CommandLine.arguments.dropFirst())
+    static func parsed(_ arguments: [String]) throws -> any ParsableCommand {
         if arguments.first == SendCommand.configuration.commandName,
-            let command = try? SendCommand.parseAsRoot(Array(arguments.dropFirst()))
+            let command = (try? SendCommand.parseAsRoot(Array(arguments.dropFirst()))) as? SendCommand  // help is a command of its own
         {
             return command
         }

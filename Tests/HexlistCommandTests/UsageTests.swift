@@ -79,6 +79,22 @@ struct UsageTests {
         #expect(Usage.wrapped(help, nil) == help)
     }
 
+    @Test("help names the whole command line", arguments: ["send", "inbox"])
+    func help(command: String) throws {
+        var help = try Main.parsed([command, "--help"])
+        do {
+            try help.run()
+            Issue.record("no help")
+        } catch {
+            #expect(Hexlist.fullMessage(for: error).contains("USAGE: hexlist \(command) "))
+        }
+    }
+
+    @Test("a key that is empty, as of a variable that is not set, is refused")
+    func emptyKey() {
+        #expect(throws: (any Error).self) { try Main.parsed(["send", "--to", "bob", "--key", "", "https://example.org"]) }
+    }
+
     @Test("what else is wrong is told as it is, with the command whose help says more")
     func other() {
         let error = Usage(["outbox", "--to", "bob", "5"]).error("Missing value for '--limit <n>'")

@@ -96,10 +96,8 @@ extension Doctor {
         case .away:
             return DoctorStep(
                 "peer", .failed, "\(name) is away: \(why).\(more)",
-                advice: [
-                    "Is hexlistd running there, on the same network? `hexlist status` on that machine.",
-                    "If it is elsewhere, name its address under `peers:`.",
-                ])
+                advice: ["Is hexlistd running there, on the same network? `hexlist status` on that machine."]
+                    + (row.endpoints.contains { $0.via == "static" } ? [] : ["If it is elsewhere, name its address under `peers:`."]))
         case .ghost:
             return DoctorStep(
                 "peer", .failed, "\(name) is hidden, \(row.reason ?? "ghost"): \(why).\(more)",
@@ -242,7 +240,8 @@ extension Doctor {
             return (
                 DoctorStep(
                     "peer.hello", .failed,
-                    failure.map { "It does not prove who it is. \($0.text)" } ?? "There is no session, and no address to make one at.",
+                    failure.map { "It does not prove who it is. \($0.text)" }
+                        ?? "There is no session, and \(reaches.isEmpty ? "no address to make one at" : "no address of it answers").",
                     advice: failure == nil ? [] : ["Both sides have to be Hexlist of one protocol; `hexlist --version` on both."]), nil
             )
         }
@@ -286,6 +285,11 @@ extension Doctor {
         switch outcome {
         case .answered(let bytes, let time):
             DoctorStep("peer.frame", .ok, "A frame of \(bytes) bytes gets there: answered in \(milliseconds(time)).")
+        case .unanswered(bytes: 0):
+            DoctorStep(
+                "peer.frame", .failed,
+                "Nothing is answered on the session, not even a short frame: hexlistd there hangs, or the connection is cut.",
+                advice: ["Look again: the session was ended. Is hexlistd well there? `hexlist status` on that machine."])
         case .unanswered(let bytes):
             DoctorStep(
                 "peer.frame", .failed, "A frame of \(bytes) bytes is not answered, though small ones are: the path loses large packets.",

@@ -26,13 +26,14 @@ struct SendCommand: AsyncParsableCommand {
             copies in their place: of what you fetched and left where it was, or what is in the cache, and of your own files.
 
             --bulk reads one hex a line, as JSON, and sends while it reads; a `key` in a line makes a rerun send nothing twice. A bad \
-            line is told and costs no other. After Ctrl-C what was accepted stays in the outbox. A line is:
+            line is told and costs no other; with --strict nothing is sent then. After Ctrl-C what was accepted stays in the outbox. A line is:
 
-            {"key":"a1","hexDescription":"to read","hexColor":"#3366CC","links":[{"url":"https://example.org","linkDescription":"a page"}]}
+            {"key":"a1","hexColor":"#3366CC","links":[{"url":"https://example.org"}]}
 
-            Exit code 0: each peer stored it (or it is durable in the outbox, with --wait queued). 2: some lines were not valid, the \
-            others were sent. 3: not all stored it yet: what is queued the daemon goes on trying, what is held has arrived, out of the \
-            inbox there. 4: a peer refused it.
+            Exit code 0: each peer stored it (or it is durable in the outbox, with --wait queued). 2: the words, or some lines, are not \
+            valid; the other lines were sent. 3: not all stored it yet: what is queued the daemon goes on trying, what is held has \
+            arrived, out of the inbox there. 4: a peer refused it. 5: hexlistd does not run. 6: there is no such peer. 1: all else, as a \
+            key that another hex has.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -114,6 +115,7 @@ struct SendCommand: AsyncParsableCommand {
             return
         }
         if !to.isEmpty && toAll { throw ValidationError("--to and --to-all do not go together.") }
+        if let key, key.isEmpty { throw ValidationError("--key is empty, and so keeps nothing from being sent twice: leave it out.") }
         if guess && raw { throw ValidationError("--guess and --raw do not go together.") }
         if bulk != nil { return try validateBulk() }
         if reoffer, hex == nil { throw ValidationError("--reoffer goes with --hex.") }
