@@ -97,8 +97,8 @@ extension Node {
 
     // MARK: On a session
 
-    /// The facts of the peer's session and a short and a long Ping, all of one session: one that ends meanwhile says why, unless there is another
-    /// by then, which is asked instead.
+    /// The facts of the peer's session and a short and a long Ping, all of one session: one that ends meanwhile says why, unless there is
+    /// another by then, which is asked instead.
     /// - Returns: `nil` where there is no session.
     public func meet(_ peer: PeerID) async -> Meeting? {
         var meeting: Meeting?
@@ -135,6 +135,8 @@ extension Node {
     }
 
     private func ping(_ session: PeerSession, padding bytes: Int) async -> PingOutcome {
+        // A comparison that began meanwhile would lose its question to this one.
+        guard !session.machine.isChallenging else { return .notNow }
         let token = "doctor-\(BootNonce.random)"
         let begun = ContinuousClock.now
         let end = await eventLoop.within(Node.pingPatience, otherwise: SessionChecks.PingEnd.unanswered) { done in

@@ -31,7 +31,7 @@ public struct SessionFacts: Sendable {
     public var dialsBack: Bool
 }
 
-/// What was found out about a peer on one session, which may have ended since.
+/// The facts of one session with a peer, and the answers to Pings on it, for `hexlist doctor`. The session may have ended since.
 public struct Meeting: Sendable {
     public var session: SessionFacts
     public var ping: PingOutcome
@@ -66,7 +66,7 @@ public enum PingOutcome: Sendable, Equatable {
     case unanswered(bytes: Int)
     /// The session ended before; the text is the reason. `isBlocked`: the peer blocks this machine.
     case ended(String, isBlocked: Bool = false)
-    /// Other sessions with the peer came up again and again, with which this one was compared.
+    /// The session was being compared with others of the peer, again and again.
     case notNow
 }
 

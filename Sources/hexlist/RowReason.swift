@@ -103,7 +103,7 @@ struct RowReason {
         case .retry where isRefused("notAccepting"):
             "\(peer) takes nothing of this machine for now. \(isTrusted ? "It is tried again by itself." : pairing)"
         case .retry where isRefused("storageFull"): "The disk is full there; it is tried again by itself as soon as there is room."
-        case .session, .turn, .window, .retry, nil: "It goes on by itself."
+        case .session, .turn, .window, .retry, nil: "It goes on by itself; `hexlist outbox show \(row)` says how it stands."
         }
     }
 

@@ -25,7 +25,7 @@ struct RowReasonTests {
         "the reason, and the line to type",
         arguments: [
             (OutboxState.queued, "peer", "the peer is away", "back. `hexlist outbox cancel 7`"),
-            (.queued, "session", "the peer is being dialled", "goes on by itself"),
+            (.queued, "session", "the peer is being dialled", "`hexlist outbox show 7`"),
             (.queued, "trust", "too long until the peer trusts this one", "`hexlist pair` there, `hexlist pair bob` here"),
             (.queued, "later", "waits for later", "goes on by itself"),
             (.queued, nil, "on its way, not confirmed yet", "goes on by itself"),

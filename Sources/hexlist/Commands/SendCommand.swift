@@ -28,7 +28,7 @@ struct SendCommand: AsyncParsableCommand {
             --bulk reads one hex a line, as JSON, and sends while it reads; a `key` in a line makes a rerun send nothing twice. A bad \
             line is told and costs no other; with --strict nothing is sent then. After Ctrl-C what was accepted stays in the outbox. A line is:
 
-            {"key":"a1","hexColor":"#3366CC","links":[{"url":"https://example.org"}]}
+            {"key":"a1","hexDescription":"news","links":[{"url":"https://example.org"}]}
 
             Exit code 0: each peer stored it (or it is durable in the outbox, with --wait queued). 2: the words, or some lines, are not \
             valid; the other lines were sent. 3: not all stored it yet: what is queued the daemon goes on trying, what is held has \
