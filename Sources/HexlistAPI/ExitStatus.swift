@@ -39,10 +39,9 @@ public enum ExitStatus: Int32, Sendable, CaseIterable {
     }
 
     /// The status for several outcomes: the first of 1, 4, 2, 3, 0. Statuses of a command that did nothing at all (5, 6) go before these.
-    public static func combined(_ statuses: some Sequence<ExitStatus>) -> ExitStatus {
-        let present = Set(statuses)
+    public static func combined(_ statuses: [ExitStatus]) -> ExitStatus {
         let order: [ExitStatus] = [.noDaemon, .notFound, .failed, .refused, .usage, .pending]
-        return order.first(where: present.contains) ?? .done
+        return order.first(where: statuses.contains) ?? .done
     }
 }
 

@@ -17,8 +17,9 @@ struct LinkInput: JSONEncodable {
         let trimmed = text.drop(while: \.isWhitespace)
         guard !trimmed.isEmpty else { return nil }
         url = String(trimmed.prefix { !$0.isWhitespace })
-        let rest = trimmed.drop { !$0.isWhitespace }.drop(while: \.isWhitespace)
-        description = String(rest.reversed().drop(while: \.isWhitespace).reversed())
+        var rest = trimmed.drop { !$0.isWhitespace }.drop(while: \.isWhitespace)
+        while rest.last?.isWhitespace == true { rest.removeLast() }
+        description = String(rest)
     }
 
     func write(to json: inout JSONWriter) {
