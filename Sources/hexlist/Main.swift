@@ -25,6 +25,7 @@ enum Main {
     /// The command of the command line. What scripts run most is looked for first: to make all commands, in order to choose one, takes longer than
     /// a send. What is wrong with its words the whole program says, which knows where it stands.
     static func parsed(_ arguments: [String]) throws -> any ParsableCommand {
+        if let command = SendCommand(usual: arguments) { return command }
         if arguments.first == SendCommand.configuration.commandName,
             let command = (try? SendCommand.parseAsRoot(Array(arguments.dropFirst()))) as? SendCommand  // help is a command of its own
         {
