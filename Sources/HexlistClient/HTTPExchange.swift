@@ -77,7 +77,8 @@ struct HTTPExchange: Sendable {
 
     private func connected() async throws -> Connection {
         do {
-            return try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            let loop = MultiThreadedEventLoopGroup.currentEventLoop  // that of `MainLoop`
+            return try await ClientBootstrap(group: loop ?? MultiThreadedEventLoopGroup.singleton)
                 .connect(unixDomainSocketPath: socketPath) { channel in
                     channel.eventLoop.makeCompletedFuture {
                         try channel.pipeline.syncOperations.addHTTPClientHandlers()

@@ -1,22 +1,40 @@
 import ArgumentParser
 import Glibc
 import HexlistAPI
+import HexlistClient
 import HexlistModel
 import NIOCore
 
 @main
 enum Main {
-    static func main() async {
+    @MainActor static func main() async {
         signal(SIGPIPE, SIG_IGN)  // a closed pipe or socket is an error to report, not the end
         NIOSingletons.groupLoopCountSuggestion = 1  // a thread is enough for a connection or two
-        do {
-            let command = try parsed(Array(CommandLine.arguments.dropFirst()))
+        let arguments = Array(CommandLine.arguments.dropFirst())
+        if let send = SendCommand(usual: arguments) {
+            MainLoop.run {
+                await end {
+                    var send = send
+                    try await send.run()
+                }
+            }
+        }
+        await end {
+            let command = try parsed(arguments)
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
             } else {
                 var command = command
                 try command.run()
             }
+        }
+    }
+
+    /// Runs a command, and ends the program with its status.
+    private static func end(_ command: @Sendable () async throws -> Void) async -> Never {
+        do {
+            try await command()
+            exit(ExitStatus.done.rawValue)
         } catch {
             exit(report(error).rawValue)
         }
@@ -25,7 +43,6 @@ enum Main {
     /// The command of the command line. What scripts run most is looked for first: to make all commands, in order to choose one, takes longer than
     /// a send. What is wrong with its words the whole program says, which knows where it stands.
     static func parsed(_ arguments: [String]) throws -> any ParsableCommand {
-        if let command = SendCommand(usual: arguments) { return command }
         if arguments.first == SendCommand.configuration.commandName,
             let command = (try? SendCommand.parseAsRoot(Array(arguments.dropFirst()))) as? SendCommand  // help is a command of its own
         {
