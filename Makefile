@@ -5,6 +5,11 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 # The folder in which systemd looks for units of users; with PREFIX=$HOME/.local it is $HOME/.config/systemd/user.
 UNITDIR ?= $(PREFIX)/lib/systemd/user
+# The compiler's option has types made of their parts where they are used: from a name, Swift looks through all conformances of the program to make
+# one. A compiler that does not have it refuses it, and it may be left out. The linker's leaves out a table of all symbols for libraries that
+# would be loaded into the program: none is (Docs/Decisions/0020-the-command-line-starts-quickly.md).
+RELEASE = --configuration release --static-swift-stdlib -Xlinker --no-export-dynamic \
+	-Xswiftc -Xfrontend -Xswiftc -disable-concrete-type-metadata-mangled-name-accessors
 # The files that swift-format reads; folders that are missing are left out.
 FORMATTED := $(wildcard Package.swift Sources Tests Benchmarks Fuzz)
 
@@ -21,8 +26,8 @@ build: setup  ## Build hexlistd and hexlist for debugging, into .build/debug
 	$(SWIFT) build
 
 release: setup  ## Build them for use, into .build/release
-	$(SWIFT) build --configuration release --static-swift-stdlib --product hexlistd
-	$(SWIFT) build --configuration release --static-swift-stdlib --product hexlist
+	$(SWIFT) build $(RELEASE) --product hexlistd
+	$(SWIFT) build $(RELEASE) --product hexlist
 
 demo: setup  ## Two machines find each other and one sends a hex
 	$(SWIFT) build --product hexlistd
