@@ -5,12 +5,14 @@ public enum JSONText {
     /// Appends a text in quotes. Escapes only what RFC 8259 requires: quotes, backslashes and characters below U+0020.
     /// - Parameter utf8: valid UTF-8.
     public static func append(_ utf8: UnsafeRawBufferPointer, to json: inout [UInt8]) {
+        // Typed: for raw bytes the array would not be a copy of memory.
+        let bytes = utf8.assumingMemoryBound(to: UInt8.self)
         json.append(UInt8(ascii: "\""))
         var run = 0
         var position = 0
         while true {
             position = firstEscaped(in: utf8, from: position)
-            json.append(contentsOf: UnsafeRawBufferPointer(rebasing: utf8[run..<position]))
+            json.append(contentsOf: UnsafeBufferPointer(rebasing: bytes[run..<position]))
             guard position < utf8.count else { break }
             appendEscaped(utf8[position], to: &json)
             position += 1

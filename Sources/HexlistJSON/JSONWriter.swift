@@ -39,6 +39,14 @@ public struct JSONWriter {
         json.reserveCapacity(capacity)
     }
 
+    /// Appends what `write` writes for the wire.
+    public static func append(to bytes: inout [UInt8], _ write: (inout JSONWriter) -> Void) {
+        var json = JSONWriter(wireCapacity: 0)
+        swap(&json.json, &bytes)
+        write(&json)
+        swap(&json.json, &bytes)
+    }
+
     @inlinable public var bytes: [UInt8] { json }
 
     // MARK: Structure

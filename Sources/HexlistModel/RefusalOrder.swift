@@ -10,6 +10,9 @@ public struct RefusalOrder<Reason: Sendable>: Sendable {
 
     public init() {}
 
+    /// Whether hexes may have to be refused.
+    public var isRefusing: Bool { refusing != nil }
+
     /// The reason to refuse a hex for; `nil` if the hex may be taken. A hex that was refused before ends the refusals.
     ///
     /// Remembers at most 4 096 of the ids refused here: more than any honest sender has in flight, and 128 KiB.

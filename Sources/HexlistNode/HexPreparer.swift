@@ -8,8 +8,7 @@ import HexlistWire
 public struct HexPreparer: Sendable {
     private let own: PeerID
     private let name: String
-    /// The beginning of a HexJM that names no sender, and of one that names this node.
-    private let anonymous: [UInt8]
+    /// The first two members of a HexJM that names this node.
     private let signed: [UInt8]
     /// The random bits of the message ids: they count up from a random number, as RFC 9562 section 6.2 has it, so that a
     /// stream of hexes costs the kernel's random numbers once.
@@ -19,53 +18,45 @@ public struct HexPreparer: Sendable {
     init(own: PeerID, name: String) {
         self.own = own
         self.name = PeerName.cut(name, bytes: ProtocolLimits.nameBytes)
-        var hex = HexContent()
-        let rest = HexEncoder.encode(hex).count
-        anonymous = Self.senders(of: hex, rest: rest)
-        hex.senderUUID = hex.add(own.description)
-        hex.senderName = hex.add(self.name)
-        signed = Self.senders(of: hex, rest: rest)
+        signed = HexEncoder.senders(uuid: own.description, name: self.name)
     }
 
-    /// The encoding of an empty hex, without the part that is the same for every empty hex.
-    private static func senders(of hex: HexContent, rest: Int) -> [UInt8] {
-        let empty = Array(#"{"senderUUID":"","senderName":"""#.utf8)
-        return Array(HexEncoder.encode(hex).dropLast(rest - empty.count))
-    }
-
+    /// Appends a hex to others, as it will travel.
     /// - Parameters:
     ///   - key: makes a rerun idempotent: the same key gives the same message id.
     ///   - line: where it stood.
     ///   - now: milliseconds since 1970.
     /// - Throws: `HexlistError` `badRequest` for one no peer can take.
-    public mutating func prepare(_ hex: HexContent, key: String?, line: Int = 0, at now: Int64) throws(HexlistError) -> PreparedHex {
-        let given = HexEncoder.encode(hex)
-        let digest = Self.digest(given)
-        var body: [UInt8] = []
-        if given.starts(with: anonymous) {
-            body.reserveCapacity(given.count + signed.count - anonymous.count)
-            body += signed
-            body += given[anonymous.count...]
+    public mutating func prepare(
+        _ hex: HexContent, key: String?, line: Int = 0, at now: Int64, into hexes: inout PreparedHexes
+    ) throws(HexlistError) {
+        let start = hexes.nextBody
+        if hex.senderUUID.isEmpty, hex.senderName.isEmpty {
+            HexEncoder.append(hex, senders: signed, to: &hexes.bodies)
         } else if !hex.senderUUID.isEmpty, !hex.senderName.isEmpty {
-            body = given
+            HexEncoder.append(hex, to: &hexes.bodies)
         } else {
-            body = HexEncoder.encode(withSender(hex))
+            HexEncoder.append(withSender(hex), to: &hexes.bodies)
         }
-        guard body.count + PeerDelivery.frameOverhead <= ProtocolLimits.largestFrameBytes else {
+        let count = hexes.bodies.count - start
+        guard count + PeerDelivery.frameOverhead <= ProtocolLimits.largestFrameBytes else {
+            hexes.bodies.removeLast(count)
             throw HexlistError(
-                .badRequest, "The hex is \(body.count) bytes long; no peer takes more than 16 MiB.",
-                hint: "Send its links in several hexes.")
+                .badRequest, "The hex is \(count) bytes long; no peer takes more than 16 MiB.", hint: "Send its links in several hexes.")
         }
-        return PreparedHex(
-            line: line, messageID: messageID(key: key, at: now), hasKey: key != nil, body: body, digest: digest,
-            subject: HexSubject.of(hex), offers: offers(in: hex))
+        add(hex, key: key, line: line, at: now, to: &hexes)
     }
 
-    /// A stored hex on its way on: its claim of a sender and its unknown members go on as they came.
-    mutating func forward(_ hex: HexContent, key: String?, at now: Int64) -> PreparedHex {
-        let body = HexEncoder.encode(hex)
-        return PreparedHex(
-            line: 0, messageID: messageID(key: key, at: now), hasKey: key != nil, body: body, digest: Self.digest(body),
+    /// Appends a stored hex on its way on: its claim of a sender and its unknown members go on as they came.
+    mutating func forward(_ hex: HexContent, key: String?, at now: Int64, into hexes: inout PreparedHexes) {
+        HexEncoder.append(hex, to: &hexes.bodies)
+        add(hex, key: key, line: 0, at: now, to: &hexes)
+    }
+
+    /// - Parameter hex: as its sender gave it; its body is appended already.
+    private mutating func add(_ hex: HexContent, key: String?, line: Int, at now: Int64, to hexes: inout PreparedHexes) {
+        hexes.add(
+            line: line, messageID: messageID(key: key, at: now), digest: key == nil ? nil : Self.digest(HexEncoder.encode(hex)),
             subject: HexSubject.of(hex), offers: offers(in: hex))
     }
 

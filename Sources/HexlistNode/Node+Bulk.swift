@@ -37,23 +37,24 @@ extension Node {
     /// - Parameter timeout: seconds without anything delivered at the bound, after which it is given up.
     /// - Returns: those that were refused, and why what is behind them was not taken: `outboxFull`, `storageFull`, `internal`.
     public func enqueue(
-        _ batch: [PreparedHex], for bulk: TrackedSend, timeout: Double
+        _ hexes: [PreparedHexes], for bulk: TrackedSend, timeout: Double
     ) async -> (refused: [RefusedHex], failure: HexlistError?) {
-        var rest = batch[...]
+        let count = hexes.reduce(0) { $0 + $1.count }
+        var next = 0
         var refused: [RefusedHex] = []
-        while !rest.isEmpty {
+        while next < count {
             let madeRoom = sends.madeRoom
             let taken: Taken
             do {
-                taken = try await submit(rest, for: bulk)
+                taken = try await submit(hexes, from: next, for: bulk)
             } catch {
                 logger.error("outbox could not be written", metadata: ["error": "\(error)"])
                 return (refused, error as? HexlistError ?? HexlistError(.internal, "The outbox could not be written."))
             }
-            for (hex, result) in zip(rest, taken.report.results) {
-                if case .failure(let error) = result { refused.append(RefusedHex(line: hex.line, error: error)) }
+            taken.forEachPart { part, hexes, index in
+                if case .refused(let error) = part { refused.append(RefusedHex(line: hexes.line(index), error: error)) }
+                next += part.hexes
             }
-            rest = rest.dropFirst(taken.report.results.count)
             guard let full = taken.report.full else {
                 await keepPace(with: bulk)
                 continue
@@ -65,18 +66,32 @@ extension Node {
 
     /// What became of hexes on their way into the outbox.
     struct Taken: Sendable {
-        /// The result of each hex, as far as the outbox had room: its rows, one a recipient, or the reason why it was refused.
         let report: EnqueueReport
-        let hexes: ArraySlice<PreparedHex>
+        let hexes: [PreparedHexes]
+        /// The number of hexes before the first one that the report tells of.
+        let start: Int
         let recipients: [PeerSighting]
         /// Whether the rows are committed. Until then they cannot be read, and may come to nothing.
         let isDurable: Bool
 
+        /// Calls `body` with each part of the report, and the hexes it begins with: the index of the first, in those it is one of.
+        func forEachPart(_ body: (EnqueueReport.Part, PreparedHexes, Int) -> Void) {
+            var parts = report.parts[...]
+            var index = start
+            for hexes in hexes {
+                while index < hexes.count, let part = parts.popFirst() {
+                    body(part, hexes, index)
+                    index += part.hexes
+                }
+                index -= hexes.count
+            }
+        }
+
         /// The rows that were there before, by their hex's key, and are queued anew.
         var requeued: [RowMove] {
             var moves: [RowMove] = []
-            for (hex, result) in zip(hexes, report.results) where hex.hasKey {
-                guard case .success(let rows) = result else { continue }
+            for part in report.parts {
+                guard case .again(let rows) = part else { continue }
                 for (recipient, row) in zip(recipients, rows) {
                     guard case .requeued(let id, let state) = row else { continue }
                     moves.append(RowMove(id: id, peer: recipient.peer, from: state, to: .queued))
@@ -85,15 +100,20 @@ extension Node {
             return moves
         }
 
-        /// The outcomes of the first hex, one a recipient.
+        /// The outcomes of one hex, one a recipient.
         func outcomes() throws -> [SendOutcome] {
-            guard let hex = hexes.first, let rows = try report.results.first?.get() else {
-                throw HexlistError(.internal, "The outbox lost a row.")
+            let rows: [Enqueued]
+            switch report.parts.first {
+            case .new(_, let first): rows = first.map { .new($0) }
+            case .again(let again): rows = again
+            case .refused(let error): throw error
+            case nil: throw HexlistError(.internal, "The outbox lost a row.")
             }
+            guard let messageID = hexes.first?.messageID(0) else { return [] }
             return zip(recipients, rows).map { recipient, row in
                 switch row {
                 case .new(let id), .requeued(let id, _):
-                    return SendOutcome(outboxID: id, messageID: hex.messageID, peer: recipient.peer, state: .queued)
+                    return SendOutcome(outboxID: id, messageID: messageID, peer: recipient.peer, state: .queued)
                 case .existing(let earlier):
                     var outcome = SendOutcome(earlier)
                     outcome.earlier = true
@@ -103,9 +123,9 @@ extension Node {
         }
     }
 
-    private func submit(_ hexes: ArraySlice<PreparedHex>, for bulk: TrackedSend) async throws -> Taken {
+    private func submit(_ hexes: [PreparedHexes], from start: Int, for bulk: TrackedSend) async throws -> Taken {
         try checkTakesRows()
-        return try await enqueue(hexes, terms(for: bulk, at: Timestamp.now.milliseconds)) { node, taken in
+        return try await enqueue(hexes, from: start, terms(for: bulk, at: Timestamp.now.milliseconds)) { node, taken in
             node.enqueued(taken, for: bulk)
             bulk.progressed()
         }
@@ -124,18 +144,25 @@ extension Node {
     func enqueued(_ taken: Taken, for send: TrackedSend) {
         let requeued = taken.requeued
         sends.moved(requeued)
-        var queued = [[OutgoingHex]](repeating: [], count: taken.recipients.count)
-        for (hex, result) in zip(taken.hexes, taken.report.results) {
-            guard case .success(let rows) = result else { continue }
-            for (index, row) in rows.enumerated() {
-                let peer = taken.recipients[index].peer
-                send.accepted(row.id, for: peer, row.state, isEarlier: row.isEarlier, line: hex.line)
-                guard row.state == .queued else { continue }
-                queued[index].append(OutgoingHex(id: row.id, messageID: hex.messageID, body: hex.body))
+        let peers = taken.recipients.map(\.peer)
+        var queued = [[OutgoingHex]](repeating: [], count: peers.count)
+        taken.forEachPart { part, hexes, index in
+            func accept(_ index: Int, _ position: Int, _ row: Enqueued) {
+                send.accepted(row.id, for: peers[position], row.state, isEarlier: row.isEarlier, line: hexes.line(index))
+                guard row.state == .queued else { return }
+                queued[position].append(OutgoingHex(id: row.id, messageID: hexes.messageID(index), body: hexes.body(index)))
+            }
+            switch part {
+            case .new(let count, let first):
+                for hex in 0..<count {
+                    for position in peers.indices { accept(index + hex, position, .new(first[position] + Int64(hex))) }
+                }
+            case .again(let rows): for (position, row) in rows.enumerated() { accept(index, position, row) }
+            case .refused: break
             }
         }
         var rows: [PeerID: [OutgoingHex]] = [:]
-        for (recipient, queued) in zip(taken.recipients, queued) where !queued.isEmpty { rows[recipient.peer] = queued }
+        for (peer, queued) in zip(peers, queued) where !queued.isEmpty { rows[peer] = queued }
         deliveries.queued(rows, again: Set(requeued.map(\.peer)), isDurable: taken.isDurable, self)
         notifyWatchers()
     }

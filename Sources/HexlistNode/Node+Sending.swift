@@ -15,14 +15,15 @@ extension Node {
         let now = Timestamp.now.milliseconds
         try checkTakesRows()
         let hex = try await prepare(request, at: now)
+        let bytes = hex.bodies.count
         let recipients = try recipients(request.peers)
         let wakeup = Wakeup()
-        let send = TrackedSend(to: recipients, warns: !request.force, .single(bytes: hex.body.count)) { wakeup.wake() }
+        let send = TrackedSend(to: recipients, warns: !request.force, .single(bytes: bytes)) { wakeup.wake() }
         defer { sends.unfollow(send) }
         let taken: Taken
         do {
-            taken = try await enqueue([hex], terms(for: send, at: now), ahead: deadline != nil && !hex.hasKey && hex.offers.isEmpty) {
-                node, taken in
+            let ahead = deadline != nil && !hex.hasKey(0) && hex.offers(0).isEmpty
+            taken = try await enqueue([hex], terms(for: send, at: now), ahead: ahead) { node, taken in
                 if deadline != nil { node.sends.follow(send) }  // from the moment it is queued, so that no end is missed
                 node.enqueued(taken, for: send)
             }
@@ -34,7 +35,7 @@ extension Node {
         let rows = try taken.outcomes()
         guard let deadline else { return rows }
         while !isOver(send, until: deadline), !Task.isCancelled { await wakeup.sleep(until: deadline, on: eventLoop) }
-        return try await outcomes(of: rows, send, bytes: hex.body.count)
+        return try await outcomes(of: rows, send, bytes: bytes)
     }
 
     /// - Throws: `daemonUnreachable` while another node takes this one's place: it would not hear of rows this one queues.
@@ -48,19 +49,23 @@ extension Node {
     /// Queues rows, and does what follows from it on the loop in the order in which the rows were queued: a delivery that heard of a later
     /// row first would take the earlier one for read.
     /// - Parameters:
+    ///   - start: the number of hexes at the beginning that are passed over.
     ///   - ahead: whether the rows may leave while the disk makes them durable (decision 21). Should it fail then, the peer has hexes of which
     ///     nothing is known here, so nothing may depend on the row: no key, no offer of a file.
     ///   - then: is called twice where rows go ahead, the second time once they are durable (`Taken.isDurable`).
     func enqueue(
-        _ hexes: ArraySlice<PreparedHex>, _ terms: OutboxTerms, ahead: Bool = false,
+        _ hexes: [PreparedHexes], from start: Int = 0, _ terms: OutboxTerms, ahead: Bool = false,
         then: @escaping @Sendable (isolated Node, Taken) -> Void
     ) async throws -> Taken {
         try await withCheckedThrowingContinuation { continuation in
-            let goAhead: @Sendable (EnqueueReport) -> Void = { [self] report in
-                onLoop { then($0, Taken(report: report, hexes: hexes, recipients: terms.recipients, isDurable: false)) }
+            @Sendable func taken(_ report: EnqueueReport, isDurable: Bool) -> Taken {
+                Taken(report: report, hexes: hexes, start: start, recipients: terms.recipients, isDurable: isDurable)
             }
-            store.enqueue(hexes, terms, tellStaged: ahead ? goAhead : nil) { [self] result in
-                let result = result.map { Taken(report: $0, hexes: hexes, recipients: terms.recipients, isDurable: true) }
+            let goAhead: @Sendable (EnqueueReport) -> Void = { [self] report in
+                onLoop { then($0, taken(report, isDurable: false)) }
+            }
+            store.enqueue(hexes, from: start, terms, tellStaged: ahead ? goAhead : nil) { [self] result in
+                let result = result.map { taken($0, isDurable: true) }
                 onLoop { node in
                     switch result {
                     case .success(let taken): then(node, taken)
@@ -90,22 +95,25 @@ extension Node {
     /// Makes hexes of this node's ready to travel; it has the name as it is now.
     public func preparer() -> HexPreparer { HexPreparer(own: id, name: configuration.name) }
 
-    private func prepare(_ request: SendRequest, at now: Int64) async throws -> PreparedHex {
+    /// The one hex of a request.
+    private func prepare(_ request: SendRequest, at now: Int64) async throws -> PreparedHexes {
+        var prepared = PreparedHexes()
+        var preparer = preparer()
         switch request.content {
         case .forward(let hexID):
             guard let hex = try await store.read({ try $0.hex(hexID) }) else {
                 throw HexlistError(.notFound, "There is no hex \(hexID).", hint: "`hexlist inbox` lists those there are.")
             }
-            var preparer = preparer()
             // A hex made here names no sender until it is sent.
             if hex.summary.location == .mine, hex.content.senderUUID.isEmpty, hex.content.senderName.isEmpty {
-                return try preparer.prepare(hex.content, key: request.key, at: now)
+                try preparer.prepare(hex.content, key: request.key, at: now, into: &prepared)
+            } else {
+                preparer.forward(hex.content, key: request.key, at: now, into: &prepared)
             }
-            return preparer.forward(hex.content, key: request.key, at: now)
         case .hex(let hex):
-            var preparer = preparer()
-            return try preparer.prepare(hex, key: request.key, at: now)
+            try preparer.prepare(hex, key: request.key, at: now, into: &prepared)
         }
+        return prepared
     }
 
     // MARK: Waiting

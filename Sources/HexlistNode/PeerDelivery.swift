@@ -7,8 +7,8 @@ struct OutgoingHex: Sendable, Equatable {
     /// The outbox row.
     var id: Int64
     var messageID: MessageID
-    /// The HexJM as it travels.
-    var body: [UInt8]
+    /// The HexJM as it travels, in the buffer of those it was queued or read with.
+    var body: ArraySlice<UInt8>
 }
 
 /// The way of one peer's rows from the outbox onto its session, lowest row first (Docs/Protocol.md, "Delivery").

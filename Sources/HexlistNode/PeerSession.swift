@@ -100,9 +100,15 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         var actions: [Session.Action] = []
         machine.received(decoder.decode(frame), bytes: frame.count, now: now, &actions)
         if !actions.isEmpty { perform(actions) }
-        let isUncounted = machine.waitingWeight >= counted.weight + Self.uncountedWeight
+        let (weight, mayRead) = Self.reading(&machine, at: now)
+        let isUncounted = weight >= counted.weight + Self.uncountedWeight
         if isUncounted { count() }
-        if isUncounted || !machine.mayRead(now: now) { updateReading() }
+        if isUncounted || !mayRead { updateReading() }
+    }
+
+    /// What waits for the store, and whether more may be read. `inout`, since the compiler else copies the machine, once for each frame.
+    private static func reading(_ machine: inout Session, at now: Session.Instant) -> (weight: Int, mayRead: Bool) {
+        (machine.waitingWeight, machine.mayRead(now: now))
     }
 
     func readCompleted(on connection: PeerConnection) {
@@ -154,7 +160,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
     func send(_ row: OutgoingHex) {
         let sequence = machine.numberStore(tag: row.id, bytes: row.body.count, now: now)
         connection.write { buffer in
-            WrapperEncoder.store(hexJSON: row.body, messageID: row.messageID, sequence: sequence, into: &buffer)
+            row.body.withUnsafeBytes { WrapperEncoder.store(hexJSON: $0, messageID: row.messageID, sequence: sequence, into: &buffer) }
         }
     }
 

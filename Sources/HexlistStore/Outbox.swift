@@ -10,13 +10,14 @@ extension HexStore {
     /// - Parameters:
     ///   - tellStaged: called on the writer's thread with rows that will be durable once the rest of their transaction is done, or not at all; then
     ///     no others get their ids (`WriteQueue.Piece.Turn.ahead`).
+    ///   - start: the number of hexes at the beginning that are passed over.
     ///   - completion: called on the writer's thread, in the order of the calls. A failure is that of the whole batch: `.storageFull`,
     ///     `.internal`.
     public func enqueue(
-        _ hexes: ArraySlice<PreparedHex>, _ terms: OutboxTerms, tellStaged: (@Sendable (EnqueueReport) -> Void)? = nil,
+        _ hexes: [PreparedHexes], from start: Int = 0, _ terms: OutboxTerms, tellStaged: (@Sendable (EnqueueReport) -> Void)? = nil,
         completion: @escaping @Sendable (Result<EnqueueReport, any Error>) -> Void
     ) {
-        submit({ try $0.enqueue(hexes, terms) }, tellStaged: tellStaged, completion: completion)
+        submit({ try $0.enqueue(hexes, from: start, terms) }, tellStaged: tellStaged, completion: completion)
     }
 
     /// The most rows of a peer that one transaction changes.
@@ -57,93 +58,116 @@ extension HexlistError {
 }
 
 extension StoreWriter {
-    func enqueue(_ hexes: ArraySlice<PreparedHex>, _ terms: OutboxTerms) throws -> EnqueueReport {
+    func enqueue(_ batch: [PreparedHexes], from start: Int = 0, _ terms: OutboxTerms) throws -> EnqueueReport {
         let failed = try failedLately(terms)
         return try change {
-            let recipients = Set(terms.recipients.map(\.peer))
-            var packing = OutboxPacking(terms)
             var report = EnqueueReport()
-            report.results.reserveCapacity(hexes.count)
-            for hex in hexes {
-                if !failed.isEmpty, !hex.hasKey, let row = failed[hex.digest] {
-                    report.results.append(.failure(Self.failedLately(row)))
-                    continue
-                }
-                if !packing.fits(hex) { try queue(&packing, &report) }
-                let earlier: [PeerID: OutboxRow]
-                switch try hex.hasKey ? self.earlier(hex, recipients) : .success([:]) {
-                case .success(let rows): earlier = rows
-                case .failure(let conflict):
-                    report.results.append(.failure(conflict))
-                    continue
-                }
-                let new = earlier.isEmpty ? terms.recipients : terms.recipients.filter { earlier[$0.peer] == nil }
-                let again = earlier.values.count { !$0.state.keepsBody && !$0.state.isDelivered }
-                report.full = full(for: hex.body.count * (again + (new.isEmpty ? 0 : 1)), rows: again + new.count, packing, terms.bounds)
-                guard report.full == nil else { break }
-                if earlier.isEmpty {
-                    packing.add(hex, result: report.results.endIndex)
-                    report.results.append(.success([]))
-                } else {
-                    try queue(&packing, &report)
-                    report.results.append(.success(try queueAgain(hex, earlier, new, terms)))
-                }
+            var passedOver = 0
+            for hexes in batch {
+                let first = Swift.min(start - passedOver, hexes.count)
+                passedOver += first
+                try queue(hexes, from: first, failed, terms, &report)
+                if report.full != nil { break }
             }
-            try queue(&packing, &report)
             return report
         }
     }
 
+    /// Queues hexes from an index on, and says what became of them, as far as there was room.
+    private func queue(
+        _ hexes: PreparedHexes, from start: Int, _ failed: [ArraySlice<UInt8>: OutboxRow], _ terms: OutboxTerms,
+        _ report: inout EnqueueReport
+    ) throws {
+        let recipients = Set(terms.recipients.map(\.peer))
+        var packing = OutboxPacking(hexes, from: start, terms)
+        for index in start..<hexes.count {
+            let hasKey = hexes.hasKey(index)
+            if !failed.isEmpty, !hasKey, let row = failed[hexes.body(index)] {
+                try queue(&packing, &report)
+                report.parts.append(.refused(Self.failedLately(row)))
+                continue
+            }
+            if !packing.fits(index) { try queue(&packing, &report) }
+            var earlier: [PeerID: OutboxRow] = [:]
+            if hasKey {
+                switch try self.earlier(hexes, index, recipients) {
+                case .success(let rows): earlier = rows
+                case .failure(let conflict):
+                    try queue(&packing, &report)
+                    report.parts.append(.refused(conflict))
+                    continue
+                }
+            }
+            let new = earlier.isEmpty ? terms.recipients : terms.recipients.filter { earlier[$0.peer] == nil }
+            let again = earlier.values.count { !$0.state.keepsBody && !$0.state.isDelivered }
+            report.full = full(
+                for: hexes.body(index).count * (again + (new.isEmpty ? 0 : 1)), rows: again + new.count, packing, terms.bounds)
+            guard report.full == nil else { break }
+            if earlier.isEmpty {
+                packing.add(index)
+            } else {
+                try queue(&packing, &report)
+                report.parts.append(.again(try queueAgain(hexes, index, earlier, new, terms)))
+            }
+        }
+        try queue(&packing, &report)
+    }
+
     /// The rows that earlier sends of a hex with a key made for these recipients; a failure if one of them has other content.
-    private func earlier(_ hex: PreparedHex, _ recipients: Set<PeerID>) throws -> Result<[PeerID: OutboxRow], HexlistError> {
-        let found = try outboxRows(keyed: hex.messageID.uuid)
-        if let other = found.first(where: { !$0.digest.elementsEqual(hex.digest) })?.ids.first { return .failure(Self.keyConflict(other)) }
+    private func earlier(
+        _ hexes: PreparedHexes, _ index: Int, _ recipients: Set<PeerID>
+    ) throws -> Result<[PeerID: OutboxRow], HexlistError> {
+        let digest = hexes.packed.digest(at: index)
+        let found = try outboxRows(keyed: hexes.messageID(index).uuid)
+        if let other = found.first(where: { !$0.digest.elementsEqual(digest) })?.ids.first { return .failure(Self.keyConflict(other)) }
         let rows = try found.isEmpty ? [] : outboxRows(found.flatMap(\.ids)).filter { recipients.contains($0.peer) }
         return .success(Dictionary(rows.map { ($0.peer, $0) }) { _, last in last })
     }
 
     /// Queues the hexes that were gathered: a run for each recipient, all of one pack.
     private func queue(_ packing: inout OutboxPacking, _ report: inout EnqueueReport) throws {
-        guard let first = packing.hexes.first else { return }
-        let rows = try insertRuns(packing.hexes, first.hasKey, packing.terms.recipients, packing.terms)
-        for (position, result) in packing.results.enumerated() {
-            report.results[result] = .success(rows.map { .new($0 &+ Int64(position)) })
-        }
+        guard !packing.gathered.isEmpty else { return }
+        let first = try insertRuns(packing.hexes, packing.gathered, packing.terms.recipients, packing.terms)
+        report.parts.append(.new(hexes: packing.gathered.count, first: first))
         packing.removeAll()
     }
 
     /// Queues a hex that some recipients have rows of, from earlier sends with the same key.
     private func queueAgain(
-        _ hex: PreparedHex, _ earlier: [PeerID: OutboxRow], _ new: [PeerSighting], _ terms: OutboxTerms
+        _ hexes: PreparedHexes, _ index: Int, _ earlier: [PeerID: OutboxRow], _ new: [PeerSighting], _ terms: OutboxTerms
     ) throws -> [Enqueued] {
-        let made = new.isEmpty ? [] : try insertRuns([hex], hex.hasKey, new, terms)
+        let made = new.isEmpty ? [] : try insertRuns(hexes, index..<(index + 1), new, terms)
         let ids = Dictionary(zip(new.map(\.peer), made)) { first, _ in first }
+        let offers = hexes.offers(index)
         return try terms.recipients.map { recipient in
             if let id = ids[recipient.peer] { return .new(id) }
             guard let row = earlier[recipient.peer] else { throw StoreFault.lost }
-            if !hex.offers.isEmpty { try note(offers: hex.offers, of: row.id, to: recipient.peer, at: terms.now) }
-            return try requeue(row, hex, expiresAt: terms.expiresAt)
+            if !offers.isEmpty { try note(offers: offers, of: row.id, to: recipient.peer, at: terms.now) }
+            return try requeue(row, hexes, index, expiresAt: terms.expiresAt)
         }
     }
 
     /// Inserts a run for each recipient, all of one new pack, behind the rows there are.
+    /// - Parameter range: the hexes, by their indices: all with a key or all without, and one that offers files alone.
     /// - Returns: for each recipient the id of the first of its rows; it has one for each hex, in their order.
     private func insertRuns(
-        _ hexes: [PreparedHex], _ isKeyed: Bool, _ recipients: [PeerSighting], _ terms: OutboxTerms
+        _ hexes: PreparedHexes, _ range: Range<Int>, _ recipients: [PeerSighting], _ terms: OutboxTerms
     ) throws -> [Int64] {
         let first = tally.nextOutbox
         // Rows that nothing would read are not promised.
         guard OutboxPack.ids.contains(first) else { throw StoreFault.lost }
-        let count = Int64(hexes.count)
-        let (packed, bodies) = OutboxPacking.packed(hexes)
-        let pack = try insertPack(packed, bodies: bodies, first: first, copies: Int64(recipients.count), isKeyed: isKeyed)
+        let count = Int64(range.count)
+        let offers = hexes.offers(range.lowerBound)
+        let pack = try insertPack(
+            hexes.packed, range, bodies: hexes.bodies, first: first, copies: Int64(recipients.count),
+            isKeyed: hexes.hasKey(range.lowerBound))
         for recipient in recipients {
             let peer = try peerRow(of: recipient)
             let id = tally.nextOutbox
             try run(
                 "INSERT INTO outbox (id, last, peer, pack, state, createdAt, dueAt) VALUES (?, ?, ?, ?, 'queued', ?, ?)",
                 id, id &+ count &- 1, peer, pack, terms.now, terms.expiresAt)
-            for hex in hexes where !hex.offers.isEmpty { try note(offers: hex.offers, of: id, to: recipient.peer, at: terms.now) }
+            if !offers.isEmpty { try note(offers: offers, of: id, to: recipient.peer, at: terms.now) }
             tally.nextOutbox &+= count
             tally.outbox.queued &+= count
             self.count(peer: peer) { $0.queued &+= count }
@@ -151,12 +175,12 @@ extension StoreWriter {
         return recipients.indices.map { first &+ Int64($0) &* count }
     }
 
-    /// The rows that failed lately for a recipient, by the digest of their hexes.
-    private func failedLately(_ terms: OutboxTerms) throws -> [[UInt8]: OutboxRow] {
+    /// The rows that failed lately for a recipient, by their bodies.
+    private func failedLately(_ terms: OutboxTerms) throws -> [ArraySlice<UInt8>: OutboxRow] {
         guard terms.warns, tally.outbox.failed > 0 else { return [:] }
-        var rows: [[UInt8]: OutboxRow] = [:]
+        var rows: [ArraySlice<UInt8>: OutboxRow] = [:]
         for recipient in terms.recipients {
-            for row in try failed(of: recipient.peer, since: terms.now - OutboxTerms.warningTime) { rows[row.digest] = row }
+            for (row, body) in try failed(of: recipient.peer, since: terms.now - OutboxTerms.warningTime) { rows[body] = row }
         }
         return rows
     }
@@ -257,12 +281,12 @@ extension StoreWriter {
     }
 
     /// Queues the row of an earlier send with the same key and content again, unless it waits or was delivered.
-    private func requeue(_ earlier: OutboxRow, _ hex: PreparedHex, expiresAt: Int64) throws -> Enqueued {
+    private func requeue(_ earlier: OutboxRow, _ hexes: PreparedHexes, _ index: Int, expiresAt: Int64) throws -> Enqueued {
         guard earlier.state != .queued, !earlier.state.isDelivered, let found = try outboxRun(earlier.id) else { return .existing(earlier) }
         var row = try cut(found, to: earlier.id...earlier.id)
         if !row.state.keepsBody {
-            let (packed, bodies) = OutboxPacking.packed([hex])
-            let pack = try insertPack(packed, bodies: bodies, first: earlier.id, isKeyed: hex.hasKey)
+            let pack = try insertPack(
+                hexes.packed, index..<(index + 1), bodies: hexes.bodies, first: earlier.id, isKeyed: hexes.hasKey(index))
             try put(row, into: pack)
             row.pack = pack
         }

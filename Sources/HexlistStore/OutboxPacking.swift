@@ -1,51 +1,42 @@
 internal import HexlistModel
 
-/// Gathers the hexes of one pack while a batch is queued.
+/// Gathers the hexes of one pack while a batch is queued: some that follow one another in it.
 struct OutboxPacking {
     let terms: OutboxTerms
-    private(set) var hexes: [PreparedHex] = []
-    /// The place of each hex's result in the report.
-    private(set) var results: [Int] = []
-    /// The bytes of their bodies.
-    private(set) var bytes = 0
+    let hexes: PreparedHexes
+    /// The hexes that were gathered, by their indices.
+    private(set) var gathered: Range<Int>
     private var keys: Set<MessageID> = []
 
-    init(_ terms: OutboxTerms) { self.terms = terms }
-
-    /// The number of rows that the hexes will have, for all recipients.
-    var rows: Int { hexes.count * terms.recipients.count }
-
-    /// Whether a hex may be added. Hexes with and without a key are not mixed, and one that offers files is alone, as those are noted by its row's id.
-    func fits(_ hex: PreparedHex) -> Bool {
-        guard let first = hexes.first else { return true }
-        return first.hasKey == hex.hasKey && first.offers.isEmpty && hex.offers.isEmpty && hexes.count < OutboxPack.mostHexes
-            && bytes + hex.body.count <= OutboxPack.mostBytes && !keys.contains(hex.messageID)
+    /// - Parameter start: the index of the first hex that is looked at.
+    init(_ hexes: PreparedHexes, from start: Int, _ terms: OutboxTerms) {
+        self.hexes = hexes
+        self.terms = terms
+        gathered = start..<start
     }
 
-    mutating func add(_ hex: PreparedHex, result: Int) {
-        hexes.append(hex)
-        results.append(result)
-        bytes += hex.body.count
-        if hex.hasKey { keys.insert(hex.messageID) }
+    /// The number of rows that the hexes will have, for all recipients.
+    var rows: Int { gathered.count * terms.recipients.count }
+
+    /// The bytes of their bodies.
+    var bytes: Int { gathered.isEmpty ? 0 : hexes.packed.bodies(of: gathered).count }
+
+    /// Whether the next hex may be added. Hexes with and without a key are not mixed, and one that offers files is alone, as those are noted by its row's id.
+    func fits(_ index: Int) -> Bool {
+        guard let first = gathered.first else { return true }
+        return index == gathered.upperBound && hexes.hasKey(first) == hexes.hasKey(index) && hexes.offers(first).isEmpty
+            && hexes.offers(index).isEmpty && gathered.count < OutboxPack.mostHexes
+            && bytes + hexes.body(index).count <= OutboxPack.mostBytes && !keys.contains(hexes.messageID(index))
+    }
+
+    /// Adds the next hex, which fits.
+    mutating func add(_ index: Int) {
+        gathered = (gathered.first ?? index)..<(index + 1)
+        if hexes.hasKey(index) { keys.insert(hexes.messageID(index)) }
     }
 
     mutating func removeAll() {
-        hexes.removeAll(keepingCapacity: true)
-        results.removeAll(keepingCapacity: true)
-        bytes = 0
+        gathered = gathered.upperBound..<gathered.upperBound
         keys.removeAll(keepingCapacity: true)
-    }
-
-    /// The hexes as a pack has them: one blob of all but their bodies, and one of these.
-    static func packed(_ hexes: [PreparedHex]) -> (PackedHexes, bodies: [UInt8]) {
-        var packed = PackedHexes()
-        packed.reserve(hexes.count)
-        var bodies: [UInt8] = []
-        bodies.reserveCapacity(hexes.reduce(0) { $0 + $1.body.count })
-        for hex in hexes {
-            packed.append(messageID: hex.messageID.uuid, digest: hex.digest, bodyBytes: hex.body.count, subject: hex.subject)
-            bodies += hex.body
-        }
-        return (packed, bodies)
     }
 }

@@ -85,16 +85,22 @@ extension StoreReader {
 extension StoreWriter {
     // MARK: - Inside `change`
 
+    /// - Parameters:
+    ///   - positions: the hexes of the new pack, at least one.
+    ///   - bodies: those of all `hexes`.
     /// - Returns: the id of the new pack.
-    func insertPack(_ hexes: PackedHexes, bodies: [UInt8], first: Int64, copies: Int64 = 1, isKeyed: Bool) throws -> Int64 {
+    func insertPack(
+        _ hexes: PackedHexes, _ positions: Range<Int>, bodies: [UInt8], first: Int64, copies: Int64 = 1, isKeyed: Bool
+    ) throws -> Int64 {
+        let range = hexes.bodies(of: positions)
         try run(
             "INSERT INTO outboxPack (first, count, copies, isKeyed, hexes, bodies) VALUES (?, ?, ?, ?, ?, ?)",
-            first, hexes.entries.count, copies, isKeyed, hexes.bytes, bodies)
+            first, positions.count, copies, isKeyed, hexes.bytes(of: positions), bodies[range])
         let id = db.lastInsertedRowID
-        tally.outboxBytes &+= Int64(bodies.count)
+        tally.outboxBytes &+= Int64(range.count)
         guard isKeyed else { return id }
         let key = try SQLStatement("INSERT INTO outboxKey (messageID, pack) VALUES (?, ?)", on: db)
-        for position in hexes.entries.indices {
+        for position in positions {
             try key.bind([hexes.messageID(at: position), id])
             try key.run()
         }
@@ -114,9 +120,8 @@ extension StoreWriter {
         }
         guard case let (pack, hexes, bodies)? = found ?? nil else { return }
         let (start, end) = (pack.position(of: run.ids.lowerBound), pack.position(of: run.ids.upperBound))
-        guard start <= end, let part = hexes[start..<(end + 1)], hexes.entries[end].body.upperBound <= bodies.count else { return }
-        let range = hexes.entries[start].body.lowerBound..<hexes.entries[end].body.upperBound
-        try put(run, into: insertPack(part, bodies: Array(bodies[range]), first: run.ids.lowerBound, isKeyed: pack.isKeyed))
+        guard start <= end, hexes.entries[end].body.upperBound <= bodies.count else { return }
+        try put(run, into: insertPack(hexes, start..<(end + 1), bodies: bodies, first: run.ids.lowerBound, isKeyed: pack.isKeyed))
     }
 
     /// Has the rows of a run lie in another pack, and lets go of the earlier one.

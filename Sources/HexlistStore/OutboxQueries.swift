@@ -142,13 +142,28 @@ extension StoreReader {
         ) { $0.optionalInt64(0) } ?? nil
     }
 
-    /// The rows of a peer that failed since a given time, in milliseconds since 1970, in order: a send of the same hex is refused.
-    func failed(of peer: PeerID, since time: Int64) throws -> [OutboxRow] {
+    /// The rows of a peer that failed since a given time, in milliseconds since 1970, in order, with their bodies: a send of the same hex is refused.
+    func failed(of peer: PeerID, since time: Int64) throws -> [(row: OutboxRow, body: ArraySlice<UInt8>)] {
         guard let row = try peerRow(peer) else { return [] }
-        let runs = try all(
-            "SELECT \(OutboxRun.columns) FROM outbox WHERE peer = ? AND state = 'failed' AND settledAt >= ? ORDER BY settledAt",
-            row.id, time, read: OutboxRun.init)
-        return try outboxRows(runs.compactMap(\.self).flatMap(\.ids))
+        let statement = try SQLStatement(
+            """
+            SELECT \(OutboxRow.columns), outboxPack.bodies FROM outbox \(OutboxRow.joins)
+            WHERE outbox.peer = ? AND outbox.state = 'failed' AND outbox.settledAt >= ? ORDER BY outbox.settledAt
+            """, on: db)
+        defer { statement.reset() }
+        try statement.bind([row.id, time])
+        var reading = PackReading()
+        var rows: [(row: OutboxRow, body: ArraySlice<UInt8>)] = []
+        while try statement.step() {
+            guard reading.read(statement, from: OutboxRow.packColumn), let run = OutboxRun(statement) else { continue }
+            for id in run.ids {
+                let hex = reading.hex(of: id)
+                guard let body = reading.body(of: hex, statement, from: OutboxRow.packColumn), let row = OutboxRow(statement, id, hex)
+                else { continue }
+                rows.append((row, body))
+            }
+        }
+        return rows
     }
 }
 

@@ -1,34 +1,5 @@
 public import HexlistModel
 
-/// A hex as it goes into the outbox, for whichever peers.
-public struct PreparedHex: Sendable {
-    /// The line of a stream it came in; 0 for a single one.
-    public var line: Int
-    public var messageID: MessageID
-    /// Whether the message id follows from a caller's key, so that an earlier row may have it. Without a key it is newly made.
-    public var hasKey: Bool
-    /// The HexJM in JSON.
-    public var body: [UInt8]
-    /// The SHA-256 of the hex as its sender gave it, before an own name was filled in, by which the same key with other content is recognised.
-    public var digest: [UInt8]
-    /// The subject (`HexSubject`), kept when the body is gone.
-    public var subject: String
-    /// The offers of files of this machine that its links name, of 16 bytes each.
-    public var offers: [[UInt8]]
-
-    public init(
-        line: Int = 0, messageID: MessageID, hasKey: Bool, body: [UInt8], digest: [UInt8], subject: String = "", offers: [[UInt8]] = []
-    ) {
-        self.line = line
-        self.messageID = messageID
-        self.hasKey = hasKey
-        self.body = body
-        self.digest = digest
-        self.subject = subject
-        self.offers = offers
-    }
-}
-
 /// The recipients of queued hexes, and what holds for their rows.
 public struct OutboxTerms: Sendable {
     /// The recipients, each once. One that the store does not remember is remembered with its first row.
@@ -78,11 +49,26 @@ public enum Enqueued: Sendable, Equatable {
 
 /// The outcome of queuing hexes.
 public struct EnqueueReport: Sendable {
-    /// For each hex, as far as there was room: its rows, in the order of the recipients, or the reason why it was refused: `.keyConflict` if
-    /// its key stands for other content, or `.recentlyFailed`.
-    public var results: [Result<[Enqueued], HexlistError>] = []
+    /// What became of hexes that follow one another.
+    public enum Part: Sendable {
+        /// New rows: each recipient has one for each of these hexes, with consecutive ids, of which `first` has the first, in the order of the
+        /// recipients.
+        case new(hexes: Int, first: [Int64])
+        /// One hex that earlier sends with the same key made rows of: its rows, in the order of the recipients.
+        case again([Enqueued])
+        /// One hex without rows: `.keyConflict` if its key stands for other content, or `.recentlyFailed`.
+        case refused(HexlistError)
+
+        public var hexes: Int { if case .new(let hexes, _) = self { hexes } else { 1 } }
+    }
+
+    /// The hexes in their order, as far as there was room.
+    public var parts: [Part] = []
     /// `.outboxFull` if there was no room for all rows of a hex. That hex and all later ones have no rows then.
     public var full: HexlistError?
+
+    /// The number of hexes that are told of.
+    public var hexes: Int { parts.reduce(0) { $0 + $1.hexes } }
 }
 
 /// The bounds of the outbox, including failed and rejected rows.
@@ -107,6 +93,7 @@ public struct OutboxRow: Sendable, Equatable {
     public var id: Int64
     public var messageID: MessageID
     public var peer: PeerID
+    /// The SHA-256 of a hex with a key (`PreparedHexes.add`); zeros without one.
     public var digest: [UInt8]
     public var state: OutboxState
     /// The length of the body in bytes.
@@ -133,8 +120,8 @@ public struct OutboxRow: Sendable, Equatable {
 public struct OutboxItem: Sendable, Equatable {
     public var id: Int64
     public var messageID: MessageID
-    /// The HexJM in JSON.
-    public var body: [UInt8]
+    /// The HexJM in JSON, in a buffer with those of its pack.
+    public var body: ArraySlice<UInt8>
 }
 
 /// The next rows of the outbox for one peer.

@@ -37,10 +37,10 @@ struct PackReading {
     func hex(of row: Int64) -> Hex { Hex(hexes: hexes, position: pack?.position(of: row) ?? 0) }
 
     /// The body of a hex. All bodies of a pack are read from the statement's row once: from the column behind `columns`.
-    mutating func body(of hex: Hex, _ row: SQLStatement, from column: Int32) -> [UInt8]? {
+    mutating func body(of hex: Hex, _ row: SQLStatement, from column: Int32) -> ArraySlice<UInt8>? {
         let bodies = self.bodies ?? row.bytes(column + 6)
         self.bodies = bodies
         let range = hex.entry.body
-        return range.upperBound <= bodies.count ? Array(bodies[range]) : nil
+        return range.upperBound <= bodies.count ? bodies[range] : nil
     }
 }

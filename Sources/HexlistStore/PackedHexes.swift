@@ -3,7 +3,7 @@ internal import HexlistModel
 /// The hexes of a pack of the outbox without their bodies, as one blob: hex after hex
 ///
 ///     16 bytes  message id
-///     32        digest
+///     32        digest of a hex with a key; zeros, or a digest, of one without
 ///      4        length of the body, little-endian
 ///      2        length of the subject, little-endian; 0xFFFF for none
 ///               subject, UTF-8
@@ -28,12 +28,6 @@ struct PackedHexes {
 
     init() {}
 
-    /// Makes room for so many hexes.
-    mutating func reserve(_ hexes: Int) {
-        bytes.reserveCapacity(bytes.count + hexes * (Self.fixedBytes + 48))
-        entries.reserveCapacity(entries.count + hexes)
-    }
-
     /// - Returns: `nil` where the blob is damaged.
     init?(_ bytes: [UInt8]) {
         self.bytes = bytes
@@ -56,13 +50,13 @@ struct PackedHexes {
     }
 
     /// - Parameters:
-    ///   - digest: 32 bytes.
+    ///   - digest: 32 bytes; fewer are filled up with zeros.
     ///   - subject: up to 65 534 bytes; `nil` where none was kept.
     mutating func append(messageID: UUIDBytes, digest: [UInt8], bodyBytes: Int, subject: String?) {
         let start = bytes.count
         withUnsafeBytes(of: (messageID.high.bigEndian, messageID.low.bigEndian)) { bytes.append(contentsOf: $0) }
-        bytes.append(contentsOf: digest.prefix(Self.digestBytes))
-        bytes.append(contentsOf: repeatElement(0, count: Self.digestBytes - min(digest.count, Self.digestBytes)))
+        bytes += digest.prefix(Self.digestBytes)
+        if digest.count < Self.digestBytes { bytes += repeatElement(0, count: Self.digestBytes - digest.count) }
         withUnsafeBytes(of: UInt32(truncatingIfNeeded: bodyBytes).littleEndian) { bytes.append(contentsOf: $0) }
         if var subject {
             subject.withUTF8 { text in
@@ -73,14 +67,36 @@ struct PackedHexes {
         } else {
             withUnsafeBytes(of: Self.noSubject) { bytes.append(contentsOf: $0) }
         }
-        let body = entries.last?.body.upperBound ?? 0
+        let body = bodiesEnd
         entries.append(Entry(start: start, end: bytes.count, body: body..<(body + bodyBytes)))
     }
 
-    /// The hexes at these positions, as a blob of their own.
-    subscript(positions: Range<Int>) -> PackedHexes? {
-        guard let first = positions.first, let last = positions.last, last < entries.count else { return nil }
-        return PackedHexes(Array(bytes[entries[first].start..<entries[last].end]))
+    mutating func append(_ more: PackedHexes) {
+        let (start, body) = (bytes.count, bodiesEnd)
+        bytes += more.bytes
+        entries += more.entries.lazy.map {
+            Entry(start: start + $0.start, end: start + $0.end, body: (body + $0.body.lowerBound)..<(body + $0.body.upperBound))
+        }
+    }
+
+    mutating func removeAll() {
+        bytes.removeAll(keepingCapacity: true)
+        entries.removeAll(keepingCapacity: true)
+    }
+
+    /// The end of the last body among all.
+    var bodiesEnd: Int { entries.last?.body.upperBound ?? 0 }
+
+    /// The part of the blob that is of these positions: the blob of a pack with these hexes.
+    /// - Parameter positions: some there are, at least one.
+    func bytes(of positions: Range<Int>) -> ArraySlice<UInt8> {
+        bytes[entries[positions.lowerBound].start..<entries[positions.upperBound - 1].end]
+    }
+
+    /// Where the bodies of these positions lie among all.
+    /// - Parameter positions: some there are, at least one.
+    func bodies(of positions: Range<Int>) -> Range<Int> {
+        entries[positions.lowerBound].body.lowerBound..<entries[positions.upperBound - 1].body.upperBound
     }
 
     /// `nil` where there is no hex at that position.

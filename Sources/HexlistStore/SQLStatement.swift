@@ -30,6 +30,10 @@ extension String: SQLValue {
 }
 
 extension [UInt8]: SQLValue {
+    func bindValue(to statement: OpaquePointer, at index: Int32) -> Int32 { self[...].bindValue(to: statement, at: index) }
+}
+
+extension ArraySlice<UInt8>: SQLValue {
     func bindValue(to statement: OpaquePointer, at index: Int32) -> Int32 {
         guard !isEmpty else { return sqlite3_bind_zeroblob(statement, index, 0) }
         return withUnsafeBytes {

@@ -130,6 +130,13 @@ struct InboundNumbers: Sendable {
     ///   - rows: the most hexes and links together; the first hex is taken even if it has more.
     mutating func takeBatch(limit: Int, rows: Int) -> [InboundHex] {
         guard inFlight.isEmpty, !waiting.isEmpty else { return [] }
+        if !refusals.isRefusing, waiting.count <= limit, waiting.reduce(0, { $0 + $1.rows }) <= rows {
+            // All of them, moved: a copy of each costs more than the rest of this.
+            defer { waiting = [] }
+            inFlight += waiting.lazy.map { ($0.sequence, $0.messageID) }
+            inFlightWeight = waitingWeight
+            return waiting
+        }
         var batch: [InboundHex] = []
         var taken = 0
         var room = rows

@@ -11,14 +11,16 @@ import Testing
 @Suite("Bulk sends between two nodes", .serialized, .timeLimit(.minutes(5)))
 struct BulkTests {
     static func hexes(_ lines: ClosedRange<Int>, from node: TestNode, key: String? = nil, text: String = "hex") async throws
-        -> [PreparedHex]
+        -> [PreparedHexes]
     {
         var preparer = await node.node.preparer()
-        return try lines.map { line in
+        var hexes = PreparedHexes()
+        for line in lines {
             var hex = HexContent()
             hex.hexDescription = hex.add("\(text) \(line)")
-            return try preparer.prepare(hex, key: key.map { "\($0)\(line)" }, line: line, at: Timestamp.now.milliseconds)
+            try preparer.prepare(hex, key: key.map { "\($0)\(line)" }, line: line, at: Timestamp.now.milliseconds, into: &hexes)
         }
+        return [hexes]
     }
 
     /// Waits for its end as the local API does.
@@ -199,14 +201,16 @@ struct BulkTests {
         var signed = anonymous
         signed.senderUUID = signed.add(one.id.description)
         signed.senderName = signed.add("one \"quoted\" ☀")
-        let (first, second) = (try preparer.prepare(anonymous, key: "k", at: 1), try preparer.prepare(signed, key: "k", at: 1))
-        #expect(first.body == second.body)
-        #expect(first.messageID == second.messageID)
-        #expect(first.digest != second.digest)
         var claimed = anonymous
         claimed.senderName = claimed.add("somebody")
-        let third = try preparer.prepare(claimed, key: nil, at: 1)
-        #expect(String(decoding: third.body, as: UTF8.self).hasPrefix(#"{"senderUUID":"\#(one.id)","senderName":"somebody","#))
+        var hexes = PreparedHexes()
+        for hex in [anonymous, signed] { try preparer.prepare(hex, key: "k", at: 1, into: &hexes) }
+        try preparer.prepare(claimed, key: nil, at: 1, into: &hexes)
+        #expect(hexes.body(0).elementsEqual(hexes.body(1)))
+        #expect(hexes.messageID(0) == hexes.messageID(1))
+        #expect(hexes.hasKey(0) && hexes.hasKey(1) && !hexes.hasKey(2))
+        #expect(!hexes.packed.digest(at: 0).elementsEqual(hexes.packed.digest(at: 1)))
+        #expect(String(decoding: hexes.body(2), as: UTF8.self).hasPrefix(#"{"senderUUID":"\#(one.id)","senderName":"somebody","#))
         try await one.stop()
     }
 }

@@ -10,7 +10,7 @@ struct PeerDeliveryTests {
     let start = ContinuousClock.Instant.now
 
     static func row(_ id: Int64, bytes: Int = 10) -> OutgoingHex {
-        OutgoingHex(id: id, messageID: MessageID(UUIDBytes(high: UInt64(id), low: 1)), body: Array(repeating: 0x20, count: bytes))
+        OutgoingHex(id: id, messageID: MessageID(UUIDBytes(high: UInt64(id), low: 1)), body: ArraySlice(repeating: 0x20, count: bytes))
     }
 
     /// Carries out steps until `wait`, loading from `outbox`.

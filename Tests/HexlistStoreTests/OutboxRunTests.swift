@@ -35,7 +35,7 @@ private enum Rounds {
         let test = try TestStore()
         let peers = try (1...3).map { try TestPeer($0) }
         let hexes = (1...5).map { hex($0) }
-        let report = try test.write { [terms = terms(peers)] in try $0.enqueue(hexes[...], terms) }
+        let report = try test.write { [terms = terms(peers)] in try $0.enqueue([PreparedHexes(hexes)], terms) }
         #expect(try ids(report) == (1...5).map { [$0, $0 + 5, $0 + 10] })
         #expect(try count(test, "outbox") == 3)
         #expect(try count(test, "outboxPack") == 1)
@@ -44,11 +44,11 @@ private enum Rounds {
         for (index, peer) in peers.enumerated() {
             let items = try test.read { try $0.outboxBatch(peer.id, after: 0, limit: 9, maxBytes: 9_999) }.items
             #expect(items.map(\.id) == (1...5).map { Int64(index * 5 + $0) })
-            #expect(items.map(\.messageID) == (1...5).map(message) && items.map(\.body) == hexes.map(\.body))
+            #expect(items.map(\.messageID) == (1...5).map(message) && items.map { Array($0.body) } == hexes.map(\.body))
         }
         let row = try #require(try test.read { try $0.outboxRow(9) })
         #expect((row.peer, row.messageID, row.subject, row.bytes) == (peers[1].id, message(4), "Subject 4", 20))
-        #expect(row.digest == hexes[3].digest)
+        #expect(row.digest == [UInt8](repeating: 0, count: 32))  // only those with a key are recognised by it
         // The bodies go with the last row that needs them.
         for (index, peer) in peers.enumerated() {
             #expect(try test.read { try $0.counts() }.outboxBytes == 100)
@@ -64,13 +64,15 @@ private enum Rounds {
         let test = try TestStore()
         let peer = try TestPeer(1)
         let many = (1...UInt64(OutboxPack.mostHexes) * 2 + 1).map { hex($0) }
-        _ = try test.write { [terms = terms([peer])] in try $0.enqueue(many[...], terms) }
+        _ = try test.write { [terms = terms([peer])] in try $0.enqueue([PreparedHexes(many)], terms) }
         #expect(try count(test, "outboxPack") == 3)
         let long = (5_001...5_003).map { hex($0, bytes: OutboxPack.mostBytes / 2 + 1) } + [hex(5_004, bytes: OutboxPack.mostBytes * 2)]
-        _ = try test.write { [terms = terms([peer])] in try $0.enqueue(long[...], terms) }
+        _ = try test.write { [terms = terms([peer])] in try $0.enqueue([PreparedHexes(long)], terms) }
         #expect(try count(test, "outboxPack") == 7)
         let read = try test.read { try $0.outboxBatch(peer.id, after: 0, limit: 9_999, maxBytes: .max) }.items
-        #expect(read.map(\.messageID) == (many + long).map(\.messageID) && read.map(\.body) == (many + long).map(\.body))
+        let all: [PreparedHex] = many + long
+        #expect(read.map(\.messageID) == all.map(\.messageID))
+        #expect(read.map { Array($0.body) } == all.map(\.body))
         #expect(try test.countersAreRight())
     }
 
@@ -79,10 +81,47 @@ private enum Rounds {
         let peers = [try TestPeer(1), try TestPeer(2)]
         let report = try test.write {
             [terms = terms(peers, bounds: OutboxBounds(rows: 7, bytes: 1 << 20)), hexes = (1...9).map { hex($0) }] in
-            try $0.enqueue(hexes[...], terms)
+            try $0.enqueue([PreparedHexes(hexes)], terms)
         }
         #expect(try ids(report) == [[1, 4], [2, 5], [3, 6]])
         #expect(report.full?.code == .outboxFull)
+        #expect(try test.countersAreRight())
+    }
+
+    @Test func whatComesInPiecesGoesOnWhereTheOutboxWasFull() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        let batch = [1...3, 4...4, 5...9].map { numbers in PreparedHexes(numbers.map { hex(UInt64($0)) }) }
+        var next = 0
+        for bound in [2, 3, 4, 8, 9] {
+            let report = try test.write { [terms = terms([peer], bounds: OutboxBounds(rows: bound, bytes: 1 << 20)), next] in
+                try $0.enqueue(batch, from: next, terms)
+            }
+            #expect(try ids(report) == (next..<bound).map { [Int64($0 + 1)] })
+            #expect((report.full == nil) == (bound == 9))
+            next += report.hexes
+        }
+        let items = try test.read { try $0.outboxBatch(peer.id, after: 0, limit: 20, maxBytes: 9_999) }.items
+        #expect(items.map(\.messageID) == (1...9).map(message) && items.map { Array($0.body) } == (1...9).map { hex($0).body })
+        #expect(try test.countersAreRight())
+    }
+
+    @Test func theSameHexIsRefusedForAWhileAfterItFailed() throws {
+        let test = try TestStore()
+        let (peer, other) = (try TestPeer(1), try TestPeer(2))
+        let send = { (numbers: [UInt64], peer: TestPeer, now: Int64, warns: Bool) in
+            try test.write { [hexes = [PreparedHexes(numbers.map { self.hex($0) })], terms = self.terms([peer], now: now)] writer in
+                var terms = terms
+                terms.warns = warns
+                return try writer.enqueue(hexes, terms)
+            }.results.map { try? $0.get().map(\.id) }
+        }
+        #expect(try send([1, 2, 3], peer, start, true) == [[1], [2], [3]])
+        try test.write { _ = try $0.settle([Settlement(id: 2, state: .failed, code: "retryLimit")], of: peer.id, at: start) }
+        #expect(try send([1, 2, 3], peer, start + 1_000, true) == [[4], nil, [5]])
+        #expect(try send([2], peer, start + 1_000, false) == [[6]])
+        #expect(try send([2], other, start + 1_000, true) == [[7]])
+        #expect(try send([2], peer, start + 180_001, true) == [[8]])
         #expect(try test.countersAreRight())
     }
 
@@ -90,10 +129,10 @@ private enum Rounds {
         let test = try TestStore()
         let peers = [try TestPeer(1), try TestPeer(2)]
         let batch = [hex(1, hasKey: true), hex(2, hasKey: true), hex(1, hasKey: true), hex(3), hex(4, hasKey: true)]
-        let report = try test.write { [terms = terms(peers)] in try $0.enqueue(batch[...], terms) }
+        let report = try test.write { [terms = terms(peers)] in try $0.enqueue([PreparedHexes(batch)], terms) }
         #expect(try ids(report) == [[1, 3], [2, 4], [1, 3], [5, 6], [7, 8]])
         // Later for one more peer.
-        let more = try test.write { [terms = terms(peers + [try TestPeer(3)])] in try $0.enqueue(batch[..<2], terms) }
+        let more = try test.write { [terms = terms(peers + [try TestPeer(3)])] in try $0.enqueue([PreparedHexes(batch[..<2])], terms) }
         #expect(try ids(more) == [[1, 3, 9], [2, 4, 10]])
         #expect(try test.countersAreRight())
     }
@@ -101,7 +140,9 @@ private enum Rounds {
     @Test func aRefusedHexDoesNotHoldTheBodiesOfTheOthers() throws {
         let test = try TestStore()
         let peer = try TestPeer(1)
-        _ = try test.write { [terms = terms([peer]), hexes = (1...100).map { hex($0, hasKey: true) }] in try $0.enqueue(hexes[...], terms) }
+        _ = try test.write { [terms = terms([peer]), hexes = (1...100).map { hex($0, hasKey: true) }] in
+            try $0.enqueue([PreparedHexes(hexes)], terms)
+        }
         let settlements = (1...100).map { id in
             id == 40 || id == 41 ? Settlement(id: id, state: .rejected, code: "tooLarge") : Settlement(id: id, state: .stored)
         }
@@ -110,10 +151,10 @@ private enum Rounds {
         #expect(try test.countersAreRight())
         #expect(try test.write { try $0.retry([40, 41], expiresAt: start + day) } == [40, 41])
         let items = try test.read { try $0.outboxBatch(peer.id, after: 0, limit: 9, maxBytes: 999) }.items
-        #expect(items.map(\.messageID) == [message(40), message(41)] && items.map(\.body) == [hex(40).body, hex(41).body])
+        #expect(items.map(\.messageID) == [message(40), message(41)] && items.map { Array($0.body) } == [hex(40).body, hex(41).body])
         // Still known by their keys.
         let again = try test.write { [terms = terms([peer]), hexes = [hex(41, hasKey: true), hex(42, hasKey: true)]] in
-            try $0.enqueue(hexes[...], terms)
+            try $0.enqueue([PreparedHexes(hexes)], terms)
         }
         #expect(try ids(again) == [[41], [42]])
         // And forgotten in the end, with everything.
@@ -126,7 +167,7 @@ private enum Rounds {
     @Test func recipientsWhoRefuseTheSameHaveItOnce() throws {
         let test = try TestStore()
         let peers = try (1...3).map { try TestPeer($0) }
-        _ = try test.write { [terms = terms(peers), hexes = (1...2).map { hex($0) }] in try $0.enqueue(hexes[...], terms) }
+        _ = try test.write { [terms = terms(peers), hexes = (1...2).map { hex($0) }] in try $0.enqueue([PreparedHexes(hexes)], terms) }
         for (index, peer) in peers.enumerated() {
             let settlements = (1...2).map { Settlement(id: Int64(index * 2 + $0), state: .rejected, code: "tooLarge") }
             try test.write { _ = try $0.settle(settlements, of: peer.id, at: start) }
@@ -156,7 +197,7 @@ private enum Rounds {
         let peers = [try TestPeer(1), try TestPeer(2)]
         let hexes = (1...5).map { hex($0, hasKey: true) }
         let more = (4...8).map { hex($0, hasKey: true) }
-        _ = try test.write { [terms = terms(peers)] in try $0.enqueue(hexes[...], terms) }
+        _ = try test.write { [terms = terms(peers)] in try $0.enqueue([PreparedHexes(hexes)], terms) }
         try test.write { try $0.db.execute(sql: sql) }
         func look() throws {
             try test.read { reader in
@@ -167,7 +208,7 @@ private enum Rounds {
         }
         try look()
         // Each may be refused; a file like that is not mended.
-        _ = try? test.write { [terms = terms(peers)] in try $0.enqueue(more[...], terms) }
+        _ = try? test.write { [terms = terms(peers)] in try $0.enqueue([PreparedHexes(more)], terms) }
         for peer in peers.map(\.id) {
             let settlements = [2, 4, 7, 9].map { Settlement(id: $0, state: .rejected, code: "tooLarge") }
             _ = try? test.write { try $0.settle(settlements, of: peer, at: start) }
@@ -223,7 +264,7 @@ private enum Rounds {
                         hasKey: Bool.random(using: &random) && index % 7 != 0)
                 }
                 number += UInt64(hexes.count)
-                let report = try test.write { [terms = terms(chosen.map { peers[$0] })] in try $0.enqueue(hexes[...], terms) }
+                let report = try test.write { [terms = terms(chosen.map { peers[$0] })] in try $0.enqueue([PreparedHexes(hexes)], terms) }
                 for (hex, rows) in zip(hexes, try ids(report)) {
                     for (id, peer) in zip(rows, chosen) {
                         model.rows[try #require(id)] = Model.Row(number: hex.messageID.uuid.low & 0xFFFF_FFFF, peer: peer)
@@ -309,7 +350,7 @@ private enum Rounds {
         let peer = try TestPeer(1)
         for first: UInt64 in [1, 6] {
             let hexes = (first..<first + 5).map { hex($0) }
-            _ = try test.write { [terms = terms([peer])] in try $0.enqueue(hexes[...], terms) }
+            _ = try test.write { [terms = terms([peer])] in try $0.enqueue([PreparedHexes(hexes)], terms) }
         }
         _ = try test.write { try $0.run("UPDATE outbox SET \(change)") }
         let rows = try test.read { try $0.outboxPage() }.items

@@ -29,11 +29,11 @@ import Testing
     }
 
     private func enqueue(_ number: UInt64, staged: Bool = true) {
-        let hex = PreparedHex(messageID: message(number), hasKey: false, body: Array("{}".utf8), digest: [UInt8](repeating: 7, count: 32))
+        let hex = PreparedHex(messageID: message(number), hasKey: false, body: Array("{}".utf8))
         let sighting = PeerSighting(peer: peer.id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: start)
         let terms = OutboxTerms(recipients: [sighting], now: start, expiresAt: start + day)
         let note: @Sendable (EnqueueReport) -> Void = { [told] report in told.staged.withLock { $0.append(Self.id(report) ?? 0) } }
-        test.store.enqueue([hex], terms, tellStaged: staged ? note : nil) { [told] result in
+        test.store.enqueue([PreparedHexes([hex])], terms, tellStaged: staged ? note : nil) { [told] result in
             told.done.withLock { $0.append((try? result.get()).flatMap(Self.id)) }
         }
     }
@@ -57,11 +57,11 @@ import Testing
     @Test("a row is told of before its commit, and once more after it")
     func order() throws {
         let seen = Mutex<[Int]>([])
-        let hex = PreparedHex(messageID: message(1), hasKey: false, body: Array("{}".utf8), digest: [UInt8](repeating: 7, count: 32))
+        let hex = PreparedHex(messageID: message(1), hasKey: false, body: Array("{}".utf8))
         let sighting = PeerSighting(peer: peer.id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: start)
         let store = test.store
         let rows: @Sendable () -> Int = { (try? store.readSync { try $0.outboxPage(limit: 9).items.count }) ?? -1 }
-        store.enqueue([hex], OutboxTerms(recipients: [sighting], now: start, expiresAt: start + day)) { _ in
+        store.enqueue([PreparedHexes([hex])], OutboxTerms(recipients: [sighting], now: start, expiresAt: start + day)) { _ in
             seen.withLock { $0.append(rows()) }
         } completion: { _ in
             seen.withLock { $0.append(rows()) }

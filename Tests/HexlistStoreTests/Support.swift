@@ -134,6 +134,38 @@ func hex(_ number: UInt64, _ description: String = "A hex", bytes: Int = 500, de
     IncomingHex(content: content(description), messageID: message(number), byteCount: bytes, deduplicates: deduplicates)
 }
 
+/// A hex for the outbox.
+struct PreparedHex: Sendable {
+    var messageID: MessageID
+    var hasKey: Bool
+    var body: [UInt8]
+    var digest = [UInt8](repeating: 7, count: 32)
+    var subject = ""
+}
+
+extension PreparedHexes {
+    init(_ hexes: some Sequence<PreparedHex>) {
+        self.init()
+        for hex in hexes {
+            bodies += hex.body
+            add(messageID: hex.messageID, digest: hex.hasKey ? hex.digest : nil, subject: hex.subject)
+        }
+    }
+}
+
+extension EnqueueReport {
+    /// For each hex its rows, or why it has none.
+    var results: [Result<[Enqueued], HexlistError>] {
+        parts.flatMap { part -> [Result<[Enqueued], HexlistError>] in
+            switch part {
+            case .new(let hexes, let first): (0..<hexes).map { hex in .success(first.map { .new($0 + Int64(hex)) }) }
+            case .again(let rows): [.success(rows)]
+            case .refused(let error): [.failure(error)]
+            }
+        }
+    }
+}
+
 /// A hex for one peer, with a key.
 struct Outgoing: Sendable {
     var peer: TestPeer
@@ -160,7 +192,7 @@ extension StoreWriter {
             let recipient = PeerSighting(
                 peer: outgoing.peer.id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: outgoing.createdAt)
             let report = try enqueue(
-                [outgoing.hex],
+                [PreparedHexes([outgoing.hex])],
                 OutboxTerms(
                     recipients: [recipient], now: outgoing.createdAt, expiresAt: outgoing.createdAt + 30 * day, bounds: bounds))
             full = report.full

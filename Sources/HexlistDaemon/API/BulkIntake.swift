@@ -28,8 +28,6 @@ final class BulkIntake: Sendable {
         var warnings: [BulkWarning] = []
     }
 
-    /// Hexes that go into the outbox in one transaction, at most.
-    private static let batchLimit = 1_000
     /// Refused lines that wait to be written, at most; those beyond are counted only.
     private static let refusalLimit = 20_000
 
@@ -72,7 +70,7 @@ final class BulkIntake: Sendable {
             var decoder = BulkLineDecoder(allowsEmpty: allowsEmpty)
             var splitter = LineSplitter(limit: BulkLineDecoder.lineBytes)
             var hints = MemberHints()
-            var prepared: [PreparedHex] = []
+            var prepared = PreparedHexes()
             let take = { [self] (number: Int, line: [UInt8]?) in
                 switch decoder.decode(line) {
                 case .blank: return
@@ -80,7 +78,8 @@ final class BulkIntake: Sendable {
                 case .hex(let hex):
                     for hint in hints.hints(of: hex.content) { warn(BulkWarning(line: number, warning: hint)) }
                     do throws(HexlistError) {
-                        prepared.append(try preparer.prepare(hex.content, key: hex.key, line: number, at: Timestamp.now.milliseconds))
+                        try preparer.prepare(
+                            hex.content, key: hex.key, line: number, at: Timestamp.now.milliseconds, into: &prepared)
                     } catch {
                         return refuse(BulkRefusal(line: number, code: error.code.rawValue, message: error.message))
                     }
@@ -91,7 +90,7 @@ final class BulkIntake: Sendable {
                 buffer.withUnsafeReadableBytes { splitter.feed($0, take) }
                 guard !prepared.isEmpty else { continue }
                 await queue.put(prepared)
-                prepared = []
+                prepared.removeAll()
             }
             guard !Task.isCancelled else { return }
             splitter.finish(take)
@@ -118,7 +117,7 @@ final class BulkIntake: Sendable {
 
     /// Puts what is in the queue into the outbox, batch by batch, until `read` has ended and all is there.
     func accept() async {
-        while let batch = await queue.take(Self.batchLimit) {
+        while let batch = await queue.take() {
             let (refused, failure) = await node.enqueue(batch, for: bulk, timeout: timeout)
             for hex in refused {
                 state.withLock { $0.progress.lines -= 1 }  // it was counted when it was read

@@ -5,29 +5,35 @@ import Synchronization
 /// Hexes on their way from the stream they came in to the outbox: what is read while a batch is being stored makes the
 /// next one. One task puts, one takes.
 final class BulkQueue: Sendable {
-    /// Hexes, and bytes of them, from which no more are taken in.
-    private static let hexes = 2_048
-    private static let bytes = 4 << 20
+    /// Hexes, and bytes of them, from which no more are taken in: they are what goes into the outbox in one transaction.
+    private static let (hexes, bytes) = (1_024, 1 << 20)
 
     private struct State {
-        var hexes: [PreparedHex] = []
+        /// Each as many as one pack of the outbox has, or what came together.
+        var hexes: [PreparedHexes] = []
+        var count = 0
         var bytes = 0
         var isEnded = false
         var isCancelled = false
         var putter: CheckedContinuation<Void, Never>?
         var taker: CheckedContinuation<Void, Never>?
 
-        var isFull: Bool { hexes.count >= BulkQueue.hexes || bytes >= BulkQueue.bytes }
+        var isFull: Bool { count >= BulkQueue.hexes || bytes >= BulkQueue.bytes }
     }
 
     private let state = Mutex(State())
 
     /// Returns once there is room for more.
-    func put(_ hexes: [PreparedHex]) async {
+    func put(_ hexes: PreparedHexes) async {
         let taker = state.withLock { state in
             guard !state.isCancelled else { return nil as CheckedContinuation<Void, Never>? }
-            state.bytes += hexes.reduce(0) { $0 + $1.body.count }
-            if state.hexes.isEmpty { state.hexes = hexes } else { state.hexes += hexes }
+            state.count += hexes.count
+            state.bytes += hexes.bodies.count
+            if state.hexes.last?.hasRoom(for: hexes) ?? false {
+                state.hexes[state.hexes.count - 1].append(hexes)
+            } else if !hexes.isEmpty {
+                state.hexes.append(hexes)
+            }
             defer { state.taker = nil }
             return state.taker
         }
@@ -66,9 +72,8 @@ final class BulkQueue: Sendable {
         for continuation in waiting { continuation?.resume() }
     }
 
-    /// The next hexes, as soon as there are any; `nil` after the last.
-    /// - Parameter limit: at most.
-    func take(_ limit: Int) async -> [PreparedHex]? {
+    /// All hexes that are there, as soon as there are any; `nil` after the last.
+    func take() async -> [PreparedHexes]? {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let waits = state.withLock { state in
@@ -82,12 +87,8 @@ final class BulkQueue: Sendable {
             cancel()
         }
         let (hexes, putter) = state.withLock { state in
-            let hexes = state.isCancelled ? [] : state.hexes.count <= limit ? state.hexes : Array(state.hexes.prefix(limit))
-            if hexes.count == state.hexes.count { state.hexes = [] } else { state.hexes.removeFirst(hexes.count) }
-            state.bytes -= hexes.reduce(0) { $0 + $1.body.count }
-            guard !state.isFull else { return (hexes, nil as CheckedContinuation<Void, Never>?) }
-            defer { state.putter = nil }
-            return (hexes, state.putter)
+            defer { (state.hexes, state.count, state.bytes, state.putter) = ([], 0, 0, nil) }
+            return (state.isCancelled ? [] : state.hexes, state.putter)
         }
         putter?.resume()
         return hexes.isEmpty ? nil : hexes

@@ -11,15 +11,33 @@ public enum HexEncoder {
     /// Leaves out a kept member whose name this version knows, and one that would be nested deeper in the frame than a receiver takes: it
     /// was received in a text of its own (T5, T18), where levels are counted anew.
     public static func encode(_ hex: HexContent) -> [UInt8] {
-        var json = JSONWriter(
-            wireCapacity: hex.byteCount + 128 + hex.allLinkCount * 48 + hex.children.count * 96)
-        let top = Node(hex)
-        begin(top, of: hex, level: hexLevel, to: &json)
-        if hex.children.isEmpty {
-            finish(top, of: hex, level: hexLevel, to: &json)
-        } else {
-            appendChildren(of: top, hex, to: &json)
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(hex.byteCount + 128 + hex.allLinkCount * 48 + hex.children.count * 96)
+        append(hex, to: &bytes)
+        return bytes
+    }
+
+    /// Appends what `encode` returns.
+    /// - Parameter senders: written in place of the hex's own senders, if any (`senders(uuid:name:)`).
+    public static func append(_ hex: HexContent, senders: [UInt8]? = nil, to bytes: inout [UInt8]) {
+        JSONWriter.append(to: &bytes) { json in
+            let top = Node(hex)
+            begin(top, senders, of: hex, level: hexLevel, to: &json)
+            if hex.children.isEmpty {
+                finish(top, of: hex, level: hexLevel, to: &json)
+            } else {
+                appendChildren(of: top, hex, to: &json)
+            }
         }
+    }
+
+    /// The beginning of a hex: the bracket, and the members that say who sent it.
+    public static func senders(uuid: String, name: String) -> [UInt8] {
+        var json = JSONWriter(wireCapacity: 96)
+        json.raw(#"{"senderUUID":"#)
+        json.string(uuid)
+        json.raw(#","senderName":"#)
+        json.string(name)
         return json.bytes
     }
 
@@ -54,19 +72,25 @@ public enum HexEncoder {
             json.raw(next == node.children.lowerBound ? #","children":["# : ",")
             open[open.count - 1].next += 1
             let child = Node(hex.children[next], of: hex)
-            begin(child, of: hex, level: level + 2, to: &json)
+            begin(child, nil, of: hex, level: level + 2, to: &json)
             open.append((child, child.children.lowerBound))
         }
     }
 
     /// Writes a hex up to its links.
-    /// - Parameter level: the levels of nesting around a member of it.
+    /// - Parameters:
+    ///   - senders: what it begins with, in place of its own senders.
+    ///   - level: the levels of nesting around a member of it.
     @inline(__always)
-    private static func begin(_ node: Node, of hex: HexContent, level: Int, to json: inout JSONWriter) {
-        json.raw(#"{"senderUUID":"#)
-        json.string(node.senderUUID, of: hex)
-        json.raw(#","senderName":"#)
-        json.string(node.senderName, of: hex)
+    private static func begin(_ node: Node, _ senders: [UInt8]?, of hex: HexContent, level: Int, to json: inout JSONWriter) {
+        if let senders {
+            json.raw(senders)
+        } else {
+            json.raw(#"{"senderUUID":"#)
+            json.string(node.senderUUID, of: hex)
+            json.raw(#","senderName":"#)
+            json.string(node.senderName, of: hex)
+        }
         json.raw(#","hexDescription":"#)
         json.string(node.hexDescription, of: hex)
         json.raw(#","hexColor":"#)

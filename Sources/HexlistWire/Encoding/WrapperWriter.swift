@@ -18,8 +18,12 @@ enum WrapperWriter {
         return json
     }
 
+    /// The same for every Store, of which there are many.
+    private static let storeBeginning = begin(.store).bytes
+
     static func store(messageID: MessageID?, sequence: Int64?) -> JSONWriter {
-        var json = begin(.store)
+        var json = JSONWriter(wireCapacity: 224)
+        json.raw(storeBeginning)
         json.identity(messageID, sequence)
         json.raw(#","jmObject":"#)
         return json
