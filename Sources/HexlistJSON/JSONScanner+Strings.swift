@@ -24,7 +24,7 @@ extension JSONScanner {
 
     /// The first position from `start` on with a quote, a backslash, a control character or a byte beyond ASCII; `end` if there is none.
     @inlinable @inline(__always)
-    func plainRun(from start: Int) -> Int {
+    public func plainRun(from start: Int) -> Int {
         var position = start
         while position &+ 16 <= end {
             let chunk = UnsafeRawPointer(base + position).loadUnaligned(as: SIMD16<Int8>.self)
@@ -35,9 +35,12 @@ extension JSONScanner {
             let odd = (flipped .<= SIMD16<Int8>(repeating: 0x20)) .| (chunk .== SIMD16<Int8>(repeating: 0x5C))
             let words = unsafeBitCast(odd, to: SIMD2<UInt64>.self)
             let low = UInt64(littleEndian: words[0])
-            if low != 0 { return position &+ low.trailingZeroBitCount &>> 3 }
             let high = UInt64(littleEndian: words[1])
-            if high != 0 { return position &+ 8 &+ high.trailingZeroBitCount &>> 3 }
+            if low | high != 0 {
+                // Without a branch on which half it is, which nothing predicts: 64 bits of zeros are followed by those of the other half.
+                let zeros = low.trailingZeroBitCount
+                return position &+ (zeros &+ high.trailingZeroBitCount & (0 &- zeros &>> 6)) &>> 3
+            }
             position &+= 16
         }
         return plainTail(from: position)
@@ -56,9 +59,10 @@ extension JSONScanner {
         byte &- 0x20 < 0x60 && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
     }
 
+    /// Checks the rest of a string.
     /// - Parameter start: the first byte that is not plain.
-    @usableFromInline @inline(never)
-    func oddString(from start: Int) throws(GrammarFault) -> StringToken {
+    @inline(never)
+    public func oddString(from start: Int) throws(GrammarFault) -> StringToken {
         var position = start
         var hasEscapes = false
         while position < end {

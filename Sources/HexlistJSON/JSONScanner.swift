@@ -104,15 +104,33 @@ extension JSONScanner {
 
     /// Checks for the member that a sender usually puts here, which saves the search for the end of its name.
     /// - Parameters:
-    ///   - name: 5 to 32 bytes with the quotes and the colon, `"url":`.
+    ///   - name: 5 to 24 bytes with the quotes and the colon, `"url":`.
     ///   - position: the position of a name's quote, or of the `}`.
     /// - Returns: the position of the value's first byte; `nil` if there is another member, or white space before the colon.
     @inlinable @inline(__always)
     public func value(of name: StaticString, at position: Int) -> Int? {
         let behind = position &+ name.utf8CodeUnitCount
         guard behind < end, NameBytes(start: base + position, count: name.utf8CodeUnitCount).equals(name) else { return nil }
-        if base[behind] == UInt8(ascii: "\"") { return behind }
-        return base[behind] == 0x20 && byte(behind &+ 1) > 0x20 ? behind &+ 1 : skipSpace(behind)
+        return base[behind] > 0x20 ? behind : skipSpaces(behind)
+    }
+
+    /// Checks for the bytes that a sender usually puts between two texts of an object.
+    /// - Parameters:
+    ///   - opening: 4 to 24 bytes, up to the quote with which the second text begins: `","linkDescription":"`.
+    ///   - position: the position at which these bytes are expected.
+    /// - Returns: the position after that quote; `nil` if there is anything else.
+    @inlinable @inline(__always)
+    public func text(of opening: StaticString, at position: Int) -> Int? {
+        let start = position &+ opening.utf8CodeUnitCount
+        guard start <= end, NameBytes(start: base + position, count: opening.utf8CodeUnitCount).equals(opening) else { return nil }
+        return start
+    }
+
+    /// Whether a string ends at a position and another member follows without white space: `","`.
+    @inlinable @inline(__always)
+    public func isMemberBehindString(endingAt position: Int) -> Bool {
+        guard position &+ 4 <= end else { return false }
+        return UInt32(littleEndian: UnsafeRawPointer(base + position).loadUnaligned(as: UInt32.self)) & 0xFF_FFFF == 0x22_2C22
     }
 
     /// - Parameter position: the position after a member's value.
@@ -150,6 +168,10 @@ extension JSONScanner {
     /// - Returns: the position of the next element's first byte, or of the `]`.
     @inlinable @inline(__always)
     public func nextElement(_ position: Int) throws(GrammarFault) -> Int {
+        // Most lists are of objects, printed `,{`.
+        if position &+ 2 <= end, UInt16(littleEndian: UnsafeRawPointer(base + position).loadUnaligned(as: UInt16.self)) == 0x7B2C {
+            return position &+ 1
+        }
         let position = skipSpace(position)
         let byte = byte(position)
         if byte == UInt8(ascii: ",") {

@@ -16,9 +16,8 @@ public struct NameBytes {
         let length = name.utf8CodeUnitCount
         guard count == length else { return false }
         // Loads may overlap, all inside the name, and share one branch.
-        if length > 16, length <= 32 {
-            return differs(UInt64.self, other, 0) | differs(UInt64.self, other, 8) | differs(UInt64.self, other, length &- 16)
-                | differs(UInt64.self, other, length &- 8) == 0
+        if length > 16, length <= 24 {
+            return differs(UInt64.self, other, 0) | differs(UInt64.self, other, 8) | differs(UInt64.self, other, length &- 8) == 0
         }
         if length >= 8, length <= 16 { return differs(UInt64.self, other, 0) | differs(UInt64.self, other, length &- 8) == 0 }
         if length >= 4, length < 8 { return differs(UInt32.self, other, 0) | differs(UInt32.self, other, length &- 4) == 0 }

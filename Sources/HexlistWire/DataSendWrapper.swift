@@ -148,7 +148,7 @@ public struct Repair: Sendable, Equatable {
 /// A decoded wrapper.
 public struct DecodedWrapper: Sendable {
     public var operation: Operation
-    public var object: WrapperObject = .none
+    public var object: WrapperObject
     /// The sender's app version, cut; `""` if it has none.
     public var versionID: String = ""
     /// The message, cut unless it is a token; `nil` if there was none (T2) or it was no text (T4).
@@ -161,8 +161,13 @@ public struct DecodedWrapper: Sendable {
     /// The repairs; empty unless the decoder was made with `reportsRepairs`.
     public var repairs: [Repair] = []
 
-    /// Makes a wrapper of defaults, to be filled in place: with all parts as arguments the decoder would pay for a copy of each.
-    init(_ operation: Operation) { self.operation = operation }
+    /// Makes a wrapper with defaults for all other parts, to be filled in place: with all as arguments the decoder would pay for a copy of
+    /// each.
+    @inline(__always)
+    init(_ operation: Operation, _ object: WrapperObject) {
+        self.operation = operation
+        self.object = object
+    }
 
     public init(
         operation: Operation, object: WrapperObject, versionID: String = "", message: String? = nil,

@@ -107,7 +107,7 @@ struct HexReader {
         excess = excessMark
     }
 
-    /// Copies the hex into buffers of its own. The reader's buffers stay for the next one.
+    /// Makes the hex that was read: it takes over the links, and gets copies of everything else.
     /// - Parameter frame: the bytes the hex was read from.
     @inline(__always)
     mutating func content(frame: [UInt8]) -> HexContent {
@@ -128,7 +128,7 @@ struct HexReader {
         content.hexColor = hexColor
         content.extra = extra
         guard !children.isEmpty else {
-            content.links = links.withUnsafeBufferPointer { Array($0) }
+            swap(&content.links, &links)
             return
         }
         content.links = Array(links[..<ownLinks])
@@ -160,6 +160,12 @@ struct OpenHex {
     var children = ChildrenMember()
     var older = OlderNames()
     var extra = TextSlice.empty
+
+    /// The length of the longest of its own texts, in bytes.
+    @inline(__always)
+    var longestText: Int {
+        max(max(senderUUID.slice.count, senderName.slice.count), max(hexDescription.slice.count, hexColor.slice.count))
+    }
 }
 
 /// Members with names that a HexJM does not have, by their index among the unknown members; the last one of each.
@@ -200,17 +206,12 @@ extension HexReader {
         let mark = unknown.mark
         var position = try json.enterObject(at: start)
         // The usual members in the usual order are read here, all other members below.
-        if let value = json.value(of: #""senderUUID":"#, at: position) {
-            position = try json.nextMember(texts.read(json, at: value, open: open &+ 1, into: &hex.senderUUID))
-        }
-        if let value = json.value(of: #""senderName":"#, at: position) {
-            position = try json.nextMember(texts.read(json, at: value, open: open &+ 1, into: &hex.senderName))
-        }
-        if let value = json.value(of: #""hexDescription":"#, at: position) {
-            position = try json.nextMember(texts.read(json, at: value, open: open &+ 1, into: &hex.hexDescription))
-        }
-        if let value = json.value(of: #""hexColor":"#, at: position) {
-            position = try json.nextMember(texts.read(json, at: value, open: open &+ 1, into: &hex.hexColor))
+        try texts.read(json, usual: #""senderUUID":"#, at: &position, into: &hex.senderUUID)
+        try texts.read(json, usual: #""senderName":"#, at: &position, into: &hex.senderName)
+        try texts.read(json, usual: #""hexDescription":"#, at: &position, into: &hex.hexDescription)
+        try texts.read(json, usual: #""hexColor":"#, at: &position, into: &hex.hexColor)
+        if let value = json.value(of: #""links":"#, at: position) {
+            position = try json.nextMember(links(json, at: value, open: open &+ 1, into: &hex.links))
         }
         while json.byte(position) != UInt8(ascii: "}") {
             let name = position &+ 1
@@ -238,12 +239,12 @@ extension HexReader {
             }
             position = try json.nextMember(position)
         }
-        finishLinks(json, hex.links)
+        if hex.links.form == .text { finishLinks(json, hex.links) }
         if unknown.mark > mark {
             take(hex.older, json, open, &hex.hexDescription, &hex.hexColor)
             hex.extra = close(from: mark, json) { $0 }
         }
-        checkTexts(hex)
+        if hex.longestText > textLimit { noteLongText(hex) }
         if reportsRepairs {
             report(hex.senderUUID, "senderUUID")
             report(hex.senderName, "senderName")
@@ -268,13 +269,6 @@ extension HexReader {
             packageUUID = id.form == .plain ? messageID(id.slice, json) : nil
             if packageUUID != nil { unknown.drop(index) }
         }
-    }
-
-    @inline(__always)
-    private mutating func checkTexts(_ hex: OpenHex) {
-        let longest = max(
-            max(hex.senderUUID.slice.count, hex.senderName.slice.count), max(hex.hexDescription.slice.count, hex.hexColor.slice.count))
-        if longest > textLimit { noteLongText(hex) }
     }
 
     @inline(never)

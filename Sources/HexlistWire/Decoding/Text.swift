@@ -50,6 +50,34 @@ struct TextReader {
         if arena.capacity > 64 << 10 { arena = [] } else { arena.removeAll(keepingCapacity: true) }
     }
 
+    /// Reads the string that a sender usually puts here, as the first member of its name; does nothing if there is anything else.
+    /// - Parameters:
+    ///   - name: as for `JSONScanner.value(of:at:)`.
+    ///   - position: the position of a name's quote, or of the `}`; afterwards that of the next one.
+    @inline(__always)
+    mutating func read(
+        _ json: JSONScanner, usual name: StaticString, at position: inout Int, into text: inout Text
+    ) throws(GrammarFault) {
+        guard let value = json.value(of: name, at: position), json.byte(value) == UInt8(ascii: "\"") else { return }
+        let start = value &+ 1
+        let end = json.plainRun(from: start)
+        if json.isMemberBehindString(endingAt: end) {
+            text.slice = json.slice(start, end)
+            text.form = .plain
+            position = end &+ 2
+        } else {
+            (text, position) = try readOdd(json, start, plainUntil: end)
+        }
+    }
+
+    /// Reads a string that is not plain, or that is not followed by `,"`.
+    /// - Returns: the text, and the position of the next name's quote or of the `}`.
+    @inline(never)
+    private mutating func readOdd(_ json: JSONScanner, _ start: Int, plainUntil end: Int) throws(GrammarFault) -> (Text, Int) {
+        let token = try json.oddString(from: end)
+        return (text(json, start, token.end, hasEscapes: token.hasEscapes), try json.nextMember(token.end &+ 1))
+    }
+
     /// Reads a value of any kind as a text.
     /// - Parameter open: the number of containers open around the value.
     /// - Returns: the position after the value.
@@ -121,7 +149,13 @@ struct TextReader {
     /// The longest prefix of whole Unicode scalars that fits into `limit` bytes. The rest is not decoded.
     func string(_ slice: TextSlice, in json: JSONScanner, bytes limit: Int) -> String {
         withBytes(of: slice, in: json) { bytes in
-            guard bytes.count > limit else { return String(decoding: bytes, as: UTF8.self) }
+            guard bytes.count > limit else {
+                // For a short text this takes a third of the time of `String(decoding:as:)`.
+                return String(unsafeUninitializedCapacity: bytes.count) { room in
+                    UnsafeMutableRawBufferPointer(room).copyMemory(from: bytes)
+                    return bytes.count
+                }
+            }
             var end = limit
             while end > 0, bytes[end] & 0xC0 == 0x80 { end -= 1 }
             return String(decoding: bytes[..<end], as: UTF8.self)

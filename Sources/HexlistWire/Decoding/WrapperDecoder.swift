@@ -53,8 +53,8 @@ public struct WrapperDecoder: Sendable {
     /// Makes the decoded wrapper. Separate and not inlined for the same reason as `HexReader.fill`.
     @inline(never)
     private mutating func wrapper(_ operation: Operation, _ json: JSONScanner, _ frame: [UInt8]) -> DecodedFrame {
-        var wrapper = DecodedWrapper(operation)
-        reader.fill(&wrapper, json, frame)
+        var wrapper = DecodedWrapper(operation, reader.object(of: operation, frame))
+        reader.fill(&wrapper, json)
         return .wrapper(wrapper)
     }
 

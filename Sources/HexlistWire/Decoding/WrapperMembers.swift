@@ -59,18 +59,12 @@ extension HexReader {
         var versionType: Int?
         var position = try json.enterObject(at: start)
         // The usual members in the usual order are read here, all other members below.
-        if let value = json.value(of: #""versionID":"#, at: position) {
-            position = try json.nextMember(texts.read(json, at: value, open: 1, into: &members.versionID))
-        }
-        if let value = json.value(of: #""operationType":"#, at: position) {
-            position = try json.nextMember(texts.read(json, at: value, open: 1, into: &members.operationType))
-        }
-        if let value = json.value(of: #""jmObjectType":"#, at: position) {
-            position = try json.nextMember(texts.read(json, at: value, open: 1, into: &members.jmObjectType))
-        }
-        if let value = json.value(of: #""messageID":"#, at: position) {
-            position = try json.nextMember(texts.read(json, at: value, open: 1, into: &members.messageID))
-        }
+        try texts.read(json, usual: #""versionID":"#, at: &position, into: &members.versionID)
+        try texts.read(json, usual: #""operationType":"#, at: &position, into: &members.operationType)
+        try texts.read(json, usual: #""jmObjectType":"#, at: &position, into: &members.jmObjectType)
+        try texts.read(json, usual: #""messageID":"#, at: &position, into: &members.messageID)
+        if let value = json.value(of: #""sequence":"#, at: position) { position = try json.nextMember(sequence(json, at: value)) }
+        if let value = json.value(of: #""jmObject":"#, at: position) { position = try json.nextMember(jmObject(json, at: value)) }
         while json.byte(position) != UInt8(ascii: "}") {
             let name = position &+ 1
             let token = try json.string(from: name)
@@ -145,9 +139,17 @@ extension HexReader {
 // MARK: The decoded wrapper
 
 extension HexReader {
-    /// Fills an accepted wrapper. Separate for the same reason as `HexReader.fill`.
+    /// The object of an accepted wrapper.
+    @inline(__always)
+    mutating func object(of operation: Operation, _ frame: [UInt8]) -> WrapperObject {
+        guard operation == .store else { return object ?? .none }
+        if let text { return .hex(content(frame: text)) }  // `text ?? frame` would be a copy, to retain and to release
+        return .hex(content(frame: frame))
+    }
+
+    /// Fills everything else of an accepted wrapper. Separate for the same reason as `HexReader.fill`.
     @inline(never)
-    mutating func fill(_ wrapper: inout DecodedWrapper, _ json: JSONScanner, _ frame: [UInt8]) {
+    mutating func fill(_ wrapper: inout DecodedWrapper, _ json: JSONScanner) {
         if reportsRepairs { reportRepairs(wrapper.operation, json) }
         if !members.versionID.slice.isEmpty {
             wrapper.versionID = texts.string(members.versionID.slice, in: json, bytes: ProtocolLimits.wordBytes)
@@ -162,11 +164,6 @@ extension HexReader {
         wrapper.messageID = messageID(json)
         if wrapper.operation.isNumbered { wrapper.sequence = members.sequence }
         if unknown.mark > 0 { wrapper.extra = closeWrapper(json) }
-        if wrapper.operation == .store {
-            wrapper.object = .hex(content(frame: text ?? frame))
-        } else if let object {
-            wrapper.object = object
-        }
         if reportsRepairs { wrapper.repairs = repairs }
     }
 
