@@ -53,8 +53,8 @@ extension Node {
             }
             taken.forEachPart { part, hexes, index in
                 if case .refused(let error) = part { refused.append(RefusedHex(line: hexes.line(index), error: error)) }
-                next += part.hexes
             }
+            next += taken.report.hexes
             guard let full = taken.report.full else {
                 await keepPace(with: bulk)
                 continue
@@ -147,10 +147,12 @@ extension Node {
         let peers = taken.recipients.map(\.peer)
         var queued = [[OutgoingHex]](repeating: [], count: peers.count)
         taken.forEachPart { part, hexes, index in
+            let isMost = hexes.isMost(index..<index + part.hexes)
             func accept(_ index: Int, _ position: Int, _ row: Enqueued) {
                 send.accepted(row.id, for: peers[position], row.state, isEarlier: row.isEarlier, line: hexes.line(index))
                 guard row.state == .queued else { return }
-                queued[position].append(OutgoingHex(id: row.id, messageID: hexes.messageID(index), body: hexes.body(index)))
+                let body = isMost ? hexes.body(index) : ArraySlice(Array(hexes.body(index)))
+                queued[position].append(OutgoingHex(id: row.id, messageID: hexes.messageID(index), body: body))
             }
             switch part {
             case .new(let count, let first):

@@ -59,7 +59,7 @@ extension HexlistError {
 
 extension StoreWriter {
     func enqueue(_ batch: [PreparedHexes], from start: Int = 0, _ terms: OutboxTerms) throws -> EnqueueReport {
-        let failed = try failedLately(terms)
+        let failed = try FailedHexes(failedLately(terms))
         return try change {
             var report = EnqueueReport()
             var passedOver = 0
@@ -75,14 +75,14 @@ extension StoreWriter {
 
     /// Queues hexes from an index on, and says what became of them, as far as there was room.
     private func queue(
-        _ hexes: PreparedHexes, from start: Int, _ failed: [ArraySlice<UInt8>: OutboxRow], _ terms: OutboxTerms,
+        _ hexes: PreparedHexes, from start: Int, _ failed: FailedHexes, _ terms: OutboxTerms,
         _ report: inout EnqueueReport
     ) throws {
         let recipients = Set(terms.recipients.map(\.peer))
         var packing = OutboxPacking(hexes, from: start, terms)
         for index in start..<hexes.count {
             let hasKey = hexes.hasKey(index)
-            if !failed.isEmpty, !hasKey, let row = failed[hexes.body(index)] {
+            if !hasKey, let row = failed.row(of: hexes.body(index)) {
                 try queue(&packing, &report)
                 report.parts.append(.refused(Self.failedLately(row)))
                 continue
@@ -175,14 +175,10 @@ extension StoreWriter {
         return recipients.indices.map { first &+ Int64($0) &* count }
     }
 
-    /// The rows that failed lately for a recipient, by their bodies.
-    private func failedLately(_ terms: OutboxTerms) throws -> [ArraySlice<UInt8>: OutboxRow] {
-        guard terms.warns, tally.outbox.failed > 0 else { return [:] }
-        var rows: [ArraySlice<UInt8>: OutboxRow] = [:]
-        for recipient in terms.recipients {
-            for (row, body) in try failed(of: recipient.peer, since: terms.now - OutboxTerms.warningTime) { rows[body] = row }
-        }
-        return rows
+    /// The rows that failed lately for a recipient, with their bodies.
+    private func failedLately(_ terms: OutboxTerms) throws -> [(row: OutboxRow, body: ArraySlice<UInt8>)] {
+        guard terms.warns, tally.outbox.failed > 0 else { return [] }
+        return try terms.recipients.flatMap { try failed(of: $0.peer, in: (terms.now - OutboxTerms.warningTime)...terms.now) }
     }
 
     private static func keyConflict(_ row: Int64) -> HexlistError {
@@ -304,5 +300,18 @@ extension StoreWriter {
         tally.outbox[run.state] &-= run.count
         tally.outbox.queued &+= run.count
         count(peer: run.peer) { $0.queued &+= run.count }
+    }
+}
+
+/// Rows that failed lately, by which a send of the same hex is recognised.
+private struct FailedHexes {
+    /// By the length of their bodies, so that few are compared.
+    private var rows: [Int: [(row: OutboxRow, body: ArraySlice<UInt8>)]]
+
+    init(_ rows: [(row: OutboxRow, body: ArraySlice<UInt8>)]) { self.rows = Dictionary(grouping: rows, by: \.body.count) }
+
+    /// The last row of a hex with this body.
+    func row(of body: ArraySlice<UInt8>) -> OutboxRow? {
+        rows.isEmpty ? nil : rows[body.count]?.last { $0.body.elementsEqual(body) }?.row
     }
 }

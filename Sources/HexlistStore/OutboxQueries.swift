@@ -114,7 +114,8 @@ extension StoreReader {
                     batch.hasMore = true
                     return batch
                 }
-                guard let body = reading.body(of: hex, statement, from: 5) else { continue }
+                // Where long ones are passed over, not all of a run are wanted.
+                guard let body = reading.body(of: hex, in: longest == .max ? run : nil, statement, from: 5) else { continue }
                 bytes += body.count
                 batch.items.append(OutboxItem(id: row, messageID: MessageID(hex.messageID), body: body))
             }
@@ -142,23 +143,24 @@ extension StoreReader {
         ) { $0.optionalInt64(0) } ?? nil
     }
 
-    /// The rows of a peer that failed since a given time, in milliseconds since 1970, in order, with their bodies: a send of the same hex is refused.
-    func failed(of peer: PeerID, since time: Int64) throws -> [(row: OutboxRow, body: ArraySlice<UInt8>)] {
+    /// The rows of a peer that failed at some time, in milliseconds since 1970, in order, with their bodies: a send of the same hex is refused.
+    func failed(of peer: PeerID, in times: ClosedRange<Int64>) throws -> [(row: OutboxRow, body: ArraySlice<UInt8>)] {
         guard let row = try peerRow(peer) else { return [] }
         let statement = try SQLStatement(
             """
             SELECT \(OutboxRow.columns), outboxPack.bodies FROM outbox \(OutboxRow.joins)
-            WHERE outbox.peer = ? AND outbox.state = 'failed' AND outbox.settledAt >= ? ORDER BY outbox.settledAt
+            WHERE outbox.peer = ? AND outbox.state = 'failed' AND outbox.settledAt BETWEEN ? AND ? ORDER BY outbox.settledAt
             """, on: db)
         defer { statement.reset() }
-        try statement.bind([row.id, time])
+        try statement.bind([row.id, times.lowerBound, times.upperBound])
         var reading = PackReading()
         var rows: [(row: OutboxRow, body: ArraySlice<UInt8>)] = []
         while try statement.step() {
             guard reading.read(statement, from: OutboxRow.packColumn), let run = OutboxRun(statement) else { continue }
             for id in run.ids {
                 let hex = reading.hex(of: id)
-                guard let body = reading.body(of: hex, statement, from: OutboxRow.packColumn), let row = OutboxRow(statement, id, hex)
+                guard let body = reading.body(of: hex, in: run, statement, from: OutboxRow.packColumn),
+                    let row = OutboxRow(statement, id, hex)
                 else { continue }
                 rows.append((row, body))
             }

@@ -37,10 +37,21 @@ struct PackReading {
     func hex(of row: Int64) -> Hex { Hex(hexes: hexes, position: pack?.position(of: row) ?? 0) }
 
     /// The body of a hex. All bodies of a pack are read from the statement's row once: from the column behind `columns`.
-    mutating func body(of hex: Hex, _ row: SQLStatement, from column: Int32) -> ArraySlice<UInt8>? {
+    /// - Parameter run: the run, if all of its bodies are wanted: of one that is the greater part of its pack they are slices, which keep the bodies of all.
+    ///   Others are copied.
+    mutating func body(of hex: Hex, in run: OutboxRun?, _ row: SQLStatement, from column: Int32) -> ArraySlice<UInt8>? {
         let bodies = self.bodies ?? row.bytes(column + 6)
         self.bodies = bodies
         let range = hex.entry.body
-        return range.upperBound <= bodies.count ? bodies[range] : nil
+        guard range.upperBound <= bodies.count else { return nil }
+        let isMost = run.map { 2 * bytes(of: $0) >= bodies.count } ?? false
+        return isMost ? bodies[range] : ArraySlice(Array(bodies[range]))
+    }
+
+    /// The bytes of the bodies of a run that `read` found to be one of the pack.
+    private func bytes(of run: OutboxRun) -> Int {
+        guard let pack else { return 0 }
+        let (first, last) = (pack.position(of: run.ids.lowerBound), pack.position(of: run.ids.upperBound))
+        return hexes.bodies(of: first..<(last + 1)).count
     }
 }

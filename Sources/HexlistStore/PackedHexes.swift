@@ -79,11 +79,6 @@ struct PackedHexes {
         }
     }
 
-    mutating func removeAll() {
-        bytes.removeAll(keepingCapacity: true)
-        entries.removeAll(keepingCapacity: true)
-    }
-
     /// The end of the last body among all.
     var bodiesEnd: Int { entries.last?.body.upperBound ?? 0 }
 

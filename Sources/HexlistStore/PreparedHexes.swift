@@ -19,6 +19,12 @@ public struct PreparedHexes: Sendable {
 
     public init() {}
 
+    /// - Parameter bytes: the bytes of bodies to make room for.
+    public init(room bytes: Int) { bodies.reserveCapacity(bytes) }
+
+    /// Whether these are as many as a pack has.
+    public var isFull: Bool { count >= OutboxPack.mostHexes || bodies.count >= OutboxPack.mostBytes }
+
     public var count: Int { origins.count }
     public var isEmpty: Bool { origins.isEmpty }
 
@@ -55,14 +61,6 @@ public struct PreparedHexes: Sendable {
         origins += more.origins
     }
 
-    /// Removes all, and keeps their room.
-    public mutating func removeAll() {
-        bodies.removeAll(keepingCapacity: true)
-        packed.removeAll()
-        origins.removeAll(keepingCapacity: true)
-        offers = [:]
-    }
-
     // MARK: One of them, by its index
 
     public func line(_ index: Int) -> Int { origins[index].line }
@@ -72,6 +70,9 @@ public struct PreparedHexes: Sendable {
     public func messageID(_ index: Int) -> MessageID { MessageID(packed.messageID(at: index) ?? .nil) }
 
     public func body(_ index: Int) -> ArraySlice<UInt8> { bodies[packed.entries[index].body] }
+
+    /// Whether some of them are the greater part. Of fewer, whoever keeps bodies copies them: a slice keeps all of `bodies`.
+    public func isMost(_ indices: Range<Int>) -> Bool { !indices.isEmpty && 2 * packed.bodies(of: indices).count >= bodies.count }
 
     public func offers(_ index: Int) -> [[UInt8]] { offers.isEmpty ? [] : offers[index] ?? [] }
 }

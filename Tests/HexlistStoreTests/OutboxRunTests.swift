@@ -106,6 +106,25 @@ private enum Rounds {
         #expect(try test.countersAreRight())
     }
 
+    /// A slice keeps the bodies of its whole pack, so only those who take most of a pack get slices.
+    @Test func shortRowsDoNotKeepTheLongOnesOfTheirPacks() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        let batch = (1...40).map { hex($0, bytes: $0 % 2 == 0 ? 20 : 150_000) }
+        _ = try test.write { [terms = terms([peer])] in try $0.enqueue([PreparedHexes(batch)], terms) }
+        func kept(_ longest: Int) throws -> [Int] {
+            try test.read { try $0.outboxBatch(peer.id, after: 0, limit: 512, maxBytes: 4 << 20, longest: longest) }.items.map {
+                $0.body.startIndex == 0 ? $0.body.count : $0.body.endIndex
+            }
+        }
+        #expect(try kept(65_536) == [Int](repeating: 20, count: 20))
+        #expect(try kept(.max).count > 20)
+        // What is left of a pack is little of it.
+        let settlements = (1...40).filter { $0 % 2 == 1 }.map { Settlement(id: $0, state: .stored) }
+        try test.write { _ = try $0.settle(settlements, of: peer.id, at: start) }
+        #expect(try kept(.max) == [Int](repeating: 20, count: 20))
+    }
+
     @Test func theSameHexIsRefusedForAWhileAfterItFailed() throws {
         let test = try TestStore()
         let (peer, other) = (try TestPeer(1), try TestPeer(2))

@@ -186,10 +186,10 @@ import Testing
         #expect(try settle(test, [1], .stored, of: peer) == 1)
         #expect(try settle(test, [2], .failed, of: peer, at: start + 7) == 1)
         #expect(try settle(test, [3], .rejected, of: peer) == 1)
-        let failed = try test.read { try $0.failed(of: peer.id, since: start + 7) }
+        let failed = try test.read { try $0.failed(of: peer.id, in: (start + 7)...(start + 8)) }
         #expect(failed.map(\.row.id) == [2])
         #expect(failed.map { Array($0.body) } == [Array("{\"hexDescription\":\"2\"}".utf8)])
-        #expect(try test.read { try $0.failed(of: peer.id, since: start + 8) }.isEmpty)
+        #expect(try test.read { try $0.failed(of: peer.id, in: (start + 8)...(start + 9)) }.isEmpty)
 
         #expect(try test.write { try $0.cancel([1, 3, 4, 99], at: start) } == [3, 4])
         #expect(try test.write { try $0.cancel([4], at: start) } == [])

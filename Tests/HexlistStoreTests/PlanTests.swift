@@ -47,7 +47,7 @@ import Testing
                 _ = try reader.outboxPage(OutboxFilter(states: OutboxFilter.undelivered))
                 _ = try reader.outboxBatch(trusted.id, after: 0, limit: 10, maxBytes: 1)
                 _ = try reader.outboxRows([1, 2])
-                _ = try reader.failed(of: trusted.id, since: 0)
+                _ = try reader.failed(of: trusted.id, in: 0...1)
                 _ = try reader.eventPage(since: 5, limit: 10).items
                 _ = try reader.hexes([1, 2])
                 _ = try reader.hexes([57, 58])

@@ -71,6 +71,7 @@ final class BulkIntake: Sendable {
             var splitter = LineSplitter(limit: BulkLineDecoder.lineBytes)
             var hints = MemberHints()
             var prepared = PreparedHexes()
+            var full: [PreparedHexes] = []
             let take = { [self] (number: Int, line: [UInt8]?) in
                 switch decoder.decode(line) {
                 case .blank: return
@@ -78,6 +79,10 @@ final class BulkIntake: Sendable {
                 case .hex(let hex):
                     for hint in hints.hints(of: hex.content) { warn(BulkWarning(line: number, warning: hint)) }
                     do throws(HexlistError) {
+                        if prepared.isFull {
+                            full.append(prepared)
+                            prepared = PreparedHexes()
+                        }
                         try preparer.prepare(
                             hex.content, key: hex.key, line: number, at: Timestamp.now.milliseconds, into: &prepared)
                     } catch {
@@ -87,10 +92,12 @@ final class BulkIntake: Sendable {
                 state.withLock { $0.progress.lines += 1 }
             }
             for try await buffer in body {
+                prepared = PreparedHexes(room: buffer.readableBytes + buffer.readableBytes / 4)  // the own name is added
                 buffer.withUnsafeReadableBytes { splitter.feed($0, take) }
-                guard !prepared.isEmpty else { continue }
-                await queue.put(prepared)
-                prepared.removeAll()
+                for hexes in full { await queue.put(hexes) }
+                full = []
+                if !prepared.isEmpty { await queue.put(prepared) }
+                prepared = PreparedHexes()
             }
             guard !Task.isCancelled else { return }
             splitter.finish(take)

@@ -5,7 +5,7 @@ import Synchronization
 /// Hexes on their way from the stream they came in to the outbox: what is read while a batch is being stored makes the
 /// next one. One task puts, one takes.
 final class BulkQueue: Sendable {
-    /// Hexes, and bytes of them, from which no more are taken in: they are what goes into the outbox in one transaction.
+    /// Hexes, and bytes of them, from which no more are taken in. With the last that were put they go into the outbox in one transaction.
     private static let (hexes, bytes) = (1_024, 1 << 20)
 
     private struct State {
