@@ -36,7 +36,8 @@ extension JSONScanner {
             let words = unsafeBitCast(odd, to: SIMD2<UInt64>.self)
             let low = UInt64(littleEndian: words[0])
             let high = UInt64(littleEndian: words[1])
-            if low | high != 0 {
+            // Bytes of 0 and 0xFF only, so the sum is 0 where both are. An `or` becomes a slower comparison of vectors.
+            if low &+ high != 0 {
                 // Without a branch on which half it is, which nothing predicts: 64 bits of zeros are followed by those of the other half.
                 let zeros = low.trailingZeroBitCount
                 return position &+ (zeros &+ high.trailingZeroBitCount & (0 &- zeros &>> 6)) &>> 3

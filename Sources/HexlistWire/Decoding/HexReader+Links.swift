@@ -218,6 +218,7 @@ extension HexReader {
         // The usual members in the usual order are read here, all other members after them.
         try texts.read(json, usual: #""url":"#, at: &position, into: &link.url)
         try texts.read(json, usual: #""linkDescription":"#, at: &position, into: &link.linkDescription)
+        try texts.read(json, usual: #""service":"#, at: &position, into: &link.service)
         while json.byte(position) != UInt8(ascii: "}") {
             let name = position &+ 1
             let token = try json.string(from: name)

@@ -65,12 +65,16 @@ struct TextReader {
             text.slice = json.slice(start, end)
             text.form = .plain
             position = end &+ 2
+        } else if json.byte(end) == UInt8(ascii: "\"") {
+            text.slice = json.slice(start, end)
+            text.form = .plain
+            position = try json.nextMember(end &+ 1)
         } else {
             (text, position) = try readOdd(json, start, plainUntil: end)
         }
     }
 
-    /// Reads a string that is not plain, or that is not followed by `,"`.
+    /// Reads a string that is not plain.
     /// - Returns: the text, and the position of the next name's quote or of the `}`.
     @inline(never)
     private mutating func readOdd(_ json: JSONScanner, _ start: Int, plainUntil end: Int) throws(GrammarFault) -> (Text, Int) {
