@@ -7,8 +7,10 @@ public enum MainLoop {
     /// Runs `body`. Where that blocks the thread, as on a terminal, its connections and tasks stand still.
     public static func run(_ body: @escaping @Sendable () async -> Never) -> Never {
         MultiThreadedEventLoopGroup.withCurrentThreadAsEventLoop { loop in
+            // Nobody can await it, nor has to: `body` ends the program.
             Task(executorPreference: Executor(loop: loop)) { await body() }
         }
+        // Not reached, whatever a user or the daemon does: the call above returns once the loop is shut down, which nothing here does.
         fatalError("The loop of the main thread ended before the program.")
     }
 

@@ -64,7 +64,7 @@ extension Node {
         return (refused, nil)
     }
 
-    /// What became of hexes on their way into the outbox.
+    /// Hexes on their way into the outbox, with the outcome of those that it had room for.
     struct Taken: Sendable {
         let report: EnqueueReport
         let hexes: [PreparedHexes]

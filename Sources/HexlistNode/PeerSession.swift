@@ -106,7 +106,7 @@ final class PeerSession: PeerConnectionDelegate, @unchecked Sendable {
         if isUncounted || !mayRead { updateReading() }
     }
 
-    /// What waits for the store, and whether more may be read. `inout`, since the compiler else copies the machine, once for each frame.
+    /// The weight that waits for the store, and whether more may be read. The machine is `inout` because the compiler else copies it for each frame.
     private static func reading(_ machine: inout Session, at now: Session.Instant) -> (weight: Int, mayRead: Bool) {
         (machine.waitingWeight, machine.mayRead(now: now))
     }

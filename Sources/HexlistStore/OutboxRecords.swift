@@ -49,7 +49,7 @@ public enum Enqueued: Sendable, Equatable {
 
 /// The outcome of queuing hexes.
 public struct EnqueueReport: Sendable {
-    /// What became of hexes that follow one another.
+    /// The outcome of some hexes that follow one another.
     public enum Part: Sendable {
         /// New rows: each recipient has one for each of these hexes, with consecutive ids, of which `first` has the first, in the order of the
         /// recipients.
