@@ -8,9 +8,6 @@
 enum {
     /// The most bytes held; a larger transaction takes more calls. SQLite writes at most 131 071 bytes at once, and takes what is over for a full disk.
     GATHERED = 127 << 10,
-    /// The log grows by so much at once, written with zeros: a sync of what lies behind the file's end has the file system write down its new
-    /// length too, which takes the disk two to three times as long as a sync of bytes that are replaced.
-    GROWTH = 1 << 20,
     /// The bytes before each page of the log (fileformat2.html, "The WAL File Format"). No page is as short.
     FRAME_HEADER = 24
 };
@@ -32,19 +29,6 @@ struct gathering {
 
 static struct gathering *gathering(sqlite3_file *file) { return (struct gathering *)(void *)file->pMethods; }
 
-/// Makes the file longer than what was just written to its end. Not more than a wish: there may be no room for it.
-static void grow(sqlite3_file *file) {
-    static const unsigned char zeros[GATHERED];
-    struct gathering *own = gathering(file);
-    sqlite3_int64 position = own->next, end = (own->next / GROWTH + 1) * GROWTH;
-    while (position < end) {
-        int count = end - position < GATHERED ? (int)(end - position) : GATHERED;
-        if (own->replaced->xWrite(file, zeros, count, position) != SQLITE_OK) break;
-        position += count;
-    }
-    own->length = position;
-}
-
 /// Writes what is held. After an error it is forgotten, so the caller's own error must be one for which SQLite gives the transaction up.
 static int let_go(sqlite3_file *file) {
     struct gathering *own = gathering(file);
@@ -52,7 +36,7 @@ static int let_go(sqlite3_file *file) {
     if (count == 0) return SQLITE_OK;
     own->held = 0;
     int result = own->replaced->xWrite(file, own->bytes, count, own->next - count);
-    if (result == SQLITE_OK && own->next > own->length) grow(file);
+    if (result == SQLITE_OK && own->next > own->length) own->length = own->next;
     return result;
 }
 
@@ -110,11 +94,18 @@ static int close_behind(sqlite3_file *file) {
     return closed != SQLITE_OK ? closed : written;
 }
 
-int hexlist_sqlite3_gather_log(sqlite3 *connection) {
-    sqlite3_file *log = NULL;
-    int result = sqlite3_file_control(connection, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+/// The open log of a connection.
+static int find_log(sqlite3 *connection, sqlite3_file **log) {
+    *log = NULL;
+    int result = sqlite3_file_control(connection, "main", SQLITE_FCNTL_JOURNAL_POINTER, log);
     if (result != SQLITE_OK) return result;
-    if (log == NULL || log->pMethods == NULL) return SQLITE_MISUSE;
+    return *log == NULL || (*log)->pMethods == NULL ? SQLITE_MISUSE : SQLITE_OK;
+}
+
+int hexlist_sqlite3_gather_log(sqlite3 *connection) {
+    sqlite3_file *log;
+    int result = find_log(connection, &log);
+    if (result != SQLITE_OK) return result;
     struct gathering *own = malloc(sizeof *own);
     if (own == NULL) return SQLITE_NOMEM;
     own->methods = *log->pMethods;
@@ -135,6 +126,34 @@ int hexlist_sqlite3_gather_log(sqlite3 *connection) {
     own->methods.xFileSize = size_behind;
     log->pMethods = &own->methods;
     return SQLITE_OK;
+}
+
+int hexlist_sqlite3_log_size(sqlite3 *connection, sqlite3_int64 *written, sqlite3_int64 *length) {
+    sqlite3_file *log;
+    int result = find_log(connection, &log);
+    if (result != SQLITE_OK) return result;
+    if (log->pMethods->xWrite != write_gathered) return SQLITE_MISUSE;
+    *written = gathering(log)->next < 0 ? 0 : gathering(log)->next;
+    *length = gathering(log)->length;
+    return SQLITE_OK;
+}
+
+int hexlist_sqlite3_lengthen_log(sqlite3 *connection, int count) {
+    static const unsigned char zeros[GATHERED];
+    sqlite3_file *log;
+    int result = find_log(connection, &log);
+    if (result != SQLITE_OK) return result;
+    if (log->pMethods->xWrite != write_gathered) return SQLITE_MISUSE;
+    struct gathering *own = gathering(log);
+    while (count > 0 && result == SQLITE_OK) {
+        int part = count < GATHERED ? count : GATHERED;
+        result = own->replaced->xWrite(log, zeros, part, own->length);
+        if (result != SQLITE_OK) break;
+        own->length += part;
+        count -= part;
+    }
+    int synced = own->replaced->xSync(log, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
+    return result != SQLITE_OK ? result : synced;
 }
 
 int hexlist_sqlite3_without_memory_statistics(void) { return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }

@@ -10,6 +10,14 @@ public struct Page<Item: JSONShape & Sendable>: JSONShape, Sendable {
         self.items = items
         self.next = next
     }
+
+    /// As the coder would, which looks at the types of all that is in it anew each time: this is the reply to a hex.
+    public func write(to json: inout JSONWriter) {
+        json.object { json in
+            json.member("items", items)
+            json.member("next", _next)
+        }
+    }
 }
 
 extension Page: Equatable where Item: Equatable {}

@@ -13,10 +13,9 @@ public struct URLQuery: Sendable, Equatable {
 
     /// Parses a query; `nil` if an escape is malformed or is not UTF-8. A `+` is a plus.
     public init?(parsing text: some StringProtocol) {
-        for part in text.split(separator: "&") {
-            let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            guard let first = pair.first, let name = PercentEncoding.decode(first),
-                let value = pair.count == 2 ? PercentEncoding.decode(pair[1]) : ""
+        for part in Array(text.utf8).split(separator: UInt8(ascii: "&")) {
+            let end = part.firstIndex(of: UInt8(ascii: "=")) ?? part.endIndex
+            guard let name = PercentEncoding.decode(bytes: part[..<end]), let value = PercentEncoding.decode(bytes: part[end...].dropFirst())
             else { return nil }
             items.append(Item(name: name, value: value))
         }

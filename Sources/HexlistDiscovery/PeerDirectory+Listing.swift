@@ -85,11 +85,11 @@ extension PeerDirectory {
     /// others there are.
     /// - Parameter comparing: also says whether it may be another one installed anew, which looks at the names of all peers.
     public func row(of id: PeerID, comparing: Bool) -> DirectoryRow? {
-        guard let peer = peers[id], let row = rows(of: peer).first else { return nil }
+        guard let peer = peers[id], let row = firstRow(of: peer) else { return nil }
         guard comparing, row.state != .ghost else { return row }
         var rows = [row]
         for other in peers.values where other.id != id && name(of: other).utf8.elementsEqual(row.name.utf8) {
-            rows += self.rows(of: other).prefix(1)
+            rows += firstRow(of: other).map { [$0] } ?? []
         }
         hintInstalledAnew(&rows)
         return rows[0]
@@ -98,13 +98,18 @@ extension PeerDirectory {
     // MARK: - Rows
 
     private func rows(of peer: DirectoryPeer) -> [DirectoryRow] {
+        guard let row = firstRow(of: peer) else { return [] }
+        return [row] + (row.state == .ghost ? [] : foldedRows(of: peer))
+    }
+
+    private func firstRow(of peer: DirectoryPeer) -> DirectoryRow? {
         var row = DirectoryRow(
             peer: peer.id, name: name(of: peer), state: .ghost, reason: nil, why: "", endpoints: places(of: peer),
             lastSeen: peer.lastSeen, boot: peer.boot, version: peer.version, hasSession: peer.hasSession)
         guard peer.conflict == nil else {
             row.reason = .conflict
             row.why = Verdict.conflict.text(heard: "")
-            return [row]
+            return row
         }
         switch peer.presence {
         case .verified:
@@ -113,9 +118,9 @@ extension PeerDirectory {
         case .away(let absence):
             row.state = .away
             row.why = absence.text
-        case .unproven: return unprovenRow(peer, row).map { [$0] } ?? []
+        case .unproven: return unprovenRow(peer, row)
         }
-        return [row] + foldedRows(of: peer)
+        return row
     }
 
     /// The one row for all announcements that claim an unproven UUID: the one with the weightiest reason.

@@ -15,9 +15,11 @@ public enum PercentEncoding {
     }
 
     /// Decodes a text; `nil` if an escape is malformed or the result is not UTF-8.
-    public static func decode(_ text: some StringProtocol) -> String? {
+    public static func decode(_ text: some StringProtocol) -> String? { decode(bytes: Array(text.utf8)[...]) }
+
+    public static func decode(bytes encoded: ArraySlice<UInt8>) -> String? {
         var bytes: [UInt8] = []
-        var rest = Array(text.utf8)[...]
+        var rest = encoded
         while let byte = rest.popFirst() {
             guard byte == UInt8(ascii: "%") else {
                 bytes.append(byte)

@@ -58,11 +58,20 @@ final class DeliveryScheduler {
         for peer in again.union(rows.keys) { kick(link(to: peer), host) }
     }
 
-    /// Forgets rows that went ahead to these peers, as the disk failed.
-    func lostAhead(to peers: [PeerID], _ host: isolated some DeliveryHost) {
+    /// Rows for these peers are on their way into the store; `rowsCame` once they are there, or will not be.
+    func rowsComing(for peers: [PeerID]) {
+        for peer in peers { link(to: peer).delivery.coming += 1 }
+    }
+
+    func rowsCame(for peers: [PeerID]) {
+        for peer in peers { link(to: peer).delivery.coming -= 1 }
+    }
+
+    /// Rows for these peers were not written. Forgets those that went ahead.
+    func lost(to peers: [PeerID], _ host: isolated some DeliveryHost) {
         for peer in peers {
-            guard let link = links[peer], link.delivery.lostAhead() else { continue }
-            kick(link, host)
+            guard let link = links[peer] else { continue }
+            if link.delivery.lostAhead() { kick(link, host) } else { forgetIfQuiet(link) }
         }
     }
 

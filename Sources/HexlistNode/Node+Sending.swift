@@ -33,9 +33,16 @@ extension Node {
         }
         if let error = taken.report.full { throw error }
         let rows = try taken.outcomes()
-        guard let deadline else { return rows }
+        guard let deadline else { return tagged(rows) }
         while !isOver(send, until: deadline), !Task.isCancelled { await wakeup.sleep(until: deadline, on: eventLoop) }
-        return try await outcomes(of: rows, send, bytes: bytes)
+        return tagged(try await outcomes(of: rows, send, bytes: bytes))
+    }
+
+    /// The outcomes with what their peers are called now.
+    private func tagged(_ outcomes: [SendOutcome]) -> [SendOutcome] {
+        var tagged = outcomes
+        for index in tagged.indices { tagged[index].tag = label(of: tagged[index].peer).map { PeerTag($0) } }
+        return tagged
     }
 
     /// - Throws: `daemonUnreachable` while another node takes this one's place: it would not hear of rows this one queues.
@@ -50,30 +57,37 @@ extension Node {
     /// row first would take the earlier one for read.
     /// - Parameters:
     ///   - start: the number of hexes at the beginning that are passed over.
-    ///   - ahead: whether the rows may leave while the disk makes them durable (decision 21). Should it fail then, the peer has hexes of which
-    ///     nothing is known here, so nothing may depend on the row: no key, no offer of a file.
+    ///   - ahead: whether the rows, of one hex, may leave while the disk makes them durable (decision 21). Should it fail then, the peer has a hex
+    ///     of which nothing is known here, so nothing may depend on the row: no key, no offer of a file.
     ///   - then: is called twice where rows go ahead, the second time once they are durable (`Taken.isDurable`).
     func enqueue(
         _ hexes: [PreparedHexes], from start: Int = 0, _ terms: OutboxTerms, ahead: Bool = false,
         then: @escaping @Sendable (isolated Node, Taken) -> Void
     ) async throws -> Taken {
-        try await withCheckedThrowingContinuation { continuation in
+        let peers = terms.recipients.map(\.peer)
+        return try await withCheckedThrowingContinuation { continuation in
             @Sendable func taken(_ report: EnqueueReport, isDurable: Bool) -> Taken {
                 Taken(report: report, hexes: hexes, start: start, recipients: terms.recipients, isDurable: isDurable)
             }
-            let goAhead: @Sendable (EnqueueReport) -> Void = { [self] report in
-                onLoop { then($0, taken(report, isDurable: false)) }
-            }
-            store.enqueue(hexes, from: start, terms, tellStaged: ahead ? goAhead : nil) { [self] result in
+            @Sendable func written(_ result: Result<EnqueueReport, any Error>, wentAhead: Bool) {
                 let result = result.map { taken($0, isDurable: true) }
                 onLoop { node in
+                    if !wentAhead { node.deliveries.rowsCame(for: peers) }
                     switch result {
                     case .success(let taken): then(node, taken)
-                    case .failure: if ahead { node.deliveries.lostAhead(to: terms.recipients.map(\.peer), node) }
+                    case .failure: node.deliveries.lost(to: peers, node)
                     }
                     continuation.resume(with: result)
                 }
             }
+            if ahead,
+                store.enqueueAhead(
+                    hexes[0], terms, leave: { then(self, taken($0, isDurable: false)) }, completion: { written($0, wentAhead: true) })
+            {
+                return
+            }
+            deliveries.rowsComing(for: peers)
+            store.enqueue(hexes, from: start, terms) { written($0, wentAhead: false) }
         }
     }
 

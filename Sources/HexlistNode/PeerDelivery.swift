@@ -86,6 +86,8 @@ struct PeerDelivery: Sendable {
     private var rowsBytes = 0
     /// The last row that was loaded, or handed over.
     private var cursor: Int64 = 0
+    /// Those who queue rows on their way into the store, of which it will be told before any that is queued later.
+    var coming = 0
     /// The last row it was told of that is not durable yet, and cannot be read (decision 21).
     private var ahead: Int64?
     /// Whether one of those rows was not taken, or was dropped since. Until it is durable no later one is taken: the cursor would pass it.
@@ -127,7 +129,7 @@ struct PeerDelivery: Sendable {
     }
 
     /// Whether nothing of it is under way, so that it can be forgotten.
-    var isQuiet: Bool { inFlight == 0 && !isWriting && !reading.isLoading }
+    var isQuiet: Bool { inFlight == 0 && coming == 0 && !isWriting && !reading.isLoading }
 
     /// Whether the peer answered something the store does not say yet.
     var isWriting: Bool { writing > 0 }
@@ -167,7 +169,7 @@ struct PeerDelivery: Sendable {
         }
         guard !new.isEmpty else { return }
         noteRows()
-        if isReadUp, rowsBytes < Self.loadBytes, isDurable || !hadMissed {
+        if isReadUp, rowsBytes < Self.loadBytes, isDurable || (!hadMissed && coming == 0) {
             for row in new { take(row) }
         } else if isDurable {
             rowsAdded()

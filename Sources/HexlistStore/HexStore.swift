@@ -11,7 +11,7 @@ public final class HexStore: Sendable {
     /// The path of the file. SQLite keeps its log next to it.
     public let path: String
     private let pool: DatabasePool
-    private let writes: WriteQueue
+    let writes: WriteQueue
     private let residue: Residue
 
     /// Opens the store, or makes a new one if there is no file. The caller holds the lock of its folder.
@@ -35,7 +35,7 @@ public final class HexStore: Sendable {
             let tally = try pool.writeWithoutTransaction { db in try Tally(on: db) }  // a store without its counters is invalid
             let queue = DispatchQueue(label: "hexlist.store.writer")
             residue = Residue(of: pool, on: queue)
-            writes = WriteQueue(pool: pool, queue: queue, residue: residue, metrics: metrics)
+            writes = WriteQueue(pool: pool, queue: queue, residue: residue, metrics: metrics, outbox: OutboxOutlook(tally))
             try StoreFile.restrict(path)
             if tally.behind > 0 { writes.catchUp() }
         } catch {
@@ -56,23 +56,18 @@ public final class HexStore: Sendable {
     ///
     /// - Parameters:
     ///   - rows: the number of rows it may write. Pieces of many rows wait for their turn; pieces of few rows go first.
-    ///   - waitsForOthers: whether it waits for the next transaction to go with, a few milliseconds at most (`WriteQueue.patience`), since nobody
+    ///   - waitsForOthers: whether it waits for others of its kind, a few milliseconds at most (`WriteQueue.patience`), since nobody
     ///     waits for it.
-    ///   - tellStaged: called on the writer's thread before the transaction is committed (`WriteQueue.Piece.Turn.ahead`).
     ///   - completion: called on the writer's thread after COMMIT (with fsync) returned. After a failure nothing of the piece is in the
     ///     store. Must not call `writeSync` or `close`.
     func submit<Value: Sendable>(
         rows: Int = 1, waitsForOthers: Bool = false, _ work: @escaping @Sendable (StoreWriter) throws -> Value,
-        tellStaged: (@Sendable (Value) -> Void)? = nil, completion: @escaping @Sendable (Result<Value, any Error>) -> Void
+        completion: @escaping @Sendable (Result<Value, any Error>) -> Void
     ) {
         let box = Box<Value>()
-        var turn = waitsForOthers ? WriteQueue.Piece.Turn.patient : .next
-        if let tellStaged {
-            turn = .ahead { if let value = box.value.withLock({ (value: inout Value?) in value }) { tellStaged(value) } }
-        }
         writes.submit(
             WriteQueue.Piece(
-                rows: rows, turn: turn,
+                rows: rows, turn: waitsForOthers ? .patient : .next,
                 work: { writer in
                     let value = try work(writer)
                     box.value.withLock { $0 = value }

@@ -8,16 +8,47 @@ extension HexStore {
     /// order is kept.
     ///
     /// - Parameters:
-    ///   - tellStaged: called on the writer's thread with rows that will be durable once the rest of their transaction is done, or not at all; then
-    ///     no others get their ids (`WriteQueue.Piece.Turn.ahead`).
     ///   - start: the number of hexes at the beginning that are passed over.
     ///   - completion: called on the writer's thread, in the order of the calls. A failure is that of the whole batch: `.storageFull`,
     ///     `.internal`.
     public func enqueue(
-        _ hexes: [PreparedHexes], from start: Int = 0, _ terms: OutboxTerms, tellStaged: (@Sendable (EnqueueReport) -> Void)? = nil,
+        _ hexes: [PreparedHexes], from start: Int = 0, _ terms: OutboxTerms,
         completion: @escaping @Sendable (Result<EnqueueReport, any Error>) -> Void
     ) {
-        submit({ try $0.enqueue(hexes, from: start, terms) }, tellStaged: tellStaged, completion: completion)
+        let room = OutboxRoom(hexes, from: start, terms)
+        let first = writes.outbox.withLock { $0.begin(room) }
+        write(hexes, from: start, terms, room, ids: first, completion)
+    }
+
+    /// Queues one hex as `enqueue` does, which leaves before it is written (decision 21).
+    ///
+    /// - Parameters:
+    ///   - hex: without a key, and without offers of files.
+    ///   - leave: called at once with what will become of the hex. If that fails, no other rows get these ids.
+    /// - Returns: `false`, and nothing was done, where it can only be known once it is written.
+    public func enqueueAhead(
+        _ hex: PreparedHexes, _ terms: OutboxTerms, leave: (EnqueueReport) -> Void,
+        completion: @escaping @Sendable (Result<EnqueueReport, any Error>) -> Void
+    ) -> Bool {
+        let room = OutboxRoom([hex], from: 0, terms)
+        let first: Int64? = writes.outbox.withLock { $0.isSure(of: room, terms) ? $0.begin(room) : nil }
+        guard let first else { return false }
+        // First on its way: the writer is likely to be woken where whoever takes the hex would run.
+        leave(EnqueueReport(parts: [.new(hexes: 1, first: terms.recipients.indices.map { first &+ Int64($0) })]))
+        var terms = terms
+        terms.warns = false
+        write([hex], from: 0, terms, room, ids: first, completion)
+        return true
+    }
+
+    private func write(
+        _ hexes: [PreparedHexes], from start: Int, _ terms: OutboxTerms, _ room: OutboxRoom, ids first: Int64,
+        _ completion: @escaping @Sendable (Result<EnqueueReport, any Error>) -> Void
+    ) {
+        submit({ try $0.enqueue(hexes, from: start, terms, ids: first) }) { [writes] result in
+            writes.outbox.withLock { $0.ended(room, isWritten: (try? result.get()) != nil) }
+            completion(result)
+        }
     }
 
     /// The most rows of a peer that one transaction changes.
@@ -58,9 +89,13 @@ extension HexlistError {
 }
 
 extension StoreWriter {
-    func enqueue(_ batch: [PreparedHexes], from start: Int = 0, _ terms: OutboxTerms) throws -> EnqueueReport {
+    /// - Parameter first: the lowest id of those given to the rows; `OutboxRoom.rows` follow it.
+    func enqueue(_ batch: [PreparedHexes], from start: Int = 0, _ terms: OutboxTerms, ids first: Int64) throws -> EnqueueReport {
         let failed = try FailedHexes(failedLately(terms))
         return try change {
+            let next = tally.nextOutbox
+            tally.nextOutbox = first
+            defer { tally.nextOutbox = max(next, tally.nextOutbox) }
             var report = EnqueueReport()
             var passedOver = 0
             for hexes in batch {

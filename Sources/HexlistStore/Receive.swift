@@ -56,7 +56,7 @@ extension StoreWriter {
         let (needed, overflow) = reserve.addingReportingOverflow(2 * bytes + reservedBytes)
         guard !overflow, free >= needed else { return true }
         // The file grows by what is in the log and in the cache at most. By how much, SQLite parses two statements to say.
-        let most = StoreFile.fileBytes(path + "-wal") + StoreConnection.writerCache << 10
+        let most = LogSize(of: db).length + StoreConnection.writerCache << 10
         if free - needed < most, free - needed < (try unmovedBytes()) { return true }
         reservedBytes += bytes
         return false

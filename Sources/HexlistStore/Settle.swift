@@ -10,8 +10,7 @@ extension HexStore {
     /// wait. The bodies of a pack go with its last row that is not delivered. A delivery resets the failures of the peer's other rows. Rows of other peers, and
     /// missing ones, are skipped.
     ///
-    /// The next transaction takes this along, after 3 ms at most. A crash before that forgets it; then the rows are sent again, and their peer
-    /// recognises them.
+    /// Waits for others, 3 ms at most. A crash before that forgets it; then the rows are sent again, and their peer recognises them.
     ///
     /// - Parameter completion: called on the writer's thread with the rows whose state changed. A failure leaves them as they were.
     public func settle(
@@ -19,7 +18,7 @@ extension HexStore {
         completion: @escaping @Sendable (Result<[OutboxMove], any Error>) -> Void
     ) {
         submit(
-            waitsForOthers: true,
+            rows: settlements.count + notes.count, waitsForOthers: true,
             { writer in
                 let moves = try writer.settle(settlements, of: peer, at: now)
                 try writer.note(notes)

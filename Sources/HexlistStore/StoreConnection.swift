@@ -4,9 +4,6 @@ internal import HexlistModel
 
 /// The configuration of connections.
 enum StoreConnection {
-    /// The pages of log after which a commit moves them into the file: 16 MiB instead of SQLite's 4 MiB, so that a page that changes often
-    /// is written to the file less often; worth 10 % of the insert rate.
-    private static let checkpointPages = 4_000
     /// The most bytes the log keeps after a burst.
     private static let logBytes = 32 << 20
     /// The kilobytes of pages cached by the writing connection, which spills what is more into the log. A reader caches at most SQLite's 2 MB.
@@ -36,7 +33,7 @@ enum StoreConnection {
             guard !db.configuration.readonly else { return }
             try db.execute(
                 sql: """
-                    PRAGMA wal_autocheckpoint = \(checkpointPages);
+                    PRAGMA wal_autocheckpoint = \(2 * LogUpkeep.checkpointPages);
                     PRAGMA journal_size_limit = \(logBytes);
                     PRAGMA cache_size = -\(writerCache);
                     PRAGMA secure_delete = FAST;

@@ -9,8 +9,6 @@ final class StoreWriter: StoreReader {
     /// The counters as changed by this transaction.
     var tally = Tally()
     private var savedTally = Tally()
-    /// The lowest id for a row of the outbox that nobody was told of yet.
-    private var freeOutboxID: Int64 = 0
     /// Changes of peers' counters that are not in their rows yet, by row id.
     private var peerDeltas: [Int64: PeerDelta] = [:]
     /// The most bytes of the event log.
@@ -91,11 +89,7 @@ final class StoreWriter: StoreReader {
         peerDeltas.removeAll(keepingCapacity: true)
         tally = try Tally(on: db)
         savedTally = tally
-        tally.nextOutbox = max(tally.nextOutbox, freeOutboxID)
     }
-
-    /// Keeps the ids given so far from being given again if the transaction fails: their rows may be on their way to a peer.
-    func keepOutboxIDs() { freeOutboxID = tally.nextOutbox }
 
     /// Runs one piece of work.
     ///

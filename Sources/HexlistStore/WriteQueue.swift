@@ -17,14 +17,8 @@ final class WriteQueue: @unchecked Sendable {
         enum Turn: Sendable {
             /// With the next transaction that has room for its rows.
             case next
-            /// It waits for others, up to `WriteQueue.patience`, so that it costs no transaction of its own.
+            /// It waits for others of its kind, up to `WriteQueue.patience`, so that it takes part in a few transactions only.
             case patient
-            /// Before all others of the next transaction, so that the ids of their rows are higher: whoever is told of these first has missed
-            /// none. `tell` is called once the piece has succeeded, with the rest of the transaction and its commit still to come, unless
-            /// `WriteQueue.isDiskTrusted` says that this is likely to fail. Ids of rows that were told are not given again by this process.
-            case ahead(tell: @Sendable () -> Void)
-
-            var tell: (@Sendable () -> Void)? { if case .ahead(let tell) = self { tell } else { nil } }
         }
 
         let rows: Int
@@ -35,25 +29,25 @@ final class WriteQueue: @unchecked Sendable {
     }
 
     private struct State {
-        var ahead: [Piece] = []
         var few: [Piece] = []
         var many: ArraySlice<Piece> = []
-        /// Pieces that wait for others. They go with the next transaction, or by themselves once their time is over.
+        /// Pieces that wait for others. Once their time is over, or they have many rows, they go with the next transaction.
         var patient: [Piece] = []
-        /// Rises with each transaction that takes patient pieces, so that a timer knows whether it is for those that wait now.
-        var patientTurn: UInt64 = 0
+        /// When the first of them was submitted.
+        var patientSince = ContinuousClock.Instant.now
+        /// Whether a timer runs that looks after them. It runs on when they are taken, so that not each of many hexes sets one.
+        var isPatienceTimed = false
         /// Whether the time of the patient pieces is over, so that they go without company.
         var isPatienceOver = false
         var isDraining = false
         var isClosed = false
 
-        /// Takes the pieces of the next transaction, in order of submission among those that go ahead, those with few rows, and those with
-        /// many. Pieces that waited come before those with few: they were submitted before.
+        /// Takes the pieces of the next transaction, in order of submission among those with few rows and those with many. Pieces that waited
+        /// come before those with few: they were submitted before.
         mutating func take() -> [Piece] {
-            if !patient.isEmpty, !ahead.isEmpty || !few.isEmpty || !many.isEmpty || isPatienceOver || isClosed {
+            if !patient.isEmpty, isPatienceOver || isClosed || patient.reduce(0, { $0 + $1.rows }) > WriteQueue.patientRows {
                 few = patient + few
                 patient.removeAll(keepingCapacity: true)
-                patientTurn &+= 1
                 isPatienceOver = false
             }
             var rows = 0
@@ -62,11 +56,8 @@ final class WriteQueue: @unchecked Sendable {
                 return rows == piece.rows || rows <= WriteQueue.transactionRows
             }
             many.removeFirst(next.count)
-            defer {
-                ahead.removeAll(keepingCapacity: true)
-                few.removeAll(keepingCapacity: true)
-            }
-            return ahead + few + next
+            defer { few.removeAll(keepingCapacity: true) }
+            return few + next
         }
     }
 
@@ -80,12 +71,15 @@ final class WriteQueue: @unchecked Sendable {
     /// The most rows of the pieces with many in one transaction, but always one piece: four full batches, a few hundredths of a second.
     private static let transactionRows = 16_384
 
-    /// The time that a patient piece waits for company: much longer than a sender that waits for each hex takes to send the next one, so that
-    /// what became of the one is written with the other; and so short that nobody sees the difference.
-    private static let patience = DispatchTimeInterval.milliseconds(3)
+    /// The time that a patient piece waits for company: several times what a sender that waits for each hex takes for one, so that what became of
+    /// some is written at once, and the rest have less to wait for; and so short that nobody sees the difference.
+    private static let patience = Duration.milliseconds(3)
+    /// The rows of patient pieces that wait no longer than for the next transaction.
+    private static let patientRows = 64
 
     /// The error of the last transaction; `nil` once one is committed.
     let fault = Mutex<(any Error)?>(nil)
+    let outbox: Mutex<OutboxOutlook>
     /// The store's observer (`HexStore.observe`).
     private let observer = Mutex<Observer?>(nil)
     private let pool: DatabasePool
@@ -95,39 +89,38 @@ final class WriteQueue: @unchecked Sendable {
 
     private let residue: Residue
     private let metrics: StoreMetrics
-    /// Whether pieces that go ahead are told: not after a transaction that the disk failed, until one with such a piece is committed. One without
-    /// says little: for the little it writes there may be room yet.
-    private var isDiskTrusted = true
     private var pace = IndexPace()
     /// Whether entries of the index are missing; `false` after a turn that failed, until the next write.
     private var isIndexBehind = false
     private var isTurnPlanned = false
+    /// What the log needs since the last transaction.
+    private var upkeep: LogUpkeep?
 
-    init(pool: DatabasePool, queue: DispatchQueue, residue: Residue, metrics: StoreMetrics) {
+    init(pool: DatabasePool, queue: DispatchQueue, residue: Residue, metrics: StoreMetrics, outbox: OutboxOutlook) {
         self.pool = pool
         self.queue = queue
         self.residue = residue
         self.metrics = metrics
+        self.outbox = Mutex(outbox)
     }
 
     /// Submits a piece, from any thread. `finish` is called on the writer's thread, or at once on the caller's if the queue is closed.
     func submit(_ piece: Piece) {
-        let (isClosed, starts, patientTurn) = state.withLock { state -> (Bool, Bool, UInt64?) in
-            guard !state.isClosed else { return (true, false, nil) }
+        let (isClosed, starts, needsTimer) = state.withLock { state -> (Bool, Bool, Bool) in
+            guard !state.isClosed else { return (true, false, false) }
             switch piece.turn {
             case .patient:
-                defer { state.patient.append(piece) }
-                return (false, false, state.patient.isEmpty ? state.patientTurn : nil)
-            case .ahead: state.ahead.append(piece)
+                if state.patient.isEmpty { state.patientSince = .now }
+                state.patient.append(piece)
+                defer { state.isPatienceTimed = true }
+                return (false, false, !state.isPatienceTimed)
             case .next where piece.rows <= Self.fewRows: state.few.append(piece)
             case .next: state.many.append(piece)
             }
             defer { state.isDraining = true }
-            return (false, !state.isDraining, nil)
+            return (false, !state.isDraining, false)
         }
-        if let patientTurn {
-            queue.asyncAfter(deadline: .now() + Self.patience) { [weak self] in self?.endPatience(of: patientTurn) }
-        }
+        if needsTimer { timePatience(Self.patience) }
         if isClosed { return piece.finish(HexlistError(.internal, "The store is closed.")) }
         if starts { queue.async { self.drain() } }
     }
@@ -160,16 +153,27 @@ final class WriteQueue: @unchecked Sendable {
         }
     }
 
+    private func timePatience(_ time: Duration) {
+        queue.asyncAfter(deadline: .now() + .nanoseconds(Int(time.nanoseconds))) { [weak self] in self?.lookAtPatient() }
+    }
+
     // MARK: - On the writer's thread
 
-    /// Begins a transaction for the pieces that wait for others, unless another one took those of this turn.
-    private func endPatience(of turn: UInt64) {
-        let starts = state.withLock { state in
-            guard state.patientTurn == turn, !state.patient.isEmpty else { return false }
+    /// Begins a transaction for the pieces that wait for others, once their time is over.
+    private func lookAtPatient() {
+        let (starts, left) = state.withLock { state -> (Bool, Duration?) in
+            state.isPatienceTimed = false
+            guard !state.patient.isEmpty else { return (false, nil) }
+            let left = Self.patience - (.now - state.patientSince)
+            guard left <= .zero else {
+                state.isPatienceTimed = true
+                return (false, left)
+            }
             state.isPatienceOver = true
             defer { state.isDraining = true }
-            return !state.isDraining
+            return (!state.isDraining, nil)
         }
+        if let left { timePatience(left) }
         if starts { drain() }
     }
 
@@ -187,7 +191,14 @@ final class WriteQueue: @unchecked Sendable {
             isIndexBehind = writer?.isIndexBehind ?? false
             for (piece, outcome) in zip(pieces, outcomes) { piece.finish(outcome) }
             if !changes.isEmpty { observer.withLock { $0 }?.tell(changes) }
+            tendLog()
         }
+    }
+
+    private func tendLog() {
+        guard let upkeep else { return }
+        self.upkeep = nil
+        pool.writeWithoutTransaction { db in upkeep.perform(on: db) }
     }
 
     /// Plans the index's next turn, if it is behind and none is planned. The writer's thread does what was submitted before first.
@@ -220,6 +231,7 @@ final class WriteQueue: @unchecked Sendable {
         let after = writer?.tally.behind ?? 0
         // A turn that failed, or for which the disk has no room, is not repeated before something is written.
         isIndexBehind = outcomes.allSatisfy { $0 == nil } && after > 0 && after != before
+        tendLog()
         planTurn()
     }
 
@@ -231,11 +243,13 @@ final class WriteQueue: @unchecked Sendable {
             residue.passed(operations: pieces.count, bytes: writer.passedBytes)
             writer.passedBytes = 0
         }
+        let size = LogSize(of: db)
         var outcomes = [(any Error)?](repeating: nil, count: pieces.count)
         var start = 0
         while start < pieces.count {
             start = transaction(pieces, from: start, outcomes: &outcomes, &changes, writer)
         }
+        upkeep = .due(since: size, LogSize(of: db))
         return outcomes
     }
 
@@ -247,7 +261,6 @@ final class WriteQueue: @unchecked Sendable {
     ) -> Int {
         let isAlone = pieces.count - start == 1  // then the transaction serves as its savepoint
         var next = start
-        var hasAhead = false
         do {
             try rollBack(writer)  // an open transaction would absorb this one; there never is one
             try writer.run("BEGIN IMMEDIATE")
@@ -258,12 +271,6 @@ final class WriteQueue: @unchecked Sendable {
                     if !isAlone { try writer.run("SAVEPOINT piece") }
                     try writer.perform(pieces[next - 1].work)
                     if !isAlone { try writer.run("RELEASE piece") }
-                    if let tell = pieces[next - 1].turn.tell {
-                        hasAhead = true
-                        guard isDiskTrusted else { continue }
-                        writer.keepOutboxIDs()
-                        tell()
-                    }
                 } catch {
                     outcomes[next - 1] = error
                     guard isInTransaction(writer), !isAlone else { throw error }
@@ -275,13 +282,13 @@ final class WriteQueue: @unchecked Sendable {
             try writer.run("COMMIT")
             metrics.commit.recordNanoseconds((ContinuousClock.now - began).nanoseconds)
             fault.withLock { $0 = nil }
-            if hasAhead { isDiskTrusted = true }
+            outbox.withLock { $0.committed(writer.tally) }
             changes.formUnion(writer.changes)
         } catch {
             if StoreFault(error) != nil {
                 fault.withLock { $0 = error }
                 metrics.failures.increment()
-                isDiskTrusted = false
+                outbox.withLock { $0.diskFailed() }
             }
             if next == start { next = pieces.count }  // BEGIN failed, and would fail again
             for index in start..<next where outcomes[index] == nil { outcomes[index] = error }

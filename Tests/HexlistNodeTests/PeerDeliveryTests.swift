@@ -116,6 +116,20 @@ struct PeerDeliveryTests {
         #expect(Self.drain(&delivery, outbox: [], now: start) == [.send(Self.row(3))])
     }
 
+    @Test("a row does not go ahead of those that are on their way into the store before it")
+    func comingBefore() {
+        var delivery = Self.connected()
+        _ = Self.drain(&delivery, outbox: [], now: start)
+        delivery.coming = 1
+        #expect(!delivery.isQuiet)
+        delivery.appended([Self.row(3)], isDurable: false)
+        #expect(Self.drain(&delivery, outbox: [], now: start).isEmpty)
+        delivery.coming = 0
+        delivery.appended([Self.row(1), Self.row(2)], isDurable: true)
+        delivery.appended([Self.row(3)], isDurable: true)
+        #expect(Self.drain(&delivery, outbox: [], now: start) == (1...3).map { .send(Self.row($0)) })
+    }
+
     @Test("a row that went ahead and came to nothing is forgotten; a delivery that was told of none stays as it is")
     func lostAhead() {
         var delivery = Self.connected()

@@ -73,7 +73,7 @@ import Testing
         #expect(try test.read { try $0.eventPage(since: 0, limit: 100).items }.map(\.number) == Array(1...20))
     }
 
-    @Test func aPieceThatWaitsForOthersGoesWithTheNextTransactionAndBeforeIt() throws {
+    @Test func piecesOfManyRowsThatWaitForOthersGoWithTheNextTransactionAndBeforeIt() throws {
         let test = try TestStore()
         let reader = try DatabaseQueue(path: test.path)
         let gate = Gate(test.store)
@@ -81,7 +81,7 @@ import Testing
         let done = DispatchSemaphore(value: 0)
         for number in 1...3 {
             test.store.submit(
-                waitsForOthers: number < 3, { try $0.appendEvent(.peerUp, at: Int64(number)) },
+                rows: 40, waitsForOthers: number < 3, { try $0.appendEvent(.peerUp, at: Int64(number)) },
                 completion: { _ in
                     let newest = try? reader.read { try Int64.fetchOne($0, sql: "SELECT max(number) FROM event") }
                     seen.withLock { $0.append(newest) }

@@ -92,25 +92,62 @@ import Testing
         #expect(calls == 1)
     }
 
-    @Test func theLogGrowsInSteps() throws {
+    @Test func zerosBehindTheLogAreNoneOfIt() throws {
         let store = try Store(synchronous: "FULL")
-        func length() throws -> Int { try #require(try FileManager.default.attributesOfItem(atPath: store.path + "-wal")[.size] as? Int) }
+        func length() throws -> Int64 { try #require(try FileManager.default.attributesOfItem(atPath: store.path + "-wal")[.size] as? Int64) }
+        func size() throws -> LogSize { try store.writer.writeWithoutTransaction { LogSize(of: $0) } }
         func add(_ id: Int) throws {
             try store.writer.inDatabase { try $0.execute(sql: "INSERT INTO row VALUES (?, zeroblob(100000))", arguments: [id]) }
         }
         try store.writer.inDatabase { try $0.execute(sql: "PRAGMA wal_autocheckpoint = 0") }
         try add(1)
-        #expect(try length() == 1 << 20)
-        for id in 2...8 { try add(id) }
-        #expect(try length() == 2 << 20)
+        let written = try length()
+        #expect(try size() == LogSize(written: written, length: written))
+        try store.writer.writeWithoutTransaction { LogUpkeep.lengthening.perform(on: $0) }
+        #expect(try length() == written + 256 << 10)
+        #expect(try size() == LogSize(written: written, length: written + 256 << 10))
+        try add(2)
+        #expect(try length() == written + 256 << 10)
+        for id in 3...8 { try add(id) }
+        #expect(try size() == LogSize(written: length(), length: length()))
         _ = try store.writer.writeWithoutTransaction { try $0.checkpoint(.truncate) }
         #expect(try length() == 0)
         try add(9)
-        #expect(try length() == 1 << 20)
-        // What a crash leaves: the zeros behind the last transaction are no part of the log.
+        try store.writer.writeWithoutTransaction { LogUpkeep.lengthening.perform(on: $0) }
+        // What a crash leaves.
         let copy = store.folder + "/copy.sqlite"
         for end in ["", "-wal"] { try FileManager.default.copyItem(atPath: store.path + end, toPath: copy + end) }
         #expect(try DatabaseQueue(path: copy).read { try Int.fetchOne($0, sql: "SELECT count(*) FROM row") } == 9)
+    }
+
+    @Test func theLogIsKeptShortAndItsFileLongEnough() throws {
+        func due(_ before: Int64, _ now: Int64, of length: Int64) -> LogUpkeep? {
+            LogUpkeep.due(since: LogSize(written: before, length: length), LogSize(written: now, length: length))
+        }
+        let page: Int64 = 4_120
+        #expect(due(0, 9 * page, of: 9 * page) == .lengthening)
+        #expect(due(9 * page, 18 * page, of: 18 * page + 131_071) == .lengthening)
+        #expect(due(9 * page, 18 * page, of: 18 * page + 131_072) == nil)
+        #expect(due(9 * page, 9 * page, of: 9 * page) == nil)  // nothing was written
+        #expect(due(0, 100 * page, of: 100 * page) == nil)  // the more is written at once, the less it is worth
+        #expect(due(900 * page, 9 * page, of: 900 * page) == nil)  // it began anew
+        #expect(due(3_990 * page, 3_999 * page, of: 4_100 * page) == nil)
+        #expect(due(3_999 * page, 4_000 * page, of: 4_100 * page) == .checkpoint)
+    }
+
+    @Test func theLogIsTendedOnceATransactionIsDone() throws {
+        let test = try TestStore()
+        func size() throws -> LogSize { try test.store.onWritingConnection { LogSize(of: $0) } }
+        try test.store.writeSync { try $0.setMeta("a", "small one") }
+        try test.store.writeSync { _ in }
+        let small = try size()
+        #expect(small.length == small.written + 256 << 10)
+        for text in ["x", "y"] { try test.store.writeSync { try $0.setMeta("a", String(repeating: text, count: 9 << 20)) } }
+        try test.store.writeSync { _ in }
+        #expect(try size().written > 16 << 20)
+        // What was moved is not moved again: the next transaction begins the log anew.
+        try test.store.writeSync { try $0.setMeta("a", "small one") }
+        #expect(try size().written < 4 << 20)
     }
 
     @Test func aFullDiskMetInReadingLosesNothingOfWhatIsCommitted() throws {

@@ -95,7 +95,7 @@ private enum Rounds {
         var next = 0
         for bound in [2, 3, 4, 8, 9] {
             let report = try test.write { [terms = terms([peer], bounds: OutboxBounds(rows: bound, bytes: 1 << 20)), next] in
-                try $0.enqueue(batch, from: next, terms)
+                try $0.enqueue(batch, from: next, terms, ids: $0.tally.nextOutbox)
             }
             #expect(try ids(report) == (next..<bound).map { [Int64($0 + 1)] })
             #expect((report.full == nil) == (bound == 9))

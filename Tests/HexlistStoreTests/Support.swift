@@ -201,6 +201,10 @@ extension StoreWriter {
         }
     }
 
+    func enqueue(_ batch: [PreparedHexes], _ terms: OutboxTerms) throws -> EnqueueReport {
+        try enqueue(batch, terms, ids: tally.nextOutbox)
+    }
+
     func enqueue(_ outgoing: Outgoing, bounds: OutboxBounds = OutboxBounds()) throws -> Enqueued {
         try enqueue([outgoing], bounds: bounds)[0].get()
     }

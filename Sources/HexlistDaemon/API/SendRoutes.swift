@@ -46,11 +46,7 @@ struct SendRoutes: Sendable {
         let wanted = SendRequest(
             content: content, peers: try await targets(query), key: try query.text("key") ?? ownKey, force: try query.flag("force"))
         let deadline = ContinuousClock.now + .seconds(seconds)
-        let node = api.node
-        var outcomes = try await node.send(wanted, until: wait == .stored ? deadline : nil)
-        let labels = await node.labels(of: outcomes.map(\.peer))
-        for index in outcomes.indices { outcomes[index].tag = labels[outcomes[index].peer].map(PeerTag.init) }
-        return APIReply.json(Page(items: outcomes))
+        return APIReply.json(Page(items: try await api.node.send(wanted, until: wait == .stored ? deadline : nil)))
     }
 
     /// A stream of hexes, one a line; the reply is a stream too.

@@ -7,10 +7,10 @@ import Testing
 
 @testable import HexlistStore
 
-/// Rows that are told of before they are durable.
-@Suite(.timeLimit(.minutes(2))) struct StagedTests {
+/// Hexes that leave before they are written.
+@Suite(.timeLimit(.minutes(2))) struct AheadTests {
     private final class Told: Sendable {
-        let staged = Mutex<[Int64]>([])
+        let left = Mutex<[Int64]>([])
         let done = Mutex<[Int64?]>([])
     }
 
@@ -28,14 +28,31 @@ import Testing
         }
     }
 
-    private func enqueue(_ number: UInt64, staged: Bool = true) {
-        let hex = PreparedHex(messageID: message(number), hasKey: false, body: Array("{}".utf8))
+    private func terms(bounds: OutboxBounds = OutboxBounds(), warns: Bool = false) -> OutboxTerms {
         let sighting = PeerSighting(peer: peer.id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: start)
-        let terms = OutboxTerms(recipients: [sighting], now: start, expiresAt: start + day)
-        let note: @Sendable (EnqueueReport) -> Void = { [told] report in told.staged.withLock { $0.append(Self.id(report) ?? 0) } }
-        test.store.enqueue([PreparedHexes([hex])], terms, tellStaged: staged ? note : nil) { [told] result in
-            told.done.withLock { $0.append((try? result.get()).flatMap(Self.id)) }
+        return OutboxTerms(recipients: [sighting], warns: warns, now: start, expiresAt: start + day, bounds: bounds)
+    }
+
+    private func hex(_ number: UInt64) -> PreparedHexes {
+        PreparedHexes([PreparedHex(messageID: message(number), hasKey: false, body: Array("{}".utf8))])
+    }
+
+    private func enqueue(_ number: UInt64) {
+        test.store.enqueue([hex(number)], terms()) { [told] result in Self.done(result, told) }
+    }
+
+    /// - Returns: whether the hex left before it was written.
+    @discardableResult
+    private func enqueueAhead(_ number: UInt64, _ terms: OutboxTerms? = nil) -> Bool {
+        test.store.enqueueAhead(hex(number), terms ?? self.terms()) { [told] report in
+            told.left.withLock { $0.append(Self.id(report) ?? 0) }
+        } completion: { [told] result in
+            Self.done(result, told)
         }
+    }
+
+    private static func done(_ result: Result<EnqueueReport, any Error>, _ told: Told) {
+        told.done.withLock { $0.append((try? result.get()).flatMap(id)) }
     }
 
     private static func id(_ report: EnqueueReport) -> Int64? { report.results.first.flatMap { try? $0.get().first?.id } }
@@ -54,29 +71,28 @@ import Testing
         try? test.store.writeSync { _ in }
     }
 
-    @Test("a row is told of before its commit, and once more after it")
+    @Test("a hex leaves before it is written, and is told of once more when it is")
     func order() throws {
-        let seen = Mutex<[Int]>([])
-        let hex = PreparedHex(messageID: message(1), hasKey: false, body: Array("{}".utf8))
-        let sighting = PeerSighting(peer: peer.id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: start)
         let store = test.store
+        let seen = Mutex<[Int]>([])
         let rows: @Sendable () -> Int = { (try? store.readSync { try $0.outboxPage(limit: 9).items.count }) ?? -1 }
-        store.enqueue([PreparedHexes([hex])], OutboxTerms(recipients: [sighting], now: start, expiresAt: start + day)) { _ in
+        let isAhead = store.enqueueAhead(hex(1), terms()) { _ in
             seen.withLock { $0.append(rows()) }
         } completion: { _ in
             seen.withLock { $0.append(rows()) }
         }
         try store.writeSync { _ in }
+        #expect(isAhead)
         #expect(seen.withLock { $0 } == [0, 1])
     }
 
-    @Test("an id that was told of is not given again, though its transaction failed")
+    @Test("an id with which a hex left is not given again, though its transaction failed")
     func idsAreKept() throws {
         together {
-            enqueue(1)
+            enqueueAhead(1)
             test.store.submit({ try $0.run("INSERT INTO late VALUES (1)") }, completion: { _ in })
         }
-        #expect(told.staged.withLock { $0 } == [1])
+        #expect(told.left.withLock { $0 } == [1])
         #expect(told.done.withLock { $0 } == [nil])
         #expect(try test.read { try $0.outboxPage(limit: 9).items.isEmpty })
         together { enqueue(2) }
@@ -89,32 +105,60 @@ import Testing
         #expect(try test.countersAreRight())
     }
 
-    @Test("rows that are told of have lower ids than all others of their transaction")
-    func first() {
+    @Test("ids are given in the order of the calls, to those that leave at once and to those that do not")
+    func first() throws {
         together {
-            enqueue(1, staged: false)
-            enqueue(2)
-            enqueue(3, staged: false)
-            enqueue(4)
+            enqueue(1)
+            enqueueAhead(2)
+            enqueue(3)
+            enqueueAhead(4)
         }
-        #expect(told.staged.withLock { $0 } == [1, 2])
+        #expect(told.left.withLock { $0 } == [2, 4])
         #expect(told.done.withLock { $0 } == [1, 2, 3, 4])
+        #expect(try test.read { try $0.outboxPage(limit: 9).items.map(\.id) } == [1, 2, 3, 4])
+        // A store that is opened again goes on behind them.
+        #expect(try test.store.onWritingConnection { try Tally(on: $0) }.nextOutbox == 5)
     }
 
-    @Test("after a transaction that failed for the disk nothing is told of early until rows like it were committed")
+    @Test("after a transaction that failed for the disk nothing leaves early until rows like it were committed")
     func fullDisk() throws {
         try test.store.onWritingConnection { try $0.execute(sql: "PRAGMA max_page_count = 1") }  // as many pages as there are
         let large = outgoing(1, to: peer, body: String(repeating: "x", count: 900_000))
         #expect(throws: HexlistError.self) { try test.store.writeSync { try $0.enqueue(large) } }
         try test.store.writeSync { try $0.run("DELETE FROM early") }  // for this there is room
         try test.store.onWritingConnection { try $0.execute(sql: "PRAGMA max_page_count = 100000") }
+        #expect(!enqueueAhead(2))
         enqueue(2)
         try test.store.writeSync { _ in }
         #expect(told.done.withLock { $0 } == [1])
-        #expect(told.staged.withLock { $0 }.isEmpty)
-        enqueue(3)
+        #expect(enqueueAhead(3))
         try test.store.writeSync { _ in }
         #expect(told.done.withLock { $0 } == [1, 2])
-        #expect(told.staged.withLock { $0 } == [2])
+    }
+
+    @Test("nothing leaves early that may find no room, also for what is not written yet")
+    func fullOutbox() throws {
+        let two = terms(bounds: OutboxBounds(rows: 2))
+        together {
+            #expect(enqueueAhead(1, two))
+            enqueue(2)
+            #expect(!enqueueAhead(3, two))
+        }
+        #expect(!enqueueAhead(3, two))
+        #expect(!enqueueAhead(3, terms(bounds: OutboxBounds(bytes: 3 * Int(OutboxBounds.rowBytes)))))
+        #expect(enqueueAhead(3))
+        try test.store.writeSync { _ in }
+        #expect(told.done.withLock { $0 } == [1, 2, 3])
+    }
+
+    @Test("nothing leaves early that may be refused since it failed lately")
+    func failedLately() throws {
+        enqueueAhead(1)
+        let failed = [Settlement(id: 1, state: .failed)]
+        try test.write { [id = peer.id] in _ = try $0.settle(failed, of: id, at: start) }
+        #expect(!enqueueAhead(2, terms(warns: true)))
+        #expect(enqueueAhead(2))
+        try test.store.writeSync { _ in }
+        #expect(told.done.withLock { $0 } == [1, 2])
     }
 }

@@ -1,0 +1,71 @@
+internal import HexlistModel
+
+/// What is known of the outbox outside the writer's thread: the ids of rows to come, and whether there is room for them. So a row can leave before it
+/// is written (decision 21).
+struct OutboxOutlook {
+    /// The lowest id that was not given. Ids are given here only, each once in this process, whether its row comes to be or not.
+    private var next: Int64
+    /// The rows that keep their body, the bytes of the bodies, and the failed rows, as of the last commit.
+    private var undelivered: Int64
+    private var bytes: Int64
+    private var failed: Int64
+    /// Rows that were given ids, and are not committed yet or will not be, with the bytes of their bodies.
+    private var underWay = OutboxRoom()
+    /// Whether what is to be written is likely to be: not after a transaction that the disk failed, until a row of the outbox is written. Another
+    /// success says little: for the little it wrote there may be room yet.
+    private var isDiskTrusted = true
+
+    init(_ tally: Tally) {
+        next = tally.nextOutbox
+        undelivered = tally.outbox.undelivered
+        bytes = tally.outboxBytes
+        failed = tally.outbox.failed
+    }
+
+    /// Gives ids.
+    /// - Returns: the first one.
+    mutating func begin(_ room: OutboxRoom) -> Int64 {
+        defer { next &+= room.rows }
+        underWay.rows &+= room.rows
+        underWay.bytes &+= room.bytes
+        return next
+    }
+
+    mutating func ended(_ room: OutboxRoom, isWritten: Bool) {
+        underWay.rows &-= room.rows
+        underWay.bytes &-= room.bytes
+        if isWritten { isDiskTrusted = true }
+    }
+
+    /// Whether rows of new hexes will be written, as far as can be known: nothing of them is to be looked up, and there is room.
+    func isSure(of room: OutboxRoom, _ terms: OutboxTerms) -> Bool {
+        let rows = undelivered &+ underWay.rows &+ room.rows
+        let bytes = self.bytes &+ underWay.bytes &+ room.bytes &+ rows &* OutboxBounds.rowBytes
+        return isDiskTrusted && !(terms.warns && failed > 0) && rows <= Int64(terms.bounds.rows) && bytes <= Int64(terms.bounds.bytes)
+    }
+
+    mutating func committed(_ tally: Tally) {
+        undelivered = tally.outbox.undelivered
+        bytes = tally.outboxBytes
+        failed = tally.outbox.failed
+    }
+
+    mutating func diskFailed() { isDiskTrusted = false }
+}
+
+/// The most that hexes take in the outbox.
+struct OutboxRoom {
+    /// One a hex and recipient.
+    var rows: Int64 = 0
+    /// Of bodies.
+    var bytes: Int64 = 0
+
+    init() {}
+
+    /// - Parameter start: the number of hexes at the beginning that are passed over.
+    init(_ hexes: [PreparedHexes], from start: Int, _ terms: OutboxTerms) {
+        let count = hexes.reduce(-start) { $0 + $1.count }
+        rows = Int64(max(0, count)) &* Int64(terms.recipients.count)
+        bytes = hexes.reduce(0) { $0 &+ Int64($1.bodies.count) }
+    }
+}
