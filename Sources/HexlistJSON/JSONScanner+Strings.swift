@@ -25,6 +25,18 @@ extension JSONScanner {
     /// The first position from `start` on with a quote, a backslash, a control character or a byte beyond ASCII; `end` if there is none.
     @inlinable @inline(__always)
     public func plainRun(from start: Int) -> Int {
+        guard let marks else { return unmarkedRun(from: start) }
+        var position = start
+        while true {
+            // The marks of 57 bytes at least. After the last byte all is marked.
+            let odd = UInt64(littleEndian: marks.loadUnaligned(fromByteOffset: position &>> 3, as: UInt64.self)) &>> UInt64(position & 7)
+            if odd != 0 { return position &+ odd.trailingZeroBitCount }
+            position = position & ~7 &+ 64
+        }
+    }
+
+    @usableFromInline @inline(never)
+    func unmarkedRun(from start: Int) -> Int {
         var position = start
         while position &+ 16 <= end {
             let chunk = UnsafeRawPointer(base + position).loadUnaligned(as: SIMD16<Int8>.self)

@@ -1,3 +1,4 @@
+internal import CMarks
 public import HexlistModel
 
 /// Reads strict JSON (RFC 8259) in place, in one pass, without building anything: frames of peers, and values of the local API.
@@ -14,28 +15,31 @@ public struct JSONScanner {
     public let end: Int
     /// The place of position 0 (`TextSlice.init(place:count:)`): in the frame, or in the arena.
     @usableFromInline let origin: UInt32
+    /// A bit for each byte, 1 where a run of plain text ends (CMarks.h); `nil` if the bytes were not marked.
+    @usableFromInline let marks: UnsafeRawPointer?
 
     @inlinable
     public init(base: UnsafePointer<UInt8>, end: Int) {
-        self.init(base: base, end: end, origin: 0)
+        self.init(base: base, end: end, origin: 0, marks: nil)
     }
 
     /// - Parameter start: the offset of a copy of the same bytes in the arena.
     @inlinable
     public init(base: UnsafePointer<UInt8>, end: Int, inArenaAt start: Int) {
-        self.init(base: base, end: end, origin: UInt32(truncatingIfNeeded: start) | 0x8000_0000)
+        self.init(base: base, end: end, origin: UInt32(truncatingIfNeeded: start) | 0x8000_0000, marks: nil)
     }
 
     @inlinable
-    init(base: UnsafePointer<UInt8>, end: Int, origin: UInt32) {
+    init(base: UnsafePointer<UInt8>, end: Int, origin: UInt32, marks: UnsafeRawPointer?) {
         self.base = base
         self.end = end
         self.origin = origin
+        self.marks = marks
     }
 
-    /// A scanner of the same bytes that ends earlier.
+    /// A scanner of the same bytes that ends earlier, at a quote.
     @inlinable
-    public func ending(at end: Int) -> JSONScanner { JSONScanner(base: base, end: min(end, self.end), origin: origin) }
+    public func ending(at end: Int) -> JSONScanner { JSONScanner(base: base, end: min(end, self.end), origin: origin, marks: marks) }
 
     /// A scanned range as a slice of the frame or of the arena.
     @inlinable @inline(__always)
@@ -57,6 +61,31 @@ public struct JSONScanner {
     @inline(never)
     public func fault(at position: Int, _ reason: GrammarFault.Reason) -> GrammarFault {
         GrammarFault(reason: reason, offset: position, isAtEnd: position >= end)
+    }
+}
+
+// MARK: - Marked bytes
+
+extension JSONScanner {
+    /// The most bytes that are marked: their marks fit into the kibibyte that Swift makes on the stack.
+    @usableFromInline static var mostMarked: Int { 126 << 6 }
+
+    /// Calls `body` with a scanner that finds the ends of strings in marks, made for all of the bytes at once, or in the bytes themselves if
+    /// there are many: marks of a long frame would be memory that its sender decides about.
+    @inlinable @inline(__always)
+    public static func scan<Result>(_ bytes: UnsafeBufferPointer<UInt8>, _ body: (JSONScanner?) -> Result) -> Result {
+        guard let base = bytes.baseAddress else { return body(nil) }
+        guard bytes.count <= mostMarked else { return body(JSONScanner(base: base, end: bytes.count)) }
+        return withUnsafeTemporaryAllocation(of: UInt64.self, capacity: 128) { marks in
+            guard let room = marks.baseAddress else { return body(nil) }
+            mark(base, bytes.count, room)
+            return body(JSONScanner(base: base, end: bytes.count, origin: 0, marks: UnsafeRawPointer(room)))
+        }
+    }
+
+    @usableFromInline
+    static func mark(_ base: UnsafePointer<UInt8>, _ count: Int, _ marks: UnsafeMutablePointer<UInt64>) {
+        hexlist_mark_text(base, count, marks)
     }
 }
 
@@ -112,6 +141,18 @@ extension JSONScanner {
         let behind = position &+ name.utf8CodeUnitCount
         guard behind < end, NameBytes(start: base + position, count: name.utf8CodeUnitCount).equals(name) else { return nil }
         return base[behind] > 0x20 ? behind : skipSpaces(behind)
+    }
+
+    /// Checks for the member with a string that a sender usually puts here.
+    /// - Parameters: as for `value(of:at:)`.
+    /// - Returns: the position after the string's opening quote; `nil` if there is anything else, or more between than the one space that many
+    ///   programs print behind the colon.
+    @inlinable @inline(__always)
+    public func string(of name: StaticString, at position: Int) -> Int? {
+        let behind = position &+ name.utf8CodeUnitCount
+        guard behind &+ 2 <= end, NameBytes(start: base + position, count: name.utf8CodeUnitCount).equals(name) else { return nil }
+        if base[behind] == UInt8(ascii: "\"") { return behind &+ 1 }
+        return base[behind] == 0x20 && base[behind &+ 1] == UInt8(ascii: "\"") ? behind &+ 2 : nil
     }
 
     /// Checks for the bytes that a sender usually puts between two texts of an object.

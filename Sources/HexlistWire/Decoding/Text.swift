@@ -58,26 +58,21 @@ struct TextReader {
     mutating func read(
         _ json: JSONScanner, usual name: StaticString, at position: inout Int, into text: inout Text
     ) throws(GrammarFault) {
-        guard let value = json.value(of: name, at: position), json.byte(value) == UInt8(ascii: "\"") else { return }
-        let start = value &+ 1
+        guard let start = json.string(of: name, at: position) else { return }
         let end = json.plainRun(from: start)
         if json.isMemberBehindString(endingAt: end) {
             text.slice = json.slice(start, end)
             text.form = .plain
             position = end &+ 2
-        } else if json.byte(end) == UInt8(ascii: "\"") {
-            text.slice = json.slice(start, end)
-            text.form = .plain
-            position = try json.nextMember(end &+ 1)
         } else {
-            (text, position) = try readOdd(json, start, plainUntil: end)
+            (text, position) = try readRest(json, start, plainUntil: end)
         }
     }
 
-    /// Reads a string that is not plain.
+    /// Reads a string that is not plain, or not followed by another member at once.
     /// - Returns: the text, and the position of the next name's quote or of the `}`.
     @inline(never)
-    private mutating func readOdd(_ json: JSONScanner, _ start: Int, plainUntil end: Int) throws(GrammarFault) -> (Text, Int) {
+    private mutating func readRest(_ json: JSONScanner, _ start: Int, plainUntil end: Int) throws(GrammarFault) -> (Text, Int) {
         let token = try json.oddString(from: end)
         return (text(json, start, token.end, hasEscapes: token.hasEscapes), try json.nextMember(token.end &+ 1))
     }
