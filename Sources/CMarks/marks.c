@@ -21,10 +21,20 @@ static inline __attribute__((always_inline)) uint64_t marks_of(const uint8_t *by
 static inline __attribute__((always_inline)) void mark(const uint8_t *bytes, size_t count, uint64_t *marks) {
     size_t position = 0;
     for (; position + 64 <= count; position += 64) *marks++ = marks_of(bytes + position);
-    uint8_t rest[64] = {0};  // of control characters, so all behind the last byte is marked
-    memcpy(rest, bytes + position, count - position);
-    *marks++ = marks_of(rest);
-    *marks = ~(uint64_t)0;
+    size_t rest = count - position;
+    if (rest > 0) {
+        uint64_t last;
+        if (count >= 64) {
+            last = marks_of(bytes + count - 64) >> (64 - rest);  // much faster than a copy of so few bytes
+        } else {
+            uint8_t block[64] = {0};
+            memcpy(block, bytes, count);
+            last = marks_of(block);
+        }
+        *marks++ = last | ~(uint64_t)0 << rest;
+    }
+    *marks++ = ~(uint64_t)0;
+    *marks = ~(uint64_t)0;  // a load of 64 bits may begin at any bit up to that of `count`
 }
 
 #if defined(__x86_64__)

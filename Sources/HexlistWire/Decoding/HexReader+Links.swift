@@ -116,32 +116,39 @@ extension HexReader {
         var index = 0
         if links.isEmpty { links.reserveCapacity(8) }
         while json.byte(position) != UInt8(ascii: "]") {
-            switch json.byte(position) {
-            case UInt8(ascii: "{"):
-                if let end = try usualLink(json, at: position) {
-                    position = end
-                } else {
-                    position = try link(json, at: position, open: open &+ 1, index: index, path: nil)
-                }
-            case UInt8(ascii: "\""):
-                let token = try json.string(from: position &+ 1)
-                if token.end > position &+ 1 {
-                    let url = texts.text(json, position &+ 1, token.end, hasEscapes: token.hasEscapes)
-                    if url.form == .repaired { report("T20", "links[\(index)]") }
-                    report("T15", "links[\(index)]")
-                    addLink(url: url)
-                } else {
-                    report("T16", "links[\(index)]")
-                }
-                position = token.end &+ 1
-            default:
-                position = try json.skipValue(at: position, open: open)
-                report("T16", "links[\(index)]")
+            if let end = try usualLink(json, at: position) {
+                position = end
+            } else {
+                position = try element(json, at: position, open: open, index: index)
             }
             position = try json.nextElement(position)
             index &+= 1
         }
         return position &+ 1
+    }
+
+    /// Reads an element of any kind. Separate, so that the loop over usual links is short.
+    @inline(never)
+    private mutating func element(_ json: JSONScanner, at start: Int, open: Int, index: Int) throws(GrammarFault) -> Int {
+        switch json.byte(start) {
+        case UInt8(ascii: "{"):
+            return try link(json, at: start, open: open &+ 1, index: index, path: nil)
+        case UInt8(ascii: "\""):
+            let token = try json.string(from: start &+ 1)
+            if token.end > start &+ 1 {
+                let url = texts.text(json, start &+ 1, token.end, hasEscapes: token.hasEscapes)
+                if url.form == .repaired { report("T20", "links[\(index)]") }
+                report("T15", "links[\(index)]")
+                addLink(url: url)
+            } else {
+                report("T16", "links[\(index)]")
+            }
+            return token.end &+ 1
+        default:
+            let end = try json.skipValue(at: start, open: open)
+            report("T16", "links[\(index)]")
+            return end
+        }
     }
 
     /// The position of a member's name in a map of links.
@@ -267,9 +274,12 @@ extension HexReader {
         }
         links.append(link)
         if max(link.url.count, link.linkDescription.count) > textLimit || link.service.count > textLimit {
-            excess = .text("\(prefix)links[\(links.count - 1 - linkMark)]")
+            noteLongLink()
         }
     }
+
+    @inline(never)
+    private mutating func noteLongLink() { excess = .text("\(prefix)links[\(links.count - 1 - linkMark)]") }
 }
 
 // MARK: - Services
