@@ -22,18 +22,15 @@ static inline __attribute__((always_inline)) void mark(const uint8_t *bytes, siz
     size_t position = 0;
     for (; position + 64 <= count; position += 64) *marks++ = marks_of(bytes + position);
     size_t rest = count - position;
-    if (rest > 0) {
-        uint64_t last;
-        if (count >= 64) {
-            last = marks_of(bytes + count - 64) >> (64 - rest);  // much faster than a copy of so few bytes
-        } else {
-            uint8_t block[64] = {0};
-            memcpy(block, bytes, count);
-            last = marks_of(block);
-        }
-        *marks++ = last | ~(uint64_t)0 << rest;
+    uint64_t last = 0;
+    if (rest > 0 && count >= 64) {
+        last = marks_of(bytes + count - 64) >> (64 - rest);  // much faster than a copy of so few bytes
+    } else if (rest > 0) {
+        uint8_t block[64] = {0};
+        memcpy(block, bytes, count);
+        last = marks_of(block);
     }
-    *marks++ = ~(uint64_t)0;
+    *marks++ = last | ~(uint64_t)0 << rest;
     *marks = ~(uint64_t)0;  // a load of 64 bits may begin at any bit up to that of `count`
 }
 
