@@ -81,6 +81,7 @@ public struct ChildContent: Hashable, Sendable {
 /// Every slice is valid UTF-8 and lies inside its buffer. The tolerant decoder, the store and all others that build a
 /// `HexContent` guarantee that; `withBytes` checks the range again and does not trap.
 public struct HexContent: Sendable {
+    /// The JSON the hex was read from, of which its texts are parts without escapes; empty for one that was not read from JSON.
     public var frame: [UInt8]
     public var arena: [UInt8]
     public var senderUUID: TextSlice = .empty

@@ -93,9 +93,13 @@ extension StoreWriter {
         _ hexes: PackedHexes, _ positions: Range<Int>, bodies: [UInt8], first: Int64, copies: Int64 = 1, isKeyed: Bool
     ) throws -> Int64 {
         let range = hexes.bodies(of: positions)
-        try run(
-            "INSERT INTO outboxPack (first, count, copies, isKeyed, hexes, bodies) VALUES (?, ?, ?, ?, ?, ?)",
-            first, positions.count, copies, isKeyed, hexes.bytes(of: positions), bodies[range])
+        let insert = try SQLStatement(
+            "INSERT INTO outboxPack (first, count, copies, isKeyed, hexes, bodies) VALUES (?, ?, ?, ?, ?, ?)", on: db)
+        try insert.bind([first, positions.count, copies, isKeyed, hexes.bytes(of: positions)])
+        try bodies[range].withUnsafeBytes { bodies in
+            try insert.check(SQLStatement.bindBlob(bodies, to: insert.handle, at: 6, nil))
+            try insert.run()
+        }
         let id = db.lastInsertedRowID
         tally.outboxBytes &+= Int64(range.count)
         guard isKeyed else { return id }

@@ -35,10 +35,7 @@ extension [UInt8]: SQLValue {
 
 extension ArraySlice<UInt8>: SQLValue {
     func bindValue(to statement: OpaquePointer, at index: Int32) -> Int32 {
-        guard !isEmpty else { return sqlite3_bind_zeroblob(statement, index, 0) }
-        return withUnsafeBytes {
-            sqlite3_bind_blob64(statement, index, $0.baseAddress, UInt64($0.count), SQLStatement.copying)
-        }
+        withUnsafeBytes { SQLStatement.bindBlob($0, to: statement, at: index, SQLStatement.copying) }
     }
 }
 
@@ -87,6 +84,14 @@ struct SQLStatement {
         guard bytes.count > 0, let start = bytes.baseAddress else { return sqlite3_bind_text(statement, index, "", 0, nil) }
         let text = start.assumingMemoryBound(to: CChar.self)
         return sqlite3_bind_text64(statement, index, text, UInt64(bytes.count), lifetime, UInt8(SQLITE_UTF8))
+    }
+
+    /// - Parameter lifetime: as for `bindText`.
+    static func bindBlob(
+        _ bytes: UnsafeRawBufferPointer, to statement: OpaquePointer, at index: Int32, _ lifetime: sqlite3_destructor_type?
+    ) -> Int32 {
+        guard bytes.count > 0, let start = bytes.baseAddress else { return sqlite3_bind_zeroblob(statement, index, 0) }
+        return sqlite3_bind_blob64(statement, index, start, UInt64(bytes.count), lifetime)
     }
 
     func bind(_ values: [any SQLValue]) throws {

@@ -100,6 +100,7 @@ public enum HexEncoder {
         for link in node.links {
             if !isFirst { json.raw(",") }
             isFirst = false
+            if hex.frame.withUnsafeBufferPointer({ appendAsRead(link, from: $0, to: &json) }) { continue }
             json.raw(#"{"url":"#)
             json.string(link.url, of: hex)
             json.raw(#","linkDescription":"#)
@@ -115,6 +116,26 @@ public enum HexEncoder {
             json.raw("}")
         }
         json.raw("]")
+    }
+
+    /// Copies a link from the JSON it was read from, where it stands there as it would be written: so most senders write it.
+    /// - Returns: `false`, with nothing written, where it does not.
+    @inline(__always)
+    private static func appendAsRead(_ link: LinkContent, from frame: UnsafeBufferPointer<UInt8>, to json: inout JSONWriter) -> Bool {
+        guard link.extra.isEmpty, !link.url.isInArena, !link.linkDescription.isInArena, !link.service.isInArena else { return false }
+        let start = link.url.offset - 8
+        let end = link.service.offset + link.service.count + 2
+        guard start >= 0, end <= frame.count, let base = frame.baseAddress,
+            // What is between the texts has its length, so all of it lies between `start` and `end`.
+            link.linkDescription.offset == link.url.offset + link.url.count + 21,
+            link.service.offset == link.linkDescription.offset + link.linkDescription.count + 13,
+            NameBytes(start: base + start, count: 8).equals(#"{"url":""#),
+            NameBytes(start: base + link.linkDescription.offset - 21, count: 21).equals(#"","linkDescription":""#),
+            NameBytes(start: base + link.service.offset - 13, count: 13).equals(#"","service":""#),
+            base[end - 2] == UInt8(ascii: "\""), base[end - 1] == UInt8(ascii: "}")
+        else { return false }
+        json.raw(UnsafeBufferPointer(rebasing: frame[start..<end]))
+        return true
     }
 
     /// Writes the unknown members of a hex, and ends it.
