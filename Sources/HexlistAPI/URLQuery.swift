@@ -15,7 +15,8 @@ public struct URLQuery: Sendable, Equatable {
     public init?(parsing text: some StringProtocol) {
         for part in Array(text.utf8).split(separator: UInt8(ascii: "&")) {
             let end = part.firstIndex(of: UInt8(ascii: "=")) ?? part.endIndex
-            guard let name = PercentEncoding.decode(bytes: part[..<end]), let value = PercentEncoding.decode(bytes: part[end...].dropFirst())
+            guard let name = PercentEncoding.decode(bytes: part[..<end]),
+                let value = PercentEncoding.decode(bytes: part[end...].dropFirst())
             else { return nil }
             items.append(Item(name: name, value: value))
         }

@@ -270,7 +270,7 @@ final class DeliveryScheduler {
         let link = link(to: peer)
         let now = ContinuousClock.Instant.now
         let verdicts = link.delivery.settled(rows, isCurrent: link.sending === session, now: now)
-        if verdicts.contains(where: { $0.state == .stored || $0.state == .held }) { link.transferFailures = 0 }
+        if verdicts.contains(where: { $0.state.isDelivered }) { link.transferFailures = 0 }
         lookWhetherDrained()
         if let measured = link.measured, rows.contains(where: { $0.tag == measured.row }) {
             host.metrics.send.recordNanoseconds((now - measured.at).nanoseconds)
@@ -279,7 +279,9 @@ final class DeliveryScheduler {
         guard !verdicts.isEmpty else { return }
         host.metrics.sent(verdicts)
         turns.progressed(peer, now: now)
-        if host.sends.followsReceipts { host.sends.received(verdicts.compactMap { RowMove(delivered: $0, peer: peer) }) }
+        if host.sends.followsReceipts {
+            host.sends.received(Settlement.all(in: verdicts).compactMap { RowMove(delivered: $0, peer: peer) })
+        }
         write(verdicts, for: link, counted: true, host)
         resumeAfterPause(link, now: now, host)
         pump(link, host)
@@ -290,7 +292,7 @@ final class DeliveryScheduler {
         let peer = link.peer
         let now = Timestamp.now.milliseconds
         let next = link.delivery.pausedUntil.map { now + ($0 - .now).milliseconds }
-        let settlements = verdicts.compactMap(Settlement.init)
+        let settlements = Settlement.all(in: verdicts)
         let notes = AttemptNote.refusals(in: verdicts, nextAttemptAt: next)
         host.store.settle(settlements, noting: notes, of: peer, at: now) { [host] result in
             host.onLoop { host in

@@ -4,8 +4,22 @@ import HexlistStore
 // Conversion of a peer's answers to what the outbox records.
 
 extension Settlement {
-    /// `nil` for a row that is tried again.
-    init?(_ verdict: PeerDelivery.Verdict) {
+    /// Those of consecutive rows with the same result together; none of rows that are tried again.
+    static func all(in verdicts: [PeerDelivery.Verdict]) -> [Settlement] {
+        var settlements: [Settlement] = []
+        var last: PeerDelivery.Verdict?
+        for verdict in verdicts {
+            defer { last = verdict }
+            if let last, verdict.id == last.id &+ 1, verdict.state == last.state, let end = settlements.indices.last {
+                if settlements[end].ids.upperBound == last.id { settlements[end].ids = settlements[end].ids.lowerBound...verdict.id }
+            } else if let settlement = Settlement(verdict) {
+                settlements.append(settlement)
+            }
+        }
+        return settlements
+    }
+
+    private init?(_ verdict: PeerDelivery.Verdict) {
         switch verdict.state {
         case .stored: self.init(id: verdict.id, state: .stored)
         case .held: self.init(id: verdict.id, state: .held)
@@ -16,15 +30,12 @@ extension Settlement {
 }
 
 extension RowMove {
-    init(_ move: OutboxMove, peer: PeerID) { self.init(id: move.id, peer: peer, from: move.from, to: move.to) }
+    init(_ move: OutboxMove, peer: PeerID) { self.init(ids: move.ids, peer: peer, from: move.from, to: move.to) }
 
-    /// `nil` for another verdict than `stored` and `held`.
-    init?(delivered verdict: PeerDelivery.Verdict, peer: PeerID) {
-        switch verdict.state {
-        case .stored: self.init(id: verdict.id, peer: peer, from: .queued, to: .stored)
-        case .held: self.init(id: verdict.id, peer: peer, from: .queued, to: .held)
-        case .rejected, .refusedForNow: return nil
-        }
+    /// `nil` for a settlement of rows that were not delivered.
+    init?(delivered settlement: Settlement, peer: PeerID) {
+        guard settlement.state.isDelivered else { return nil }
+        self.init(ids: settlement.ids, peer: peer, from: .queued, to: settlement.state)
     }
 }
 

@@ -34,7 +34,16 @@ struct PeerDelivery: Sendable {
 
     /// The result of one row.
     struct Verdict: Sendable, Equatable {
-        enum State: Sendable, Equatable { case stored, held, rejected(RefusalCode, String), refusedForNow(RefusalCode, String) }
+        enum State: Sendable, Equatable {
+            case stored, held, rejected(RefusalCode, String), refusedForNow(RefusalCode, String)
+
+            var isDelivered: Bool {
+                switch self {
+                case .stored, .held: true
+                case .rejected, .refusedForNow: false
+                }
+            }
+        }
         var id: Int64
         var state: State
         /// The first row refused since the last one was sent: those behind it were refused because it was.
@@ -326,7 +335,7 @@ struct PeerDelivery: Sendable {
                 doubt()
             }
         }
-        if let allowance, verdicts.contains(where: { $0.state == .stored || $0.state == .held }), !reading.isDoubtful {
+        if let allowance, verdicts.contains(where: { $0.state.isDelivered }), !reading.isDoubtful {
             self.allowance = allowance < ProtocolLimits.windowFrames ? allowance * 2 : nil
         }
         if !verdicts.isEmpty { writing += 1 }

@@ -15,16 +15,33 @@ struct RowSet: Sendable {
     @discardableResult
     mutating func insert(_ id: Int64) -> Bool {
         let (piece, word, bit) = Self.place(id)
-        let isNew = pieces[piece, default: Array(repeating: 0, count: 1_024)][word] & bit == 0
-        guard isNew else { return false }
-        pieces[piece, default: Array(repeating: 0, count: 1_024)][word] |= bit
-        count += 1
-        return true
+        let isNew = Self.set(bit, in: &pieces[piece, default: Array(repeating: 0, count: 1_024)][word])
+        if isNew { count += 1 }
+        return isNew
+    }
+
+    private static func set(_ bit: UInt64, in word: inout UInt64) -> Bool {
+        defer { word |= bit }
+        return word & bit == 0
     }
 
     func contains(_ id: Int64) -> Bool {
         let (piece, word, bit) = Self.place(id)
         return pieces[piece].map { $0[word] & bit != 0 } ?? false
+    }
+
+    /// The number of ids in a range that are in the set.
+    func count(in ids: ClosedRange<Int64>) -> Int {
+        var count = 0
+        var id = ids.lowerBound
+        while id <= ids.upperBound {
+            let last = min(id | 63, ids.upperBound)
+            let (piece, word, _) = Self.place(id)
+            let wanted = UInt64.max << UInt64(id & 63) & UInt64.max >> UInt64(63 - last & 63)
+            if let words = pieces[piece] { count += (words[word] & wanted).nonzeroBitCount }
+            id = last + 1
+        }
+        return count
     }
 
     /// The ids as ranges in ascending order, as few as possible.

@@ -34,12 +34,16 @@ public struct RefusedHex: Sendable {
     public var error: HexlistError
 }
 
-/// A row of the outbox changed its state.
+/// Rows of the outbox that follow one another changed their state.
 struct RowMove: Sendable {
-    var id: Int64
+    var ids: ClosedRange<Int64>
     var peer: PeerID
     var from: OutboxState
     var to: OutboxState
+}
+
+extension RowMove {
+    init(id: Int64, peer: PeerID, from: OutboxState, to: OutboxState) { self.init(ids: id...id, peer: peer, from: from, to: to) }
 }
 
 /// The rows of one send, from the first one queued to the last one's end: one hex to one or more peers, or a stream of hexes. Holds no hex:
@@ -111,10 +115,19 @@ public final class TrackedSend: @unchecked Sendable {
     /// Takes rows that changed, as the store has them now; others than its own are passed over.
     func moved(_ moves: [RowMove]) {
         var isOwn = false
-        for move in moves where rows.contains(move.id) && delivered[move.id] == nil {
+        for move in moves {
+            let own = rows.count(in: move.ids) - (delivered.isEmpty ? 0 : move.ids.count { delivered[$0] != nil })
+            guard own > 0 else { continue }
             isOwn = true
-            count(move)
-            if !move.to.isDelivered, move.to != .queued, bytes == nil, !tellsAll, unread.count < Self.unreadLimit { unread.append(move.id) }
+            if move.to.isDelivered, followsReceipts {
+                for id in move.ids where rows.contains(id) && delivered[id] == nil { delivered[id] = move.to }
+            }
+            counts.add(-own, in: move.from)
+            counts.add(own, in: move.to)
+            if move.from == .queued { pend(move.peer, -own) }
+            if move.to == .queued { pend(move.peer, own) }
+            guard !move.to.isDelivered, move.to != .queued, bytes == nil, !tellsAll else { continue }
+            for id in move.ids where rows.contains(id) && unread.count < Self.unreadLimit { unread.append(id) }
         }
         if isOwn { progressed() }
     }
@@ -124,17 +137,9 @@ public final class TrackedSend: @unchecked Sendable {
         if followsReceipts { moved(receipts) }
     }
 
-    private func count(_ move: RowMove) {
-        counts.add(-1, in: move.from)
-        counts.add(in: move.to)
-        if move.from == .queued { pend(move.peer, -1) }
-        if move.to == .queued { pend(move.peer, 1) }
-        if move.to.isDelivered, followsReceipts { delivered[move.id] = move.to }
-    }
-
     private func pend(_ peer: PeerID, _ change: Int) {
-        let count = pending[peer, default: 0] + change
-        pending[peer] = count == 0 ? nil : count
+        pending[peer, default: 0] += change
+        if change < 0, pending[peer] == 0 { pending[peer] = nil }
     }
 
     func progressed() {

@@ -165,30 +165,30 @@ public struct ChangedRows: Sendable {
     public var next: Int64?
 }
 
-/// The final state of one row of the outbox.
+/// The final state of rows of the outbox that follow one another.
 public struct Settlement: Sendable, Equatable {
-    public var id: Int64
+    public var ids: ClosedRange<Int64>
     /// The state: `.stored`, `.held`, `.rejected` or `.failed`.
     public var state: OutboxState
     public var code: String?
     public var message: String?
 
     public init(id: Int64, state: OutboxState, code: String? = nil, message: String? = nil) {
-        self.id = id
+        ids = id...id
         self.state = state
         self.code = code
         self.message = message
     }
 }
 
-/// A row of the outbox that changed its state.
+/// Rows of the outbox that follow one another and changed their state.
 public struct OutboxMove: Sendable, Equatable {
-    public var id: Int64
+    public var ids: ClosedRange<Int64>
     public var from: OutboxState
     public var to: OutboxState
 
-    public init(id: Int64, from: OutboxState, to: OutboxState) {
-        self.id = id
+    public init(ids: ClosedRange<Int64>, from: OutboxState, to: OutboxState) {
+        self.ids = ids
         self.from = from
         self.to = to
     }

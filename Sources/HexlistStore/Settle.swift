@@ -18,7 +18,7 @@ extension HexStore {
         completion: @escaping @Sendable (Result<[OutboxMove], any Error>) -> Void
     ) {
         submit(
-            rows: settlements.count + notes.count, waitsForOthers: true,
+            rows: settlements.reduce(notes.count) { $0 + $1.ids.count }, waitsForOthers: true,
             { writer in
                 let moves = try writer.settle(settlements, of: peer, at: now)
                 try writer.note(notes)
@@ -79,13 +79,13 @@ extension StoreWriter {
             var start = settlements.startIndex
             while start < settlements.endIndex {
                 let end = settlements[start]
-                var last = end.id
+                var last = end.ids.upperBound
                 start += 1
                 while start < settlements.endIndex, settlements[start].follows(last, as: end) {
-                    last = settlements[start].id
+                    last = settlements[start].ids.upperBound
                     start += 1
                 }
-                moves += try settle(end.id...last, as: end, of: row, at: now)
+                moves += try settle(end.ids.lowerBound...last, as: end, of: row, at: now)
             }
             if settlements.contains(where: \.state.isDelivered) {
                 try self.run("UPDATE outbox SET failures = 0 WHERE peer = ? AND failures > 0 AND state = 'queued'", row.id)
@@ -141,7 +141,7 @@ extension StoreWriter {
 
     private func settle(_ ids: ClosedRange<Int64>, as end: Settlement, of peer: PeerRow, at now: Int64) throws -> [OutboxMove] {
         var moves: [OutboxMove] = []
-        var moved: [Int64] = []
+        var moved: [ClosedRange<Int64>] = []
         for run in try outboxRuns(ids) where run.peer == peer.id && takes(end.state, after: run.state) {
             let run = try cut(run, to: ids)
             try move(run, to: end.state, at: now, code: end.code, message: end.message)
@@ -150,12 +150,16 @@ extension StoreWriter {
             } else {
                 try endOffers(with: run.ids, of: peer.id, forGood: false)
             }
-            moves += run.ids.map { OutboxMove(id: $0, from: run.state, to: end.state) }
-            moved += run.ids
+            moves.append(OutboxMove(ids: run.ids, from: run.state, to: end.state))
+            if let last = moved.last, last.upperBound &+ 1 == run.ids.lowerBound {
+                moved[moved.count - 1] = last.lowerBound...run.ids.upperBound
+            } else {
+                moved.append(run.ids)
+            }
         }
-        for run in ConsecutiveRuns(moved) {
+        for ids in moved {
             let (type, data) = event(of: end)
-            try record(type, at: now, count: run.count, peer: PeerID(peer.uuid), outboxID: run.lowerBound, data: data)
+            try record(type, at: now, count: ids.count, peer: PeerID(peer.uuid), outboxID: ids.lowerBound, data: data)
         }
         return moves
     }
@@ -179,9 +183,9 @@ extension StoreWriter {
 }
 
 extension Settlement {
-    /// Whether this is the settlement of the next row, with the same result.
+    /// Whether this is the settlement of the next rows, with the same result.
     fileprivate func follows(_ id: Int64, as end: Settlement) -> Bool {
-        self.id > id && self.id &- id == 1 && state == end.state && PeerText.areEqual(code, end.code)
+        ids.lowerBound > id && ids.lowerBound &- id == 1 && state == end.state && PeerText.areEqual(code, end.code)
             && PeerText.areEqual(message, end.message)
     }
 }

@@ -441,7 +441,21 @@ struct PeerDeliveryTests {
         #expect(notes.map(\.failures) == [code == .internal ? 1 : 0])
         #expect(notes.map(\.attempts) == [1])
         #expect(notes.map(\.nextAttemptAt) == [7])
-        #expect(Settlement(verdict) == nil)
+        #expect(Settlement.all(in: [verdict]).isEmpty)
+    }
+
+    @Test("answers of rows that follow one another are settled together, where they are the same")
+    func settledTogether() {
+        func verdict(_ id: Int64, _ state: PeerDelivery.Verdict.State) -> PeerDelivery.Verdict { .init(id: id, state: state) }
+        let refused = PeerDelivery.Verdict.State.refusedForNow(.internal, "m")
+        let rejected = PeerDelivery.Verdict.State.rejected(.tooLarge, "n")
+        let settlements = Settlement.all(in: [
+            verdict(1, .stored), verdict(2, .stored), verdict(4, .stored), verdict(5, .held), verdict(6, refused), verdict(7, refused),
+            verdict(8, .held), verdict(9, rejected), verdict(10, rejected), verdict(11, .rejected(.tooLarge, "o")), verdict(3, .stored),
+        ])
+        #expect(settlements.map(\.ids) == [1...2, 4...4, 5...5, 8...8, 9...10, 11...11, 3...3])
+        #expect(settlements.map(\.state) == [.stored, .stored, .held, .held, .rejected, .rejected, .stored])
+        #expect(settlements.map(\.message) == [nil, nil, nil, nil, "n", "o", nil])
     }
 
     @Test("a pause is never shortened by a later one, and a person ends it")

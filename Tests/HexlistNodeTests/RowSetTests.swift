@@ -17,6 +17,11 @@ struct RowSetTests {
             }
             #expect((around - 131...around + 131).filter { rows.contains($0) } == model.sorted())
             #expect(rows.count == model.count)
+            for _ in 0..<100 {
+                let first = Int64.random(in: max(0, around - 140)...around + 140, using: &random)
+                let ids = first...first + Int64.random(in: 0...200, using: &random)
+                #expect(rows.count(in: ids) == model.count { ids.contains($0) })
+            }
             #expect(rows.ranges.flatMap { Array($0) } == model.sorted())
             #expect(zip(rows.ranges, rows.ranges.dropFirst()).allSatisfy { $0.upperBound + 1 < $1.lowerBound })
         }

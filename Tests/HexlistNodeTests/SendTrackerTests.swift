@@ -69,6 +69,23 @@ struct SendTrackerTests {
         #expect(send.counts.queued == 2)
     }
 
+    @Test("of rows that changed together, each send counts its own")
+    func ranges() {
+        var tracker = SendTracker()
+        let single = Self.followed(.single(bytes: 10), by: &tracker)
+        let stream = Self.send(.stream(tellsAll: false))
+        tracker.follow(stream)
+        for row in 4...70 as ClosedRange<Int64> { stream.accepted(row, for: Self.peers[0], .queued, line: Int(row)) }
+        tracker.received([RowMove(ids: 1...40, peer: Self.peers[0], from: .queued, to: .stored)])
+        #expect(single.delivered.count == 3 && single.counts.stored == 3 && stream.counts.stored == 0)
+        tracker.moved([RowMove(ids: 1...40, peer: Self.peers[0], from: .queued, to: .stored)])
+        tracker.moved([RowMove(ids: 69...90, peer: Self.peers[0], from: .queued, to: .rejected)])
+        #expect(single.counts.stored == 3 && single.counts.queued == 0)
+        #expect(stream.counts.stored == 37 && stream.counts.rejected == 2 && stream.counts.queued == 28)
+        #expect(stream.pending == [Self.peers[0]: 28])
+        #expect(stream.takeUnread() == [69, 70])
+    }
+
     @Test("a stream that tells all tells each row once, in the order of its lines")
     func telling() {
         var tracker = SendTracker()

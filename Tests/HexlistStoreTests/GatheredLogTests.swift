@@ -94,7 +94,9 @@ import Testing
 
     @Test func zerosBehindTheLogAreNoneOfIt() throws {
         let store = try Store(synchronous: "FULL")
-        func length() throws -> Int64 { try #require(try FileManager.default.attributesOfItem(atPath: store.path + "-wal")[.size] as? Int64) }
+        func length() throws -> Int64 {
+            try #require(try FileManager.default.attributesOfItem(atPath: store.path + "-wal")[.size] as? Int64)
+        }
         func size() throws -> LogSize { try store.writer.writeWithoutTransaction { LogSize(of: $0) } }
         func add(_ id: Int) throws {
             try store.writer.inDatabase { try $0.execute(sql: "INSERT INTO row VALUES (?, zeroblob(100000))", arguments: [id]) }

@@ -49,6 +49,31 @@ struct EncoderTests {
         #expect(PlainHex(try store(json)) == PlainHex(try store(object)))
     }
 
+    @Test(
+        "a link is written the same, wherever its texts lie",
+        arguments: [
+            #"{"url":"https://a.example/ü","linkDescription":"b","service":"Box"}"#,
+            #"{"url":"a","linkDescription":"b","service":"Box","x":1}"#, #"{"x":1,"url":"a","linkDescription":"b","service":"Box"}"#,
+            #"{"url":"a","linkDescription":"b","service":"box"}"#, #"{"url":"a","linkDescription":"b","service":""}"#,
+            #"{"url":"","linkDescription":"","service":"Box"}"#, #"{"url":"a","linkDescription":"b"}"#,
+            #"{"url":"\u0061","linkDescription":"b","service":"Box"}"#, #"{"url":"a","linkDescription":"\"","service":"Box"}"#,
+            #"{"url": "a", "linkDescription": "b", "service": "Box"}"#, #"{"linkDescription":"b","url":"a","service":"Box"}"#,
+            #"{"url":"a","linkDescription":"b","service":"Box" }"#, #"{"url":"a","fileName":"b","service":"Box"}"#,
+            #"{"url":"a","linkDescription":"b","type":"Box"}"#, #"{"url":"a","linkDescription":"b","service":"Box","url":"c"}"#,
+            #"{"url":"a\",\"linkDescription\":\"b","linkDescription":"b","service":"Box"}"#,
+        ]) func asRead(link: String) throws
+    {
+        let read = try store(#"{"hexDescription":"d","links":[\#(link),\#(link),{"url":"z","linkDescription":"","service":"Drive"}]}"#)
+        var made = read
+        func moved(_ slice: TextSlice) -> TextSlice { slice.isEmpty ? .empty : read.withBytes(of: slice) { made.add(bytes: $0) } }
+        made.hexDescription = moved(read.hexDescription)
+        made.links = read.links.map {
+            LinkContent(
+                url: moved($0.url), linkDescription: moved($0.linkDescription), service: moved($0.service), extra: moved($0.extra))
+        }
+        #expect(String(decoding: HexEncoder.encode(read), as: UTF8.self) == String(decoding: HexEncoder.encode(made), as: UTF8.self))
+    }
+
     @Test("an alias that did not count does not count later") func aliases() throws {
         for object in [
             #"{"links":[{"fileName":"f","linkDescription":"","type":"Box","service":""}]}"#,
