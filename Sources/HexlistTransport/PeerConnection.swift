@@ -131,12 +131,15 @@ public final class PeerConnection: @unchecked Sendable {
         }
     }
 
-    /// The most bytes of one frame's body; applies from the next header on. Initially 8 KiB on TLS and 64 KiB on plain TCP.
+    /// The most bytes of one frame's body; applies from the next header on. Initially 8 KiB on TLS and 64 KiB on plain TCP. One that takes a trusted
+    /// peer's frames reads more at once.
     public var frameLimit: Int {
         get { decoder.limit }
         set {
             eventLoop.assertInEventLoop()
             decoder.limit = newValue
+            guard newValue >= ProtocolLimits.trustedFrameBytes else { return }
+            try? channel.syncOptions?.setOption(.recvAllocator, value: ReadBufferAllocator(most: SocketOptions.longReadBytes))
         }
     }
 

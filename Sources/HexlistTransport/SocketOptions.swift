@@ -13,8 +13,10 @@ import NIOCore
 /// TCP_USER_TIMEOUT is not set: with it the kernel ends the connection of a receiver that does not read for longer than the timeout (a
 /// zero window), and such a receiver may well be alive. The session's own rules of silence end a dead connection sooner.
 enum SocketOptions {
-    /// The most bytes of one read of a socket. Larger reads gain little, and TLS keeps a buffer of their size as long as it lives.
+    /// The most bytes of one read of a socket. TLS keeps a buffer of their size as long as it lives.
     static let readBytes = 16 << 10
+    /// The most bytes of a read of a trusted peer's, after one that left some behind: with fewer a bulk takes a twentieth longer.
+    static let longReadBytes = 64 << 10
 
     static func apply(to channel: any Channel) throws {
         guard let options = channel.syncOptions else { return }
@@ -42,14 +44,24 @@ enum SocketOptions {
 /// all others are new ones that are not kept.
 struct ReadBufferAllocator: RecvByteBufferAllocator {
     private static let firstBytes = 1 << 10
-    private var hasRead = false
+    private let most: Int
+    private var next: Int
 
-    func buffer(allocator: ByteBufferAllocator) -> ByteBuffer {
-        ByteBufferAllocator().buffer(capacity: hasRead ? SocketOptions.readBytes : Self.firstBytes)
+    init() {
+        most = SocketOptions.readBytes
+        next = Self.firstBytes
     }
 
+    /// For a channel that has read.
+    init(most: Int) {
+        self.most = most
+        next = SocketOptions.readBytes
+    }
+
+    func buffer(allocator: ByteBufferAllocator) -> ByteBuffer { ByteBufferAllocator().buffer(capacity: next) }
+
     mutating func record(actualReadBytes: Int) -> Bool {
-        hasRead = true
+        next = actualReadBytes < SocketOptions.readBytes ? SocketOptions.readBytes : most
         return true
     }
 
