@@ -24,6 +24,8 @@ struct gathering {
     sqlite3_int64 length;
     /// Whether the header of a frame that commits was written last, so that its page ends a transaction.
     int commits;
+    /// Whether the file was synced since the last write.
+    int is_synced;
     unsigned char bytes[GATHERED];
 };
 
@@ -45,6 +47,7 @@ static int write_gathered(sqlite3_file *file, const void *bytes, int count, sqli
     int result = SQLITE_OK;
     if (position != own->next || own->held + count > GATHERED) result = let_go(file);
     if (result != SQLITE_OK) return result;
+    own->is_synced = 0;
     int gathers = position == own->next && count <= GATHERED;
     own->next = position + count;
     if (!gathers) {
@@ -77,7 +80,9 @@ static int truncate_behind(sqlite3_file *file, sqlite3_int64 size) {
 
 static int sync_behind(sqlite3_file *file, int flags) {
     int result = let_go(file);
-    return result == SQLITE_OK ? gathering(file)->replaced->xSync(file, flags) : result;
+    if (result == SQLITE_OK) result = gathering(file)->replaced->xSync(file, flags);
+    if (result == SQLITE_OK) gathering(file)->is_synced = 1;
+    return result;
 }
 
 static int size_behind(sqlite3_file *file, sqlite3_int64 *size) {
@@ -102,6 +107,12 @@ static int find_log(sqlite3 *connection, sqlite3_file **log) {
     return *log == NULL || (*log)->pMethods == NULL ? SQLITE_MISUSE : SQLITE_OK;
 }
 
+/// The open log of a connection, if it is gathered.
+static int find_gathered(sqlite3 *connection, sqlite3_file **log) {
+    int result = find_log(connection, log);
+    return result == SQLITE_OK && (*log)->pMethods->xWrite != write_gathered ? SQLITE_MISUSE : result;
+}
+
 int hexlist_sqlite3_gather_log(sqlite3 *connection) {
     sqlite3_file *log;
     int result = find_log(connection, &log);
@@ -118,6 +129,7 @@ int hexlist_sqlite3_gather_log(sqlite3 *connection) {
     own->next = -1;
     own->held = 0;
     own->commits = 0;
+    own->is_synced = 0;
     own->methods.xClose = close_behind;
     own->methods.xRead = read_behind;
     own->methods.xWrite = write_gathered;
@@ -130,9 +142,8 @@ int hexlist_sqlite3_gather_log(sqlite3 *connection) {
 
 int hexlist_sqlite3_log_size(sqlite3 *connection, sqlite3_int64 *written, sqlite3_int64 *length) {
     sqlite3_file *log;
-    int result = find_log(connection, &log);
+    int result = find_gathered(connection, &log);
     if (result != SQLITE_OK) return result;
-    if (log->pMethods->xWrite != write_gathered) return SQLITE_MISUSE;
     *written = gathering(log)->next < 0 ? 0 : gathering(log)->next;
     *length = gathering(log)->length;
     return SQLITE_OK;
@@ -141,10 +152,10 @@ int hexlist_sqlite3_log_size(sqlite3 *connection, sqlite3_int64 *written, sqlite
 int hexlist_sqlite3_lengthen_log(sqlite3 *connection, int count) {
     static const unsigned char zeros[GATHERED];
     sqlite3_file *log;
-    int result = find_log(connection, &log);
+    int result = find_gathered(connection, &log);
     if (result != SQLITE_OK) return result;
-    if (log->pMethods->xWrite != write_gathered) return SQLITE_MISUSE;
     struct gathering *own = gathering(log);
+    if (!own->is_synced) return SQLITE_OK;
     while (count > 0 && result == SQLITE_OK) {
         int part = count < GATHERED ? count : GATHERED;
         result = own->replaced->xWrite(log, zeros, part, own->length);

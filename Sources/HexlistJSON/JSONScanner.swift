@@ -76,8 +76,8 @@ extension JSONScanner {
     public static func scan<Result>(_ bytes: UnsafeBufferPointer<UInt8>, _ body: (JSONScanner?) -> Result) -> Result {
         guard let base = bytes.baseAddress else { return body(nil) }
         guard bytes.count <= mostMarked else { return body(JSONScanner(base: base, end: bytes.count)) }
-        return withUnsafeTemporaryAllocation(of: UInt64.self, capacity: 128) { marks in
-            guard let room = marks.baseAddress else { return body(nil) }
+        return withUnsafeTemporaryAllocation(of: UInt64.self, capacity: mostMarked / 64 + 2) { marks in
+            guard let room = marks.baseAddress else { return body(JSONScanner(base: base, end: bytes.count)) }
             mark(base, bytes.count, room)
             return body(JSONScanner(base: base, end: bytes.count, origin: 0, marks: UnsafeRawPointer(room)))
         }

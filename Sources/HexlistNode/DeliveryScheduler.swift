@@ -60,18 +60,22 @@ final class DeliveryScheduler {
 
     /// Rows for these peers are on their way into the store; `rowsCame` once they are there, or will not be.
     func rowsComing(for peers: [PeerID]) {
-        for peer in peers { link(to: peer).delivery.coming += 1 }
+        for peer in peers { link(to: peer).delivery.rowsComing() }
     }
 
-    func rowsCame(for peers: [PeerID]) {
-        for peer in peers { link(to: peer).delivery.coming -= 1 }
-    }
-
-    /// Rows for these peers were not written. Forgets those that went ahead.
-    func lost(to peers: [PeerID], _ host: isolated some DeliveryHost) {
+    func rowsCame(for peers: [PeerID], _ host: isolated some DeliveryHost) {
         for peer in peers {
             guard let link = links[peer] else { continue }
-            if link.delivery.lostAhead() { kick(link, host) } else { forgetIfQuiet(link) }
+            link.delivery.rowsCame()
+            forgetIfQuiet(link)
+        }
+    }
+
+    /// Forgets rows that went ahead to these peers, up to the last one, as they were not written.
+    func lostAhead(_ last: Int64, to peers: [PeerID], _ host: isolated some DeliveryHost) {
+        for peer in peers {
+            guard let link = links[peer], link.delivery.lostAhead(last) else { continue }
+            kick(link, host)
         }
     }
 
@@ -279,9 +283,6 @@ final class DeliveryScheduler {
         guard !verdicts.isEmpty else { return }
         host.metrics.sent(verdicts)
         turns.progressed(peer, now: now)
-        if host.sends.followsReceipts {
-            host.sends.received(Settlement.all(in: verdicts).compactMap { RowMove(delivered: $0, peer: peer) })
-        }
         write(verdicts, for: link, counted: true, host)
         resumeAfterPause(link, now: now, host)
         pump(link, host)
@@ -293,6 +294,7 @@ final class DeliveryScheduler {
         let now = Timestamp.now.milliseconds
         let next = link.delivery.pausedUntil.map { now + ($0 - .now).milliseconds }
         let settlements = Settlement.all(in: verdicts)
+        if host.sends.followsReceipts { host.sends.received(settlements.compactMap { RowMove(delivered: $0, peer: peer) }) }
         let notes = AttemptNote.refusals(in: verdicts, nextAttemptAt: next)
         host.store.settle(settlements, noting: notes, of: peer, at: now) { [host] result in
             host.onLoop { host in

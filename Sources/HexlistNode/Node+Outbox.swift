@@ -14,6 +14,7 @@ extension Node {
     ) async throws -> (rows: [OutboxView], next: Int64?) {
         // `sending` is a queued row on its way; it is told apart here, where that is known.
         let filter = OutboxFilter(peer: peer, states: states.map { wanted in Set(wanted.map { $0 == .sending ? .queued : $0 }) })
+        await store.finishWriting()  // who was told of a delivery sees it
         let live = deliveries.liveRows
         var cursor = after
         while true {
@@ -30,6 +31,7 @@ extension Node {
 
     /// - Throws: `HexlistError` `notFound`.
     public func outboxRow(_ id: Int64) async throws -> OutboxView {
+        await store.finishWriting()
         guard let row = try await store.read({ try $0.outboxRow(id) }) else { throw HexlistError.noOutboxRow(id) }
         let offers = try await store.read { try $0.offers(ofRow: id) }
         var view = view(of: row, isSending: deliveries.liveRows.contains(id))

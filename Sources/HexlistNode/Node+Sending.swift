@@ -1,4 +1,3 @@
-import Crypto
 public import HexlistAPI
 import HexlistModel
 import HexlistStore
@@ -27,11 +26,11 @@ extension Node {
                 if deadline != nil { node.sends.follow(send) }  // from the moment it is queued, so that no end is missed
                 node.enqueued(taken, for: send)
             }
+            if let error = taken.report.full { throw error }
         } catch var error as HexlistError where send.counts.accepted > 0 {
             error.message += " The hex may have arrived all the same."
             throw error
         }
-        if let error = taken.report.full { throw error }
         let rows = try taken.outcomes()
         guard let deadline else { return tagged(rows) }
         while !isOver(send, until: deadline), !Task.isCancelled { await wakeup.sleep(until: deadline, on: eventLoop) }
@@ -69,25 +68,27 @@ extension Node {
             @Sendable func taken(_ report: EnqueueReport, isDurable: Bool) -> Taken {
                 Taken(report: report, hexes: hexes, start: start, recipients: terms.recipients, isDurable: isDurable)
             }
-            @Sendable func written(_ result: Result<EnqueueReport, any Error>, wentAhead: Bool) {
+            @Sendable func written(_ result: Result<EnqueueReport, any Error>, aheadTo last: Int64? = nil) {
                 let result = result.map { taken($0, isDurable: true) }
                 onLoop { node in
-                    if !wentAhead { node.deliveries.rowsCame(for: peers) }
                     switch result {
                     case .success(let taken): then(node, taken)
-                    case .failure: node.deliveries.lost(to: peers, node)
+                    case .failure: if let last { node.deliveries.lostAhead(last, to: peers, node) }
                     }
+                    if last == nil { node.deliveries.rowsCame(for: peers, node) }
                     continuation.resume(with: result)
                 }
             }
-            if ahead,
-                store.enqueueAhead(
-                    hexes[0], terms, leave: { then(self, taken($0, isDurable: false)) }, completion: { written($0, wentAhead: true) })
-            {
-                return
+            if ahead, let hex = hexes.first {
+                let isAhead = store.enqueueAhead(hex, terms) {
+                    then(self, taken($0, isDurable: false))
+                } completion: {
+                    written($0, aheadTo: $1)
+                }
+                if isAhead { return }
             }
             deliveries.rowsComing(for: peers)
-            store.enqueue(hexes, from: start, terms) { written($0, wentAhead: false) }
+            store.enqueue(hexes, from: start, terms) { written($0) }
         }
     }
 

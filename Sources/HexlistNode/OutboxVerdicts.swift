@@ -7,12 +7,11 @@ extension Settlement {
     /// Those of consecutive rows with the same result together; none of rows that are tried again.
     static func all(in verdicts: [PeerDelivery.Verdict]) -> [Settlement] {
         var settlements: [Settlement] = []
-        var last: PeerDelivery.Verdict?
         for verdict in verdicts {
-            defer { last = verdict }
-            if let last, verdict.id == last.id &+ 1, verdict.state == last.state, let end = settlements.indices.last {
-                if settlements[end].ids.upperBound == last.id { settlements[end].ids = settlements[end].ids.lowerBound...verdict.id }
-            } else if let settlement = Settlement(verdict) {
+            guard let settlement = Settlement(verdict) else { continue }
+            if let end = settlements.indices.last, settlement.follows(settlements[end]) {
+                settlements[end].ids = settlements[end].ids.lowerBound...verdict.id
+            } else {
                 settlements.append(settlement)
             }
         }

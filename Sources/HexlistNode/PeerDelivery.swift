@@ -37,6 +37,7 @@ struct PeerDelivery: Sendable {
         enum State: Sendable, Equatable {
             case stored, held, rejected(RefusalCode, String), refusedForNow(RefusalCode, String)
 
+            /// Whether the peer has the hex.
             var isDelivered: Bool {
                 switch self {
                 case .stored, .held: true
@@ -95,8 +96,8 @@ struct PeerDelivery: Sendable {
     private var rowsBytes = 0
     /// The last row that was loaded, or handed over.
     private var cursor: Int64 = 0
-    /// Those who queue rows on their way into the store, of which it will be told before any that is queued later.
-    var coming = 0
+    /// The number of batches with rows for the peer that are on their way into the store. These have lower ids than any row queued later.
+    private var coming = 0
     /// The last row it was told of that is not durable yet, and cannot be read (decision 21).
     private var ahead: Int64?
     /// Whether one of those rows was not taken, or was dropped since. Until it is durable no later one is taken: the cursor would pass it.
@@ -138,7 +139,7 @@ struct PeerDelivery: Sendable {
     }
 
     /// Whether nothing of it is under way, so that it can be forgotten.
-    var isQuiet: Bool { inFlight == 0 && coming == 0 && !isWriting && !reading.isLoading }
+    var isQuiet: Bool { inFlight == 0 && coming == 0 && ahead == nil && !isWriting && !reading.isLoading }
 
     /// Whether the peer answered something the store does not say yet.
     var isWriting: Bool { writing > 0 }
@@ -187,11 +188,16 @@ struct PeerDelivery: Sendable {
         }
     }
 
-    /// Notes that rows it was told of ahead will never be there.
+    /// Notes that a batch with rows for the peer is on its way into the store; `rowsCame` once its rows are there, or will not be.
+    mutating func rowsComing() { coming += 1 }
+
+    mutating func rowsCame() { coming -= 1 }
+
+    /// Notes that rows it was told of ahead, up to the last of them, will never be there. Later ones may be.
     /// - Returns: `false` if it was told of none.
-    mutating func lostAhead() -> Bool {
-        guard ahead != nil else { return false }
-        forgetAhead()
+    mutating func lostAhead(_ last: Int64) -> Bool {
+        guard let ahead else { return false }
+        if ahead <= last { forgetAhead() }
         doubt()
         return true
     }

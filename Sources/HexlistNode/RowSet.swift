@@ -34,14 +34,14 @@ struct RowSet: Sendable {
     func count(in ids: ClosedRange<Int64>) -> Int {
         var count = 0
         var id = ids.lowerBound
-        while id <= ids.upperBound {
+        while true {
             let last = min(id | 63, ids.upperBound)
             let (piece, word, _) = Self.place(id)
-            let wanted = UInt64.max << UInt64(id & 63) & UInt64.max >> UInt64(63 - last & 63)
+            let wanted = (UInt64.max << UInt64(id & 63)) & (UInt64.max >> UInt64(63 - (last & 63)))
             if let words = pieces[piece] { count += (words[word] & wanted).nonzeroBitCount }
+            guard last < ids.upperBound else { return count }
             id = last + 1
         }
-        return count
     }
 
     /// The ids as ranges in ascending order, as few as possible.

@@ -89,6 +89,11 @@ public final class HexStore: Sendable {
         }
     }
 
+    /// Returns once all that was submitted is done, also what waits for others: at once where there is nothing.
+    public func finishWriting() async {
+        await withCheckedContinuation { continuation in writes.finish { continuation.resume() } }
+    }
+
     /// Submits a piece of work and blocks until its result. Must not be called from a completion.
     func writeSync<Value: Sendable>(_ work: @escaping @Sendable (StoreWriter) throws -> Value) throws -> Value {
         let box = Box<Result<Value, any Error>>()

@@ -17,7 +17,7 @@ enum LogUpkeep {
     private static let growth: Int32 = 256 << 10
     /// The bytes to have left in the file: some transactions of one hex.
     private static let room: Int64 = 128 << 10
-    /// The bytes of transactions for which the file is made longer. For others its length is a small part of what is synced.
+    /// The most bytes of transactions for which the file is made longer. For others its length is a small part of what is synced.
     private static let few: Int64 = 64 << 10
     /// A page in the log (fileformat2.html, "The WAL File Format").
     private static let frameBytes: Int64 = 24 + 4_096
@@ -53,6 +53,7 @@ struct LogSize: Equatable {
     /// Asks nothing of the file system: it gives a file whose times were asked for new ones with the next write, and a sync has to write these
     /// down as well.
     init(of db: Database) {
-        guard hexlist_sqlite3_log_size(db.sqliteConnection, &written, &length) == SQLITE_OK else { return }
+        let result = hexlist_sqlite3_log_size(db.sqliteConnection, &written, &length)
+        assert(result == SQLITE_OK, "the log is not gathered")
     }
 }

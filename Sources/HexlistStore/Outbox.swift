@@ -17,7 +17,11 @@ extension HexStore {
     ) {
         let room = OutboxRoom(hexes, from: start, terms)
         let first = writes.outbox.withLock { $0.begin(room) }
-        write(hexes, from: start, terms, room, ids: first, completion)
+        submit({ try $0.enqueue(hexes, from: start, terms, ids: first) }) { [writes] result in
+            let new = (try? result.get())?.newRows(for: terms.recipients.count) ?? 0
+            writes.outbox.withLock { $0.ended(room, first: first, told: new, isWritten: new > 0) }
+            completion(result)
+        }
     }
 
     /// Queues one hex as `enqueue` does, which leaves before it is written (decision 21).
@@ -25,10 +29,11 @@ extension HexStore {
     /// - Parameters:
     ///   - hex: without a key, and without offers of files.
     ///   - leave: called at once with what will become of the hex. If that fails, no other rows get these ids.
+    ///   - completion: called as that of `enqueue`, with the last of these ids.
     /// - Returns: `false`, and nothing was done, where it can only be known once it is written.
     public func enqueueAhead(
         _ hex: PreparedHexes, _ terms: OutboxTerms, leave: (EnqueueReport) -> Void,
-        completion: @escaping @Sendable (Result<EnqueueReport, any Error>) -> Void
+        completion: @escaping @Sendable (Result<EnqueueReport, any Error>, _ last: Int64) -> Void
     ) -> Bool {
         let room = OutboxRoom([hex], from: 0, terms)
         let first: Int64? = writes.outbox.withLock { $0.isSure(of: room, terms) ? $0.begin(room) : nil }
@@ -36,19 +41,13 @@ extension HexStore {
         // First on its way: the writer is likely to be woken where whoever takes the hex would run.
         leave(EnqueueReport(parts: [.new(hexes: 1, first: terms.recipients.indices.map { first &+ Int64($0) })]))
         var terms = terms
-        terms.warns = false
-        write([hex], from: 0, terms, room, ids: first, completion)
-        return true
-    }
-
-    private func write(
-        _ hexes: [PreparedHexes], from start: Int, _ terms: OutboxTerms, _ room: OutboxRoom, ids first: Int64,
-        _ completion: @escaping @Sendable (Result<EnqueueReport, any Error>) -> Void
-    ) {
-        submit({ try $0.enqueue(hexes, from: start, terms, ids: first) }) { [writes] result in
-            writes.outbox.withLock { $0.ended(room, isWritten: (try? result.get()) != nil) }
-            completion(result)
+        terms.warns = false  // decided above; a row that fails meanwhile must not refuse one that has left
+        submit({ [terms] in try $0.enqueue([hex], terms, ids: first) }) { [writes] result in
+            let isWritten = (try? result.get()).map { $0.full == nil } ?? false
+            writes.outbox.withLock { $0.ended(room, first: first, told: room.rows, isWritten: isWritten) }
+            completion(result, first &+ room.rows &- 1)
         }
+        return true
     }
 
     /// The most rows of a peer that one transaction changes.
@@ -233,9 +232,9 @@ extension StoreWriter {
     private func full(for bytes: Int, rows: Int, _ packing: OutboxPacking, _ bounds: OutboxBounds) -> HexlistError? {
         guard rows > 0 else { return nil }
         let undelivered = tally.outbox.undelivered &+ Int64(packing.rows)
-        let waiting = tally.outboxBytes &+ Int64(packing.bytes) &+ undelivered &* OutboxBounds.rowBytes
-        let more = Int64(bytes) &+ Int64(rows) &* OutboxBounds.rowBytes
-        guard undelivered &+ Int64(rows) > Int64(bounds.rows) || waiting &+ more > Int64(bounds.bytes) else { return nil }
+        let bodies = tally.outboxBytes &+ Int64(packing.bytes)
+        guard !bounds.take(rows: undelivered &+ Int64(rows), bytes: bodies &+ Int64(bytes)) else { return nil }
+        let waiting = bodies &+ undelivered &* OutboxBounds.rowBytes
         return HexlistError(
             .outboxFull, "The outbox is full: \(undelivered) hexes, \(waiting) bytes wait.",
             hint: "Wait until some are delivered, cancel some (hexlist outbox cancel), or raise outbox.rows and outbox.bytes.")

@@ -3,7 +3,8 @@ internal import HexlistModel
 /// What is known of the outbox outside the writer's thread: the ids of rows to come, and whether there is room for them. So a row can leave before it
 /// is written (decision 21).
 struct OutboxOutlook {
-    /// The lowest id that was not given. Ids are given here only, each once in this process, whether its row comes to be or not.
+    /// The lowest id that was not given. Ids are given here only. One that somebody was told of is never given again by this process, whether its row
+    /// comes to be or not.
     private var next: Int64
     /// The rows that keep their body, the bytes of the bodies, and the failed rows, as of the last commit.
     private var undelivered: Int64
@@ -11,7 +12,7 @@ struct OutboxOutlook {
     private var failed: Int64
     /// Rows that were given ids, and are not committed yet or will not be, with the bytes of their bodies.
     private var underWay = OutboxRoom()
-    /// Whether what is to be written is likely to be: not after a transaction that the disk failed, until a row of the outbox is written. Another
+    /// Whether what is to be written is likely to be: not after a transaction that the disk failed, until a new row of the outbox is written. Another
     /// success says little: for the little it wrote there may be room yet.
     private var isDiskTrusted = true
 
@@ -31,17 +32,21 @@ struct OutboxOutlook {
         return next
     }
 
-    mutating func ended(_ room: OutboxRoom, isWritten: Bool) {
+    /// - Parameters:
+    ///   - first: what `begin` returned.
+    ///   - told: the number of ids that were told of. The others are given again, unless later ones were given meanwhile.
+    ///   - isWritten: whether new rows were.
+    mutating func ended(_ room: OutboxRoom, first: Int64, told: Int64, isWritten: Bool) {
         underWay.rows &-= room.rows
         underWay.bytes &-= room.bytes
+        if next == first &+ room.rows { next = first &+ told }
         if isWritten { isDiskTrusted = true }
     }
 
     /// Whether rows of new hexes will be written, as far as can be known: nothing of them is to be looked up, and there is room.
     func isSure(of room: OutboxRoom, _ terms: OutboxTerms) -> Bool {
-        let rows = undelivered &+ underWay.rows &+ room.rows
-        let bytes = self.bytes &+ underWay.bytes &+ room.bytes &+ rows &* OutboxBounds.rowBytes
-        return isDiskTrusted && !(terms.warns && failed > 0) && rows <= Int64(terms.bounds.rows) && bytes <= Int64(terms.bounds.bytes)
+        isDiskTrusted && !(terms.warns && failed > 0) && OutboxPack.ids.contains(next &+ room.rows)
+            && terms.bounds.take(rows: undelivered &+ underWay.rows &+ room.rows, bytes: bytes &+ underWay.bytes &+ room.bytes)
     }
 
     mutating func committed(_ tally: Tally) {

@@ -67,6 +67,18 @@ public struct EnqueueReport: Sendable {
     /// `.outboxFull` if there was no room for all rows of a hex. That hex and all later ones have no rows then.
     public var full: HexlistError?
 
+    /// The number of new rows.
+    /// - Parameter recipients: how many there are.
+    func newRows(for recipients: Int) -> Int64 {
+        parts.reduce(0) { sum, part in
+            switch part {
+            case .new(let hexes, _): sum + Int64(hexes * recipients)
+            case .again(let rows): sum + Int64(rows.count { if case .new = $0 { true } else { false } })
+            case .refused: sum
+            }
+        }
+    }
+
     /// The number of hexes that are told of.
     public var hexes: Int { parts.reduce(0) { $0 + $1.hexes } }
 }
@@ -84,6 +96,11 @@ public struct OutboxBounds: Sendable, Equatable {
     public init(rows: Int = 1_000_000, bytes: Int = 2 << 30) {
         self.rows = rows
         self.bytes = bytes
+    }
+
+    /// Whether an outbox may have so many undelivered rows, and bytes of their bodies.
+    func take(rows: Int64, bytes: Int64) -> Bool {
+        rows <= Int64(self.rows) && bytes &+ rows &* Self.rowBytes <= Int64(self.bytes)
     }
 }
 

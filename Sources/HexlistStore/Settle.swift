@@ -10,7 +10,7 @@ extension HexStore {
     /// wait. The bodies of a pack go with its last row that is not delivered. A delivery resets the failures of the peer's other rows. Rows of other peers, and
     /// missing ones, are skipped.
     ///
-    /// Waits for others, 3 ms at most. A crash before that forgets it; then the rows are sent again, and their peer recognises them.
+    /// Waits for others, some 3 ms at most. A crash before that forgets it; then the rows are sent again, and their peer recognises them.
     ///
     /// - Parameter completion: called on the writer's thread with the rows whose state changed. A failure leaves them as they were.
     public func settle(
@@ -78,14 +78,13 @@ extension StoreWriter {
             var moves: [OutboxMove] = []
             var start = settlements.startIndex
             while start < settlements.endIndex {
-                let end = settlements[start]
-                var last = end.ids.upperBound
+                var end = settlements[start]
                 start += 1
-                while start < settlements.endIndex, settlements[start].follows(last, as: end) {
-                    last = settlements[start].ids.upperBound
+                while start < settlements.endIndex, settlements[start].follows(end) {
+                    end.ids = end.ids.lowerBound...settlements[start].ids.upperBound
                     start += 1
                 }
-                moves += try settle(end.ids.lowerBound...last, as: end, of: row, at: now)
+                moves += try settle(end.ids, as: end, of: row, at: now)
             }
             if settlements.contains(where: \.state.isDelivered) {
                 try self.run("UPDATE outbox SET failures = 0 WHERE peer = ? AND failures > 0 AND state = 'queued'", row.id)
@@ -183,9 +182,9 @@ extension StoreWriter {
 }
 
 extension Settlement {
-    /// Whether this is the settlement of the next rows, with the same result.
-    fileprivate func follows(_ id: Int64, as end: Settlement) -> Bool {
-        ids.lowerBound > id && ids.lowerBound &- id == 1 && state == end.state && PeerText.areEqual(code, end.code)
-            && PeerText.areEqual(message, end.message)
+    /// Whether this is the settlement of the rows behind those of another, with the same result.
+    public func follows(_ other: Settlement) -> Bool {
+        ids.lowerBound > other.ids.upperBound && ids.lowerBound &- other.ids.upperBound == 1 && state == other.state
+            && PeerText.areEqual(code, other.code) && PeerText.areEqual(message, other.message)
     }
 }

@@ -33,6 +33,7 @@ enum StoreConnection {
             guard !db.configuration.readonly else { return }
             try db.execute(
                 sql: """
+                    -- Within a commit, where one transaction is so long; else `LogUpkeep` comes before.
                     PRAGMA wal_autocheckpoint = \(2 * LogUpkeep.checkpointPages);
                     PRAGMA journal_size_limit = \(logBytes);
                     PRAGMA cache_size = -\(writerCache);

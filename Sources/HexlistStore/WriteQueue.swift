@@ -17,7 +17,7 @@ final class WriteQueue: @unchecked Sendable {
         enum Turn: Sendable {
             /// With the next transaction that has room for its rows.
             case next
-            /// It waits for others of its kind, up to `WriteQueue.patience`, so that it takes part in a few transactions only.
+            /// It waits for others of its kind, up to `WriteQueue.patience`, so that few transactions carry such pieces.
             case patient
         }
 
@@ -37,18 +37,18 @@ final class WriteQueue: @unchecked Sendable {
         var patientSince = ContinuousClock.Instant.now
         /// Whether a timer runs that looks after them. It runs on when they are taken, so that not each of many hexes sets one.
         var isPatienceTimed = false
-        /// Whether the time of the patient pieces is over, so that they go without company.
-        var isPatienceOver = false
         var isDraining = false
         var isClosed = false
 
-        /// Takes the pieces of the next transaction, in order of submission among those with few rows and those with many. Pieces that waited
-        /// come before those with few: they were submitted before.
+        /// Whether the time of the patient pieces, of which there are some, is over.
+        var isPatienceOver: Bool { .now - patientSince >= WriteQueue.patience }
+
+        /// Takes the pieces of the next transaction, in order of submission among those with few rows, those that waited and those with many. Pieces
+        /// that waited come behind those with few: what they settle may be written by one of these.
         mutating func take() -> [Piece] {
-            if !patient.isEmpty, isPatienceOver || isClosed || patient.reduce(0, { $0 + $1.rows }) > WriteQueue.patientRows {
-                few = patient + few
+            if !patient.isEmpty, isClosed || isPatienceOver || patient.reduce(0, { $0 + $1.rows }) > WriteQueue.patientRows {
+                few += patient
                 patient.removeAll(keepingCapacity: true)
-                isPatienceOver = false
             }
             var rows = 0
             let next = many.prefix { piece in
@@ -74,11 +74,12 @@ final class WriteQueue: @unchecked Sendable {
     /// The time that a patient piece waits for company: several times what a sender that waits for each hex takes for one, so that what became of
     /// some is written at once, and the rest have less to wait for; and so short that nobody sees the difference.
     private static let patience = Duration.milliseconds(3)
-    /// The rows of patient pieces that wait no longer than for the next transaction.
+    /// More rows than these of patient pieces wait no longer than for the next transaction.
     private static let patientRows = 64
 
     /// The error of the last transaction; `nil` once one is committed.
     let fault = Mutex<(any Error)?>(nil)
+    /// The ids and the room for rows to come.
     let outbox: Mutex<OutboxOutlook>
     /// The store's observer (`HexStore.observe`).
     private let observer = Mutex<Observer?>(nil)
@@ -145,6 +146,19 @@ final class WriteQueue: @unchecked Sendable {
         }
     }
 
+    /// Does what was submitted, also what waits for others, and calls `done` behind its completions.
+    func finish(_ done: @escaping @Sendable () -> Void) {
+        guard state.withLock({ $0.isDraining || !$0.patient.isEmpty }) else { return done() }
+        queue.async { [self] in
+            state.withLock { state in
+                state.few += state.patient
+                state.patient.removeAll(keepingCapacity: true)
+            }
+            drain()
+            done()
+        }
+    }
+
     /// Has the index brought on, as at the start of a store whose index is behind.
     func catchUp() {
         queue.async { [self] in
@@ -164,12 +178,10 @@ final class WriteQueue: @unchecked Sendable {
         let (starts, left) = state.withLock { state -> (Bool, Duration?) in
             state.isPatienceTimed = false
             guard !state.patient.isEmpty else { return (false, nil) }
-            let left = Self.patience - (.now - state.patientSince)
-            guard left <= .zero else {
+            guard state.isPatienceOver else {
                 state.isPatienceTimed = true
-                return (false, left)
+                return (false, Self.patience - (.now - state.patientSince))
             }
-            state.isPatienceOver = true
             defer { state.isDraining = true }
             return (!state.isDraining, nil)
         }
@@ -273,6 +285,7 @@ final class WriteQueue: @unchecked Sendable {
                     if !isAlone { try writer.run("RELEASE piece") }
                 } catch {
                     outcomes[next - 1] = error
+                    if StoreFault(error) != nil { outbox.withLock { $0.diskFailed() } }
                     guard isInTransaction(writer), !isAlone else { throw error }
                     try writer.run("ROLLBACK TO piece")
                     try writer.run("RELEASE piece")

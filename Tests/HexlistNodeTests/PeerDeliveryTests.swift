@@ -120,11 +120,11 @@ struct PeerDeliveryTests {
     func comingBefore() {
         var delivery = Self.connected()
         _ = Self.drain(&delivery, outbox: [], now: start)
-        delivery.coming = 1
+        delivery.rowsComing()
         #expect(!delivery.isQuiet)
         delivery.appended([Self.row(3)], isDurable: false)
         #expect(Self.drain(&delivery, outbox: [], now: start).isEmpty)
-        delivery.coming = 0
+        delivery.rowsCame()
         delivery.appended([Self.row(1), Self.row(2)], isDurable: true)
         delivery.appended([Self.row(3)], isDurable: true)
         #expect(Self.drain(&delivery, outbox: [], now: start) == (1...3).map { .send(Self.row($0)) })
@@ -134,15 +134,31 @@ struct PeerDeliveryTests {
     func lostAhead() {
         var delivery = Self.connected()
         _ = Self.drain(&delivery, outbox: [], now: start)
-        var isLost = delivery.lostAhead()
+        var isLost = delivery.lostAhead(1)
         #expect(!isLost && !delivery.hasWork)
         delivery.appended([Self.row(1)], isDurable: false)
-        isLost = delivery.lostAhead()
+        isLost = delivery.lostAhead(1)
         #expect(isLost)
         #expect(Self.drain(&delivery, outbox: [], now: start).isEmpty)
         #expect(!delivery.knowsOfRows && !delivery.hasWork)
         delivery.appended([Self.row(2)], isDurable: false)
         #expect(Self.drain(&delivery, outbox: [], now: start) == [.send(Self.row(2))])
+    }
+
+    @Test("a row that came to nothing takes no later one with it that went ahead")
+    func lostBeforeAnother() {
+        var delivery = Self.connected()
+        _ = Self.drain(&delivery, outbox: [], now: start)
+        delivery.appended([Self.row(1)], isDurable: false)
+        delivery.appended([Self.row(2)], isDurable: false)
+        let isLost = delivery.lostAhead(1)
+        #expect(isLost && !delivery.isQuiet)
+        #expect(Self.drain(&delivery, outbox: [], now: start).isEmpty)
+        delivery.appended([Self.row(3)], isDurable: false)
+        #expect(Self.drain(&delivery, outbox: [], now: start).isEmpty)
+        delivery.appended([Self.row(2)], isDurable: true)
+        delivery.appended([Self.row(3)], isDurable: true)
+        #expect(Self.drain(&delivery, outbox: [], now: start) == [.send(Self.row(2)), .send(Self.row(3))])
     }
 
     @Test("a look for rows that began before some were queued says nothing")

@@ -46,7 +46,7 @@ import Testing
     private func enqueueAhead(_ number: UInt64, _ terms: OutboxTerms? = nil) -> Bool {
         test.store.enqueueAhead(hex(number), terms ?? self.terms()) { [told] report in
             told.left.withLock { $0.append(Self.id(report) ?? 0) }
-        } completion: { [told] result in
+        } completion: { [told] result, _ in
             Self.done(result, told)
         }
     }
@@ -78,7 +78,7 @@ import Testing
         let rows: @Sendable () -> Int = { (try? store.readSync { try $0.outboxPage(limit: 9).items.count }) ?? -1 }
         let isAhead = store.enqueueAhead(hex(1), terms()) { _ in
             seen.withLock { $0.append(rows()) }
-        } completion: { _ in
+        } completion: { _, _ in
             seen.withLock { $0.append(rows()) }
         }
         try store.writeSync { _ in }
@@ -105,8 +105,35 @@ import Testing
         #expect(try test.countersAreRight())
     }
 
+    @Test("an answer that comes before its row is written is recorded with it", arguments: [1, 64])
+    func earlyAnswer(others: Int) async throws {
+        let answered = Mutex<[OutboxMove]>([])
+        together {
+            enqueueAhead(1)
+            let settlements = (1...Int64(others)).map { Settlement(id: $0, state: .stored) }
+            test.store.settle(settlements, of: peer.id, at: start) { result in
+                if let moves = try? result.get() { answered.withLock { $0 += moves } }
+            }
+        }
+        await test.store.finishWriting()
+        #expect(answered.withLock { $0 } == [OutboxMove(ids: 1...1, from: .queued, to: .stored)])
+        #expect(try test.read { try $0.outboxRow(1) }?.state == .stored)
+    }
+
+    @Test("ids of a batch that made no rows are given to the next one")
+    func unusedIDs() throws {
+        let key = PreparedHexes([PreparedHex(messageID: message(7), hasKey: true, body: Array("{}".utf8))])
+        for _ in 1...2 {
+            test.store.enqueue([key], terms()) { _ in }
+            try test.store.writeSync { _ in }
+        }
+        enqueueAhead(8)
+        try test.store.writeSync { _ in }
+        #expect(told.left.withLock { $0 } == [2])
+    }
+
     @Test("ids are given in the order of the calls, to those that leave at once and to those that do not")
-    func first() throws {
+    func idsInOrder() throws {
         together {
             enqueue(1)
             enqueueAhead(2)
@@ -127,6 +154,10 @@ import Testing
         #expect(throws: HexlistError.self) { try test.store.writeSync { try $0.enqueue(large) } }
         try test.store.writeSync { try $0.run("DELETE FROM early") }  // for this there is room
         try test.store.onWritingConnection { try $0.execute(sql: "PRAGMA max_page_count = 100000") }
+        #expect(!enqueueAhead(2))
+        // A batch that is refused proves nothing.
+        test.store.enqueue([hex(2)], terms(bounds: OutboxBounds(rows: 0))) { _ in }
+        try test.store.writeSync { _ in }
         #expect(!enqueueAhead(2))
         enqueue(2)
         try test.store.writeSync { _ in }

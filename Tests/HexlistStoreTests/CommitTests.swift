@@ -73,7 +73,7 @@ import Testing
         #expect(try test.read { try $0.eventPage(since: 0, limit: 100).items }.map(\.number) == Array(1...20))
     }
 
-    @Test func piecesOfManyRowsThatWaitForOthersGoWithTheNextTransactionAndBeforeIt() throws {
+    @Test func piecesOfManyRowsThatWaitForOthersGoWithTheNextTransactionAndBehindItsOthers() throws {
         let test = try TestStore()
         let reader = try DatabaseQueue(path: test.path)
         let gate = Gate(test.store)
@@ -85,13 +85,54 @@ import Testing
                 completion: { _ in
                     let newest = try? reader.read { try Int64.fetchOne($0, sql: "SELECT max(number) FROM event") }
                     seen.withLock { $0.append(newest) }
-                    if number == 3 { done.signal() }
+                    if number == 2 { done.signal() }
                 })
         }
         gate.release()
         done.wait()
         #expect(seen.withLock { $0 } == [3, 3, 3])
-        #expect(try test.read { try $0.eventPage(since: 0, limit: 100).items }.map(\.at) == [1, 2, 3])
+        #expect(try test.read { try $0.eventPage(since: 0, limit: 100).items }.map(\.at) == [3, 1, 2])
+    }
+
+    @Test func aPieceOfFewRowsThatWaitsForOthersLetsTheNextTransactionGoFirst() throws {
+        let test = try TestStore()
+        let reader = try DatabaseQueue(path: test.path)
+        let gate = Gate(test.store)
+        let newest = Mutex<Int64?>(nil)
+        let done = DispatchSemaphore(value: 0)
+        gate.release()
+        // Its time may be over before the other is submitted, then they go together; but not each time.
+        for number in 1...50 as ClosedRange<Int64> where newest.withLock({ $0 }) == nil {
+            test.store.submit(waitsForOthers: true, { try $0.appendEvent(.peerUp, at: 1) }, completion: { _ in done.signal() })
+            test.store.submit(
+                { try $0.appendEvent(.peerUp, at: 2) },
+                completion: { _ in
+                    let count = try? reader.read { try Int64.fetchOne($0, sql: "SELECT count(*) FROM event") }
+                    if count == 2 * number - 1 { newest.withLock { $0 = count } }
+                    done.signal()
+                })
+            done.wait()
+            done.wait()
+        }
+        #expect(newest.withLock { $0 } != nil)
+    }
+
+    @Test func aPieceThatWaitsForOthersDoesNotWaitForTheEndOfABusyTime() throws {
+        let test = try TestStore()
+        let store = test.store
+        let state = Mutex((isOver: false, count: 0))
+        let over = DispatchSemaphore(value: 0)
+        @Sendable func keepBusy() {
+            let goesOn = state.withLock { state in
+                state.count += 1
+                return !state.isOver && state.count < 20_000
+            }
+            if goesOn { store.submit({ try $0.appendEvent(.peerUp, at: 1) }, completion: { _ in keepBusy() }) } else { over.signal() }
+        }
+        keepBusy()
+        store.submit(waitsForOthers: true, { try $0.appendEvent(.peerUp, at: 2) }, completion: { _ in state.withLock { $0.isOver = true } })
+        over.wait()
+        #expect(state.withLock { $0.count } < 20_000)
     }
 
     @Test func aPieceThatWaitsForOthersIsDoneByItselfWhereNoneCome() throws {

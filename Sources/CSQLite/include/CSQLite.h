@@ -19,7 +19,8 @@ int hexlist_sqlite3_gather_log(sqlite3 *connection);
 int hexlist_sqlite3_log_size(sqlite3 *connection, sqlite3_int64 *written, sqlite3_int64 *length);
 
 /// Makes the file of such a log longer by zeros, and syncs it. SQLite stops reading a log at the first frame that is not of its present round, and
-/// zeros are none. Not within a transaction.
+/// zeros are none. Does nothing where what was written last was not synced: such a log is in nobody's way. Not within a transaction.
+/// - count: bytes.
 /// - Returns: an SQLite result code. After an error the log is as good as before.
 int hexlist_sqlite3_lengthen_log(sqlite3 *connection, int count);
 

@@ -1,4 +1,3 @@
-import HexlistNode
 import HexlistStore
 import Synchronization
 
