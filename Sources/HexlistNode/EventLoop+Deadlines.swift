@@ -10,7 +10,7 @@ extension EventLoop {
     /// - Parameter isolation: an actor whose executor is this event loop.
     func within<Value: Sendable>(
         _ time: TimeAmount, otherwise value: Value, isolation: isolated (any Actor)? = #isolation,
-        _ begin: (@escaping (Value) -> Void) -> Void
+        _ begin: (@escaping @Sendable (Value) -> Void) -> Void
     ) async -> Value {
         let promise = makePromise(of: Value.self)
         begin { promise.succeed($0) }

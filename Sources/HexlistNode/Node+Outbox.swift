@@ -2,7 +2,7 @@ public import HexlistAPI
 import HexlistJSON
 public import HexlistModel
 public import HexlistStore
-import NIOCore
+public import NIOCore
 
 /// The outbox as people and scripts see it: the rows, and what this node knows of them right now.
 extension Node {
@@ -14,7 +14,7 @@ extension Node {
     ) async throws -> (rows: [OutboxView], next: Int64?) {
         // `sending` is a queued row on its way; it is told apart here, where that is known.
         let filter = OutboxFilter(peer: peer, states: states.map { wanted in Set(wanted.map { $0 == .sending ? .queued : $0 }) })
-        await store.finishWriting()  // who was told of a delivery sees it
+        await finishWriting()
         let live = deliveries.liveRows
         var cursor = after
         while true {
@@ -29,9 +29,14 @@ extension Node {
         }
     }
 
+    /// Waits until the store has what callers were told of, so that who looks there reads the same. Not for long: a disk may hang.
+    public func finishWriting(within time: TimeAmount = .milliseconds(200)) async {
+        _ = await eventLoop.within(time, otherwise: ()) { done in store.finishWriting { done(()) } }
+    }
+
     /// - Throws: `HexlistError` `notFound`.
     public func outboxRow(_ id: Int64) async throws -> OutboxView {
-        await store.finishWriting()
+        await finishWriting()
         guard let row = try await store.read({ try $0.outboxRow(id) }) else { throw HexlistError.noOutboxRow(id) }
         let offers = try await store.read { try $0.offers(ofRow: id) }
         var view = view(of: row, isSending: deliveries.liveRows.contains(id))

@@ -171,7 +171,7 @@ public actor Node {
         for copying in fetching.stop() { await copying.value }
         await transport.shutdown()
         events.stop(self)
-        await store.finishWriting()  // what it answers comes back to the loop
+        await finishWriting(within: .seconds(1))  // what it answers comes back to the loop
         wakeWaiters()
         watchers.finish()
         logger.info("node stopped")

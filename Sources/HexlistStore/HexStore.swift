@@ -89,10 +89,8 @@ public final class HexStore: Sendable {
         }
     }
 
-    /// Returns once all that was submitted is done, also what waits for others: at once where there is nothing.
-    public func finishWriting() async {
-        await withCheckedContinuation { continuation in writes.finish { continuation.resume() } }
-    }
+    /// Calls `done` once all that was submitted is done, also what waits for others: at once where there is nothing, else on the writer's thread.
+    public func finishWriting(_ done: @escaping @Sendable () -> Void) { writes.finish(done) }
 
     /// Submits a piece of work and blocks until its result. Must not be called from a completion.
     func writeSync<Value: Sendable>(_ work: @escaping @Sendable (StoreWriter) throws -> Value) throws -> Value {

@@ -115,7 +115,7 @@ import Testing
                 if let moves = try? result.get() { answered.withLock { $0 += moves } }
             }
         }
-        await test.store.finishWriting()
+        await withCheckedContinuation { continuation in test.store.finishWriting { continuation.resume() } }
         #expect(answered.withLock { $0 } == [OutboxMove(ids: 1...1, from: .queued, to: .stored)])
         #expect(try test.read { try $0.outboxRow(1) }?.state == .stored)
     }

@@ -45,8 +45,8 @@ struct APIContext: Sendable {
     }
 
     func status() async throws -> StatusShape {
+        await node.finishWriting()
         let node = await node.status()
-        await store.finishWriting()  // who was told of a delivery finds it counted
         let (counts, bytes) = try await store.read { (try $0.counts(), $0.storeBytes()) }
         let outbox = OutboxState.allCases.map { ($0, Int(clamping: counts.outbox[$0])) }
         return StatusShape(
