@@ -65,6 +65,8 @@ struct PeerDelivery: Sendable {
         var inFlight: Int
         /// Rows its peer refused for now since one was last sent. While there are any, one of them has to be the next.
         var refused: Set<Int64> = []
+        /// Those of `inFlight` that were sent before the peer last said that it may take more. They are answered first.
+        var sentUninvited = 0
     }
 
     /// The knowledge of the rows after those in memory.
@@ -306,6 +308,8 @@ struct PeerDelivery: Sendable {
     /// - Parameter frameLimit: `nil` where that is not the session one sends on.
     mutating func greetedAgain(frameLimit: Int?, now: Instant) {
         if let frameLimit { limitRaised(to: frameLimit) }
+        let sent = inFlight
+        channel?.sentUninvited = sent
         pauses.greetedAgain(frameLimit: frameLimit, now: now)
     }
 
@@ -322,6 +326,8 @@ struct PeerDelivery: Sendable {
         verdicts.reserveCapacity(settled.count)
         for row in settled {
             if isCurrent, inFlight > 0 { channel?.inFlight -= 1 }
+            let isUninvited = isCurrent && channel?.sentUninvited ?? 0 > 0
+            if isUninvited { channel?.sentUninvited -= 1 }
             switch row.result {
             case .kept(let status, let of):
                 let isHeld = status == .held || (status == .duplicate && of == .held)
@@ -336,6 +342,8 @@ struct PeerDelivery: Sendable {
                 let seconds = min(
                     max(retryAfter ?? 60, ProtocolLimits.retryAfterRange.lowerBound), ProtocolLimits.retryAfterRange.upperBound)
                 pauses.refused(until: now + .seconds(seconds))
+                // What was on its way then is refused with the hex before it, and says nothing about what the peer takes now.
+                if isUninvited { pauses.greetedAgain(frameLimit: nil, now: now) }
                 allowance = 1
                 if isCurrent { channel?.refused.insert(row.tag) }
                 doubt()

@@ -211,7 +211,7 @@ import Testing
                 #expect(try Data(contentsOf: to.appending(path: "large.bin")) == bytes(256 << 20, seed: 10))
             } else {
                 #expect(row.state.known == .failed && row.reason == "changed", "\(row)")
-                try await two.until { _ in try names(in: to).isEmpty }
+                try await eventually { try names(in: to).isEmpty }
             }
         }
     }

@@ -474,6 +474,29 @@ struct PeerDeliveryTests {
         #expect(settlements.map(\.message) == [nil, nil, nil, nil, "n", "o", nil])
     }
 
+    @Test("a refusal of what was on its way when the peer said that it may take more starts no long wait")
+    func refusedOnItsWay() {
+        func refuse(_ row: Int64, at now: ContinuousClock.Instant) {
+            let refusal = Session.Settled(tag: row, result: .refused(.quotaExceeded, message: "", retryAfter: 3_600))
+            _ = delivery.settled([refusal], isCurrent: true, now: now)
+            delivery.written()
+        }
+        var delivery = Self.connected()
+        let rows = (1...2).map { Self.row($0) }
+        #expect(Self.drain(&delivery, outbox: rows, now: start).count == 2)
+        refuse(1, at: start)
+        #expect(delivery.pausedUntil == start + .seconds(3_600))
+        delivery.greetedAgain(frameLimit: 1 << 20, now: start + .seconds(1))
+        #expect(!delivery.isPaused(now: start + .seconds(1)))
+        refuse(2, at: start + .seconds(2))
+        // As soon as it may be asked again.
+        #expect(delivery.pausedUntil == start + .seconds(6))
+        #expect(Self.drain(&delivery, outbox: rows, now: start + .seconds(6)) == [.send(rows[0])])
+        // What was sent since is refused for as long as the peer says.
+        refuse(1, at: start + .seconds(7))
+        #expect(delivery.pausedUntil == start + .seconds(3_607))
+    }
+
     @Test("a pause is never shortened by a later one, and a person ends it")
     func pauses() {
         var delivery = Self.connected()
