@@ -4,17 +4,10 @@ import HexlistStore
 // Conversion of a peer's answers to what the outbox records.
 
 extension Settlement {
-    /// Those of consecutive rows with the same result together; none of rows that are tried again.
+    /// The settlements of answers: one of consecutive rows with the same result, none of rows that are tried again.
     static func all(in verdicts: [PeerDelivery.Verdict]) -> [Settlement] {
         var settlements: [Settlement] = []
-        for verdict in verdicts {
-            guard let settlement = Settlement(verdict) else { continue }
-            if let end = settlements.indices.last, settlement.follows(settlements[end]) {
-                settlements[end].ids = settlements[end].ids.lowerBound...verdict.id
-            } else {
-                settlements.append(settlement)
-            }
-        }
+        for verdict in verdicts { Settlement(verdict)?.add(to: &settlements) }
         return settlements
     }
 

@@ -2,7 +2,7 @@ internal import CSQLite
 internal import GRDB
 internal import GRDBSQLite
 
-/// What the log needs once transactions are committed and told of, so that nobody waits for it (`Docs/Decisions/0018`).
+/// Work on the log that is due once transactions are committed and told of, so that nobody waits for it (`Docs/Decisions/0018`).
 enum LogUpkeep {
     /// Moving its pages into the file.
     case checkpoint

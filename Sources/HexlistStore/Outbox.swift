@@ -94,13 +94,13 @@ extension StoreWriter {
         return try change {
             let next = tally.nextOutbox
             tally.nextOutbox = first
-            defer { tally.nextOutbox = max(next, tally.nextOutbox) }
+            defer { tally.nextOutbox = max(next, tally.nextOutbox) }  // higher ones may be written already
             var report = EnqueueReport()
             var passedOver = 0
             for hexes in batch {
-                let first = Swift.min(start - passedOver, hexes.count)
-                passedOver += first
-                try queue(hexes, from: first, failed, terms, &report)
+                let position = Swift.min(start - passedOver, hexes.count)
+                passedOver += position
+                try queue(hexes, from: position, failed, terms, &report)
                 if report.full != nil { break }
             }
             return report

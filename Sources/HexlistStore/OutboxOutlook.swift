@@ -1,15 +1,15 @@
 internal import HexlistModel
 
-/// What is known of the outbox outside the writer's thread: the ids of rows to come, and whether there is room for them. So a row can leave before it
-/// is written (decision 21).
+/// The ids of rows of the outbox that are to come, and whether there is room for them, as far as is known outside the writer's thread. So a row can
+/// leave before it is written (decision 21).
 struct OutboxOutlook {
     /// The lowest id that was not given. Ids are given here only. One that somebody was told of is never given again by this process, whether its row
     /// comes to be or not.
     private var next: Int64
     /// The rows that keep their body, the bytes of the bodies, and the failed rows, as of the last commit.
-    private var undelivered: Int64
-    private var bytes: Int64
-    private var failed: Int64
+    private var undelivered: Int64 = 0
+    private var bytes: Int64 = 0
+    private var failed: Int64 = 0
     /// Rows that were given ids, and are not committed yet or will not be, with the bytes of their bodies.
     private var underWay = OutboxRoom()
     /// Whether what is to be written is likely to be: not after a transaction that the disk failed, until a new row of the outbox is written. Another
@@ -18,9 +18,7 @@ struct OutboxOutlook {
 
     init(_ tally: Tally) {
         next = tally.nextOutbox
-        undelivered = tally.outbox.undelivered
-        bytes = tally.outboxBytes
-        failed = tally.outbox.failed
+        committed(tally)
     }
 
     /// Gives ids.

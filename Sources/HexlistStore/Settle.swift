@@ -75,17 +75,9 @@ extension StoreWriter {
     func settle(_ settlements: [Settlement], of peer: PeerID, at now: Int64) throws -> [OutboxMove] {
         guard let row = try peerRow(peer) else { return [] }
         return try change {
-            var moves: [OutboxMove] = []
-            var start = settlements.startIndex
-            while start < settlements.endIndex {
-                var end = settlements[start]
-                start += 1
-                while start < settlements.endIndex, settlements[start].follows(end) {
-                    end.ids = end.ids.lowerBound...settlements[start].ids.upperBound
-                    start += 1
-                }
-                moves += try settle(end.ids, as: end, of: row, at: now)
-            }
+            var together: [Settlement] = []
+            for settlement in settlements { settlement.add(to: &together) }
+            let moves = try together.flatMap { try settle($0.ids, as: $0, of: row, at: now) }
             if settlements.contains(where: \.state.isDelivered) {
                 try self.run("UPDATE outbox SET failures = 0 WHERE peer = ? AND failures > 0 AND state = 'queued'", row.id)
             }
@@ -140,7 +132,6 @@ extension StoreWriter {
 
     private func settle(_ ids: ClosedRange<Int64>, as end: Settlement, of peer: PeerRow, at now: Int64) throws -> [OutboxMove] {
         var moves: [OutboxMove] = []
-        var moved: [ClosedRange<Int64>] = []
         for run in try outboxRuns(ids) where run.peer == peer.id && takes(end.state, after: run.state) {
             let run = try cut(run, to: ids)
             try move(run, to: end.state, at: now, code: end.code, message: end.message)
@@ -150,15 +141,10 @@ extension StoreWriter {
                 try endOffers(with: run.ids, of: peer.id, forGood: false)
             }
             moves.append(OutboxMove(ids: run.ids, from: run.state, to: end.state))
-            if let last = moved.last, last.upperBound &+ 1 == run.ids.lowerBound {
-                moved[moved.count - 1] = last.lowerBound...run.ids.upperBound
-            } else {
-                moved.append(run.ids)
-            }
         }
-        for ids in moved {
+        for run in ConsecutiveRuns(moves.flatMap(\.ids)) {
             let (type, data) = event(of: end)
-            try record(type, at: now, count: ids.count, peer: PeerID(peer.uuid), outboxID: ids.lowerBound, data: data)
+            try record(type, at: now, count: run.count, peer: PeerID(peer.uuid), outboxID: run.lowerBound, data: data)
         }
         return moves
     }
@@ -182,9 +168,11 @@ extension StoreWriter {
 }
 
 extension Settlement {
-    /// Whether this is the settlement of the rows behind those of another, with the same result.
-    public func follows(_ other: Settlement) -> Bool {
-        ids.lowerBound > other.ids.upperBound && ids.lowerBound &- other.ids.upperBound == 1 && state == other.state
-            && PeerText.areEqual(code, other.code) && PeerText.areEqual(message, other.message)
+    /// Appends it, or has the last one settle its rows too, where these follow those of that and have the same result.
+    public func add(to settlements: inout [Settlement]) {
+        guard let last = settlements.last, ids.lowerBound > last.ids.upperBound, ids.lowerBound &- last.ids.upperBound == 1,
+            state == last.state, PeerText.areEqual(code, last.code), PeerText.areEqual(message, last.message)
+        else { return settlements.append(self) }
+        settlements[settlements.count - 1].ids = last.ids.lowerBound...ids.upperBound
     }
 }

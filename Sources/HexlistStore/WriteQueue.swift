@@ -17,7 +17,7 @@ final class WriteQueue: @unchecked Sendable {
         enum Turn: Sendable {
             /// With the next transaction that has room for its rows.
             case next
-            /// It waits for others of its kind, up to `WriteQueue.patience`, so that few transactions carry such pieces.
+            /// After a wait for others of its kind, up to `WriteQueue.patience`, so that few transactions carry such pieces.
             case patient
         }
 
@@ -40,15 +40,14 @@ final class WriteQueue: @unchecked Sendable {
         var isDraining = false
         var isClosed = false
 
-        /// Whether the time of the patient pieces, of which there are some, is over.
-        var isPatienceOver: Bool { .now - patientSince >= WriteQueue.patience }
+        /// The time that the patient pieces, of which there are some, may still wait.
+        var patienceLeft: Duration { WriteQueue.patience - (.now - patientSince) }
 
         /// Takes the pieces of the next transaction, in order of submission among those with few rows, those that waited and those with many. Pieces
         /// that waited come behind those with few: what they settle may be written by one of these.
         mutating func take() -> [Piece] {
-            if !patient.isEmpty, isClosed || isPatienceOver || patient.reduce(0, { $0 + $1.rows }) > WriteQueue.patientRows {
-                few += patient
-                patient.removeAll(keepingCapacity: true)
+            if !patient.isEmpty, isClosed || patienceLeft <= .zero || patient.reduce(0, { $0 + $1.rows }) > WriteQueue.patientRows {
+                endPatience()
             }
             var rows = 0
             let next = many.prefix { piece in
@@ -58,6 +57,12 @@ final class WriteQueue: @unchecked Sendable {
             many.removeFirst(next.count)
             defer { few.removeAll(keepingCapacity: true) }
             return few + next
+        }
+
+        /// Has the patient pieces go with the next transaction.
+        mutating func endPatience() {
+            few += patient
+            patient.removeAll(keepingCapacity: true)
         }
     }
 
@@ -94,8 +99,6 @@ final class WriteQueue: @unchecked Sendable {
     /// Whether entries of the index are missing; `false` after a turn that failed, until the next write.
     private var isIndexBehind = false
     private var isTurnPlanned = false
-    /// What the log needs since the last transaction.
-    private var upkeep: LogUpkeep?
 
     init(pool: DatabasePool, queue: DispatchQueue, residue: Residue, metrics: StoreMetrics, outbox: OutboxOutlook) {
         self.pool = pool
@@ -121,7 +124,7 @@ final class WriteQueue: @unchecked Sendable {
             defer { state.isDraining = true }
             return (false, !state.isDraining, false)
         }
-        if needsTimer { timePatience(Self.patience) }
+        if needsTimer { later(Self.patience) { $0.lookAtPatient() } }
         if isClosed { return piece.finish(HexlistError(.internal, "The store is closed.")) }
         if starts { queue.async { self.drain() } }
     }
@@ -150,10 +153,7 @@ final class WriteQueue: @unchecked Sendable {
     func finish(_ done: @escaping @Sendable () -> Void) {
         guard state.withLock({ $0.isDraining || !$0.patient.isEmpty }) else { return done() }
         queue.async { [self] in
-            state.withLock { state in
-                state.few += state.patient
-                state.patient.removeAll(keepingCapacity: true)
-            }
+            state.withLock { $0.endPatience() }
             drain()
             done()
         }
@@ -167,26 +167,21 @@ final class WriteQueue: @unchecked Sendable {
         }
     }
 
-    private func timePatience(_ time: Duration) {
-        queue.asyncAfter(deadline: .now() + .nanoseconds(Int(time.nanoseconds))) { [weak self] in self?.lookAtPatient() }
+    private func later(_ time: Duration, _ work: @escaping @Sendable (WriteQueue) -> Void) {
+        queue.asyncAfter(deadline: .now() + .nanoseconds(Int(time.nanoseconds))) { [weak self] in if let self { work(self) } }
     }
 
     // MARK: - On the writer's thread
 
     /// Begins a transaction for the pieces that wait for others, once their time is over.
     private func lookAtPatient() {
-        let (starts, left) = state.withLock { state -> (Bool, Duration?) in
-            state.isPatienceTimed = false
-            guard !state.patient.isEmpty else { return (false, nil) }
-            guard state.isPatienceOver else {
-                state.isPatienceTimed = true
-                return (false, Self.patience - (.now - state.patientSince))
-            }
-            defer { state.isDraining = true }
-            return (!state.isDraining, nil)
+        let left = state.withLock { state in
+            let left = state.patient.isEmpty ? nil : state.patienceLeft
+            state.isPatienceTimed = left.map { $0 > .zero } ?? false
+            return left
         }
-        if let left { timePatience(left) }
-        if starts { drain() }
+        guard let left else { return }
+        if left > .zero { later(left) { $0.lookAtPatient() } } else { drain() }
     }
 
     private func drain() {
@@ -198,27 +193,24 @@ final class WriteQueue: @unchecked Sendable {
             }
             guard !pieces.isEmpty else { return planTurn() }
             var changes: StoreChange = []
-            let outcomes = pool.writeWithoutTransaction { db in commit(pieces, on: db, &changes) }
+            let (outcomes, upkeep) = pool.writeWithoutTransaction { db in commit(pieces, on: db, &changes) }
             pace.wrote(at: .now)
             isIndexBehind = writer?.isIndexBehind ?? false
             for (piece, outcome) in zip(pieces, outcomes) { piece.finish(outcome) }
             if !changes.isEmpty { observer.withLock { $0 }?.tell(changes) }
-            tendLog()
+            perform(upkeep)
         }
     }
 
-    private func tendLog() {
-        guard let upkeep else { return }
-        self.upkeep = nil
-        pool.writeWithoutTransaction { db in upkeep.perform(on: db) }
+    private func perform(_ upkeep: LogUpkeep?) {
+        if let upkeep { pool.writeWithoutTransaction { db in upkeep.perform(on: db) } }
     }
 
     /// Plans the index's next turn, if it is behind and none is planned. The writer's thread does what was submitted before first.
     private func planTurn() {
         guard isIndexBehind, !isTurnPlanned else { return }
         isTurnPlanned = true
-        let wait = pace.wait(at: .now).components
-        queue.asyncAfter(deadline: .now() + Double(wait.seconds) + Double(wait.attoseconds) / 1e18) { [weak self] in self?.takeTurn() }
+        later(pace.wait(at: .now)) { $0.takeTurn() }
     }
 
     private func takeTurn() {
@@ -238,17 +230,17 @@ final class WriteQueue: @unchecked Sendable {
                     try writer.index()
                 }
             }, finish: { _ in })
-        let outcomes = pool.writeWithoutTransaction { db in commit([piece], on: db, &changes) }
+        let (outcomes, upkeep) = pool.writeWithoutTransaction { db in commit([piece], on: db, &changes) }
         pace.tookTurn(from: now, to: .now)
         let after = writer?.tally.behind ?? 0
         // A turn that failed, or for which the disk has no room, is not repeated before something is written.
         isIndexBehind = outcomes.allSatisfy { $0 == nil } && after > 0 && after != before
-        tendLog()
+        perform(upkeep)
         planTurn()
     }
 
-    /// - Returns: the error of each piece; `nil` for a committed one.
-    private func commit(_ pieces: [Piece], on db: Database, _ changes: inout StoreChange) -> [(any Error)?] {
+    /// - Returns: the error of each piece, `nil` for a committed one; and the work that is due on the log.
+    private func commit(_ pieces: [Piece], on db: Database, _ changes: inout StoreChange) -> ([(any Error)?], LogUpkeep?) {
         let writer = writer ?? StoreWriter(db: db, path: pool.path)
         self.writer = writer
         defer {
@@ -261,8 +253,7 @@ final class WriteQueue: @unchecked Sendable {
         while start < pieces.count {
             start = transaction(pieces, from: start, outcomes: &outcomes, &changes, writer)
         }
-        upkeep = .due(since: size, LogSize(of: db))
-        return outcomes
+        return (outcomes, .due(since: size, LogSize(of: db)))
     }
 
     /// Runs one transaction.

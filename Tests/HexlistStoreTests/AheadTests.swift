@@ -1,4 +1,3 @@
-import Dispatch
 import GRDB
 import HexlistModel
 import Synchronization
@@ -59,15 +58,9 @@ import Testing
 
     /// Runs what `body` submits as one transaction.
     private func together(_ body: () -> Void) {
-        let (entered, open) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        test.store.submit(
-            { _ in
-                entered.signal()
-                open.wait()
-            }, completion: { _ in })
-        entered.wait()
+        let gate = Gate(test.store)
         body()
-        open.signal()
+        gate.release()
         try? test.store.writeSync { _ in }
     }
 

@@ -10,23 +10,6 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct CommitTests {
     private struct Mistake: Error {}
 
-    /// Keeps the writer busy until `release`, so that what is submitted meanwhile waits together.
-    private final class Gate: Sendable {
-        private let open = DispatchSemaphore(value: 0)
-        private let entered = DispatchSemaphore(value: 0)
-
-        init(_ store: HexStore) {
-            store.submit(
-                { [open, entered] _ in
-                    entered.signal()
-                    open.wait()
-                }, completion: { _ in })
-            entered.wait()
-        }
-
-        func release() { open.signal() }
-    }
-
     @Test func aCompletionRunsOnlyOnceOthersSeeTheCommit() throws {
         let test = try TestStore()
         let peer = try TestPeer(1)

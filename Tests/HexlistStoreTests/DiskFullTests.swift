@@ -42,14 +42,7 @@ import Testing
         try test.store.onWritingConnection { try $0.execute(sql: "PRAGMA max_page_count = 100") }
         let results = Mutex<[Int: Bool]>([:])
         let done = DispatchSemaphore(value: 0)
-        let entered = DispatchSemaphore(value: 0)
-        let open = DispatchSemaphore(value: 0)
-        test.store.submit(
-            { _ in
-                entered.signal()
-                open.wait()
-            }, completion: { _ in })
-        entered.wait()
+        let gate = Gate(test.store)
         for number in 1...30 {
             let insert = outgoing(UInt64(number), to: peer, body: String(repeating: "x", count: number == 7 ? 900_000 : 100))
             test.store.submit(
@@ -59,7 +52,7 @@ import Testing
                     if number == 30 { done.signal() }
                 })
         }
-        open.signal()
+        gate.release()
         done.wait()
         let kept = try test.read { reader in
             try reader.outboxPage(limit: 100).items.map { Int($0.messageID.uuid.low & 0xFFFF) }

@@ -1,9 +1,27 @@
+import Dispatch
 import Foundation
 import GRDB
 import HexlistModel
 import Testing
 
 @testable import HexlistStore
+
+/// Keeps the writer busy until `release`, so that what is submitted meanwhile waits together.
+final class Gate: Sendable {
+    private let open = DispatchSemaphore(value: 0)
+    private let entered = DispatchSemaphore(value: 0)
+
+    init(_ store: HexStore) {
+        store.submit(
+            { [open, entered] _ in
+                entered.signal()
+                open.wait()
+            }, completion: { _ in })
+        entered.wait()
+    }
+
+    func release() { open.signal() }
+}
 
 /// A store in a folder of its own, both gone at the end.
 final class TestStore {

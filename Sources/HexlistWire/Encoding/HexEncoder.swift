@@ -122,16 +122,23 @@ public enum HexEncoder {
     /// - Returns: `false`, with nothing written, where it does not.
     @inline(__always)
     private static func appendAsRead(_ link: LinkContent, from frame: UnsafeBufferPointer<UInt8>, to json: inout JSONWriter) -> Bool {
-        guard link.extra.isEmpty, !link.url.isInArena, !link.linkDescription.isInArena, !link.service.isInArena else { return false }
-        let start = link.url.offset - 8
+        guard link.extra.isEmpty, !link.url.isInArena, !link.linkDescription.isInArena, !link.service.isInArena,
+            let base = frame.baseAddress
+        else { return false }
+        func isThere(_ text: StaticString, before end: Int) -> Bool {
+            NameBytes(start: base + end - text.utf8CodeUnitCount, count: text.utf8CodeUnitCount).equals(text)
+        }
+        let (beforeURL, beforeDescription, beforeService): (StaticString, StaticString, StaticString) = (
+            #"{"url":""#, #"","linkDescription":""#, #"","service":""#
+        )
+        let start = link.url.offset - beforeURL.utf8CodeUnitCount
         let end = link.service.offset + link.service.count + 2
-        guard start >= 0, end <= frame.count, let base = frame.baseAddress,
-            // What is between the texts has its length, so all of it lies between `start` and `end`.
-            link.linkDescription.offset == link.url.offset + link.url.count + 21,
-            link.service.offset == link.linkDescription.offset + link.linkDescription.count + 13,
-            NameBytes(start: base + start, count: 8).equals(#"{"url":""#),
-            NameBytes(start: base + link.linkDescription.offset - 21, count: 21).equals(#"","linkDescription":""#),
-            NameBytes(start: base + link.service.offset - 13, count: 13).equals(#"","service":""#),
+        guard start >= 0, end <= frame.count,
+            // The texts stand in this order with so many bytes between them, so what is compared lies between `start` and `end`.
+            link.linkDescription.offset == link.url.offset + link.url.count + beforeDescription.utf8CodeUnitCount,
+            link.service.offset == link.linkDescription.offset + link.linkDescription.count + beforeService.utf8CodeUnitCount,
+            isThere(beforeURL, before: link.url.offset), isThere(beforeDescription, before: link.linkDescription.offset),
+            isThere(beforeService, before: link.service.offset),
             base[end - 2] == UInt8(ascii: "\""), base[end - 1] == UInt8(ascii: "}")
         else { return false }
         json.raw(UnsafeBufferPointer(rebasing: frame[start..<end]))
