@@ -21,7 +21,7 @@ private struct SessionStage {
     /// The highest number that came, and what the store said of each Store that has one.
     var lastNumber: Int64 = 0
     var results: [Int64: InboundResult] = [:]
-    var batch: [InboundHex] = []
+    var batch: [IncomingHex] = []
     /// The last number a receipt of ours covered.
     var through: Int64 = 0
     /// Own rows on their way.

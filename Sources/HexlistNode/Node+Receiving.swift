@@ -6,7 +6,7 @@ import HexlistWire
 
 // The way of a hex from a session into the store, and the answer back. Nothing is answered before the transaction is durable.
 extension Node {
-    func keep(_ batch: [InboundHex], from session: PeerSession) {
+    func keep(_ batch: [IncomingHex], from session: PeerSession) {
         sessions.noteKeeper(session)
         guard !finder.directory.isInConflict(id) else {
             // Which of the two machines its sender means, nobody can know.
@@ -21,11 +21,7 @@ extension Node {
         let takings = invitations.takings
         let takesNothing = known[sender.peer]?.receive == .nothing
         let began = ContinuousClock.now
-        store.receive(rows: batch.reduce(0) { $0 + $1.rows }, from: sender, at: at, policy: policy, quotas: quotas, diskReserve: reserve) {
-            batch.map {
-                IncomingHex(content: $0.content, messageID: $0.messageID, byteCount: $0.weight, deduplicates: sender.fingerprint != nil)
-            }
-        } completion: { [self] result in
+        store.receive(batch, from: sender, at: at, policy: policy, quotas: quotas, diskReserve: reserve) { [self] result in
             let results: [InboundResult]
             switch result {
             case .success(let outcomes): results = outcomes.map { Node.inboundResult($0, takesNothing: takesNothing) }

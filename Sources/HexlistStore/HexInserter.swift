@@ -24,100 +24,187 @@ struct HexInserter {
     /// The number of positions for links within a hex's range of link ids.
     static let linksPerHex = 8_192
 
+    /// The hexes that are inserted with one statement where as many come together: a statement costs half a microsecond besides its rows.
+    static let together = 8
+    /// The links that are inserted with one statement, at most.
+    private static let mostLinks = 40
+
     let db: Database
-    private let hex: SQLStatement
-    /// The statement for each number of links that are inserted together, from one up: a third less work than a statement a link.
+    private let one: SQLStatement
+    private let several: SQLStatement
+    /// The statements for one to seven links, and for multiples of eight.
     private let links: [SQLStatement]
-    private static let mostLinks = 8
 
     init(on db: Database) throws {
         self.db = db
-        hex = try SQLStatement(
+        one = try Self.insertion(of: 1, on: db)
+        several = try Self.insertion(of: Self.together, on: db)
+        // FAIL: SQLite would else copy each page first, to undo the rows before one that fails. Whoever calls undoes all of the piece.
+        links = try (Array(1...7) + stride(from: 8, through: Self.mostLinks, by: 8)).map { count in
+            try SQLStatement("INSERT OR FAIL INTO link (id, url, description, service, extra) VALUES \(Self.rows(count, of: 5))", on: db)
+        }
+    }
+
+    private static func insertion(of count: Int, on db: Database) throws -> SQLStatement {
+        try SQLStatement(
             """
             INSERT INTO hex (id, location, inboxNumber, peer, messageID, isProven, unread, linkCount, byteCount, receivedAt,
                 inboxAt, heldSince, heldFrom, senderUUID, senderName, description, color, extra)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            VALUES \(rows(count, of: 18))
             ON CONFLICT (peer, messageID) WHERE isProven = 1 AND messageID IS NOT NULL DO NOTHING
             """, on: db)
-        // FAIL: SQLite would else copy each page first, to undo the rows before one that fails. Whoever calls undoes all of the piece.
-        links = try (1...Self.mostLinks).map { count in
-            let rows = repeatElement("(?, ?, ?, ?, ?)", count: count).joined(separator: ", ")
-            return try SQLStatement("INSERT OR FAIL INTO link (id, url, description, service, extra) VALUES \(rows)", on: db)
-        }
+    }
+
+    private static func rows(_ count: Int, of columns: Int) -> String {
+        let row = "(\(repeatElement("?", count: columns).joined(separator: ", ")))"
+        return repeatElement(row, count: count).joined(separator: ", ")
     }
 
     /// - Returns: `false` if a hex with that peer and proven message id exists already; then nothing was inserted.
     func insert(_ content: HexContent, _ row: Row) throws -> Bool {
         guard content.fitsBounds else { throw HexlistError.tooLarge(content) }
-        return try content.frame.withUnsafeBytes { frame in
-            try content.arena.withUnsafeBytes { arena in
-                let texts = Texts(frame: frame, arena: arena)
-                try bind(row, linkCount: content.links.count)
-                try bind(texts[content.senderUUID], to: hex, at: 14)
-                try bind(texts[content.senderName], to: hex, at: 15)
-                try bind(texts[content.hexDescription], to: hex, at: 16)
-                try bind(texts[content.hexColor], to: hex, at: 17)
-                try bind(texts[content.extra], to: hex, at: 18)
-                try hex.run()
-                guard hex.changes == 1 else { return false }
-                try insert(content.links[...], of: row.id, texts)
-                if !content.children.isEmpty { try insertChildren(of: content, row, texts) }
-                return true
+        return try withTexts(of: content) { texts in
+            try bind(content, row, texts, to: one, at: 1)
+            try one.run()
+            guard one.changes == 1 else { return false }
+            try insert(content.links[...], of: row.id, texts)
+            if !content.children.isEmpty { try insertChildren(of: content, row, texts) }
+            return true
+        }
+    }
+
+    /// Inserts `together` hexes that have none inside.
+    /// - Parameter row: of the first. The others' ids and inbox numbers follow; their message ids and sizes are their own.
+    /// - Returns: `false` if one of them exists already; then none was inserted.
+    func insert(_ hexes: ArraySlice<IncomingHex>, from row: Row) throws -> Bool {
+        var texts: [Texts] = []
+        texts.reserveCapacity(hexes.count)
+        return try withTexts(of: hexes, &texts) { texts in
+            var next = row
+            var parameter: Int32 = 1
+            for (index, texts) in zip(hexes.indices, texts) {
+                next.messageID = hexes[index].messageID
+                next.byteCount = hexes[index].byteCount
+                try bind(hexes[index].content, next, texts, to: several, at: parameter)
+                parameter &+= 18
+                next.id &+= 1
+                next.inboxNumber = next.inboxNumber.map { $0 &+ 1 }
             }
+            try several.run()
+            guard several.changes == hexes.count else {
+                let undo = try SQLStatement("DELETE FROM hex WHERE id BETWEEN ? AND ?", on: db)
+                try undo.bind([row.id, next.id &- 1])
+                try undo.run()
+                return false
+            }
+            var rows = LinkRows(hexes.reduce(0) { $0 + $1.content.links.count }, with: links)
+            for (index, texts) in zip(hexes.indices, texts) {
+                try rows.add(hexes[index].content.links[...], of: row.id &+ Int64(index &- hexes.startIndex), texts)
+            }
+            return true
         }
     }
 
     /// Inserts the links of a hex that has none. After an error some may be there.
     func insertLinks(of content: HexContent, _ hex: Int64) throws {
-        try content.frame.withUnsafeBytes { frame in
-            try content.arena.withUnsafeBytes { arena in
-                try insert(content.links[...], of: hex, Texts(frame: frame, arena: arena))
-            }
-        }
+        try withTexts(of: content) { try insert(content.links[...], of: hex, $0) }
     }
 
     @inline(__always)
     func insert(_ links: ArraySlice<LinkContent>, of hex: Int64, _ texts: Texts) throws {
-        var id = hex << 13
-        var rest = links
-        while !rest.isEmpty {
-            let some = rest.prefix(Self.mostLinks)
-            let statement = self.links[some.count - 1]
-            var parameter: Int32 = 1
-            for content in some {
-                try statement.check(sqlite3_bind_int64(statement.handle, parameter, id))
-                try bind(texts[content.url], to: statement, at: parameter &+ 1)
-                try bind(texts[content.linkDescription], to: statement, at: parameter &+ 2)
-                try bind(texts[content.service], to: statement, at: parameter &+ 3)
-                try bind(texts[content.extra], to: statement, at: parameter &+ 4)
-                parameter &+= 5
-                id &+= 1
-            }
-            try statement.run()
-            rest = rest.dropFirst(some.count)
+        var rows = LinkRows(links.count, with: self.links)
+        try rows.add(links, of: hex, texts)
+    }
+
+    private func withTexts<Result>(of content: HexContent, _ body: (Texts) throws -> Result) rethrows -> Result {
+        try content.frame.withUnsafeBytes { frame in
+            try content.arena.withUnsafeBytes { arena in try body(Texts(frame: frame, arena: arena)) }
         }
     }
 
-    private func bind(_ row: Row, linkCount: Int) throws {
+    /// Calls itself once for each hex, so that the buffers of all stay in place during `body`.
+    private func withTexts<Result>(
+        of hexes: ArraySlice<IncomingHex>, _ texts: inout [Texts], _ body: ([Texts]) throws -> Result
+    ) rethrows -> Result {
+        guard !hexes.isEmpty else { return try body(texts) }
+        return try withTexts(of: hexes[hexes.startIndex].content) {
+            texts.append($0)
+            return try withTexts(of: hexes.dropFirst(), &texts, body)
+        }
+    }
+
+    private func bind(_ content: HexContent, _ row: Row, _ texts: Texts, to hex: SQLStatement, at first: Int32) throws {
         let handle = hex.handle
-        try hex.check(sqlite3_bind_int64(handle, 1, row.id))
-        try hex.check(row.location.bindValue(to: handle, at: 2))
-        try hex.check(row.inboxNumber.bindValue(to: handle, at: 3))
-        try hex.check(row.peer.bindValue(to: handle, at: 4))
-        try hex.check((row.messageID?.uuid).bindValue(to: handle, at: 5))
-        try hex.check(sqlite3_bind_int64(handle, 6, row.isProven ? 1 : 0))
-        try hex.check(sqlite3_bind_int64(handle, 7, row.unread ? 1 : 0))
-        try hex.check(sqlite3_bind_int64(handle, 8, Int64(linkCount)))
-        try hex.check(sqlite3_bind_int64(handle, 9, Int64(row.byteCount)))
-        try hex.check(sqlite3_bind_int64(handle, 10, row.receivedAt))
-        try hex.check((row.inboxNumber == nil ? nil : row.receivedAt).bindValue(to: handle, at: 11))
-        try hex.check((row.heldFrom == nil ? nil : row.receivedAt).bindValue(to: handle, at: 12))
-        try hex.check(row.heldFrom.bindValue(to: handle, at: 13))
+        try hex.check(sqlite3_bind_int64(handle, first, row.id))
+        try hex.check(row.location.bindValue(to: handle, at: first &+ 1))
+        try hex.check(row.inboxNumber.bindValue(to: handle, at: first &+ 2))
+        try hex.check(row.peer.bindValue(to: handle, at: first &+ 3))
+        try hex.check((row.messageID?.uuid).bindValue(to: handle, at: first &+ 4))
+        try hex.check(sqlite3_bind_int64(handle, first &+ 5, row.isProven ? 1 : 0))
+        try hex.check(sqlite3_bind_int64(handle, first &+ 6, row.unread ? 1 : 0))
+        try hex.check(sqlite3_bind_int64(handle, first &+ 7, Int64(content.links.count)))
+        try hex.check(sqlite3_bind_int64(handle, first &+ 8, Int64(row.byteCount)))
+        try hex.check(sqlite3_bind_int64(handle, first &+ 9, row.receivedAt))
+        try hex.check((row.inboxNumber == nil ? nil : row.receivedAt).bindValue(to: handle, at: first &+ 10))
+        try hex.check((row.heldFrom == nil ? nil : row.receivedAt).bindValue(to: handle, at: first &+ 11))
+        try hex.check(row.heldFrom.bindValue(to: handle, at: first &+ 12))
+        try hex.bind(texts[content.senderUUID], at: first &+ 13)
+        try hex.bind(texts[content.senderName], at: first &+ 14)
+        try hex.bind(texts[content.hexDescription], at: first &+ 15)
+        try hex.bind(texts[content.hexColor], at: first &+ 16)
+        try hex.bind(texts[content.extra], at: first &+ 17)
+    }
+}
+
+/// A number of rows of links that is known before, in few statements: one row after the other is bound, and a statement runs once it is full.
+private struct LinkRows {
+    private let statements: [SQLStatement]
+    /// The rows that come after those of `statement`.
+    private var rest: Int
+    private var statement: SQLStatement
+    private var parameter: Int32 = 1
+    /// The rows that `statement` still takes.
+    private var room = 0
+
+    init(_ count: Int, with statements: [SQLStatement]) {
+        self.statements = statements
+        rest = count
+        statement = statements[0]
+        next()
+    }
+
+    private mutating func next() {
+        let eights = min(rest / 8, statements.count &- 7)
+        room = eights > 0 ? 8 &* eights : rest
+        rest &-= room
+        parameter = 1
+        if room > 0 { statement = statements[eights > 0 ? 6 &+ eights : room &- 1] }
     }
 
     @inline(__always)
-    private func bind(_ text: UnsafeRawBufferPointer, to statement: SQLStatement, at index: Int32) throws {
-        try statement.check(SQLStatement.bindText(text, to: statement.handle, at: index, nil))
+    mutating func add(_ links: ArraySlice<LinkContent>, of hex: Int64, _ texts: Texts) throws {
+        var id = hex << 13
+        for link in links {
+            try statement.check(sqlite3_bind_int64(statement.handle, parameter, id))
+            try statement.bind(texts[link.url], at: parameter &+ 1)
+            try statement.bind(texts[link.linkDescription], at: parameter &+ 2)
+            try statement.bind(texts[link.service], at: parameter &+ 3)
+            try statement.bind(texts[link.extra], at: parameter &+ 4)
+            parameter &+= 5
+            id &+= 1
+            room &-= 1
+            guard room == 0 else { continue }
+            try statement.run()
+            next()
+        }
+    }
+}
+
+extension SQLStatement {
+    /// Binds a text where it lies. It has to stay there until the statement has run.
+    @inline(__always)
+    fileprivate func bind(_ text: UnsafeRawBufferPointer, at index: Int32) throws {
+        try check(SQLStatement.bindText(text, to: handle, at: index, nil))
     }
 }
 

@@ -9,19 +9,17 @@ extension HexStore {
     /// one comes again, so that order is kept (Docs/Protocol.md, "Delivery").
     ///
     /// - Parameters:
-    ///   - rows: the most rows that the batch writes.
     ///   - now: milliseconds since 1970.
     ///   - policy: the policy for hexes of strangers.
     ///   - diskReserve: the bytes of the file system to leave free.
-    ///   - batch: the hexes, made on the writer's thread.
     ///   - completion: called on the writer's thread with an outcome per hex, which is durable.
     public func receive(
-        rows: Int, from sender: Sender, at now: Int64, policy: ReceivePolicy, quotas: HeldQuotas, diskReserve: Int64,
-        _ batch: @escaping @Sendable () -> [IncomingHex], completion: @escaping @Sendable (Result<[ReceiveOutcome], any Error>) -> Void
+        _ batch: [IncomingHex], from sender: Sender, at now: Int64, policy: ReceivePolicy, quotas: HeldQuotas, diskReserve: Int64,
+        completion: @escaping @Sendable (Result<[ReceiveOutcome], any Error>) -> Void
     ) {
         submit(
-            rows: rows,
-            { try $0.receive(batch(), from: sender, at: now, policy: policy, quotas: quotas, diskReserve: diskReserve) },
+            rows: batch.reduce(0) { $0 + $1.rows },
+            { try $0.receive(batch, from: sender, at: now, policy: policy, quotas: quotas, diskReserve: diskReserve) },
             completion: completion)
     }
 }
@@ -38,7 +36,7 @@ extension StoreWriter {
             var reception = try Reception(
                 self, sender: sender, now: now, policy: policy, quotas: quotas, isDiskFull: try isDiskFull(for: batch, reserve: diskReserve)
             )
-            let outcomes = try batch.map { try reception.take($0) }
+            let outcomes = try reception.take(batch)
             try reception.finish()
             return outcomes
         }
@@ -149,7 +147,23 @@ private struct Reception {
         }
     }
 
-    mutating func take(_ hex: IncomingHex) throws -> ReceiveOutcome {
+    mutating func take(_ batch: [IncomingHex]) throws -> [ReceiveOutcome] {
+        var outcomes: [ReceiveOutcome] = []
+        outcomes.reserveCapacity(batch.count)
+        var rest = batch[...]
+        while !rest.isEmpty {
+            let some = rest.prefix(HexInserter.together)
+            if takesTogether(some), let ids = try keepTogether(some) {
+                outcomes += ids.lazy.map { .stored($0) }
+            } else {
+                for hex in some { outcomes.append(try take(hex)) }
+            }
+            rest = rest.dropFirst(some.count)
+        }
+        return outcomes
+    }
+
+    private mutating func take(_ hex: IncomingHex) throws -> ReceiveOutcome {
         if case .refused(.blocked, let retryAfter) = way { return .refused(.blocked, retryAfter: retryAfter) }
         if let refusal = refusals.reason(toRefuse: hex.messageID) { return refusal }
         guard hex.content.fitsBounds else { return .refused(.tooManyLinks, retryAfter: nil) }
@@ -241,15 +255,45 @@ private struct Reception {
             return .duplicate(of: status)
         }
         store.tally.nextHex &+= Int64(hex.content.hexCount)
-        store.tally.nextInbox &+= 1
-        store.tally.inbox &+= 1
-        store.tally.unread &+= 1
-        store.count(peer: peer.id) { delta in
-            delta.hexes &+= 1
-            delta.unread &+= 1
-        }
-        arrived.append(id)
+        arrive(id..<id &+ 1, at: peer)
         return .stored(id)
+    }
+
+    /// Whether all of some hexes go into the inbox unless they are there already.
+    private func takesTogether(_ hexes: ArraySlice<IncomingHex>) -> Bool {
+        guard case .inbox = way, hexes.count == HexInserter.together, !isDiskFull, !hasTombstones, !refusals.isRefusing else {
+            return false
+        }
+        if let limit = quotas.inboxHexes, store.tally.inbox &+ Int64(hexes.count) > Int64(limit) { return false }
+        return hexes.allSatisfy { $0.deduplicates && $0.content.children.isEmpty && $0.content.fitsBounds }
+    }
+
+    /// Keeps hexes for which `takesTogether` holds.
+    /// - Returns: their ids; `nil` if one of them is there already, and then none was kept.
+    private mutating func keepTogether(_ hexes: ArraySlice<IncomingHex>) throws -> Range<Int64>? {
+        let peer = try knownPeer()
+        let count = Int64(hexes.count)
+        let ids = store.tally.nextHex..<store.tally.nextHex &+ count
+        let row = HexInserter.Row(
+            id: ids.lowerBound, location: .inbox, inboxNumber: store.tally.nextInbox, peer: peer.id, isProven: true, byteCount: 0,
+            receivedAt: now)
+        guard try inserter.insert(hexes, from: row) else { return nil }
+        store.tally.nextHex &+= count
+        arrive(ids, at: peer)
+        return ids
+    }
+
+    /// Counts hexes that were put into the inbox.
+    private mutating func arrive(_ ids: Range<Int64>, at peer: PeerRow) {
+        let count = Int64(ids.count)
+        store.tally.nextInbox &+= count
+        store.tally.inbox &+= count
+        store.tally.unread &+= count
+        store.count(peer: peer.id) { delta in
+            delta.hexes &+= count
+            delta.unread &+= count
+        }
+        arrived += ids
     }
 
     // MARK: - Into the inbox, within a day's quota

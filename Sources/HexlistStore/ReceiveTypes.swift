@@ -19,24 +19,6 @@ public struct Sender: Sendable {
     }
 }
 
-/// One received hex on its way into the store.
-public struct IncomingHex: Sendable {
-    public var content: HexContent
-    public var messageID: MessageID?
-    /// The most bytes the hex takes (`HexContent.weight`): what quotas and the disk's reserve count.
-    public var byteCount: Int
-    /// Whether `messageID` identifies duplicates. False on plain TCP, where nobody has proved to be the sender; such a hex is also not
-    /// taken in when the peer becomes trusted.
-    public var deduplicates: Bool
-
-    public init(content: HexContent, messageID: MessageID?, byteCount: Int, deduplicates: Bool = true) {
-        self.content = content
-        self.messageID = messageID
-        self.byteCount = byteCount
-        self.deduplicates = deduplicates
-    }
-}
-
 /// The store's result for one received hex, true once the piece's transaction is committed.
 public enum ReceiveOutcome: Sendable, Equatable {
     /// In the inbox, with this local id.

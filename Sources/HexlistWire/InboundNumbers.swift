@@ -1,28 +1,5 @@
 public import HexlistModel
 
-/// A received Store on its way to the store.
-public struct InboundHex: Sendable {
-    public var content: HexContent
-    /// The message id; `nil` if there was none, or on plain TCP. Without it duplicates are not recognised.
-    public var messageID: MessageID?
-    /// The frame's number; `nil` if no receipt is owed.
-    public var sequence: Int64?
-    /// The most bytes the hex takes while it waits and in the store: a frame of 15 kB may hold 5 000 links. Quotas, reading and the disk's
-    /// reserve count with it.
-    public let weight: Int
-
-    /// The rows of the hex: one for itself and one per link.
-    public var rows: Int { content.hexCount + content.allLinkCount }
-
-    /// - Parameter byteCount: the length of its frame.
-    public init(content: HexContent, messageID: MessageID?, sequence: Int64?, byteCount: Int) {
-        self.content = content
-        self.messageID = messageID
-        self.sequence = sequence
-        weight = content.weight(frame: byteCount)
-    }
-}
-
 /// The store's result for one hex of a batch.
 public enum InboundResult: Sendable, Equatable {
     /// Durable: committed with fsync.
@@ -64,7 +41,7 @@ struct InboundNumbers: Sendable {
     /// The entries of the numbers after `through`, from index `head` on.
     private var entries: [Entry] = []
     private var head = 0
-    private var waiting: [InboundHex] = []
+    private var waiting: [IncomingHex] = []
     /// The weight of hexes that wait for the store or are with it.
     private(set) var waitingWeight = 0
     /// The sequence and id of each hex that is with the store.
@@ -108,9 +85,9 @@ struct InboundNumbers: Sendable {
     }
 
     /// Takes a Store. Its number, if it has one, was accepted just before.
-    mutating func store(_ hex: InboundHex) {
+    mutating func store(_ hex: IncomingHex) {
         if hex.sequence != nil, !entries.isEmpty { entries[entries.count - 1] = .waiting }
-        waitingWeight += hex.weight
+        waitingWeight += hex.byteCount
         waiting.append(hex)
     }
 
@@ -128,7 +105,7 @@ struct InboundNumbers: Sendable {
     /// - Parameters:
     ///   - limit: the most hexes.
     ///   - rows: the most hexes and links together; the first hex is taken even if it has more.
-    mutating func takeBatch(limit: Int, rows: Int) -> [InboundHex] {
+    mutating func takeBatch(limit: Int, rows: Int) -> [IncomingHex] {
         guard inFlight.isEmpty, !waiting.isEmpty else { return [] }
         if !refusals.isRefusing, waiting.count <= limit, waiting.reduce(0, { $0 + $1.rows }) <= rows {
             // All of them, moved: a copy of each costs more than the rest of this.
@@ -137,7 +114,7 @@ struct InboundNumbers: Sendable {
             inFlightWeight = waitingWeight
             return waiting
         }
-        var batch: [InboundHex] = []
+        var batch: [IncomingHex] = []
         var taken = 0
         var room = rows
         while taken < waiting.count, batch.count < limit {
@@ -145,7 +122,7 @@ struct InboundNumbers: Sendable {
             if let refusal = refusals.reason(toRefuse: hex.messageID) {
                 settle(hex.sequence, refusal)
                 taken += 1
-                waitingWeight -= hex.weight
+                waitingWeight -= hex.byteCount
                 continue
             }
             room -= hex.rows
@@ -153,7 +130,7 @@ struct InboundNumbers: Sendable {
             taken += 1
             batch.append(hex)
             inFlight.append((hex.sequence, hex.messageID))
-            inFlightWeight += hex.weight
+            inFlightWeight += hex.byteCount
         }
         waiting.removeFirst(taken)
         return batch
@@ -174,7 +151,7 @@ struct InboundNumbers: Sendable {
     /// Refuses the hexes that are not with the store yet.
     mutating func refuseWaiting(_ code: RefusalCode) {
         for hex in waiting { settle(hex.sequence, .refused(code)) }
-        waitingWeight -= waiting.reduce(0) { $0 + $1.weight }
+        waitingWeight -= waiting.reduce(0) { $0 + $1.byteCount }
         waiting = []
     }
 
@@ -251,7 +228,7 @@ extension Session {
     /// - Parameters:
     ///   - limit: the most hexes.
     ///   - rows: the most hexes and links together; a single hex may have more.
-    public mutating func takeBatch(limit: Int, rows: Int = ProtocolLimits.batchRows) -> [InboundHex] {
+    public mutating func takeBatch(limit: Int, rows: Int = ProtocolLimits.batchRows) -> [IncomingHex] {
         inbound.takeBatch(limit: limit, rows: rows)
     }
 

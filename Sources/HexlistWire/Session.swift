@@ -247,8 +247,10 @@ public struct Session: Sendable {
             guard case .hex(let content) = wrapper.object else { return }
             lastActivity = now
             inbound.store(
-                InboundHex(
-                    content: content, messageID: isTLS ? wrapper.messageID : nil, sequence: wrapper.sequence, byteCount: bytes))
+                IncomingHex(
+                    content: content, messageID: isTLS ? wrapper.messageID : nil, byteCount: content.weight(frame: bytes),
+                    deduplicates: isTLS,
+                    sequence: wrapper.sequence))
         case .ack:
             guard case .receipt(let receipt) = wrapper.object else { return }
             lastActivity = now

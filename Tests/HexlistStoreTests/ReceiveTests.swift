@@ -62,6 +62,54 @@ import Testing
         }
     }
 
+    // MARK: - Together
+
+    /// Hexes of a batch are kept as the same hexes one by one, whatever number of links they have, and whichever of them are there already.
+    @Test(arguments: [[], [3], [0, 7, 8, 30], Array(0..<40)])
+    func hexesThatComeTogetherAreKeptAsEachAlone(_ earlier: [Int]) throws {
+        let counts = [5, 0, 1, 7, 8, 9, 40, 41, 47, 48, 3, 80, 81, 500] + [Int](repeating: 5, count: 26)
+        var hexes = zip(UInt64(1)..., counts).map { number, links in
+            IncomingHex(content: content("Hex \(number)", links: links), messageID: message(number), byteCount: 500 + Int(number))
+        }
+        let parent = hexes[20].content.add(child: ChildContent(parent: nil))
+        hexes[20].content.add(child: ChildContent(parent: parent))
+        hexes[25].messageID = nil
+        hexes[27].deduplicates = false
+        hexes[35].messageID = hexes[33].messageID
+        let peer = try TestPeer(1)
+        let stores = [try TestStore(), try TestStore()]
+        for test in stores {
+            _ = try test.trust(peer)
+            for index in earlier { try test.receive([hexes[index]], from: peer, at: start - 1) }
+        }
+        let outcomes = try stores[0].receive(hexes, from: peer)
+        #expect(try outcomes == hexes.map { try stores[1].receive([$0], from: peer)[0] })
+        // One of them is the same as another; without a proven message id, another one each time.
+        let kept = 39 + earlier.count { [25, 27].contains($0) }
+        let pages = try stores.map { try $0.read { try $0.hexPage(limit: 1_000) } }
+        #expect(pages[0].items == pages[1].items && pages[0].items.count == kept)
+        for item in pages[0].items {
+            let contents = try stores.map { try #require(try $0.read { try $0.hex(item.id) }).content }
+            #expect(contents[0].texts == contents[1].texts && contents[0].children == contents[1].children)
+            #expect(contents[0].links.count == item.linkCount)
+        }
+        #expect(try stores[0].countersAreRight())
+        #expect(try stores.map { try $0.read { try $0.counts() } }.allSatisfy { $0.inbox == kept })
+        #expect(try stores[0].read { try String.fetchOne($0.db, sql: "PRAGMA integrity_check") } == "ok")
+    }
+
+    @Test func noMoreGoIntoTheInboxTogetherThanItHasRoomFor() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        _ = try test.trust(peer)
+        var quotas = HeldQuotas()
+        quotas.inboxHexes = 11
+        let outcomes = try test.receive((1...20).map { hex($0) }, from: peer, quotas: quotas)
+        #expect(outcomes.prefix(11) == (1...11).map { .stored($0) }[...])
+        #expect(outcomes.dropFirst(11).allSatisfy { $0 == .refused(.storageFull, retryAfter: RetryAfter.storageFull) })
+        #expect(try test.countersAreRight())
+    }
+
     // MARK: - Duplicates
 
     @Test func aRepeatIsNotStoredAgain() throws {
