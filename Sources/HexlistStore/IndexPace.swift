@@ -21,13 +21,17 @@ struct IndexPace {
     }
 
     /// Whether a turn has to be short, because something is written and would wait for it.
-    func isBusy(at now: ContinuousClock.Instant) -> Bool { lastWrite.map { now - $0 < Self.quiet } ?? false }
+    func isBusy(at now: ContinuousClock.Instant) -> Bool { untilQuiet(at: now) > .zero }
+
+    /// The time until nothing was written for as long as `quiet`, if nothing is from now on.
+    func untilQuiet(of quiet: Duration = quiet, at now: ContinuousClock.Instant) -> Duration {
+        lastWrite.map { max(.zero, $0 + quiet - now) } ?? .zero
+    }
 
     /// The time until the next turn, if nothing is written meanwhile; zero for now.
     func wait(at now: ContinuousClock.Instant) -> Duration {
-        guard let lastWrite, let busySince else { return .zero }
-        let untilQuiet = lastWrite + Self.quiet - now
+        guard let busySince else { return .zero }
         let untilShare = max(busySince + Self.patience, notBefore ?? busySince) - now
-        return max(.zero, min(untilQuiet, untilShare))
+        return max(.zero, min(untilQuiet(at: now), untilShare))
     }
 }

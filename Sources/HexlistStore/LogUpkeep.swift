@@ -3,18 +3,26 @@ internal import GRDB
 internal import GRDBSQLite
 
 /// Work on the log that is due once transactions are committed and told of, so that nobody waits for it (`Docs/Decisions/0018`).
-enum LogUpkeep {
+enum LogUpkeep: Equatable {
     /// Moving its pages into the file.
     case checkpoint
     /// Making its file longer: a sync of bytes behind the file's end also writes down its new length, which takes the disk two to three times as
     /// long as a sync of bytes that are replaced.
-    case lengthening
+    case lengthening(by: Int32)
 
     /// The pages of log that are moved into the file: 16 MiB instead of SQLite's 4 MiB, so that a page that changes often is written to the file
     /// less often; worth 10 % of the insert rate.
     static let checkpointPages = 4_000
-    /// The bytes by which the file grows: no more than a disk takes within the time of one hex.
+    /// The bytes by which the file grows while something is written: no more than a disk takes within the time of one hex. And in quiet.
     private static let growth: Int32 = 256 << 10
+    private static let quietGrowth: Int32 = 1 << 20
+    /// The pages of log that are moved in quiet.
+    private static let quietPages = 1_000
+    /// The time without a write after which work is done in quiet, and the pause between two pieces of it, so that others have the disk in between.
+    static let quiet = Duration.milliseconds(100)
+    static let quietPause = Duration.milliseconds(50)
+    /// The bytes to be free on the file system for growths in quiet: where there are fewer, none are taken before they are needed.
+    private static let quietFree: Int64 = 1 << 30
     /// The bytes to have left in the file: some transactions of one hex.
     private static let room: Int64 = 128 << 10
     /// The most bytes of transactions for which the file is made longer. For others its length is a small part of what is synced.
@@ -26,14 +34,23 @@ enum LogUpkeep {
     static func due(since before: LogSize, _ now: LogSize) -> LogUpkeep? {
         if now.written >= Int64(checkpointPages) * frameBytes { return .checkpoint }
         let isSmall = now.written > before.written && now.written - before.written <= few
-        return isSmall && now.length - now.written < room ? .lengthening : nil
+        return isSmall && now.length - now.written < room ? .lengthening(by: growth) : nil
     }
+
+    /// What is due while nothing is written, so that no hex after a quiet time waits for it: the file gets the length that it has at a
+    /// checkpoint, and the log is moved at SQLite's 4 MiB.
+    static func dueInQuiet(_ size: LogSize) -> LogUpkeep? {
+        if size.length < Int64(checkpointPages) * frameBytes { return .lengthening(by: quietGrowth) }
+        return size.written >= Int64(quietPages) * frameBytes ? .checkpoint : nil
+    }
+
+    static func hasRoomForQuiet(_ path: String) -> Bool { StoreFile.freeBytes(path).map { $0 >= quietFree } ?? false }
 
     /// Does it, as well as it can be done: the log is as good without.
     func perform(on db: Database) {
         switch self {
         case .checkpoint: sqlite3_wal_checkpoint_v2(db.sqliteConnection, nil, SQLITE_CHECKPOINT_PASSIVE, nil, nil)
-        case .lengthening: _ = hexlist_sqlite3_lengthen_log(db.sqliteConnection, Self.growth)
+        case .lengthening(let count): _ = hexlist_sqlite3_lengthen_log(db.sqliteConnection, count)
         }
     }
 }

@@ -17,7 +17,8 @@ final class WriteQueue: @unchecked Sendable {
         enum Turn: Sendable {
             /// With the next transaction that has room for its rows.
             case next
-            /// After a wait for others of its kind, up to `WriteQueue.patience`, so that few transactions carry such pieces.
+            /// After a wait of `WriteQueue.patience` for others of its kind, with the next transaction that there is, so that few carry such pieces;
+            /// and at last by itself.
             case patient
         }
 
@@ -40,13 +41,16 @@ final class WriteQueue: @unchecked Sendable {
         var isDraining = false
         var isClosed = false
 
-        /// The time that the patient pieces, of which there are some, may still wait.
-        var patienceLeft: Duration { WriteQueue.patience - (.now - patientSince) }
+        private var patientFor: Duration { .now - patientSince }
+        private var hasManyPatientRows: Bool { patient.reduce(0) { $0 + $1.rows } > WriteQueue.patientRows }
+
+        /// The time after which the patient pieces, of which there are some, go by themselves.
+        var patienceLeft: Duration { (hasManyPatientRows ? WriteQueue.patience : WriteQueue.longestPatience) - patientFor }
 
         /// Takes the pieces of the next transaction, in order of submission among those with few rows, those that waited and those with many. Pieces
         /// that waited come behind those with few: what they settle may be written by one of these.
         mutating func take() -> [Piece] {
-            if !patient.isEmpty, isClosed || patienceLeft <= .zero || patient.reduce(0, { $0 + $1.rows }) > WriteQueue.patientRows {
+            if !patient.isEmpty, isClosed || patientFor >= WriteQueue.patience || hasManyPatientRows {
                 endPatience()
             }
             var rows = 0
@@ -77,9 +81,13 @@ final class WriteQueue: @unchecked Sendable {
     private static let transactionRows = 16_384
 
     /// The time that a patient piece waits for company: several times what a sender that waits for each hex takes for one, so that what became of
-    /// some is written at once, and the rest have less to wait for; and so short that nobody sees the difference.
+    /// some is written at once, and the rest have less to wait for.
     private static let patience = Duration.milliseconds(3)
-    /// More rows than these of patient pieces wait no longer than for the next transaction.
+    /// The time after which it waits for no other transaction: so short that nobody sees the difference, and as long as many such hexes take, each of
+    /// which has a transaction to share.
+    private static let longestPatience = Duration.milliseconds(20)
+    /// More rows than these of patient pieces are of a stream: they go with the next transaction, and by themselves after `patience`, since their
+    /// pages are needed for what comes.
     private static let patientRows = 64
 
     /// The error of the last transaction; `nil` once one is committed.
@@ -99,6 +107,9 @@ final class WriteQueue: @unchecked Sendable {
     /// Whether entries of the index are missing; `false` after a turn that failed, until the next write.
     private var isIndexBehind = false
     private var isTurnPlanned = false
+    /// The log after the last transaction, and whether it is looked at once nothing is written.
+    private var log = LogSize(written: 0, length: 0)
+    private var isLogPlanned = false
 
     init(pool: DatabasePool, queue: DispatchQueue, residue: Residue, metrics: StoreMetrics, outbox: OutboxOutlook) {
         self.pool = pool
@@ -110,21 +121,21 @@ final class WriteQueue: @unchecked Sendable {
 
     /// Submits a piece, from any thread. `finish` is called on the writer's thread, or at once on the caller's if the queue is closed.
     func submit(_ piece: Piece) {
-        let (isClosed, starts, needsTimer) = state.withLock { state -> (Bool, Bool, Bool) in
-            guard !state.isClosed else { return (true, false, false) }
+        let (isClosed, starts, timer) = state.withLock { state -> (Bool, Bool, Duration?) in
+            guard !state.isClosed else { return (true, false, nil) }
             switch piece.turn {
             case .patient:
                 if state.patient.isEmpty { state.patientSince = .now }
                 state.patient.append(piece)
                 defer { state.isPatienceTimed = true }
-                return (false, false, !state.isPatienceTimed)
+                return (false, false, state.isPatienceTimed ? nil : state.patienceLeft)
             case .next where piece.rows <= Self.fewRows: state.few.append(piece)
             case .next: state.many.append(piece)
             }
             defer { state.isDraining = true }
-            return (false, !state.isDraining, false)
+            return (false, !state.isDraining, nil)
         }
-        if needsTimer { later(Self.patience) { $0.lookAtPatient() } }
+        if let timer { later(timer) { $0.lookAtPatient() } }
         if isClosed { return piece.finish(HexlistError(.internal, "The store is closed.")) }
         if starts { queue.async { self.drain() } }
     }
@@ -191,7 +202,10 @@ final class WriteQueue: @unchecked Sendable {
                 if pieces.isEmpty { state.isDraining = false }
                 return pieces
             }
-            guard !pieces.isEmpty else { return planTurn() }
+            guard !pieces.isEmpty else {
+                planLog()
+                return planTurn()
+            }
             var changes: StoreChange = []
             let (outcomes, upkeep) = pool.writeWithoutTransaction { db in commit(pieces, on: db, &changes) }
             pace.wrote(at: .now)
@@ -203,7 +217,29 @@ final class WriteQueue: @unchecked Sendable {
     }
 
     private func perform(_ upkeep: LogUpkeep?) {
-        if let upkeep { pool.writeWithoutTransaction { db in upkeep.perform(on: db) } }
+        guard let upkeep else { return }
+        pool.writeWithoutTransaction { db in
+            upkeep.perform(on: db)
+            log = LogSize(of: db)
+        }
+    }
+
+    /// Plans what is due on the log once nothing is written, if anything is and none is planned.
+    private func planLog() {
+        guard !isLogPlanned, LogUpkeep.dueInQuiet(log) != nil else { return }
+        isLogPlanned = true
+        later(max(pace.untilQuiet(of: LogUpkeep.quiet, at: .now), LogUpkeep.quietPause)) { $0.keepLogInQuiet() }
+    }
+
+    private func keepLogInQuiet() {
+        isLogPlanned = false
+        guard !state.withLock({ $0.isClosed }) else { return }
+        guard pace.untilQuiet(of: LogUpkeep.quiet, at: .now) == .zero else { return planLog() }
+        guard let due = LogUpkeep.dueInQuiet(log), due == .checkpoint || LogUpkeep.hasRoomForQuiet(pool.path) else { return }
+        let before = log
+        perform(due)
+        // What changed nothing is not done again before something is written.
+        if log != before { planLog() }
     }
 
     /// Plans the index's next turn, if it is behind and none is planned. The writer's thread does what was submitted before first.
@@ -253,7 +289,8 @@ final class WriteQueue: @unchecked Sendable {
         while start < pieces.count {
             start = transaction(pieces, from: start, outcomes: &outcomes, &changes, writer)
         }
-        return (outcomes, .due(since: size, LogSize(of: db)))
+        log = LogSize(of: db)
+        return (outcomes, .due(since: size, log))
     }
 
     /// Runs one transaction.

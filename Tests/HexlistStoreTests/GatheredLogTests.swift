@@ -105,7 +105,7 @@ import Testing
         try add(1)
         let written = try length()
         #expect(try size() == LogSize(written: written, length: written))
-        try store.writer.writeWithoutTransaction { LogUpkeep.lengthening.perform(on: $0) }
+        try store.writer.writeWithoutTransaction { LogUpkeep.lengthening(by: 256 << 10).perform(on: $0) }
         #expect(try length() == written + 256 << 10)
         #expect(try size() == LogSize(written: written, length: written + 256 << 10))
         try add(2)
@@ -115,7 +115,7 @@ import Testing
         _ = try store.writer.writeWithoutTransaction { try $0.checkpoint(.truncate) }
         #expect(try length() == 0)
         try add(9)
-        try store.writer.writeWithoutTransaction { LogUpkeep.lengthening.perform(on: $0) }
+        try store.writer.writeWithoutTransaction { LogUpkeep.lengthening(by: 256 << 10).perform(on: $0) }
         // What a crash leaves.
         let copy = store.folder + "/copy.sqlite"
         for end in ["", "-wal"] { try FileManager.default.copyItem(atPath: store.path + end, toPath: copy + end) }
@@ -127,8 +127,8 @@ import Testing
             LogUpkeep.due(since: LogSize(written: before, length: length), LogSize(written: now, length: length))
         }
         let page: Int64 = 4_120
-        #expect(due(0, 9 * page, of: 9 * page) == .lengthening)
-        #expect(due(9 * page, 18 * page, of: 18 * page + 131_071) == .lengthening)
+        #expect(due(0, 9 * page, of: 9 * page) == .lengthening(by: 256 << 10))
+        #expect(due(9 * page, 18 * page, of: 18 * page + 131_071) == .lengthening(by: 256 << 10))
         #expect(due(9 * page, 18 * page, of: 18 * page + 131_072) == nil)
         #expect(due(9 * page, 9 * page, of: 9 * page) == nil)  // nothing was written
         #expect(due(0, 100 * page, of: 100 * page) == nil)  // the more is written at once, the less it is worth
@@ -137,13 +137,36 @@ import Testing
         #expect(due(3_999 * page, 4_000 * page, of: 4_100 * page) == .checkpoint)
     }
 
+    @Test func inQuietItsFileGetsItsLengthAndItIsMovedAtAQuarter() {
+        func due(_ written: Int64, of length: Int64) -> LogUpkeep? { .dueInQuiet(LogSize(written: written, length: length)) }
+        let page: Int64 = 4_120
+        #expect(due(0, of: 0) == .lengthening(by: 1 << 20))
+        #expect(due(3_999 * page, of: 3_999 * page) == .lengthening(by: 1 << 20))
+        #expect(due(999 * page, of: 4_000 * page) == nil)
+        #expect(due(1_000 * page, of: 4_000 * page) == .checkpoint)
+    }
+
+    @Test(.enabled("1 GiB has to be free", { LogUpkeep.hasRoomForQuiet(FileManager.default.temporaryDirectory.path) }))
+    func theLogIsTendedWhileNothingIsWritten() async throws {
+        let test = try TestStore()
+        func size() throws -> LogSize { try test.store.onWritingConnection { LogSize(of: $0) } }
+        try test.store.writeSync { try $0.setMeta("a", "small one") }
+        try await eventually { try size().length >= 4_000 * 4_120 }
+        let written = try size().written
+        try test.store.writeSync { try $0.setMeta("a", String(repeating: "x", count: 5 << 20)) }
+        #expect(try size().written > written + 5 << 20)
+        try await eventually { StoreFile.fileBytes(test.path) > 5 << 20 }
+        try test.store.writeSync { try $0.setMeta("a", "small one") }
+        #expect(try size().written < 1 << 20)
+    }
+
     @Test func theLogIsTendedOnceATransactionIsDone() throws {
         let test = try TestStore()
         func size() throws -> LogSize { try test.store.onWritingConnection { LogSize(of: $0) } }
         try test.store.writeSync { try $0.setMeta("a", "small one") }
         try test.store.writeSync { _ in }
         let small = try size()
-        #expect(small.length == small.written + 256 << 10)
+        #expect(small.length >= small.written + 256 << 10)
         for text in ["x", "y"] { try test.store.writeSync { try $0.setMeta("a", String(repeating: text, count: 9 << 20)) } }
         try test.store.writeSync { _ in }
         #expect(try size().written > 16 << 20)
