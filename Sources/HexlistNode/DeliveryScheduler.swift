@@ -56,6 +56,8 @@ final class DeliveryScheduler {
         for peer in again { link(to: peer).delivery.rowsChanged() }
         for (peer, rows) in rows { link(to: peer).delivery.appended(rows, isDurable: isDurable) }
         for peer in again.union(rows.keys) { kick(link(to: peer), host) }
+        // The writer is woken next, which takes as long as the socket, and may be where the peer's thread would run.
+        if !isDurable { for peer in rows.keys { links[peer]?.sending?.connection.flush() } }
     }
 
     /// Rows for these peers are on their way into the store; `rowsCame` once they are there, or will not be.

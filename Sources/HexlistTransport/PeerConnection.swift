@@ -19,8 +19,9 @@ public final class PeerConnection: @unchecked Sendable {
     static let waterMark = (low: 64 << 10, high: 256 << 10)
     /// The time `close()` waits for the other side.
     static let closeTime = TimeAmount.seconds(2)
-    /// The most bytes passed to TLS at once: encrypted they fit its initial buffer of 16 KiB, which would otherwise grow and stay so.
-    private static let recordBytes = (16 << 10) - 256
+    /// The most bytes passed to TLS at once: encrypted they fit its initial buffer of 16 KiB, which would otherwise grow and stay so. To a trusted
+    /// peer, for which it may, more go with one system call.
+    private static let (shortWriteBytes, longWriteBytes) = ((16 << 10) - 256, (64 << 10) - 256)
     private static let allocator = ByteBufferAllocator()
     /// The most bytes read and dropped after `close()`: what a peer may have on its way. Closing a socket that holds unread bytes resets
     /// it, and a reset may overtake the last frame.
@@ -138,10 +139,13 @@ public final class PeerConnection: @unchecked Sendable {
         set {
             eventLoop.assertInEventLoop()
             decoder.limit = newValue
-            guard newValue >= ProtocolLimits.trustedFrameBytes else { return }
+            guard isTrusted else { return }
             try? channel.syncOptions?.setOption(.recvAllocator, value: ReadBufferAllocator(most: SocketOptions.longReadBytes))
         }
     }
+
+    /// Whether a trusted peer's frames are taken.
+    private var isTrusted: Bool { decoder.limit >= ProtocolLimits.trustedFrameBytes }
 
     /// Whether frames are delivered and the socket is read. `false` holds the sender back.
     public var isReading: Bool {
@@ -197,10 +201,12 @@ public final class PeerConnection: @unchecked Sendable {
         schedule()
     }
 
-    /// Sends at the next turn of the loop. Not needed after `write`, which schedules that itself.
+    /// Sends what was written at once, where it is little and the kernel has taken all before it; else that is left to the turn. For what
+    /// somebody waits for while the caller has more to do.
     public func flush() {
         eventLoop.assertInEventLoop()
-        schedule()
+        guard isOpen, !isBlocked, outgoing.bytes <= Self.waterMark.low else { return }
+        send()
     }
 
     /// Notes that the peer has said Hello and proved its identity: the connection no longer counts as unidentified.
@@ -220,7 +226,6 @@ public final class PeerConnection: @unchecked Sendable {
         eventLoop.preconditionInEventLoop()
         switch phase {
         case .open, .ended:
-            let isTrusted = decoder.limit >= ProtocolLimits.trustedFrameBytes
             phase = .closing(left: isTrusted ? Self.closeBytes : Self.strangerCloseBytes)
         case .faulted: phase = .closing(left: Self.faultBytes)
         case .closing: guard goodbye == .abrupt else { return }
@@ -278,9 +283,10 @@ public final class PeerConnection: @unchecked Sendable {
     }
 
     private func send(_ piece: ByteBuffer, on context: ChannelHandlerContext, _ taken: EventLoopPromise<Void>? = nil) {
+        let most = isTrusted ? Self.longWriteBytes : Self.shortWriteBytes
         var piece = piece
-        while isTLS, piece.readableBytes > Self.recordBytes, let record = piece.readSlice(length: Self.recordBytes) {
-            context.writeAndFlush(NIOAny(record), promise: nil)
+        while isTLS, piece.readableBytes > most, let part = piece.readSlice(length: most) {
+            context.writeAndFlush(NIOAny(part), promise: nil)
         }
         context.writeAndFlush(NIOAny(piece), promise: taken)
     }
