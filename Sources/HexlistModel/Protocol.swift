@@ -83,7 +83,7 @@ public enum ProtocolLimits {
     public static let windowFrames = 1_024
     public static let windowFramesRange = 1...65_536
     public static let windowBytes = 8 << 20
-    /// The most weight that may wait for the store (`IncomingHex.byteCount`): of one session, of all strangers, of all sessions.
+    /// The most weight that may wait for the store (`IncomingHex.weight`): of one session, of all strangers, of all sessions.
     public static let sessionWeight = 16 << 20
     public static let strangersWeight = 16 << 20
     public static let allSessionsWeight = 64 << 20

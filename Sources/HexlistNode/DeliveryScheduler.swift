@@ -56,7 +56,7 @@ final class DeliveryScheduler {
         for peer in again { link(to: peer).delivery.rowsChanged() }
         for (peer, rows) in rows { link(to: peer).delivery.appended(rows, isDurable: isDurable) }
         for peer in again.union(rows.keys) { kick(link(to: peer), host) }
-        // The writer is woken next, which takes as long as the socket, and may be where the peer's thread would run.
+        // The frame first: the caller wakes the writer next, which takes as long, and may take the core from the peer's thread.
         if !isDurable { for peer in rows.keys { links[peer]?.sending?.connection.flush() } }
     }
 

@@ -25,24 +25,19 @@ struct HexInserter {
     static let linksPerHex = 8_192
 
     /// The hexes that are inserted with one statement where as many come together: a statement costs half a microsecond besides its rows.
-    static let together = 8
-    /// The links that are inserted with one statement, at most.
-    private static let mostLinks = 40
+    static let hexesPerStatement = 8
+    private static let columns = 18
 
     let db: Database
-    private let one: SQLStatement
-    private let several: SQLStatement
-    /// The statements for one to seven links, and for multiples of eight.
-    private let links: [SQLStatement]
+    private let oneHex: SQLStatement
+    private let severalHexes: SQLStatement
+    private let links: LinkStatements
 
     init(on db: Database) throws {
         self.db = db
-        one = try Self.insertion(of: 1, on: db)
-        several = try Self.insertion(of: Self.together, on: db)
-        // FAIL: SQLite would else copy each page first, to undo the rows before one that fails. Whoever calls undoes all of the piece.
-        links = try (Array(1...7) + stride(from: 8, through: Self.mostLinks, by: 8)).map { count in
-            try SQLStatement("INSERT OR FAIL INTO link (id, url, description, service, extra) VALUES \(Self.rows(count, of: 5))", on: db)
-        }
+        oneHex = try Self.insertion(of: 1, on: db)
+        severalHexes = try Self.insertion(of: Self.hexesPerStatement, on: db)
+        links = try LinkStatements(on: db)
     }
 
     private static func insertion(of count: Int, on db: Database) throws -> SQLStatement {
@@ -50,30 +45,25 @@ struct HexInserter {
             """
             INSERT INTO hex (id, location, inboxNumber, peer, messageID, isProven, unread, linkCount, byteCount, receivedAt,
                 inboxAt, heldSince, heldFrom, senderUUID, senderName, description, color, extra)
-            VALUES \(rows(count, of: 18))
+            VALUES \(SQLStatement.rows(count, of: columns))
             ON CONFLICT (peer, messageID) WHERE isProven = 1 AND messageID IS NOT NULL DO NOTHING
             """, on: db)
-    }
-
-    private static func rows(_ count: Int, of columns: Int) -> String {
-        let row = "(\(repeatElement("?", count: columns).joined(separator: ", ")))"
-        return repeatElement(row, count: count).joined(separator: ", ")
     }
 
     /// - Returns: `false` if a hex with that peer and proven message id exists already; then nothing was inserted.
     func insert(_ content: HexContent, _ row: Row) throws -> Bool {
         guard content.fitsBounds else { throw HexlistError.tooLarge(content) }
         return try withTexts(of: content) { texts in
-            try bind(content, row, texts, to: one, at: 1)
-            try one.run()
-            guard one.changes == 1 else { return false }
+            try bind(content, row, texts, to: oneHex, at: 1)
+            try oneHex.run()
+            guard oneHex.changes == 1 else { return false }
             try insert(content.links[...], of: row.id, texts)
             if !content.children.isEmpty { try insertChildren(of: content, row, texts) }
             return true
         }
     }
 
-    /// Inserts `together` hexes that have none inside.
+    /// Inserts `hexesPerStatement` hexes that have none inside.
     /// - Parameter row: of the first. The others' ids and inbox numbers follow; their message ids and sizes are their own.
     /// - Returns: `false` if one of them exists already; then none was inserted.
     func insert(_ hexes: ArraySlice<IncomingHex>, from row: Row) throws -> Bool {
@@ -84,14 +74,14 @@ struct HexInserter {
             var parameter: Int32 = 1
             for (index, texts) in zip(hexes.indices, texts) {
                 next.messageID = hexes[index].messageID
-                next.byteCount = hexes[index].byteCount
-                try bind(hexes[index].content, next, texts, to: several, at: parameter)
-                parameter &+= 18
+                next.byteCount = hexes[index].weight
+                try bind(hexes[index].content, next, texts, to: severalHexes, at: parameter)
+                parameter &+= Int32(Self.columns)
                 next.id &+= 1
                 next.inboxNumber = next.inboxNumber.map { $0 &+ 1 }
             }
-            try several.run()
-            guard several.changes == hexes.count else {
+            try severalHexes.run()
+            guard severalHexes.changes == hexes.count else {
                 let undo = try SQLStatement("DELETE FROM hex WHERE id BETWEEN ? AND ?", on: db)
                 try undo.bind([row.id, next.id &- 1])
                 try undo.run()
@@ -101,6 +91,7 @@ struct HexInserter {
             for (index, texts) in zip(hexes.indices, texts) {
                 try rows.add(hexes[index].content.links[...], of: row.id &+ Int64(index &- hexes.startIndex), texts)
             }
+            rows.finish()
             return true
         }
     }
@@ -114,6 +105,7 @@ struct HexInserter {
     func insert(_ links: ArraySlice<LinkContent>, of hex: Int64, _ texts: Texts) throws {
         var rows = LinkRows(links.count, with: self.links)
         try rows.add(links, of: hex, texts)
+        rows.finish()
     }
 
     private func withTexts<Result>(of content: HexContent, _ body: (Texts) throws -> Result) rethrows -> Result {
@@ -148,77 +140,11 @@ struct HexInserter {
         try hex.check((row.inboxNumber == nil ? nil : row.receivedAt).bindValue(to: handle, at: first &+ 10))
         try hex.check((row.heldFrom == nil ? nil : row.receivedAt).bindValue(to: handle, at: first &+ 11))
         try hex.check(row.heldFrom.bindValue(to: handle, at: first &+ 12))
-        try hex.bind(texts[content.senderUUID], at: first &+ 13)
-        try hex.bind(texts[content.senderName], at: first &+ 14)
-        try hex.bind(texts[content.hexDescription], at: first &+ 15)
-        try hex.bind(texts[content.hexColor], at: first &+ 16)
-        try hex.bind(texts[content.extra], at: first &+ 17)
-    }
-}
-
-/// A number of rows of links that is known before, in few statements: one row after the other is bound, and a statement runs once it is full.
-private struct LinkRows {
-    private let statements: [SQLStatement]
-    /// The rows that come after those of `statement`.
-    private var rest: Int
-    private var statement: SQLStatement
-    private var parameter: Int32 = 1
-    /// The rows that `statement` still takes.
-    private var room = 0
-
-    init(_ count: Int, with statements: [SQLStatement]) {
-        self.statements = statements
-        rest = count
-        statement = statements[0]
-        next()
-    }
-
-    private mutating func next() {
-        let eights = min(rest / 8, statements.count &- 7)
-        room = eights > 0 ? 8 &* eights : rest
-        rest &-= room
-        parameter = 1
-        if room > 0 { statement = statements[eights > 0 ? 6 &+ eights : room &- 1] }
-    }
-
-    @inline(__always)
-    mutating func add(_ links: ArraySlice<LinkContent>, of hex: Int64, _ texts: Texts) throws {
-        var id = hex << 13
-        for link in links {
-            try statement.check(sqlite3_bind_int64(statement.handle, parameter, id))
-            try statement.bind(texts[link.url], at: parameter &+ 1)
-            try statement.bind(texts[link.linkDescription], at: parameter &+ 2)
-            try statement.bind(texts[link.service], at: parameter &+ 3)
-            try statement.bind(texts[link.extra], at: parameter &+ 4)
-            parameter &+= 5
-            id &+= 1
-            room &-= 1
-            guard room == 0 else { continue }
-            try statement.run()
-            next()
-        }
-    }
-}
-
-extension SQLStatement {
-    /// Binds a text where it lies. It has to stay there until the statement has run.
-    @inline(__always)
-    fileprivate func bind(_ text: UnsafeRawBufferPointer, at index: Int32) throws {
-        try check(SQLStatement.bindText(text, to: handle, at: index, nil))
-    }
-}
-
-/// The two buffers that hold a hex's slices.
-struct Texts {
-    let frame: UnsafeRawBufferPointer
-    let arena: UnsafeRawBufferPointer
-
-    /// The bytes of a slice; none for a slice that does not lie inside its buffer.
-    @inline(__always)
-    subscript(slice: TextSlice) -> UnsafeRawBufferPointer {
-        let bytes = slice.isInArena ? arena : frame
-        guard slice.offset + slice.count <= bytes.count else { return UnsafeRawBufferPointer(start: nil, count: 0) }
-        return UnsafeRawBufferPointer(rebasing: bytes[slice.offset..<slice.offset + slice.count])
+        try hex.bind(text: texts[content.senderUUID], at: first &+ 13)
+        try hex.bind(text: texts[content.senderName], at: first &+ 14)
+        try hex.bind(text: texts[content.hexDescription], at: first &+ 15)
+        try hex.bind(text: texts[content.hexColor], at: first &+ 16)
+        try hex.bind(text: texts[content.extra], at: first &+ 17)
     }
 }
 

@@ -56,8 +56,8 @@ public final class HexStore: Sendable {
     ///
     /// - Parameters:
     ///   - rows: the number of rows it may write. Pieces of many rows wait for their turn; pieces of few rows go first.
-    ///   - waitsForOthers: whether it waits for others of its kind, a few milliseconds at most (`WriteQueue.patience`), since nobody
-    ///     waits for it.
+    ///   - waitsForOthers: whether it waits for others of its kind and for a transaction to share, 20 ms at most (`WaitingPieces`), since
+    ///     nobody waits for it.
     ///   - completion: called on the writer's thread after COMMIT (with fsync) returned. After a failure nothing of the piece is in the
     ///     store. Must not call `writeSync` or `close`.
     func submit<Value: Sendable>(

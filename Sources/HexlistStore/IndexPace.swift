@@ -21,17 +21,13 @@ struct IndexPace {
     }
 
     /// Whether a turn has to be short, because something is written and would wait for it.
-    func isBusy(at now: ContinuousClock.Instant) -> Bool { untilQuiet(at: now) > .zero }
-
-    /// The time until nothing was written for as long as `quiet`, if nothing is from now on.
-    func untilQuiet(of quiet: Duration = quiet, at now: ContinuousClock.Instant) -> Duration {
-        lastWrite.map { max(.zero, $0 + quiet - now) } ?? .zero
-    }
+    func isBusy(at now: ContinuousClock.Instant) -> Bool { lastWrite.map { now - $0 < Self.quiet } ?? false }
 
     /// The time until the next turn, if nothing is written meanwhile; zero for now.
     func wait(at now: ContinuousClock.Instant) -> Duration {
-        guard let busySince else { return .zero }
+        guard let lastWrite, let busySince else { return .zero }
+        let untilQuiet = lastWrite + Self.quiet - now
         let untilShare = max(busySince + Self.patience, notBefore ?? busySince) - now
-        return max(.zero, min(untilQuiet(at: now), untilShare))
+        return max(.zero, min(untilQuiet, untilShare))
     }
 }

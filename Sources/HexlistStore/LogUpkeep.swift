@@ -13,16 +13,8 @@ enum LogUpkeep: Equatable {
     /// The pages of log that are moved into the file: 16 MiB instead of SQLite's 4 MiB, so that a page that changes often is written to the file
     /// less often; worth 10 % of the insert rate.
     static let checkpointPages = 4_000
-    /// The bytes by which the file grows while something is written: no more than a disk takes within the time of one hex. And in quiet.
+    /// The bytes by which the file grows while something is written: no more than a disk takes within the time of one hex.
     private static let growth: Int32 = 256 << 10
-    private static let quietGrowth: Int32 = 1 << 20
-    /// The pages of log that are moved in quiet.
-    private static let quietPages = 1_000
-    /// The time without a write after which work is done in quiet, and the pause between two pieces of it, so that others have the disk in between.
-    static let quiet = Duration.milliseconds(100)
-    static let quietPause = Duration.milliseconds(50)
-    /// The bytes to be free on the file system for growths in quiet: where there are fewer, none are taken before they are needed.
-    private static let quietFree: Int64 = 1 << 30
     /// The bytes to have left in the file: some transactions of one hex.
     private static let room: Int64 = 128 << 10
     /// The most bytes of transactions for which the file is made longer. For others its length is a small part of what is synced.
@@ -39,18 +31,36 @@ enum LogUpkeep: Equatable {
 
     /// What is due while nothing is written, so that no hex after a quiet time waits for it: the file gets the length that it has at a
     /// checkpoint, and the log is moved at SQLite's 4 MiB.
-    static func dueInQuiet(_ size: LogSize) -> LogUpkeep? {
-        if size.length < Int64(checkpointPages) * frameBytes { return .lengthening(by: quietGrowth) }
-        return size.written >= Int64(quietPages) * frameBytes ? .checkpoint : nil
+    /// - Parameter hasRoom: whether the file may take room before it is needed.
+    static func dueInQuiet(_ size: LogSize, hasRoom: Bool) -> LogUpkeep? {
+        if size.length < Int64(checkpointPages) * frameBytes, hasRoom { return .lengthening(by: Quiet.growth) }
+        return size.written >= Int64(Quiet.checkpointPages) * frameBytes ? .checkpoint : nil
     }
-
-    static func hasRoomForQuiet(_ path: String) -> Bool { StoreFile.freeBytes(path).map { $0 >= quietFree } ?? false }
 
     /// Does it, as well as it can be done: the log is as good without.
     func perform(on db: Database) {
         switch self {
         case .checkpoint: sqlite3_wal_checkpoint_v2(db.sqliteConnection, nil, SQLITE_CHECKPOINT_PASSIVE, nil, nil)
         case .lengthening(let count): _ = hexlist_sqlite3_lengthen_log(db.sqliteConnection, count)
+        }
+    }
+}
+
+extension LogUpkeep {
+    /// What is kept to while nothing is written.
+    enum Quiet {
+        /// The time without a write from which on nothing is.
+        static let time = Duration.milliseconds(100)
+        /// The pause between two pieces of work, in which others have the disk.
+        static let pause = Duration.milliseconds(50)
+        fileprivate static let growth: Int32 = 1 << 20
+        /// The pages of log that are moved.
+        fileprivate static let checkpointPages = 1_000
+        /// The bytes to be free besides the reserve.
+        private static let freeBytes: Int64 = 1 << 30
+
+        static func hasRoom(_ path: String, reserve: Int64) -> Bool {
+            StoreFile.freeBytes(path).map { $0 >= freeBytes.addingClamped(reserve) } ?? false
         }
     }
 }

@@ -30,7 +30,7 @@ extension StoreWriter {
         _ batch: [IncomingHex], from sender: Sender, at now: Int64, policy: ReceivePolicy, quotas: HeldQuotas, diskReserve: Int64
     ) throws -> [ReceiveOutcome] {
         guard !batch.isEmpty else { return [] }
-        passedBytes += batch.reduce(0) { $0 + $1.byteCount }
+        passedBytes += batch.reduce(0) { $0 + $1.weight }
         self.diskReserve = diskReserve
         return try change {
             var reception = try Reception(
@@ -43,7 +43,7 @@ extension StoreWriter {
     }
 
     private func isDiskFull(for batch: [IncomingHex], reserve: Int64) throws -> Bool {
-        try isDiskFull(reserve: reserve, writing: batch.reduce(into: Int64(0)) { $0 &+= Int64($1.byteCount) &+ Self.pageBytes })
+        try isDiskFull(reserve: reserve, writing: batch.reduce(into: Int64(0)) { $0 &+= Int64($1.weight) &+ Self.pageBytes })
     }
 
     /// Whether less than the reserve would stay free once `bytes` are in the store's file and in its log; 0 is no reserve.
@@ -88,6 +88,9 @@ private struct Reception {
     private let quotas: HeldQuotas
     private let isDiskFull: Bool
     private let way: Way
+    /// Whether message ids identify duplicates. Not on plain TCP, where nobody has proved to be the sender; such hexes are also not taken in when
+    /// the peer becomes trusted.
+    private var isProven: Bool { sender.fingerprint != nil }
     private let inserter: HexInserter
     private let tombstone: SQLStatement
     /// Whether hexes of the sender were deleted lately; those of one without are not looked for one by one.
@@ -151,14 +154,18 @@ private struct Reception {
         var outcomes: [ReceiveOutcome] = []
         outcomes.reserveCapacity(batch.count)
         var rest = batch[...]
+        var isNew = true
         while !rest.isEmpty {
-            let some = rest.prefix(HexInserter.together)
-            if takesTogether(some), let ids = try keepTogether(some) {
-                outcomes += ids.lazy.map { .stored($0) }
-            } else {
-                for hex in some { outcomes.append(try take(hex)) }
-            }
+            let some = rest.prefix(HexInserter.hexesPerStatement)
             rest = rest.dropFirst(some.count)
+            if isNew, takesTogether(some) {
+                if let ids = try keepTogether(some) {
+                    outcomes += ids.lazy.map { .stored($0) }
+                    continue
+                }
+                isNew = false  // a batch that is sent again: a second try for each eight would take as long again
+            }
+            for hex in some { outcomes.append(try take(hex)) }
         }
         return outcomes
     }
@@ -208,7 +215,7 @@ private struct Reception {
 
     /// The status of an earlier hex with that sender and message id; `nil` if there is none.
     private func earlier(_ hex: IncomingHex) throws -> ReceiptStatus? {
-        guard hex.deduplicates, let id = hex.messageID, let peer else { return nil }
+        guard isProven, let id = hex.messageID, let peer else { return nil }
         if try isBuried(id, of: peer) { return .stored }
         return try store.first(
             "SELECT location FROM hex WHERE peer = ? AND messageID = ? AND isProven = 1", peer.id, id.uuid
@@ -243,29 +250,29 @@ private struct Reception {
 
     private mutating func keep(_ hex: IncomingHex) throws -> ReceiveOutcome {
         let peer = try knownPeer()
-        if hex.deduplicates, let id = hex.messageID, try isBuried(id, of: peer) { return .duplicate(of: .stored) }
+        if isProven, let id = hex.messageID, try isBuried(id, of: peer) { return .duplicate(of: .stored) }
         let id = store.tally.nextHex
         let isNew = try inserter.insert(
             hex.content,
             HexInserter.Row(
                 id: id, location: .inbox, inboxNumber: store.tally.nextInbox, peer: peer.id, messageID: hex.messageID,
-                isProven: hex.deduplicates, byteCount: hex.byteCount, receivedAt: now))
+                isProven: isProven, byteCount: hex.weight, receivedAt: now))
         guard isNew else {
             guard let status = try earlier(hex) else { throw StoreFault.lost }
             return .duplicate(of: status)
         }
         store.tally.nextHex &+= Int64(hex.content.hexCount)
-        arrive(id..<id &+ 1, at: peer)
+        countArrival(of: id..<id &+ 1, from: peer)
         return .stored(id)
     }
 
     /// Whether all of some hexes go into the inbox unless they are there already.
     private func takesTogether(_ hexes: ArraySlice<IncomingHex>) -> Bool {
-        guard case .inbox = way, hexes.count == HexInserter.together, !isDiskFull, !hasTombstones, !refusals.isRefusing else {
+        guard case .inbox = way, hexes.count == HexInserter.hexesPerStatement, !isDiskFull, !hasTombstones, !refusals.isRefusing else {
             return false
         }
         if let limit = quotas.inboxHexes, store.tally.inbox &+ Int64(hexes.count) > Int64(limit) { return false }
-        return hexes.allSatisfy { $0.deduplicates && $0.content.children.isEmpty && $0.content.fitsBounds }
+        return hexes.allSatisfy { $0.content.children.isEmpty && $0.content.fitsBounds }
     }
 
     /// Keeps hexes for which `takesTogether` holds.
@@ -279,12 +286,12 @@ private struct Reception {
             receivedAt: now)
         guard try inserter.insert(hexes, from: row) else { return nil }
         store.tally.nextHex &+= count
-        arrive(ids, at: peer)
+        countArrival(of: ids, from: peer)
         return ids
     }
 
     /// Counts hexes that were put into the inbox.
-    private mutating func arrive(_ ids: Range<Int64>, at peer: PeerRow) {
+    private mutating func countArrival(of ids: Range<Int64>, from peer: PeerRow) {
         let count = Int64(ids.count)
         store.tally.nextInbox &+= count
         store.tally.inbox &+= count
@@ -304,7 +311,7 @@ private struct Reception {
     }
 
     private func fitsDay(_ hex: IncomingHex) -> Bool {
-        let bytes = Int64(hex.byteCount)
+        let bytes = Int64(hex.weight)
         let (hexes, size) = (peer?.dayHexes ?? 0, peer?.dayBytes ?? 0)
         return hexes < Int64(quotas.hexesPerPeer) && size &+ bytes <= Int64(quotas.bytesPerPeer)
             && store.tally.dayHexes < Int64(quotas.hexes) && store.tally.dayBytes &+ bytes <= Int64(quotas.bytes)
@@ -314,9 +321,9 @@ private struct Reception {
         let outcome = try keep(hex)
         guard case .stored = outcome else { return outcome }
         peer?.dayHexes &+= 1
-        peer?.dayBytes &+= Int64(hex.byteCount)
+        peer?.dayBytes &+= Int64(hex.weight)
         store.tally.dayHexes &+= 1
-        store.tally.dayBytes &+= Int64(hex.byteCount)
+        store.tally.dayBytes &+= Int64(hex.weight)
         return outcome
     }
 
@@ -325,7 +332,7 @@ private struct Reception {
     private mutating func hasRoom(for hex: IncomingHex) throws -> Bool {
         let room = try self.room ?? store.heldRoom(of: peer, from: source, quotas: quotas)
         self.room = room
-        return room.fits(bytes: Int64(hex.byteCount))
+        return room.fits(bytes: Int64(hex.weight))
     }
 
     private mutating func hold(_ hex: IncomingHex) throws -> ReceiveOutcome {
@@ -334,10 +341,10 @@ private struct Reception {
         let isNew = try inserter.insert(
             hex.content,
             HexInserter.Row(
-                id: id, location: .held, peer: peer.id, messageID: hex.messageID, isProven: hex.deduplicates,
-                byteCount: hex.byteCount, receivedAt: now, heldFrom: source))
+                id: id, location: .held, peer: peer.id, messageID: hex.messageID, isProven: isProven,
+                byteCount: hex.weight, receivedAt: now, heldFrom: source))
         guard isNew else { throw StoreFault.lost }
-        let bytes = Int64(hex.byteCount)
+        let bytes = Int64(hex.weight)
         store.tally.nextHex &+= Int64(hex.content.hexCount)
         store.tally.held &+= 1
         store.tally.heldBytes &+= bytes

@@ -73,6 +73,12 @@ struct SQLStatement {
         self.connection = connection
     }
 
+    /// The parameters of some rows, for VALUES.
+    static func rows(_ count: Int, of columns: Int) -> String {
+        let row = "(\(repeatElement("?", count: columns).joined(separator: ", ")))"
+        return repeatElement(row, count: count).joined(separator: ", ")
+    }
+
     /// The destructor that makes SQLite copy a value.
     static var copying: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 
@@ -99,6 +105,10 @@ struct SQLStatement {
             try check(value.bindValue(to: handle, at: Int32(truncatingIfNeeded: index + 1)))
         }
     }
+
+    /// Binds a text where it lies. It has to stay there until the statement has run.
+    @inline(__always)
+    func bind(text: UnsafeRawBufferPointer, at index: Int32) throws { try check(Self.bindText(text, to: handle, at: index, nil)) }
 
     @inline(__always)
     func check(_ code: Int32) throws {

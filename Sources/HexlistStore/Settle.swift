@@ -10,7 +10,7 @@ extension HexStore {
     /// wait. The bodies of a pack go with its last row that is not delivered. A delivery resets the failures of the peer's other rows. Rows of other peers, and
     /// missing ones, are skipped.
     ///
-    /// Waits for others, some 3 ms at most. A crash before that forgets it; then the rows are sent again, and their peer recognises them.
+    /// Waits for a transaction to share, 20 ms at most (`WaitingPieces`). A crash before that forgets it; then the rows are sent again, and their peer recognises them.
     ///
     /// - Parameter completion: called on the writer's thread with the rows whose state changed. A failure leaves them as they were.
     public func settle(

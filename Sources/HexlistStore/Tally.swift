@@ -25,6 +25,9 @@ struct Tally: Equatable {
     var indexed: Int64 = 0
     var reindex: Int64 = 0
 
+    /// The numbers that are given: more than there will be, and ids of links have room for no more (`HexInserter.linksPerHex`).
+    private static let numbers: ClosedRange<Int64> = 1...1 << 50
+
     init() {}
 
     /// The number of hexes in a location.
@@ -59,6 +62,7 @@ struct Tally: Equatable {
         nextInbox = row.int64(1)
         nextOutbox = row.int64(2)
         nextEvent = row.int64(3)
+        guard [nextHex, nextInbox, nextOutbox, nextEvent].allSatisfy(Self.numbers.contains) else { throw StoreFault.numbers }
         inbox = row.int64(4)
         unread = row.int64(5)
         held = row.int64(6)

@@ -7,9 +7,8 @@ internal import Synchronization
 /// The only writer. Pieces of work that wait together share a transaction and its one fsync. Each runs in a savepoint, so that a failed one
 /// is rolled back alone. A piece is reported done only after COMMIT returned OK.
 ///
-/// The queue has no bound of its own: each caller waits for its completion before it submits much more. A transaction has one: if there
-/// are pieces with many rows, some wait for the next transaction, so that no piece waits for the rows of all sessions. Pieces with few rows
-/// go first; one piece with many rows is always included, so that none waits for ever.
+/// The queue has no bound of its own: each caller waits for its completion before it submits much more. Which pieces share a transaction
+/// `WaitingPieces` says.
 ///
 /// `@unchecked`: `writer` is touched on `queue` only.
 final class WriteQueue: @unchecked Sendable {
@@ -17,8 +16,7 @@ final class WriteQueue: @unchecked Sendable {
         enum Turn: Sendable {
             /// With the next transaction that has room for its rows.
             case next
-            /// After a wait of `WriteQueue.patience` for others of its kind, with the next transaction that there is, so that few carry such pieces;
-            /// and at last by itself.
+            /// After a wait for others of its kind, with the next transaction that there is, so that few carry such pieces; at last without one.
             case patient
         }
 
@@ -30,65 +28,17 @@ final class WriteQueue: @unchecked Sendable {
     }
 
     private struct State {
-        var few: [Piece] = []
-        var many: ArraySlice<Piece> = []
-        /// Pieces that wait for others. Once their time is over, or they have many rows, they go with the next transaction.
-        var patient: [Piece] = []
-        /// When the first of them was submitted.
-        var patientSince = ContinuousClock.Instant.now
-        /// Whether a timer runs that looks after them. It runs on when they are taken, so that not each of many hexes sets one.
+        var waiting = WaitingPieces()
+        /// Whether a timer runs that looks after the patient pieces. It runs on when they are taken, so that not each of many hexes sets one.
         var isPatienceTimed = false
         var isDraining = false
         var isClosed = false
-
-        private var patientFor: Duration { .now - patientSince }
-        private var hasManyPatientRows: Bool { patient.reduce(0) { $0 + $1.rows } > WriteQueue.patientRows }
-
-        /// The time after which the patient pieces, of which there are some, go by themselves.
-        var patienceLeft: Duration { (hasManyPatientRows ? WriteQueue.patience : WriteQueue.longestPatience) - patientFor }
-
-        /// Takes the pieces of the next transaction, in order of submission among those with few rows, those that waited and those with many. Pieces
-        /// that waited come behind those with few: what they settle may be written by one of these.
-        mutating func take() -> [Piece] {
-            if !patient.isEmpty, isClosed || patientFor >= WriteQueue.patience || hasManyPatientRows {
-                endPatience()
-            }
-            var rows = 0
-            let next = many.prefix { piece in
-                rows += piece.rows
-                return rows == piece.rows || rows <= WriteQueue.transactionRows
-            }
-            many.removeFirst(next.count)
-            defer { few.removeAll(keepingCapacity: true) }
-            return few + next
-        }
-
-        /// Has the patient pieces go with the next transaction.
-        mutating func endPatience() {
-            few += patient
-            patient.removeAll(keepingCapacity: true)
-        }
     }
 
     /// A closure that is a mutex's value by itself would be wrapped once more each time it is taken out, and called through all of that.
     private struct Observer: Sendable {
         let tell: @Sendable (StoreChange) -> Void
     }
-
-    /// The most rows of a piece that does not wait for its turn: more than a user's hex has, and than 20 hexes of a stream.
-    private static let fewRows = 256
-    /// The most rows of the pieces with many in one transaction, but always one piece: four full batches, a few hundredths of a second.
-    private static let transactionRows = 16_384
-
-    /// The time that a patient piece waits for company: several times what a sender that waits for each hex takes for one, so that what became of
-    /// some is written at once, and the rest have less to wait for.
-    private static let patience = Duration.milliseconds(3)
-    /// The time after which it waits for no other transaction: so short that nobody sees the difference, and as long as many such hexes take, each of
-    /// which has a transaction to share.
-    private static let longestPatience = Duration.milliseconds(20)
-    /// More rows than these of patient pieces are of a stream: they go with the next transaction, and by themselves after `patience`, since their
-    /// pages are needed for what comes.
-    private static let patientRows = 64
 
     /// The error of the last transaction; `nil` once one is committed.
     let fault = Mutex<(any Error)?>(nil)
@@ -107,8 +57,9 @@ final class WriteQueue: @unchecked Sendable {
     /// Whether entries of the index are missing; `false` after a turn that failed, until the next write.
     private var isIndexBehind = false
     private var isTurnPlanned = false
-    /// The log after the last transaction, and whether it is looked at once nothing is written.
+    /// The log after the last transaction, when that was, and whether the log is looked at once nothing is written.
     private var log = LogSize(written: 0, length: 0)
+    private var lastWrite = ContinuousClock.now
     private var isLogPlanned = false
 
     init(pool: DatabasePool, queue: DispatchQueue, residue: Residue, metrics: StoreMetrics, outbox: OutboxOutlook) {
@@ -123,20 +74,16 @@ final class WriteQueue: @unchecked Sendable {
     func submit(_ piece: Piece) {
         let (isClosed, starts, timer) = state.withLock { state -> (Bool, Bool, Duration?) in
             guard !state.isClosed else { return (true, false, nil) }
-            switch piece.turn {
-            case .patient:
-                if state.patient.isEmpty { state.patientSince = .now }
-                state.patient.append(piece)
-                defer { state.isPatienceTimed = true }
-                return (false, false, state.isPatienceTimed ? nil : state.patienceLeft)
-            case .next where piece.rows <= Self.fewRows: state.few.append(piece)
-            case .next: state.many.append(piece)
-            }
-            defer { state.isDraining = true }
-            return (false, !state.isDraining, nil)
+            let now = ContinuousClock.now
+            state.waiting.add(piece, at: now)
+            let starts = state.waiting.areDue && !state.isDraining
+            if starts { state.isDraining = true }
+            guard !state.isPatienceTimed, let until = state.waiting.patientUntil else { return (false, starts, nil) }
+            state.isPatienceTimed = true
+            return (false, starts, until - now)
         }
-        if let timer { later(timer) { $0.lookAtPatient() } }
         if isClosed { return piece.finish(HexlistError(.internal, "The store is closed.")) }
+        if let timer { later(timer) { $0.lookAtPatient() } }
         if starts { queue.async { self.drain() } }
     }
 
@@ -148,6 +95,7 @@ final class WriteQueue: @unchecked Sendable {
     func close() throws {
         let wasClosed = state.withLock { state in
             defer { state.isClosed = true }
+            state.waiting.endPatience()
             return state.isClosed
         }
         guard !wasClosed else { return }
@@ -162,9 +110,9 @@ final class WriteQueue: @unchecked Sendable {
 
     /// Does what was submitted, also what waits for others, and calls `done` behind its completions.
     func finish(_ done: @escaping @Sendable () -> Void) {
-        guard state.withLock({ $0.isDraining || !$0.patient.isEmpty }) else { return done() }
+        guard state.withLock({ $0.isDraining || !$0.waiting.isEmpty }) else { return done() }
         queue.async { [self] in
-            state.withLock { $0.endPatience() }
+            state.withLock { $0.waiting.endPatience() }
             drain()
             done()
         }
@@ -184,10 +132,10 @@ final class WriteQueue: @unchecked Sendable {
 
     // MARK: - On the writer's thread
 
-    /// Begins a transaction for the pieces that wait for others, once their time is over.
+    /// Begins a transaction for the patient pieces, once their time is over.
     private func lookAtPatient() {
         let left = state.withLock { state in
-            let left = state.patient.isEmpty ? nil : state.patienceLeft
+            let left = state.waiting.patientUntil.map { $0 - .now }
             state.isPatienceTimed = left.map { $0 > .zero } ?? false
             return left
         }
@@ -198,7 +146,7 @@ final class WriteQueue: @unchecked Sendable {
     private func drain() {
         while true {
             let pieces = state.withLock { state in
-                let pieces = state.take()
+                let pieces = state.waiting.take(at: .now)
                 if pieces.isEmpty { state.isDraining = false }
                 return pieces
             }
@@ -208,7 +156,8 @@ final class WriteQueue: @unchecked Sendable {
             }
             var changes: StoreChange = []
             let (outcomes, upkeep) = pool.writeWithoutTransaction { db in commit(pieces, on: db, &changes) }
-            pace.wrote(at: .now)
+            lastWrite = .now
+            pace.wrote(at: lastWrite)
             isIndexBehind = writer?.isIndexBehind ?? false
             for (piece, outcome) in zip(pieces, outcomes) { piece.finish(outcome) }
             if !changes.isEmpty { observer.withLock { $0 }?.tell(changes) }
@@ -226,16 +175,17 @@ final class WriteQueue: @unchecked Sendable {
 
     /// Plans what is due on the log once nothing is written, if anything is and none is planned.
     private func planLog() {
-        guard !isLogPlanned, LogUpkeep.dueInQuiet(log) != nil else { return }
+        guard !isLogPlanned, LogUpkeep.dueInQuiet(log, hasRoom: true) != nil else { return }
         isLogPlanned = true
-        later(max(pace.untilQuiet(of: LogUpkeep.quiet, at: .now), LogUpkeep.quietPause)) { $0.keepLogInQuiet() }
+        later(max(lastWrite + LogUpkeep.Quiet.time - .now, LogUpkeep.Quiet.pause)) { $0.keepLogInQuiet() }
     }
 
     private func keepLogInQuiet() {
         isLogPlanned = false
         guard !state.withLock({ $0.isClosed }) else { return }
-        guard pace.untilQuiet(of: LogUpkeep.quiet, at: .now) == .zero else { return planLog() }
-        guard let due = LogUpkeep.dueInQuiet(log), due == .checkpoint || LogUpkeep.hasRoomForQuiet(pool.path) else { return }
+        guard lastWrite + LogUpkeep.Quiet.time <= .now else { return planLog() }
+        let hasRoom = LogUpkeep.Quiet.hasRoom(pool.path, reserve: writer?.diskReserve ?? 0)
+        guard let due = LogUpkeep.dueInQuiet(log, hasRoom: hasRoom) else { return }
         let before = log
         perform(due)
         // What changed nothing is not done again before something is written.
@@ -272,6 +222,7 @@ final class WriteQueue: @unchecked Sendable {
         // A turn that failed, or for which the disk has no room, is not repeated before something is written.
         isIndexBehind = outcomes.allSatisfy { $0 == nil } && after > 0 && after != before
         perform(upkeep)
+        planLog()
         planTurn()
     }
 

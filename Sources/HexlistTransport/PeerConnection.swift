@@ -19,9 +19,10 @@ public final class PeerConnection: @unchecked Sendable {
     static let waterMark = (low: 64 << 10, high: 256 << 10)
     /// The time `close()` waits for the other side.
     static let closeTime = TimeAmount.seconds(2)
-    /// The most bytes passed to TLS at once: encrypted they fit its initial buffer of 16 KiB, which would otherwise grow and stay so. To a trusted
-    /// peer, for which it may, more go with one system call.
-    private static let (shortWriteBytes, longWriteBytes) = ((16 << 10) - 256, (64 << 10) - 256)
+    /// The most bytes passed to TLS at once: encrypted they fit its initial buffer of 16 KiB, which would otherwise grow and stay so.
+    private static let shortWriteBytes = (16 << 10) - 256
+    /// The same for a trusted peer, for whom that buffer may grow to 64 KiB: a piece of `OutgoingPieces` is one system call.
+    private static let longWriteBytes = (64 << 10) - 256
     private static let allocator = ByteBufferAllocator()
     /// The most bytes read and dropped after `close()`: what a peer may have on its way. Closing a socket that holds unread bytes resets
     /// it, and a reset may overtake the last frame.
@@ -76,7 +77,8 @@ public final class PeerConnection: @unchecked Sendable {
     private var decoder: FrameDecoder
     /// The bytes of frames not yet delivered.
     private var inbound = ByteBuffer()
-    private var isDelivering = false
+    /// Whether the delegate is not to be told of anything: it is being told of a frame, or calls `flush`.
+    private var holdsEvents = false
     private var owesReadCompleted = false
     private var isReadHeld = false
     private var reading = true
@@ -139,13 +141,12 @@ public final class PeerConnection: @unchecked Sendable {
         set {
             eventLoop.assertInEventLoop()
             decoder.limit = newValue
-            guard isTrusted else { return }
+            guard takesLongFrames else { return }
             try? channel.syncOptions?.setOption(.recvAllocator, value: ReadBufferAllocator(most: SocketOptions.longReadBytes))
         }
     }
 
-    /// Whether a trusted peer's frames are taken.
-    private var isTrusted: Bool { decoder.limit >= ProtocolLimits.trustedFrameBytes }
+    private var takesLongFrames: Bool { decoder.limit >= ProtocolLimits.trustedFrameBytes }
 
     /// Whether frames are delivered and the socket is read. `false` holds the sender back.
     public var isReading: Bool {
@@ -205,7 +206,10 @@ public final class PeerConnection: @unchecked Sendable {
     /// somebody waits for while the caller has more to do.
     public func flush() {
         eventLoop.assertInEventLoop()
-        guard isOpen, !isBlocked, outgoing.bytes <= Self.waterMark.low else { return }
+        guard isOpen, !isBlocked, !holdsEvents, outgoing.bytes <= Self.waterMark.low else { return }
+        // A socket that fails here is read to its end and closed before `send` returns.
+        holdsEvents = true
+        defer { holdsEvents = false }
         send()
     }
 
@@ -226,7 +230,7 @@ public final class PeerConnection: @unchecked Sendable {
         eventLoop.preconditionInEventLoop()
         switch phase {
         case .open, .ended:
-            phase = .closing(left: isTrusted ? Self.closeBytes : Self.strangerCloseBytes)
+            phase = .closing(left: takesLongFrames ? Self.closeBytes : Self.strangerCloseBytes)
         case .faulted: phase = .closing(left: Self.faultBytes)
         case .closing: guard goodbye == .abrupt else { return }
         case .closed: return
@@ -283,7 +287,7 @@ public final class PeerConnection: @unchecked Sendable {
     }
 
     private func send(_ piece: ByteBuffer, on context: ChannelHandlerContext, _ taken: EventLoopPromise<Void>? = nil) {
-        let most = isTrusted ? Self.longWriteBytes : Self.shortWriteBytes
+        let most = takesLongFrames ? Self.longWriteBytes : Self.shortWriteBytes
         var piece = piece
         while isTLS, piece.readableBytes > most, let part = piece.readSlice(length: most) {
             context.writeAndFlush(NIOAny(part), promise: nil)
@@ -339,9 +343,9 @@ public final class PeerConnection: @unchecked Sendable {
     }
 
     private func deliver() {
-        guard !isDelivering, inbound.readableBytes > 0 else { return }
-        isDelivering = true
-        defer { isDelivering = false }
+        guard !holdsEvents, inbound.readableBytes > 0 else { return }
+        holdsEvents = true
+        defer { holdsEvents = false }
         while canDeliver, let receiver {
             let frame: [UInt8]?
             do throws(FrameFault) {
@@ -404,7 +408,7 @@ public final class PeerConnection: @unchecked Sendable {
         }
     }
 
-    func burstEnded() { endBurst() }
+    func burstEnded() { if holdsEvents { schedule() } else { endBurst() } }
 
     /// - Returns: whether the channel may read now; otherwise it reads later, when reading resumes.
     func mayRead() -> Bool {
@@ -440,7 +444,7 @@ public final class PeerConnection: @unchecked Sendable {
 
     /// Ends the connection if the channel is gone and the last whole frame was delivered.
     private func endIfDelivered() {
-        guard case .ended(let error) = phase, reading, receiver != nil, !isDelivering else { return }
+        guard case .ended(let error) = phase, reading, receiver != nil, !holdsEvents else { return }
         deliver()
         guard case .ended = phase, reading else { return }
         if owesReadCompleted {

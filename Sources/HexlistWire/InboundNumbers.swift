@@ -87,7 +87,7 @@ struct InboundNumbers: Sendable {
     /// Takes a Store. Its number, if it has one, was accepted just before.
     mutating func store(_ hex: IncomingHex) {
         if hex.sequence != nil, !entries.isEmpty { entries[entries.count - 1] = .waiting }
-        waitingWeight += hex.byteCount
+        waitingWeight += hex.weight
         waiting.append(hex)
     }
 
@@ -122,7 +122,7 @@ struct InboundNumbers: Sendable {
             if let refusal = refusals.reason(toRefuse: hex.messageID) {
                 settle(hex.sequence, refusal)
                 taken += 1
-                waitingWeight -= hex.byteCount
+                waitingWeight -= hex.weight
                 continue
             }
             room -= hex.rows
@@ -130,7 +130,7 @@ struct InboundNumbers: Sendable {
             taken += 1
             batch.append(hex)
             inFlight.append((hex.sequence, hex.messageID))
-            inFlightWeight += hex.byteCount
+            inFlightWeight += hex.weight
         }
         waiting.removeFirst(taken)
         return batch
@@ -151,7 +151,7 @@ struct InboundNumbers: Sendable {
     /// Refuses the hexes that are not with the store yet.
     mutating func refuseWaiting(_ code: RefusalCode) {
         for hex in waiting { settle(hex.sequence, .refused(code)) }
-        waitingWeight -= waiting.reduce(0) { $0 + $1.byteCount }
+        waitingWeight -= waiting.reduce(0) { $0 + $1.weight }
         waiting = []
     }
 

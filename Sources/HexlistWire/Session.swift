@@ -248,8 +248,7 @@ public struct Session: Sendable {
             lastActivity = now
             inbound.store(
                 IncomingHex(
-                    content: content, messageID: isTLS ? wrapper.messageID : nil, byteCount: content.weight(frame: bytes),
-                    deduplicates: isTLS,
+                    content: content, messageID: isTLS ? wrapper.messageID : nil, weight: content.weight(frame: bytes),
                     sequence: wrapper.sequence))
         case .ack:
             guard case .receipt(let receipt) = wrapper.object else { return }

@@ -23,12 +23,12 @@ import Testing
             case 0...3:
                 let batch = (0..<Int.random(in: 1...10, using: &random)).map { _ in
                     hex(
-                        UInt64.random(in: 0..<400, using: &random), bytes: Int.random(in: 1...1_500, using: &random),
-                        deduplicates: Int.random(in: 0..<5, using: &random) > 0)
+                        UInt64.random(in: 0..<400, using: &random), bytes: Int.random(in: 1...1_500, using: &random))
                 }
                 try test.receive(
                     batch, from: peer, at: now, address: addresses.randomElement(using: &random) ?? "",
-                    policy: ReceivePolicy.allCases.randomElement(using: &random) ?? .held, quotas: quotas)
+                    policy: ReceivePolicy.allCases.randomElement(using: &random) ?? .held, quotas: quotas,
+                    isProven: Int.random(in: 0..<5, using: &random) > 0)
             case 4: _ = try test.trust(peer, Trust.allCases.randomElement(using: &random) ?? .stranger, at: now)
             case 5: _ = try test.write { try $0.delete(hexIDs, at: time) }
             case 6:

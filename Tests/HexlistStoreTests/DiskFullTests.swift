@@ -113,7 +113,7 @@ import Testing
                 let done = DispatchSemaphore(value: 0)
                 for number in 0..<8 {
                     let incoming = IncomingHex(
-                        content: content, messageID: message(UInt64(kept + number)), byteCount: content.weight(frame: frame))
+                        content: content, messageID: message(UInt64(kept + number)), weight: content.weight(frame: frame))
                     store.submit(
                         {
                             try $0.receive(

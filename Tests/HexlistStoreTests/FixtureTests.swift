@@ -28,7 +28,7 @@ import Testing
                 let sender = Sender(peer: peer.id, fingerprint: peer.fingerprint, name: peer.name, address: address)
                 let hexes = [
                     IncomingHex(
-                        content: content("Größe 中文 👩‍👩‍👧", links: 3, extra: "{\"kept\":true}"), messageID: message(1), byteCount: 700),
+                        content: content("Größe 中文 👩‍👩‍👧", links: 3, extra: "{\"kept\":true}"), messageID: message(1), weight: 700),
                     hex(2), hex(3),
                 ]
                 _ = try writer.receive(hexes, from: sender, at: start, policy: .held, quotas: HeldQuotas(), diskReserve: 0)

@@ -138,15 +138,21 @@ import Testing
     }
 
     @Test func inQuietItsFileGetsItsLengthAndItIsMovedAtAQuarter() {
-        func due(_ written: Int64, of length: Int64) -> LogUpkeep? { .dueInQuiet(LogSize(written: written, length: length)) }
+        func due(_ written: Int64, of length: Int64, hasRoom: Bool = true) -> LogUpkeep? {
+            .dueInQuiet(LogSize(written: written, length: length), hasRoom: hasRoom)
+        }
         let page: Int64 = 4_120
         #expect(due(0, of: 0) == .lengthening(by: 1 << 20))
         #expect(due(3_999 * page, of: 3_999 * page) == .lengthening(by: 1 << 20))
         #expect(due(999 * page, of: 4_000 * page) == nil)
         #expect(due(1_000 * page, of: 4_000 * page) == .checkpoint)
+        #expect(due(999 * page, of: 999 * page, hasRoom: false) == nil)
+        #expect(due(1_000 * page, of: 1_000 * page, hasRoom: false) == .checkpoint)
+        let folder = FileManager.default.temporaryDirectory.path
+        #expect(!LogUpkeep.Quiet.hasRoom(folder, reserve: 1 << 50) && !LogUpkeep.Quiet.hasRoom(folder, reserve: .max))
     }
 
-    @Test(.enabled("1 GiB has to be free", { LogUpkeep.hasRoomForQuiet(FileManager.default.temporaryDirectory.path) }))
+    @Test(.enabled("1 GiB has to be free", { LogUpkeep.Quiet.hasRoom(FileManager.default.temporaryDirectory.path, reserve: 0) }))
     func theLogIsTendedWhileNothingIsWritten() async throws {
         let test = try TestStore()
         func size() throws -> LogSize { try test.store.onWritingConnection { LogSize(of: $0) } }

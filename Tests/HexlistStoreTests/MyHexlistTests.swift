@@ -74,7 +74,7 @@ import Testing
         child.hexDescription = tree.add("inside")
         child.extra = tree.add("{\"y\":2}")
         tree.add(child: child)
-        try test.receive([IncomingHex(content: tree, messageID: message(1), byteCount: 900), hex(2)], from: friend)
+        try test.receive([IncomingHex(content: tree, messageID: message(1), weight: 900), hex(2)], from: friend)
         let saved = try await test.store.saveMine([1, 3], at: start)
         #expect(saved.ids == [4, 6] && saved.hexes == 3 && saved.links == 4)
         let detail = try #require(try test.read { try $0.hex(4) })
@@ -97,7 +97,7 @@ import Testing
         _ = try test.trust(friend)
         var nobody = content("nobody's")
         (nobody.senderUUID, nobody.senderName) = (.empty, .empty)
-        try test.receive([IncomingHex(content: nobody, messageID: message(1), byteCount: 500), hex(2)], from: friend)
+        try test.receive([IncomingHex(content: nobody, messageID: message(1), weight: 500), hex(2)], from: friend)
         let saved = try await test.store.saveMine([1, 2], at: start)
         let summaries = try saved.ids.map { id in try #require(try test.read { try $0.hex(id) }).summary }
         #expect(summaries.map(\.senderUUID) == [friend.id.description, "SENDER"])

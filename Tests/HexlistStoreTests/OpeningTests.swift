@@ -129,6 +129,15 @@ import Testing
         if strange != .pipe, strange != .newerInLog { #expect(FileManager.default.contents(atPath: path) == before) }
     }
 
+    @Test(arguments: ["nextHex", "nextInbox", "nextOutbox", "nextEvent"], [Int64.max - 4, 0, .min])
+    func aStoreWithoutANextNumberIsDamaged(_ column: String, _ number: Int64) throws {
+        let test = try TestStore()
+        try test.store.close()
+        try DatabaseQueue(path: test.path).write { try $0.execute(sql: "UPDATE tally SET \(column) = ?", arguments: [number]) }
+        let error = #expect(throws: HexlistError.self) { try HexStore(path: test.path).close() }
+        #expect(error?.code == .storeUnusable && error?.hint?.isEmpty == false, "\(error?.message ?? "")")
+    }
+
     @Test(.enabled(if: geteuid() != 0, "root writes everywhere"), arguments: [0o500, 0o000])
     func aFolderThatCannotBeWrittenIsSaid(_ mode: Int) throws {
         let folder = try TestStore.makeFolder()

@@ -11,7 +11,7 @@ import Testing
         var content = HexContent()
         let text = content.add(String(repeating: "x", count: 65_536))
         (content.senderUUID, content.senderName, content.hexDescription, content.hexColor) = (text, text, text, text)
-        return IncomingHex(content: content, messageID: message(number), byteCount: 300_000)
+        return IncomingHex(content: content, messageID: message(number), weight: 300_000)
     }
 
     @Test func aPageOfHexesHasFourMebibytesAtMost() throws {

@@ -54,9 +54,8 @@ import Testing
         for (sender, outcome) in [
             (unproven, ReceiveOutcome.held(1)), (wrong, .refused(.notAccepting, retryAfter: 3_600)),
         ] {
-            let incoming = hex(1, deduplicates: sender.fingerprint != nil)
             let outcomes = try test.write {
-                try $0.receive([incoming], from: sender, at: start, policy: .held, quotas: HeldQuotas(), diskReserve: 0)
+                try $0.receive([hex(1)], from: sender, at: start, policy: .held, quotas: HeldQuotas(), diskReserve: 0)
             }
             #expect(outcomes == [outcome])
         }
@@ -69,12 +68,11 @@ import Testing
     func hexesThatComeTogetherAreKeptAsEachAlone(_ earlier: [Int]) throws {
         let counts = [5, 0, 1, 7, 8, 9, 40, 41, 47, 48, 3, 80, 81, 500] + [Int](repeating: 5, count: 26)
         var hexes = zip(UInt64(1)..., counts).map { number, links in
-            IncomingHex(content: content("Hex \(number)", links: links), messageID: message(number), byteCount: 500 + Int(number))
+            IncomingHex(content: content("Hex \(number)", links: links), messageID: message(number), weight: 500 + Int(number))
         }
         let parent = hexes[20].content.add(child: ChildContent(parent: nil))
         hexes[20].content.add(child: ChildContent(parent: parent))
-        hexes[25].messageID = nil
-        hexes[27].deduplicates = false
+        hexes[10].messageID = nil
         hexes[35].messageID = hexes[33].messageID
         let peer = try TestPeer(1)
         let stores = [try TestStore(), try TestStore()]
@@ -84,18 +82,57 @@ import Testing
         }
         let outcomes = try stores[0].receive(hexes, from: peer)
         #expect(try outcomes == hexes.map { try stores[1].receive([$0], from: peer)[0] })
-        // One of them is the same as another; without a proven message id, another one each time.
-        let kept = 39 + earlier.count { [25, 27].contains($0) }
+        // One of them is the same as another; the one without a message id is another one each time.
+        let kept = earlier.contains(10) ? 40 : 39
         let pages = try stores.map { try $0.read { try $0.hexPage(limit: 1_000) } }
         #expect(pages[0].items == pages[1].items && pages[0].items.count == kept)
         for item in pages[0].items {
             let contents = try stores.map { try #require(try $0.read { try $0.hex(item.id) }).content }
             #expect(contents[0].texts == contents[1].texts && contents[0].children == contents[1].children)
-            #expect(contents[0].links.count == item.linkCount)
+            let sent = try #require(hexes.first { $0.content.string($0.content.hexDescription) == item.description }).content
+            #expect(contents[0].texts == sent.texts && contents[0].links.count == item.linkCount)
         }
         #expect(try stores[0].countersAreRight())
         #expect(try stores.map { try $0.read { try $0.counts() } }.allSatisfy { $0.inbox == kept })
         #expect(try stores[0].read { try String.fetchOne($0.db, sql: "PRAGMA integrity_check") } == "ok")
+    }
+
+    @Test func ofHexesOfWhichOneIsThereNoneIsInserted() throws {
+        let test = try TestStore()
+        _ = try test.trust(try TestPeer(1))
+        try test.write { writer in
+            func count(_ table: String) throws -> Int? { try Int.fetchOne(writer.db, sql: "SELECT count(*) FROM \(table)") }
+            func row(_ id: Int64) throws -> HexInserter.Row {
+                let peer = try Int64.fetchOne(writer.db, sql: "SELECT id FROM peer")
+                return HexInserter.Row(
+                    id: id, location: .inbox, inboxNumber: id, peer: peer, isProven: true, byteCount: 0, receivedAt: start)
+            }
+            let inserter = try writer.inserter()
+            let (first, second) = ((1...8).map { hex($0) }, [9, 10, 11, 3, 12, 13, 14, 15].map { hex($0) })
+            #expect(try inserter.insert(first[...], from: row(1)))
+            let links = try count("link")
+            #expect(try !inserter.insert(second[...], from: row(9)))
+            #expect(try count("hex") == 8 && count("link") == links)
+            #expect(try Int64.fetchOne(writer.db, sql: "SELECT max(id) FROM hex") == 8)
+        }
+    }
+
+    /// What keeps hexes from being kept together decides about each alone.
+    @Test func eightHexesWithSomethingToDecide() throws {
+        let test = try TestStore()
+        let peer = try TestPeer(1)
+        _ = try test.trust(peer)
+        try test.receive((1...8).map { hex($0) }, from: peer)
+        var batch = (11...18).map { hex($0) }
+        batch[5] = IncomingHex(content: content(links: 5_001), messageID: message(16), weight: 500)
+        var outcomes = try test.receive(batch, from: peer)
+        #expect(outcomes[5] == .refused(.tooManyLinks, retryAfter: nil) && outcomes.compactMap(\.id) == Array(9...15))
+        outcomes = try test.receive((21...28).map { hex($0) }, from: peer, diskReserve: 1 << 50)
+        #expect(outcomes == [ReceiveOutcome](repeating: .refused(.storageFull, retryAfter: RetryAfter.storageFull), count: 8))
+        _ = try test.write { try $0.delete([4], at: start) }
+        outcomes = try test.receive([31, 32, 33, 4, 34, 35, 36, 37].map { hex($0) }, from: peer)
+        #expect(outcomes[3] == .duplicate(of: .stored) && outcomes.compactMap(\.id) == Array(16...22))
+        #expect(try test.countersAreRight())
     }
 
     @Test func noMoreGoIntoTheInboxTogetherThanItHasRoomFor() throws {
@@ -162,10 +199,9 @@ import Testing
     @Test func withoutProofNothingIsARepeat() throws {
         let test = try TestStore()
         let peer = try TestPeer(1)
-        let incoming = hex(1, deduplicates: false)
-        #expect(try test.receive([incoming, incoming], from: peer) == [.held(1), .held(2)])
+        #expect(try test.receive([hex(1), hex(1)], from: peer, isProven: false) == [.held(1), .held(2)])
         #expect(try test.receive([hex(1)], from: peer) == [.held(3)])
-        let anonymous = IncomingHex(content: content(), messageID: nil, byteCount: 10)
+        let anonymous = IncomingHex(content: content(), messageID: nil, weight: 10)
         #expect(try test.receive([anonymous, anonymous], from: peer) == [.held(4), .held(5)])
         #expect(try test.read { try $0.hex(1) }?.summary.messageID == message(1))
         #expect(try test.read { try $0.hex(4) }?.summary.messageID == nil)
@@ -339,15 +375,15 @@ import Testing
         // The repeat of hex 3 ends the state: its sender has seen the refusal.
         #expect(outcomes == [.held(1), refused, refused, refused, .held(2), refused])
         // One without an id is refused and starts nothing.
-        let anonymous = IncomingHex(content: content(), messageID: nil, byteCount: 600)
+        let anonymous = IncomingHex(content: content(), messageID: nil, weight: 600)
         #expect(try test.receive([anonymous, hex(4, bytes: 10)], from: peer, quotas: quotas) == [refused, .held(3)])
     }
 
     @Test func tooManyLinksAreRefusedForGood() throws {
         let test = try TestStore()
         let peer = try TestPeer(1)
-        let many = IncomingHex(content: content(links: 5_001), messageID: message(1), byteCount: 1)
-        let most = IncomingHex(content: content(links: 5_000), messageID: message(2), byteCount: 1)
+        let many = IncomingHex(content: content(links: 5_001), messageID: message(1), weight: 1)
+        let most = IncomingHex(content: content(links: 5_000), messageID: message(2), weight: 1)
         #expect(try test.receive([many, most], from: peer) == [.refused(.tooManyLinks, retryAfter: nil), .held(1)])
         #expect(try test.read { try $0.hex(1) }?.content.links.count == 5_000)
         try test.write { _ = try $0.delete([1], at: start) }
@@ -376,7 +412,7 @@ import Testing
             // A slice that does not lie in its buffer is no text.
             LinkContent(url: TextSlice(frame: 0..<4_000_000), linkDescription: TextSlice(arena: 4_000_000..<4_000_001), service: .empty),
         ]
-        let incoming = IncomingHex(content: content, messageID: message(1), byteCount: content.frame.count)
+        let incoming = IncomingHex(content: content, messageID: message(1), weight: content.frame.count)
         try test.receive([incoming], from: peer)
         let detail = try #require(try test.read { try $0.hex(1) })
         #expect(detail.content.texts.map { Array($0.utf8) } == content.texts.map { Array($0.utf8) })

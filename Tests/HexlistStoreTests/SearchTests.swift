@@ -19,7 +19,7 @@ import Testing
             content.links = links.map {
                 LinkContent(url: content.add($0.url), linkDescription: content.add($0.description), service: content.add($0.service))
             }
-            return IncomingHex(content: content, messageID: message(number), byteCount: 500)
+            return IncomingHex(content: content, messageID: message(number), weight: 500)
         }
     }
 

@@ -56,9 +56,9 @@ final class TestStore {
     @discardableResult
     func receive(
         _ hexes: [IncomingHex], from peer: TestPeer, at now: Int64 = start, address: String = "192.168.1.7",
-        policy: ReceivePolicy = .held, quotas: HeldQuotas = HeldQuotas(), diskReserve: Int64 = 0
+        policy: ReceivePolicy = .held, quotas: HeldQuotas = HeldQuotas(), diskReserve: Int64 = 0, isProven: Bool = true
     ) throws -> [ReceiveOutcome] {
-        let sender = Sender(peer: peer.id, fingerprint: peer.fingerprint, name: peer.name, address: address)
+        let sender = Sender(peer: peer.id, fingerprint: isProven ? peer.fingerprint : nil, name: peer.name, address: address)
         return try write {
             try $0.receive(hexes, from: sender, at: now, policy: policy, quotas: quotas, diskReserve: diskReserve)
         }
@@ -148,8 +148,8 @@ func content(_ description: String = "A hex", links: Int = 2, extra: String = ""
     return content
 }
 
-func hex(_ number: UInt64, _ description: String = "A hex", bytes: Int = 500, deduplicates: Bool = true) -> IncomingHex {
-    IncomingHex(content: content(description), messageID: message(number), byteCount: bytes, deduplicates: deduplicates)
+func hex(_ number: UInt64, _ description: String = "A hex", bytes: Int = 500) -> IncomingHex {
+    IncomingHex(content: content(description), messageID: message(number), weight: bytes)
 }
 
 /// A hex for the outbox.

@@ -38,7 +38,7 @@ import Testing
     }
 
     private func incoming(_ content: HexContent, _ number: UInt64 = 1) -> IncomingHex {
-        IncomingHex(content: content, messageID: message(number), byteCount: content.weight(frame: 900))
+        IncomingHex(content: content, messageID: message(number), weight: content.weight(frame: 900))
     }
 
     private func rows(_ table: String, in test: TestStore) throws -> Int {

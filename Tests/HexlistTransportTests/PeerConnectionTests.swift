@@ -1,3 +1,4 @@
+import Foundation
 import HexlistModel
 import NIOCore
 import Synchronization
@@ -280,6 +281,37 @@ import Testing
         await pair.shutdown()
     }
 
+    @Test("flush sends at once, without it the turn does")
+    func flush() async throws {
+        let pair = try await Endpoint.pair()
+        let right = try await pair.accepted.record()
+        let bodies = [body(1, 1_000), body(2, 2_000)]
+        let waiting = try await pair.dialled.on { connection in
+            bodies.map { body in
+                connection.write { $0.writeFrame(body) }
+                defer { connection.flush() }
+                return connection.pendingWriteBytes
+            } + [connection.pendingWriteBytes]
+        }
+        #expect(waiting == [1_004, 2_004, 0])
+        #expect(try await right.frames(2) == bodies)
+        await pair.shutdown()
+    }
+
+    @Test("flush on a broken connection tells of the end afterwards")
+    func flushBroken() async throws {
+        let pair = try await Endpoint.pair()
+        let left = try await pair.dialled.record()
+        let port = pair.accepted.remotePort
+        try await pair.dialled.on { connection in
+            breakSocket(of: port)
+            connection.write { $0.writeFrame([7]) }
+            left.during { connection.flush() }
+        }
+        guard case .closed = try await left.end() else { throw Unexpected("no end") }
+        await pair.shutdown()
+    }
+
     // MARK: The end
 
     @Test("what was written before close arrives, both sides end without an error, and later calls do nothing")
@@ -376,5 +408,18 @@ import Testing
         #expect(try await left.events.next() == .frame([8]))
         #expect(try await left.events.next() == .closed(nil))
         await pair.shutdown()
+    }
+}
+
+/// Ends the socket of this process that has the local port, so that the next write fails.
+private func breakSocket(of port: UInt16) {
+    for descriptor in Int32(3)..<1_024 {
+        var address = sockaddr_in()
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let result = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &size) }
+        }
+        guard result == 0, address.sin_family == sa_family_t(AF_INET), UInt16(bigEndian: address.sin_port) == port else { continue }
+        shutdown(descriptor, Int32(SHUT_RDWR))
     }
 }

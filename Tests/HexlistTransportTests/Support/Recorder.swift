@@ -43,6 +43,13 @@ final class Recorder: PeerConnectionDelegate, Sendable {
         isInside.withLock { $0 = false }
     }
 
+    /// Expects that nothing is told during a call of a method of the connection.
+    func during(_ work: () -> Void) {
+        isInside.withLock { $0 = true }
+        work()
+        isInside.withLock { $0 = false }
+    }
+
     func received(frame: [UInt8], on connection: PeerConnection) {
         inside(connection) {
             onFrame(connection, frame)
