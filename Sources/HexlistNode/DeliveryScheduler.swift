@@ -296,9 +296,14 @@ final class DeliveryScheduler {
         let now = Timestamp.now.milliseconds
         let next = link.delivery.pausedUntil.map { now + ($0 - .now).milliseconds }
         let settlements = Settlement.all(in: verdicts)
-        if host.sends.followsReceipts { host.sends.received(settlements.compactMap { RowMove(delivered: $0, peer: peer) }) }
         let notes = AttemptNote.refusals(in: verdicts, nextAttemptAt: next)
-        host.store.settle(settlements, noting: notes, of: peer, at: now) { [host] result in
+        var isAwaited = host.sends.followsStore || !notes.isEmpty
+        if host.sends.followsReceipts {
+            let receipts = settlements.compactMap { RowMove(delivered: $0, peer: peer) }
+            host.sends.received(receipts)
+            if receipts.count < settlements.count { isAwaited = true }
+        }
+        host.store.settle(settlements, noting: notes, of: peer, at: now, isAwaited: isAwaited) { [host] result in
             host.onLoop { host in
                 let link = host.deliveries.links[peer]
                 if counted { link?.delivery.written() }

@@ -10,15 +10,17 @@ extension HexStore {
     /// wait. The bodies of a pack go with its last row that is not delivered. A delivery resets the failures of the peer's other rows. Rows of other peers, and
     /// missing ones, are skipped.
     ///
-    /// Waits for a transaction to share, 20 ms at most (`WaitingPieces`). A crash before that forgets it; then the rows are sent again, and their peer recognises them.
+    /// A crash before it is written forgets it; then the rows are sent again, and their peer recognises them.
     ///
-    /// - Parameter completion: called on the writer's thread with the rows whose state changed. A failure leaves them as they were.
+    /// - Parameters:
+    ///   - isAwaited: whether somebody waits for it. Otherwise it waits for a transaction to share, 20 ms at most (`WaitingPieces`).
+    ///   - completion: called on the writer's thread with the rows whose state changed. A failure leaves them as they were.
     public func settle(
-        _ settlements: [Settlement], noting notes: [AttemptNote] = [], of peer: PeerID, at now: Int64,
+        _ settlements: [Settlement], noting notes: [AttemptNote] = [], of peer: PeerID, at now: Int64, isAwaited: Bool,
         completion: @escaping @Sendable (Result<[OutboxMove], any Error>) -> Void
     ) {
         submit(
-            rows: settlements.reduce(notes.count) { $0 + $1.ids.count }, waitsForOthers: true,
+            rows: settlements.reduce(notes.count) { $0 + $1.ids.count }, waitsForOthers: !isAwaited,
             { writer in
                 let moves = try writer.settle(settlements, of: peer, at: now)
                 try writer.note(notes)

@@ -36,7 +36,7 @@ struct SendTrackerTests {
         var tracker = SendTracker()
         let looks = Mutex(0)
         let send = Self.followed(.single(bytes: 10), by: &tracker) { looks.withLock { $0 += 1 } }
-        #expect(tracker.followsReceipts)
+        #expect(tracker.followsReceipts && !tracker.followsStore)
         tracker.received([Self.move(1, to: .stored), Self.move(2, to: .held)])
         #expect(send.delivered == [1: .stored, 2: .held])
         #expect(send.pending == [Self.peers[2]: 1])
@@ -54,7 +54,7 @@ struct SendTrackerTests {
     func stream() {
         var tracker = SendTracker()
         let send = Self.followed(.stream(tellsAll: false), by: &tracker)
-        #expect(!tracker.followsReceipts)
+        #expect(!tracker.followsReceipts && tracker.followsStore)
         tracker.received([Self.move(1, to: .stored)])
         #expect(send.counts.queued == 3)
         tracker.moved([Self.move(1, to: .stored), Self.move(2, to: .failed)])

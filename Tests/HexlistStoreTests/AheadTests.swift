@@ -98,13 +98,13 @@ import Testing
         #expect(try test.countersAreRight())
     }
 
-    @Test("an answer that comes before its row is written is recorded with it", arguments: [1, 64])
-    func earlyAnswer(others: Int) async throws {
+    @Test("an answer that comes before its row is written is recorded with it", arguments: [1, 64], [false, true])
+    func earlyAnswer(others: Int, isAwaited: Bool) async throws {
         let answered = Mutex<[OutboxMove]>([])
         together {
             enqueueAhead(1)
             let settlements = (1...Int64(others)).map { Settlement(id: $0, state: .stored) }
-            test.store.settle(settlements, of: peer.id, at: start) { result in
+            test.store.settle(settlements, of: peer.id, at: start, isAwaited: isAwaited) { result in
                 if let moves = try? result.get() { answered.withLock { $0 += moves } }
             }
         }

@@ -71,6 +71,7 @@ import Testing
         "HexlistDNS/": "DNSName compares bytes",
         "guard answer.name == services": "DNSName compares bytes",
         "HexlistStore/HexInserter.swift": "slices of a frame",
+        "HexlistStore/LinkRows.swift": "slices of a frame",
         "HexlistStore/Links.swift": "URLs as bytes",
         "firstIndex(where: { $0.token == token })": "a BootNonce, which is a number",
         "HexlistDaemon/Page/PageKeys.swift": "tokens that this daemon made",
