@@ -4,6 +4,8 @@ import HexlistModel
 struct DeliveryPauses: Sendable {
     typealias Instant = ContinuousClock.Instant
 
+    private static let shortest = Duration.seconds(ProtocolLimits.retryAfterRange.lowerBound)
+
     /// The end of the wait after a transfer that failed.
     private var failedUntil: Instant?
     /// The end of the wait the peer itself asked for.
@@ -22,6 +24,10 @@ struct DeliveryPauses: Sendable {
     mutating func failed(until instant: Instant) { failedUntil = max(failedUntil ?? instant, instant) }
 
     mutating func refused(until instant: Instant) { refusedUntil = max(refusedUntil ?? instant, instant) }
+
+    /// A hex was refused that was on its way when the peer said that it may take more: it is refused with the hex before it, which says nothing about
+    /// what the peer takes now. One wait for all of them.
+    mutating func refusedUninvited(now: Instant) { refused(until: max(now, (invitedAt ?? now) + Self.shortest)) }
 
     mutating func endFailure() { failedUntil = nil }
 
@@ -49,7 +55,7 @@ struct DeliveryPauses: Sendable {
     /// the shortest `retryAfter`.
     private mutating func invited(now: Instant) {
         guard let until = refusedUntil else { return }
-        let earliest = invitedAt.map { max(now, $0 + .seconds(ProtocolLimits.retryAfterRange.lowerBound)) } ?? now
+        let earliest = invitedAt.map { max(now, $0 + Self.shortest) } ?? now
         refusedUntil = min(until, earliest)
         invitedAt = refusedUntil
     }

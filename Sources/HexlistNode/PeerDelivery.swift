@@ -339,11 +339,12 @@ struct PeerDelivery: Sendable {
                 }
                 let leads = isCurrent && channel?.refused.isEmpty ?? false
                 verdicts.append(Verdict(id: row.tag, state: .refusedForNow(code, message), leads: leads))
-                let seconds = min(
-                    max(retryAfter ?? 60, ProtocolLimits.retryAfterRange.lowerBound), ProtocolLimits.retryAfterRange.upperBound)
-                pauses.refused(until: now + .seconds(seconds))
-                // What was on its way then is refused with the hex before it, and says nothing about what the peer takes now.
-                if isUninvited { pauses.greetedAgain(frameLimit: nil, now: now) }
+                if isUninvited {
+                    pauses.refusedUninvited(now: now)
+                } else {
+                    let range = ProtocolLimits.retryAfterRange
+                    pauses.refused(until: now + .seconds(min(max(retryAfter ?? 60, range.lowerBound), range.upperBound)))
+                }
                 allowance = 1
                 if isCurrent { channel?.refused.insert(row.tag) }
                 doubt()

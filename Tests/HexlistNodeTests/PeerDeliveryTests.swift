@@ -482,15 +482,17 @@ struct PeerDeliveryTests {
             delivery.written()
         }
         var delivery = Self.connected()
-        let rows = (1...2).map { Self.row($0) }
-        #expect(Self.drain(&delivery, outbox: rows, now: start).count == 2)
+        let rows = (1...80).map { Self.row($0) }
+        #expect(Self.drain(&delivery, outbox: rows, now: start).count == 80)
         refuse(1, at: start)
         #expect(delivery.pausedUntil == start + .seconds(3_600))
         delivery.greetedAgain(frameLimit: 1 << 20, now: start + .seconds(1))
         #expect(!delivery.isPaused(now: start + .seconds(1)))
-        refuse(2, at: start + .seconds(2))
-        // As soon as it may be asked again.
-        #expect(delivery.pausedUntil == start + .seconds(6))
+        // As soon as it may be asked again, however many there were.
+        for row in 2...80 as ClosedRange<Int64> {
+            refuse(row, at: start + .seconds(2))
+            #expect(delivery.pausedUntil == start + .seconds(6))
+        }
         #expect(Self.drain(&delivery, outbox: rows, now: start + .seconds(6)) == [.send(rows[0])])
         // What was sent since is refused for as long as the peer says.
         refuse(1, at: start + .seconds(7))
