@@ -25,8 +25,8 @@ struct DeliveryPauses: Sendable {
 
     mutating func refused(until instant: Instant) { refusedUntil = max(refusedUntil ?? instant, instant) }
 
-    /// A hex was refused that was on its way when the peer said that it may take more: it is refused with the hex before it, which says nothing about
-    /// what the peer takes now. One wait for all of them.
+    /// A hex was refused that may have been on its way when the peer last said that it takes more: it is refused with the hex before it, which says
+    /// nothing about what the peer takes now. One wait for all of them.
     mutating func refusedUninvited(now: Instant) { refused(until: max(now, (invitedAt ?? now) + Self.shortest)) }
 
     mutating func endFailure() { failedUntil = nil }

@@ -326,8 +326,9 @@ struct PeerDelivery: Sendable {
         verdicts.reserveCapacity(settled.count)
         for row in settled {
             if isCurrent, inFlight > 0 { channel?.inFlight -= 1 }
-            let isUninvited = isCurrent && channel?.sentUninvited ?? 0 > 0
-            if isUninvited { channel?.sentUninvited -= 1 }
+            // On another session was sent before this one began, and said Hello.
+            let isUninvited = !isCurrent || channel?.sentUninvited ?? 0 > 0
+            if isCurrent, isUninvited { channel?.sentUninvited -= 1 }
             switch row.result {
             case .kept(let status, let of):
                 let isHeld = status == .held || (status == .duplicate && of == .held)

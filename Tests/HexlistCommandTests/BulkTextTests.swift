@@ -81,6 +81,8 @@ struct BulkTextTests {
         #expect(BulkText.hint(summary, wait: .queued, to: ["ada"]) == nil)
         #expect(BulkText.hint(BulkSummary(lines: 1, accepted: 1, stored: 1), wait: .stored, to: ["ada"]) == nil)
         #expect(BulkText.hint(summary, wait: .stored, to: ["Ada's"])?.contains(#"`hexlist outbox list --to 'Ada'\''s'`"#) == true)
-        #expect(BulkText.hint(summary, wait: .stored, to: ["a", "b"])?.contains("`hexlist outbox list`") == true)
+        for peers in [["a", "b"], ["@team"]] {
+            #expect(BulkText.hint(summary, wait: .stored, to: peers)?.contains("`hexlist outbox list`") == true)
+        }
     }
 }

@@ -499,6 +499,15 @@ struct PeerDeliveryTests {
         #expect(delivery.pausedUntil == start + .seconds(3_607))
     }
 
+    @Test("what is refused on another session was sent before this one began: it is asked again on this one soon")
+    func refusedElsewhere() {
+        var delivery = Self.connected()
+        let refusals = (1...80).map { Session.Settled(tag: $0, result: .refused(.quotaExceeded, message: "", retryAfter: 3_600)) }
+        _ = delivery.settled(refusals, isCurrent: false, now: start)
+        delivery.written()
+        #expect(delivery.pausedUntil == start + .seconds(5))
+    }
+
     @Test("a pause is never shortened by a later one, and a person ends it")
     func pauses() {
         var delivery = Self.connected()

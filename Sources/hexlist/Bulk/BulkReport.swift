@@ -209,7 +209,9 @@ enum BulkText {
     /// A hint how to follow the rows that wait; `nil` if none does.
     static func hint(_ summary: BulkSummary, wait: SendWait, to peers: [String]) -> String? {
         guard summary.queued > 0, wait == .stored else { return nil }
-        let peer = peers.count == 1 ? " --to \(ShellText.quoted(TerminalText.clean(peers[0], columns: 60)))" : ""
+        // The list takes one peer, and no group.
+        let peer =
+            peers.count == 1 && !GroupName.isMarked(peers[0]) ? " --to \(ShellText.quoted(TerminalText.clean(peers[0], columns: 60)))" : ""
         return "The rest stays in the outbox and is delivered when it can be: `hexlist outbox list\(peer)` shows it."
     }
 }
