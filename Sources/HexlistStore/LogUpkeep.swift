@@ -50,7 +50,7 @@ extension LogUpkeep {
     /// What is kept to while nothing is written.
     enum Quiet {
         /// The time without a write from which on nothing is.
-        static let time = Duration.milliseconds(100)
+        static let time = Duration.milliseconds(50)
         /// The pause between two pieces of work, in which others have the disk.
         static let pause = Duration.milliseconds(50)
         fileprivate static let growth: Int32 = 1 << 20

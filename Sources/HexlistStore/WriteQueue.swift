@@ -174,10 +174,10 @@ final class WriteQueue: @unchecked Sendable {
     }
 
     /// Plans what is due on the log once nothing is written, if anything is and none is planned.
-    private func planLog() {
+    private func planLog(pause: Duration = .zero) {
         guard !isLogPlanned, LogUpkeep.dueInQuiet(log, hasRoom: true) != nil else { return }
         isLogPlanned = true
-        later(max(lastWrite + LogUpkeep.Quiet.time - .now, LogUpkeep.Quiet.pause)) { $0.keepLogInQuiet() }
+        later(max(lastWrite + LogUpkeep.Quiet.time - .now, pause)) { $0.keepLogInQuiet() }
     }
 
     private func keepLogInQuiet() {
@@ -189,7 +189,7 @@ final class WriteQueue: @unchecked Sendable {
         let before = log
         perform(due)
         // What changed nothing is not done again before something is written.
-        if log != before { planLog() }
+        if log != before { planLog(pause: LogUpkeep.Quiet.pause) }
     }
 
     /// Plans the index's next turn, if it is behind and none is planned. The writer's thread does what was submitted before first.
