@@ -25,9 +25,9 @@ struct DeliveryPauses: Sendable {
 
     mutating func refused(until instant: Instant) { refusedUntil = max(refusedUntil ?? instant, instant) }
 
-    /// A hex was refused that may have been on its way when the peer last said that it takes more: it is refused with the hex before it, which says
-    /// nothing about what the peer takes now. One wait for all of them.
-    mutating func refusedUninvited(now: Instant) { refused(until: max(now, (invitedAt ?? now) + Self.shortest)) }
+    /// A hex was refused that left before the peer's last Hello, or on another session: with the hex before it, which says nothing about what the peer
+    /// takes now. One wait for all of them, and always one: a peer could answer each hex by a Hello and a refusal.
+    mutating func refusedUninvited(now: Instant) { refused(until: now + Self.shortest) }
 
     mutating func endFailure() { failedUntil = nil }
 

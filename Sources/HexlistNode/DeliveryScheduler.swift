@@ -297,6 +297,7 @@ final class DeliveryScheduler {
         let next = link.delivery.pausedUntil.map { now + ($0 - .now).milliseconds }
         let settlements = Settlement.all(in: verdicts)
         let notes = AttemptNote.refusals(in: verdicts, nextAttemptAt: next)
+        // A stream's caller, and that of a hex which did not arrive, are told what is in the store; the row of a refusal is shown with its reason.
         var isAwaited = host.sends.followsStore || !notes.isEmpty
         if host.sends.followsReceipts {
             let receipts = settlements.compactMap { RowMove(delivered: $0, peer: peer) }

@@ -326,7 +326,7 @@ struct PeerDelivery: Sendable {
         verdicts.reserveCapacity(settled.count)
         for row in settled {
             if isCurrent, inFlight > 0 { channel?.inFlight -= 1 }
-            // On another session was sent before this one began, and said Hello.
+            // A hex sent on another session left before this session's Hello.
             let isUninvited = !isCurrent || channel?.sentUninvited ?? 0 > 0
             if isCurrent, isUninvited { channel?.sentUninvited -= 1 }
             switch row.result {

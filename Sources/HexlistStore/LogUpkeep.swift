@@ -49,7 +49,7 @@ enum LogUpkeep: Equatable {
 extension LogUpkeep {
     /// What is kept to while nothing is written.
     enum Quiet {
-        /// The time without a write from which on nothing is.
+        /// The time without a write after which the store counts as quiet.
         static let time = Duration.milliseconds(50)
         /// The pause between two pieces of work, in which others have the disk.
         static let pause = Duration.milliseconds(50)

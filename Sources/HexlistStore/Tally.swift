@@ -25,8 +25,8 @@ struct Tally: Equatable {
     var indexed: Int64 = 0
     var reindex: Int64 = 0
 
-    /// The numbers that are given: more than there will be, and ids of links have room for no more (`HexInserter.linksPerHex`).
-    private static let numbers: ClosedRange<Int64> = 1...1 << 50
+    /// The numbers that may come next: more than there will be, and half of what ids of links have room for (`HexInserter.linksPerHex`).
+    private static let numbers: ClosedRange<Int64> = 1...1 << 49
 
     init() {}
 

@@ -1,7 +1,8 @@
 /// The pieces of work that wait for the writer, in order of submission of each kind.
 ///
 /// A transaction has a bound: if there are pieces with many rows, some wait for the next one, so that no piece waits for the rows of all sessions.
-/// Pieces with few rows go first; one piece with many rows is always included, so that none waits for ever.
+/// Pieces with few rows go first, and patient ones, which are as many as the windows of the sessions; one piece with many rows is always included, so
+/// that none waits for ever.
 struct WaitingPieces {
     typealias Instant = ContinuousClock.Instant
 

@@ -112,7 +112,10 @@ final class WriteQueue: @unchecked Sendable {
     func finish(_ done: @escaping @Sendable () -> Void) {
         guard state.withLock({ $0.isDraining || !$0.waiting.isEmpty }) else { return done() }
         queue.async { [self] in
-            state.withLock { $0.waiting.endPatience() }
+            state.withLock { state in
+                state.waiting.endPatience()
+                state.isDraining = true
+            }
             drain()
             done()
         }
@@ -137,6 +140,7 @@ final class WriteQueue: @unchecked Sendable {
         let left = state.withLock { state in
             let left = state.waiting.patientUntil.map { $0 - .now }
             state.isPatienceTimed = left.map { $0 > .zero } ?? false
+            if let left, left <= .zero { state.isDraining = true }
             return left
         }
         guard let left else { return }
@@ -222,7 +226,7 @@ final class WriteQueue: @unchecked Sendable {
         // A turn that failed, or for which the disk has no room, is not repeated before something is written.
         isIndexBehind = outcomes.allSatisfy { $0 == nil } && after > 0 && after != before
         perform(upkeep)
-        planLog()
+        planLog(pause: LogUpkeep.Quiet.pause)
         planTurn()
     }
 

@@ -207,7 +207,7 @@ public final class PeerConnection: @unchecked Sendable {
     public func flush() {
         eventLoop.assertInEventLoop()
         guard isOpen, !isBlocked, !holdsEvents, outgoing.bytes <= Self.waterMark.low else { return }
-        // A socket that fails here is read to its end and closed before `send` returns.
+        // A socket that fails here is read to its end and closed before `send` returns. The turn that `write` has scheduled tells of it.
         holdsEvents = true
         defer { holdsEvents = false }
         send()
@@ -301,7 +301,7 @@ public final class PeerConnection: @unchecked Sendable {
     }
 
     private func unblock() {
-        guard isBlocked, isOpen, outgoing.bytes <= Self.waterMark.low, channel.isWritable else { return }
+        guard isBlocked, !holdsEvents, isOpen, outgoing.bytes <= Self.waterMark.low, channel.isWritable else { return }
         isBlocked = false
         receiver?.writabilityChanged(on: self)
     }

@@ -491,12 +491,26 @@ struct PeerDeliveryTests {
         // As soon as it may be asked again, however many there were.
         for row in 2...80 as ClosedRange<Int64> {
             refuse(row, at: start + .seconds(2))
-            #expect(delivery.pausedUntil == start + .seconds(6))
+            #expect(delivery.pausedUntil == start + .seconds(7))
         }
-        #expect(Self.drain(&delivery, outbox: rows, now: start + .seconds(6)) == [.send(rows[0])])
+        #expect(Self.drain(&delivery, outbox: rows, now: start + .seconds(7)) == [.send(rows[0])])
         // What was sent since is refused for as long as the peer says.
-        refuse(1, at: start + .seconds(7))
-        #expect(delivery.pausedUntil == start + .seconds(3_607))
+        refuse(1, at: start + .seconds(8))
+        #expect(delivery.pausedUntil == start + .seconds(3_608))
+    }
+
+    @Test("a peer that answers each hex by a Hello and a refusal is asked every 5 s at most")
+    func helloBeforeEachRefusal() {
+        var delivery = refusedForAnHour()
+        delivery.greetedAgain(frameLimit: 64 << 10, now: start + .seconds(1))
+        var now = start + .seconds(20)
+        for _ in 0..<5 {
+            #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: now) == [.send(Self.row(1))])
+            delivery.greetedAgain(frameLimit: 64 << 10, now: now)
+            refuse(&delivery, at: now)
+            #expect(Self.drain(&delivery, outbox: [Self.row(1)], now: now + .milliseconds(4_999)).isEmpty)
+            now += .seconds(5)
+        }
     }
 
     @Test("what is refused on another session was sent before this one began: it is asked again on this one soon")

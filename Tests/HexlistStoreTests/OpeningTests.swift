@@ -129,7 +129,7 @@ import Testing
         if strange != .pipe, strange != .newerInLog { #expect(FileManager.default.contents(atPath: path) == before) }
     }
 
-    @Test(arguments: ["nextHex", "nextInbox", "nextOutbox", "nextEvent"], [Int64.max - 4, 0, .min])
+    @Test(arguments: ["nextHex", "nextInbox", "nextOutbox", "nextEvent"], [Int64.max - 4, 1 << 50, 0, .min])
     func aStoreWithoutANextNumberIsDamaged(_ column: String, _ number: Int64) throws {
         let test = try TestStore()
         try test.store.close()
