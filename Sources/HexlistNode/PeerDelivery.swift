@@ -65,7 +65,7 @@ struct PeerDelivery: Sendable {
         var inFlight: Int
         /// Rows its peer refused for now since one was last sent. While there are any, one of them has to be the next.
         var refused: Set<Int64> = []
-        /// Those of `inFlight` that were sent before the peer last said that it may take more. They are answered first.
+        /// The rows of `inFlight` that were sent before the peer last said that it may take more. The peer answers them first.
         var sentUninvited = 0
     }
 

@@ -11,7 +11,7 @@ struct SendTracker {
 
     /// Whether a receipt is told before it is in the store.
     var followsReceipts: Bool { sends.values.contains(where: \.followsReceipts) }
-    /// Whether somebody waits for what is in the store.
+    /// Whether somebody waits for rows, of whatever peer, to be in the store.
     var followsStore: Bool { sends.values.contains { !$0.followsReceipts } }
 
     mutating func follow(_ send: TrackedSend) { sends[ObjectIdentifier(send)] = send }

@@ -29,7 +29,7 @@ enum LogUpkeep: Equatable {
         return isSmall && now.length - now.written < room ? .lengthening(by: growth) : nil
     }
 
-    /// What is due while nothing is written, so that no hex after a quiet time waits for it: the file gets the length that it has at a
+    /// The work that is due while nothing is written, so that no hex after a quiet time waits for it: the file gets the length that it has at a
     /// checkpoint, and the log is moved at SQLite's 4 MiB.
     /// - Parameter hasRoom: whether the file may take room before it is needed.
     static func dueInQuiet(_ size: LogSize, hasRoom: Bool) -> LogUpkeep? {
@@ -47,7 +47,7 @@ enum LogUpkeep: Equatable {
 }
 
 extension LogUpkeep {
-    /// What is kept to while nothing is written.
+    /// The times and sizes of the work while nothing is written.
     enum Quiet {
         /// The time without a write after which the store counts as quiet.
         static let time = Duration.milliseconds(50)

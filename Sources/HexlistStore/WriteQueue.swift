@@ -10,7 +10,7 @@ internal import Synchronization
 /// The queue has no bound of its own: each caller waits for its completion before it submits much more. Which pieces share a transaction
 /// `WaitingPieces` says.
 ///
-/// `@unchecked`: `writer` is touched on `queue` only.
+/// `@unchecked`: `writer`, and what is known of the index and of the log, are touched on `queue` only.
 final class WriteQueue: @unchecked Sendable {
     struct Piece: Sendable {
         enum Turn: Sendable {
@@ -192,7 +192,7 @@ final class WriteQueue: @unchecked Sendable {
         guard let due = LogUpkeep.dueInQuiet(log, hasRoom: hasRoom) else { return }
         let before = log
         perform(due)
-        // What changed nothing is not done again before something is written.
+        // Work that left the log as it was is not done again before something is written.
         if log != before { planLog(pause: LogUpkeep.Quiet.pause) }
     }
 
