@@ -47,7 +47,9 @@ struct OutboxOutlook {
             && terms.bounds.take(rows: undelivered &+ underWay.rows &+ room.rows, bytes: bytes &+ underWay.bytes &+ room.bytes)
     }
 
+    /// Takes over the counters of the last commit, which may be another program's.
     mutating func committed(_ tally: Tally) {
+        next = max(next, tally.nextOutbox)
         undelivered = tally.outbox.undelivered
         bytes = tally.outboxBytes
         failed = tally.outbox.failed

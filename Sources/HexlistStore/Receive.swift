@@ -53,9 +53,7 @@ extension StoreWriter {
         // pages that this transaction has made so far, though they are not in the log yet.
         let (needed, overflow) = reserve.addingReportingOverflow(2 * bytes + reservedBytes)
         guard !overflow, free >= needed else { return true }
-        // The file grows by what is in the log and in the cache at most. By how much, SQLite parses two statements to say.
-        let most = LogSize(of: db).length + StoreConnection.writerCache << 10
-        if free - needed < most, free - needed < (try unmovedBytes()) { return true }
+        if free - needed < (try unmovedBytes()) { return true }
         reservedBytes += bytes
         return false
     }

@@ -4,7 +4,8 @@ internal import HexlistModel
 
 /// The configuration of connections.
 enum StoreConnection {
-    /// The most bytes the log keeps after a burst.
+    /// The length to which SQLite cuts the WAL's file when it begins the WAL anew, in bytes. A shorter file stays as long as it is: a sync of
+    /// bytes that are replaced takes a disk half as long as one of bytes behind the end.
     private static let logBytes = 32 << 20
     /// The kilobytes of pages cached by the writing connection, which spills what is more into the log. A reader caches at most SQLite's 2 MB.
     static let writerCache: Int64 = 8_000
@@ -33,8 +34,8 @@ enum StoreConnection {
             guard !db.configuration.readonly else { return }
             try db.execute(
                 sql: """
-                    -- Within a commit, where one transaction is so long; else `LogUpkeep` comes before.
-                    PRAGMA wal_autocheckpoint = \(2 * LogUpkeep.checkpointPages);
+                    -- Until `Checkpoints` replaces it: migrations are long transactions.
+                    PRAGMA wal_autocheckpoint = \(Checkpoints.pages);
                     PRAGMA journal_size_limit = \(logBytes);
                     PRAGMA cache_size = -\(writerCache);
                     PRAGMA secure_delete = FAST;
@@ -55,13 +56,5 @@ enum StoreConnection {
                 .storeUnusable, "SQLite does not promise to keep what it commits to \(path).",
                 hint: "Put the store on a local file system.")
         }
-        try gatherLog(db)
-    }
-
-    /// Has the writing connection write a transaction into the log with one system call instead of two a page.
-    static func gatherLog(_ db: Database) throws {
-        _ = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema")  // opens the log
-        let result = hexlist_sqlite3_gather_log(db.sqliteConnection)
-        guard result == SQLITE_OK else { throw DatabaseError(resultCode: ResultCode(rawValue: result)) }
     }
 }

@@ -10,7 +10,7 @@ internal import Synchronization
 /// The queue has no bound of its own: each caller waits for its completion before it submits much more. Which pieces share a transaction
 /// `WaitingPieces` says.
 ///
-/// `@unchecked`: `writer`, and what is known of the index and of the log, are touched on `queue` only.
+/// `@unchecked`: `writer`, `checkpoints` and the state of the index are touched on `queue` only.
 final class WriteQueue: @unchecked Sendable {
     struct Piece: Sendable {
         enum Turn: Sendable {
@@ -50,6 +50,7 @@ final class WriteQueue: @unchecked Sendable {
     private let queue: DispatchQueue
     private let state = Mutex(State())
     private var writer: StoreWriter?
+    private var checkpoints: Checkpoints?
 
     private let residue: Residue
     private let metrics: StoreMetrics
@@ -57,10 +58,6 @@ final class WriteQueue: @unchecked Sendable {
     /// Whether entries of the index are missing; `false` after a turn that failed, until the next write.
     private var isIndexBehind = false
     private var isTurnPlanned = false
-    /// The log after the last transaction, when that was, and whether the log is looked at once nothing is written.
-    private var log = LogSize(written: 0, length: 0)
-    private var lastWrite = ContinuousClock.now
-    private var isLogPlanned = false
 
     init(pool: DatabasePool, queue: DispatchQueue, residue: Residue, metrics: StoreMetrics, outbox: OutboxOutlook) {
         self.pool = pool
@@ -91,7 +88,7 @@ final class WriteQueue: @unchecked Sendable {
         self.observer.withLock { $0 = observer.map(Observer.init) }
     }
 
-    /// Does the waiting work, refuses later work, and moves the log into the store. Must not be called from a completion.
+    /// Does the waiting work, refuses later work, and runs a last checkpoint. Must not be called from a completion.
     func close() throws {
         let wasClosed = state.withLock { state in
             defer { state.isClosed = true }
@@ -154,47 +151,18 @@ final class WriteQueue: @unchecked Sendable {
                 if pieces.isEmpty { state.isDraining = false }
                 return pieces
             }
-            guard !pieces.isEmpty else {
-                planLog()
-                return planTurn()
-            }
+            guard !pieces.isEmpty else { return planTurn() }
             var changes: StoreChange = []
-            let (outcomes, upkeep) = pool.writeWithoutTransaction { db in commit(pieces, on: db, &changes) }
-            lastWrite = .now
-            pace.wrote(at: lastWrite)
+            let outcomes = pool.writeWithoutTransaction { db in commit(pieces, on: db, &changes) }
+            pace.wrote(at: .now)
             isIndexBehind = writer?.isIndexBehind ?? false
             for (piece, outcome) in zip(pieces, outcomes) { piece.finish(outcome) }
             if !changes.isEmpty { observer.withLock { $0 }?.tell(changes) }
-            perform(upkeep)
+            checkpoint()
         }
     }
 
-    private func perform(_ upkeep: LogUpkeep?) {
-        guard let upkeep else { return }
-        pool.writeWithoutTransaction { db in
-            upkeep.perform(on: db)
-            log = LogSize(of: db)
-        }
-    }
-
-    /// Plans what is due on the log once nothing is written, if anything is and none is planned.
-    private func planLog(pause: Duration = .zero) {
-        guard !isLogPlanned, LogUpkeep.dueInQuiet(log, hasRoom: true) != nil else { return }
-        isLogPlanned = true
-        later(max(lastWrite + LogUpkeep.Quiet.time - .now, pause)) { $0.keepLogInQuiet() }
-    }
-
-    private func keepLogInQuiet() {
-        isLogPlanned = false
-        guard !state.withLock({ $0.isClosed }) else { return }
-        guard lastWrite + LogUpkeep.Quiet.time <= .now else { return planLog() }
-        let hasRoom = LogUpkeep.Quiet.hasRoom(pool.path, reserve: writer?.diskReserve ?? 0)
-        guard let due = LogUpkeep.dueInQuiet(log, hasRoom: hasRoom) else { return }
-        let before = log
-        perform(due)
-        // Work that left the log as it was is not done again before something is written.
-        if log != before { planLog(pause: LogUpkeep.Quiet.pause) }
-    }
+    private func checkpoint() { pool.writeWithoutTransaction { db in checkpoints?.run(on: db) } }
 
     /// Plans the index's next turn, if it is behind and none is planned. The writer's thread does what was submitted before first.
     private func planTurn() {
@@ -220,32 +188,30 @@ final class WriteQueue: @unchecked Sendable {
                     try writer.index()
                 }
             }, finish: { _ in })
-        let (outcomes, upkeep) = pool.writeWithoutTransaction { db in commit([piece], on: db, &changes) }
+        let outcomes = pool.writeWithoutTransaction { db in commit([piece], on: db, &changes) }
         pace.tookTurn(from: now, to: .now)
         let after = writer?.tally.behind ?? 0
         // A turn that failed, or for which the disk has no room, is not repeated before something is written.
         isIndexBehind = outcomes.allSatisfy { $0 == nil } && after > 0 && after != before
-        perform(upkeep)
-        planLog(pause: LogUpkeep.Quiet.pause)
+        checkpoint()
         planTurn()
     }
 
-    /// - Returns: the error of each piece, `nil` for a committed one; and the work that is due on the log.
-    private func commit(_ pieces: [Piece], on db: Database, _ changes: inout StoreChange) -> ([(any Error)?], LogUpkeep?) {
+    /// - Returns: the error of each piece, `nil` for a committed one.
+    private func commit(_ pieces: [Piece], on db: Database, _ changes: inout StoreChange) -> [(any Error)?] {
         let writer = writer ?? StoreWriter(db: db, path: pool.path)
         self.writer = writer
+        if checkpoints == nil { checkpoints = Checkpoints(on: db) }
         defer {
             residue.passed(operations: pieces.count, bytes: writer.passedBytes)
             writer.passedBytes = 0
         }
-        let size = LogSize(of: db)
         var outcomes = [(any Error)?](repeating: nil, count: pieces.count)
         var start = 0
         while start < pieces.count {
             start = transaction(pieces, from: start, outcomes: &outcomes, &changes, writer)
         }
-        log = LogSize(of: db)
-        return (outcomes, .due(since: size, log))
+        return outcomes
     }
 
     /// Runs one transaction.
@@ -260,6 +226,7 @@ final class WriteQueue: @unchecked Sendable {
             try rollBack(writer)  // an open transaction would absorb this one; there never is one
             try writer.run("BEGIN IMMEDIATE")
             try writer.transactionBegan()
+            outbox.withLock { $0.committed(writer.tally) }
             while next < pieces.count {
                 next += 1
                 do {

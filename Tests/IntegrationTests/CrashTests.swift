@@ -52,6 +52,11 @@ struct CrashTests {
         try await Rig.run("disk-full", long: ["--rounds", "50", "--patient"])
     }
 
+    @Test("other programs that write to the store", .ifRuns("foreign-writer"))
+    func foreignWriter() async throws {
+        try await Rig.run("foreign-writer", long: ["--rounds", "200"])
+    }
+
     @Test("failing, read-only and locked stores", .ifRuns("storage-errors"))
     func storageErrors() async throws {
         try await Rig.run("storage-errors", long: ["--rounds", "300", "--locked", "60"])
