@@ -7,16 +7,17 @@ const api = globalThis.browser ?? globalThis.chrome;
 
 /** Sends that are remembered, and tabs that are opened at once. */
 const most = { sends: 20, opened: 200, tabs: 20_000 };
-/** Milliseconds until a program that ended is run again, doubled each time up to the second. */
+/** Milliseconds until a program that ended is run again, doubled each time up to the second; the first again after one that lasted as long as that. */
 const pauses = { first: 2_000, longest: 60_000 };
 
 let pause = pauses.first;
+/** When `begin` last ran the program. */
+let begun = 0;
 const host = new Host(onEvent, onEnd);
 
 // --- The program
 
 function onEvent(name, value) {
-  pause = pauses.first;
   if (name === "unread") showUnread(value);
   if (name === "row") void rowsChanged([value]);
   if (name === "recipients") void api.storage.session.set({ recipients: Date.now(), fault: null });
@@ -30,6 +31,7 @@ function onEnd(error) {
   showUnread(0);
   void api.storage.session.set({ fault: error.told });
   if (error.code === "hostMissing") return; // the person has to do something first
+  if (Date.now() - begun > pauses.longest) pause = pauses.first;
   setTimeout(() => void begin(), pause);
   pause = Math.min(pause * 2, pauses.longest);
 }
@@ -42,6 +44,7 @@ function showUnread(count) {
 
 /** Connects, and takes up what was under way when the worker was stopped. */
 async function begin() {
+  if (!host.isConnected) begun = Date.now();
   try {
     const counts = await host.request("unread");
     await api.storage.session.set({ name: counts.name, fault: null });
@@ -330,7 +333,12 @@ async function draftOf(info, tab) {
 api.contextMenus.onClicked.addListener((info, tab) => {
   // Both want the person's click, which is over after the first wait.
   const shown = api.action.openPopup ? api.action.openPopup() : Promise.reject(new Error("no popup"));
-  const draft = draftOf(info, tab).then((draft) => api.storage.session.set({ draft: { ...draft, at: Date.now() } }));
+  const draft = draftOf(info, tab)
+    .catch((error) => {
+      console.error(error);
+      return { what: menus[info.menuItemId].title, fault: `It could not be read: ${error.message}` };
+    })
+    .then((draft) => api.storage.session.set({ draft: { ...draft, at: Date.now() } }));
   void Promise.allSettled([shown, draft]).then(([shown]) => {
     if (shown.status === "rejected") return api.windows.create({ url: "popup.html?window", type: "popup", width: 400, height: 640 });
   });
@@ -372,7 +380,10 @@ api.runtime.onMessage.addListener((message, sender, respond) => {
   if (sender.id !== api.runtime.id || !sender.url?.startsWith(api.runtime.getURL(""))) return false;
   answer(message).then(
     (value) => respond({ value }),
-    (error) => respond({ error: error instanceof HostError ? error.told : { code: "internal", message: String(error?.message ?? error) } }),
+    (error) => {
+      if (!(error instanceof HostError)) console.error(error);
+      respond({ error: error instanceof HostError ? error.told : { code: "internal", message: String(error?.message ?? error) } });
+    },
   );
   return true;
 });

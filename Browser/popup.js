@@ -57,6 +57,7 @@ async function attempt(body, where) {
   try {
     await body();
   } catch (error) {
+    if (error instanceof Error) console.error(error); // not an answer of the worker
     if (where) where.textContent = [error.message, error.hint].filter(Boolean).join(" ");
     else showFault(error);
   }
@@ -241,7 +242,13 @@ async function sendChosen() {
   if (choice.from === "window" || choice.from === "highlighted") {
     if (!(await allowed("tabs", "tabGroups"))) throw { message: "Without the tabs' addresses they cannot be sent.", hint: "This page can be." };
   }
-  if (choice.from === "bookmarks" && !(await allowed("bookmarks"))) throw { message: "Without the bookmarks they cannot be sent." };
+  if (choice.from === "bookmarks") {
+    if (!(await allowed("bookmarks"))) throw { message: "Without the bookmarks they cannot be sent." };
+    if (!choice.folder) {
+      await showFolders();
+      throw { message: $("folder").options.length > 0 ? "Choose the folder, then press Send." : "There is no folder with bookmarks." };
+    }
+  }
   $("submit").disabled = true;
   $("outcome").textContent = "Sending…";
   try {
@@ -524,4 +531,4 @@ async function load() {
   await start();
 }
 
-void load();
+void attempt(load);

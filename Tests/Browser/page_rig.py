@@ -54,7 +54,7 @@ def need_lab(name):
 def inside(host, program, *words):
     """Runs a program of ours on a machine: the page is on its loopback, so the browser is there too. Returns its status."""
     own = [sys.executable, os.path.realpath(program), "--inside", *words]
-    variables = [f"{name}={os.environ[name]}" for name in ("PATH", "HEXLIST_LAB", "HEXLIST_BIN") if name in os.environ]
+    variables = [f"{name}={os.environ[name]}" for name in ("PATH", "HEXLIST_LAB", "HEXLIST_LAB_DIR", "HEXLIST_BIN") if name in os.environ]
     return subprocess.run([LAB, "exec", host, "env", *variables, *own]).returncode
 
 
@@ -79,11 +79,13 @@ def launched(play, browser_name, names=(), scheme="light"):
 
 
 def opened(browser, wait=".row", host="ada", **options):
-    """A page with the inbox; what it complains of is in `page.faults`."""
+    """A page with the inbox. `page.faults` has what it complains of, with exceptions and rejections nothing catches; `page.streams` each event stream it opened."""
     context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
     context.set_default_timeout(120_000)  # beside other tests
+    context.add_init_script("addEventListener('unhandledrejection', (event) => console.error(`not caught: ${event.reason}`))")
     page = context.new_page()
-    page.faults = []
+    page.faults, page.streams = [], []
+    page.on("request", lambda request: page.streams.append(request.url) if "text/event-stream" in request.headers.get("accept", "") else None)
     page.on("console", lambda message: page.faults.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: page.faults.append(str(error)))
     page.goto(address(host))

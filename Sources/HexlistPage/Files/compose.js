@@ -1,5 +1,5 @@
 // A new hex: links that are pasted or dropped, and files, to one or several peers; a hex that is sent on; one of My Hexlist that is changed.
-import { call, query } from './api.js';
+import { call, faultOf, query } from './api.js';
 import { h, icon, mark, clean, peerText, label, count, toast, button, buttons, dialog } from './dom.js';
 import { app } from './main.js';
 import { subject, sizes } from './hexes.js';
@@ -149,11 +149,11 @@ export function compose({ to, hex, into, edit, links = [], dropped } = {}) {
         told((await call('POST', `/v1/sends${query({ to: [...chosen.keys()], timeout: '3s', hex: hex?.id })}`, body)).items);
       }
       current?.element.close();
-      if (!isSent) app.view.renew();
+      if (!isSent) app.view?.renew();
     } catch (error) {
-      if (error.name === 'AbortError') return;
       changed();
-      fault.textContent = [error.message, error.hint].filter(Boolean).join(' ');
+      const reason = faultOf(error);
+      if (reason) fault.textContent = [reason.message, reason.hint].filter(Boolean).join(' ');
     }
   }
 

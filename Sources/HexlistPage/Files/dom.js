@@ -1,5 +1,5 @@
 // Elements and texts. Text of peers is only ever a text node, cleaned of what reorders or hides.
-import { call } from './api.js';
+import { call, faultOf } from './api.js';
 
 /** h('a.name', {href, onclick}, child…): an element. Members are attributes, and may be left out; `on…` a listener; `true` an empty attribute. */
 export function h(tag, ...children) {
@@ -15,6 +15,13 @@ export function h(tag, ...children) {
   }
   element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
   return element;
+}
+
+/** Gives an element these children, unless it has the same already: a button under a mouse that is down stays the button that is clicked. */
+export function setChildren(element, ...children) {
+  const made = element.cloneNode(false);
+  made.append(...children);
+  if (!made.isEqualNode(element)) element.replaceChildren(...made.childNodes);
 }
 
 const SVG = 'http://www.w3.org/2000/svg';
@@ -136,6 +143,18 @@ export const field = (name, ...content) => h('div.field', h('span', name), conte
 export const choice = (choices, now, choose) => h('div.choice', { role: 'group', 'aria-label': 'Which' },
   choices.map(([value, text]) => button(text, () => choose(value), '', { 'aria-pressed': String(value === now) })));
 
+/** Tells a fault of a request, if there is one. */
+export function showFault(fault) {
+  if (fault) toast([fault.message, fault.hint].filter(Boolean).join(' '), { time: 9000 });
+}
+
+let bugShown;
+/** Tells an error that these scripts do not expect; of several the last. The browser's console has each. */
+export function showBug(error) {
+  bugShown?.();
+  bugShown = toast(`This page failed in something: ${clean(error?.message ?? error)}`, { action: 'Reload', onaction: () => location.reload(), time: 20000 });
+}
+
 /** One request that the person asked for: tells a fault, or `done`. Returns the reply (true where that is empty), or null after a fault. */
 export async function ask(method, path, body, done) {
   try {
@@ -143,7 +162,7 @@ export async function ask(method, path, body, done) {
     if (done) toast(done);
     return reply ?? true;
   } catch (error) {
-    if (error.name !== 'AbortError') toast([error.message, error.hint].filter(Boolean).join(' '), { time: 9000 });
+    showFault(faultOf(error));
     return null;
   }
 }

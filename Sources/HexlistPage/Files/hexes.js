@@ -1,6 +1,6 @@
 // Inbox and held tray: a list of hexes, and the one that is read.
-import { call, query, part } from './api.js';
-import { h, icon, mark, setMark, twoLines, head, clean, cleanLines, label, peerName, count, when, wholeTime, toast, button, buttons, field, choice, ask, confirmed } from './dom.js';
+import { call, faultOf, query, part } from './api.js';
+import { h, icon, mark, setMark, twoLines, head, clean, cleanLines, label, peerName, count, when, wholeTime, toast, button, buttons, field, choice, ask, confirmed, setChildren, showFault } from './dom.js';
 import { View, searchField } from './list.js';
 import { app } from './main.js';
 import { compose } from './compose.js';
@@ -16,7 +16,7 @@ export function leave(hex, back) {
   const timer = setTimeout(() => end(), 10000);
   const close = () => { clearTimeout(timer); drop(); return leaving.delete(hex.id); };
   const end = (isLast) => {
-    if (close()) call('DELETE', `/v1/hexes/${hex.id}`, undefined, { keepalive: isLast }).then(() => app.view.renew(), (error) => { back(); toast(`Not deleted: ${error.message}`); });
+    if (close()) call('DELETE', `/v1/hexes/${hex.id}`, undefined, { keepalive: isLast }).then(() => app.view?.renew(), (error) => { back(); toast(`Not deleted: ${faultOf(error)?.message ?? ''}`); });
   };
   const undo = () => { if (close()) back(); };
   leaving.set(hex.id, { end, undo });
@@ -66,9 +66,10 @@ function hexRow() {
 }
 
 export class HexView extends View {
-  constructor(place, title, empty) {
+  /** @param nothing the children that stand where there is none of the place */
+  constructor(place, title, nothing) {
     super({ title, sign: 'hex', reads: 'The hex', list: { height: 64, row: hexRow, key: (hex) => hex.id } });
-    Object.assign(this, { place, empty, unread: false, from: null });
+    Object.assign(this, { place, nothing, unread: false, from: null });
     this.filters.before(searchField(this));
   }
 
@@ -83,17 +84,12 @@ export class HexView extends View {
     this.drawFilters();
     const load = (after, limit, signal) => hexPage(this.input.value,
       { location: this.place, unread: this.unread || null, from: this.from?.uuid, limit, after }, signal);
-    await this.fetchList(load, this.total(), (error) => {
-      this.list.items = [];
-      this.list.redraw();
-      this.look(error.message);
-    });
+    await this.fetchList(load, this.total());
   }
 
   async renew() {
-    try { await this.list.renew(this.total()); } catch { return; }
     this.drawFilters();
-    this.look();
+    await this.renewList();
   }
 
   drawFilters() {
@@ -104,17 +100,14 @@ export class HexView extends View {
     }
     if (this.from) parts.push(h('button.chip', { onclick: () => { this.from = null; this.reload(); } }, 'From ', peerName(this.from), icon('close')));
     const focused = this.filters.contains(document.activeElement) && [...this.filters.querySelectorAll('button')].indexOf(document.activeElement);
-    this.filters.replaceChildren(...parts);
+    setChildren(this.filters, ...parts);
     if (focused !== false) this.filters.querySelectorAll('button')[focused]?.focus();
   }
 
-  look(fault) {
-    this.drawEmpty(() => {
-      if (fault) return [h('p', fault)];
-      if (this.input.value.trim()) return nothingFound();
-      if (this.unread) return [icon('check', 'large'), h('h2', 'All read'), button('Show all', () => { this.unread = false; this.reload(); })];
-      return this.empty();
-    });
+  empty() {
+    if (this.input.value.trim()) return nothingFound();
+    if (this.unread) return [icon('check', 'large'), h('h2', 'All read'), button('Show all', () => { this.unread = false; this.reload(); })];
+    return this.nothing();
   }
 
   rest() { super.rest(); this.hex = this.current = null; }
@@ -128,7 +121,8 @@ export class HexView extends View {
     try {
       whole = await call('GET', `/v1/hexes/${hex.id}`);
     } catch (error) {
-      if (error.status === 404) { this.list.remove(hex.id); this.look(); } else toast(error.message);
+      const fault = faultOf(error);
+      if (fault?.status === 404) { this.list.remove(hex.id); this.look(); } else showFault(fault);
       return;
     }
     if (this.current !== hex.id) return;
@@ -169,7 +163,9 @@ export class HexView extends View {
     if (!hex || hex.unread === unread) return;
     hex.unread = unread;
     this.list.replace({ id: hex.id, unread });
-    await ask('PATCH', `/v1/hexes/${hex.id}`, { unread });
+    if (await ask('PATCH', `/v1/hexes/${hex.id}`, { unread })) return;
+    hex.unread = !unread;
+    this.list.replace({ id: hex.id, unread: !unread });
   }
 
   openLinks() {

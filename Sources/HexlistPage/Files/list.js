@@ -1,6 +1,7 @@
 // A list of any length: only the rows that are seen are elements. Pages are fetched as they are needed, in order. And a place: a list, and
 // beside it what is open of it.
-import { h, icon, toast } from './dom.js';
+import { faultOf } from './api.js';
+import { h, icon, setChildren, showFault } from './dom.js';
 import { app } from './main.js';
 
 class List {
@@ -26,25 +27,45 @@ class List {
   }
   static made = 0;
 
-  /** Shows another list. `load(after, limit, signal)` resolves to a page; `total`, where it is known, sizes the scroll bar. */
+  /**
+   * Shows another list. `load(after, limit, signal)` resolves to a page; `total`, where it is known, sizes the scroll bar.
+   * Returns false if another list was asked for meanwhile.
+   */
   async show(load, total = 0) {
     const round = ++this.round;
     this.abort?.abort();
     this.abort = new AbortController();
-    const first = await load(undefined, 100, this.abort.signal);
+    let first;
+    try {
+      first = await load(undefined, 100, this.abort.signal);
+    } catch (error) {
+      if (round !== this.round) return false;
+      throw error;
+    }
     if (round !== this.round) return false;
-    Object.assign(this, { load, items: first.items, next: first.next, total, loading: null });
-    this.element.scrollTop = 0;
-    this.redraw();
+    this.take(load, first, total);
     return true;
   }
 
-  /** Looks at the newest again: what is new, changed or gone among them, without moving what is looked at. */
+  take(load, { items, next }, total) {
+    Object.assign(this, { load, items, next, total, loading: null });
+    this.element.scrollTop = 0;
+    this.redraw();
+  }
+
+  /** Shows no items, for a list that could not be read. `load` reads it with the next change. */
+  clear(load) { this.take(load, { items: [], next: null }, 0); }
+
+  /**
+   * Looks at the newest again: what is new, changed or gone among them, without moving what is looked at.
+   * Returns false if there is no list yet, or another one meanwhile.
+   */
   async renew(total = 0) {
-    if (!this.load) return;
-    const round = this.round;
-    const { items, next } = await this.load(undefined, 100, this.abort.signal);
-    if (round !== this.round) return;
+    const { load, round } = this;
+    if (!load) return false;
+    const { items, next } = await load(undefined, 100, this.abort.signal);
+    // A list that was on its way when this began counts as the same round.
+    if (round !== this.round || load !== this.load) return false;
     const before = this.items.length;
     const last = items.length && this.items.findLastIndex((item) => this.key(item) === this.key(items.at(-1)));
     if (next === null || last < 0 || !items.length) [this.items, this.next] = [items, next];
@@ -53,6 +74,7 @@ class List {
     const grown = this.items.length - before;
     if (this.element.scrollTop > this.height && grown > 0 && this.loading === null) this.element.scrollTop += grown * this.height;
     this.redraw();
+    return true;
   }
 
   get length() { return Math.max(this.items.length, this.next ? this.total : 0); }
@@ -137,7 +159,9 @@ class List {
         this.items = this.items.concat(page.items);
         this.next = page.next;
       }
-    } catch { if (round === this.round) this.next = null; } finally { if (round === this.round) this.loading = null; }
+    } catch (error) {
+      if (round === this.round) { this.next = null; showFault(faultOf(error)); }
+    } finally { if (round === this.round) this.loading = null; }
     if (round === this.round) this.redraw();
   }
 
@@ -207,19 +231,38 @@ export class View {
     this.pane.replaceChildren(h('button.quiet.back', { onclick: () => app.close() }, icon('back'), 'Back'), ...children.flat().filter(Boolean));
   }
 
-  /** Shows what `load` finds, if that is not out of date by then. Without one of its own, a fault is told. */
-  async fetchList(load, total, onfault = (error) => toast(error.message)) {
+  /** Shows what `load` finds, if that is not out of date by then; a fault in its place. With `isSame`, a fault leaves the rows that there are. */
+  async fetchList(load, total, isSame = false) {
     try {
-      if (await this.list.show(load, total)) this.look();
+      if (!await this.list.show(load, total)) return;
+      this.fault = null;
     } catch (error) {
-      if (error.name !== 'AbortError') onfault(error);
+      const fault = faultOf(error);
+      if (!fault) return;
+      if (isSame && this.list.load) return showFault(fault);
+      this.fault = fault;
+      this.list.clear(load);
     }
+    this.look();
   }
 
-  /** What stands where there are no rows. */
-  drawEmpty(children) {
-    this.none.hidden = this.list.items.length > 0;
-    if (!this.none.hidden) this.none.replaceChildren(...children());
+  /** Reads the newest rows again. A fault leaves those that there are. */
+  async renewList() {
+    try {
+      if (!await this.list.renew(this.total())) return;
+      this.fault = null;
+    } catch (error) {
+      const fault = faultOf(error);
+      if (fault?.status) showFault(fault); // without an answer the notice of `main.js` says so
+      return;
+    }
+    this.look();
+  }
+
+  /** Draws what stands where there are no rows: the fault of a list that could not be read, or the children that `empty()` returns. */
+  look() {
+    this.none.hidden = !this.list.load || this.list.items.length > 0;
+    if (!this.none.hidden) setChildren(this.none, ...(this.fault ? [h('p', this.fault.message)] : this.empty()));
   }
 }
 

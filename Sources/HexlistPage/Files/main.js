@@ -1,6 +1,6 @@
 // The page as a whole: places, keys, what comes by events.
 import { begun, call, follow } from './api.js';
-import { h, icon, clean, button, dialog } from './dom.js';
+import { h, icon, clean, button, dialog, ask, setChildren, showBug } from './dom.js';
 import { HexView, undo } from './hexes.js';
 import { PeersView, pairDialog, pairingsChanged } from './peers.js';
 import { OutboxView } from './outbox.js';
@@ -37,8 +37,8 @@ export const app = {
     this.go('inbox');
   },
   async readGroups() {
-    this.groups = (await call('GET', '/v1/groups').catch(() => null))?.items ?? this.groups;
-    if (this.name === 'peers') this.view.reload();
+    this.groups = (await ask('GET', '/v1/groups'))?.items ?? this.groups;
+    if (this.name === 'peers') this.view?.reload();
     peersChanged();
   },
 };
@@ -61,22 +61,29 @@ const notice = h('div.notice', { role: 'status', hidden: true });
 
 function drawPlaces() {
   const focused = places.contains(document.activeElement) ? document.activeElement.dataset.name : null;
-  places.replaceChildren(...Object.entries(views).map(([name, view]) => {
+  setChildren(places, ...Object.entries(views).map(([name, view]) => {
     const number = app.overview && numbers[name]?.(app.overview);
     return h('button.place', { 'data-name': name, 'aria-current': app.name === name ? 'page' : null, onclick: () => app.go(name) },
       icon(name), h('span.name', view.title), number ? h('span.number', h('span', number > 999 ? '999+' : number), h('span.hidden', name === 'inbox' ? ' unread' : ' waiting')) : null);
   }));
-  if (focused) places.querySelector(`[data-name=${focused}]`)?.focus();
+  if (focused && !places.contains(document.activeElement)) places.querySelector(`[data-name=${focused}]`)?.focus();
   const unread = app.overview?.unread;
   document.title = `${unread ? `(${unread}) ` : ''}${app.view?.title ?? 'Hexlist'} – Hexlist`;
 }
 
+/** Ends the page: it is over, or with an error of its beginning it could not be opened. */
 function over(error) {
   document.title = 'Hexlist';
-  root.replaceChildren(h('main.over', icon('hex', 'huge'), h('h1', 'This page is over'),
-    h('p', error?.status === 0 ? 'Hexlist does not answer. Is hexlistd running?' : 'A page opens once, and ends 15 minutes after it was left.'),
+  app.view = null;
+  const isOver = !error || error.status === 403;
+  root.replaceChildren(h('main.over', icon('hex', 'huge'), h('h1', isOver ? 'This page is over' : 'This page could not be opened'),
+    h('p', isOver ? 'A page opens once, and ends 15 minutes after it was left.' : [clean(error.message), error.hint].filter(Boolean).join(' ')),
     h('p', 'Open it again:'), h('pre', 'hexlist web')));
 }
+
+// Errors that nothing catches: the console has them, and the person is told. One without an error object is a remark of the browser.
+addEventListener('error', (event) => { if (event.error) showBug(event.error); });
+addEventListener('unhandledrejection', (event) => showBug(event.reason));
 
 const told = {
   overview(value) {
@@ -88,17 +95,17 @@ const told = {
     drawPlaces();
     if (!before) return;
     const isNew = ['lastEvent', 'inbox', 'unread', 'held', 'mine'].some((key) => before[key] !== value[key]) || JSON.stringify(before.outbox) !== JSON.stringify(value.outbox);
-    if (isNew && app.name !== 'peers') app.view.renew();
+    if (isNew && app.name !== 'peers') app.view?.renew();
   },
   peers(value) {
     const groups = (peers) => JSON.stringify(peers?.map((peer) => peer.groups));
     const changed = groups(app.peers) !== groups(value.items);
     app.peers = value.items;
     if (changed) app.readGroups();
-    else if (app.name === 'peers') app.view.reload();
+    if (app.name === 'peers') app.view?.reload();
     peersChanged();
     pairingsChanged();
-    if (app.view === views.inbox) views.inbox.drawEmpty();
+    if (app.view === views.inbox) app.view.look(); // what it says where nothing is depends on who is trusted
   },
   pairings(value) { app.pairings = value; pairingsChanged(); },
 };
@@ -110,7 +117,7 @@ addEventListener('keydown', (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]') || event.isComposing) return;
   const { view } = app;
   if (/^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) {
-    if (event.key === 'Escape') { event.target.value = ''; event.target.dispatchEvent(new Event('input')); event.target.blur(); view.list.element.focus(); }
+    if (event.key === 'Escape') { event.target.value = ''; event.target.dispatchEvent(new Event('input')); event.target.blur(); view?.list.element.focus(); }
     return;
   }
   if (!view) return;
@@ -129,7 +136,7 @@ addEventListener('keydown', (event) => {
 addEventListener('dragover', (event) => { if (!event.dataTransfer.types.includes('application/x-hexlist')) event.preventDefault(); });
 addEventListener('drop', (event) => {
   event.preventDefault();
-  if (event.dataTransfer.types.includes('application/x-hexlist')) return;
+  if (!app.view || event.dataTransfer.types.includes('application/x-hexlist')) return;
   const links = linksIn(event.dataTransfer);
   compose({ links, dropped: links.length ? undefined : filesIn(event.dataTransfer) });
 });
@@ -158,4 +165,5 @@ try {
   });
 } catch (error) {
   over(error);
+  if (error.status === undefined) throw error; // a bug
 }

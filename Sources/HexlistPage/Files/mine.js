@@ -1,6 +1,6 @@
 // My Hexlist: what was kept, as a tree. Hexes are moved by dragging, or by a list.
-import { call } from './api.js';
-import { h, icon, mark, setMark, head, toast, button, buttons, ask, dialog } from './dom.js';
+import { call, faultOf } from './api.js';
+import { h, icon, mark, setMark, head, toast, button, buttons, ask, dialog, showFault } from './dom.js';
 import { View, searchField } from './list.js';
 import { found, subject, title, sizes, hexBody, hexPage, nothingFound, openable, openAll, leave, isLeaving } from './hexes.js';
 import { compose, linksIn } from './compose.js';
@@ -54,31 +54,32 @@ export class MineView extends View {
   }
   rest() { super.rest(); this.hex = this.drawn = null; }
 
-  async reload() {
+  /** @param isSame whether the list is the one that is shown */
+  async reload(isSame) {
     const load = async (after, limit, signal) => {
       const page = await hexPage(this.input.value, { location: 'mine', limit: after ? limit : Math.min(1000, Math.max(limit, this.nodes.length)), after }, signal);
       await Promise.all(page.items.filter((node) => this.open.has(node.id)).map((node) => this.fetch(node)));
       this.nodes = after ? this.nodes.concat(page.items) : page.items;
       return { items: this.rows(page.items), next: page.next };
     };
-    await this.fetchList(load);
+    await this.fetchList(load, 0, isSame);
   }
   /** Reads the list and the open hex again, without moving what is looked at. */
   async renew() {
     const top = this.list.element.scrollTop;
-    await this.reload();
+    await this.reload(true);
     this.list.element.scrollTop = top;
     const item = this.hex && this.list.item(this.hex.id);
     if (item) this.show(item);
   }
-  look() {
-    this.drawEmpty(() => this.input.value.trim() ? nothingFound()
-      : [icon('mine', 'large'), h('h2', 'Nothing kept yet'), h('p', 'Save a hex of the inbox, or drop links here.')]);
+  empty() {
+    return this.input.value.trim() ? nothingFound()
+      : [icon('mine', 'large'), h('h2', 'Nothing kept yet'), h('p', 'Save a hex of the inbox, or drop links here.')];
   }
 
   async fetch(node) {
     const keep = (hex) => { this.inside.set(hex.id, hex.children ?? []); hex.children?.forEach(keep); };
-    await call('GET', `/v1/hexes/${node.id}`).then(keep, () => {});
+    await call('GET', `/v1/hexes/${node.id}`).then(keep, (error) => { const fault = faultOf(error); if (fault?.status !== 404) showFault(fault); });
   }
   has(node) { return (this.inside.get(node.id)?.length ?? node.hexesInside ?? node.children?.length) > 0; }
   /** The rows of hexes and of those inside that are unfolded. */
@@ -119,7 +120,7 @@ export class MineView extends View {
     if (!links.length) return event.dataTransfer.files.length && toast('Files go to peers: New hex takes them.');
     if (!node) return compose({ into: null, links });
     const whole = await ask('GET', `/v1/hexes/${node.id}`);
-    const added = [...whole?.links.map((_, index) => ({ from: index + 1 })) ?? [], ...links];
+    const added = [...whole?.links?.map((_, index) => ({ from: index + 1 })) ?? [], ...links];
     if (whole && await ask('PATCH', `/v1/mine/${node.id}`, { links: added }, `Added to “${subject(node)}”.`)) this.renew();
   }
   async move(id, parent, before) {

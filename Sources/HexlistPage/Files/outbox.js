@@ -1,5 +1,5 @@
 // The outbox: what was sent, and what each row waits for.
-import { call, query } from './api.js';
+import { call, faultOf, query } from './api.js';
 import { h, icon, twoLines, head, clean, label, peerName, when, wholeTime, button, buttons, choice, ask } from './dom.js';
 import { View } from './list.js';
 import { app } from './main.js';
@@ -58,17 +58,16 @@ export class OutboxView extends View {
     await this.fetchList(load, this.total());
   }
   async renew() {
-    try { await this.list.renew(this.total()); } catch { return; }
-    this.look();
+    await this.renewList();
     if (this.row) {
-      const row = await call('GET', `/v1/outbox/${this.row.outboxID}`).catch(() => null);
+      const row = await call('GET', `/v1/outbox/${this.row.outboxID}`).catch((error) => { faultOf(error); }); // a row may be gone
       if (row && this.row?.outboxID === row.outboxID) this.show(row);
     }
   }
 
-  look() {
-    this.drawEmpty(() => [icon('outbox', 'large'), h('h2', this.waiting ? 'Nothing waits' : 'Nothing was sent yet'),
-      h('p', this.waiting ? 'What you send to a machine that is away waits here until it is back.' : 'Press New hex, or drop links anywhere on this page.')]);
+  empty() {
+    return [icon('outbox', 'large'), h('h2', this.waiting ? 'Nothing waits' : 'Nothing was sent yet'),
+      h('p', this.waiting ? 'What you send to a machine that is away waits here until it is back.' : 'Press New hex, or drop links anywhere on this page.')];
   }
 
   show(row) {

@@ -1,6 +1,6 @@
 // Peers: who is here, who is not and why; pairing; trust; groups.
-import { call, part } from './api.js';
-import { h, icon, twoLines, head, clean, peerText, label, peerName, count, when, wholeTime, button, buttons, field, choice, ask, confirmed, dialog } from './dom.js';
+import { call, faultOf, part } from './api.js';
+import { h, icon, twoLines, head, clean, peerText, label, peerName, count, when, wholeTime, button, buttons, field, choice, ask, confirmed, dialog, setChildren } from './dom.js';
 import { View } from './list.js';
 import { app } from './main.js';
 import { compose } from './compose.js';
@@ -44,19 +44,24 @@ export class PeersView extends View {
     await this.list.show(async () => ({ items: peers, next: null }));
     this.list.element.scrollTop = at;
     const ghosts = (app.peers ?? []).filter((peer) => peer.state === 'ghost').length;
-    this.filters.replaceChildren(...(ghosts ? [choice([[false, 'Peers'], [true, `With ${count(ghosts, 'ghost')}`]], this.all, (all) => { this.all = all; this.reload(); })] : []));
-    this.drawEmpty(() => [icon('peers', 'large'), h('h2', 'Nobody is here yet'),
-      h('p', 'Start Hexlist on another machine of this network: it appears here by itself. Then press ', h('b', 'Pair…'), ' on both.'),
-      app.overview?.discoveryFault ? h('p.doubt', app.overview.discoveryFault) : '']);
+    setChildren(this.filters, ...(ghosts ? [choice([[false, 'Peers'], [true, `With ${count(ghosts, 'ghost')}`]], this.all, (all) => { this.all = all; this.reload(); })] : []));
+    this.look();
     const { overview } = app;
     if (overview) {
-      this.own.replaceChildren(h('details', { open: this.own.querySelector('details')?.open }, h('summary', 'This machine: ', peerText(overview.name)),
+      setChildren(this.own, h('details', { open: this.own.querySelector('details')?.open }, h('summary', 'This machine: ', peerText(overview.name)),
         h('p.faint', 'What others compare before they trust it:'), fingerprint(overview.fingerprint)));
     }
     const selected = this.list.item();
     if (selected) this.draw(selected);
+    else if (this.list.selected !== null) this.list.select(null); // it is not announced any more
   }
   renew() { return this.reload(); }
+
+  empty() {
+    return [icon('peers', 'large'), h('h2', 'Nobody is here yet'),
+      h('p', 'Start Hexlist on another machine of this network: it appears here by itself. Then press ', h('b', 'Pair…'), ' on both.'),
+      app.overview?.discoveryFault ? h('p.doubt', app.overview.discoveryFault) : ''];
+  }
 
   show(peer) {
     this.drawn = null;
@@ -132,14 +137,15 @@ const ends = {
 export function pairDialog(peer) {
   pairing?.element.close();
   const body = h('div.pairing', { 'aria-live': 'polite' });
-  const shown = { body, since: lastEnded(), drawn: null, isDone: false };
+  const shown = { body, since: null, drawn: null, isDone: false };
   shown.element = dialog('Pair', () => [body], '.wide');
   shown.element.addEventListener('close', () => {
     if (pairing === shown) pairing = null;
     if (shown.isDone) return;
     const item = running();
-    if (item) call('POST', `/v1/pairings/${part(item.peer)}/reject`).catch(() => {});
-    call('DELETE', '/v1/pairings').catch(() => {});
+    // A pairing that has ended meanwhile cannot be taken back, and need not be.
+    if (item) call('POST', `/v1/pairings/${part(item.peer)}/reject`).catch(faultOf);
+    call('DELETE', '/v1/pairings').catch(faultOf);
   });
   pairing = shown;
   if (peer) invite(peer);
@@ -163,6 +169,7 @@ export function pairingsChanged() {
 function drawPairing() {
   if (!pairing) return;
   const { body } = pairing;
+  if (app.pairings) pairing.since ??= lastEnded(); // pairings that ended before the dialog are not its own
   const item = app.pairings?.items.findLast((one) => one.id > pairing.since) ?? running();
   const strangers = (app.peers ?? []).filter((peer) => peer.state === 'verified' && peer.trust === 'stranger');
   const key = JSON.stringify([item, !item && strangers.map(label), pairing.asked]);
@@ -182,7 +189,7 @@ function drawPairing() {
     pairing.isDone = true;
     body.replaceChildren(icon('check', 'large'), h('p', 'Paired with ', h('b', peerName(item)), '. Hexes go both ways now.'), buttons(button('Done', () => pairing.element.close(), '.strong')));
   } else if (item?.state === 'ended') {
-    body.replaceChildren(h('p', ends[item.reason] ?? clean(item.message) ?? 'It ended.'), item.message && ends[item.reason] ? h('p.faint', clean(item.message)) : '', buttons(close, again));
+    body.replaceChildren(h('p', ends[item.reason] ?? (clean(item.message) || 'It ended.')), item.message && ends[item.reason] ? h('p.faint', clean(item.message)) : '', buttons(close, again));
   } else if (item || pairing.asked) {
     body.replaceChildren(h('p', 'Asking ', h('b', item ? peerName(item) : pairing.asked), '…'),
       h('p', 'Press ', h('b', 'Pair…'), ' there too (or run ', h('code', 'hexlist pair'), '). Then both screens show six digits.'), buttons(button('Cancel', () => pairing.element.close())));
