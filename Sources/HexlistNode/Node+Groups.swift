@@ -13,7 +13,7 @@ extension Node {
     /// - Parameter name: with or without `@`.
     public func addToGroup(_ name: String, _ peers: [String]) async throws -> GroupView {
         await known.reload(self)
-        let sightings = try resolve(peers).map { peer in
+        let sightings = try resolve(peers, comparing: false).map { peer in
             guard let id = peer.uuid, peer.fingerprint != nil else {
                 throw HexlistError(
                     .badRequest, "\(peer.label.text()) has not proved its key yet.", hint: "Wait until `hexlist peers` lists it.")
@@ -26,7 +26,7 @@ extension Node {
     /// Takes peers out of a group.
     public func removeFromGroup(_ name: String, _ peers: [String]) async throws -> GroupView {
         await known.reload(self)
-        let ids = try resolve(peers).map { try $0.requiredID() }
+        let ids = try resolve(peers, comparing: false).map { try $0.requiredID() }
         return try await changed { try await $0.removeFromGroup(GroupName.bare(name), ids) }
     }
 

@@ -101,14 +101,13 @@ extension StoreWriter {
     }
 
     /// - Throws: `.badRequest` where there are as many groups as there may be. Inside `change`.
-    private func makeGroup(_ name: String) throws -> Int64 {
+    fileprivate func makeGroup(_ name: String) throws -> Int64 {
         guard try first("SELECT count(*) FROM peerGroup", read: { $0.int(0) }) ?? 0 < PeerGroup.limit else {
             throw HexlistError(
                 .badRequest, "There are \(PeerGroup.limit) groups, and no more can be.", hint: "`hexlist group rm` deletes one.")
         }
         try run("INSERT INTO peerGroup (name) VALUES (?)", name)
-        guard let row = try groupRow(name) else { throw StoreFault.lost }
-        return row.id
+        return db.lastInsertedRowID
     }
 
     /// The row of a group.
@@ -144,18 +143,38 @@ extension StoreWriter {
             return group
         }
     }
+}
 
-    /// Whether a peer can be added to these groups: those there are not yet have to be within `PeerGroup.limit`, and all of them within
-    /// `PeerGroup.memberLimit`.
-    func haveRoom(for names: [String]) throws -> Bool {
-        guard !names.isEmpty else { return true }
-        let groups = try groups()
-        let fitting = try names.map { name in
-            guard let key = NameKey(name) else { throw StoreFault.lost }
-            return groups.first { key.isKey(of: $0.name) }
-        }
-        return groups.count + fitting.count(where: { $0 == nil }) <= PeerGroup.limit
-            && fitting.allSatisfy { $0.map { $0.peers.count < PeerGroup.memberLimit } ?? true }
+/// The groups with the numbers of their members, read once for the import of many peers.
+struct GroupBook {
+    private struct Group {
+        var id: Int64
+        var members: Int
+    }
+
+    private var groups: [NameKey: Group] = [:]
+
+    init(_ reader: StoreReader) throws {
+        let rows = try reader.all(
+            """
+            SELECT id, name, (SELECT count(*) FROM groupMember WHERE peerGroup = peerGroup.id) FROM peerGroup
+            """
+        ) { (name: $0.text(1), group: Group(id: $0.int64(0), members: $0.int(2))) }
+        for row in rows { if let key = NameKey(row.name) { groups[key] = row.group } }
+    }
+
+    /// Whether a peer that is in none of these groups can be added to them: new ones have to be within `PeerGroup.limit`, and all of them
+    /// within `PeerGroup.memberLimit`.
+    func haveRoom(for keys: some Collection<NameKey>) -> Bool {
+        let known = keys.compactMap { groups[$0] }
+        return groups.count + keys.count - known.count <= PeerGroup.limit && known.allSatisfy { $0.members < PeerGroup.memberLimit }
+    }
+
+    /// Adds a peer to a group it is not in, which is made if there is none. Inside `change`.
+    mutating func add(_ peer: Int64, to key: NameKey, _ name: String, on writer: StoreWriter) throws {
+        var group = try groups[key] ?? Group(id: writer.makeGroup(name), members: 0)
+        group.members += try writer.run("INSERT OR IGNORE INTO groupMember (peerGroup, peer) VALUES (?, ?)", group.id, peer)
+        groups[key] = group
     }
 }
 

@@ -86,11 +86,11 @@ extension HexStore {
         _ entries: ArraySlice<RosterEntry>, own: PeerID, proven: [PeerID: Fingerprint], at now: Int64
     ) async throws -> [RosterOutcome] {
         try await write { writer in
-            var aliases: AliasBook?
+            var (aliases, groups) = (AliasBook?.none, try GroupBook(writer))
             return try entries.map { entry in
                 if entry.peer == own { return .own }
                 if let key = proven[entry.peer], key != entry.fingerprint { return .anotherKey }
-                return try writer.importPeer(entry, at: now, &aliases)
+                return try writer.importPeer(entry, at: now, &aliases, &groups)
             }
         }
     }
@@ -99,8 +99,12 @@ extension HexStore {
 extension StoreWriter {
     /// Imports an entry completely or not at all.
     ///
-    /// - Parameter aliases: the existing aliases; read once for many entries.
-    func importPeer(_ entry: RosterEntry, at now: Int64, _ aliases: inout AliasBook?) throws -> RosterOutcome {
+    /// - Parameters:
+    ///   - aliases: the existing aliases; read once for many entries.
+    ///   - groupBook: the existing groups.
+    func importPeer(
+        _ entry: RosterEntry, at now: Int64, _ aliases: inout AliasBook?, _ groupBook: inout GroupBook
+    ) throws -> RosterOutcome {
         let known = try peer(entry.peer)
         if let key = known?.fingerprint, key != entry.fingerprint { return .anotherKey }
         var book = try aliases ?? self.aliases()
@@ -115,10 +119,9 @@ extension StoreWriter {
         }
         let trust = entry.trust == .stranger ? known?.trust ?? .stranger : entry.trust
         guard trust != .stranger || alias != nil || !entry.groups.isEmpty else { return .unchanged }  // no reason to remember the peer
-        let groups = entry.groups.filter { name in
-            NameKey(name).map { key in !(known?.groups.contains { key.isKey(of: $0) } ?? false) } ?? false
-        }
-        guard try haveRoom(for: groups) else {
+        var keys = Set(known?.groups.compactMap { NameKey($0) } ?? [])
+        let groups = entry.groups.compactMap { name in NameKey(name).flatMap { keys.insert($0).inserted ? (key: $0, name: name) : nil } }
+        guard groupBook.haveRoom(for: groups.map(\.key)) else {
             aliases = book
             return .tooManyGroups
         }
@@ -135,8 +138,11 @@ extension StoreWriter {
             isChanged = true
         }
         if !groups.isEmpty {
-            try change { _ = try peerRow(making: entry.peer, fingerprint: entry.fingerprint, name: entry.name) }
-            for group in groups { _ = try addToGroup(group, [entry.peer]) }
+            try change {
+                let row = try peerRow(making: entry.peer, fingerprint: entry.fingerprint, name: entry.name).id
+                for group in groups { try groupBook.add(row, to: group.key, group.name, on: self) }
+                changed(.peers)
+            }
             isChanged = true
         }
         return try addPlaces(entry, to: known?.endpoints ?? []) || isChanged ? .changed : .unchanged

@@ -1,3 +1,4 @@
+import CSQLite
 import GRDB
 import HexlistModel
 import Testing
@@ -86,8 +87,8 @@ import Testing
         _ = try test.write { try $0.addToGroup("here", [one.id]) }
         func imported(_ entry: RosterEntry) throws -> RosterOutcome {
             try test.write { writer in
-                var aliases: AliasBook?
-                return try writer.importPeer(entry, at: start, &aliases)
+                var (aliases, groups) = (AliasBook?.none, try GroupBook(writer))
+                return try writer.importPeer(entry, at: start, &aliases, &groups)
             }
         }
         let entry = RosterEntry(fingerprint: one.fingerprint, name: "", trust: .stranger, groups: ["There", "HERE"])
@@ -97,7 +98,58 @@ import Testing
         #expect(try imported(RosterEntry(fingerprint: two.fingerprint, name: "Two", trust: .stranger, groups: ["there"])) == .changed)
         #expect(try test.read { try $0.groups() }.map(\.peers.count) == [1, 2])
         #expect(try test.read { try $0.peer(two.id) }?.fingerprint == two.fingerprint)
+        // One name twice, in two spellings, is one group; a name that is there keeps its spelling.
+        let twice = RosterEntry(fingerprint: one.fingerprint, name: "", trust: .stranger, groups: ["new", "NEW", "tHERE"])
+        #expect(try imported(twice) == .changed)
+        #expect(try test.read { try $0.groups() }.map(\.name) == ["here", "new", "There"])
     }
+
+    @Test("the work of an import grows with peers times groups, and not faster")
+    func importIsLinear() async throws {
+        /// Thousands of steps of SQLite's machine for an import into an empty store, and for the same import again.
+        func steps(peers: Int, groups: Int) async throws -> (first: Int, again: Int) {
+            let test = try TestStore()
+            let names = (0..<groups).map { "group \($0)" }
+            let entries = try (0..<peers).map { number in
+                let bytes = (0..<32).map { UInt8(truncatingIfNeeded: number >> ($0 % 2 * 8)) }
+                return RosterEntry(fingerprint: try #require(Fingerprint(bytes: bytes)), name: "", trust: .trusted, groups: names)
+            }
+            func counted() async throws -> Int {
+                let counter = StepCounter()
+                try test.store.onWritingConnection { counter.begin(on: $0) }
+                let own = try TestPeer(255).id
+                let outcomes = try await test.store.importRoster(entries[...], own: own, proven: [:], at: start)
+                try test.store.onWritingConnection { counter.end(on: $0) }
+                #expect(outcomes.allSatisfy { $0 == outcomes[0] })
+                return counter.count
+            }
+            let steps = (first: try await counted(), again: try await counted())
+            #expect(try test.read { try $0.groups() }.map(\.peers.count) == Array(repeating: peers, count: groups))
+            return steps
+        }
+        let (few, morePeers, moreGroups) = (
+            try await steps(peers: 60, groups: 25), try await steps(peers: 240, groups: 25), try await steps(peers: 60, groups: 100)
+        )
+        for (more, less) in [
+            (morePeers.first, few.first), (morePeers.again, few.again), (moreGroups.first, few.first), (moreGroups.again, few.again),
+        ] { #expect(more < 6 * less, "four times as many took \(more) instead of \(less) thousand steps") }
+    }
+}
+
+/// Counts the steps of a connection's statements, in thousands.
+private final class StepCounter {
+    private(set) var count = 0
+
+    func begin(on db: Database) {
+        sqlite3_progress_handler(
+            db.sqliteConnection, 1_000,
+            { counter in
+                if let counter { Unmanaged<StepCounter>.fromOpaque(counter).takeUnretainedValue().count += 1 }
+                return 0
+            }, Unmanaged.passUnretained(self).toOpaque())
+    }
+
+    func end(on db: Database) { sqlite3_progress_handler(db.sqliteConnection, 0, nil, nil) }
 }
 
 @Suite struct PeerPolicyTests {
