@@ -133,12 +133,12 @@ extension Node {
 
     func terms(for send: TrackedSend, at now: Int64) -> OutboxTerms {
         OutboxTerms(
-            recipients: send.recipients, warns: send.warns, now: now, expiresAt: outboxExpiry(from: now),
+            recipients: send.recipients, warns: send.warns, now: now, lifetime: outboxLifetime,
             bounds: OutboxBounds(rows: configuration.outbox.rows, bytes: configuration.outbox.bytes))
     }
 
-    /// When a row that is queued at `time` is given up, in milliseconds since 1970.
-    func outboxExpiry(from time: Int64) -> Int64 { time + Int64(configuration.outbox.expireDays) * 86_400_000 }
+    /// The milliseconds, by the store's `LivedClock`, after which a queued row is given up.
+    var outboxLifetime: Int64 { Int64(configuration.outbox.expireDays) * 86_400_000 }
 
     /// Rows were queued, in this order: their deliveries take them up.
     func enqueued(_ taken: Taken, for send: TrackedSend) {

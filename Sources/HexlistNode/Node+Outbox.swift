@@ -41,7 +41,11 @@ extension Node {
         let offers = try await store.read { try $0.offers(ofRow: id) }
         var view = view(of: row, isSending: deliveries.liveRows.contains(id))
         if !offers.isEmpty {
-            view.offers = offers.map { OutboxOffer(name: $0.name, size: $0.size, ends: Timestamp(milliseconds: $0.ends)) }
+            let times = times()
+            view.offers = offers.map { offer in
+                let ends = Timestamp(milliseconds: times.milliseconds(of: store.clock.instant(of: offer.ends)))
+                return OutboxOffer(name: offer.name, size: offer.size, ends: ends)
+            }
         }
         view.tag = label(of: row.peer).map(PeerTag.init)
         return view
@@ -90,7 +94,7 @@ extension Node {
     /// Tries rows again now, whatever they wait for. Delivered, cancelled and expired ones are passed over.
     /// - Throws: `HexlistError` `notFound` where a named one is not there; then nothing was changed.
     public func retry(_ selection: OutboxSelection) async throws -> OutboxChange {
-        let changed = try await store.retry(selection, expiresAt: outboxExpiry(from: Timestamp.now.milliseconds))
+        let changed = try await store.retry(selection, lifetime: outboxLifetime)
         rowsQueuedAgain(changed.rows)
         return OutboxChange(changed: changed.rows.count, passedOver: changed.passedOver, next: changed.next)
     }

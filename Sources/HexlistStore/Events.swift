@@ -157,8 +157,8 @@ extension StoreWriter {
     ) throws -> Int64 {
         let number = tally.nextEvent
         try run(
-            "INSERT INTO event (number, count, at, type, peer, hex, outbox, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            number, count, time, type.rawValue, peer?.uuid, hex, outboxID, data)
+            "INSERT INTO event (number, count, at, type, peer, hex, outbox, data, lived) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            number, count, time, type.rawValue, peer?.uuid, hex, outboxID, data, lived)
         tally.nextEvent &+= Int64(count)
         changed(.events)
         tally.eventBytes &+= EventLog.cost(data)

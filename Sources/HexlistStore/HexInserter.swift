@@ -18,6 +18,8 @@ struct HexInserter {
         var unread = true
         var byteCount: Int
         var receivedAt: Int64
+        /// The time by `LivedClock` at which it began to be held, and the address it came from; `nil` unless it is held.
+        var heldSince: Int64?
         var heldFrom: String?
     }
 
@@ -138,7 +140,7 @@ struct HexInserter {
         try hex.check(sqlite3_bind_int64(handle, first &+ 8, Int64(row.byteCount)))
         try hex.check(sqlite3_bind_int64(handle, first &+ 9, row.receivedAt))
         try hex.check((row.inboxNumber == nil ? nil : row.receivedAt).bindValue(to: handle, at: first &+ 10))
-        try hex.check((row.heldFrom == nil ? nil : row.receivedAt).bindValue(to: handle, at: first &+ 11))
+        try hex.check(row.heldSince.bindValue(to: handle, at: first &+ 11))
         try hex.check(row.heldFrom.bindValue(to: handle, at: first &+ 12))
         try hex.bind(text: texts[content.senderUUID], at: first &+ 13)
         try hex.bind(text: texts[content.senderName], at: first &+ 14)

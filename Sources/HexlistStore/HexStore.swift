@@ -10,16 +10,22 @@ internal import Synchronization
 public final class HexStore: Sendable {
     /// The path of the file. SQLite keeps its log next to it.
     public let path: String
+    /// The clock for ages and deadlines of what is in the store.
+    public let clock: LivedClock
     private let pool: DatabasePool
     let writes: WriteQueue
     private let residue: Residue
 
     /// Opens the store, or makes a new one if there is no file. The caller holds the lock of its folder.
     ///
-    /// - Parameter metrics: measures commits.
+    /// - Parameters:
+    ///   - metrics: measures commits.
+    ///   - steady: the monotonic clock.
     /// - Throws: `.storeUnusable` if the file is not a store that this version can use, or cannot be read and written; nothing is
     ///   overwritten. `.storageFull`.
-    public init(path: String, metrics: StoreMetrics = StoreMetrics()) throws {
+    public init(
+        path: String, metrics: StoreMetrics = StoreMetrics(), steady: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
+    ) throws {
         self.path = path
         do {
             if try StoreFile.inspect(path) == .nothing { try StoreFile.create(path) }
@@ -33,9 +39,10 @@ public final class HexStore: Sendable {
             try StoreSchema.migrator.migrate(pool)
             try pool.write { db in try SearchIndex.checkFormat(db) }
             let tally = try pool.writeWithoutTransaction { db in try Tally(on: db) }  // a store without its counters is invalid
+            clock = LivedClock(from: tally.lived, steady: steady)
             let queue = DispatchQueue(label: "hexlist.store.writer")
             residue = Residue(of: pool, on: queue)
-            writes = WriteQueue(pool: pool, queue: queue, residue: residue, metrics: metrics, outbox: OutboxOutlook(tally))
+            writes = WriteQueue(pool: pool, queue: queue, residue: residue, metrics: metrics, outbox: OutboxOutlook(tally), clock: clock)
             try StoreFile.restrict(path)
             if tally.behind > 0 { writes.catchUp() }
         } catch {
@@ -140,7 +147,7 @@ public final class HexStore: Sendable {
     }
 
     private func read<Value>(_ work: (StoreReader) throws -> Value, on db: Database) throws -> Value {
-        let reader = StoreReader(db: db, path: path)
+        let reader = StoreReader(db: db, path: path, lived: clock.now)
         defer { residue.passed(operations: 1, bytes: reader.passedBytes) }
         return try work(reader)
     }
@@ -150,9 +157,10 @@ public final class HexStore: Sendable {
 
     // MARK: - Closing
 
-    /// Does the submitted work, refuses later work, moves the log into the file and closes it. Must not be called from a completion.
-    /// Closing again does nothing.
+    /// Does the submitted work, saves the lived time, refuses later work, moves the log into the file and closes it. Must not be called from a
+    /// completion. Closing again does nothing.
     public func close() throws {
+        submit({ try $0.saveLivedTime() }, completion: { _ in })
         do { try writes.close() } catch { throw HexlistError.of(error, path: path) }
     }
 

@@ -155,7 +155,7 @@ extension StoreWriter {
     fileprivate func apply(_ change: HexChange, to ids: [Int64], at now: Int64) throws -> Int {
         switch change {
         case .read(let isRead): try setRead(ids, isRead)
-        case .delete: try delete(ids, at: now)
+        case .delete: try delete(ids)
         case .accept: try accept(ids, at: now).count
         }
     }
@@ -173,9 +173,9 @@ extension StoreWriter {
 
     /// - Returns: the number of hexes deleted; missing ids are skipped.
     @discardableResult
-    func delete(_ ids: [Int64], at now: Int64) throws -> Int {
+    func delete(_ ids: [Int64]) throws -> Int {
         try change {
-            let count = try remove(ids, remembering: now)
+            let count = try remove(ids, remembers: true)
             if count > 0 { changed([.peers, .room]) }
             return count
         }
@@ -222,21 +222,21 @@ extension StoreWriter {
         return rows.count
     }
 
-    /// - Parameter now: the time from which message ids that reached the inbox are remembered; `nil` to remember none.
+    /// - Parameter remembers: whether the message ids of those that are in the inbox are remembered.
     @discardableResult
-    func remove(_ ids: [Int64], remembering now: Int64?) throws -> Int {
+    func remove(_ ids: [Int64], remembers: Bool) throws -> Int {
         let list = jsonArray(ids)
         let gone = try all(
             "SELECT \(StoredHex.columns), id FROM hex WHERE id IN (SELECT value FROM json_each(?))", list
         ) { (hex: StoredHex($0), id: $0.int64(StoredHex.columnCount)) }
         guard !gone.isEmpty else { return 0 }
-        if let now {
+        if remembers {
             try run(
                 """
                 INSERT OR REPLACE INTO tombstone (peer, messageID, forgetAt)
-                SELECT peer, messageID, inboxAt + ?1 FROM hex WHERE id IN (SELECT value FROM json_each(?2))
-                    AND isProven = 1 AND peer IS NOT NULL AND messageID IS NOT NULL AND inboxAt > ?3 - ?1
-                """, Self.rememberedFor, list, now)
+                SELECT peer, messageID, ?1 FROM hex WHERE id IN (SELECT value FROM json_each(?2))
+                    AND isProven = 1 AND peer IS NOT NULL AND messageID IS NOT NULL AND inboxAt IS NOT NULL
+                """, lived &+ Self.rememberedFor, list)
         }
         try unindex(ids)
         for (hex, id) in gone where hex.location == nil { try removeInside(id) }
@@ -245,7 +245,7 @@ extension StoreWriter {
         return gone.count
     }
 
-    /// 60 days in milliseconds: the longest time a sender keeps an undelivered hex, and half of that again.
+    /// 60 days in milliseconds, from the deletion: twice the time for which a sender keeps an undelivered hex by default.
     private static let rememberedFor: Int64 = 60 * 86_400_000
 
     private func uncount(_ gone: StoredHex) {

@@ -33,45 +33,41 @@ public struct MaintenanceReport: Sendable, Equatable {
 }
 
 extension HexStore {
-    /// Removes what is due, up to a bound, in one transaction: an outbox row that was not delivered in time becomes `expired`
-    /// (`hex.expired`), a row settled long enough is forgotten, and held hexes, events and remembered ids that are too old are dropped, and
-    /// peers that nothing refers to.
+    /// Removes what is due, up to a bound, in one transaction, and saves the lived time: an outbox row that was not delivered in time becomes
+    /// `expired` (`hex.expired`), a row settled long enough is forgotten, and held hexes, events and remembered ids that are too old are dropped,
+    /// and peers that nothing refers to. All ages are by `LivedClock`.
     ///
     /// - Parameters:
-    ///   - now: milliseconds since 1970.
-    ///   - jump: the milliseconds by which the wall clock jumped since the last round (new less old), which move all deadlines along.
+    ///   - now: milliseconds since 1970, for the events.
     ///   - completion: called on the writer's thread; call again while the report is partial.
     public func maintain(
-        now: Int64, jump: Int64, limits: RetentionLimits, completion: @escaping @Sendable (Result<MaintenanceReport, any Error>) -> Void
+        now: Int64, limits: RetentionLimits, completion: @escaping @Sendable (Result<MaintenanceReport, any Error>) -> Void
     ) {
-        submit(
-            { writer in
-                if jump != 0 { try writer.shiftDeadlines(by: jump) }
-                return try writer.maintain(now: now, limits: limits)
-            }, completion: completion)
+        submit({ try $0.maintain(now: now, limits: limits) }, completion: completion)
     }
 }
 
 extension StoreWriter {
     /// - Parameters:
-    ///   - now: milliseconds since 1970, by a clock whose jumps were passed to `shiftDeadlines`.
+    ///   - now: milliseconds since 1970, for the events.
     ///   - chunk: the most rows of each kind, so that one piece of work does not delay the others.
     func maintain(now: Int64, limits: RetentionLimits = RetentionLimits(), chunk: Int = 2_000) throws -> MaintenanceReport {
         try change {
+            tally.lived = lived
             var report = MaintenanceReport()
             try letGoOfOutbox(now, chunk, &report)
             let held = try all(
-                "SELECT id FROM hex WHERE heldSince <= ? ORDER BY heldSince LIMIT ?", now &- Self.days(limits.heldDays), chunk
+                "SELECT id FROM hex WHERE heldSince <= ? ORDER BY heldSince LIMIT ?", lived &- Self.days(limits.heldDays), chunk
             ) { $0.int64(0) }
-            report.heldDropped = try remove(held, remembering: nil)
+            report.heldDropped = try remove(held, remembers: false)
             if report.heldDropped > 0 { changed([.peers, .room]) }
             report.idsForgotten = try run(
                 """
                 DELETE FROM tombstone WHERE (peer, messageID) IN
                     (SELECT peer, messageID FROM tombstone WHERE forgetAt <= ? ORDER BY forgetAt LIMIT ?)
-                """, now, chunk)
-            report.eventsDropped = try dropEvents(now, limits, chunk)
-            report.filesForgotten = try letGoOfFiles(now, chunk)
+                """, lived, chunk)
+            report.eventsDropped = try dropEvents(limits, chunk)
+            report.filesForgotten = try letGoOfFiles(chunk)
             report.isPartial = [
                 report.expired + report.forgotten, held.count, report.idsForgotten, report.eventsDropped, report.filesForgotten,
             ]
@@ -82,30 +78,14 @@ extension StoreWriter {
         }
     }
 
-    /// Shifts all deadlines after a jump of the wall clock, so that the time until rows expire, are forgotten or are tried again stays
-    /// the same.
-    ///
-    /// - Parameter milliseconds: the new time minus the old time.
-    func shiftDeadlines(by milliseconds: Int64) throws {
-        try change {
-            try run("UPDATE outbox SET dueAt = dueAt + ?, nextAttemptAt = nextAttemptAt + ?", milliseconds, milliseconds)
-            try run("UPDATE tombstone SET forgetAt = forgetAt + ?", milliseconds)
-            try run("UPDATE offer SET ends = ends + ?", milliseconds)
-            try run("UPDATE offerPeer SET ends = ends + ? WHERE ends IS NOT NULL", milliseconds)
-            try run("UPDATE pooled SET usedAt = usedAt + ?", milliseconds)
-            try run("UPDATE transfer SET endedAt = endedAt + ? WHERE endedAt IS NOT NULL", milliseconds)
-            try run("UPDATE hex SET heldSince = heldSince + ? WHERE heldSince IS NOT NULL", milliseconds)
-        }
-    }
-
     private static func days(_ days: Int) -> Int64 { Int64(days).multipliedReportingOverflow(by: 86_400_000).partialValue }
 
-    private func letGoOfFiles(_ now: Int64, _ chunk: Int) throws -> Int {
-        let offers = try run("DELETE FROM offer WHERE id IN (SELECT id FROM offer WHERE ends <= ? ORDER BY ends LIMIT ?)", now, chunk)
+    private func letGoOfFiles(_ chunk: Int) throws -> Int {
+        let offers = try run("DELETE FROM offer WHERE id IN (SELECT id FROM offer WHERE ends <= ? ORDER BY ends LIMIT ?)", lived, chunk)
         let transfers = try run(
-            "DELETE FROM transfer WHERE id IN (SELECT id FROM transfer WHERE endedAt <= ? ORDER BY endedAt LIMIT ?)",
-            now &- Self.days(TransferRow.keptDays), chunk)
-        return max(offers, transfers, try letGoOfOffers(now, chunk))
+            "DELETE FROM transfer WHERE id IN (SELECT id FROM transfer WHERE lived <= ? ORDER BY lived LIMIT ?)",
+            lived &- Self.days(TransferRow.keptDays), chunk)
+        return max(offers, transfers, try letGoOfOffers(chunk))
     }
 
     private func letGoOfOutbox(_ now: Int64, _ chunk: Int, _ report: inout MaintenanceReport) throws {
@@ -113,7 +93,7 @@ extension StoreWriter {
             """
             SELECT \(OutboxRun.columns), peer.uuid FROM outbox JOIN peer ON peer.id = outbox.peer
             WHERE outbox.dueAt <= ? ORDER BY outbox.dueAt, outbox.id LIMIT ?
-            """, now, chunk
+            """, lived, chunk
         ) { row in OutboxRun(row).map { (run: $0, peer: row.uuid(5).map(PeerID.init)) } }.compactMap(\.self)
         var expired: [PeerID?: [Int64]] = [:]
         for (run, peer) in due where report.expired + report.forgotten < chunk {
@@ -138,12 +118,12 @@ extension StoreWriter {
     }
 
     /// Drops old events, beginning with the oldest, so that the remaining numbers have no gap.
-    private func dropEvents(_ now: Int64, _ limits: RetentionLimits, _ chunk: Int) throws -> Int {
-        let tooOld = now &- Self.days(limits.eventDays)
-        let oldest = try all("SELECT number, at, \(EventLog.sqlCost) FROM event ORDER BY number LIMIT ?", chunk) {
-            (number: $0.int64(0), at: $0.int64(1), bytes: $0.int64(2))
+    private func dropEvents(_ limits: RetentionLimits, _ chunk: Int) throws -> Int {
+        let tooOld = lived &- Self.days(limits.eventDays)
+        let oldest = try all("SELECT number, coalesce(lived, at), \(EventLog.sqlCost) FROM event ORDER BY number LIMIT ?", chunk) {
+            (number: $0.int64(0), lived: $0.int64(1), bytes: $0.int64(2))
         }
-        let due = oldest.prefix { $0.at <= tooOld }
+        let due = oldest.prefix { $0.lived <= tooOld }
         guard let last = due.last else { return 0 }
         return try dropEvents(upTo: last.number, bytes: due.reduce(into: 0) { $0 &+= $1.bytes })
     }

@@ -14,8 +14,9 @@ public struct OfferRow: Sendable, Equatable {
     /// 32 bytes.
     public var sha256: [UInt8]
     public var mediaType: String?
-    /// Milliseconds since 1970, as are all times.
+    /// Milliseconds since 1970.
     public var modified: Int64
+    /// The time by `LivedClock` at which it ends.
     public var ends: Int64
 
     /// The most offers: a row and its peers take about 400 bytes.
@@ -50,18 +51,18 @@ public struct OfferRow: Sendable, Equatable {
 
 extension StoreReader {
     /// The offer with this id, if it was made to this peer and has not ended.
-    public func offer(_ id: [UInt8], to peer: PeerID, at now: Int64) throws -> OfferRow? {
+    public func offer(_ id: [UInt8], to peer: PeerID) throws -> OfferRow? {
         try first(
             """
             SELECT \(OfferRow.columns) FROM offer JOIN offerPeer ON offerPeer.offer = offer.id
             WHERE offer.id = ? AND offerPeer.peer = ? AND coalesce(offerPeer.ends, offer.ends) > ?
-            """, id, peer.uuid, now, read: OfferRow.init)
+            """, id, peer.uuid, lived, read: OfferRow.init)
     }
 
     /// The offer of a file that is what it was, if there is one: it need not be read again.
-    public func offer(ofPath path: String, identity: String, at now: Int64) throws -> OfferRow? {
+    public func offer(ofPath path: String, identity: String) throws -> OfferRow? {
         try first(
-            "SELECT \(OfferRow.columns) FROM offer WHERE path = ? AND identity = ? AND offer.ends > ?", path, identity, now,
+            "SELECT \(OfferRow.columns) FROM offer WHERE path = ? AND identity = ? AND offer.ends > ?", path, identity, lived,
             read: OfferRow.init)
     }
 }
@@ -70,7 +71,7 @@ extension StoreReader {
 public struct OfferedInRow: Sendable, Equatable {
     public var name: String
     public var size: Int64
-    /// Milliseconds since 1970.
+    /// The time by `LivedClock`.
     public var ends: Int64
 }
 
@@ -91,8 +92,8 @@ extension StoreReader {
     }
 
     /// An offer, whomever it is for, that has not ended.
-    public func offer(_ id: [UInt8], at now: Int64) throws -> OfferRow? {
-        try first("SELECT \(OfferRow.columns) FROM offer WHERE id = ? AND offer.ends > ?", id, now, read: OfferRow.init)
+    public func offer(_ id: [UInt8]) throws -> OfferRow? {
+        try first("SELECT \(OfferRow.columns) FROM offer WHERE id = ? AND offer.ends > ?", id, lived, read: OfferRow.init)
     }
 
     /// The offers of files in a folder, with their sizes.
@@ -140,22 +141,22 @@ extension StoreWriter {
     private static let daysDelivered: Int64 = 30
 
     /// Notes which offers a row of the outbox brings to its peer; they stay as long as it may wait.
-    func note(offers: [[UInt8]], of row: Int64, to peer: PeerID, at now: Int64) throws {
+    func note(offers: [[UInt8]], of row: Int64, to peer: PeerID) throws {
         for offer in offers {
             try run(
                 "INSERT OR IGNORE INTO offerRow (outbox, offer) SELECT ?, offer FROM offerPeer WHERE offer = ? AND peer = ?", row, offer,
                 peer.uuid)
             try run(
                 "UPDATE offer SET ends = max(ends, ?1) WHERE id = ?2 AND EXISTS (SELECT 1 FROM offerRow WHERE outbox = ?3 AND offer = ?2)",
-                now &+ OfferRow.waitingTime, offer, row)
+                lived &+ OfferRow.waitingTime, offer, row)
         }
     }
 
     /// Rows of the outbox were delivered: what they offer ends some days from now.
-    func endOffers(deliveredBy rows: ClosedRange<Int64>, to peer: UUIDBytes, at now: Int64) throws {
+    func endOffers(deliveredBy rows: ClosedRange<Int64>, to peer: UUIDBytes) throws {
         try run(
             "UPDATE offerPeer SET ends = ? WHERE peer = ? AND offer IN (SELECT offer FROM offerRow WHERE outbox BETWEEN ? AND ?)",
-            now &+ Self.daysDelivered * 86_400_000, peer, rows.lowerBound, rows.upperBound)
+            lived &+ Self.daysDelivered * 86_400_000, peer, rows.lowerBound, rows.upperBound)
     }
 
     /// Rows of the outbox came to an end without being delivered, or what they brought is taken back: their peer may no longer fetch what they
@@ -196,8 +197,8 @@ extension StoreWriter {
     }
 
     /// - Returns: the offers that ended for a peer.
-    func letGoOfOffers(_ now: Int64, _ chunk: Int) throws -> Int {
-        let due = try all("SELECT offer, peer FROM offerPeer WHERE ends <= ? ORDER BY ends LIMIT ?", now, chunk) {
+    func letGoOfOffers(_ chunk: Int) throws -> Int {
+        let due = try all("SELECT offer, peer FROM offerPeer WHERE ends <= ? ORDER BY ends LIMIT ?", lived, chunk) {
             (offer: $0.bytes(0), peer: $0.bytes(1))
         }
         for (offer, peer) in due {

@@ -57,10 +57,10 @@ extension HexStore {
     ///
     /// - Returns: those rows, and the queued ones of the selection, which stay as they are. Delivered, cancelled and expired ones are skipped.
     /// - Throws: `.notFound` if a row selected by its id is missing; then nothing is changed.
-    public func retry(_ selection: OutboxSelection, expiresAt: Int64) async throws -> ChangedRows {
+    public func retry(_ selection: OutboxSelection, lifetime: Int64) async throws -> ChangedRows {
         try await write { writer in
             let changed = try writer.outboxRows(selection, in: OutboxFilter.undelivered)
-            _ = try writer.retry(changed.rows.map(\.id), expiresAt: expiresAt)
+            _ = try writer.retry(changed.rows.map(\.id), lifetime: lifetime)
             return changed
         }
     }
@@ -176,8 +176,8 @@ extension StoreWriter {
         return try terms.recipients.map { recipient in
             if let id = ids[recipient.peer] { return .new(id) }
             guard let row = earlier[recipient.peer] else { throw StoreFault.lost }
-            if !offers.isEmpty { try note(offers: offers, of: row.id, to: recipient.peer, at: terms.now) }
-            return try requeue(row, hexes, index, expiresAt: terms.expiresAt)
+            if !offers.isEmpty { try note(offers: offers, of: row.id, to: recipient.peer) }
+            return try requeue(row, hexes, index, lifetime: terms.lifetime)
         }
     }
 
@@ -200,8 +200,8 @@ extension StoreWriter {
             let id = tally.nextOutbox
             try run(
                 "INSERT INTO outbox (id, last, peer, pack, state, createdAt, dueAt) VALUES (?, ?, ?, ?, 'queued', ?, ?)",
-                id, id &+ count &- 1, peer, pack, terms.now, terms.expiresAt)
-            if !offers.isEmpty { try note(offers: offers, of: id, to: recipient.peer, at: terms.now) }
+                id, id &+ count &- 1, peer, pack, terms.now, lived &+ terms.lifetime)
+            if !offers.isEmpty { try note(offers: offers, of: id, to: recipient.peer) }
             tally.nextOutbox &+= count
             tally.outbox.queued &+= count
             self.count(peer: peer) { $0.queued &+= count }
@@ -291,10 +291,10 @@ extension StoreWriter {
     }
 
     /// - Returns: the ids of the rows that were not queued and now are.
-    func retry(_ ids: [Int64], expiresAt: Int64) throws -> [Int64] {
+    func retry(_ ids: [Int64], lifetime: Int64) throws -> [Int64] {
         try change {
             try cutRuns(ids) { $0 == .failed || $0 == .rejected }.flatMap { run in
-                try requeue(run, expiresAt: expiresAt)
+                try requeue(run, lifetime: lifetime)
                 return run.ids
             }
         }
@@ -311,7 +311,7 @@ extension StoreWriter {
     }
 
     /// Queues the row of an earlier send with the same key and content again, unless it waits or was delivered.
-    private func requeue(_ earlier: OutboxRow, _ hexes: PreparedHexes, _ index: Int, expiresAt: Int64) throws -> Enqueued {
+    private func requeue(_ earlier: OutboxRow, _ hexes: PreparedHexes, _ index: Int, lifetime: Int64) throws -> Enqueued {
         guard earlier.state != .queued, !earlier.state.isDelivered, let found = try outboxRun(earlier.id) else { return .existing(earlier) }
         var row = try cut(found, to: earlier.id...earlier.id)
         if !row.state.keepsBody {
@@ -320,16 +320,16 @@ extension StoreWriter {
             try put(row, into: pack)
             row.pack = pack
         }
-        try requeue(row, expiresAt: expiresAt)
+        try requeue(row, lifetime: lifetime)
         return .requeued(earlier.id, from: row.state)
     }
 
-    private func requeue(_ run: OutboxRun, expiresAt: Int64) throws {
+    private func requeue(_ run: OutboxRun, lifetime: Int64) throws {
         try self.run(
             """
             UPDATE outbox SET state = 'queued', dueAt = ?, settledAt = NULL, failures = 0, nextAttemptAt = NULL,
                 waitingFor = NULL, lastError = NULL, code = NULL, message = NULL WHERE id = ?
-            """, expiresAt, run.ids.lowerBound)
+            """, lived &+ lifetime, run.ids.lowerBound)
         try renewOffers(of: run.ids.lowerBound, to: run.peer)
         tally.outbox[run.state] &-= run.count
         tally.outbox.queued &+= run.count

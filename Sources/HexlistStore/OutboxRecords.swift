@@ -8,17 +8,18 @@ public struct OutboxTerms: Sendable {
     public var warns: Bool
     /// Milliseconds since 1970.
     public var now: Int64
-    public var expiresAt: Int64
+    /// Milliseconds after which a row that was not delivered expires.
+    public var lifetime: Int64
     public var bounds: OutboxBounds
 
     /// 3 minutes in milliseconds.
     static let warningTime: Int64 = 180_000
 
-    public init(recipients: [PeerSighting], warns: Bool = false, now: Int64, expiresAt: Int64, bounds: OutboxBounds = OutboxBounds()) {
+    public init(recipients: [PeerSighting], warns: Bool = false, now: Int64, lifetime: Int64, bounds: OutboxBounds = OutboxBounds()) {
         self.recipients = recipients
         self.warns = warns
         self.now = now
-        self.expiresAt = expiresAt
+        self.lifetime = lifetime
         self.bounds = bounds
     }
 }
@@ -117,7 +118,7 @@ public struct OutboxRow: Sendable, Equatable {
     public var bytes: Int
     /// Milliseconds since 1970.
     public var createdAt: Int64
-    /// The time at which the row expires while it keeps its body, else the time at which it is forgotten.
+    /// The time by `LivedClock` at which the row expires while it keeps its body, else the time at which it is forgotten.
     public var dueAt: Int64
     public var settledAt: Int64?
     public var attempts: Int

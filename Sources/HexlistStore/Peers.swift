@@ -26,7 +26,7 @@ extension StoreReader {
         let found = try all(
             """
             SELECT peer, host, port, interface, via, lastOKAt FROM endpoint
-            WHERE peer IN (SELECT value FROM json_each(?)) ORDER BY lastOKAt DESC, host, port
+            WHERE peer IN (SELECT value FROM json_each(?)) ORDER BY lived DESC, host, port
             """, jsonArray(records.map(\.row))
         ) { row in
             let interface = row.text(3)
@@ -138,7 +138,7 @@ extension StoreWriter {
                 if row.alias == nil { try giveAlias(of: name ?? row.name, to: peer, row.id, &aliases) }
                 return TrustChange(moved: row.receive == .inbox ? try takeIn(held, at: now) : [], deleted: 0)
             case .blocked:
-                return TrustChange(moved: [], deleted: try remove(held, remembering: nil))
+                return TrustChange(moved: [], deleted: try remove(held, remembers: false))
             case .stranger:
                 return TrustChange(moved: [], deleted: 0)
             }
@@ -185,13 +185,14 @@ extension StoreWriter {
     func remember(_ endpoint: PeerEndpoint, of row: Int64) throws {
         try run(
             """
-            INSERT INTO endpoint (peer, host, port, interface, via, lastOKAt) VALUES (?, ?, ?, ?, ?, ?)
-            ON CONFLICT DO UPDATE SET via = excluded.via, lastOKAt = excluded.lastOKAt
-            """, row, endpoint.host, endpoint.port, endpoint.interface ?? "", endpoint.via, endpoint.lastOKAt)
+            INSERT INTO endpoint (peer, host, port, interface, via, lastOKAt, lived) VALUES (?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT DO UPDATE SET via = excluded.via, lastOKAt = excluded.lastOKAt, lived = excluded.lived
+            """, row, endpoint.host, endpoint.port, endpoint.interface ?? "", endpoint.via, endpoint.lastOKAt,
+            endpoint.lastOKAt == 0 ? 0 : lived)
         try run(
             """
             DELETE FROM endpoint WHERE peer = ? AND (host, port, interface) IN
-                (SELECT host, port, interface FROM endpoint WHERE peer = ? ORDER BY lastOKAt DESC, host, port LIMIT -1 OFFSET ?)
+                (SELECT host, port, interface FROM endpoint WHERE peer = ? ORDER BY lived DESC, host, port LIMIT -1 OFFSET ?)
             """, row, row, PeerRecord.endpointLimit)
     }
 

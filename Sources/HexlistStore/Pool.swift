@@ -21,7 +21,7 @@ public struct PooledFile: Sendable, Equatable {
     public var identity: String
     /// The hex for which it was fetched last; it may be deleted since.
     public var hex: Int64?
-    /// Milliseconds since 1970.
+    /// Milliseconds since 1970, for display.
     public var usedAt: Int64
 
     /// The most files of the pool, with those on their way there: a folder each.
@@ -87,11 +87,13 @@ extension StoreReader {
     }
 
     /// Files of the pool, the least recently used first.
-    /// - Parameter before: only those that were not used since then.
-    public func leastUsedPooled(before: Int64 = .max, limit: Int) throws -> [PooledFile] {
+    /// - Parameters:
+    ///   - days: only those that were not used for so long, by `LivedClock`; `nil` for any.
+    ///   - before: only those whose `usedAt` is earlier.
+    public func leastUsedPooled(unusedFor days: Int? = nil, usedBefore before: Int64 = .max, limit: Int) throws -> [PooledFile] {
         try all(
-            "SELECT \(PooledFile.columns) FROM pooled WHERE place = 'pool' AND usedAt < ? ORDER BY usedAt, id LIMIT ?", before, limit,
-            read: PooledFile.init
+            "SELECT \(PooledFile.columns) FROM pooled WHERE place = 'pool' AND lived < ? AND usedAt < ? ORDER BY lived, id LIMIT ?",
+            days.map { lived &- Int64($0) &* 86_400_000 } ?? .max, before, limit, read: PooledFile.init
         ).compactMap(\.self)
     }
 
@@ -147,8 +149,8 @@ extension HexStore {
         try writeSync { writer in
             _ = try writer.change {
                 try writer.run(
-                    "UPDATE pooled SET usedAt = ?, hex = coalesce(?, hex) WHERE id IN (SELECT value FROM json_each(?))", now, hex,
-                    jsonArray(ids))
+                    "UPDATE pooled SET usedAt = ?, lived = ?, hex = coalesce(?, hex) WHERE id IN (SELECT value FROM json_each(?))", now,
+                    writer.lived, hex, jsonArray(ids))
             }
         }
     }
@@ -201,9 +203,10 @@ extension StoreWriter {
         guard let place = row.place, let digest = row.sha256, let name = row.finalName else { return }
         try run(
             """
-            INSERT INTO pooled (sha256, place, name, size, identity, hex, usedAt) VALUES (?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO pooled (sha256, place, name, size, identity, hex, usedAt, lived) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
             ON CONFLICT (sha256) DO UPDATE SET place = excluded.place, name = excluded.name, size = excluded.size,
-                identity = excluded.identity, hex = excluded.hex, usedAt = excluded.usedAt
-            """, digest, place.rawValue, name, row.bytes, row.identity ?? "", row.hex, row.endedAt ?? row.createdAt)
+                identity = excluded.identity, hex = excluded.hex, usedAt = excluded.usedAt, lived = excluded.lived
+            """, digest, place.rawValue, name, row.bytes, row.identity ?? "", row.hex, row.endedAt ?? row.createdAt,
+            lived)
     }
 }

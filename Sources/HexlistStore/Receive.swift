@@ -340,7 +340,7 @@ private struct Reception {
             hex.content,
             HexInserter.Row(
                 id: id, location: .held, peer: peer.id, messageID: hex.messageID, isProven: isProven,
-                byteCount: hex.weight, receivedAt: now, heldFrom: source))
+                byteCount: hex.weight, receivedAt: now, heldSince: store.lived, heldFrom: source))
         guard isNew else { throw StoreFault.lost }
         let bytes = Int64(hex.weight)
         store.tally.nextHex &+= Int64(hex.content.hexCount)

@@ -125,7 +125,7 @@ extension StoreWriter {
             """
             UPDATE outbox SET state = ?1, code = ?2, message = ?3, settledAt = ?4, dueAt = coalesce(?5, dueAt), nextAttemptAt = NULL,
                 waitingFor = NULL WHERE id = ?6
-            """, state.rawValue, code, message, now, state.keepsBody ? nil : now &+ Self.rememberedFor, run.ids.lowerBound)
+            """, state.rawValue, code, message, now, state.keepsBody ? nil : lived &+ Self.rememberedFor, run.ids.lowerBound)
         if state.keepsBody { try takeOut(run) } else { try letGo(ofPack: run.pack) }
         tally.outbox[run.state] &-= run.count
         tally.outbox[state] &+= run.count
@@ -138,7 +138,7 @@ extension StoreWriter {
             let run = try cut(run, to: ids)
             try move(run, to: end.state, at: now, code: end.code, message: end.message)
             if end.state.isDelivered {
-                try endOffers(deliveredBy: run.ids, to: peer.uuid, at: now)
+                try endOffers(deliveredBy: run.ids, to: peer.uuid)
             } else {
                 try endOffers(with: run.ids, of: peer.id, forGood: false)
             }

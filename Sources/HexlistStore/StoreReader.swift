@@ -8,12 +8,15 @@ public class StoreReader {
     let db: Database
     /// The path of the store's file.
     let path: String
+    /// The time by `LivedClock`, against which ages and deadlines are compared; in a transaction, that of its beginning.
+    var lived: Int64
     /// The bytes of texts read or written, for `Residue`.
     var passedBytes = 0
 
-    init(db: Database, path: String) {
+    init(db: Database, path: String, lived: Int64) {
         self.db = db
         self.path = path
+        self.lived = lived
     }
 
     /// The counts that lists and `status` show. Reads one row.

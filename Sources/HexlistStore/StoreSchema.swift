@@ -4,7 +4,8 @@ internal import HexlistModel
 
 /// The tables, by migration. A shipped migration is never edited; later ones only add.
 ///
-/// Times are milliseconds since 1970, UTC. UUIDs, fingerprints and digests are blobs of 16 and 32 bytes.
+/// Times are milliseconds: ages and deadlines (`lived`, and `dueAt`, `forgetAt`, `heldSince`, `ends`) by `LivedClock`, all others since 1970,
+/// UTC, for display. UUIDs, fingerprints and digests are blobs of 16 and 32 bytes.
 enum StoreSchema {
     /// The `user_version` of a store with all migrations applied. A store with a greater one is a newer Hexlist's and stays untouched.
     static let version = migrations.count
@@ -35,6 +36,7 @@ enum StoreSchema {
         ("11 shares", { try $0.execute(sql: shares) }),
         ("12 files fetched by themselves, ends of offers", { try $0.execute(sql: filesByThemselves) }),
         ("13 runs of the outbox", makeRuns),
+        ("14 lived time", { try $0.execute(sql: livedTime) }),
     ]
 
     static let migrator: DatabaseMigrator = {
@@ -451,5 +453,29 @@ enum StoreSchema {
         CREATE INDEX outboxDue ON outbox (dueAt);
         CREATE INDEX outboxBlamed ON outbox (peer) WHERE failures > 0;
         CREATE INDEX outboxFailed ON outbox (peer, settledAt) WHERE state = 'failed';
+        """
+
+    /// The clock for ages (`LivedClock`), and the ages of rows whose own times are shown. The clock continues from the wall time of the newest
+    /// rows, so the deadlines that are in the rows stay valid.
+    private static let livedTime = """
+        ALTER TABLE tally ADD COLUMN lived INTEGER NOT NULL DEFAULT 0;
+        UPDATE tally SET lived = coalesce(
+            (SELECT max(at) FROM (
+                SELECT (SELECT at FROM event ORDER BY number DESC LIMIT 1) AS at
+                UNION ALL SELECT (SELECT max(createdAt, coalesce(settledAt, createdAt)) FROM outbox ORDER BY id DESC LIMIT 1)
+                UNION ALL SELECT (SELECT receivedAt FROM hex ORDER BY id DESC LIMIT 1)
+                UNION ALL SELECT (SELECT createdAt FROM transfer ORDER BY id DESC LIMIT 1))),
+            1000 * CAST(strftime('%s', 'now') AS INTEGER));
+        ALTER TABLE event ADD COLUMN lived INTEGER;                 -- when it was recorded; NULL: `at`
+        ALTER TABLE endpoint ADD COLUMN lived INTEGER NOT NULL DEFAULT 0;   -- lastOKAt
+        UPDATE endpoint SET lived = lastOKAt;
+        ALTER TABLE pooled ADD COLUMN lived INTEGER NOT NULL DEFAULT 0;     -- usedAt
+        UPDATE pooled SET lived = usedAt;
+        DROP INDEX pooledUsed;
+        CREATE INDEX pooledUse ON pooled (lived) WHERE place = 'pool';
+        ALTER TABLE transfer ADD COLUMN lived INTEGER;              -- endedAt
+        UPDATE transfer SET lived = endedAt;
+        DROP INDEX transferEnded;
+        CREATE INDEX transferEnd ON transfer (lived) WHERE lived IS NOT NULL;
         """
 }

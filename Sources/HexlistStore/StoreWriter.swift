@@ -75,14 +75,20 @@ final class StoreWriter: StoreReader {
         }
         peerDeltas.removeAll(keepingCapacity: true)
         guard tally != savedTally else { return }
+        tally.lived = lived
         try tally.save(on: db)
         savedTally = tally
     }
 
+    /// Saves the time by `LivedClock`, from which the next start continues.
+    func saveLivedTime() throws { try change { tally.lived = lived } }
+
     // MARK: - For the write queue
 
     /// Prepares for a new transaction; called after BEGIN.
-    func transactionBegan() throws {
+    /// - Parameter lived: the time by `LivedClock`.
+    func transactionBegan(lived: Int64) throws {
+        self.lived = lived
         fault = nil
         reservedBytes = 0
         changes = []

@@ -24,6 +24,8 @@ struct Tally: Equatable {
     /// The highest id of a hex that was looked at for the index, and the number of rows in `reindex` (`SearchIndex`).
     var indexed: Int64 = 0
     var reindex: Int64 = 0
+    /// The time that `LivedClock` showed when the row was saved.
+    var lived: Int64 = 0
 
     /// The numbers that may come next: more than there will be, and half of what ids of links have room for (`HexInserter.linksPerHex`).
     private static let numbers: ClosedRange<Int64> = 1...1 << 49
@@ -53,7 +55,7 @@ struct Tally: Equatable {
             """
             SELECT nextHex, nextInbox, nextOutbox, nextEvent, inbox, unread, held, heldBytes, mine,
                 outQueued, outStored, outHeld, outRejected, outExpired, outCancelled, outFailed, outboxBytes,
-                day, dayHexes, dayBytes, eventBytes, indexed, reindex
+                day, dayHexes, dayBytes, eventBytes, indexed, reindex, lived
             FROM tally WHERE id = 1
             """, on: db)
         defer { row.reset() }
@@ -78,6 +80,7 @@ struct Tally: Equatable {
         eventBytes = row.int64(20)
         indexed = row.int64(21)
         reindex = row.int64(22)
+        lived = row.int64(23)
     }
 
     func save(on db: Database) throws {
@@ -86,13 +89,13 @@ struct Tally: Equatable {
             UPDATE tally SET nextHex = ?, nextInbox = ?, nextOutbox = ?, nextEvent = ?, inbox = ?, unread = ?, held = ?,
                 heldBytes = ?, mine = ?, outQueued = ?, outStored = ?, outHeld = ?, outRejected = ?, outExpired = ?,
                 outCancelled = ?, outFailed = ?, outboxBytes = ?, day = ?, dayHexes = ?, dayBytes = ?, eventBytes = ?,
-                indexed = ?, reindex = ?
+                indexed = ?, reindex = ?, lived = ?
             WHERE id = 1
             """, on: db)
         try update.bind([
             nextHex, nextInbox, nextOutbox, nextEvent, inbox, unread, held, heldBytes, mine,
             outbox.queued, outbox.stored, outbox.held, outbox.rejected, outbox.expired, outbox.cancelled, outbox.failed,
-            outboxBytes, day, dayHexes, dayBytes, eventBytes, indexed, reindex,
+            outboxBytes, day, dayHexes, dayBytes, eventBytes, indexed, reindex, lived,
         ])
         try update.run()
     }

@@ -213,11 +213,11 @@ extension StoreWriter {
                 try run(
                     """
                     INSERT INTO transfer (hex, url, peer, folder, place, mask, name, part, state, reason, bytes, size, sha256, modified,
-                        finalName, createdAt, endedAt)
-                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                        finalName, createdAt, endedAt, lived)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                     """, row.hex, row.url, row.peer.uuid, row.folder, row.place?.rawValue, row.mask, row.name, row.part,
                     row.state.rawValue, row.reason, row.bytes, row.size, row.sha256, row.modified, row.finalName, row.createdAt,
-                    row.endedAt)
+                    row.endedAt, row.endedAt.map { _ in lived })
                 var added = row
                 added.id = db.lastInsertedRowID
                 return added
@@ -233,9 +233,9 @@ extension StoreWriter {
                 try run(
                     """
                     UPDATE transfer SET state = ?, reason = ?, error = ?, bytes = ?, size = ?, entityTag = ?, fileInode = ?, finalName = ?,
-                        attempts = ?, endedAt = ? WHERE id = ?
+                        attempts = ?, endedAt = ?, lived = ? WHERE id = ?
                     """, row.state.rawValue, row.reason, row.error, row.bytes, row.size, row.entityTag, row.fileInode, row.finalName,
-                    row.attempts, row.endedAt, row.id)
+                    row.attempts, row.endedAt, row.endedAt.map { _ in lived }, row.id)
                 guard before == .waiting, row.state == .done || row.state == .failed else { continue }
                 let isDone = row.state == .done
                 if isDone { try addPooled(row) }

@@ -52,6 +52,7 @@ final class WriteQueue: @unchecked Sendable {
     private var writer: StoreWriter?
     private var checkpoints: Checkpoints?
 
+    private let clock: LivedClock
     private let residue: Residue
     private let metrics: StoreMetrics
     private var pace = IndexPace()
@@ -59,7 +60,10 @@ final class WriteQueue: @unchecked Sendable {
     private var isIndexBehind = false
     private var isTurnPlanned = false
 
-    init(pool: DatabasePool, queue: DispatchQueue, residue: Residue, metrics: StoreMetrics, outbox: OutboxOutlook) {
+    init(
+        pool: DatabasePool, queue: DispatchQueue, residue: Residue, metrics: StoreMetrics, outbox: OutboxOutlook, clock: LivedClock
+    ) {
+        self.clock = clock
         self.pool = pool
         self.queue = queue
         self.residue = residue
@@ -199,7 +203,7 @@ final class WriteQueue: @unchecked Sendable {
 
     /// - Returns: the error of each piece, `nil` for a committed one.
     private func commit(_ pieces: [Piece], on db: Database, _ changes: inout StoreChange) -> [(any Error)?] {
-        let writer = writer ?? StoreWriter(db: db, path: pool.path)
+        let writer = writer ?? StoreWriter(db: db, path: pool.path, lived: clock.now)
         self.writer = writer
         if checkpoints == nil { checkpoints = Checkpoints(on: db) }
         defer {
@@ -225,7 +229,7 @@ final class WriteQueue: @unchecked Sendable {
         do {
             try rollBack(writer)  // an open transaction would absorb this one; there never is one
             try writer.run("BEGIN IMMEDIATE")
-            try writer.transactionBegan()
+            try writer.transactionBegan(lived: clock.now)
             outbox.withLock { $0.committed(writer.tally) }
             while next < pieces.count {
                 next += 1

@@ -199,7 +199,7 @@ import Testing
     }
 
     private func delete(_ hex: Int64, _ two: TestNode) async throws {
-        _ = try two.node.store.writeSync { try $0.delete([hex], at: 1) }
+        _ = try two.node.store.writeSync { try $0.delete([hex]) }
     }
 
     @Test func whatWasBegunBeforeAStopIsFinishedAfterIt() async throws {
@@ -218,7 +218,7 @@ import Testing
         try await two.stop(removing: false)
         // As if it had been killed: after a hex was deleted, between the row of a kept file and its move, and before rows were written.
         let store = try HexStore(path: folder.appending(path: "hexlist.sqlite").path)
-        _ = try store.writeSync { [hex = hexes[0]] in try $0.delete([hex], at: 1) }
+        _ = try store.writeSync { [hex = hexes[0]] in try $0.delete([hex]) }
         let b = try #require(digests.first { $0.file == "b" }), c = try #require(digests.first { $0.file == "c" })
         let row = try #require(try store.readSync { try $0.pooledPage(limit: 9).items.first { $0.name == "b" } })
         try await store.keep([row.sha256], for: hexes[1])
@@ -374,7 +374,10 @@ import Testing
             #expect(try await send(["a"], one, two).state == .stored)
             let offer = try #require(try await one.node.store.read { try $0.all("SELECT offer FROM offerPeer") { $0.bytes(0) } }.first)
             let mayFetch = { (days: Int64) in
-                try await one.node.store.read { [id = two.id] in try $0.offer(offer, to: id, at: start + days * 86_400_000) } != nil
+                try await one.node.store.read { [id = two.id] reader in
+                    reader.lived += days * 86_400_000
+                    return try reader.offer(offer, to: id)
+                } != nil
             }
             #expect(try await mayFetch(29))
             // Written behind the receipt.
@@ -399,7 +402,7 @@ import Testing
             _ = try await one.node.store.cancel(.ids([rows[1]]), at: start)
             #expect(try await peers() == 1)
             #expect(try await mayFetch(29))
-            _ = try one.node.store.writeSync { try $0.maintain(now: start + 31 * 86_400_000) }
+            _ = try one.node.store.writeSync { try $0.maintain(after: 31 * 86_400_000) }
             #expect(try await one.node.store.read { try $0.all("SELECT id FROM offer WHERE name = 'a'") { $0.bytes(0) } }.isEmpty)
         }
     }
@@ -454,7 +457,7 @@ import Testing
             #expect(try await offers() == nil && copies() == 1)
             _ = try await one.node.retry(row)
             #expect(try await offers() == ["a"])
-            _ = try one.node.store.writeSync { try $0.maintain(now: start + 40 * 86_400_000) }
+            _ = try one.node.store.writeSync { try $0.maintain(after: 40 * 86_400_000) }
             #expect(try await one.node.outboxRow(row).state == .expired)
             #expect(try await offers() == nil)
             #expect(try await one.node.store.read { try $0.all("SELECT id FROM offer") { $0.bytes(0) } }.isEmpty)
@@ -485,7 +488,7 @@ import Testing
             try Data().write(to: copies.appending(path: String(repeating: "0", count: 32)))
             await tidy(one)
             #expect(try names().count == 1)
-            _ = try one.node.store.writeSync { try $0.maintain(now: Timestamp.now.milliseconds + 61 * 86_400_000) }
+            _ = try one.node.store.writeSync { try $0.maintain(after: 61 * 86_400_000) }
             await tidy(one)
             #expect(try names().isEmpty)
             #expect(try await one.node.cacheSummary().copies == nil)

@@ -29,7 +29,7 @@ import Testing
 
     private func terms(bounds: OutboxBounds = OutboxBounds(), warns: Bool = false) -> OutboxTerms {
         let sighting = PeerSighting(peer: peer.id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: start)
-        return OutboxTerms(recipients: [sighting], warns: warns, now: start, expiresAt: start + day, bounds: bounds)
+        return OutboxTerms(recipients: [sighting], warns: warns, now: start, lifetime: day, bounds: bounds)
     }
 
     private func hex(_ number: UInt64) -> PreparedHexes {

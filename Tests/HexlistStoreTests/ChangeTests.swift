@@ -34,7 +34,7 @@ import Testing
         #expect(try await told(by: test) { try await store.forgetPeer(stranger.id) } == [.peers])
         #expect(try await told(by: test) { _ = try test.write { try $0.enqueue(outgoing(1, to: friend)) } } == [])
         #expect(
-            try await told(by: test) { _ = try test.write { try $0.maintain(now: now + 7 * day) } } == [[.peers, .room]], "one was held")
+            try await told(by: test) { _ = try test.write { try $0.maintain(at: now + 7 * day) } } == [[.peers, .room]], "one was held")
     }
 
     @Test func whatFailsIsNotTold() async throws {

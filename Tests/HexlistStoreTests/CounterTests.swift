@@ -30,7 +30,7 @@ import Testing
                     policy: ReceivePolicy.allCases.randomElement(using: &random) ?? .held, quotas: quotas,
                     isProven: Int.random(in: 0..<5, using: &random) > 0)
             case 4: _ = try test.trust(peer, Trust.allCases.randomElement(using: &random) ?? .stranger, at: now)
-            case 5: _ = try test.write { try $0.delete(hexIDs, at: time) }
+            case 5: _ = try test.write { try $0.delete(hexIDs) }
             case 6:
                 let read = Bool.random(using: &random)
                 _ = try test.write { try $0.setRead(hexIDs, read) }
@@ -45,9 +45,9 @@ import Testing
                 _ = try test.write { try $0.settle(ends, of: peer.id, at: time) }
             case 10:
                 _ = try test.write { try $0.cancel(Array(rowIDs.prefix(2)), at: time) }
-                _ = try test.write { try $0.retry(rowIDs, expiresAt: time + 30 * day) }
+                _ = try test.write { try $0.retry(rowIDs, lifetime: 30 * day) }
             default:
-                _ = try test.write { try $0.maintain(now: time, limits: RetentionLimits(heldDays: 7, eventDays: 20), chunk: 20) }
+                _ = try test.write { try $0.maintain(at: time, limits: RetentionLimits(heldDays: 7, eventDays: 20), chunk: 20) }
                 if Bool.random(using: &random) { _ = try test.write { try $0.forgetPeer(peer.id) } }
             }
         }

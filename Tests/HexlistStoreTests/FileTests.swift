@@ -22,19 +22,19 @@ import Testing
         let row = offer(1)
         try await test.store.offer([row], to: [one.id])
         try test.read { (reader: StoreReader) throws -> Void in
-            #expect(try reader.offer(row.id, to: one.id, at: start) == row)
-            #expect(try reader.offer(row.id, to: two.id, at: start) == nil)
-            #expect(try reader.offer(row.id, to: one.id, at: row.ends) == nil)
-            #expect(try reader.offer(Array(repeating: 2, count: 16), to: one.id, at: start) == nil)
-            #expect(try reader.offer(ofPath: row.path, identity: row.identity, at: start) == row)
-            #expect(try reader.offer(ofPath: row.path, identity: "1 2 3 4 6", at: start) == nil)
+            #expect(try reader.offer(row.id, to: one.id) == row)
+            #expect(try reader.offer(row.id, to: two.id) == nil)
+            #expect(try reader.offer(Array(repeating: 2, count: 16), to: one.id) == nil)
+            #expect(try reader.offer(ofPath: row.path, identity: row.identity) == row)
+            #expect(try reader.offer(ofPath: row.path, identity: "1 2 3 4 6") == nil)
         }
+        #expect(try test.read(lived: row.ends) { try $0.offer(row.id, to: one.id) } == nil)
         // Again, for another peer and longer.
         try await test.store.offer([offer(1, ends: start + 2_000)], to: [two.id])
-        #expect(try test.read { try $0.offer(row.id, to: one.id, at: row.ends)?.ends } == start + 2_000)
-        #expect(try test.read { try $0.offer(row.id, to: two.id, at: start) } != nil)
-        #expect(try test.write { try $0.maintain(now: start + 2_000) }.filesForgotten == 1)
-        #expect(try test.read { try $0.offer(row.id, to: two.id, at: start) } == nil)
+        #expect(try test.read(lived: row.ends) { try $0.offer(row.id, to: one.id)?.ends } == start + 2_000)
+        #expect(try test.read { try $0.offer(row.id, to: two.id) } != nil)
+        #expect(try test.write { try $0.maintain(at: start + 2_000) }.filesForgotten == 1)
+        #expect(try test.read { try $0.offer(row.id, to: two.id) } == nil)
     }
 
     @Test("sizes are what peers announced: sums of them stop at 2^62") func hostileSizes() async throws {
@@ -70,7 +70,7 @@ import Testing
             #expect(try reader.eventPage(since: 0, limit: 9).items.map(\.type) == [.transferDone, .transferFailed])
         }
         #expect(try await test.store.forgetTransfers([1, 3]) == 1)  // one waits
-        #expect(try test.write { try $0.maintain(now: start + 31 * 86_400_000) }.filesForgotten == 1)
+        #expect(try test.write { try $0.maintain(at: start + 31 * 86_400_000) }.filesForgotten == 1)
         #expect(try test.read { try $0.transferPage(limit: 9).items.map(\.id) } == [3])
     }
 

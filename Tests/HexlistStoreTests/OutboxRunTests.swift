@@ -15,7 +15,7 @@ private enum Rounds {
     private func terms(_ peers: [TestPeer], now: Int64 = start, bounds: OutboxBounds = OutboxBounds()) -> OutboxTerms {
         OutboxTerms(
             recipients: peers.map { PeerSighting(peer: $0.id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: now) }, now: now,
-            expiresAt: now + 30 * day, bounds: bounds)
+            lifetime: 30 * day, bounds: bounds)
     }
 
     private func hex(_ number: UInt64, bytes: Int = 20, hasKey: Bool = false, subject: String? = nil) -> PreparedHex {
@@ -169,7 +169,7 @@ private enum Rounds {
         try test.write { _ = try $0.settle(settlements, of: peer.id, at: start) }
         #expect(try test.read { try $0.counts() }.outboxBytes == 40)
         #expect(try test.countersAreRight())
-        #expect(try test.write { try $0.retry([40, 41], expiresAt: start + day) } == [40, 41])
+        #expect(try test.write { try $0.retry([40, 41], lifetime: day) } == [40, 41])
         let items = try test.read { try $0.outboxBatch(peer.id, after: 0, limit: 9, maxBytes: 999) }.items
         #expect(items.map(\.messageID) == [message(40), message(41)] && items.map { Array($0.body) } == [hex(40).body, hex(41).body])
         // Still known by their keys.
@@ -179,7 +179,7 @@ private enum Rounds {
         #expect(try ids(again) == [[41], [42]])
         // And forgotten in the end, with everything.
         try test.write { _ = try $0.cancel([40, 41], at: start) }
-        while try test.write({ try $0.maintain(now: start + 400 * day) }).isPartial {}
+        while try test.write({ try $0.maintain(at: start + 400 * day) }).isPartial {}
         for table in ["outbox", "outboxPack", "outboxKey"] { #expect(try count(test, table) == 0) }
         #expect(try test.countersAreRight())
     }
@@ -235,10 +235,10 @@ private enum Rounds {
             try look()
             _ = try? test.write { try $0.rejectQueued(peer, code: "blocked", message: nil, limit: 9, at: start) }
         }
-        _ = try? test.write { try $0.retry([2, 7], expiresAt: start + day) }
+        _ = try? test.write { try $0.retry([2, 7], lifetime: day) }
         _ = try? test.write { try $0.cancel([2, 3, 8, 9], at: start) }
         try look()
-        for _ in 0..<4 { _ = try? test.write { try $0.maintain(now: start + 400 * day) } }
+        for _ in 0..<4 { _ = try? test.write { try $0.maintain(at: start + 400 * day) } }
         try look()
     }
 
@@ -307,14 +307,14 @@ private enum Rounds {
                 try test.write { _ = try $0.cancel(Array(range), at: start) }
                 model.move(range, from: OutboxFilter.undelivered, to: .cancelled)
             case 7:
-                try test.write { _ = try $0.retry(Array(range), expiresAt: start + 30 * day) }
+                try test.write { _ = try $0.retry(Array(range), lifetime: 30 * day) }
                 model.move(range, from: [.failed, .rejected], to: .queued)
             case 8:
                 try test.write { try $0.note(range.map { AttemptNote(id: $0, attempts: 1, failures: 1) }) }
                 for id in range where model.rows[id]?.state == .queued { model.rows[id]?.failures += 1 }
             default:
                 // Delivered and cancelled rows are forgotten, all others stay.
-                try test.write { writer in while try writer.maintain(now: start + 8 * day).isPartial {} }
+                try test.write { writer in while try writer.maintain(at: start + 8 * day).isPartial {} }
                 model.rows = model.rows.filter { OutboxFilter.undelivered.contains($0.value.state) }
             }
             let kept = try test.read { reader in

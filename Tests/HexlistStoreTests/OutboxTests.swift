@@ -193,7 +193,7 @@ import Testing
 
         #expect(try test.write { try $0.cancel([1, 3, 4, 99], at: start) } == [3, 4])
         #expect(try test.write { try $0.cancel([4], at: start) } == [])
-        #expect(try test.write { try $0.retry([1, 2, 3, 4, 5, 99], expiresAt: start + day) } == [2])
+        #expect(try test.write { try $0.retry([1, 2, 3, 4, 5, 99], lifetime: day) } == [2])
         let row = try #require(try test.read { try $0.outboxRow(2) })
         #expect(row.state == .queued && row.failures == 0 && row.settledAt == nil && row.dueAt == start + day)
         #expect(try test.read { try $0.outboxBatch(peer.id, after: 0, limit: 9, maxBytes: 999) }.items.map(\.id) == [2, 5])

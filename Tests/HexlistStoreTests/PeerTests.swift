@@ -33,10 +33,10 @@ import Testing
         _ = try test.trust(peer)
         for number in 0..<40 {
             let seen = sighting(peer, at: start + Int64(number), host: "10.0.0.\(number)")
-            try test.write { _ = try $0.upsertPeer(seen) }
+            try test.write(lived: seen.seenAt) { _ = try $0.upsertPeer(seen) }
         }
         let again = sighting(peer, at: start + 100, host: "10.0.0.30")
-        try test.write { _ = try $0.upsertPeer(again) }
+        try test.write(lived: again.seenAt) { _ = try $0.upsertPeer(again) }
         let endpoints = try #require(try test.read { try $0.peer(peer.id) }).endpoints
         #expect(endpoints.count == 16)
         #expect(endpoints.first?.host == "10.0.0.30" && endpoints.dropFirst().first?.host == "10.0.0.39")
@@ -185,9 +185,9 @@ import Testing
         #expect(record.trust == .stranger && record.endpoints.isEmpty && record.lastSeenAt == nil && record.hexes == 1)
         #expect(try test.read { try $0.hex(1) }?.summary.peer == peer.id)
         // Nothing of it left: the next maintenance drops it, once its ids are forgotten too.
-        try test.write { _ = try $0.delete([1], at: start) }
-        #expect(try test.write { try $0.maintain(now: start + 59 * day) }.peersDropped == 0)
-        #expect(try test.write { try $0.maintain(now: start + 61 * day) }.peersDropped == 1)
+        try test.write { _ = try $0.delete([1]) }
+        #expect(try test.write { try $0.maintain(at: start + 59 * day) }.peersDropped == 0)
+        #expect(try test.write { try $0.maintain(at: start + 61 * day) }.peersDropped == 1)
         #expect(try test.read { try $0.peers() }.isEmpty)
     }
 }

@@ -129,7 +129,7 @@ import Testing
         #expect(outcomes[5] == .refused(.tooManyLinks, retryAfter: nil) && outcomes.compactMap(\.id) == Array(9...15))
         outcomes = try test.receive((21...28).map { hex($0) }, from: peer, diskReserve: 1 << 50)
         #expect(outcomes == [ReceiveOutcome](repeating: .refused(.storageFull, retryAfter: RetryAfter.storageFull), count: 8))
-        _ = try test.write { try $0.delete([4], at: start) }
+        _ = try test.write { try $0.delete([4]) }
         outcomes = try test.receive([31, 32, 33, 4, 34, 35, 36, 37].map { hex($0) }, from: peer)
         #expect(outcomes[3] == .duplicate(of: .stored) && outcomes.compactMap(\.id) == Array(16...22))
         #expect(try test.countersAreRight())
@@ -168,30 +168,31 @@ import Testing
         let peer = try TestPeer(1)
         _ = try test.trust(peer)
         try test.receive([hex(1), hex(2)], from: peer)
-        #expect(try test.write { try $0.delete([1, 2, 99], at: start + day) } == 2)
+        #expect(try test.write { try $0.delete([1, 2, 99]) } == 2)
         #expect(try test.receive([hex(1)], from: peer, at: start + 59 * day) == [.duplicate(of: .stored)])
         // Also when it is a stranger again.
         _ = try test.trust(peer, .stranger)
         #expect(try test.receive([hex(1)], from: peer, at: start + 59 * day) == [.duplicate(of: .stored)])
         _ = try test.trust(peer)
-        #expect(try test.write { try $0.maintain(now: start + 59 * day) }.idsForgotten == 0)
-        #expect(try test.write { try $0.maintain(now: start + 61 * day) }.idsForgotten == 2)
+        #expect(try test.write { try $0.maintain(at: start + 59 * day) }.idsForgotten == 0)
+        #expect(try test.write { try $0.maintain(at: start + 61 * day) }.idsForgotten == 2)
         #expect(try test.receive([hex(1)], from: peer, at: start + 61 * day) == [.stored(3)])
-        // One that lay there for longer than that leaves nothing to remember.
-        try test.write { _ = try $0.delete([3], at: start + 200 * day) }
-        #expect(try test.receive([hex(1)], from: peer, at: start + 200 * day) == [.stored(4)])
+        // The days begin with the deletion, however long the hex was there.
+        try test.write(lived: start + 200 * day) { _ = try $0.delete([3]) }
+        #expect(try test.receive([hex(1)], from: peer, at: start + 259 * day) == [.duplicate(of: .stored)])
+        #expect(try test.write { try $0.maintain(at: start + 261 * day) }.idsForgotten == 1)
     }
 
     @Test func theIdOfAHeldHexIsForgottenWithIt() throws {
         let test = try TestStore()
         let peer = try TestPeer(1)
         try test.receive([hex(1)], from: peer)
-        #expect(try test.write { try $0.delete([1], at: start) } == 1)
+        #expect(try test.write { try $0.delete([1]) } == 1)
         #expect(try test.receive([hex(1)], from: peer) == [.held(2)])
         // Once accepted it is one of the inbox.
         #expect(try test.write { try $0.accept([2], at: start) } == [2])
         #expect(try test.receive([hex(1)], from: peer) == [.duplicate(of: .stored)])
-        try test.write { _ = try $0.delete([2], at: start) }
+        try test.write { _ = try $0.delete([2]) }
         #expect(try test.receive([hex(1)], from: peer) == [.duplicate(of: .stored)])
         #expect(try test.countersAreRight())
     }
@@ -220,7 +221,7 @@ import Testing
         #expect(try test.receive([hex(1, bytes: 600)], from: peer, quotas: quotas) == [.held(1)])
         #expect(try test.receive([hex(2, bytes: 401)], from: peer, quotas: quotas) == [.refused(.quotaExceeded, retryAfter: 3_600)])
         #expect(try test.receive([hex(2, bytes: 400)], from: peer, quotas: quotas) == [.held(2)])
-        try test.write { _ = try $0.delete([1], at: start) }
+        try test.write { _ = try $0.delete([1]) }
         #expect(try test.receive([hex(3, bytes: 1), hex(4, bytes: 1)], from: peer, quotas: quotas) == [.held(3), .held(4)])
         #expect(try test.receive([hex(5, bytes: 1)], from: peer, quotas: quotas) == [.refused(.quotaExceeded, retryAfter: 3_600)])
         #expect(try test.receive([hex(4)], from: peer, quotas: quotas) == [.duplicate(of: .held)])
@@ -290,7 +291,7 @@ import Testing
         #expect(
             try test.receive([hex(1), hex(2), hex(3)], from: named, address: "10.0.0.1", quotas: quotas) == [.held(7), .held(8), full])
         // What the named one has takes nothing from the others' share.
-        _ = try test.write { try $0.delete([1], at: start) }
+        _ = try test.write { try $0.delete([1]) }
         #expect(try test.receive([hex(1)], from: other, address: "10.0.9.1", quotas: quotas) == [.held(9)])
         // Somebody looked through it: there is room again, and what was refused comes again.
         _ = try test.write { try $0.accept([7], at: start) }
@@ -386,7 +387,7 @@ import Testing
         let most = IncomingHex(content: content(links: 5_000), messageID: message(2), weight: 1)
         #expect(try test.receive([many, most], from: peer) == [.refused(.tooManyLinks, retryAfter: nil), .held(1)])
         #expect(try test.read { try $0.hex(1) }?.content.links.count == 5_000)
-        try test.write { _ = try $0.delete([1], at: start) }
+        try test.write { _ = try $0.delete([1]) }
         #expect(try test.countersAreRight())
     }
 

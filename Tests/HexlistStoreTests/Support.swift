@@ -46,11 +46,23 @@ final class TestStore {
         return folder
     }
 
-    func write<Value: Sendable>(_ work: @escaping @Sendable (StoreWriter) throws -> Value) throws -> Value {
-        try store.writeSync(work)
+    /// - Parameter lived: the time by `LivedClock`. In these tests it equals the wall time, unless they say otherwise.
+    func write<Value: Sendable>(
+        lived: Int64 = start, _ work: @escaping @Sendable (StoreWriter) throws -> Value
+    ) throws -> Value {
+        try store.writeSync { writer in
+            writer.lived = lived
+            return try work(writer)
+        }
     }
 
-    func read<Value>(_ work: (StoreReader) throws -> Value) throws -> Value { try store.readSync(work) }
+    /// - Parameter lived: as for `write`.
+    func read<Value>(lived: Int64 = start, _ work: (StoreReader) throws -> Value) throws -> Value {
+        try store.readSync { reader in
+            reader.lived = lived
+            return try work(reader)
+        }
+    }
 
     /// Takes in hexes of a sender, as a session would.
     @discardableResult
@@ -59,13 +71,13 @@ final class TestStore {
         policy: ReceivePolicy = .held, quotas: HeldQuotas = HeldQuotas(), diskReserve: Int64 = 0, isProven: Bool = true
     ) throws -> [ReceiveOutcome] {
         let sender = Sender(peer: peer.id, fingerprint: isProven ? peer.fingerprint : nil, name: peer.name, address: address)
-        return try write {
+        return try write(lived: now) {
             try $0.receive(hexes, from: sender, at: now, policy: policy, quotas: quotas, diskReserve: diskReserve)
         }
     }
 
     func trust(_ peer: TestPeer, _ trust: Trust = .trusted, at now: Int64 = start) throws -> TrustChange {
-        try write { try $0.setTrust(peer.id, trust, fingerprint: peer.fingerprint, name: peer.name, at: now) }
+        try write(lived: now) { try $0.setTrust(peer.id, trust, fingerprint: peer.fingerprint, name: peer.name, at: now) }
     }
 
     /// Counts every row there is and compares with what is kept.
@@ -207,12 +219,13 @@ extension StoreWriter {
         var full: HexlistError?
         return try batch.map { outgoing in
             if let full { return .failure(full) }
+            lived = outgoing.createdAt
             let recipient = PeerSighting(
                 peer: outgoing.peer.id, fingerprint: nil, name: "", version: nil, boot: nil, seenAt: outgoing.createdAt)
             let report = try enqueue(
                 [PreparedHexes([outgoing.hex])],
                 OutboxTerms(
-                    recipients: [recipient], now: outgoing.createdAt, expiresAt: outgoing.createdAt + 30 * day, bounds: bounds))
+                    recipients: [recipient], now: outgoing.createdAt, lifetime: 30 * day, bounds: bounds))
             full = report.full
             guard let result = report.results.first else { return .failure(try #require(report.full)) }
             return result.map { $0[0] }
@@ -225,6 +238,16 @@ extension StoreWriter {
 
     func enqueue(_ outgoing: Outgoing, bounds: OutboxBounds = OutboxBounds()) throws -> Enqueued {
         try enqueue([outgoing], bounds: bounds)[0].get()
+    }
+}
+
+extension StoreWriter {
+    /// A round at a time by both clocks.
+    func maintain(
+        at time: Int64, limits: RetentionLimits = RetentionLimits(), chunk: Int = 2_000
+    ) throws -> MaintenanceReport {
+        lived = time
+        return try maintain(now: time, limits: limits, chunk: chunk)
     }
 }
 

@@ -96,7 +96,7 @@ import Testing
         #expect(try test.countersAreRight())
         // Held ones drop out by their age in the same way.
         try test.receive([incoming(small, 5)], from: stranger)
-        #expect(try test.write { try $0.maintain(now: start + 8 * day) }.heldDropped == 1)
+        #expect(try test.write { try $0.maintain(at: start + 8 * day) }.heldDropped == 1)
         #expect(try rows("hex", in: test) == 1)
         #expect(try test.countersAreRight())
     }

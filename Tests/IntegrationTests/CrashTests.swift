@@ -77,6 +77,11 @@ struct CrashTests {
         try await Rig.run("first-start", long: ["--rounds", "200"])
     }
 
+    @Test("wall clocks that are set between starts", .ifRuns("clocks"))
+    func clocks() async throws {
+        try await Rig.run("clocks", long: ["--rounds", "40"])
+    }
+
     @Test("kills while the identity is changed", .ifRuns("rotate"))
     func rotate() async throws {
         try await Rig.run("rotate", long: ["--rounds", "200"])

@@ -77,7 +77,7 @@ final class FilePool: Sendable {
     func makeRoom(_ wanted: PoolFull) throws -> Bool {
         try turn.withLock { _ in
             var rest = wanted
-            try removeUnused(before: .max) { file in
+            try removeUnused { file in
                 rest.bytes -= file.size
                 rest.files -= 1
                 return rest.bytes > 0 || rest.files > 0
@@ -86,11 +86,14 @@ final class FilePool: Sendable {
         }
     }
 
-    /// Deletes files of the pool that were not used since a moment, and that nobody has open.
-    func clear(before: Int64) throws -> (removed: Int, bytes: Int64, inUse: Int) {
+    /// Deletes files of the pool that nobody has open.
+    /// - Parameters:
+    ///   - days: only those that were not used for so long, by the store's `LivedClock`; `nil` for any.
+    ///   - before: only those that were last used before this time, in milliseconds since 1970.
+    func clear(unusedFor days: Int? = nil, usedBefore before: Int64 = .max) throws -> (removed: Int, bytes: Int64, inUse: Int) {
         try turn.withLock { _ in
             var (removed, bytes) = (0, Int64(0))
-            let inUse = try removeUnused(before: before) { file in
+            let inUse = try removeUnused(for: days, usedBefore: before) { file in
                 removed += 1
                 bytes += file.size
                 return true
@@ -102,12 +105,14 @@ final class FilePool: Sendable {
     /// - Parameter removed: called for each; `false` ends it.
     /// - Returns: the files that are open and stay.
     @discardableResult
-    private func removeUnused(before: Int64, _ removed: (PooledFile) -> Bool) throws -> Int {
+    private func removeUnused(for days: Int? = nil, usedBefore before: Int64 = .max, _ removed: (PooledFile) -> Bool) throws -> Int {
         var inUse: Set<Int64> = []
         var goesOn = true
         while goesOn {
-            let files = try store.readSync { [inUse] in try $0.leastUsedPooled(before: before, limit: Self.chunk + inUse.count) }
-                .filter { !inUse.contains($0.id) }
+            let files = try store.readSync { [inUse] in
+                try $0.leastUsedPooled(unusedFor: days, usedBefore: before, limit: Self.chunk + inUse.count)
+            }
+            .filter { !inUse.contains($0.id) }
             guard !files.isEmpty else { break }
             var gone: [Int64] = []
             for file in files where goesOn {
@@ -157,8 +162,8 @@ final class FilePool: Sendable {
     }
 
     /// The round at the start and each hour: finishes what was begun, drops what is gone, too old or too much, and deletes what no row names.
-    /// - Parameter oldest: the moment before which what was last used goes.
-    func tidy(oldest: Int64, most bytes: Int64) throws {
+    /// - Parameter days: those for which a file stays that nobody uses.
+    func tidy(unusedFor days: Int, most bytes: Int64) throws {
         try settle()
         try turn.withLock { _ in
             var before: Int64?
@@ -176,7 +181,7 @@ final class FilePool: Sendable {
                 for digest in there where !known.contains(digest) { folder(place).remove(digest) }
             }
         }
-        _ = try clear(before: oldest)
+        _ = try clear(unusedFor: days)
         let sums = try store.readSync { try $0.poolSums() }
         let excess = sums.bytes + sums.comingBytes - bytes
         if excess > 0 { _ = try makeRoom(PoolFull(bytes: excess, files: 0)) }

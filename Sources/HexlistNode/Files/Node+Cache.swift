@@ -27,7 +27,7 @@ extension Node {
     /// - Parameter seconds: only those that were not used for so long.
     public func clearCache(olderThan seconds: Int64?) async throws -> CacheCleared {
         let before = seconds.map { Timestamp.now.milliseconds &- $0 &* 1_000 } ?? .max
-        let cleared = try await onFileThread { try $0.clear(before: before) }
+        let cleared = try await onFileThread { try $0.clear(usedBefore: before) }
         notifyWatchers()
         return CacheCleared(removed: cleared.removed, bytes: cleared.bytes, inUse: cleared.inUse)
     }
@@ -130,9 +130,9 @@ extension Node {
     }
 
     func tidyPool() {
-        let oldest = Timestamp.now.milliseconds - Int64(configuration.files.cacheDays) * 86_400_000
+        let days = configuration.files.cacheDays
         let most = Int64(configuration.files.cacheBytes)
-        let tidied = transport.fileThreads.run(on: eventLoop) { [pool] in try pool.tidy(oldest: oldest, most: most) }
+        let tidied = transport.fileThreads.run(on: eventLoop) { [pool] in try pool.tidy(unusedFor: days, most: most) }
         afterwards(tidied, "the cache could not be put in order")
     }
 

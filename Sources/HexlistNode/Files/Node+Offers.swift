@@ -45,7 +45,7 @@ extension Node {
             throw HexlistError(.badRequest, "No link of hex \(hex) leads to a file of a peer.", hint: "Send it without `--reoffer`.")
         }
         let plan = try await offer(to: peers, copying: copying, progress) {
-            guard let plan = try search.plan(at: Timestamp.now.milliseconds) else {
+            guard let plan = try search.plan() else {
                 throw HexlistError(
                     .badRequest, "None of the files that the links of hex \(hex) lead to is here as it was fetched.",
                     hint: "`hexlist fetch \(hex)` fetches them.")
@@ -67,7 +67,6 @@ extension Node {
         let cancellation = Cancellation()
         let (store, copies) = (store, offerCopies)
         let minimumFree = Int64(configuration.limits.diskReserveBytes)
-        let now = Timestamp.now.milliseconds
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 Self.offers.async {
@@ -77,8 +76,8 @@ extension Node {
                             do {
                                 try plan.read(
                                     known: { path, identity in
-                                        try store.readSync { try $0.offer(ofPath: path, identity: identity, at: now) }
-                                    }, ends: now + OfferRow.waitingTime,
+                                        try store.readSync { try $0.offer(ofPath: path, identity: identity) }
+                                    }, ends: store.clock.now + OfferRow.waitingTime,
                                     copies: OfferPlan.Copies(folder: copies, minimumFree: minimumFree, isForAll: copying)
                                 ) { step in
                                     progress(step)

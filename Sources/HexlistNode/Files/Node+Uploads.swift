@@ -36,7 +36,7 @@ extension Node {
                     let row = OfferRow(
                         id: offer.bytes, path: copies.path(of: offer), identity: identity.description, name: name, size: size,
                         sha256: digest,
-                        mediaType: MediaType.of(name), modified: now, ends: now + Uploads.unsentTime)
+                        mediaType: MediaType.of(name), modified: now, ends: store.clock.now + Uploads.unsentTime)
                     do {
                         try store.offerSync([row], to: peers)
                     } catch {

@@ -46,19 +46,19 @@ struct OwnCopies: Sendable {
     var isEmpty: Bool { wanted.isEmpty }
 
     /// What there is of it, in the order of `wanted`, with an empty path for what is not there; `nil` if nothing is. Blocks.
-    func plan(at now: Int64) throws -> OfferPlan? {
+    func plan() throws -> OfferPlan? {
         let urls = Set(wanted.map { Array($0.link.description.utf8) })
         let fetched = Dictionary(grouping: try store.readSync { try $0.doneTransfers(of: urls) }) { Array($0.url.utf8) }
         let found = try wanted.map { file in
-            try self.found(file, fetched[Array(file.link.description.utf8)] ?? [], at: now)
+            try self.found(file, fetched[Array(file.link.description.utf8)] ?? [])
                 ?? OfferPlan.Found(path: "", name: file.name, digest: file.sha256, mayGo: false)
         }
         return found.allSatisfy(\.path.isEmpty) ? nil : try OfferPlan(found)
     }
 
-    private func found(_ file: FetchPlan.File, _ fetched: [TransferRow], at now: Int64) throws -> OfferPlan.Found? {
+    private func found(_ file: FetchPlan.File, _ fetched: [TransferRow]) throws -> OfferPlan.Found? {
         if file.link.peer == own, case .offer(let id, _) = file.link.target,
-            let row = try store.readSync({ try $0.offer(id.bytes, at: now) })
+            let row = try store.readSync({ try $0.offer(id.bytes) })
         {
             return OfferPlan.Found(path: row.path, name: row.name, digest: row.sha256, mayGo: row.path.hasPrefix(copies.path + "/"))
         }

@@ -63,7 +63,7 @@ struct RequestedFiles: Sendable {
 
     private func look(_ request: FileRequest, _ reader: StoreReader, _ shares: inout [[UInt8]: ShareRow?]) throws -> Found {
         switch FileRequestTarget(request.target) {
-        case .offer(let offer): return try reader.offer(offer.bytes, to: peer, at: Timestamp.now.milliseconds).map(Found.offer) ?? .nothing
+        case .offer(let offer): return try reader.offer(offer.bytes, to: peer).map(Found.offer) ?? .nothing
         case .shares: return .shares(try reader.shares(for: peer))
         case .entry(let name, let path, let query):
             let key = Array(name.utf8)
