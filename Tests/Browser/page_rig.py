@@ -21,7 +21,7 @@ if not CHROMIUM:
 
 
 def lab(*words, status=0):
-    run = subprocess.run([LAB, *words], capture_output=True, text=True)
+    run = subprocess.run([LAB, *words], capture_output=True, text=True, timeout=300)
     if status is not None and run.returncode != status:
         sys.exit(f"{' '.join(words)}: {run.returncode}\n{run.stdout}{run.stderr}")
     return run.stdout
@@ -29,7 +29,7 @@ def lab(*words, status=0):
 
 def api(host, method, path, body=None):
     """A reply of the local API of a machine."""
-    words = ["curl", "-s", "-X", method, "--unix-socket", lab("path", host, "socket").strip(), f"http://localhost{path}"]
+    words = ["curl", "-s", "--max-time", "120", "-X", method, "--unix-socket", lab("path", host, "socket").strip(), f"http://localhost{path}"]
     if body is not None:
         words += ["-H", "Content-Type: application/json", "-d", json.dumps(body)]
     return json.loads(subprocess.run(words, capture_output=True, text=True).stdout or "null")

@@ -30,7 +30,7 @@ import Testing
     func noBus() async throws {
         let discovery = discovery()
         let recorder = start(discovery, "nobody", port: 2_000)
-        await recorder.until(\.isUnavailable)
+        try await recorder.until(\.isUnavailable)
         guard case .backend(.unavailable(let text))? = recorder.events.first(where: \.isUnavailable) else { return }
         #expect(text.contains("systemctl start"))
         discovery.publish(announcement("still nobody", port: 2_001))
@@ -60,17 +60,17 @@ import Testing
         let avahi = PrivateAvahi()
         let (one, two, three) = (discovery(), discovery(), discovery())
         let seen = start(one, "One", port: 3_000)
-        await seen.until(\.isUnavailable)  // started without Avahi
+        try await seen.until(\.isUnavailable)  // started without Avahi
         try avahi.startBus()
         try avahi.startDaemon()
-        await seen.until(\.isRunning)
-        await seen.until { $0.isResolution(of: "One", port: 3_000) }
+        try await seen.until(\.isRunning)
+        try await seen.until { $0.isResolution(of: "One", port: 3_000) }
 
         // Another one, on both IP versions; TXT as it was given.
         let other = start(two, "Two", port: 4_000)
-        await seen.until { $0.isResolution(of: "Two", port: 4_000) }
-        await seen.until { $0.isResolution(of: "Two", port: 4_000, ipv6: true) }
-        await other.until { $0.isResolution(of: "One", port: 3_000) }
+        try await seen.until { $0.isResolution(of: "Two", port: 4_000) }
+        try await seen.until { $0.isResolution(of: "Two", port: 4_000, ipv6: true) }
+        try await other.until { $0.isResolution(of: "One", port: 3_000) }
         for case .resolved(let record, let resolution) in seen.events where record.key.name == "Two" {
             #expect(resolution.txt == ["txtvers=1", "id=x", "boot=1"].map { Array($0.utf8) })
             #expect(resolution.address.contains(":") == record.ipv6)
@@ -78,39 +78,39 @@ import Testing
 
         // A new port comes from the standing resolver, with no withdrawal.
         two.publish(announcement("Two", port: 4_001))
-        await seen.until { $0.isResolution(of: "Two", port: 4_001) }
+        try await seen.until { $0.isResolution(of: "Two", port: 4_001) }
         #expect(!seen.events.contains { $0.isWithdrawal(of: "Two") })
 
         // A new name.
         two.publish(announcement("Deux", port: 4_001))
-        await seen.until { $0.isResolution(of: "Deux", port: 4_001) }
-        await seen.until { $0.isWithdrawal(of: "Two") }
+        try await seen.until { $0.isResolution(of: "Deux", port: 4_001) }
+        try await seen.until { $0.isWithdrawal(of: "Two") }
 
         // A name that is taken gets a number; one that is too long is said, and mended by the next.
         let third = start(three, "Deux", port: 5_000)
-        await seen.until { $0.isResolution(of: "Deux #2", port: 5_000) }
+        try await seen.until { $0.isResolution(of: "Deux #2", port: 5_000) }
         three.publish(announcement(String(repeating: "x", count: 64), port: 5_000))
-        await third.until { if case .backend(.degraded) = $0 { true } else { false } }
+        try await third.until { if case .backend(.degraded) = $0 { true } else { false } }
         three.publish(announcement("Trois", port: 5_000))
-        await seen.until { $0.isResolution(of: "Trois", port: 5_000) }
+        try await seen.until { $0.isResolution(of: "Trois", port: 5_000) }
 
         // The daemon dies, then the bus: everything is announced and found anew.
         for isBus in [false, true] {
             seen.clear()
             if isBus { avahi.killBus() }
             avahi.killDaemon()
-            await seen.until(\.isUnavailable)
+            try await seen.until(\.isUnavailable)
             seen.clear()
             if isBus { try avahi.startBus() }
             try avahi.startDaemon()
-            await seen.until(\.isRunning)
-            await seen.until { $0.isResolution(of: "One", port: 3_000) }
-            await seen.until { $0.isResolution(of: "Deux", port: 4_001) }
-            await seen.until { $0.isResolution(of: "Trois", port: 5_000) }
+            try await seen.until(\.isRunning)
+            try await seen.until { $0.isResolution(of: "One", port: 3_000) }
+            try await seen.until { $0.isResolution(of: "Deux", port: 4_001) }
+            try await seen.until { $0.isResolution(of: "Trois", port: 5_000) }
         }
 
         await two.stop()
-        await seen.until { $0.isWithdrawal(of: "Deux") }
+        try await seen.until { $0.isWithdrawal(of: "Deux") }
         await three.stop()
         await one.stop()
     }

@@ -17,7 +17,7 @@ final class PrivateAvahi {
     static let obstacle: String? = {
         for tool in ["dbus-daemon", "avahi-daemon", "ip", "unshare"] where path(tool) == nil { return "\(tool) is not installed" }
         guard let trial = try? ChildProcess(path("unshare") ?? "unshare", namespace + ["true"]) else { return "unshare does not run" }
-        return trial.wait() == 0 ? nil : "no namespaces may be made here"
+        return trial.waitForEnd() == 0 ? nil : "no namespaces may be made here"
     }()
 
     private var bus: ChildProcess?
@@ -73,7 +73,7 @@ final class PrivateAvahi {
         guard let ended = process else { return }
         process = nil
         ended.signal(SIGKILL)
-        ended.wait()
+        ended.waitForEnd()
     }
 
     private func run(_ tool: String, _ arguments: [String], output: Pipe?) throws -> ChildProcess {

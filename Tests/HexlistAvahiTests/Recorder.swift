@@ -1,11 +1,12 @@
 import HexlistDiscovery
 import Synchronization
+import TestSupport
 
 /// Keeps what a discovery reports, and lets a test wait for it.
 final class Recorder: Sendable {
     private struct State: Sendable {
         var events: [DiscoveryEvent] = []
-        var waiting: [(isMet: @Sendable ([DiscoveryEvent]) -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
+        var waiting: [(isMet: @Sendable ([DiscoveryEvent]) -> Bool, done: @Sendable (Void) -> Void)] = []
     }
     private let state = Mutex(State())
 
@@ -17,23 +18,25 @@ final class Recorder: Sendable {
             let events = state.events
             let met = state.waiting.filter { $0.isMet(events) }
             state.waiting.removeAll { $0.isMet(events) }
-            return met.map(\.continuation)
+            return met.map(\.done)
         }
-        met.forEach { $0.resume() }
+        met.forEach { $0(()) }
     }
 
     /// Forgets what came so far.
     func clear() { state.withLock { $0.events = [] } }
 
-    /// Returns once an event that was not cleared fits. The test's time limit bounds it.
-    func until(_ fits: @escaping @Sendable (DiscoveryEvent) -> Bool) async {
-        await withCheckedContinuation { continuation in
+    /// Returns once an event that was not cleared fits.
+    func until(
+        file: String = #fileID, line: Int = #line, _ fits: @escaping @Sendable (DiscoveryEvent) -> Bool
+    ) async throws {
+        try await called(file: file, line: line) { done in
             let isMet = state.withLock { state in
                 let isMet = state.events.contains(where: fits)
-                if !isMet { state.waiting.append(({ $0.contains(where: fits) }, continuation)) }
+                if !isMet { state.waiting.append(({ $0.contains(where: fits) }, done)) }
                 return isMet
             }
-            if isMet { continuation.resume() }
+            if isMet { done(()) }
         }
     }
 }

@@ -3,7 +3,7 @@ import HexlistModel
 import TestSupport
 import Testing
 
-@Suite("The client, with nobody to talk to")
+@Suite("The client, with nobody to talk to", .timeLimit(.minutes(5)))
 struct UnreachableTests {
     @Test("without a daemon the message says what to do")
     func unreachable() async throws {

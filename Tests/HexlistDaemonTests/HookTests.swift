@@ -43,15 +43,12 @@ struct HookTests {
 
         /// Waits for the store to have what `condition` wants.
         func until(_ condition: @escaping @Sendable (StoreReader) throws -> Bool) async throws {
-            while !(try await store.read(condition)) { try await Task.sleep(for: .milliseconds(5)) }
+            try await eventually { try await store.read(condition) }
         }
 
         /// Waits for a file that a hook makes.
         func file(_ name: String) async throws -> String {
-            while true {
-                if let text = try? SmallFile.read("\(folder.path)/\(name)", limit: 1 << 20) { return text }
-                try await Task.sleep(for: .milliseconds(5))
-            }
+            try await eventualValue("a hook made \(name)") { try? SmallFile.read("\(folder.path)/\(name)", limit: 1 << 20) }
         }
 
         func lines(_ name: String) -> [Substring] {
@@ -105,10 +102,10 @@ struct HookTests {
             try stage.hook(.alertReceived, "cat >>$OUT/told")
             await stage.read()
             try await stage.happens(.alertReceived)
-            while stage.lines("told").count < 1 { try await Task.sleep(for: .milliseconds(5)) }
+            try await eventually("the hook ran") { stage.lines("told").count == 1 }
             try await stage.daemon.keeper.rotate()
             try await stage.happens(.alertReceived)
-            while stage.lines("told").count < 2 { try await Task.sleep(for: .milliseconds(5)) }
+            try await eventually("the hook ran again") { stage.lines("told").count == 2 }
         }
     }
 
@@ -355,7 +352,7 @@ struct HookTests {
             try await untilPassed(stage, .peerUp, first)
             chmod("\(stage.folder.path)/hooks/peer.up", 0o722)
             try await stage.happens(.peerUp)
-            while !stage.log.text.contains("others may write") { try await Task.sleep(for: .milliseconds(5)) }
+            try await eventually("the refusal is logged") { stage.log.text.contains("others may write") }
             chmod("\(stage.folder.path)/hooks/peer.up", 0o700)
             // Nothing has to be read again: the next event shows it.
             try await stage.happens(.peerUp)
@@ -446,7 +443,7 @@ struct HookTests {
         #expect(stage.log.text.contains(word))
         try await stage.happens(.peerUp)
         // Said when the folder was read, and when the event came.
-        while stage.log.text.ranges(of: word).count < 2 { try await Task.sleep(for: .milliseconds(5)) }
+        try await eventually("\(word), twice") { stage.log.text.ranges(of: word).count >= 2 }
         #expect(stage.lines("log").isEmpty)
     }
 

@@ -99,7 +99,7 @@ struct IdentityTests {
             configuration.receiveFrom = .held
             await bob.node.reconfigure(configuration)
             try await bob.client.watchPeers(all: false) { !$0.contains { $0.uuid == after.uuid } }
-            while try await ada.client.outboxRow(row.outboxID).state == .queued { try await Task.sleep(for: .milliseconds(20)) }
+            try await eventually("the row is not queued") { try await ada.client.outboxRow(row.outboxID).state != .queued }
             let there = try await bob.client.hexes(.init(location: "held"), limit: 10).items
             #expect(there.map(\.messageID) == [row.messageID] && there.map(\.peerUUID) == [after.uuid])
         }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import HexlistDaemon
 
-@Suite("The page: its keys and its end") struct PageKeysTests {
+@Suite("The page: its keys and its end", .timeLimit(.minutes(5))) struct PageKeysTests {
     private let start = ContinuousClock.now
 
     /// The keys, as something that is shared: an expectation changes no value.

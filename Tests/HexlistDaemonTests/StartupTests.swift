@@ -10,7 +10,7 @@ import Testing
 @testable import HexlistDaemon
 @testable import HexlistStore
 
-@Suite("Starting")
+@Suite("Starting", .timeLimit(.minutes(5)))
 struct StartupTests {
     @Test("the state folder is made with those above it, for this user alone, and locked")
     func stateFolder() async throws {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import HexlistDiscovery
 
-@Suite struct InMemoryDiscoveryTests {
+@Suite(.timeLimit(.minutes(5))) struct InMemoryDiscoveryTests {
     /// A directory fed by an in-memory discovery; probes are answered by whoever listens at the port.
     final class Node: Sendable {
         let id: PeerID

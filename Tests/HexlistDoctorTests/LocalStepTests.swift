@@ -3,7 +3,7 @@ import Testing
 
 @testable import HexlistDoctor
 
-@Suite("Doctor's steps without a daemon")
+@Suite("Doctor's steps without a daemon", .timeLimit(.minutes(5)))
 struct LocalStepTests {
     @Test(
         "the clock is right, unwatched, or plainly wrong",

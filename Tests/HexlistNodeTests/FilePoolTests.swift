@@ -422,9 +422,9 @@ import Testing
     }
 
     /// Deletes the copies whose offers ended, and waits for it.
-    private func tidy(_ one: TestNode) async {
+    private func tidy(_ one: TestNode) async throws {
         await one.node.tidyOfferCopies()
-        await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in Node.offers.async { done.resume() } }
+        try await called { done in Node.offers.async { done(()) } }
     }
 
     private func content(_ offer: OfferResult) throws -> HexContent {
@@ -461,7 +461,7 @@ import Testing
             #expect(try await one.node.outboxRow(row).state == .expired)
             #expect(try await offers() == nil)
             #expect(try await one.node.store.read { try $0.all("SELECT id FROM offer") { $0.bytes(0) } }.isEmpty)
-            await tidy(one)
+            try await tidy(one)
             #expect(try copies() == 0)
         }
     }
@@ -486,10 +486,10 @@ import Testing
             // What a kill leaves goes with the next round; what is on offer stays.
             try Data().write(to: copies.appending(path: ".\(String(repeating: "0", count: 32)).copy.part"))
             try Data().write(to: copies.appending(path: String(repeating: "0", count: 32)))
-            await tidy(one)
+            try await tidy(one)
             #expect(try names().count == 1)
             _ = try one.node.store.writeSync { try $0.maintain(after: 61 * 86_400_000) }
-            await tidy(one)
+            try await tidy(one)
             #expect(try names().isEmpty)
             #expect(try await one.node.cacheSummary().copies == nil)
             // Without room nothing is left, and nothing is offered.

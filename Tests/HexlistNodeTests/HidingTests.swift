@@ -34,8 +34,8 @@ struct HidingTests {
         let port = await hidden.node.port
         let two = try await TestNode("two", on: link) { $0.peers = [StaticPeer(host: "127.0.0.1", port: port)] }
         // What becomes of a configured address is no event that watchers are told of.
-        while try await !two.node.peers().contains(where: { $0.why?.contains("ends the session (idle)") == true }) {
-            try await Task.sleep(for: .milliseconds(10))
+        try await eventually("the session is ended as idle") {
+            try await two.node.peers().contains { $0.why?.contains("ends the session (idle)") == true }
         }
         #expect(try await two.node.peers().allSatisfy { $0.name != "hidden name" && $0.state != .verified })
         try await hidden.until { try await $0.peers().contains { $0.uuid == two.id && $0.reason == "unverified" } }

@@ -67,23 +67,23 @@ struct InboundWeightTests {
     func givenBack(endsFirst: Bool) async throws {
         let (one, two) = try await trustingNodes(on: InMemoryLink())
         let gate = DispatchSemaphore(value: 0)
-        two.node.store.submit({ _ in gate.wait() }, completion: { _ in })
+        defer { gate.signal() }  // the store's writer goes on, however the test ends
+        two.node.store.submit({ _ in try gate.take() }, completion: { _ in })
         func send() async throws { _ = try await one.node.send(SendRequest(content: .hex(HexContent()), peers: [two.id])) }
         try await send()
-        // The loop is asked as often as it has a turn: nothing tells of what waits.
-        while await two.node.waiting.all == 0 { await Task.yield() }
+        try await eventually("the first hex waits for the store") { await two.node.waiting.all > 0 }
         // The others weigh as much, or a byte more where their number has two digits.
         let each = await two.node.waiting.all
         for _ in 2...20 { try await send() }
-        while await two.node.waiting.all < 20 * each { await Task.yield() }
+        try await eventually("20 hexes wait") { await two.node.waiting.all >= 20 * each }
         #expect(await two.node.waiting.weights.keys.map { $0 } == [.peer(one.id)])
         if endsFirst {
             try await one.stop()
-            while await two.node.hasSessions { await Task.yield() }
+            try await eventually("the session has ended") { await !two.node.hasSessions }
             #expect(await two.node.waiting.all >= 20 * each)
         }
         gate.signal()
-        while await two.node.waiting.all > 0 { await Task.yield() }
+        try await eventually("the store has answered") { await two.node.waiting.all == 0 }
         #expect(await two.node.waiting.weights.isEmpty)
         #expect(try await two.node.store.read { try $0.counts() }.inbox == 20)
         if !endsFirst { try await one.stop() }
@@ -99,7 +99,7 @@ struct InboundWeightTests {
         // As much as its own part: it is held back, until there is room again.
         await two.node.change(.peer(one.id), by: 256 << 10)
         async let late = one.send(to: two, description: "late")
-        while await two.node.isReadingAll { await Task.yield() }
+        try await eventually("one is not read") { await !two.node.isReadingAll }
         #expect(await two.node.waiting.isFull)
         await two.node.change(other, by: -(64 << 20))
         #expect(try await late.state == .stored)

@@ -20,6 +20,8 @@ extension Node {
         for session in sessions.values { session.act { $0.end(.idle, &$1) } }
     }
 
+    fileprivate func wake() { finder.discovered(.woke, self) }
+
     fileprivate func inviteLater(_ peers: [PeerID]) { for peer in peers { invitations.inviteLater(peer, self) } }
     fileprivate var refusedTrusted: Set<PeerID> { invitations.refused.filter { known.isTrusted($0) } }
     fileprivate var refusedStrangers: Set<PeerID> { invitations.refused.filter { !known.isTrusted($0) } }
@@ -117,6 +119,9 @@ struct InvitationTests {
         try await make(change, at: two, of: one)
         #expect(await two.node.invitedLater == [one.id])
         await one.node.change { $0.announce = true }
+        // The back-off of its probes is up to minutes; after sleep everybody is probed at once.
+        try await eventually("one is announced again") { try await two.node.peers().contains { $0.uuid == one.id } }
+        for node in [one, two] { await node.node.wake() }
         #expect(try await one.ends(of: rows) == [.held, .held])
         #expect(await two.node.invitedLater.isEmpty)
         try await one.stop()

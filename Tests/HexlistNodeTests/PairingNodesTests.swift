@@ -4,6 +4,7 @@ import HexlistDiscovery
 import HexlistModel
 import HexlistStore
 import HexlistWire
+import TestSupport
 import Testing
 
 @testable import HexlistNode
@@ -96,12 +97,12 @@ extension TestNode {
 
     /// Those who watch a node hear nothing of its sessions.
     fileprivate func untilSessions(_ count: Int, with other: TestNode) async throws {
-        while await node.count(of: other.id) != count { try await Task.sleep(for: .milliseconds(5)) }
+        try await eventually("\(count) sessions") { await node.count(of: other.id) == count }
     }
 
     /// Until the node has made up its mind which of two sessions is too many.
     fileprivate func untilCompared() async throws {
-        while await node.isComparingSessions { try await Task.sleep(for: .milliseconds(5)) }
+        try await eventually("one session is kept") { await !node.isComparingSessions }
     }
 
     fileprivate func events(_ type: EventType) async throws -> [EventRow] {
@@ -139,7 +140,7 @@ struct PairingNodesTests {
             for (node, other) in [(one, two), (two, one)] {
                 let peer = try #require(try await node.node.peers().first { $0.uuid == other.id })
                 #expect(peer.trust == .trusted && peer.fingerprint == other.node.identity.fingerprint)
-                while await node.node.frameLimit(toldBy: other.id) != 1 << 20 { try await Task.sleep(for: .milliseconds(5)) }
+                try await eventually("the frame limit of a trusted peer") { await node.node.frameLimit(toldBy: other.id) == 1 << 20 }
                 try await node.until { _ in try await node.events(.pairingCompleted).count == 1 }
                 #expect(await node.node.pairings().openUntil == nil)
             }
@@ -263,9 +264,9 @@ struct PairingNodesTests {
     func duplicateOfTheFirstStep() async throws {
         try await withTwoNodes { (one: TestNode, two: TestNode) async throws in
             // Both dial at the start.
-            while true {
-                if await one.node.isSettled(with: two.id), await two.node.isSettled(with: one.id) { break }
-                try await Task.sleep(for: .milliseconds(5))
+            try await eventually("one session is left") {
+                guard await one.node.isSettled(with: two.id) else { return false }
+                return await two.node.isSettled(with: one.id)
             }
             let dialler = await one.node.isDialler(of: two.id) ? one : two
             let other = dialler.id == one.id ? two : one

@@ -84,12 +84,9 @@ final class Guest: Sendable {
         let report = try await node.node.transport.dial([DialTarget(endpoint)], expecting: identity.peerID).report.get()
         let connection = try #require(report.connection)
         await node.node.begin(dialled: connection, endpoint)
-        var visit: Visit?
-        while visit?.operations.contains(.hello) != true {
-            try await Task.sleep(for: .milliseconds(5))
-            visit = dialled.withLock { $0.count > before ? $0.last : nil }
+        return try await eventualValue("Hello on the session that was dialled") {
+            dialled.withLock { $0.count > before ? $0.last : nil }.flatMap { $0.operations.contains(.hello) ? $0 : nil }
         }
-        return try #require(visit)
     }
 
     /// - Returns: its port.

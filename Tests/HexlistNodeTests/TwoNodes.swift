@@ -46,11 +46,27 @@ struct TestNode {
         if removing { try FileManager.default.removeItem(at: folder) }
     }
 
-    /// Waits, by the node's own changes, until something holds.
-    func until(_ holds: (Node) async throws -> Bool) async throws {
-        var changes = node.changes().makeAsyncIterator()
-        while try await !holds(node) {
-            guard await changes.next() != nil else { throw CancellationError() }
+    /// Checks a condition at each change of the node until it holds.
+    /// - Throws: `NotInTime`; `CancellationError` if the node stops, or by the test's time limit.
+    func until(file: String = #fileID, line: Int = #line, _ holds: (Node) async throws -> Bool) async throws {
+        let changes = node.changes()
+        let (checks, check) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                for await _ in changes { check.yield() }
+                check.finish()
+            }
+            group.addTask {
+                try await Task.sleep(for: .longestWait)
+                check.finish()
+            }
+            defer { group.cancelAll() }
+            let deadline = ContinuousClock.now + .longestWait
+            var iterator = checks.makeAsyncIterator()
+            while try await !holds(node) {
+                guard await iterator.next() == nil else { continue }
+                throw ContinuousClock.now < deadline ? CancellationError() : NotInTime("the node's changes", .longestWait, file, line)
+            }
         }
     }
 

@@ -35,9 +35,9 @@ import Testing
     }
 
     /// Deletes the copies whose offers ended, and waits for it.
-    private func tidy(_ one: TestNode) async {
+    private func tidy(_ one: TestNode) async throws {
         await one.node.tidyOfferCopies()
-        await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in Node.offers.async { done.resume() } }
+        try await called { done in Node.offers.async { done(()) } }
     }
 
     private func maintain(_ one: TestNode, hours: Int64) throws {
@@ -60,10 +60,10 @@ import Testing
             }
             _ = try await one.node.send(SendRequest(content: .hex(content), peers: [two.id], key: nil), until: .now)
             try maintain(one, hours: 2)
-            await tidy(one)
+            try await tidy(one)
             #expect(copies(one).count == 1)
             try maintain(one, hours: 61 * 24)
-            await tidy(one)
+            try await tidy(one)
             #expect(copies(one).isEmpty)
         }
     }
@@ -103,14 +103,14 @@ import Testing
                 }
                 if number == 2 {
                     #expect(copies(one).count == 1)
-                    await tidy(one)
+                    try await tidy(one)
                     #expect(copies(one).count == 1)
                 }
                 return number < 3 ? ByteBuffer(string: "four") : nil
             }
             let taken = try await one.node.upload("a", size: 8, to: [two.id], pieces)
             #expect(taken.files == 1)
-            await tidy(one)
+            try await tidy(one)
             #expect(copies(one).count == 1)
         }
     }

@@ -110,20 +110,20 @@ import Testing
 
     /// Attempts that wait until the test lets them go.
     private final class Gate: Sendable {
-        private let waiting = Mutex<[CheckedContinuation<Void, Never>]>([])
+        private let waiting = Mutex<[AsyncStream<Void>.Continuation]>([])
         let (entered, enter) = AsyncStream.makeStream(of: Void.self)
 
         func pass() async {
-            await withCheckedContinuation { continuation in
-                waiting.withLock { $0.append(continuation) }
-                enter.yield()
-            }
+            let (opened, open) = AsyncStream.makeStream(of: Void.self)
+            waiting.withLock { $0.append(open) }
+            enter.yield()
+            for await _ in opened {}
         }
 
         func open() {
-            for continuation in waiting.withLock({
+            for attempt in waiting.withLock({
                 let all = $0; $0 = []; return all
-            }) { continuation.resume() }
+            }) { attempt.finish() }
         }
     }
 

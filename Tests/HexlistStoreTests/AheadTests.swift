@@ -57,8 +57,8 @@ import Testing
     private static func id(_ report: EnqueueReport) -> Int64? { report.results.first.flatMap { try? $0.get().first?.id } }
 
     /// Runs what `body` submits as one transaction.
-    private func together(_ body: () -> Void) {
-        let gate = Gate(test.store)
+    private func together(_ body: () -> Void) throws {
+        let gate = try Gate(test.store)
         body()
         gate.release()
         try? test.store.writeSync { _ in }
@@ -81,14 +81,14 @@ import Testing
 
     @Test("an id with which a hex left is not given again, though its transaction failed")
     func idsAreKept() throws {
-        together {
+        try together {
             enqueueAhead(1)
             test.store.submit({ try $0.run("INSERT INTO late VALUES (1)") }, completion: { _ in })
         }
         #expect(told.left.withLock { $0 } == [1])
         #expect(told.done.withLock { $0 } == [nil])
         #expect(try test.read { try $0.outboxPage(limit: 9).items.isEmpty })
-        together { enqueue(2) }
+        try together { enqueue(2) }
         #expect(told.done.withLock { $0 } == [nil, 2])
         // What comes late for the row that never was changes no other.
         let late = [Settlement(id: 1, state: .stored)]
@@ -101,14 +101,14 @@ import Testing
     @Test("an answer that comes before its row is written is recorded with it", arguments: [1, 64], [false, true])
     func earlyAnswer(others: Int, isAwaited: Bool) async throws {
         let answered = Mutex<[OutboxMove]>([])
-        together {
+        try together {
             enqueueAhead(1)
             let settlements = (1...Int64(others)).map { Settlement(id: $0, state: .stored) }
             test.store.settle(settlements, of: peer.id, at: start, isAwaited: isAwaited) { result in
                 if let moves = try? result.get() { answered.withLock { $0 += moves } }
             }
         }
-        await withCheckedContinuation { continuation in test.store.finishWriting { continuation.resume() } }
+        try await called { done in test.store.finishWriting { done(()) } }
         #expect(answered.withLock { $0 } == [OutboxMove(ids: 1...1, from: .queued, to: .stored)])
         #expect(try test.read { try $0.outboxRow(1) }?.state == .stored)
     }
@@ -127,7 +127,7 @@ import Testing
 
     @Test("ids are given in the order of the calls, to those that leave at once and to those that do not")
     func idsInOrder() throws {
-        together {
+        try together {
             enqueue(1)
             enqueueAhead(2)
             enqueue(3)
@@ -163,7 +163,7 @@ import Testing
     @Test("nothing leaves early that may find no room, also for what is not written yet")
     func fullOutbox() throws {
         let two = terms(bounds: OutboxBounds(rows: 2))
-        together {
+        try together {
             #expect(enqueueAhead(1, two))
             enqueue(2)
             #expect(!enqueueAhead(3, two))

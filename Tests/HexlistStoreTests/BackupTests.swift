@@ -5,7 +5,7 @@ import Testing
 
 @testable import HexlistStore
 
-@Suite struct BackupTests {
+@Suite(.timeLimit(.minutes(5))) struct BackupTests {
     private func backUp(_ test: TestStore, _ name: String = "copy", reserve: Int64 = 0) async throws -> String {
         let path = "\(test.folder)/\(name)"
         try await test.store.backUp(to: path, files: ["identity.pem": [1, 0, 255]], diskReserve: reserve)

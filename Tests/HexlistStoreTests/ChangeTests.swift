@@ -5,7 +5,7 @@ import Testing
 @testable import HexlistStore
 
 /// What the store tells its observer after commits.
-@Suite struct ChangeTests {
+@Suite(.timeLimit(.minutes(5))) struct ChangeTests {
     /// What is told while `work` runs, one for each commit that tells of something.
     private func told(by test: TestStore, _ work: () async throws -> Void) async throws -> [StoreChange] {
         let told = Mutex<[StoreChange]>([])

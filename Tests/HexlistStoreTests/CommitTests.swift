@@ -3,6 +3,7 @@ import Foundation
 import GRDB
 import HexlistModel
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import HexlistStore
@@ -31,14 +32,14 @@ import Testing
                     if number == 50 { done.signal() }
                 })
         }
-        done.wait()
+        try done.take()
         #expect(seen.withLock { $0 } == Array(1...50))
     }
 
     @Test func piecesThatWaitTogetherShareATransaction() throws {
         let test = try TestStore()
         let reader = try DatabaseQueue(path: test.path)
-        let gate = Gate(test.store)
+        let gate = try Gate(test.store)
         let seen = Mutex<[Int64?]>([])
         let done = DispatchSemaphore(value: 0)
         for number in 1...20 {
@@ -51,7 +52,7 @@ import Testing
                 })
         }
         gate.release()
-        done.wait()
+        try done.take()
         #expect(seen.withLock { $0 } == [Int64?](repeating: 20, count: 20))
         #expect(try test.read { try $0.eventPage(since: 0, limit: 100).items }.map(\.number) == Array(1...20))
     }
@@ -59,7 +60,7 @@ import Testing
     @Test func piecesOfManyRowsThatWaitForOthersGoWithTheNextTransactionAndBehindItsOthers() throws {
         let test = try TestStore()
         let reader = try DatabaseQueue(path: test.path)
-        let gate = Gate(test.store)
+        let gate = try Gate(test.store)
         let seen = Mutex<[Int64?]>([])
         let done = DispatchSemaphore(value: 0)
         for number in 1...3 {
@@ -72,7 +73,7 @@ import Testing
                 })
         }
         gate.release()
-        done.wait()
+        try done.take()
         #expect(seen.withLock { $0 } == [3, 3, 3])
         #expect(try test.read { try $0.eventPage(since: 0, limit: 100).items }.map(\.at) == [3, 1, 2])
     }
@@ -80,7 +81,7 @@ import Testing
     @Test func aPieceOfFewRowsThatWaitsForOthersLetsTheNextTransactionGoFirst() throws {
         let test = try TestStore()
         let reader = try DatabaseQueue(path: test.path)
-        let gate = Gate(test.store)
+        let gate = try Gate(test.store)
         let newest = Mutex<Int64?>(nil)
         let done = DispatchSemaphore(value: 0)
         gate.release()
@@ -94,8 +95,8 @@ import Testing
                     if count == 2 * number - 1 { newest.withLock { $0 = count } }
                     done.signal()
                 })
-            done.wait()
-            done.wait()
+            try done.take()
+            try done.take()
         }
         #expect(newest.withLock { $0 } != nil)
     }
@@ -114,7 +115,7 @@ import Testing
         }
         keepBusy()
         store.submit(waitsForOthers: true, { try $0.appendEvent(.peerUp, at: 2) }, completion: { _ in state.withLock { $0.isOver = true } })
-        over.wait()
+        try over.take()
         #expect(state.withLock { $0.count } < 20_000)
     }
 
@@ -123,7 +124,7 @@ import Testing
         let done = DispatchSemaphore(value: 0)
         for _ in 1...3 {
             test.store.submit(waitsForOthers: true, { try $0.appendEvent(.peerUp, at: 1) }, completion: { _ in done.signal() })
-            done.wait()
+            try done.take()
         }
         #expect(try test.read { try $0.eventPage(since: 0, limit: 100).items }.count == 3)
     }
@@ -144,7 +145,7 @@ import Testing
 
     @Test func whatWritesFewRowsWaitsForOneTransactionOfThoseThatWriteMany() throws {
         let test = try TestStore()
-        let gate = Gate(test.store)
+        let gate = try Gate(test.store)
         let finished = Mutex<[String]>([])
         let done = DispatchSemaphore(value: 0)
         let reader = try DatabaseQueue(path: test.path)
@@ -167,7 +168,7 @@ import Testing
         submit("most", rows: 20_000)
         submit("few", rows: 11)
         gate.release()
-        for _ in 1...7 { done.wait() }
+        for _ in 1...7 { try done.take() }
         #expect(finished.withLock { $0 } == ["few", "many-1", "many-2", "many-3", "many-4", "many-5", "most"])
         let first: Set = ["few", "many-1", "many-2", "many-3", "many-4"]
         #expect(seen.withLock { $0["few"] } == first && seen.withLock { $0["many-4"] } == first)
@@ -197,7 +198,7 @@ import Testing
     @Test(arguments: [false, true]) func aPieceThatFailsIsTakenBackAlone(_ swallows: Bool) throws {
         let test = try TestStore()
         let peer = try TestPeer(1)
-        let gate = Gate(test.store)
+        let gate = try Gate(test.store)
         let results = Mutex<[Int: Bool]>([:])
         let done = DispatchSemaphore(value: 0)
         for number in 1...5 {
@@ -222,7 +223,7 @@ import Testing
                 })
         }
         gate.release()
-        done.wait()
+        try done.take()
         #expect(results.withLock { $0 } == [1: true, 2: true, 3: false, 4: true, 5: true])
         #expect(try test.read { reader in try (1...5).map { try reader.meta("\($0)") != nil } } == [true, true, false, true, true])
         #expect(try test.read { try $0.eventPage(since: 0, limit: 10).items }.map(\.number) == [1, 2, 3, 4])
@@ -247,18 +248,18 @@ import Testing
         let store = test.store
         try await store.write { try $0.setMeta("a", "b") }
         #expect(try await store.read { try $0.meta("a") } == "b")
-        let submitted = await withCheckedContinuation { continuation in
-            store.submitRead({ try $0.meta("a") }, completion: { continuation.resume(returning: $0) })
+        let submitted = try await called { done in
+            store.submitRead({ try $0.meta("a") }, completion: { done($0) })
         }
         #expect(try submitted.get() == "b")
-        let failed = await withCheckedContinuation { continuation in
-            store.submitRead({ try $0.first("SELECT nothing", read: { $0.int64(0) }) }, completion: { continuation.resume(returning: $0) })
+        let failed = try await called { done in
+            store.submitRead({ try $0.first("SELECT nothing", read: { $0.int64(0) }) }, completion: { done($0) })
         }
         #expect(throws: HexlistError.self) { try failed.get() }
         await #expect(throws: HexlistError.self) { try await store.read { try $0.db.execute(sql: "DELETE FROM hex") } }
         try store.close()
-        let late = await withCheckedContinuation { continuation in
-            store.submitRead({ try $0.meta("a") }, completion: { continuation.resume(returning: $0) })
+        let late = try await called { done in
+            store.submitRead({ try $0.meta("a") }, completion: { done($0) })
         }
         #expect(throws: HexlistError.self) { try late.get() }
     }
@@ -286,7 +287,7 @@ import Testing
 
     @Test func closingDoesWhatWaitsAndRefusesTheRest() throws {
         let test = try TestStore()
-        let gate = Gate(test.store)
+        let gate = try Gate(test.store)
         let results = Mutex<[Bool]>([])
         for number in 1...3 {
             test.store.submit(
@@ -322,7 +323,7 @@ import Testing
                     }
                     done.signal()
                 })
-            done.wait()
+            try done.take()
             let crashed = try HexStore(path: copies + "/\(number).sqlite")
             #expect(try crashed.readSync { try $0.outboxPage(limit: 100) }.items.map(\.id) == (1...Int64(number)).map { $0 })
             #expect(try crashed.readSync { try $0.counts() }.outbox.queued == Int64(number))

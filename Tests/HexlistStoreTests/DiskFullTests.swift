@@ -3,6 +3,7 @@ import Foundation
 import GRDB
 import HexlistModel
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import HexlistStore
@@ -42,7 +43,7 @@ import Testing
         try test.store.onWritingConnection { try $0.execute(sql: "PRAGMA max_page_count = 100") }
         let results = Mutex<[Int: Bool]>([:])
         let done = DispatchSemaphore(value: 0)
-        let gate = Gate(test.store)
+        let gate = try Gate(test.store)
         for number in 1...30 {
             let insert = outgoing(UInt64(number), to: peer, body: String(repeating: "x", count: number == 7 ? 900_000 : 100))
             test.store.submit(
@@ -53,7 +54,7 @@ import Testing
                 })
         }
         gate.release()
-        done.wait()
+        try done.take()
         let kept = try test.read { reader in
             try reader.outboxPage(limit: 100).items.map { Int($0.messageID.uuid.low & 0xFFFF) }
         }
@@ -124,7 +125,7 @@ import Testing
                             done.signal()
                         })
                 }
-                for _ in 0..<8 { done.wait() }
+                for _ in 0..<8 { try done.take() }
                 least = min(least, StoreFile.freeBytes(path) ?? 0)
                 for outcome in results.withLock({ $0 }) {
                     guard case .stored = outcome else {

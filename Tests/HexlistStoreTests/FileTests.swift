@@ -3,7 +3,7 @@ import Testing
 
 @testable import HexlistStore
 
-@Suite struct FileTests {
+@Suite(.timeLimit(.minutes(5))) struct FileTests {
     private func offer(_ number: UInt8, path: String = "/home/a/talk.pdf", ends: Int64 = start + 1_000) -> OfferRow {
         OfferRow(
             id: Array(repeating: number, count: 16), path: path, identity: "1 2 3 4 5", name: "talk.pdf", size: 3,

@@ -6,7 +6,7 @@ import Testing
 @testable import HexlistStore
 
 /// Imports into My Hexlist: nothing twice, and of a folder that changed only what is new.
-@Suite("Import into My Hexlist") struct ImportTests {
+@Suite("Import into My Hexlist", .timeLimit(.minutes(5))) struct ImportTests {
     /// A folder with links and folders.
     struct Folder {
         var name: String

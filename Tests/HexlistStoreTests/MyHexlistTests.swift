@@ -5,7 +5,7 @@ import Testing
 @testable import HexlistStore
 
 /// My Hexlist: hexes made, saved, edited and moved, with those inside them.
-@Suite struct MyHexlistTests {
+@Suite(.timeLimit(.minutes(5))) struct MyHexlistTests {
     private func folder(_ name: String, links: Int = 0) -> HexContent { content(name, links: links) }
 
     /// The names of a hex and of those inside it, level by level.

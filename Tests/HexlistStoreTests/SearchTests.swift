@@ -4,7 +4,7 @@ import Testing
 
 @testable import HexlistStore
 
-@Suite("Search") struct SearchTests {
+@Suite("Search", .timeLimit(.minutes(5))) struct SearchTests {
     private struct Text: Sendable {
         var description = ""
         var sender = "Sender"

@@ -3,7 +3,7 @@ import Testing
 
 @testable import HexlistStore
 
-@Suite("Shares in the store") struct ShareTests {
+@Suite("Shares in the store", .timeLimit(.minutes(5))) struct ShareTests {
     @Test("a share is for those it names and the members its groups have, and for nobody once they are gone")
     func audience() async throws {
         let test = try TestStore()

@@ -2,6 +2,7 @@ import Dispatch
 import Foundation
 import GRDB
 import HexlistModel
+import TestSupport
 import Testing
 
 @testable import HexlistStore
@@ -11,13 +12,13 @@ final class Gate: Sendable {
     private let open = DispatchSemaphore(value: 0)
     private let entered = DispatchSemaphore(value: 0)
 
-    init(_ store: HexStore) {
+    init(_ store: HexStore) throws {
         store.submit(
             { [open, entered] _ in
                 entered.signal()
-                open.wait()
+                try open.take()
             }, completion: { _ in })
-        entered.wait()
+        try entered.take()
     }
 
     func release() { open.signal() }

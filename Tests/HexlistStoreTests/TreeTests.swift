@@ -5,7 +5,7 @@ import Testing
 @testable import HexlistStore
 
 /// Hexes inside hexes: kept whole, on no list, gone with the hex they are in.
-@Suite struct TreeTests {
+@Suite(.timeLimit(.minutes(5))) struct TreeTests {
     /// A hex with `shape` inside: for each its parent in the list, and its number of links.
     private func tree(_ shape: [(Int?, Int)]) -> HexContent {
         var content = HexlistStoreTests.content("Top", links: 1)

@@ -1,5 +1,6 @@
 import NIOCore
 import NIOEmbedded
+import TestSupport
 import Testing
 
 @testable import HexlistTransport
@@ -75,10 +76,7 @@ import Testing
         let waiting = try await peer.occupyTurns()
         var strangers: [any Channel] = []
         for _ in 0..<8 { strangers.append(try await RawPeer.connect(to: peer.port, greeting: [0x16, 3, 1]).1) }
-        while try await waiting() < strangers.count {
-            try Task.checkCancellation()
-            await Task.yield()
-        }
+        try await eventually("all strangers wait") { try await waiting() == strangers.count }
         peer.transport.setReservedAddresses(["127.0.0.1"])
         _ = try await other.dial(peer)
         for stranger in strangers { try await stranger.close() }

@@ -2,6 +2,7 @@ import HexlistModel
 import Logging
 import NIOCore
 import NIOPosix
+import TestSupport
 import Testing
 
 @testable import HexlistTransport
@@ -130,7 +131,7 @@ import Testing
         let sockets = try await peer.transport.eventLoop.submit { state.value.listeners.sockets }.get()
         try await #require(sockets.first).close()
         let other = try await Endpoint()
-        while try await other.transport.dial([peer.target]).report.get().connection == nil {}
+        try await eventually("the port takes a connection") { try await other.transport.dial([peer.target]).report.get().connection != nil }
         await peer.transport.shutdown()
         await other.transport.shutdown()
     }

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Two real daemons on loopback, and people before real terminals.
@@ -47,14 +48,10 @@ struct PairingWithPrograms {
 
         /// Waits until the other one shows digits, and gives them.
         func digitsOfOther() async throws -> String {
-            while true {
+            try await eventualValue("the other one shows digits") {
                 let list = try await other.hexlist("pair", "--list", "--json").out
-                if let line = list.split(separator: "\n").last(where: { $0.contains(#""state":"comparing""#) }),
-                    let digits = JSONLines.member("digits", of: line)
-                {
-                    return digits.replacing("\"", with: "")
-                }
-                try await Task.sleep(for: .milliseconds(50))
+                return list.split(separator: "\n").last { $0.contains(#""state":"comparing""#) }
+                    .flatMap { JSONLines.member("digits", of: $0) }.map { $0.replacing("\"", with: "") }
             }
         }
     }
@@ -176,7 +173,7 @@ struct PairingWithPrograms {
                 two.one,
                 steps: [.init(wait: "Taking requests", type: "yes\nyes\n"), .init(wait: Self.question, type: TerminalCommand.Step.end)],
                 typed: typed)
-            while !FileManager.default.fileExists(atPath: typed) { try await Task.sleep(for: .milliseconds(20)) }
+            try await eventually("both answers are typed") { FileManager.default.fileExists(atPath: typed) }
             let asked = try await two.other.hexlist("pair", two.uuidOfOne)
             let answered = try await answering
             #expect(answered.status == 1, "\(answered)")

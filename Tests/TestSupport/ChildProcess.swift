@@ -18,7 +18,11 @@ public final class ChildProcess: Sendable {
     private let ended = Mutex<Int32?>(nil)
     private let end = DispatchGroup()
 
+    /// Seconds after which a program is killed, with its session: longer than the time limit of any test.
+    private static let longestLife = 1_500
+
     /// Starts it in a session of its own, with no descriptors but the standard ones, and with no signal blocked or ignored.
+    /// Nothing that waits for its end or reads its output waits for ever: it is killed after 1 500 s.
     /// - Parameters:
     ///   - path: of the program; no shell, no `PATH`.
     ///   - arguments: without the program's own name.
@@ -39,6 +43,10 @@ public final class ChildProcess: Sendable {
         identifier = child
         end.enter()
         Thread.detachNewThread { [self] in attend() }
+        DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(Self.longestLife)) { [weak self] in
+            guard let self else { return }
+            ended.withLock { if $0 == nil { kill(-self.identifier, SIGKILL) } }
+        }
     }
 
     /// Takes the end, on a thread of its own. The number stays this child's until nobody can send it a signal any more.
@@ -59,16 +67,16 @@ public final class ChildProcess: Sendable {
     /// Blocks until it has ended.
     /// - Returns: the exit status, or the number of the signal that ended it.
     @discardableResult
-    public func wait() -> Int32 {
+    public func waitForEnd() -> Int32 {
         end.wait()
         return ended.withLock { $0 ?? -1 }
     }
 
-    /// Waits until it has ended: see `wait`.
+    /// Waits until it has ended: see `waitForEnd`.
     @discardableResult
     public func status() async -> Int32 {
         await withCheckedContinuation { continuation in
-            end.notify(queue: .global()) { continuation.resume(returning: self.wait()) }
+            end.notify(queue: .global()) { continuation.resume(returning: self.waitForEnd()) }
         }
     }
 
@@ -83,6 +91,6 @@ public final class ChildProcess: Sendable {
             path, arguments, environment: environment, output: writer.fileDescriptor, errors: writer.fileDescriptor)
         try writer.close()
         let said = String(decoding: try pipe.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
-        return (said, child.wait())
+        return (said, child.waitForEnd())
     }
 }

@@ -1,4 +1,78 @@
-/// Looks again and again until it holds, for what nothing tells of. The suite's time limit ends it.
-public func eventually(isolation: isolated (any Actor)? = #isolation, _ holds: () async throws -> Bool) async throws {
-    while try await !holds() { try await Task.sleep(for: .milliseconds(10)) }
+public import Dispatch
+
+/// A wait of a test that ended without what it waited for.
+public struct NotInTime: Error, CustomStringConvertible {
+    public var description: String
+
+    public init(_ what: String, _ limit: Duration, _ file: String, _ line: Int) {
+        description = "\(file):\(line): not within \(limit.components.seconds) s\(what.isEmpty ? "" : ": \(what)")"
+    }
+}
+
+extension Duration {
+    /// The longest wait of a test for one event. It bounds what never comes, and is far above what takes long on a loaded machine.
+    public static let longestWait = Duration.seconds(240)
+}
+
+/// Checks a condition every 10 ms until it holds, for states that no event reports. Cancellation ends it, as by the test's time limit.
+/// - Parameter what: said if it does not hold in time.
+/// - Throws: `NotInTime` after `limit`; the last check is one that began after that, so a test that was held up for long does not fail.
+public func eventually(
+    within limit: Duration = .longestWait, isolation: isolated (any Actor)? = #isolation, file: String = #fileID, line: Int = #line,
+    _ what: @autoclosure () -> String = "", _ holds: () async throws -> Bool
+) async throws {
+    let deadline = ContinuousClock.now + limit
+    while true {
+        let isLast = ContinuousClock.now >= deadline
+        if try await holds() { return }
+        guard !isLast else { throw NotInTime(what(), limit, file, line) }
+        try await Task.sleep(for: .milliseconds(10))
+    }
+}
+
+/// The first value that is not nil, of a look every 10 ms: see `eventually`.
+public func eventualValue<Value>(
+    within limit: Duration = .longestWait, isolation: isolated (any Actor)? = #isolation, file: String = #fileID, line: Int = #line,
+    _ what: @autoclosure () -> String = "", _ look: () async throws -> Value?
+) async throws -> Value {
+    var found: Value?
+    try await eventually(within: limit, file: file, line: line, what()) {
+        found = try await look()
+        return found != nil
+    }
+    guard let found else { throw CancellationError() }
+    return found
+}
+
+/// The value that a callback gets: `begin` hands it on by the closure it is given. Cancellation ends the wait.
+/// - Throws: `NotInTime` after `limit`.
+public func called<Value: Sendable>(
+    within limit: Duration = .longestWait, isolation: isolated (any Actor)? = #isolation, file: String = #fileID, line: Int = #line,
+    _ begin: (@escaping @Sendable (Value) -> Void) throws -> Void
+) async throws -> Value {
+    let (values, continuation) = AsyncStream.makeStream(of: Value.self, bufferingPolicy: .bufferingOldest(1))
+    try begin { continuation.yield($0) }
+    return try await withThrowingTaskGroup(of: Value.self) { group in
+        group.addTask {
+            for await value in values { return value }
+            throw CancellationError()
+        }
+        group.addTask {
+            try await Task.sleep(for: limit)
+            throw NotInTime("no callback", limit, file, line)
+        }
+        defer { group.cancelAll() }
+        guard let value = try await group.next() else { throw CancellationError() }
+        return value
+    }
+}
+
+extension DispatchSemaphore {
+    /// Blocks until a signal, for what is not asynchronous.
+    /// - Throws: `NotInTime` after `limit`.
+    public func take(within limit: Duration = .longestWait, file: String = #fileID, line: Int = #line) throws {
+        guard wait(timeout: .now() + .seconds(Int(limit.components.seconds))) == .success else {
+            throw NotInTime("no signal", limit, file, line)
+        }
+    }
 }

@@ -3,6 +3,7 @@ import HexlistModel
 import Logging
 import NIOCore
 import NIOPosix
+import TestSupport
 import Testing
 
 extension TransportLimits {
@@ -62,10 +63,7 @@ final class Endpoint: Sendable {
 
     /// Waits until admission has these counts: connections of the other side end a little later here.
     func reaches(_ counts: [Int]) async throws {
-        while try await self.counts() != counts {
-            try Task.checkCancellation()
-            await Task.yield()
-        }
+        try await eventually("admission has \(counts)") { try await self.counts() == counts }
     }
 }
 

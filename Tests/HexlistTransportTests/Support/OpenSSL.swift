@@ -21,14 +21,14 @@ enum OpenSSL {
         let child = try ChildProcess(
             path ?? "openssl", arguments, input: source.fileHandleForReading.fileDescriptor, output: writer, errors: writer)
         try output.fileHandleForWriting.close()
-        return await withCheckedContinuation { continuation in
+        return try await called(within: .seconds(300)) { done in
             Thread.detachNewThread {
                 try? source.fileHandleForWriting.write(contentsOf: Data(input))
                 let data = (try? output.fileHandleForReading.readToEnd()) ?? Data()
-                let status = child.wait()
+                let status = child.waitForEnd()
                 // Held open until here: s_client ends with its input.
                 try? source.fileHandleForWriting.close()
-                continuation.resume(returning: Output(text: String(decoding: data, as: UTF8.self), status: status))
+                done(Output(text: String(decoding: data, as: UTF8.self), status: status))
             }
         }
     }

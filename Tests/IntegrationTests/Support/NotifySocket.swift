@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// systemd's side of the readiness protocol: a datagram socket a service writes `READY=1` to.
 struct NotifySocket: Sendable {
@@ -27,7 +28,7 @@ struct NotifySocket: Sendable {
     /// Waits on a thread of its own, for the kernel blocks it there.
     func ready() async throws {
         let descriptor = descriptor
-        let isReady = await withCheckedContinuation { continuation in
+        let isReady = try await called(within: .seconds(2 * Self.seconds)) { done in
             Thread.detachNewThread {
                 var isReady = false
                 var buffer = [UInt8](repeating: 0, count: 4_096)
@@ -37,7 +38,7 @@ struct NotifySocket: Sendable {
                     isReady = String(decoding: buffer.prefix(count), as: UTF8.self).split(separator: "\n").contains("READY=1")
                 }
                 close(descriptor)
-                continuation.resume(returning: isReady)
+                done(isReady)
             }
         }
         guard isReady else { throw Command.Failure("hexlistd was not ready in \(Self.seconds) s") }

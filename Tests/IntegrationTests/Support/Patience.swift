@@ -1,3 +1,5 @@
+import TestSupport
+
 /// The longest waits for what must come. Tests do not measure time by them: on a slow or busy machine everything takes as long as it
 /// takes, and what never comes fails the test in the end.
 enum Patience {
@@ -10,16 +12,12 @@ enum Patience {
     /// Minutes, for a test.
     static let test = 20
 
-    /// Looks again and again until all is as wanted. Where the time is up, the last look is one begun after that: a test that was held up
-    /// for long does not fail for what is there.
-    /// - Parameter failure: what is said where it does not come.
-    static func until(seconds: Int = state, or failure: @autoclosure () -> String, look: () async throws -> Bool) async throws {
-        let deadline = ContinuousClock.now + .seconds(seconds)
-        while true {
-            let isLast = ContinuousClock.now >= deadline
-            if try await look() { return }
-            guard !isLast else { throw Command.Failure("not within \(seconds) s: \(failure())") }
-            try await Task.sleep(for: .milliseconds(100))
-        }
+    /// Waits until all is as wanted: see `eventually`.
+    /// - Parameter failure: what is said if it does not come.
+    static func until(
+        seconds: Int = state, file: String = #fileID, line: Int = #line, or failure: @autoclosure () -> String,
+        look: () async throws -> Bool
+    ) async throws {
+        try await eventually(within: .seconds(seconds), file: file, line: line, failure(), look)
     }
 }
