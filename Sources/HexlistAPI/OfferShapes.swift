@@ -2,10 +2,10 @@ public import HexlistJSON
 
 /// The body of `POST /v1/offers`: files and folders of this machine that peers may fetch.
 public struct OfferRequest: JSONShape, Sendable, Equatable {
-    /// Absolute paths.
-    public var paths: [String]
-    /// PEERs and `@GROUP`s.
-    public var to: [String]
+    /// Absolute paths; none with `hex`.
+    @EmptyIfMissing public var paths: [String]
+    /// PEERs and `@GROUP`s; none with `toAll`.
+    @EmptyIfMissing public var to: [String]
     /// Whether they are for all trusted peers.
     public var toAll: Bool?
     /// Whether copies of the files are offered, which stay until the offers end.

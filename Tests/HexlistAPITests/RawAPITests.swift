@@ -11,33 +11,6 @@ import Testing
 /// What a caller meets that is not our client: `curl --unix-socket`, a script, a mistake.
 @Suite("The local API by hand", .timeLimit(.minutes(5)))
 struct RawAPITests {
-    private struct Reply {
-        var status: Int
-        var head: String
-        var body: String
-    }
-
-    /// One request on a connection of its own, read until the daemon closes it.
-    private func ask(_ daemon: TestDaemon, _ text: String) async throws -> Reply {
-        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .connect(unixDomainSocketPath: daemon.socket) { channel in
-                channel.eventLoop.makeCompletedFuture { try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel) }
-            }
-        let bytes = try await channel.executeThenClose { inbound, outbound in
-            try await outbound.write(ByteBuffer(string: text))
-            var reply = ByteBuffer()
-            for try await part in inbound { reply.writeImmutableBuffer(part) }
-            return String(buffer: reply)
-        }
-        let parts = bytes.split(separator: "\r\n\r\n", maxSplits: 1, omittingEmptySubsequences: false)
-        let status = bytes.dropFirst("HTTP/1.1 ".count).prefix(3)
-        return Reply(status: Int(status) ?? 0, head: String(parts.first ?? ""), body: parts.count == 2 ? String(parts[1]) : "")
-    }
-
-    private func request(_ line: String, headers: String = "", body: String = "") -> String {
-        "\(line) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: \(body.utf8.count)\r\n\(headers)\r\n\(body)"
-    }
-
     @Test("replies are JSON and carry the version")
     func version() async throws {
         try await TestDaemon.with("ada") { daemons in

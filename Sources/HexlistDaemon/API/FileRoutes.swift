@@ -44,7 +44,7 @@ struct FileRoutes: Sendable {
         _ = try APIQuery(request)
         let wanted: OfferRequest = try await APIInput.requiredShape(request)
         guard wanted.hex == nil || wanted.paths.isEmpty else {
-            throw HexlistError(.badRequest, "`hex` and `paths` do not go together: `paths` is empty then.")
+            throw HexlistError(.badRequest, "`hex` and `paths` do not go together.")
         }
         guard wanted.hex != nil || (1...Self.paths).contains(wanted.paths.count) else {
             throw HexlistError(.badRequest, "One request offers 1 to \(Self.paths) paths; \(wanted.paths.count) were named.")

@@ -1,0 +1,173 @@
+import DaemonTestSupport
+import Foundation
+import HexlistJSON
+import Testing
+import Yams
+
+/// Bodies of requests as Docs/openapi.yaml describes them, against a daemon: what it says may be left out may be, and nothing else.
+@Suite("Docs/openapi.yaml, bodies of requests", .timeLimit(.minutes(5))) struct RequestBodyTests {
+    /// One way to write the body of an operation with no more members than it has to have.
+    struct Body {
+        var operation: String
+        var type: String
+        var members: [String: String]
+        /// Members that may be added, with a value of the type they have.
+        var optional: [String: String]
+
+        func text(without left: String? = nil, adding: [String: String] = [:]) -> String {
+            let all = members.filter { $0.key != left }.merging(adding) { $1 }
+            return "{\(all.sorted { $0.key < $1.key }.map { "\"\($0)\":\($1)" }.joined(separator: ","))}"
+        }
+    }
+
+    @Test("a body with its required members alone is refused for none that is missing, and one without any of them is") func minimal()
+        async throws
+    {
+        let bodies = try Self.bodies()
+        #expect(bodies.count > 25)
+        try await TestDaemon.with("ada") { daemons in
+            for body in bodies {
+                let reply = try await send(body, body.text(), daemons[0])
+                #expect(!reply.contains("is missing") && !reply.contains("is not known here"), "\(body.operation) \(body.text()): \(reply)")
+                for name in body.members.keys {
+                    // Without it another way may be meant, of which something else is missing.
+                    let reply = try await send(body, body.text(without: name), daemons[0])
+                    #expect(
+                        reply.contains("missing") || reply.contains("\"code\":\"malformed\"") || reply.contains("\"code\":\"badRequest\""),
+                        "\(body.operation) \(body.text(without: name)): \(reply)")
+                }
+            }
+        }
+    }
+
+    @Test("a member that is described is known") func known() async throws {
+        try await TestDaemon.with("ada") { daemons in
+            for body in try Self.bodies() {
+                for (name, value) in body.optional {
+                    let reply = try await send(body, body.text(adding: [name: value]), daemons[0])
+                    #expect(!reply.contains("is not known here") && !reply.contains("is expected"), "\(body.operation) \(name): \(reply)")
+                }
+            }
+        }
+    }
+
+    @Test("files are offered to all trusted peers, or as the links of a hex, without the members that are for other ways") func offers()
+        async throws
+    {
+        try await TestDaemon.with("ada", "bob") { daemons in
+            let (ada, bob) = (daemons[0], daemons[1])
+            try await ada.awaitPeers(1)
+            _ = try await ada.client.trust(bob.uuid, fingerprint: nil)
+            let file = FileManager.default.temporaryDirectory.appending(path: "offer-\(UUID().uuidString)")
+            try Data("text".utf8).write(to: file)
+            defer { try? FileManager.default.removeItem(at: file) }
+            for body in ["{\"paths\":[\"\(file.path)\"],\"toAll\":true}", "{\"paths\":[\"\(file.path)\"],\"to\":[\"bob\"]}"] {
+                let reply = try await ask(ada, request("POST /v1/offers", body: body))
+                #expect(reply.status == 200 && reply.body.contains("{\"offer\":"), "\(body): \(reply.body)")
+            }
+            let kept = try await ask(
+                ada, request("POST /v1/mine", body: #"{"description":"d","links":[{"url":"https://example.org/"}]}"#))
+            let id = try #require(try JSONObject(JSONValue(parsing: kept.body))["id"]?.text)
+            for body in ["{\"hex\":\(id),\"toAll\":true}", "{\"hex\":\(id),\"to\":[\"bob\"]}"] {
+                let reply = try await ask(ada, request("POST /v1/offers", body: body))
+                #expect(reply.status == 200 && reply.body.contains("{\"offer\":"), "\(body): \(reply.body)")
+            }
+        }
+    }
+
+    private func send(_ body: Body, _ text: String, _ daemon: TestDaemon) async throws -> String {
+        try await ask(daemon, request(body.operation, headers: "Content-Type: \(body.type)\r\n", body: text + "\n")).body
+    }
+
+    // MARK: The page
+
+    /// Every body with members, once for each choice of those that have to be there.
+    private static func bodies() throws -> [Body] {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let text = try String(contentsOf: root.appending(path: "Docs/openapi.yaml"), encoding: .utf8)
+        let page = try #require(try compose(yaml: text))
+        let description = Description(page: page)
+        var bodies: [Body] = []
+        for (path, item) in try #require(page["paths"]?.mapping) {
+            for (method, operation) in try #require(item.mapping) {
+                guard let method = method.string, let content = operation["requestBody"].map(description.resolved)?["content"]?.mapping,
+                    let path = path.string
+                else { continue }
+                for (type, media) in content {
+                    guard let schema = media["schema"], let type = type.string, type.hasSuffix("json") else { continue }
+                    let line = "\(method.uppercased()) \(path.replacing("{id}", with: "1").replacing(/\{\w+\}/, with: "x"))"
+                    let query = path == "/v1/sends" ? "?to=x" : ""
+                    let properties = description.properties(of: schema)
+                    for required in description.choices(of: schema) {
+                        let members = try required.map { name in
+                            (name, description.sample(of: try #require(properties[name], "\(line): no property \(name)")))
+                        }
+                        let optional = properties.filter { !required.contains($0.key) }.mapValues(description.sample)
+                        bodies.append(
+                            Body(
+                                operation: line + query, type: type, members: Dictionary(uniqueKeysWithValues: members), optional: optional)
+                        )
+                    }
+                }
+            }
+        }
+        return bodies
+    }
+
+    /// The schemas of the page.
+    private struct Description {
+        let page: Node
+
+        func resolved(_ node: Node) -> Node {
+            guard let path = node["$ref"]?.string else { return node }
+            let found = path.split(separator: "/").dropFirst().reduce(Optional(page)) { $0?[String($1)] }
+            return found.map(resolved) ?? node
+        }
+
+        func properties(of schema: Node) -> [String: Node] {
+            let schema = resolved(schema)
+            var all: [String: Node] = [:]
+            for case let (name?, node) in (schema["properties"]?.mapping ?? [:]).map({ ($0.key.string, $0.value) }) { all[name] = node }
+            for list in ["allOf", "oneOf", "anyOf"] {
+                for part in schema[list]?.sequence ?? [] { all.merge(properties(of: part)) { first, _ in first } }
+            }
+            return all
+        }
+
+        /// Each set of members that has to be there, of which one is enough.
+        func choices(of schema: Node) -> [Set<String>] {
+            let schema = resolved(schema)
+            var choices: [Set<String>] = [Set(schema["required"]?.sequence?.compactMap(\.string) ?? [])]
+            func combine(_ others: [Set<String>]) { choices = choices.flatMap { one in others.map(one.union) } }
+            for part in schema["allOf"]?.sequence ?? [] { combine(Description(page: page).choices(of: part)) }
+            for list in ["oneOf", "anyOf"] {
+                if let parts = schema[list]?.sequence { combine(parts.flatMap { Description(page: page).choices(of: $0) }) }
+            }
+            if schema["minProperties"] != nil, choices == [[]] { choices = properties(of: schema).keys.sorted().map { [$0] } }
+            return choices
+        }
+
+        /// A value, as JSON.
+        func sample(of schema: Node) -> String {
+            let schema = resolved(schema)
+            if let word = schema["enum"]?.sequence?.first?.string { return "\"\(word)\"" }
+            if schema["const"] != nil { return "true" }
+            for list in ["allOf", "oneOf", "anyOf"] {
+                if let part = schema[list]?.sequence?.first, schema["type"] == nil { return sample(of: part) }
+            }
+            switch schema["type"]?.string ?? schema["type"]?.sequence?.first?.string {
+            case "boolean": return "true"
+            case "integer", "number": return schema["minimum"]?.string ?? "1"
+            case "array":
+                let item = schema["items"].map(sample) ?? "1"
+                return "[\([String](repeating: item, count: schema["minItems"]?.int ?? 1).joined(separator: ","))]"
+            case "object":
+                let (required, properties) = (choices(of: schema).first ?? [], properties(of: schema))
+                return "{\(required.sorted().map { name in "\"\(name)\":\(properties[name].map(sample) ?? "1")" }.joined(separator: ","))}"
+            default:
+                if schema["pattern"]?.string == "^[0-9]{6}$" { return "\"000000\"" }
+                return "\"x\""
+            }
+        }
+    }
+}
