@@ -9,6 +9,8 @@ public enum LocalAPI {
     public static let jsonType = "application/json"
     /// The name of the service of the machine's own shares.
     public static let ownService = "shares"
+    /// What stands before the name of a remote of rclone to tell it from a peer, or from the own shares, of that name.
+    public static let remotePrefix = "rclone."
     public static let eventStreamType = "text/event-stream"
     public static let bulkType = "application/x-ndjson"
     /// A backup is an SQLite file.

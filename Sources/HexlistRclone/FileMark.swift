@@ -10,6 +10,8 @@ struct FileMark: Equatable, Sendable {
     private var seconds: Int = 0
     private var nanoseconds: Int = 0
 
+    var isThere: Bool { inode != 0 }
+
     /// The mark of what is at the path; the same one for every path where there is nothing.
     init(_ path: String) {
         var status = stat()

@@ -1,4 +1,5 @@
 public import HexlistFiles
+import HexlistAPI
 import HexlistJSON
 import HexlistModel
 public import NIOCore
@@ -47,6 +48,9 @@ public final class Rclone: Sendable {
     public func remotes() async throws -> [RcloneRemote] {
         guard settings.program != nil else { throw RcloneFault.missing.error() }
         let (known, refused) = state.withLock { ($0.known, $0.refused) }
+        if let path = settings.configuration, !FileMark(path).isThere {
+            throw RcloneFault.noConfiguration(path).error(command: settings.command)
+        }
         let files = settings.configurationFiles.map(FileMark.init)
         if let known, files == known.files { return known.remotes }
         if let refused, refused.until > .now { throw refused.error }
@@ -60,7 +64,7 @@ public final class Rclone: Sendable {
             }
             return remotes
         } catch let fault as RcloneFault {
-            let error = fault.error()
+            let error = fault.error(command: settings.command)
             state.withLock { $0.refused = (error, .now + Self.refusal) }
             throw error
         }
@@ -92,9 +96,20 @@ public final class Rclone: Sendable {
             let kind = try await process.call("config/get", limit: 1 << 20) { $0.member("name", name) }["type"]?.string ?? ""
             let isKind = (1...64).contains(kind.utf8.count) && kind.utf8.allSatisfy { ASCII.isAlphanumeric($0) || "-_ ".utf8.contains($0) }
             remotes.append(
-                RcloneRemote(name: name, kind: isKind ? kind : "rclone", process: process, desk: desk(name), listings: listings))
+                RcloneRemote(
+                    name: name, serviceName: Self.serviceName(of: name, among: names), kind: isKind ? kind : "rclone",
+                    command: settings.command, process: process, desk: desk(name), listings: listings))
         }
         return remotes
+    }
+
+    /// The name of a remote as a service: its own, or with `rclone.` before it where that is a word of Hexlist's.
+    /// - Parameter names: those of all remotes; no two have one name.
+    static func serviceName(of name: String, among names: some Collection<String>) -> String {
+        guard PeerText.areEqual(name, LocalAPI.ownService) else { return name }
+        var free = LocalAPI.remotePrefix + name
+        while names.contains(where: { PeerText.areEqual($0, free) }) { free = LocalAPI.remotePrefix + free }
+        return free
     }
 
     /// Whether a text names a remote of the configuration and cannot be read as anything else: as a connection string, or a path.

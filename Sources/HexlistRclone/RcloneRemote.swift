@@ -7,8 +7,12 @@ public import HexlistModel
 public struct RcloneRemote: Sendable {
     /// As the configuration has it. It names a remote and nothing else: no `:`, no `,`.
     public let name: String
+    /// The name as a service: `rclone.shares` for a remote that is called like this machine's own shares.
+    public let serviceName: String
     /// rclone's name of the kind: `s3`, `dropbox`.
     public let kind: String
+    /// rclone with the configuration that has the remote, as a person types it.
+    let command: String
     let process: RcloneProcess
     let desk: RequestDesk
     let listings: ListingCache
@@ -28,7 +32,7 @@ public struct RcloneRemote: Sendable {
         }
     }
 
-    public var view: ServiceView { ServiceView(name: name, kind: .rclone, service: service) }
+    public var view: ServiceView { ServiceView(name: serviceName, kind: .rclone, service: service) }
 
     // MARK: Listing
 
@@ -62,7 +66,8 @@ public struct RcloneRemote: Sendable {
         let entries = elements.compactMap(FileEntry.init(rclone:))
         if entries.isEmpty, elements.isEmpty, !folder.isEmpty, try await isFile(folder) {
             throw HexlistError(
-                .badRequest, "\(TerminalText.clean(fs + folder, columns: 200)) is a file.", hint: "Name the folder it is in.")
+                .badRequest, "\(TerminalText.clean("\(serviceName):\(folder)", columns: 200)) is a file.", hint: "Name the folder it is in."
+            )
         }
         return (entries, elements.count - entries.count)
     }
@@ -119,7 +124,7 @@ public struct RcloneRemote: Sendable {
                 json.named("_config") { $0.object { $0.member("Inplace", true) } }
             }
         } catch let fault as RcloneFault {
-            throw fault.asRemote(name, source)
+            throw fault.asRemote(error(of: fault, source))
         }
     }
 
@@ -199,8 +204,12 @@ public struct RcloneRemote: Sendable {
         do {
             return try await body()
         } catch let fault as RcloneFault {
-            throw fault.error(name, path.description)
+            throw error(of: fault, path.description)
         }
+    }
+
+    private func error(of fault: RcloneFault, _ path: String) -> HexlistError {
+        fault.error(serviceName, path, kind: kind, command: command)
     }
 }
 

@@ -1,3 +1,5 @@
+import HexlistModel
+
 /// Where rclone and its configuration are, and how long its process is kept.
 public struct RcloneSettings: Sendable {
     /// The path of the configuration file; `nil` for rclone's own choice.
@@ -20,6 +22,13 @@ public struct RcloneSettings: Sendable {
         let path = environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin"
         return path.utf8.split(separator: UInt8(ascii: ":")).lazy.map { String(decoding: $0, as: UTF8.self) + "/rclone" }
             .first { $0.utf8.first == UInt8(ascii: "/") && Executable.isThere($0) }
+    }
+
+    /// rclone with this configuration, as a person types it.
+    var command: String {
+        guard let configuration else { return "rclone" }
+        let isPlain = configuration.utf8.allSatisfy { ASCII.isAlphanumeric($0) || "/._-+~".utf8.contains($0) }
+        return "rclone --config \(isPlain ? configuration : "'\(TerminalText.clean(configuration, columns: 200))'")"
     }
 
     /// Every file that may be the configuration: the one that is named, or each that rclone looks for.

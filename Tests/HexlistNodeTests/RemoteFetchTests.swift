@@ -93,6 +93,23 @@ private final class MemoryRemote: ContentService, ContentServices {
         try await one.stop()
     }
 
+    @Test("a remote beside a peer of its name is found with `rclone.` before it") func sameName() async throws {
+        let link = InMemoryLink()
+        let one = try await TestNode("one", on: link, remotes: MemoryRemote(["a": "text"]))
+        let two = try await TestNode("two", on: link)
+        try await one.untilListed(two)
+        #expect(try await one.node.service("dav").view.kind.known == .rclone)
+        _ = try await one.node.setTrust(two.id, .trusted)
+        _ = try await one.node.change(two.id, PeerChange(alias: .set("dav")))
+        await #expect { _ = try await one.node.service("dav") } throws: { error in
+            let error = error as? HexlistError
+            return error?.code == .ambiguous && error?.hint?.contains("`rclone.dav`") == true
+        }
+        #expect(try await one.node.service("rclone.dav").view.kind.known == .rclone)
+        try await one.stop()
+        try await two.stop()
+    }
+
     private func fetch(_ path: String, into folder: String, at one: TestNode) async throws -> (TransferStart, ClosedRange<Int64>) {
         let start = try await one.node.fetch(TransferRequest(service: "dav", path: path, to: folder))
         return (start, try #require(start.first)...(try #require(start.last)))

@@ -124,6 +124,50 @@ struct RealRcloneTests {
         }
     }
 
+    @Test("what is wrong with a remote is said as it is, and a remote with the name of the own shares works") func wrongSettings()
+        async throws
+    {
+        try await TemporaryFolder.with { files in
+            try files.write("three", to: "a.txt")
+            let configuration = """
+                [shares]
+                type = alias
+                remote = \(files.path)
+                [secret]
+                type = crypt
+                remote = \(files.path)
+                password = plain
+                [weird]
+                type = nosuch
+                [untyped]
+                remote = x
+                [astray]
+                type = alias
+                remote = \(files.path)/nowhere
+                """
+            try await with(configuration) { rclone, folder in
+                let remotes = try await rclone.remotes()
+                #expect(remotes.map(\.view.name) == ["rclone.shares", "secret", "weird", "untyped", "astray"])
+                #expect(try await remotes[0].page(of: .root, by: .name, after: nil, limit: 9).items.map(\.name) == ["a.txt"])
+                let hints = ["rclone obscure", "help backends", "no type", "config`"]
+                for (remote, hint) in zip(remotes.dropFirst(), hints) {
+                    do {
+                        _ = try await remote.page(of: .root, by: .name, after: nil, limit: 9)
+                        Issue.record("\(remote.name) was listed")
+                    } catch let error as HexlistError {
+                        let said = error.hint ?? ""
+                        #expect(said.contains(hint) && said.contains("--config \(folder.path)/rclone.conf"), "\(remote.name): \(said)")
+                    }
+                }
+                #expect(await rclone.process.starts == 1)
+            }
+        }
+        let nowhere = Rclone(
+            settings: RcloneSettings(configuration: "/nonexistent/rclone.conf", environment: Self.environment),
+            group: .singletonMultiThreadedEventLoopGroup, sleep: { _ in })
+        await #expect { _ = try await nowhere.remotes() } throws: { "\($0)".contains("/nonexistent/rclone.conf does not exist") }
+    }
+
     @Test("copies files over what is there, says what is not there, and ends with its task", .timeLimit(.minutes(5)))
     func copies() async throws {
         try await TemporaryFolder.with { files in

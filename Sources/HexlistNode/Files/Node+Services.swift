@@ -11,12 +11,14 @@ extension Node {
         return [OwnShares(node: self)] + friends + (try await remotes?.all() ?? [])
     }
 
-    /// A service as a person named it: `shares`, a PEER, or the name of a remote.
+    /// A service as a person named it: `shares`, a PEER, or the name of a remote, also with `rclone.` before it.
     /// - Throws: `HexlistError`: `notFound`; `ambiguous` where several have the name; `badRequest` for a peer that is not trusted.
     public func service(_ name: String) async throws -> any ContentService {
         var found: [any ContentService] = []
         if PeerText.areEqual(name, LocalAPI.ownService) { found.append(OwnShares(node: self)) }
-        found += (try await remotes?.all() ?? []).filter { PeerText.areEqual($0.view.name, name) }
+        let remotes = try await remotes?.all() ?? []
+        found += remotes.filter { PeerText.areEqual($0.view.name, name) }
+        if found.isEmpty { found = remotes.filter { PeerText.areEqual(LocalAPI.remotePrefix + $0.view.name, name) } }
         let peer: PeerView
         do throws(HexlistError) {
             await known.reload(self)
@@ -33,7 +35,9 @@ extension Node {
             let kinds = found.map { $0.view.kind.known == .own ? "this machine's shares" : "a remote of rclone" }
             throw HexlistError(
                 .ambiguous, "\"\(TerminalText.clean(name, columns: 60))\" is \(kinds.joined(separator: ", ")), and a peer.",
-                hint: "Name the peer by its UUID, or give it another alias with `hexlist peer rename`.")
+                hint: found.contains { $0.view.kind.known == .rclone }
+                    ? "Name the peer by its UUID, or the remote `\(LocalAPI.remotePrefix)\(TerminalText.clean(name, columns: 60))`."
+                    : "Name the peer by its UUID, or give it another alias with `hexlist peer rename`.")
         }
         guard peer.trust == .trusted, let shares = PeerShares(peer, self) else {
             throw HexlistError(
