@@ -3,7 +3,7 @@
 
     Examples/foreign-sender.py ADDRESS PORT              an example hex, over TLS, with a throw-away key
     Examples/foreign-sender.py ADDRESS PORT --key FILE   the same key each time (made where FILE is not there)
-    Examples/foreign-sender.py ADDRESS PORT --plain      bare TCP, as the original app did (transport: tls+plain)
+    Examples/foreign-sender.py ADDRESS PORT --plain      bare TCP (transport: tls+plain there)
     Examples/foreign-sender.py ADDRESS PORT --frames     frames from standard input, one wrapper a line, sent as they are
 
 It says no Hello, so it is what the protocol calls a legacy sender: a hexlistd holds its hexes until someone trusts the

@@ -126,7 +126,7 @@ extension Node {
         notifyWatchers()
     }
 
-    /// A sender of the original app, or a foreign program: its frames count, nothing else of it does.
+    /// A foreign program that says no Hello: its frames count, nothing else of it does.
     func legacySender(_ session: PeerSession) {
         session.connection.markIdentified()
         guard let fingerprint = session.connection.peerFingerprint else { return }

@@ -100,7 +100,7 @@ public struct Session: Sendable {
         case opened(Hello, versionID: String)
         /// The peer sent another Hello, with another name or a larger limit.
         case updated(Hello)
-        /// The first frame was no Hello: the sender is the original app, or a foreign program.
+        /// The first frame was no Hello: the sender is a foreign program.
         case legacy
         case alert(String)
         /// A `Pair` came, over TLS and after Hello. A shell that does not take it calls `refusePairing`.
