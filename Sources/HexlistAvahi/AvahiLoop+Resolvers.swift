@@ -11,10 +11,22 @@ extension AvahiLoop {
     }
 
     func closeResolver(_ record: Record) {
+        retireResolver(record)
+        freeRetiredResolvers()
+    }
+
+    /// Ends a record's resolver from inside a callback: from now on its answers are ignored, also those that are on their way. It is freed
+    /// by `freeRetiredResolvers`.
+    func retireResolver(_ record: Record) {
         resolverRetries[record] = nil
         guard let resolver = resolvers.removeValue(forKey: record) else { return }
         resolverRecords[resolver] = nil
-        avahi_service_resolver_free(resolver)
+        retiredResolvers.append(resolver)
+    }
+
+    func freeRetiredResolvers() {
+        for resolver in retiredResolvers { avahi_service_resolver_free(resolver) }
+        retiredResolvers = []
     }
 
     /// Makes resolvers anew that failed and whose pause is over: a failed resolver does not report again.

@@ -38,6 +38,8 @@ final class AvahiLoop {
     static let announcedLimit = 32_768
     var resolvers: [Record: OpaquePointer] = [:]
     var resolverRecords: [OpaquePointer: Record] = [:]
+    /// Resolvers of withdrawn records, to be freed after the callback of the browser.
+    var retiredResolvers: [OpaquePointer] = []
     /// Wanted resolvers that failed: when to make them anew, and the failures in a row.
     var resolverRetries: [Record: (at: ContinuousClock.Instant, failures: Int)] = [:]
 
@@ -76,6 +78,7 @@ final class AvahiLoop {
             if requests.isStopped { return }
             connectIfDue(api)
             actOnClientNews()
+            freeRetiredResolvers()
             carryOut(requests)
             retryResolvers()
             publishIfDue()
@@ -175,6 +178,7 @@ final class AvahiLoop {
         announced = []
         resolvers = [:]
         resolverRecords = [:]
+        retiredResolvers = []
         resolverRetries = [:]
         publication.forgetGroup()
         isServerRunning = false
@@ -224,7 +228,9 @@ final class AvahiLoop {
 
     private func withdrawn(_ record: Record) {
         guard announced.remove(record) != nil else { return }
-        mailbox.put { $0.resolvers[record] = false }  // freed after this callback
+        // At once, not through the mailbox: the record may appear again before the loop comes to its requests, and its new resolver must
+        // not be taken for this one, which has told its answer already.
+        retireResolver(record)
         tell(.withdrawn(record))
     }
 

@@ -131,6 +131,12 @@ struct DirectoryPeer: Sendable {
         return instant
     }
 
+    /// Whether this very start answered at a place, so that the place is known to be right while the start lives.
+    func hasAnswered(_ place: Endpoint.Place, _ start: BootNonce) -> Bool {
+        guard case .answered(start, _)? = marks[place] else { return false }
+        return true
+    }
+
     /// Records a proof by `boot`; the start before it becomes a former one.
     /// - Returns: whether a former start proved itself again, which only a second live machine can do.
     mutating func proved(_ boot: BootNonce) -> Bool {
@@ -226,6 +232,8 @@ struct DirectoryRecord: Sendable {
     var content = Content.unresolved
     /// Whether the resolver found nothing when it last looked.
     var isLost = false
+    /// The instant of the latest change of the content.
+    var changedAt: ContinuousClock.Instant?
     /// A number that rises with every new content: the newest has the greatest.
     var number: UInt64 = 0
 

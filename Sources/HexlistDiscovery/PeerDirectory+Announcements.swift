@@ -134,6 +134,7 @@ extension PeerDirectory {
         contents += 1
         records[record]?.content = content
         records[record]?.number = contents
+        records[record]?.changedAt = now
         touchedRecords.insert(record)
         let before = present.claim
         if let before, before.peer != records[record]?.claim?.peer || before.endpoint.place != records[record]?.claim?.endpoint.place {
@@ -202,6 +203,8 @@ extension PeerDirectory {
         var isNewStart: Bool
         /// The record did not claim this peer before, or was not found for a while.
         var isNewRecord: Bool
+        /// The record named the same start at another place before: an answer whose parts were of two starts was corrected.
+        var isCorrection = false
 
         static let again = News(isNewPlace: false, isNewStart: false, isNewRecord: true)
     }
@@ -209,6 +212,7 @@ extension PeerDirectory {
     private func news(in claim: DirectoryRecord.Claim, besides record: Record, before: DirectoryRecord.Claim?) -> News {
         let before = before?.peer == claim.peer ? before : nil
         var news = News(isNewPlace: true, isNewStart: claim.boot != nil, isNewRecord: before == nil)
+        if let before { news.isCorrection = before.boot == claim.boot && before.endpoint.place != claim.endpoint.place }
         guard let peer = peers[claim.peer] else { return news }
         let others = peer.records.filter { $0 != record }.compactMap { records[$0]?.claim } + (before.map { [$0] } ?? [])
         let place = claim.endpoint.place
@@ -222,6 +226,7 @@ extension PeerDirectory {
 
     /// Reacts to a claim. An announcement is a hint: it may cause a probe and nothing else.
     private mutating func announced(_ claim: DirectoryRecord.Claim, _ news: News) {
+        if news.isCorrection, let start = claim.boot { askAgain(claim.peer, start) }
         guard claim.peer != own else { return checkOwnStart(claim) }
         guard let peer = peers[claim.peer], refusal(of: claim) == nil else { return }
         // A place that was marked as another's may have become this peer's.
@@ -229,12 +234,13 @@ extension PeerDirectory {
         guard peer.trust != .blocked, asksStrangers(peer) else { return }
         guard !peer.hasSession else {
             checkStarts(of: claim.peer)
-            return checkReach(of: claim.peer)
+            return checkReach(of: claim.peer, again: news.isNewPlace)
         }
         switch peer.presence {
         case .unproven where news.isNewPlace || news.isNewStart:
+            peers[claim.peer]?.failure = nil  // of other places
             requestAnnounced(claim.peer, as: peer.trust == .trusted ? .trusted : .newcomer)
-        case .verified where news.isNewStart:
+        case .verified where news.isNewStart || news.isNewPlace && isUnprovenStart(claim.boot, of: peer):
             requestAnnounced(claim.peer, as: peer.trust == .trusted ? .trusted : .lost)
         case .away where news.isNewPlace || news.isNewStart || news.isNewRecord:
             requestAnnounced(claim.peer, as: peer.trust == .trusted ? .trusted : .newcomer)
@@ -242,12 +248,30 @@ extension PeerDirectory {
         }
     }
 
+    private func isUnprovenStart(_ boot: BootNonce?, of peer: DirectoryPeer) -> Bool {
+        boot.map { $0 != peer.boot && !peer.isFormer($0) } ?? false
+    }
+
+    /// Forgets that an announced start did not prove itself, because it was dialled at a place that was not its own.
+    private mutating func askAgain(_ id: PeerID, _ start: BootNonce) {
+        let target = ProbeTarget.start(id, start)
+        guard let schedule = schedules[target] else { return }
+        if schedule.running != nil {
+            schedules[target]?.again = true
+        } else if !queue.holds(target) {
+            cancel(target)
+            schedules[target] = nil
+        }
+        peers[id]?.disprovedBoots.removeAll { $0 == start }
+        if id == own { ownDisproved.remove(start) }
+    }
+
     private mutating func requestAnnounced(_ id: PeerID, as urgency: ProbeQueue.Urgency) {
         requestAnnounced(.peer(id), of: id, as: urgency)
     }
 
     /// Requests a probe within the peer's allowance, which is all that announcements in its name can cause.
-    private mutating func requestAnnounced(_ target: ProbeTarget, of id: PeerID, as urgency: ProbeQueue.Urgency) {
+    mutating func requestAnnounced(_ target: ProbeTarget, of id: PeerID, as urgency: ProbeQueue.Urgency) {
         let instant = schedules[.peer(id), default: ProbeSchedule()].announcedInstant(now: now)
         guard !queue.holds(target) else { return queue.enqueue(target, as: urgency) }
         if let nextAt = schedules[target]?.nextAt, nextAt <= instant { return }
@@ -302,7 +326,11 @@ extension PeerDirectory {
 
     // MARK: - Resolvers
 
-    /// Wants a resolver while the record may still tell something: until its peer has a session with the very start it announces.
+    /// Wants a resolver until the announced start has answered at the announced place and has a session.
+    ///
+    /// A resolver's answer is put together from cached records of three types (SRV, TXT, address), and a cache keeps a replaced record for
+    /// another second (RFC 6762, 10.2). So an answer may have the new start's number beside the old start's port or address, and only a
+    /// later answer corrects it: the resolver of a place that is not proven stays open, even if the start itself is proven by a session.
     mutating func wantResolver(_ record: Record) {
         guard let present = records[record] else { return }
         if let claim = present.claim, isSettled(claim) {
@@ -314,8 +342,8 @@ extension PeerDirectory {
 
     private func isSettled(_ claim: DirectoryRecord.Claim) -> Bool {
         if claim.peer == own { return claim.boot == boot }
-        guard let peer = peers[claim.peer], peer.hasSession else { return false }
-        return claim.boot.map { peer.sessions[$0] != nil } ?? true
+        guard let peer = peers[claim.peer], let start = claim.boot else { return peers[claim.peer]?.hasSession ?? false }
+        return peer.sessions[start] != nil && peer.hasAnswered(claim.endpoint.place, start)
     }
 
     private func isTrusted(_ record: Record, _ claim: DirectoryRecord.Claim?) -> Bool {
@@ -331,8 +359,19 @@ extension PeerDirectory {
         for action in turns.advance(now: now) {
             switch action {
             case .open(let record): outputs.append(.openResolver(record))
-            case .close(let record): outputs.append(.closeResolver(record))
+            case .close(let record):
+                outputs.append(.closeResolver(record))
+                leaveToOthers(record)
             }
         }
+    }
+
+    /// Gives up a resolver whose turn is over and whose answer has stood for a whole turn, if the announced start has a session: records
+    /// of peers that are not reached yet need the places more.
+    private mutating func leaveToOthers(_ record: Record) {
+        guard let present = records[record], let claim = present.claim, let start = claim.boot, !turns.isOpen(record),
+            peers[claim.peer]?.sessions[start] != nil, let changedAt = present.changedAt, now - changedAt >= ResolverTurns.turn
+        else { return }
+        _ = turns.dismiss(record)
     }
 }

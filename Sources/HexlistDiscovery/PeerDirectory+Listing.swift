@@ -44,22 +44,25 @@ extension PeerDirectory {
         return EndpointRank(tier: isNear ? 2 : 3, age: .zero, number: number)
     }
 
-    /// Whether a place is only remembered: its announcement was withdrawn or replaced, or the newest proved start announces other ports
-    /// only and never answered there. Such a place is dialled last, not dropped, because goodbyes and announcements can be forged; it is
-    /// not shown next to current ones.
+    /// Whether a place is one of an earlier start: its announcement was withdrawn or replaced, only earlier starts announce it, or the
+    /// newest proved start announces other ports only; and the newest proved start never answered there. Such a place is dialled last, not
+    /// dropped, because goodbyes and announcements can be forged; it is not shown next to current ones.
     func isPast(_ endpoint: Endpoint, of peer: DirectoryPeer) -> Bool {
-        guard endpoint.via == .lastKnown else { return false }
+        guard endpoint.via != .static else { return false }
         let place = endpoint.place
-        if peer.withdrawn.contains(place) { return true }
-        guard let boot = peer.boot else { return false }
-        if case .answered(boot, _)? = peer.marks[place] { return false }
-        let ports = peer.records.compactMap { record in records[record]?.claim.flatMap { $0.boot == boot ? $0.endpoint.port : nil } }
-        return !ports.isEmpty && !ports.contains(place.port)
+        if endpoint.via == .lastKnown, peer.withdrawn.contains(place) { return true }
+        guard let boot = peer.boot, !peer.hasAnswered(place, boot) else { return false }
+        let claims = peer.records.compactMap { records[$0]?.claim }
+        let ports = claims.filter { $0.boot == boot }.map(\.endpoint.port)
+        guard ports.isEmpty else { return !ports.contains(place.port) }
+        let starts = claims.filter { $0.endpoint.place == place }.map(\.boot)
+        return !starts.isEmpty && starts.allSatisfy { $0.map(peer.formerBoots.contains) ?? false }
     }
 
-    /// The places where a peer answered in this run, as far as sessions and checks dialled them.
+    /// The places where the newest start of a peer answered, as far as sessions and checks dialled them.
     public func answeredEndpoints(of id: PeerID) -> [Endpoint] {
-        endpoints(of: id).filter { peers[id]?.answered($0.place) != nil }
+        guard let peer = peers[id], let boot = peer.boot else { return [] }
+        return endpoints(of: id).filter { peer.hasAnswered($0.place, boot) }
     }
 
     /// Every peer and every ghost: verified ones by name, then those away, then ghosts.

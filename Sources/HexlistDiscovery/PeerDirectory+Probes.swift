@@ -94,7 +94,8 @@ extension PeerDirectory {
             lastProbe += 1
             let probe = ProbeID(number: lastProbe)
             let deadline = now + DirectoryTimes.probe
-            running[probe] = RunningProbe(target: target, endpoints: endpoints, deadline: deadline)
+            running[probe] = RunningProbe(
+                target: target, endpoints: endpoints, deadline: deadline, start: target.expected.flatMap { peers[$0]?.boot })
             timers.insert(Deadline(at: deadline, timer: .probeTimeout(probe)))
             schedules[target, default: ProbeSchedule()].running = probe
             schedules[target]?.nextAt = nil
@@ -167,7 +168,7 @@ extension PeerDirectory {
         }
         switch result {
         case .proved(let id, let boot, let endpoint): answered(target, by: id, boot, at: endpoint)
-        case .reached(let endpoint): reached(target, at: endpoint)
+        case .reached(let endpoint): reached(target, at: endpoint, by: ended.start)
         case .refused: failed(target, .refused)
         case .noAnswer: failed(target, .noAnswer)
         case .failed(let text): failed(target, .failed(PeerName.cut(text, bytes: DirectoryLimits.textBytes)))
@@ -260,12 +261,14 @@ extension PeerDirectory {
         let failures = schedule.failures
         switch target {
         case .peer(let id): peerFailed(id, failure, failures: failures, nextAt: again ? now : turnAt)
+        case .start where again: reschedule(target, at: now, as: schedule.urgency)
         case .start(own, let boot):
             if ownConflict?.starts[boot] == nil { ownDisproved.insert(boot) }
             touchedRecords.formUnion(ownRecords)
         case .start(let id, let boot):
             peers[id]?.disproved(boot)
             touchedPeers.insert(id)
+        case .reach where again: reschedule(target, at: now, as: schedule.urgency)
         case .reach(let id): reachFailed(id, failures: failures)
         case .address(let address):
             guard addresses[address] != nil else { return }

@@ -5,6 +5,7 @@ extension PeerDirectory {
     mutating func sessionUp(_ session: SessionInfo) {
         let id = session.peer
         guard id != own, enter(id, isProven: true), var peer = peers[id] else { return }
+        let isNewStart = session.boot != peer.boot
         peer.sessions[session.boot, default: 0] += 1
         peer.saidShutdown = false
         peer.name = PeerName.cut(session.name, bytes: DirectoryLimits.nameBytes)
@@ -24,7 +25,7 @@ extension PeerDirectory {
         schedules[.peer(id)]?.failures = 0
         for record in peer.records { wantResolver(record) }
         checkStarts(of: id)
-        checkReach(of: id)
+        if isNewStart { checkReachAnew(of: id) } else { checkReach(of: id) }
     }
 
     /// Records that a Hello proved this peer and this start of it.
@@ -61,10 +62,11 @@ extension PeerDirectory {
         }
         peers[id] = peer
         touchedPeers.insert(id)
+        // Also if another start has a session: what this one announced is to be heard again.
+        for record in peer.records { wantResolver(record) }
         guard !peer.hasSession else { return }
         cancel(.reach(id))
         schedules[.reach(id)] = nil
-        for record in peer.records { wantResolver(record) }
 
         guard peer.trust != .blocked else {
             peers[id]?.presence = .away(.blocked)

@@ -69,6 +69,8 @@ public struct PeerDirectory: Sendable {
         var target: ProbeTarget
         var endpoints: [Endpoint]
         var deadline: Instant
+        /// The start of the target's peer that had proved itself last when the probe began.
+        var start: BootNonce?
     }
 
     /// - Parameters:

@@ -15,4 +15,9 @@ struct PartitionTests {
     func bothOpen() async throws {
         try await Rig.run("both-open", long: ["--rounds", "500"])
     }
+
+    @Test("peers that restart on another port are listed with that one", .ifRuns("restart-port"))
+    func restartPort() async throws {
+        try await Rig.run("restart-port", long: ["--rounds", "200", "--within", "5"])
+    }
 }
