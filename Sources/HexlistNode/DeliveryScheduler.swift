@@ -141,7 +141,7 @@ final class DeliveryScheduler {
         // Whatever pause there is ends when it is back.
         guard link?.sending != nil || host.isVerified(peer) else { return (.peer, nil) }
         if let link, let until = link.delivery.pausedUntil, link.delivery.isPaused(now: .now) { return (.retry, until) }
-        guard let link, link.sending != nil else { return (.session, nil) }
+        guard let link, link.sending != nil, !host.isUndecided(peer) else { return (.session, nil) }
         guard !link.delivery.waitsForTrust(bytes: bytes) else { return (.trust, nil) }
         return (turns.isWaiting(peer) ? .turn : .window, nil)
     }
@@ -174,7 +174,9 @@ final class DeliveryScheduler {
     func pump(_ link: PeerLink, _ host: isolated some DeliveryHost) {
         guard !host.isStopping, let session = link.sending, session.connection.isOpen else { return }
         let now = ContinuousClock.Instant.now
-        guard link.delivery.hasWork, !link.delivery.isPaused(now: now), !isHeld(link.peer, host) else { return giveTurnBack(link, host) }
+        guard link.delivery.hasWork, !link.delivery.isPaused(now: now), !isHeld(link.peer, host), !host.isUndecided(link.peer) else {
+            return giveTurnBack(link, host)
+        }
         let hadTurn = turns.hasTurn(link.peer)
         guard turns.request(link.peer, now: now) else { return watchTurns(host) }
         if !hadTurn { link.delivery.turnBegan() }
@@ -272,7 +274,8 @@ final class DeliveryScheduler {
 
     /// Takes the answers a peer gave for rows.
     func settled(_ rows: [Session.Settled], on session: PeerSession, _ host: isolated some DeliveryHost) {
-        guard let peer = session.peer else { return }
+        // Which of two starts of the peer is meant is not known: the rows are sent again, and whoever has them answers `duplicate`.
+        guard let peer = session.peer, !host.isUndecided(peer) else { return }
         let link = link(to: peer)
         let now = ContinuousClock.Instant.now
         let verdicts = link.delivery.settled(rows, isCurrent: link.sending === session, now: now)

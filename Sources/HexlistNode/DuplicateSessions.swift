@@ -22,21 +22,25 @@ enum DuplicateSessions {
         var isAnswered: Bool
         /// Whether two people are comparing digits on it.
         var isPairing = false
+        /// Whether it is of another start than the newest session, so that its answer may show that two machines have the key.
+        var isOtherStart = false
     }
 
     /// The most sessions dialled by one side, including the newest, which is in use and unasked. A key has at most four in all.
     static let sessionsOfOneKey = 2
 
     /// The sessions to end (`Bye` `limit`) because another one came before it was known which of them live: first those that did not
-    /// answer, then the oldest.
+    /// answer, then the oldest. Sessions of other starts than the newest one's stay, as evidence of a second machine; if only such ones are
+    /// left and are too many, the newest session ends.
     /// - Parameter older: the sessions, oldest first.
-    /// - Returns: their indices.
-    static func surplus(_ older: [Older]) -> [Int] {
-        let order = older.indices.sorted { left, right in
+    /// - Returns: their indices, and whether the newest session is to end.
+    static func surplus(_ older: [Older]) -> (older: [Int], isNewest: Bool) {
+        let order = older.indices.filter { !older[$0].isOtherStart }.sorted { left, right in
             let (a, b) = (older[left], older[right])
             if a.isPairing != b.isPairing { return b.isPairing }
             return a.isAnswered == b.isAnswered ? left < right : b.isAnswered
         }
-        return Array(order.prefix(max(0, older.count + 1 - sessionsOfOneKey)))
+        let count = max(0, older.count + 1 - sessionsOfOneKey)
+        return (Array(order.prefix(count)), count > order.count)
     }
 }

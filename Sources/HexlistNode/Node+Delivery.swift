@@ -14,6 +14,8 @@ extension Node: DeliveryHost {
 
     func isInConflict(with peer: PeerID) -> Bool { finder.directory.isInConflict(peer) || finder.directory.isInConflict(id) }
 
+    func isUndecided(_ peer: PeerID) -> Bool { duplicates.isUndecided(peer) || links[peer]?.hasSeveralStarts ?? false }
+
     func isVerified(_ peer: PeerID) -> Bool { finder.directory.isVerified(peer) }
 
     func endpoints(of peer: PeerID) -> [Endpoint] { finder.directory.endpoints(of: peer) }

@@ -32,7 +32,11 @@ extension Node {
             session.start()
         }
         // A peer with which the user pairs gives way to nobody.
-        if !isTrusted { sessions.admit(session, configuration.limits, stays: { pairing.desk.concerns($0) }) }
+        if !isTrusted {
+            sessions.admit(session, configuration.limits) { other in
+                other.peer.map(pairing.desk.concerns) ?? false || duplicates.isWitness(other)
+            }
+        }
         return session
     }
 
@@ -84,7 +88,8 @@ extension Node {
         logger.log(
             level: logLevel(of: fingerprint), "session open",
             metadata: [
-                "peer.id": "\(peer)", "role": "\(session.connection.role)", "address": "\(session.connection.remoteAddress)",
+                "peer.id": "\(peer)", "peer.boot": "\(peerBoot)", "role": "\(session.connection.role)",
+                "address": "\(session.connection.remoteAddress)",
             ])
         known.remember(peer, fingerprint: fingerprint, hello: hello, version: version, session: session, self)
         // The address from which the peer dialled does not tell where it can be dialled; it is shown.
@@ -107,6 +112,7 @@ extension Node {
         link.delivery.connected(frameLimit: hello.maxFrameBytes)
         duplicates.endSurplus(of: fingerprint, newest: session, self)
         for other in older where !other.machine.isClosed { duplicates.challenge(other, against: session) }
+        guard !session.machine.isClosed else { return }
         deliveries.pump(link, self)
         if hello.servesFiles { fetching.peerCame(peer, self) }
         pairing.sessionsChanged(of: peer, self)
@@ -173,7 +179,7 @@ extension Node {
 
     func sessionEnded(_ session: PeerSession, end: Session.End, closedByPeer: Bool) {
         sessions.remove(session, configuration.limits)
-        duplicates.sessionEnded(session)
+        duplicates.sessionEnded(session, end)
         finder.sessionEnded(session, end, self)
         if session.peer == nil, let wanted = session.machine.configuration.expected { deliveries.notReached(wanted, end, self) }
         guard let peer = session.peer, let link = links[peer], let index = link.sessions.firstIndex(where: { $0 === session }) else {
@@ -196,7 +202,8 @@ extension Node {
             serving.sessionsEnded(self)
             known.rememberSeen(peer, self)
         }
-        duplicates.challengeAgain(link.sessions)
+        duplicates.challengeAgain(link.sessions.filter { !$0.machine.isClosed })
+        if !wasSending { deliveries.pump(link, self) }
         pairing.sessionEnded(session, peer, self)
         deliveries.lookWhetherDrained()
         if wasSending { deliveries.ended(session, of: link, end, closedByPeer: closedByPeer, self) }

@@ -41,6 +41,13 @@ final class PeerLink {
 
     var sending: PeerSession? { sessions.last }
 
+    /// Whether open sessions have different boot numbers: their peer restarted, or is two machines.
+    var hasSeveralStarts: Bool {
+        guard sessions.count > 1 else { return false }
+        let open = sessions.lazy.filter { !$0.machine.isClosed }
+        return open.contains { $0.machine.peerHello?.boot != open.first?.machine.peerHello?.boot }
+    }
+
     /// Whether the peer answered for all that was sent to it.
     var isAnswered: Bool { sessions.allSatisfy(\.machine.unacknowledgedTags.isEmpty) }
 }

@@ -46,10 +46,15 @@ final class SessionTable {
     private var strangers: [PeerSession] { all.values.filter { !$0.machine.isTrusted && $0.connection.role == .acceptor } }
 
     /// Admits one more stranger's session; its frames are not delivered before this.
-    /// - Parameter stays: whether a peer's session must not be ended.
-    func admit(_ session: PeerSession, _ limits: NodeConfiguration.Limits, stays: (PeerID) -> Bool) {
+    /// - Parameter stays: whether a session must not be ended. Nor is another session of the newcomer's key, which may show that two
+    ///   machines have that key; of those that said Hello a key has few (`DuplicateSessions.sessionsOfOneKey`).
+    func admit(_ session: PeerSession, _ limits: NodeConfiguration.Limits, stays: (PeerSession) -> Bool) {
         let oldestFirst = strangers.sorted { $0.connection.id < $1.connection.id }
-        let open = oldestFirst.filter { !$0.machine.isClosed && !($0.peer.map(stays) ?? false) }
+        let key = session.connection.peerFingerprint
+        let open = oldestFirst.filter { other in
+            let isSameKey = other !== session && other.machine.isOpen && key != nil && other.connection.peerFingerprint == key
+            return !other.machine.isClosed && !isSameKey && !stays(other)
+        }
         if let surplus = StrangerSessions.surplus(open.map(\.connection.remoteNetwork), limit: limits.strangerSessions) {
             open[surplus].act { $0.end(.idle, text: "Others need the place.", &$1) }
         }

@@ -152,7 +152,7 @@ extension Session {
     /// The instant since which no frame came or, with unacknowledged frames, no receipt.
     private var quietSince: Instant { outbound.waitingSince.map { min($0, lastReceived) } ?? lastReceived }
 
-    private var isIdle: Bool { outbound.unacknowledgedFrames == 0 && inbound.isIdle }
+    private var isIdle: Bool { outbound.unacknowledgedFrames == 0 && inbound.isIdle && challenge == nil }
 
     /// - Parameter hasMoreToSend: whether rows wait for this peer, so that a stranger's session is not idle.
     public mutating func tick(now: Instant, hasMoreToSend: Bool, _ actions: inout [Action]) {

@@ -1,4 +1,6 @@
+import Dispatch
 import TestSupport
+import HexlistAPI
 import HexlistDiscovery
 import HexlistModel
 import HexlistTransport
@@ -52,6 +54,76 @@ struct ConflictTests {
         let now = try await (one.inbox(), two.inbox())
         #expect(now == counts)
         for node in [third, one, two] { try await node.stop() }
+    }
+
+    /// A copy that begins while its original has a session.
+    struct Copy: CustomTestStringConvertible {
+        /// The addresses at which the copy dials the sender; for 0 the sender dials the copy.
+        var dials: Int
+        /// Whether the original dials the sender, and not the other way round.
+        var originalDials = true
+        var isTrusted = true
+        /// The sessions that strangers may have with the sender.
+        var strangerSessions: Int?
+        var testDescription: String {
+            "\(dials) dials, \(originalDials ? "" : "original dialled, ")\(isTrusted ? "trusted" : "stranger") \(strangerSessions ?? 0)"
+        }
+    }
+
+    @Test(
+        "a hex for a machine with a session never reaches a copy that comes while hexes are sent, however often it dials",
+        arguments: [
+            Copy(dials: 1), Copy(dials: 2), Copy(dials: 2, originalDials: false), Copy(dials: 0), Copy(dials: 0, originalDials: false),
+            Copy(dials: 2, isTrusted: false), Copy(dials: 1, isTrusted: false, strangerSessions: 1),
+            Copy(dials: 2, isTrusted: false, strangerSessions: 1), Copy(dials: 2, isTrusted: false, strangerSessions: 2),
+        ])
+    func copyDials(_ test: Copy) async throws {
+        let identity = try Identity.ephemeral()
+        let sender = try await TestNode("sender", on: nil) { configuration in
+            if let sessions = test.strangerSessions { configuration.limits.strangerSessions = sessions }
+        }
+        let port = await sender.node.port
+        let here = ["127.0.0.1", "::1"].map { StaticPeer(host: $0, port: port) }
+        let original = try await TestNode("original", on: nil, identity: identity) { $0.peers = test.originalDials ? [here[0]] : [] }
+        if !test.originalDials { try await sender.dial(original) }
+        try await sender.untilListed(original)
+        try await original.untilListed(sender)
+        _ = try await original.node.setTrust(sender.id, .trusted)
+        if test.isTrusted { _ = try await sender.node.setTrust(original.id, .trusted) }
+        #expect(try await sender.send(to: original, description: "before").state == .stored)
+
+        async let outcomes = sender.sendUntilConflict(with: original)
+        let copy = try await TestNode("copy", on: nil, identity: identity) { $0.peers = Array(here.prefix(test.dials)) }
+        if test.dials == 0 { try await sender.dial(copy) }
+        let stored = try await outcomes.count { $0.state.isDelivered }
+        #expect(try await sender.send(to: original, description: "after", wait: .zero).state == .queued)
+        let hexes = try await (original: original.inbox(), copy: copy.inboxAndHeld())
+        #expect(hexes.copy == 0)
+        #expect(hexes.original >= 1 + stored)
+        for node in [sender, original, copy] { try await node.stop() }
+    }
+
+    @Test("a machine that restarts while its old session has not ended is no conflict, and gets what waits")
+    func restart() async throws {
+        let identity = try Identity.ephemeral()
+        let sender = try await TestNode("sender", on: nil)
+        let port = await sender.node.port
+        let here = StaticPeer(host: "127.0.0.1", port: port)
+        let first = try await TestNode("first", on: nil, identity: identity) { $0.peers = [here] }
+        try await sender.untilListed(first)
+        try await first.untilListed(sender)
+        _ = try await sender.node.setTrust(first.id, .trusted)
+        // Its process stands still, so that nobody answers on its session.
+        let gate = DispatchSemaphore(value: 0)
+        first.node.eventLoop.execute { gate.wait() }
+        let second = try await TestNode("second", on: nil, identity: identity) { $0.peers = [here] }
+        try await second.untilListed(sender)
+        _ = try await second.node.setTrust(sender.id, .trusted)
+        #expect(try await sender.send(to: second).state == .stored)
+        #expect(await sender.node.isInConflict(identity.peerID) == false)
+        #expect(try await second.inbox() == 1)
+        gate.signal()
+        for node in [sender, second, first] { try await node.stop() }
     }
 
     @Test("whose own identity is used elsewhere sends nothing and takes nothing, though nobody else knows")
@@ -158,6 +230,27 @@ extension Node {
 }
 
 extension TestNode {
+    fileprivate func inboxAndHeld() async throws -> Int {
+        try await node.store.read { try Int($0.counts().inbox + $0.counts().held) }
+    }
+
+    /// Dials another node by its address until there is a session.
+    fileprivate func dial(_ other: TestNode) async throws {
+        var configuration = await node.configuration
+        configuration.peers.append(StaticPeer(host: "127.0.0.1", port: await other.node.port))
+        await node.reconfigure(configuration)
+    }
+
+    /// Sends hexes one after the other, each waited for, until the peer is known to be two machines.
+    fileprivate func sendUntilConflict(with other: TestNode) async throws -> [SendOutcome] {
+        var outcomes: [SendOutcome] = []
+        let id = other.id
+        while !(await node.isInConflict(id)) {
+            outcomes.append(try await send(to: other, description: "hex \(outcomes.count)", wait: .milliseconds(200)))
+        }
+        return outcomes
+    }
+
     func inbox() async throws -> Int { Int(try await node.store.read { try $0.counts() }.inbox) }
 
     func untilSession(with other: TestNode) async throws {

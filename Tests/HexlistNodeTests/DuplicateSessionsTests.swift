@@ -8,6 +8,8 @@ struct DuplicateSessionsTests {
     private static let asked = DuplicateSessions.Older(isAnswered: false)
     private static let pairing = DuplicateSessions.Older(isAnswered: false, isPairing: true)
 
+    private static let other = DuplicateSessions.Older(isAnswered: false, isOtherStart: true)
+
     static let cases: [([DuplicateSessions.Older], [Int])] = [
         ([], []), ([asked], []), ([answered], []),
         // The oldest that did not answer; where all did, the oldest.
@@ -15,10 +17,18 @@ struct DuplicateSessionsTests {
         ([answered, asked, asked, answered], [1, 2, 0]),
         // Not between the answers of two people.
         ([pairing, asked], [1]), ([pairing, answered], [1]), ([pairing, pairing], [0]),
+        // Not the evidence of another start.
+        ([other], []), ([other, asked], [1]), ([other, answered], [1]), ([asked, other], [0]), ([other, asked, asked], [1, 2]),
     ]
 
     @Test("with the newest there are two; what did not answer goes first, then the oldest", arguments: cases)
     func surplus(_ older: [DuplicateSessions.Older], _ ending: [Int]) {
-        #expect(DuplicateSessions.surplus(older) == ending)
+        #expect(DuplicateSessions.surplus(older) == (ending, false))
+    }
+
+    @Test("a third start ends itself, so that it is found out whether two others live")
+    func thirdStart() {
+        #expect(DuplicateSessions.surplus([Self.other, Self.other]) == ([], true))
+        #expect(DuplicateSessions.surplus([Self.other, Self.asked, Self.other]) == ([1], true))
     }
 }

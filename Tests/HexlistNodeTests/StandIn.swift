@@ -38,6 +38,7 @@ actor StandIn: DeliveryHost, InvitationsHost {
     }
 
     func isInConflict(with peer: PeerID) -> Bool { inConflict.contains(peer) }
+    func isUndecided(_ peer: PeerID) -> Bool { false }
     func isQuarantined(_ peer: PeerID) -> Bool { inConflict.contains(peer) }
     func isVerified(_ peer: PeerID) -> Bool { here.contains(peer) }
     func endpoints(of peer: PeerID) -> [Endpoint] { [Endpoint(host: "192.0.2.1", port: 1, via: .static)] }

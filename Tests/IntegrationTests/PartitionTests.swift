@@ -20,4 +20,9 @@ struct PartitionTests {
     func restartPort() async throws {
         try await Rig.run("restart-port", long: ["--rounds", "200", "--within", "5"])
     }
+
+    @Test("of two machines with one identity at most the first gets hexes", .ifRuns("copied-identity"))
+    func copiedIdentity() async throws {
+        try await Rig.run("copied-identity", long: ["--rounds", "60"])
+    }
 }
