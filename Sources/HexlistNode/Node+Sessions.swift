@@ -147,14 +147,15 @@ extension Node {
     func alertReceived(_ message: String, _ session: PeerSession) {
         guard let peer = session.peer, let link = links[peer] else { return }
         let isTrusted = known.trust(of: session.connection.peerFingerprint) == .trusted
-        guard isTrusted || !link.alertRecorded else { return }
+        let text = PeerName.cut(message, bytes: isTrusted ? Node.alertBytes : Node.strangerAlertBytes)
+        let openedAt = session.connection.openedAt
+        guard isTrusted || !link.alertRecorded,
+            alerts.isNews(text, from: peer, on: ObjectIdentifier(session), openedAt: openedAt, now: .now)
+        else { return }
         link.alertRecorded = true
         events.record(
-            .alertReceived, peer: peer,
-            data: [
-                "message": PeerName.cut(message, bytes: isTrusted ? Node.alertBytes : Node.strangerAlertBytes),
-                "trusted": isTrusted ? "true" : "false",
-            ], from: isTrusted ? .alerts(of: peer) : .strangers, self)
+            .alertReceived, peer: peer, data: ["message": text, "trusted": isTrusted ? "true" : "false"],
+            from: isTrusted ? .alerts(of: peer) : .strangers, self)
     }
 
     /// Bytes of an alert that are recorded: of a stranger's a line.
@@ -189,9 +190,11 @@ extension Node {
             level: logLevel(of: session.connection.peerFingerprint), "session ended",
             metadata: ["peer.id": "\(peer)", "reason": "\(end.text)"])
         conflictTold(by: peer, end)
+        alerts.sessionEnded(of: peer, openedAt: session.connection.openedAt, now: .now)
         if let info = session.info { finder.apply(.sessionDown(info, SessionEnd(end)), self) }
         if !finder.directory.holds(peer) {
             known.forgetKey(of: peer)
+            alerts.forget(peer)
             invitations.peerLeft(peer, self)
         }
         let wasSending = link.sending === session

@@ -39,6 +39,7 @@ public actor Node {
     let events: EventRecorder
     /// Trusted peers that ended a session because another machine proves this one's identity to them.
     var conflictWitnesses: Set<PeerID> = []
+    var alerts = AlertRepetitions()
     let deliveries: DeliveryScheduler
     let serving: FileServing
     let fetching: FileFetching
