@@ -84,6 +84,9 @@ public struct Daemon: Sendable {
         let socket = try ControlSocket(path: options.paths.socket, isNamed: options.paths.socketIsNamed)
         let metrics = Metrics()
         let store = try HexStore(path: folder.storePath, metrics: StoreMetrics(metrics.registry))
+        if let fault = store.fault {
+            logger.warning("the store is only read until it can be written", metadata: ["reason": "\(fault.message)"])
+        }
         do {
             let isFirstStart = try Identity.load(from: folder.path) == nil
             let identity = try OwnIdentity.open(folder: folder.path, store: store)

@@ -156,7 +156,13 @@ public actor Node {
             }
         }
         guard let chosen else { throw HexlistError(.portInUse, "No port could be bound.") }
-        if chosen != remembered { try await store.setMeta(["port": "\(chosen)"]) }
+        if chosen != remembered {
+            do {
+                try await store.setMeta(["port": "\(chosen)"])
+            } catch {
+                logger.warning("the port cannot be kept for the next start", metadata: ["port": "\(chosen)", "error": "\(error)"])
+            }
+        }
         return chosen
     }
 

@@ -8,15 +8,18 @@ internal import Synchronization
 /// One connection writes, with `synchronous=FULL`; readers have read-only connections of their own. Errors are `HexlistError`s:
 /// `.storageFull` if the disk is full, `.internal` if SQLite fails otherwise, and those the operations name.
 public final class HexStore: Sendable {
-    /// The path of the file. SQLite keeps its log next to it.
+    /// The path of the file; if it was named by a link, that of the file the link leads to. SQLite keeps its log beside that.
     public let path: String
     /// The clock for ages and deadlines of what is in the store.
     public let clock: LivedClock
-    private let pool: DatabasePool
+    private let database: StoreDatabase
     let writes: WriteQueue
     private let residue: Residue
 
     /// Opens the store, or makes a new one if there is no file. The caller holds the lock of its folder.
+    ///
+    /// On a full disk, or while another program holds the write lock, the store is only read: `fault` is the reason, and writes fail. Once that is over it is
+    /// written again, by the next write or within two seconds, and the observer gets `.room`.
     ///
     /// - Parameters:
     ///   - metrics: measures commits.
@@ -24,29 +27,24 @@ public final class HexStore: Sendable {
     /// - Throws: `.storeUnusable` if the file is not a store that this version can use, or cannot be read and written; nothing is
     ///   overwritten. `.storageFull`.
     public init(
-        path: String, metrics: StoreMetrics = StoreMetrics(), steady: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
+        path named: String, metrics: StoreMetrics = StoreMetrics(), steady: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) throws {
-        self.path = path
         do {
-            if try StoreFile.inspect(path) == .nothing { try StoreFile.create(path) }
+            if try StoreFile.inspect(named) == .nothing { try StoreFile.create(named) }
+            path = StoreFile.resolved(named)
             try StoreFile.restrict(path)
-            pool = try DatabasePool(path: path, configuration: StoreConnection.configuration)
-            try pool.writeWithoutTransaction { db in
-                try StoreConnection.makeDurable(db, path: path)
-                let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
-                guard version <= StoreSchema.version else { throw StoreSchema.newer(path, version: version) }
-            }
-            try StoreSchema.migrator.migrate(pool)
-            try pool.write { db in try SearchIndex.checkFormat(db) }
-            let tally = try pool.writeWithoutTransaction { db in try Tally(on: db) }  // a store without its counters is invalid
+            if let error = FileSystemProbe.missingLocks(beside: path) { throw HexlistError.withoutLocks(path, error) }
+            database = try StoreDatabase(path: path)
+            let tally = try database.reader.read { db in try Tally(on: db) }  // a store without its counters is invalid
             clock = LivedClock(from: tally.lived, steady: steady)
             let queue = DispatchQueue(label: "hexlist.store.writer")
-            residue = Residue(of: pool, on: queue)
-            writes = WriteQueue(pool: pool, queue: queue, residue: residue, metrics: metrics, outbox: OutboxOutlook(tally), clock: clock)
+            residue = Residue(of: database, on: queue)
+            writes = WriteQueue(
+                database: database, queue: queue, residue: residue, metrics: metrics, outbox: OutboxOutlook(tally), clock: clock)
             try StoreFile.restrict(path)
-            if tally.behind > 0 { writes.catchUp() }
+            if database.pool == nil { writes.awaitOpening() } else if tally.behind > 0 { writes.catchUp() }
         } catch {
-            throw HexlistError.of(error, path: path, opening: true)
+            throw HexlistError.of(error, path: named, opening: true)
         }
     }
 
@@ -122,7 +120,7 @@ public final class HexStore: Sendable {
     /// Reads on a connection of its own, in parallel to the writer; sees the state of the newest commit throughout.
     public func read<Value: Sendable>(_ work: @escaping @Sendable (StoreReader) throws -> Value) async throws -> Value {
         do {
-            return try await pool.read { [self] db in try read(work, on: db) }
+            return try await reading { reader in try await reader.read { [self] db in try read(work, on: db) } }
         } catch {
             throw HexlistError.of(error, path: path)
         }
@@ -132,7 +130,9 @@ public final class HexStore: Sendable {
     public func submitRead<Value: Sendable>(
         _ work: @escaping @Sendable (StoreReader) throws -> Value, completion: @escaping @Sendable (Result<Value, any Error>) -> Void
     ) {
-        pool.asyncRead { [self] result in
+        let reader = database.reader
+        reader.asyncRead { [self] result in
+            if case .failure = result, database.reader !== reader { return submitRead(work, completion: completion) }
             completion(Result { try read(work, on: result.get()) }.mapError { HexlistError.of($0, path: path) })
         }
     }
@@ -140,9 +140,19 @@ public final class HexStore: Sendable {
     /// Reads and blocks until the result: for start-up and tools.
     public func readSync<Value>(_ work: (StoreReader) throws -> Value) throws -> Value {
         do {
-            return try pool.read { db in try read(work, on: db) }
+            return try database.reader.read { db in try read(work, on: db) }
         } catch {
             throw HexlistError.of(error, path: path)
+        }
+    }
+
+    /// Reads, and once more if the connections were replaced meanwhile (`StoreDatabase.openIfPossible`).
+    private func reading<Value>(_ body: (any DatabaseReader) async throws -> Value) async throws -> Value {
+        let reader = database.reader
+        do {
+            return try await body(reader)
+        } catch  where database.reader !== reader {
+            return try await body(database.reader)
         }
     }
 
@@ -153,7 +163,7 @@ public final class HexStore: Sendable {
     }
 
     /// Runs `body` on a reading connection, in one transaction.
-    func readDatabase(_ body: @escaping @Sendable (Database) throws -> Void) async throws { try await pool.read(body) }
+    func readDatabase(_ body: @escaping @Sendable (Database) throws -> Void) async throws { try await reading { try await $0.read(body) } }
 
     // MARK: - Closing
 
@@ -168,7 +178,8 @@ public final class HexStore: Sendable {
 
     /// Runs `body` outside any transaction on the writing connection.
     func onWritingConnection<Value>(_ body: (Database) throws -> Value) throws -> Value {
-        try pool.writeWithoutTransaction(body)
+        guard let pool = database.pool else { throw StoreFault.full }
+        return try pool.writeWithoutTransaction(body)
     }
 }
 

@@ -1,5 +1,4 @@
 internal import Dispatch
-internal import GRDB
 internal import HexlistSystem
 internal import Synchronization
 
@@ -9,12 +8,12 @@ internal import Synchronization
 /// A burst is over when little work was done for two seconds; before that the memory would be needed again at once.
 final class Residue: Sendable {
     private let state = Mutex(ResidueState())
-    private let pool: DatabasePool
+    private let database: StoreDatabase
     private let queue: DispatchQueue
 
-    /// - Parameter queue: the queue on which the pool is closed, so that nothing of it is released meanwhile.
-    init(of pool: DatabasePool, on queue: DispatchQueue) {
-        self.pool = pool
+    /// - Parameter queue: the queue on which the database is closed, so that nothing of it is released meanwhile.
+    init(of database: StoreDatabase, on queue: DispatchQueue) {
+        self.database = database
         self.queue = queue
     }
 
@@ -26,7 +25,7 @@ final class Residue: Sendable {
     private func look() {
         queue.asyncAfter(deadline: .now() + 2) { [self] in
             guard state.withLock({ $0.isOver() }) else { return look() }
-            pool.releaseMemory()
+            database.releaseMemory()
             ProcessMemory.returnFreePages()
         }
     }

@@ -16,10 +16,15 @@ enum SearchIndex {
     /// The remembered `SearchDocument.format`.
     static let formatKey = "searchFormat"
 
-    /// Empties the index where its entries were made by another rule than today's.
+    /// Whether the entries were made by today's rule.
+    static func isOfThisFormat(_ db: Database) throws -> Bool {
+        try String.fetchOne(db, sql: "SELECT value FROM meta WHERE key = ?", arguments: [formatKey]) == String(SearchDocument.format)
+    }
+
+    /// Empties the index if its entries were made by another rule than today's.
     static func checkFormat(_ db: Database) throws {
+        guard try !isOfThisFormat(db) else { return }
         let format = String(SearchDocument.format)
-        guard try String.fetchOne(db, sql: "SELECT value FROM meta WHERE key = ?", arguments: [formatKey]) != format else { return }
         try db.execute(
             sql: """
                 INSERT INTO search (search) VALUES ('delete-all');

@@ -44,6 +44,25 @@ enum StoreConnection {
         return configuration
     }
 
+    /// The configuration of a connection that only reads, beside other programs.
+    static var readOnlyConfiguration: Configuration {
+        var configuration = plainConfiguration
+        configuration.label = "hexlist.store.read-only"
+        configuration.busyMode = .timeout(5)
+        configuration.readonly = true
+        configuration.prepareDatabase { db in try db.execute(sql: "PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY") }
+        return configuration
+    }
+
+    /// The same of a connection that has the store for itself. In exclusive locking mode SQLite has the index of the WAL in memory, and needs
+    /// no room on the disk (wal.html, "Use of WAL Without Shared-Memory"); it has to open the file for writing.
+    static var soleConfiguration: Configuration {
+        var configuration = readOnlyConfiguration
+        configuration.readonly = false
+        configuration.prepareDatabase { db in try db.execute(sql: "PRAGMA locking_mode = EXCLUSIVE; PRAGMA query_only = ON") }
+        return configuration
+    }
+
     /// Sets `synchronous=FULL`, with which COMMIT returns after fsync. GRDB sets NORMAL when it opens a pool, which loses the last commits
     /// in a power cut. Checks the result.
     static func makeDurable(_ db: Database, path: String) throws {

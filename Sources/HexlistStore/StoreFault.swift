@@ -17,6 +17,9 @@ struct StoreFault: Error, Equatable {
     /// A next number that is damaged (`Tally`).
     static let numbers = StoreFault(code: SQLITE_CORRUPT, message: "the next number is none that can be given")
 
+    /// The disk has no room for SQLite's files beside the store.
+    static let full = StoreFault(code: SQLITE_FULL, message: "no space is left")
+
     /// The fault in an error of SQLite, also one that came through GRDB; `nil` for other errors.
     init?(_ error: any Error) {
         if let fault = error as? StoreFault {
@@ -33,6 +36,19 @@ struct StoreFault: Error, Equatable {
         self.message = message
         self.systemError = systemError
     }
+
+    /// Whether another program holds a lock.
+    var isBusy: Bool { [SQLITE_BUSY, SQLITE_LOCKED, SQLITE_PROTOCOL].contains(code & 0xFF) }
+
+    /// The codes of locks that failed for another reason than a lock of another program; and of memory that is mapped from a file.
+    static let locking = codes(15, 9, 8, 14, 20)  // LOCK, RDLOCK, UNLOCK, CHECKRESERVEDLOCK, SHMLOCK
+    static let mapping = codes(21, 18)  // SHMMAP, SHMOPEN
+
+    /// Extended codes of SQLITE_IOERR (rescode.html), which are macros that Swift does not see.
+    private static func codes(_ numbers: Int32...) -> Set<Int32> { Set(numbers.map { SQLITE_IOERR | $0 << 8 }) }
+
+    /// The error of the system in brackets; empty if none is known.
+    var reason: String { systemError == 0 ? "" : " (\(String(cString: strerror(systemError))))" }
 
     /// Whether the disk, or the bound given to SQLite, is full.
     var isFull: Bool {
@@ -52,25 +68,50 @@ extension HexlistError {
     ///   - opening: whether the store is being opened, so that every failure makes it unusable.
     static func of(_ error: any Error, path: String, opening: Bool = false) -> any Error {
         guard let fault = StoreFault(error) else { return error }
-        if fault.isFull {
+        let isUnnamed = [SQLITE_IOERR, SQLITE_CANTOPEN].contains(fault.code & 0xFF) && fault.systemError == 0
+        if fault.isFull || (isUnnamed && !FileSystemProbe.hasRoom(beside: path)) {
             return HexlistError(
                 .storageFull, "No space is left to write the store \(path).", hint: "Free disk space; what waits is kept and goes on then.")
         }
         switch fault.code & 0xFF {
+        case _ where fault.isBusy:
+            if let error = FileSystemProbe.missingLocks(beside: path) { return withoutLocks(path, error) }
+            return HexlistError(
+                opening ? .storeUnusable : .internal, "The store \(path) is locked by another program.",
+                hint: "Close the program that has it open; try again.")
         case SQLITE_INTERRUPT: return CancellationError()
         case SQLITE_NOTADB, SQLITE_CORRUPT:
             return HexlistError(
                 .storeUnusable, "The store \(path) is damaged (\(fault.message)).",
-                hint: "Keep a copy of the file, then put a backup in its place, or move it away to start anew.")
-        case SQLITE_BUSY, SQLITE_LOCKED:
+                hint: "Keep a copy of the file, then put a backup in its place, or move it away and run `hexlistd --begin-anew`.")
+        case SQLITE_IOERR where StoreFault.locking.contains(fault.code):
+            return withoutLocks(path, FileSystemProbe.missingLocks(beside: path) ?? fault.systemError)
+        case SQLITE_IOERR where StoreFault.mapping.contains(fault.code):
             return HexlistError(
-                opening ? .storeUnusable : .internal, "The store \(path) is locked by another program.",
-                hint: "Close the program that has it open; try again.")
+                opening ? .storeUnusable : .internal,
+                "The file system of the store \(path) does not share memory between programs\(fault.reason).",
+                hint: "Put the state folder on a local file system; --state-dir names another one.")
+        case SQLITE_READONLY:
+            return HexlistError(
+                opening ? .storeUnusable : .internal, "The store \(path) can only be read (\(fault.message)).",
+                hint: "Is its file system mounted read-only, or the file or its folder write-protected? Change that; try again.")
+        case SQLITE_CANTOPEN where [EMFILE, ENFILE].contains(fault.systemError):
+            return HexlistError(
+                opening ? .storeUnusable : .internal, "The store \(path) cannot be opened: too many files are open.",
+                hint: "Raise the bound of open files (`ulimit -n`), or close other programs.")
         default:
-            let reason = fault.systemError == 0 ? "" : " (\(String(cString: strerror(fault.systemError))))"
             return HexlistError(
-                opening ? .storeUnusable : .internal, "The store \(path) failed: \(fault.message)\(reason).",
+                opening ? .storeUnusable : .internal, "The store \(path) failed: \(fault.message)\(fault.reason).",
                 hint: "Check the disk and the permissions of the file and its folder.")
         }
+    }
+
+    /// The error of a file system that gives no program a lock.
+    /// - Parameter error: the `errno`; 0 if it is not known.
+    static func withoutLocks(_ path: String, _ error: CInt) -> HexlistError {
+        let reason = error == 0 ? "" : " (\(String(cString: strerror(error))))"
+        return HexlistError(
+            .storeUnusable, "The file system of the store \(path) has no locks\(reason).",
+            hint: "Put the state folder on a local file system; --state-dir names another one.")
     }
 }

@@ -20,6 +20,7 @@ enum StoreFile {
         guard stat(path, &info) == 0 else {
             guard errno == ENOENT else { throw unusable(path, "cannot be looked at (\(systemError))", hint: permissions) }
             try inspectFolder(of: path)
+            try inspectLeftovers(of: path)
             return .nothing
         }
         guard info.st_mode & S_IFMT != S_IFDIR else {
@@ -31,7 +32,7 @@ enum StoreFile {
         guard access(path, R_OK | W_OK) == 0 else {
             throw unusable(path, "cannot be read and written (\(systemError))", hint: permissions)
         }
-        try inspectFolder(of: path)
+        try inspectFolder(of: resolved(path))
         try inspectHeader(path)
         return .store
     }
@@ -112,6 +113,13 @@ enum StoreFile {
         }
     }
 
+    /// The path without symbolic links; the same path if there is no such file.
+    static func resolved(_ path: String) -> String {
+        guard let resolved = realpath(path, nil) else { return path }
+        defer { free(resolved) }
+        return String(cString: resolved)
+    }
+
     /// The bytes of the store on disk, with its write-ahead log.
     static func bytes(_ path: String) -> Int64 { fileBytes(path) + fileBytes(path + "-wal") }
 
@@ -156,8 +164,25 @@ enum StoreFile {
         }
     }
 
+    /// Finds a store that is not there although it was: a link that leads nowhere, and files that SQLite keeps beside a database. A new store
+    /// would take the link's place, and SQLite would play the log of the old one into it.
+    private static func inspectLeftovers(of path: String) throws {
+        let putBack = "Mount the disk it is on, or put a backup in its place (`hexlist restore FILE`). To begin with an empty store, first"
+        if let target = try? FileManager.default.destinationOfSymbolicLink(atPath: path) {
+            throw unusable(
+                path, "is a link to \(target), which is missing", hint: "\(putBack) remove the link.")
+        }
+        for log in ["-wal", "-journal", "-shm"] where access(path + log, F_OK) == 0 {
+            throw unusable(
+                path, "is missing, and its log \(path + log) is there",
+                hint: "\(putBack) move the log away.")
+        }
+    }
+
     private static func inspectHeader(_ path: String) throws {
-        let elsewhere = "Nothing was changed. Move the file away to start anew, put a backup in its place, or name another one."
+        let elsewhere =
+            "Nothing was changed. Put a backup in its place (`hexlist restore FILE`), name another one, or move the file away and "
+            + "run `hexlistd --begin-anew`."
         guard let header = header(path) else { throw unusable(path, "cannot be read (\(systemError))", hint: permissions) }
         guard header.isSQLite else { throw unusable(path, header.isEmpty ? "is empty" : "is not a SQLite database", hint: elsewhere) }
         guard header.applicationID != UInt32(bitPattern: StoreBackup.applicationID) else {

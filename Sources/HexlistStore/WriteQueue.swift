@@ -27,6 +27,8 @@ final class WriteQueue: @unchecked Sendable {
         let finish: @Sendable ((any Error)?) -> Void
     }
 
+    private static let openingPause = Duration.seconds(2)
+
     private struct State {
         var waiting = WaitingPieces()
         /// Whether a timer runs that looks after the patient pieces. It runs on when they are taken, so that not each of many hexes sets one.
@@ -46,7 +48,7 @@ final class WriteQueue: @unchecked Sendable {
     let outbox: Mutex<OutboxOutlook>
     /// The store's observer (`HexStore.observe`).
     private let observer = Mutex<Observer?>(nil)
-    private let pool: DatabasePool
+    private let database: StoreDatabase
     private let queue: DispatchQueue
     private let state = Mutex(State())
     private var writer: StoreWriter?
@@ -61,10 +63,10 @@ final class WriteQueue: @unchecked Sendable {
     private var isTurnPlanned = false
 
     init(
-        pool: DatabasePool, queue: DispatchQueue, residue: Residue, metrics: StoreMetrics, outbox: OutboxOutlook, clock: LivedClock
+        database: StoreDatabase, queue: DispatchQueue, residue: Residue, metrics: StoreMetrics, outbox: OutboxOutlook, clock: LivedClock
     ) {
         self.clock = clock
-        self.pool = pool
+        self.database = database
         self.queue = queue
         self.residue = residue
         self.metrics = metrics
@@ -103,9 +105,7 @@ final class WriteQueue: @unchecked Sendable {
         try queue.sync {
             drain()
             writer = nil
-            pool.writeWithoutTransaction { db in _ = try? db.checkpoint(.truncate) }
-            pool.invalidateReadOnlyConnections()
-            try pool.close()
+            try database.close()
         }
     }
 
@@ -130,6 +130,13 @@ final class WriteQueue: @unchecked Sendable {
         }
     }
 
+    /// Tries every two seconds to open a store that is only read, until it can be written: neither room on the disk nor a lock that is given up is
+    /// an event.
+    func awaitOpening() {
+        fault.withLock { $0 = database.fault }
+        later(Self.openingPause) { $0.tryToOpen() }
+    }
+
     private func later(_ time: Duration, _ work: @escaping @Sendable (WriteQueue) -> Void) {
         queue.asyncAfter(deadline: .now() + .nanoseconds(Int(time.nanoseconds))) { [weak self] in if let self { work(self) } }
     }
@@ -148,6 +155,14 @@ final class WriteQueue: @unchecked Sendable {
         if left > .zero { later(left) { $0.lookAtPatient() } } else { drain() }
     }
 
+    private func tryToOpen() {
+        guard !state.withLock({ $0.isClosed }) else { return }
+        guard database.openIfPossible() != nil else { return later(Self.openingPause) { $0.tryToOpen() } }
+        fault.withLock { $0 = nil }
+        catchUp()
+        observer.withLock { $0 }?.tell([.room, .peers])
+    }
+
     private func drain() {
         while true {
             let pieces = state.withLock { state in
@@ -156,17 +171,23 @@ final class WriteQueue: @unchecked Sendable {
                 return pieces
             }
             guard !pieces.isEmpty else { return planTurn() }
+            guard let pool = database.openIfPossible() else {
+                metrics.failures.increment()
+                outbox.withLock { $0.diskFailed() }
+                for piece in pieces { piece.finish(database.fault ?? StoreFault.full) }
+                continue
+            }
             var changes: StoreChange = []
             let outcomes = pool.writeWithoutTransaction { db in commit(pieces, on: db, &changes) }
             pace.wrote(at: .now)
             isIndexBehind = writer?.isIndexBehind ?? false
             for (piece, outcome) in zip(pieces, outcomes) { piece.finish(outcome) }
             if !changes.isEmpty { observer.withLock { $0 }?.tell(changes) }
-            checkpoint()
+            checkpoint(pool)
         }
     }
 
-    private func checkpoint() { pool.writeWithoutTransaction { db in checkpoints?.run(on: db) } }
+    private func checkpoint(_ pool: DatabasePool) { pool.writeWithoutTransaction { db in checkpoints?.run(on: db) } }
 
     /// Plans the index's next turn, if it is behind and none is planned. The writer's thread does what was submitted before first.
     private func planTurn() {
@@ -177,7 +198,7 @@ final class WriteQueue: @unchecked Sendable {
 
     private func takeTurn() {
         isTurnPlanned = false
-        guard isIndexBehind, !state.withLock({ $0.isClosed }) else { return }
+        guard isIndexBehind, !state.withLock({ $0.isClosed }), let pool = database.pool else { return }
         let now = ContinuousClock.now
         guard pace.wait(at: now) == .zero else { return planTurn() }
         let before = writer?.tally.behind
@@ -197,13 +218,13 @@ final class WriteQueue: @unchecked Sendable {
         let after = writer?.tally.behind ?? 0
         // A turn that failed, or for which the disk has no room, is not repeated before something is written.
         isIndexBehind = outcomes.allSatisfy { $0 == nil } && after > 0 && after != before
-        checkpoint()
+        checkpoint(pool)
         planTurn()
     }
 
     /// - Returns: the error of each piece, `nil` for a committed one.
     private func commit(_ pieces: [Piece], on db: Database, _ changes: inout StoreChange) -> [(any Error)?] {
-        let writer = writer ?? StoreWriter(db: db, path: pool.path, lived: clock.now)
+        let writer = writer ?? StoreWriter(db: db, path: database.path, lived: clock.now)
         self.writer = writer
         if checkpoints == nil { checkpoints = Checkpoints(on: db) }
         defer {

@@ -5,14 +5,15 @@
  *
  *     CALL:FILE:FIRST-LAST:ACTION[:WHILE]
  *
- *     CALL    pwrite, pread, fdatasync, fsync, rename, write (write, writev, send, sendto, sendmsg), or any of them
+ *     CALL    pwrite, pread, fdatasync, fsync, rename, write (write, writev, send, sendto, sendmsg), or any of them;
+ *             lock (POSIX locks by fcntl), which any does not include
  *     FILE    a part of the file's path as /proc/self/fd has it ("-wal", "socket"), its end where a '$' follows; empty for all
  *     FIRST   the call, counted from 1 for this rule, that it begins with; LAST the last one, empty for no end
  *     ACTION  kill      SIGKILL before the call
  *             killed    SIGKILL after it
  *             tear      half of it is written, then SIGKILL
  *             hold      the call waits as long as WHILE is there; WHILE.held says that one does
- *             EIO, ENOSPC, EROFS   the call fails so and does nothing
+ *             EIO, ENOSPC, EROFS, ENOLCK   the call fails so and does nothing
  *     WHILE   a path: the rule counts and acts only while that file is there
  *
  * FAULT_CLOCK names a file with a number of seconds by which the wall clock is ahead, from the moment the file is there. The other clocks
@@ -26,6 +27,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,6 +80,7 @@ static void parse(void) {
         static const struct { const char *name; enum action action; int error; } actions[] = {
             {"kill", KILL, 0}, {"killed", KILLED, 0}, {"tear", TEAR, 0}, {"hold", HOLD, 0},
             {"EIO", FAIL, EIO}, {"ENOSPC", FAIL, ENOSPC}, {"EROFS", FAIL, EROFS},
+            {"ENOLCK", FAIL, ENOLCK},
         };
         for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
             if (!strcmp(action, actions[i].name)) rule->action = actions[i].action, rule->error = actions[i].error;
@@ -112,7 +115,7 @@ static enum action ask(const char *call, int descriptor, const char *path, int *
     enum action found = NOTHING;
     for (int i = 0; i < rule_count && found == NOTHING; i++) {
         struct rule *rule = &rules[i];
-        if (strcmp(rule->call, "any") && strcmp(rule->call, call)) continue;
+        if (strcmp(rule->call, call) && (strcmp(rule->call, "any") || !strcmp(call, "lock"))) continue;
         if (!names(descriptor, path, rule->file)) continue;
         if (*rule->guard && access(rule->guard, F_OK) != 0) continue;
         long number = atomic_fetch_add(&rule->count, 1) + 1;
@@ -169,6 +172,25 @@ ssize_t sendto(int fd, const void *data, size_t size, int flags, const struct so
 }
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags) {
     WRAP("write", fd, NULL, (void)0, REAL(sendmsg)(fd, message, flags));
+}
+
+/* Some programs call fcntl, others fcntl64. The argument is a pointer for locks, and passed on as one for all else. */
+static int is_lock(int command) { return command == F_SETLK || command == F_SETLKW || command == F_GETLK; }
+int fcntl(int fd, int command, ...) {
+    va_list list;
+    va_start(list, command);
+    void *argument = va_arg(list, void *);
+    va_end(list);
+    if (!is_lock(command)) return REAL(fcntl)(fd, command, argument);
+    WRAP("lock", fd, NULL, (void)0, REAL(fcntl)(fd, command, argument));
+}
+int fcntl64(int fd, int command, ...) {
+    va_list list;
+    va_start(list, command);
+    void *argument = va_arg(list, void *);
+    va_end(list);
+    if (!is_lock(command)) return REAL(fcntl64)(fd, command, argument);
+    WRAP("lock", fd, NULL, (void)0, REAL(fcntl64)(fd, command, argument));
 }
 
 /* The wall clock. */

@@ -141,6 +141,74 @@ import Testing
             #expect(least >= reserve, "\(least) bytes were left after \(kept) hexes")
         }
 
+        /// Takes all room of a file system but so many bytes.
+        private static func fill(_ folder: String, butFor left: Int) throws {
+            let free = try #require(StoreFile.freeBytes(folder))
+            let descriptor = open(folder + "/ballast", O_CREAT | O_RDWR, 0o600)
+            defer { close(descriptor) }
+            #expect(posix_fallocate(descriptor, 0, off_t(free) - off_t(left)) == 0)
+        }
+
+        @Test(
+            "on a full disk the store is only read; it is written again once there is room",
+            .enabled(if: canMount, "mounts a tmpfs, so needs root"), arguments: [0, 4, 8, 16, 32, 48, 64, 128], [false, true])
+        func fullAtTheStart(kibibytes: Int, wasKilled: Bool) async throws {
+            let folder = try TestStore.makeFolder()
+            defer { try? FileManager.default.removeItem(atPath: folder) }
+            try #require(Self.mountSmall(folder, bytes: 8 << 20))
+            defer { umount2(folder, Int32(MNT_DETACH)) }
+            let path = folder + "/s.sqlite"
+            let made = try TestStore()
+            try made.write { try $0.setMeta("a", "b") }
+            if !wasKilled { try made.store.close() }
+            for end in wasKilled ? ["", "-wal"] : [""] { try FileManager.default.copyItem(atPath: made.path + end, toPath: path + end) }
+            try Self.fill(folder, butFor: kibibytes << 10)
+
+            let store = try HexStore(path: path)
+            #expect(store.fault?.code == .storageFull)
+            #expect(try store.readSync { try $0.meta("a") } == "b")
+            #expect(try await store.read { try $0.meta("a") } == "b")
+            let error = #expect(throws: HexlistError.self) { try store.writeSync { try $0.setMeta("a", "c") } }
+            #expect(error?.code == .storageFull)
+            let told = Mutex<StoreChange>([])
+            store.observe { change in told.withLock { $0.formUnion(change) } }
+
+            unlink(folder + "/ballast")
+            if kibibytes % 8 == 0 {
+                try store.writeSync { try $0.setMeta("a", "c") }  // at once
+                #expect(try store.readSync { try $0.meta("a") } == "c")
+            }
+            // By itself, and the observer gets `.room`.
+            try await eventually { store.fault == nil && told.withLock { $0 }.contains(.room) }
+            try store.writeSync { try $0.setMeta("a", "d") }
+            #expect(try await store.read { try $0.meta("a") } == "d")
+            try store.close()
+            let again = try HexStore(path: path)
+            #expect(again.fault == nil)
+            #expect(try again.readSync { try $0.meta("a") } == "d")
+            try again.close()
+        }
+
+        @Test(
+            "a store of an earlier version is not read on a full disk: it has to be changed first",
+            .enabled(if: canMount, "mounts a tmpfs, so needs root"))
+        func fullBeforeAMigration() throws {
+            let folder = try TestStore.makeFolder()
+            defer { try? FileManager.default.removeItem(atPath: folder) }
+            try #require(Self.mountSmall(folder, bytes: 8 << 20))
+            defer { umount2(folder, Int32(MNT_DETACH)) }
+            let path = folder + "/s.sqlite"
+            let queue = try DatabaseQueue(path: path)
+            try StoreSchema.migrator.migrate(queue, upTo: StoreSchema.migrator.migrations[11])
+            try queue.writeWithoutTransaction { try $0.execute(sql: "PRAGMA application_id = \(StoreFile.applicationID)") }
+            try queue.close()
+            try Self.fill(folder, butFor: 0)
+            let error = #expect(throws: HexlistError.self) { try HexStore(path: path).close() }
+            #expect(error?.code == .storageFull, "\(error?.message ?? "")")
+            unlink(folder + "/ballast")
+            try HexStore(path: path).close()
+        }
+
         /// A real file system without space: COMMIT itself fails, not an operation before it.
         @Test(.enabled(if: canMount, "mounts a tmpfs, so needs root")) func aFullFileSystemFailsTheCommitAndRecovers() throws {
             let folder = try TestStore.makeFolder()

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import HexlistModel
+import TestSupport
 import Testing
 
 @testable import HexlistStore
@@ -22,6 +23,8 @@ import Testing
     private func note(_ number: Int) throws {
         try foreign.write { try $0.execute(sql: "INSERT INTO foreignNote VALUES (?)", arguments: [number]) }
     }
+
+    private func seen<Value>(_ body: (Database) throws -> Value) throws -> Value { try foreign.read(body) }
 
     private func addMine(_ number: Int) throws { _ = try test.write { try $0.insertMine(content("mine \(number)"), at: start) } }
 
@@ -120,6 +123,24 @@ import Testing
         #expect(size("-wal") == length)
         try test.store.close()
         #expect(size("-wal") == 0)
+    }
+
+    @Test("a start while another program holds the write lock reads what there is, and goes on once the lock is given up")
+    func lockedAtTheStart() async throws {
+        try addMine(0)
+        try test.store.close()
+        try foreign.inDatabase { db in
+            try db.execute(sql: "BEGIN IMMEDIATE; INSERT INTO foreignNote VALUES (1)")
+        }
+        let store = try HexStore(path: test.path)
+        #expect(store.fault?.message.contains("locked by another program") == true)
+        #expect(try store.readSync { try $0.counts() }.mine == 1)
+        try foreign.inDatabase { try $0.execute(sql: "COMMIT") }
+        try await eventually { store.fault == nil }
+        _ = try store.writeSync { try $0.insertMine(content("after"), at: start) }
+        #expect(try seen(Self.notes) == [1])
+        #expect(try seen(Self.mine).count == 2)
+        try store.close()
     }
 
     @Test("a program that reads for long keeps the WAL, and nothing is lost")

@@ -60,6 +60,7 @@ import Testing
 
     enum Strange: String, CaseIterable, CustomTestStringConvertible {
         case text, garbage, empty, otherProgram, newer, newerInLog, folder, missingFolder, pipe, truncated, damaged
+        case deadLink, deadRelativeLink, onlyLog, onlyIndexOfLog, onlyJournal
         var testDescription: String { rawValue }
 
         /// What the message says.
@@ -73,6 +74,10 @@ import Testing
             case .missingFolder: "is missing"
             case .pipe: "no regular file"
             case .truncated, .damaged: "damaged"
+            case .deadLink, .deadRelativeLink: "is a link to"
+            case .onlyLog: "-wal is there"
+            case .onlyIndexOfLog: "-shm is there"
+            case .onlyJournal: "-journal is there"
             }
         }
 
@@ -111,6 +116,11 @@ import Testing
                 var file = try Data(contentsOf: URL(fileURLWithPath: path))
                 for offset in 100..<file.count { file[offset] = UInt8(truncatingIfNeeded: offset &* 31) }
                 try file.write(to: URL(fileURLWithPath: path))
+            case .deadLink: symlink(path + ".unmounted/s.sqlite", path)
+            case .deadRelativeLink: symlink("unmounted", path)
+            case .onlyLog: try Data("log".utf8).write(to: URL(fileURLWithPath: path + "-wal"))
+            case .onlyIndexOfLog: try Data("log".utf8).write(to: URL(fileURLWithPath: path + "-shm"))
+            case .onlyJournal: try Data("log".utf8).write(to: URL(fileURLWithPath: path + "-journal"))
             }
         }
     }
@@ -121,12 +131,56 @@ import Testing
         let path = folder + (strange == .missingFolder ? "/none/s.sqlite" : "/s.sqlite")
         try strange.make(at: path)
         let before = strange == .pipe ? nil : FileManager.default.contents(atPath: path)
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder)
         let error = #expect(throws: HexlistError.self) { try HexStore(path: path).close() }
         #expect(error?.code == .storeUnusable)
         #expect(error?.message.contains(path) == true && error?.message.contains(strange.says) == true, "\(error?.message ?? "")")
         #expect(error?.hint?.isEmpty == false)
         // SQLite may move a log it recovers into the file: nothing else ever changes it.
         if strange != .pipe, strange != .newerInLog { #expect(FileManager.default.contents(atPath: path) == before) }
+        if ![.newerInLog, .damaged, .truncated].contains(strange) {
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder).sorted() == names.sorted())
+        }
+    }
+
+    @Test func aStoreThatALinkLeadsToIsUsedWhereItIs() throws {
+        let test = try TestStore()
+        try test.write { try $0.setMeta("a", "b") }
+        try test.store.close()
+        let (disk, link) = (test.folder + "/disk.sqlite", test.path)
+        try FileManager.default.moveItem(atPath: test.path, toPath: disk)
+        symlink(disk, link)
+        let store = try HexStore(path: link)
+        #expect(try store.readSync { try $0.meta("a") } == "b")
+        try store.writeSync { try $0.setMeta("a", "c") }
+        try store.close()
+        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == disk)
+        let again = try HexStore(path: disk)
+        #expect(try again.readSync { try $0.meta("a") } == "c")
+        try again.close()
+    }
+
+    @Test(
+        "the cause of a failure is told apart from others with the same code",
+        arguments: [
+            (StoreFault(code: 15 << 8 | 10, message: "disk I/O error", systemError: ENOLCK), "has no locks (No locks available)"),
+            (StoreFault(code: 20 << 8 | 10, message: "disk I/O error", systemError: EOPNOTSUPP), "has no locks"),
+            (StoreFault(code: 21 << 8 | 10, message: "disk I/O error", systemError: ENODEV), "does not share memory"),
+            (StoreFault(code: 5, message: "database is locked"), "locked by another program"),
+            (StoreFault(code: 15, message: "locking protocol"), "locked by another program"),
+            (StoreFault(code: 8, message: "attempt to write a readonly database"), "can only be read"),
+            (StoreFault(code: 14, message: "unable to open database file", systemError: EMFILE), "too many files"),
+            (StoreFault(code: 14, message: "unable to open database file", systemError: EACCES), "Permission denied"),
+            (StoreFault(code: 10, message: "disk I/O error", systemError: ENOSPC), "No space"),
+            (StoreFault(code: 10, message: "disk I/O error", systemError: EDQUOT), "No space"),
+            (StoreFault(code: 10, message: "disk I/O error", systemError: EIO), "Input/output error"),
+        ])
+    func causes(_ fault: StoreFault, says: String) throws {
+        let folder = try TestStore.makeFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let error = HexlistError.of(fault, path: folder + "/s.sqlite") as? HexlistError
+        #expect(error?.message.contains(says) == true && error?.hint?.isEmpty == false, "\(error?.message ?? "")")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder).isEmpty)
     }
 
     @Test(arguments: ["nextHex", "nextInbox", "nextOutbox", "nextEvent"], [Int64.max - 4, 1 << 50, 0, .min])

@@ -35,7 +35,9 @@ struct APIContext: Sendable {
     func ownFolders() async -> [String] {
         let settings = HexlistPaths.folder(of: configuration.path)
         let cache = await node.configuration.files.cacheFolder
-        return [stateFolder] + (cache.map { [$0] } ?? []) + [settings.hasSuffix("/hexlist") ? settings : configuration.path]
+        // The store lies elsewhere if it is a link. A program that closes a descriptor of it gives up SQLite's locks, so nothing else opens it.
+        let store = ["", "-wal", "-shm"].map { self.store.path + $0 }
+        return [stateFolder] + store + (cache.map { [$0] } ?? []) + [settings.hasSuffix("/hexlist") ? settings : configuration.path]
     }
 
     /// An orderly end, as if SIGTERM had come.

@@ -24,9 +24,10 @@ final class FileLock: Sendable {
             }
             throw Held(pid: Self.pid(in: descriptor))
         }
+        // For people only. Written over the old one before it is cut, so that it takes no room on a full disk.
         let text = Array("\(getpid())\n".utf8)
-        _ = ftruncate(descriptor, 0)
-        _ = text.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, 0) }  // for people only
+        _ = text.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, 0) }
+        _ = ftruncate(descriptor, off_t(text.count))
     }
 
     deinit { close(descriptor) }  // also where `init` throws

@@ -29,12 +29,12 @@ struct MachineMark: Sendable {
         present = Hexadecimal.encode(code.prefix(16)).lowercased()
     }
 
-    /// Compares the mark. The first machine on which a store is used is its own.
+    /// Compares the mark. The first machine on which a store is used is its own; if the store cannot be written now, the next start keeps that.
     /// - Returns: whether the store is another machine's.
     func isForeign(_ store: HexStore) async throws -> Bool {
         guard let present else { return false }
         guard let kept = try await store.read({ try $0.meta(Self.key) }) else {
-            try await keep(store)
+            try? await keep(store)
             return false
         }
         return kept != present
