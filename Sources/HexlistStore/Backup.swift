@@ -103,6 +103,7 @@ extension HexStore {
                         try source.backup(to: db, pagesPerStep: StoreBackup.pagesPerStep) { _ in try isCancelled.check() }
                         // The copy says that it has a write-ahead log, as the store does.
                         _ = try String.fetchOne(db, sql: "PRAGMA journal_mode = DELETE")
+                        try StoreSchema.dropOthers(db)
                         try db.execute(sql: StoreBackup.files)
                         for (name, content) in files {
                             try db.execute(sql: "INSERT INTO backupFile VALUES (?, ?)", arguments: [name, Data(content)])

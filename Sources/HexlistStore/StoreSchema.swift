@@ -64,6 +64,20 @@ enum StoreSchema {
         return try parts == Self.parts(of: db)
     }
 
+    /// Drops everything that a store of this version does not have, such as tables of another program that uses the same file: a backup with them
+    /// would be taken for a made-up one.
+    static func dropOthers(_ db: Database) throws {
+        let names =
+            "SELECT type, name FROM sqlite_schema WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!' ORDER BY sql LIKE 'CREATE VIRTUAL%' DESC"
+        let fresh = try DatabaseQueue()
+        try migrator.migrate(fresh)
+        let own = Set(try fresh.read { try Row.fetchAll($0, sql: names) })
+        for row in try Row.fetchAll(db, sql: names) where !own.contains(row) {
+            let (type, name): (String, String) = (row[0], row[1])
+            try db.execute(sql: "DROP \(type) IF EXISTS \"\(name.replacing("\"", with: "\"\""))\"")
+        }
+    }
+
     /// The statements of tables may differ: SQLite, and comments, did not stay the same.
     private static func parts(of db: Database) throws -> [String] {
         try String.fetchAll(

@@ -124,6 +124,26 @@ import Testing
         #expect(error?.code == .storeUnusable, "\(error?.message ?? "")")
     }
 
+    @Test(
+        "a store in which another program keeps something of its own is backed up without that, and restored",
+        arguments: [
+            "CREATE TABLE more (id); CREATE INDEX moreID ON more (id)", "CREATE INDEX moreColor ON hex (color)",
+            "CREATE VIEW more AS SELECT 1",
+            "CREATE TABLE more (id); CREATE TRIGGER moreHexes AFTER INSERT ON hex BEGIN INSERT INTO more VALUES (new.id); END",
+            "CREATE VIRTUAL TABLE more USING fts5(text); INSERT INTO more VALUES ('river')", "CREATE TABLE \"a \"\"table\" (id)", "ANALYZE",
+        ]) func foreignTables(sql: String) async throws
+    {
+        let test = try TestStore()
+        _ = try test.write { try $0.insertMine(content("mine"), at: start) }
+        try test.store.onWritingConnection { try $0.execute(sql: sql) }
+        let path = try await backUp(test)
+        let restored = "\(test.folder)/restored"
+        _ = try StoreBackup.restore(path, to: restored)
+        let store = try HexStore(path: restored)
+        #expect(try store.readSync { try $0.counts() }.mine == 1)
+        try store.close()
+    }
+
     @Test func aFileTooLargeToBelongToAStoreIsLeftOut() async throws {
         let test = try TestStore()
         let path = try await backUp(test)
