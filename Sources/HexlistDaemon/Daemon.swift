@@ -82,6 +82,7 @@ public struct Daemon: Sendable {
 
         let folder = try StateFolder(path: options.paths.stateFolder)
         let socket = try ControlSocket(path: options.paths.socket, isNamed: options.paths.socketIsNamed)
+        try StateParts.check(folder.path)
         let metrics = Metrics()
         let store = try HexStore(path: folder.storePath, metrics: StoreMetrics(metrics.registry))
         if let fault = store.fault {
@@ -89,7 +90,7 @@ public struct Daemon: Sendable {
         }
         do {
             let isFirstStart = try Identity.load(from: folder.path) == nil
-            let identity = try OwnIdentity.open(folder: folder.path, store: store)
+            let identity = try await OwnIdentity.open(folder: folder.path, store: store)
             try await serve(
                 settings, identity: identity, store: store, metrics: metrics, socket: socket, folder: folder.path,
                 isFirstStart: isFirstStart, signals: signals, logger: logger)

@@ -30,6 +30,14 @@ public class StoreReader {
         try first("SELECT value FROM meta WHERE key = ?", key) { $0.text(0) }
     }
 
+    /// Whether nothing was ever done with the store, as after a first start that was interrupted: no value is remembered but the index's own.
+    public func isUnused() throws -> Bool {
+        let others = try first("SELECT (SELECT count(*) FROM meta WHERE key <> ?) + (SELECT count(*) FROM peer)", SearchIndex.formatKey) {
+            $0.int64(0)
+        }
+        return try others == 0 && Tally(on: db) == Tally()
+    }
+
     // MARK: - Statements
 
     /// Reads all rows with `read`, which may only look at columns.

@@ -43,8 +43,13 @@ struct Hexlistd: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Put a backup into the state folder and start nothing; what is there is moved aside.", valueName: "file"))
     var restore: String?
 
+    @Flag(help: "Make the store or the identity that is missing, empty and new, and start nothing; what is there stays.")
+    var beginAnew = false
+
     func validate() throws {
-        if check, restore != nil { throw ValidationError("--check and --restore do not go together.") }
+        if [check, restore != nil, beginAnew].count(where: \.self) > 1 {
+            throw ValidationError("--check, --restore and --begin-anew do not go together.")
+        }
     }
 
     func run() async throws {
@@ -55,6 +60,10 @@ struct Hexlistd: AsyncParsableCommand {
         if let restore {
             let restored = try Restore.run(restore, into: paths.stateFolder)
             for line in restored.lines { print(TerminalText.clean(line)) }
+            return
+        }
+        if beginAnew {
+            for line in try BeginAnew.run(in: paths.stateFolder).lines { print(line) }
             return
         }
         guard check else { return try await daemon.run() }

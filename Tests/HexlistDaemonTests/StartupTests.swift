@@ -1,4 +1,4 @@
-import Glibc
+import Foundation
 import HexlistAPI
 import HexlistModel
 import HexlistSystem
@@ -134,23 +134,164 @@ struct StartupTests {
         }
     }
 
-    @Test("an identity is made once; while others are trusted a missing one is an error")
-    func identity() async throws {
+    /// A sign that a store was used, although its identity is missing.
+    enum Use: String, CaseIterable { case identity, trust, hex, value }
+
+    @Test("an identity is made once; beside a store that was used a missing one is an error", arguments: Use.allCases)
+    func identity(_ use: Use) async throws {
         try await TemporaryFolder.with { folder in
             let store = try HexStore(path: "\(folder.path)/hexlist.sqlite")
             defer { try? store.close() }
-            let first = try OwnIdentity.open(folder: folder.path, store: store)
-            #expect(try OwnIdentity.open(folder: folder.path, store: store).fingerprint == first.fingerprint)
-
-            let other = try Identity.ephemeral()
-            try store.writeSync { writer in
-                _ = try writer.setTrust(other.peerID, .trusted, fingerprint: other.fingerprint, name: "other", at: 0)
+            switch use {
+            case .identity:
+                let first = try await OwnIdentity.open(folder: folder.path, store: store)
+                #expect(try await OwnIdentity.open(folder: folder.path, store: store).fingerprint == first.fingerprint)
+            case .trust:
+                let other = try Identity.ephemeral()
+                try store.writeSync { writer in
+                    _ = try writer.setTrust(other.peerID, .trusted, fingerprint: other.fingerprint, name: "other", at: 0)
+                }
+            case .hex: _ = try store.writeSync { try $0.insertMine(HexContent(), at: 0) }
+            case .value: try await store.setMeta(["port": "24391"])
             }
             unlink("\(folder.path)/\(Identity.fileName)")
-            let error = try #require(throws: HexlistError.self) { try OwnIdentity.open(folder: folder.path, store: store) }
-            #expect(error.code == .identity)
+            let error = try await #require(throws: HexlistError.self) { try await OwnIdentity.open(folder: folder.path, store: store) }
+            #expect(error.code == .identity && error.hint?.contains("--begin-anew") == true)
             #expect(error.message.contains("\(folder.path)/\(Identity.fileName)"))
             #expect(TemporaryFolder.mode("\(folder.path)/\(Identity.fileName)") == nil)
+        }
+    }
+
+    /// A part of a state folder that is missing, or in the way.
+    enum Missing: String, CaseIterable {
+        case store, storeButLog, deadLink, storeAndIdentityButFiles, storeAndIdentityButOffers, storeAndIdentityInARestore
+        case identityInARestore, storeAndIdentityMovedAside, storeIsFolder, storeIsEmpty, identityIsDeadLink, identityIsFolder
+
+        /// Takes it away, or puts it in the way, in a folder with a whole state.
+        func make(in folder: String) throws {
+            let (store, identity) = ("\(folder)/hexlist.sqlite", "\(folder)/identity.pem")
+            func gone(_ paths: String...) { for path in paths { unlink(path) } }
+            func made(_ folder: String) { mkdir(folder, 0o700) }
+            switch self {
+            case .store: gone(store)
+            case .storeButLog:
+                gone(store, identity)
+                close(creat(store + "-wal", 0o600))
+            case .deadLink:
+                gone(store)
+                symlink("\(folder)/unmounted/hexlist.sqlite", store)
+            case .storeAndIdentityButFiles:
+                gone(store, identity)
+                made("\(folder)/files")
+            case .storeAndIdentityButOffers:
+                gone(store, identity)
+                made("\(folder)/offers")
+            case .storeAndIdentityInARestore:
+                gone(store, identity)
+                made("\(folder)/restoring")
+            case .identityInARestore:
+                gone(identity)
+                made("\(folder)/restoring")
+            case .storeAndIdentityMovedAside:
+                gone(store, identity)
+                made("\(folder)/before-restore-20310405T0607")
+            case .storeIsFolder:
+                gone(store)
+                made(store)
+            case .storeIsEmpty:
+                gone(store)
+                close(creat(store, 0o600))
+            case .identityIsDeadLink:
+                gone(identity)
+                symlink("\(folder)/unmounted/identity.pem", identity)
+            case .identityIsFolder:
+                gone(identity)
+                made(identity)
+            }
+        }
+    }
+
+    /// The part of a start that looks at the state folder.
+    private func start(_ folder: String) async throws {
+        try StateParts.check(folder)
+        let store = try HexStore(path: StateFolder.storePath(folder))
+        defer { try? store.close() }
+        _ = try await OwnIdentity.open(folder: folder, store: store)
+    }
+
+    @Test("a state of which a part is missing is no first start: it is refused and left as it is", arguments: Missing.allCases)
+    func missing(_ missing: Missing) async throws {
+        try await TemporaryFolder.with { folder in
+            try await start(folder.path)
+            try await start(folder.path)
+            try missing.make(in: folder.path)
+            let before = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+            for _ in 0..<2 {
+                let error = try await #require(throws: HexlistError.self) { try await start(folder.path) }
+                #expect(error.message.contains(folder.path) && error.hint?.isEmpty == false, "\(error.message)")
+            }
+            let left = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter {
+                !["hexlist.sqlite-shm", "hexlist.sqlite-wal"].contains($0) || before.contains($0)
+            }
+            #expect(left.sorted() == before)
+        }
+    }
+
+    @Test(
+        "a first start that was interrupted goes on by itself",
+        arguments: [[], ["hexlist.sqlite"], ["hexlist.sqlite.new"], ["identity.pem.new"]])
+    func interrupted(_ left: [String]) async throws {
+        try await TemporaryFolder.with { folder in
+            for name in left {
+                if name == "hexlist.sqlite" {
+                    try HexStore(path: "\(folder.path)/\(name)").close()
+                } else {
+                    try folder.write("half", to: name)
+                }
+            }
+            try await start(folder.path)
+            try await start(folder.path)
+        }
+    }
+
+    @Test("--begin-anew makes what is missing, and nothing else")
+    func beginAnew() async throws {
+        try await TemporaryFolder.with { folder in
+            let first = try BeginAnew.run(in: folder.path)
+            #expect(first.hasNewStore && first.hasNewIdentity)
+            try await start(folder.path)
+            let whole = try #require(throws: HexlistError.self) { try BeginAnew.run(in: folder.path) }
+            #expect(whole.code == .badRequest)
+
+            unlink("\(folder.path)/hexlist.sqlite")
+            await #expect(throws: HexlistError.self) { try await start(folder.path) }
+            #expect(try BeginAnew.run(in: folder.path) == BeginAnew(peer: first.peer, hasNewStore: true, hasNewIdentity: false))
+            try await start(folder.path)
+
+            unlink("\(folder.path)/identity.pem")
+            await #expect(throws: HexlistError.self) { try await start(folder.path) }
+            let other = try BeginAnew.run(in: folder.path)
+            #expect(!other.hasNewStore && other.hasNewIdentity && other.peer != first.peer)
+            try await start(folder.path)
+
+            unlink("\(folder.path)/hexlist.sqlite")
+            symlink("unmounted", "\(folder.path)/hexlist.sqlite")
+            let dead = try #require(throws: HexlistError.self) { try BeginAnew.run(in: folder.path) }
+            #expect(dead.code == .storeUnusable && dead.message.contains("is a link to"))
+        }
+    }
+
+    @Test("a state folder that is a link to nothing is refused, and says where it leads")
+    func deadStateFolder() async throws {
+        try await TemporaryFolder.with { folder in
+            symlink("\(folder.path)/unmounted", "\(folder.path)/state")
+            for path in ["\(folder.path)/state", "\(folder.path)/state/inside"] {
+                let error = try #require(throws: HexlistError.self) { try StateFolder(path: path) }
+                #expect(error.code == .stateFolder && error.hint?.isEmpty == false, "\(error.message)")
+            }
+            let error = try #require(throws: HexlistError.self) { try StateFolder(path: "\(folder.path)/state") }
+            #expect(error.message.contains("\(folder.path)/unmounted"))
+            #expect(access("\(folder.path)/unmounted", F_OK) != 0)
         }
     }
 

@@ -186,6 +186,44 @@ struct WrongInput {
 
     enum StoreFault: Sendable { case isText, isAnotherProgrammes }
 
+    @Test("a store on a disk that is not mounted is refused until it is; one that is lost is made anew on purpose only")
+    func absentStore() async throws {
+        try await LocalDaemon.with { local in
+            try await local.running {
+                let added = try await local.hexlist("mine", "add", "https://example.org/kept")
+                #expect(added.status == 0, "\(added)")
+            }
+            let (disk, unmounted) = ("\(local.folder.path)/disk", "\(local.folder.path)/unmounted")
+            let files = FileManager.default
+            try files.createDirectory(atPath: disk, withIntermediateDirectories: false)
+            try files.moveItem(atPath: local.store, toPath: "\(disk)/hexlist.sqlite")
+            try files.createSymbolicLink(atPath: local.store, withDestinationPath: "\(disk)/hexlist.sqlite")
+            try files.moveItem(atPath: disk, toPath: unmounted)
+            for arguments in [[], ["--begin-anew"]] {
+                let output = try await Command.run([Checkout.hexlistd] + arguments, environment: local.environment)
+                #expect(output.status == 1 && output.err.contains("\(disk)/hexlist.sqlite"), "\(output)")
+                #expect(isShort(output.err))
+            }
+            try files.moveItem(atPath: unmounted, toPath: disk)
+            try await local.running {
+                let kept = try await local.hexlist("mine")
+                #expect(kept.out.contains("example.org"), "\(kept)")
+            }
+
+            try files.removeItem(atPath: local.store)
+            let refused = try await local.refused()
+            #expect(refused.status == 1 && refused.err.contains("identity.pem") && refused.err.contains("--begin-anew"), "\(refused)")
+            let anew = try await local.refused("--begin-anew")
+            #expect(anew.status == 0 && anew.out.contains("new and empty") && anew.out.contains("as before"), "\(anew)")
+            let again = try await local.refused("--begin-anew")
+            #expect(again.status == 2, "\(again)")
+            try await local.running {
+                let empty = try await local.hexlist("mine")
+                #expect(empty.status == 0 && !empty.out.contains("example.org"), "\(empty)")
+            }
+        }
+    }
+
     @Test("an identity that is damaged, or open to others, is refused and left as it was", arguments: [true, false])
     func identity(isDamaged: Bool) async throws {
         try await LocalDaemon.with { local in

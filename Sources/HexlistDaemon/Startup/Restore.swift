@@ -33,7 +33,7 @@ public struct Restore: Sendable, Equatable {
             error.hint = "Stop it first (`systemctl --user stop hexlistd`, where it is a service), then restore again."
             throw error
         }
-        let making = "\(state.path)/restoring"
+        let making = "\(state.path)/\(StateFolder.restoringName)"
         remove(making)
         try PrivateFolder.make(making)
         defer { remove(making) }
@@ -67,14 +67,15 @@ public struct Restore: Sendable, Equatable {
     }
 
     /// The files of a state folder that a backup takes the place of.
-    private static let names = ["", "-wal", "-shm"].map { StateFolder.storeName + $0 } + [Identity.fileName]
+    private static let names = ["", "-wal", "-shm", "-journal"].map { StateFolder.storeName + $0 } + [Identity.fileName]
 
     private static func moveAside(_ folder: String) throws -> String? {
-        let present = names.filter { access("\(folder)/\($0)", F_OK) == 0 }
+        // A link that leads nowhere is moved aside as well.
+        let present = names.filter { StateParts.exists("\(folder)/\($0)") }
         guard !present.isEmpty else { return nil }
         let now = Timestamp(milliseconds: Int64(time(nil)) * 1_000).description
         let stamp = String(decoding: now.utf8.filter { ASCII.isDigit($0) || $0 == UInt8(ascii: "T") }.dropLast(3), as: UTF8.self)
-        var aside = "\(folder)/before-restore-\(stamp)"
+        var aside = "\(folder)/\(StateFolder.asidePrefix)\(stamp)"
         while access(aside, F_OK) == 0 { aside += "-again" }
         try PrivateFolder.make(aside)
         // The log of a store belongs to it: it goes first, so that no other store ever finds it.
@@ -99,7 +100,7 @@ public struct Restore: Sendable, Equatable {
     }
 
     private static func remove(_ folder: String) {
-        for name in names + [StateFolder.storeName + "-journal", Identity.fileName + ".new"] { unlink("\(folder)/\(name)") }
+        for name in names + [Identity.fileName + ".new"] { unlink("\(folder)/\(name)") }
         rmdir(folder)
     }
 }

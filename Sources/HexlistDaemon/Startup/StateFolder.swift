@@ -31,6 +31,9 @@ struct StateFolder {
 
     static func storePath(_ folder: String) -> String { "\(folder)/\(storeName)" }
 
+    /// The folder in which a restore makes store and identity, and the beginning of the names of folders with an earlier state.
+    static let (restoringName, asidePrefix) = ("restoring", "before-restore-")
+
     /// The backup that is being made and sent.
     static func backupPath(_ folder: String) -> String { "\(folder)/hexlist.backup.new" }
 
@@ -41,7 +44,13 @@ struct StateFolder {
 
     private static func check(_ path: String) throws(HexlistError) {
         var status = stat()
-        guard stat(path, &status) == 0 else { throw fault(path, String(cString: strerror(errno))) }
+        guard stat(path, &status) == 0 else {
+            let reason = String(cString: strerror(errno))
+            guard let target = StateParts.target(ofLink: path) else { throw fault(path, reason) }
+            throw HexlistError(
+                .stateFolder, "The state folder \(path) is a link to \(target), which is missing.",
+                hint: "Mount the disk it is on, or name another folder with --state-dir. To begin anew, remove the link.")
+        }
         guard status.st_mode & S_IFMT == S_IFDIR else { throw fault(path, "it is no folder") }
         guard status.st_uid == geteuid() else { throw fault(path, "it belongs to user \(status.st_uid)") }
         if status.st_mode & 0o077 != 0, chmod(path, 0o700) != 0 { throw fault(path, String(cString: strerror(errno))) }
