@@ -152,7 +152,7 @@ let bugShown;
 /** Tells an error that these scripts do not expect; of several the last. The browser's console has each. */
 export function showBug(error) {
   bugShown?.();
-  bugShown = toast(`This page failed in something: ${clean(error?.message ?? error)}`, { action: 'Reload', onaction: () => location.reload(), time: 20000 });
+  bugShown = toast(`Something on this page failed: ${clean(error?.message ?? error)}`, { action: 'Reload', onaction: () => location.reload(), time: 20000 });
 }
 
 /** One request that the person asked for: tells a fault, or `done`. Returns the reply (true where that is empty), or null after a fault. */
