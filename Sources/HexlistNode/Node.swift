@@ -109,10 +109,6 @@ public actor Node {
         store.observe { [weak self] change in self?.storeChanged(change) }
         let records = try await store.read { try $0.peers() }
         known.set(records, self)
-        let (transfers, digests) = try await store.read { reader in
-            let rows = try reader.waitingTransfers()
-            return (rows, rows.isEmpty ? [] : try reader.digestsHere())
-        }
         serving.start(self)
         port = try await listen()
         let connections = Node.transportLimits(configuration).connections
@@ -131,9 +127,24 @@ public actor Node {
 
         finder.start(publishing: announcement()) { [weak self] event in self?.onLoop { $0.discovered(event) } }
         maintenance.start(self)
-        fetching.start(transfers, here: digests, self)
+        fetching.start(self)
+        try await takeUpTransfers()
         for record in records where record.fetchLimit != nil { fetchByItself(record.peer) }
         logger.info("node started", metadata: ["peer.id": "\(id)", "port": "\(port)"])
+    }
+
+    /// Puts the transfers that wait since before the start into the queue, page by page, so that they are not in memory together.
+    private func takeUpTransfers() async throws {
+        var digests: Set<[UInt8]>?
+        var after: Int64 = 0
+        while true {
+            let page = try await store.read { [after] in try $0.waitingTransfers(after: after) }
+            guard let last = page.items.last else { return }
+            let here = if let digests { digests } else { try await store.read { try $0.digestsHere() } }
+            digests = here
+            fetching.add(page.items, here: here, force: true, self)
+            after = last.id
+        }
     }
 
     /// The configured port, or the one used before, or 24391, or one the system chooses; the choice is kept.

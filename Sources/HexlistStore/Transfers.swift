@@ -53,6 +53,9 @@ public struct TransferRow: Sendable, Equatable {
     private static let remote = "rclone://"
     fileprivate var isOfRemote: Bool { url.utf8.starts(with: Self.remote.utf8) }
 
+    /// The `reason` of a transfer whose link is none that can be fetched.
+    public static let badLink = "badLink"
+
     /// The most transfers that wait, and days for which ended ones are listed.
     public static let limit = 20_000
     static let keptDays = 30
@@ -138,15 +141,19 @@ extension StoreReader {
     /// The transfers that are done of links with one of these URLs, the newest first.
     /// - Parameter urls: as bytes.
     public func doneTransfers(of urls: Set<[UInt8]>) throws -> [TransferRow] {
-        let ids = try all("SELECT id, url FROM transfer WHERE state = 'done' AND place IS NULL") { ($0.int64(0), Array($0.text(1).utf8)) }
-            .filter { urls.contains($0.1) }.map(\.0)
+        let ids = try all("SELECT id, url FROM transfer WHERE state = 'done' AND place IS NULL") {
+            urls.contains(Array($0.text(1).utf8)) ? $0.int64(0) : nil
+        }.compactMap(\.self)
         return try transfers(ids).reversed()
     }
 
-    /// All that are to be fetched, the oldest first.
-    public func waitingTransfers() throws -> [TransferRow] {
-        try all("SELECT \(TransferRow.columns) FROM transfer WHERE state = 'waiting' ORDER BY id", read: TransferRow.init)
-            .compactMap(\.self)
+    /// A page of those that are to be fetched, the oldest first.
+    /// - Parameter after: the last id of the page before; 0 for the first page.
+    public func waitingTransfers(after: Int64 = 0, limit: Int = 1_000) throws -> Page<TransferRow> {
+        let (rows, hasMore) = try page(
+            "SELECT \(TransferRow.columns) FROM transfer WHERE state = 'waiting' AND id > ? ORDER BY id", after, limit: pageLimit(limit),
+            size: { $0.size(of: 2...16) }, read: TransferRow.init)
+        return Page(items: rows, next: hasMore ? rows.last?.id : nil)
     }
 }
 
@@ -157,6 +164,16 @@ extension HexStore {
     /// - Throws: `.badRequest` if too many wait; `PoolFull`. Then none is added.
     public func addTransfers(_ rows: [TransferRow], poolBytes: Int64 = .max) async throws -> [TransferRow] {
         try await write(rows: rows.count) { try $0.addTransfers(rows, poolBytes: poolBytes) }
+    }
+
+    /// Adds transfers to folders in one transaction.
+    /// - Parameter make: makes a row, by its index, on the writer's thread, so that the rows are not in memory together.
+    /// - Returns: their ids.
+    /// - Throws: `.badRequest` if too many wait; then none is added.
+    public func addTransfers(
+        _ count: Int, _ make: @escaping @Sendable (Int) throws -> TransferRow
+    ) async throws -> ClosedRange<Int64> {
+        try await write(rows: count) { try $0.addTransfers(count, make) }
     }
 
     /// Writes what became of transfers. A transfer that came to its end is told as an event.
@@ -200,29 +217,48 @@ extension HexStore {
 
 extension StoreWriter {
     func addTransfers(_ rows: [TransferRow], poolBytes: Int64 = .max) throws -> [TransferRow] {
+        guard !rows.isEmpty else { return [] }
+        let pooled = rows.filter { $0.state == .waiting && $0.place == .pool }
+        try change { try checkRoomInPool(for: pooled.map { $0.size ?? 0 }, most: poolBytes) }
+        let ids = try addTransfers(rows.count) { rows[$0] }
+        return zip(rows, ids).map { row, id in
+            var added = row
+            added.id = id
+            return added
+        }
+    }
+
+    /// Adds the rows that `make` makes, one after the other.
+    func addTransfers(_ count: Int, _ make: (Int) throws -> TransferRow) throws -> ClosedRange<Int64> {
         try change {
-            let waiting = try first("SELECT count(*) FROM transfer WHERE state = 'waiting'") { $0.int(0) } ?? 0
-            let new = rows.filter { $0.state == .waiting }
-            try checkRoomInPool(for: new.filter { $0.place == .pool }.map { $0.size ?? 0 }, most: poolBytes)
-            guard waiting + new.count <= TransferRow.limit else {
-                throw HexlistError(
-                    .badRequest, "\(waiting) transfers wait; with \(new.count) more there were more than \(TransferRow.limit).",
-                    hint: "`hexlist transfers cancel` gives some up.")
-            }
-            return try rows.map { row in
+            let before = try waitingTransferCount()
+            var first: Int64?
+            for index in 0..<count {
+                let row = try make(index)
                 try run(
                     """
-                    INSERT INTO transfer (hex, url, peer, folder, place, mask, name, part, state, reason, bytes, size, sha256, modified,
+                    INSERT INTO transfer (hex, url, peer, folder, place, mask, name, part, state, reason, error, bytes, size, sha256, modified,
                         finalName, createdAt, endedAt, lived)
-                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                     """, row.hex, row.url, row.peer.uuid, row.folder, row.place?.rawValue, row.mask, row.name, row.part,
-                    row.state.rawValue, row.reason, row.bytes, row.size, row.sha256, row.modified, row.finalName, row.createdAt,
+                    row.state.rawValue, row.reason, row.error, row.bytes, row.size, row.sha256, row.modified, row.finalName, row.createdAt,
                     row.endedAt, row.endedAt.map { _ in lived })
-                var added = row
-                added.id = db.lastInsertedRowID
-                return added
+                if first == nil { first = db.lastInsertedRowID }
+                if row.state == .failed { try recordEnd(of: row, id: db.lastInsertedRowID) }
             }
+            let waiting = try waitingTransferCount()
+            guard waiting <= TransferRow.limit || waiting == before else {
+                throw HexlistError(
+                    .badRequest, "\(before) transfers wait; with \(waiting - before) more there were more than \(TransferRow.limit).",
+                    hint: "`hexlist transfers cancel` gives some up.")
+            }
+            guard let first else { throw StoreFault.lost }
+            return first...db.lastInsertedRowID
         }
+    }
+
+    private func waitingTransferCount() throws -> Int {
+        try first("SELECT count(*) FROM transfer WHERE state = 'waiting'") { $0.int(0) } ?? 0
     }
 
     func updateTransfers(_ rows: [TransferRow]) throws {
@@ -237,17 +273,21 @@ extension StoreWriter {
                     """, row.state.rawValue, row.reason, row.error, row.bytes, row.size, row.entityTag, row.fileInode, row.finalName,
                     row.attempts, row.endedAt, row.endedAt.map { _ in lived }, row.id)
                 guard before == .waiting, row.state == .done || row.state == .failed else { continue }
-                let isDone = row.state == .done
-                if isDone { try addPooled(row) }
-                let data: [(String, String?)] = [
-                    ("transfer", "\(row.id)"), ("name", isDone ? row.finalName : row.name), ("folder", row.folder),
-                    ("bytes", "\(row.bytes)"), ("reason", isDone ? nil : row.reason),
-                ]
-                try record(
-                    isDone ? .transferDone : .transferFailed, at: row.endedAt ?? row.createdAt, peer: row.isOfRemote ? nil : row.peer,
-                    hex: row.hex,
-                    data: JSONText.object(data))
+                if row.state == .done { try addPooled(row) }
+                try recordEnd(of: row, id: row.id)
             }
         }
+    }
+
+    /// Records that a transfer is done or has failed. Called inside `change`.
+    private func recordEnd(of row: TransferRow, id: Int64) throws {
+        let isDone = row.state == .done
+        let data: [(String, String?)] = [
+            ("transfer", "\(id)"), ("name", isDone ? row.finalName : row.name), ("folder", row.folder),
+            ("bytes", "\(row.bytes)"), ("reason", isDone ? nil : row.reason),
+        ]
+        try record(
+            isDone ? .transferDone : .transferFailed, at: row.endedAt ?? row.createdAt, peer: row.isOfRemote ? nil : row.peer, hex: row.hex,
+            data: JSONText.object(data))
     }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import HexlistAPI
+import HexlistFiles
 import HexlistModel
 import HexlistWire
 import TestSupport
@@ -341,6 +342,64 @@ import Testing
         }
     }
 
+    @Test("more waits than is kept in memory: rows are read when their turn comes, or when they are cancelled")
+    func rowsOnTheDisk() async throws {
+        let link = InMemoryLink()
+        var (one, two, from, to) = try await friends(on: link)
+        for name in ["a", "b", "c"] { try Data(name.utf8).write(to: from.appending(path: name)) }
+        let hex = try await send(["a", "b", "c"].map { from.appending(path: $0) }, from: one, to: two)
+        let folder = two.folder
+        try await two.stop(removing: false)
+        let store = try HexStore(path: folder.appending(path: "hexlist.sqlite").path)
+        // Of a peer that never comes.
+        let away = try #require(PeerID("00000000-0000-8000-8000-000000000001"))
+        let path = to.path
+        let waiting = try await store.addTransfers(QueuedTransfers.rowBytes / 8_000) { number in
+            TransferRow(
+                hex: nil,
+                url: "hexlist://\(away)/share/s/" + String(repeating: "x", count: 250) + "/" + String(repeating: "%41", count: 2_600)
+                    + "\(number)", peer: away, folder: path, mask: 0, name: "n\(number)", part: "\(number)", size: 1, sha256: nil,
+                modified: nil,
+                createdAt: 1)
+        }
+        try store.close()
+        two = try await TestNode("two", on: link, folder: folder)
+        #expect(await two.node.queued.count == waiting.count)
+        let fetched = try await fetch(hex, into: to, at: two)
+        #expect(fetched.map(\.state.known) == [.done, .done, .done])
+        #expect(try names(in: to) == ["a", "b", "c"])
+        let transfers = await two.node.queued
+        #expect(transfers.count == waiting.count && transfers.keptBytes <= QueuedTransfers.rowBytes)
+        #expect(transfers.row(TransferID(waiting.upperBound)) == nil)
+        for id in [waiting.lowerBound, waiting.upperBound] {
+            #expect(try await two.node.transfer(id).url.hasPrefix("hexlist://\(away)/share/s/xxx"))
+            #expect(try await two.node.cancelTransfer(id).state.known == .cancelled)
+        }
+        #expect(await two.node.queued.count == waiting.count - 2)
+        try await one.stop()
+        try await two.stop()
+    }
+
+    @Test("a file whose link is longer than a link may be has failed, with the reason; those beside it are fetched")
+    func longLinks() async throws {
+        try await withFriends { one, two, from, to in
+            var deep = from
+            for _ in 0..<12 { deep = deep.appending(path: String(repeating: "\u{4E2D}", count: 85)) }
+            try FileManager.default.createDirectory(at: deep, withIntermediateDirectories: true)
+            for folder in [from, deep] { try Data("x".utf8).write(to: folder.appending(path: "f")) }
+            _ = try await one.node.share(ShareRequest(path: from.path), protecting: [])
+            let start = try await two.node.fetch(TransferRequest(service: one.id.description, path: "from", to: to.path, timeout: 60))
+            let ids = try #require(start.first)...(try #require(start.last))
+            let views = try await settled(ids, at: two)
+            #expect(views.count == 2)
+            #expect(views.count { $0.state.known == .done } == 1)
+            let failed = try #require(views.first { $0.state.known == .failed })
+            #expect(failed.reason == TransferRow.badLink && failed.message?.contains("8192") == true)
+            let events = try await two.node.store.read { try $0.eventPage(since: 0, limit: 1_000, of: [.transferFailed]).items }
+            #expect(events.count == 1)
+        }
+    }
+
     @Test func whatCannotBeOfferedIsRefused() async throws {
         try await withFriends { one, two, from, _ in
             let own = one.folder.path
@@ -356,4 +415,5 @@ import Testing
 
 extension Node {
     fileprivate func isServing(_ peer: PeerID) -> Bool { serving.isBusy(with: peer) }
+    fileprivate var queued: QueuedTransfers { fetching.transfers }
 }

@@ -52,7 +52,7 @@ import Testing
         let peer = try TestPeer(1)
         var rows = try await test.store.addTransfers([transfer(peer), transfer(peer, name: "b"), transfer(peer, name: "c")])
         #expect(rows.map(\.id) == [1, 2, 3])
-        #expect(try test.read { try $0.waitingTransfers() } == rows)
+        #expect(try test.read { try $0.waitingTransfers().items } == rows)
         try test.store.placeTransfer(1, inode: "1 2", name: "talk (2).pdf")
         #expect(try test.read { try $0.transfers([1]) }.map(\.finalName) == ["talk (2).pdf"])
         (rows[0].state, rows[0].bytes, rows[0].endedAt, rows[0].finalName) = (.done, 3, start + 5, "talk (2).pdf")
@@ -61,7 +61,7 @@ import Testing
         try test.write { try $0.updateTransfers(changed) }
         try test.write { try $0.updateTransfers(changed) }  // told once
         try test.read { (reader: StoreReader) throws -> Void in
-            #expect(try reader.waitingTransfers().map(\.id) == [3])
+            #expect(try reader.waitingTransfers().items.map(\.id) == [3])
             #expect(try reader.transferPage([.done, .failed], limit: 10).items.map(\.id) == [2, 1])
             let page = try reader.transferPage(limit: 2)
             #expect(page.items.map(\.id) == [3, 2] && page.next == 2)

@@ -92,7 +92,7 @@ private final class Machine {
         try store.writeSync { try $0.updateTransfers([ended]) }
     }
 
-    /// What of `fill` is still there after a round of maintenance.
+    /// The parts of `fill` that are left after a round of maintenance.
     func remaining() throws -> Set<String> {
         let wall = wall
         while try store.writeSync({ try $0.maintain(now: wall) }).isPartial {}

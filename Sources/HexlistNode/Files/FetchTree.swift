@@ -6,37 +6,47 @@ import HexlistStore
 /// A file of a service, or a folder with all that is in it, on its way to be transfers.
 struct FetchTree {
     struct File: Sendable {
-        var source: FetchSource
-        /// As it is to be called here.
-        var name: String
+        /// The name in its folder. Its path and its link are made of it when they are needed: each may have kilobytes.
+        var entryName: String
         var size: Int64?
         /// Milliseconds since 1970.
         var modified: Int64?
         /// The index in `folders`.
         var folder: Int
+
+        /// As it is to be called here.
+        var name: String { FileName(entryName).description }
     }
 
     /// The folders to be made, as names from the destination on; the first is the destination, each stands behind the one it is in.
     private(set) var folders: [[String]] = [[]]
     private(set) var files: [File] = []
+    private let service: any ContentService
+    /// The path in the service of each of `folders`; of the destination, that of the folder the file or folder is in.
+    private var places: [SharePath]
     /// Entries that are neither fetched nor files that are there.
     private(set) var leftOut = 0
     private var emptyPages = 0
     /// The most pages without an entry: a folder that changes while it is read has some, a list that is made up has no end of them.
     private static let mostEmptyPages = 100
 
+    private init(_ service: any ContentService, in place: SharePath) {
+        self.service = service
+        places = [place]
+    }
+
     /// Reads what there is, folder by folder and page by page. A folder becomes a folder of its name.
     /// - Throws: `HexlistError`: `tooLarge` for more than may wait at once; what the service throws.
     static func read(_ service: any ContentService, _ path: SharePath) async throws -> FetchTree {
-        var tree = FetchTree()
         guard let name = path.names.last else {
             throw HexlistError(
                 .badRequest, "Name a file or a folder of it: SERVICE:PATH.",
                 hint: "`hexlist files \(service.view.uuid?.shortID ?? service.view.name):` lists them.")
         }
+        var tree = FetchTree(service, in: SharePath(path.names.dropLast()) ?? .root)
         let entry = try await service.entry(at: path)
         guard entry.kind.known == .folder else {
-            try tree.add(entry, at: path, name, of: service, to: 0)
+            try tree.add(entry, at: path, name, to: 0)
             guard !tree.files.isEmpty else {
                 throw HexlistError(
                     .notSupported, "\(TerminalText.clean("\(service.view.name):\(path)", columns: 200)) has no size: it cannot be fetched.",
@@ -45,8 +55,10 @@ struct FetchTree {
             return tree
         }
         tree.folders.append([FileName(name).description])
-        var places = [(path, 1)][...]
-        while let (here, index) = places.popFirst() {
+        tree.places.append(path)
+        var index = 1
+        while index < tree.folders.count {
+            let here = tree.places[index]
             var after: String?
             repeat {
                 let page = try await service.page(of: here, by: .name, after: after, limit: LocalAPI.pageLimit)
@@ -62,10 +74,10 @@ struct FetchTree {
                     }
                     if entry.kind.known == .folder {
                         try tree.check()
-                        places.append((inner, tree.folders.count))
+                        tree.places.append(inner)
                         tree.folders.append(tree.folders[index] + [FileName(entry.name).description])
                     } else if entry.kind.known == .file {
-                        try tree.add(entry, at: inner, entry.name, of: service, to: index)
+                        try tree.add(entry, at: inner, entry.name, to: index)
                     } else {
                         tree.leftOut += 1
                     }
@@ -74,12 +86,13 @@ struct FetchTree {
                 if after == nil { tree.leftOut += page.leftOut }
                 after = page.next
             } while after != nil
+            index += 1
         }
         return tree
     }
 
     private mutating func add(
-        _ entry: FileEntry, at path: SharePath, _ name: String, of service: any ContentService, to folder: Int
+        _ entry: FileEntry, at path: SharePath, _ name: String, to folder: Int
     ) throws {
         try check()
         let source = try service.source(of: path)
@@ -88,10 +101,13 @@ struct FetchTree {
             leftOut += 1
             return
         }
-        files.append(
-            File(
-                source: source, name: FileName(name).description, size: entry.size,
-                modified: entry.modified?.milliseconds, folder: folder))
+        files.append(File(entryName: name, size: entry.size, modified: entry.modified?.milliseconds, folder: folder))
+    }
+
+    /// The link that a transfer of a file has.
+    func source(of file: File) throws -> FetchSource {
+        guard let path = places[file.folder].appending(file.entryName) else { throw HexlistError(.internal, "A listed path is too long.") }
+        return try service.source(of: path)
     }
 
     private func check() throws(HexlistError) {

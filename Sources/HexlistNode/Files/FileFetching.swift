@@ -28,10 +28,11 @@ final class FileFetching {
     }
 
     private(set) var queue = TransferQueue()
-    /// The transfers that are in the queue, as the store has them but for `bytes`, which are ahead of it.
-    private(set) var rows: [TransferID: TransferRow] = [:]
-    private var keys: [TransferKey: TransferID] = [:]
+    /// The transfers that are in the queue.
+    private(set) var transfers = QueuedTransfers()
     private var runs: [TransferRun: any FileAttempt] = [:]
+    /// The runs whose rows are being read from the store.
+    private var loading: [TransferRun: TransferQueue.Place] = [:]
     /// Connections without a request, by peer.
     private var idle: [PeerID: [FileClientConnection]] = [:]
     private var here: Set<PeerID> = []
@@ -60,12 +61,8 @@ final class FileFetching {
         noticeTimer = DeadlineTimer(on: eventLoop)
     }
 
-    /// Takes up what waits since before the start.
-    /// - Parameter digests: those of the files that are here.
-    func start(_ rows: [TransferRow], here digests: Set<[UInt8]>, _ host: isolated some FilesHost) {
-        carryOut(queue.peerCame(host.id, now: .now), host)
-        add(rows, here: digests, force: true, host)
-    }
+    /// Begins with files that are here already, which wait for no peer. What waits since before the start follows, page by page (`add`).
+    func start(_ host: isolated some FilesHost) { carryOut(queue.peerCame(host.id, now: .now), host) }
 
     /// - Returns: what services still do, cancelled, which ends soon.
     func stop() -> [Task<Void, Never>] {
@@ -73,7 +70,7 @@ final class FileFetching {
         noticeTimer.cancel()
         let copying = runs.values.compactMap { ($0 as? RemoteRun)?.copying }
         for run in runs.values { run.stop(discarding: false) }
-        runs = [:]
+        (runs, loading) = ([:], [:])
         for connection in idle.values.joined() { connection.abort() }
         idle = [:]
         lines.stop()
@@ -83,7 +80,7 @@ final class FileFetching {
     }
 
     /// Whether a file of this peer is wanted, so that its session is not idle.
-    func wants(_ peer: PeerID) -> Bool { lists.wants(peer) || rows.values.contains { $0.peer == peer } }
+    func wants(_ peer: PeerID) -> Bool { lists.wants(peer) || transfers.has(peer) }
 
     /// Whether files can be fetched from a peer now.
     func isHere(_ peer: PeerID) -> Bool { here.contains(peer) }
@@ -97,13 +94,12 @@ final class FileFetching {
         for row in new {
             let id = TransferID(row.id)
             let key = TransferKey(row)
-            rows[id] = row
             let isHere = row.sha256.map(digests.contains) ?? false
             let peer = isHere ? host.id : lane(of: row, host)
             // Asked of its peer, and for a folder of the user's.
             let isSmall = peer == row.peer && row.place == nil && row.isSmallAndNew
             let (admission, actions) = queue.add(id, peer: peer, key: key, isSmall: isSmall, force: force, now: now)
-            if admission == .taken { keys[key] = id } else { rows[id] = nil }
+            if admission == .taken { transfers.add(row, key: key) }
             if case .known(let other) = admission, other != id {
                 // Asked for twice at once: one is enough.
                 var row = row
@@ -123,23 +119,24 @@ final class FileFetching {
     }
 
     /// The transfer that fetches the same into the same folder; `nil` if none does.
-    func known(_ row: TransferRow) -> TransferID? { keys[TransferKey(row)] }
+    func known(_ key: TransferKey) -> TransferID? { transfers[key] }
 
     /// Until when the same is not started again without force; `nil` if it can be started.
-    func pause(of row: TransferRow, now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
-        queue.pause(of: TransferKey(row), now: now)
-    }
+    func pause(of key: TransferKey, now: ContinuousClock.Instant) -> ContinuousClock.Instant? { queue.pause(of: key, now: now) }
 
     func retry(_ id: TransferID, force: Bool, _ host: isolated some FilesHost) -> TransferQueue.Admission {
         let (admission, actions) = queue.retry(id, force: force, now: .now)
         carryOut(actions, host)
-        if let row = rows[id] { kick(row.peer, host) }
+        if let entry = transfers.entries[id] { kick(entry.peer, host) }
         return admission
     }
 
+    /// - Parameter stored: the row as the store has it.
     /// - Returns: whether it was in the queue.
-    func cancel(_ id: TransferID, _ host: isolated some FilesHost) -> Bool {
-        guard var row = rows[id] else { return false }
+    func cancel(_ stored: TransferRow, _ host: isolated some FilesHost) -> Bool {
+        let id = TransferID(stored.id)
+        guard transfers.contains(id) else { return false }
+        var row = transfers.row(id) ?? stored
         let running = runs.values.first { $0.id == id }
         if let running {
             row = running.row
@@ -151,7 +148,7 @@ final class FileFetching {
         }
         row.reason = nil
         row.error = nil
-        rows[id] = row
+        transfers.set(row)
         carryOut(queue.cancel(id, now: .now), host)
         return true
     }
@@ -208,10 +205,18 @@ final class FileFetching {
     // MARK: Actions
 
     private func carryOut(_ actions: [TransferQueue.Action], _ host: isolated some FilesHost) {
+        var toRead: [TransferID: TransferRun] = [:]
         for action in actions {
             switch action {
-            case .start(let id, let run, _, let place): start(id, run, place, host)
+            case .start(let id, let run, _, let place):
+                if let row = transfers.row(id) {
+                    start(row, run, place, host)
+                } else {
+                    loading[run] = place
+                    toRead[id] = run
+                }
             case .stop(let run):
+                loading[run] = nil
                 guard let stopped = runs.removeValue(forKey: run) else { continue }
                 stopped.stop(discarding: true)
                 leaveLine(stopped)
@@ -221,13 +226,35 @@ final class FileFetching {
                 timer.set(instant, host) { $0.fetching.carryOut($0.fetching.queue.deadlineReached(now: .now), $0) }
             }
         }
+        if !toRead.isEmpty { read(toRead, host) }
         if !actions.isEmpty { tell(host) }
     }
 
-    private func start(_ id: TransferID, _ run: TransferRun, _ place: TransferQueue.Place, _ host: isolated some FilesHost) {
-        guard var row = rows[id], !host.isStopping else { return carryOut(queue.ended(run, .final, now: .now), host) }
+    /// Reads the rows of runs that are to start, and starts those that were not stopped meanwhile.
+    private func read(_ wanted: [TransferID: TransferRun], _ host: isolated some FilesHost) {
+        host.store.submitRead({ try $0.transfers(wanted.keys.map(\.value)) }) { [host] result in
+            host.onLoop { host in
+                if case .failure(let error) = result {
+                    host.logger.error("transfers could not be read", metadata: ["error": "\(error)"])
+                }
+                let rows = (try? result.get()) ?? []
+                let found = Dictionary(rows.map { (TransferID($0.id), $0) }) { first, _ in first }
+                for (id, run) in wanted { host.fetching.hasRead(found[id], run, isLost: (try? result.get()) != nil, host) }
+            }
+        }
+    }
+
+    /// - Parameter isLost: whether a row that was not found is not there; otherwise it can be read later.
+    private func hasRead(_ row: TransferRow?, _ run: TransferRun, isLost: Bool, _ host: isolated some FilesHost) {
+        guard let place = loading.removeValue(forKey: run), !host.isStopping else { return }
+        guard let row else { return carryOut(queue.ended(run, isLost ? .final : .diskFull, now: .now), host) }
+        start(row, run, place, host)
+    }
+
+    private func start(_ stored: TransferRow, _ run: TransferRun, _ place: TransferQueue.Place, _ host: isolated some FilesHost) {
+        guard !host.isStopping else { return carryOut(queue.ended(run, .final, now: .now), host) }
+        var row = stored
         row.attempts += 1
-        rows[id] = row
         let means = FileRun.Means(
             store: host.store, pool: host.pool, threads: host.transport.fileThreads, eventLoop: host.eventLoop,
             minimumFree: Int64(host.configuration.limits.diskReserveBytes))
@@ -240,7 +267,11 @@ final class FileFetching {
             runs[run] = remoteRun
             return remoteRun.start()
         }
-        guard let link = FileLink(row.url) else { return carryOut(queue.ended(run, .final, now: .now), host) }
+        guard let link = FileLink(row.url) else {
+            (row.reason, row.error) = (TransferRow.badLink, TransferRow.linkFault(row.url))
+            transfers.set(row)
+            return carryOut(queue.ended(run, .final, now: .now), host)
+        }
         let peer = row.peer
         let fileRun = FileRun(
             run, row, link, sharesConnection: place.isShared, with: means,
@@ -333,7 +364,7 @@ final class FileFetching {
 
     private func progressed(_ run: any FileAttempt, _ host: isolated some FilesHost) {
         guard runs[run.run] === run else { return }
-        rows[run.id]?.bytes = run.row.bytes
+        transfers.progressed(run.id, bytes: run.row.bytes)
         let now = ContinuousClock.now
         guard now - noticedAt >= Self.noticePause else { return }
         noticedAt = now
@@ -361,7 +392,7 @@ final class FileFetching {
         if let free { keep(free, to: run.row.peer) }
         leaveLine(run)
         guard runs[run.run] === run else { return run.stop(discarding: true) }
-        rows[run.id]?.bytes = run.row.bytes
+        transfers.progressed(run.id, bytes: run.row.bytes)
         let item = (run: run, file: file)
         if placements.begin(item, in: file.device) { place([item], file.device, host) }
         carryOut(queue.received(run.run, now: .now), host)
@@ -397,17 +428,22 @@ final class FileFetching {
         var row = run.row
         row.reason = end.reason
         row.error = end.message
-        rows[run.id] = row
+        transfers.set(row)
         if end.outcome != .done {
             host.logger.info("transfer interrupted", metadata: ["transfer": "\(run.id)", "reason": "\(end.reason ?? "")"])
         }
         carryOut(queue.ended(run.run, end.outcome, now: .now), host)
         // What is left in the queue is written for the next start.
-        if let row = rows[run.id] { write(row, host) }
+        if transfers.contains(run.id) { write(row, host) }
     }
 
     private func changed(_ id: TransferID, _ state: TransferState, _ host: isolated some FilesHost) {
-        guard var row = rows[id] else { return }
+        switch state {
+        case .waiting, .running, .paused: return
+        case .done, .failed, .cancelled: break
+        }
+        defer { transfers.remove(id) }
+        guard var row = transfers.row(id) else { return }
         switch state {
         case .waiting, .running, .paused: return
         case .done: row.state = .done
@@ -417,8 +453,6 @@ final class FileFetching {
         case .cancelled: row.state = .cancelled
         }
         row.endedAt = Timestamp.now.milliseconds
-        rows[id] = nil
-        keys[TransferKey(row)] = nil
         write(row, host)
     }
 
@@ -446,7 +480,9 @@ final class FileFetching {
                 host.logger.error("transfers could not be recorded", metadata: ["transfer": "\(rows[0].id)", "error": "\(error)"])
             }
             let settles = rows.contains { $0.state == .done && $0.place != nil } && host.pool.keeps
+            let isSaved = if case .success = result { true } else { false }
             host.onLoop { host in
+                if isSaved { for row in rows { host.fetching.transfers.saved(row) } }
                 if settles { host.settlePool() }
                 host.fetching.tell(host)
             }
@@ -455,7 +491,7 @@ final class FileFetching {
 
     /// Tells those who watch; of many transfers not of each.
     private func tell(_ host: isolated some FilesHost) {
-        guard rows.count > Self.told else { return host.watchers.notify() }
+        guard transfers.count > Self.told else { return host.watchers.notify() }
         noticeTimer.set(max(.now, noticedAt + Self.noticePause), host) {
             $0.fetching.noticedAt = .now
             $0.watchers.notify()

@@ -53,10 +53,11 @@ extension Node {
         }.get()
         let now = Timestamp.now.milliseconds
         let folders = tree.folders.map { ([base == "/" ? "" : base] + $0).joined(separator: "/") }
-        let rows = tree.files.map { file in
+        var start = try await begin(tree.files.count, force: request.force ?? false) { [tree, id] index in
+            let file = tree.files[index]
             // A remote is none of another machine: this one fetches.
             let (url, peer) =
-                switch file.source {
+                switch try tree.source(of: file) {
                 case .peer(let link): (link.description, link.peer)
                 case .remote(let link): (link.description, id)
                 }
@@ -65,7 +66,6 @@ extension Node {
                 mask: mask, name: file.name, part: BootNonce.random.description, size: file.size, sha256: nil, modified: file.modified,
                 createdAt: now)
         }
-        var start = try await begin(rows, goal, hex: nil, force: request.force ?? false, at: now)
         (start.present, start.leftOut) = (present, tree.leftOut)
         return start
     }
@@ -122,31 +122,70 @@ extension Node {
     }
 
     /// Puts transfers into the queue that are not in it.
-    private func begin(_ all: [TransferRow], _ goal: FetchGoal, hex: Int64?, force: Bool, at now: Int64) async throws -> TransferStart {
+    private func begin(_ all: [TransferRow], _ goal: FetchGoal, hex: Int64, force: Bool, at now: Int64) async throws -> TransferStart {
         // Of several links to the same one is enough.
         var seen: Set<TransferKey> = []
         var rows = all.filter { seen.insert(TransferKey($0)).inserted }
-        if !force, let until = rows.compactMap({ fetching.pause(of: $0, now: .now) }).max() {
-            let seconds = max(1, (until - .now).components.seconds)
-            throw HexlistError(
-                .recentlyFailed, "This failed repeatedly; it can be started again in \(seconds) s.", hint: "`--force` starts it now.")
-        }
-        let here = if let hex { try await lookForPresent(&rows, goal, hex: hex, at: now) } else { Set<[UInt8]>() }
+        try checkPauses(of: seen, force: force)
+        let here = try await lookForPresent(&rows, goal, hex: hex, at: now)
         var new: [TransferRow] = []
         var known: [Int64] = []
         for row in rows {
-            guard row.state == .waiting, let running = fetching.known(row) else {
+            if row.state == .waiting, let running = retryKnown(TransferKey(row), force: force) {
+                known.append(running)
+            } else {
                 new.append(row)
-                continue
             }
-            known.append(running.value)
-            _ = fetching.retry(running, force: force, self)
         }
         let added = new.isEmpty ? [] : try await addTransfers(new)
         fetching.add(added.filter { $0.state == .waiting }, here: here, force: force, self)
         notifyWatchers()
         return TransferStart(
             first: added.first?.id ?? known.min(), last: added.last?.id ?? known.max(), known: known.count, passedOver: 0)
+    }
+
+    /// The rows that are made at once on their way into the queue.
+    private static let rowsAtOnce = 500
+
+    /// Puts as many transfers into the queue as it is not in yet. Their rows may have kilobytes each: they are made when they are needed.
+    /// - Parameter make: makes a row, by its index; called more than once for each, on several threads.
+    private func begin(
+        _ count: Int, force: Bool, _ make: @escaping @Sendable (Int) throws -> TransferRow
+    ) async throws -> TransferStart {
+        let keys = try await onFileThread { _ in try (0..<count).map { TransferKey(try make($0)) } }
+        var seen: Set<TransferKey> = []
+        let wanted = keys.indices.filter { seen.insert(keys[$0]).inserted }
+        try checkPauses(of: seen, force: force)
+        let retried = wanted.map { retryKnown(keys[$0], force: force) }
+        let (new, known) = (zip(wanted, retried).filter { $0.1 == nil }.map(\.0), retried.compactMap(\.self))
+        guard !new.isEmpty else {
+            return TransferStart(first: known.min(), last: known.max(), known: known.count, passedOver: 0)
+        }
+        let ids = try await store.addTransfers(new.count) { try make(new[$0]).checkingLink() }
+        for start in stride(from: 0, to: new.count, by: Self.rowsAtOnce) {
+            let rows = try await store.read { [id = ids.lowerBound] in
+                try $0.transfers((start..<min(start + Self.rowsAtOnce, new.count)).map { id + Int64($0) })
+            }
+            fetching.add(rows.filter { $0.state == .waiting }, force: force, self)
+        }
+        notifyWatchers()
+        return TransferStart(first: ids.lowerBound, last: ids.upperBound, known: known.count, passedOver: 0)
+    }
+
+    /// - Throws: `HexlistError` `recentlyFailed` if one of these failed repeatedly a moment ago.
+    private func checkPauses(of keys: Set<TransferKey>, force: Bool) throws {
+        guard !force, let until = keys.compactMap({ fetching.pause(of: $0, now: .now) }).max() else { return }
+        let seconds = max(1, (until - .now).components.seconds)
+        throw HexlistError(
+            .recentlyFailed, "This failed repeatedly; it can be started again in \(seconds) s.", hint: "`--force` starts it now.")
+    }
+
+    /// Tries a transfer again that is in the queue already.
+    /// - Returns: its id; `nil` if there is none.
+    private func retryKnown(_ key: TransferKey, force: Bool) -> Int64? {
+        guard let running = fetching.known(key) else { return nil }
+        _ = fetching.retry(running, force: force, self)
+        return running.value
     }
 
     /// The rows of files that go under their digest.
@@ -222,14 +261,14 @@ extension Node {
             summary.bytes = summary.bytes.addingClamped(sum.bytes)
             summary.size = summary.size.addingClamped(sum.size)
         }
-        for (id, row) in fetching.rows where ids.contains(id.value) {
+        for (id, entry) in fetching.transfers.entries where ids.contains(id.value) {
             switch fetching.queue.state(of: id) {
             case .running: summary.running += 1
             case .waiting(.turn), .waiting(.source): summary.soon += 1
             default: summary.waiting += 1
             }
-            summary.bytes = summary.bytes.addingClamped(row.bytes)
-            summary.size = summary.size.addingClamped(row.size ?? row.bytes)
+            summary.bytes = summary.bytes.addingClamped(entry.bytes)
+            summary.size = summary.size.addingClamped(entry.size ?? entry.bytes)
         }
         // What ended a moment ago and is being written.
         let waiting = sums[.waiting]?.count ?? 0
@@ -239,10 +278,11 @@ extension Node {
 
     /// Gives a transfer up; what is there of it is deleted. One that ended stays what it is.
     public func cancelTransfer(_ id: Int64) async throws -> TransferView {
-        let row = try await transfer(id)
-        guard fetching.cancel(TransferID(id), self) else {
+        guard let row = try await store.read({ try $0.transfers([id]) }).first else { throw Node.noTransfer(id) }
+        guard fetching.cancel(row, self) else {
             throw HexlistError(
-                .badRequest, "Transfer \(id) has ended already: \(row.state).", hint: "`hexlist transfers rm \(id)` takes it off the list.")
+                .badRequest, "Transfer \(id) has ended already: \(view(of: row).state).",
+                hint: "`hexlist transfers rm \(id)` takes it off the list.")
         }
         return try await settledTransfer(id)
     }
@@ -250,7 +290,7 @@ extension Node {
     /// Tries a transfer again now: one that waits, or one that failed or was cancelled.
     public func retryTransfer(_ id: Int64, force: Bool) async throws -> TransferView {
         guard var row = try await store.read({ try $0.transfers([id]) }).first else { throw Node.noTransfer(id) }
-        if fetching.rows[TransferID(id)] != nil {
+        if fetching.transfers.contains(TransferID(id)) {
             if case .paused(let until) = fetching.retry(TransferID(id), force: force, self) {
                 throw HexlistError(
                     .recentlyFailed, "Transfer \(id) failed repeatedly and pauses for \(max(1, (until - .now).components.seconds)) s.",
@@ -261,8 +301,8 @@ extension Node {
         guard row.state != .done else {
             throw HexlistError(.badRequest, "Transfer \(id) is done.", hint: "`hexlist fetch` fetches it again where it is there no more.")
         }
-        if let other = fetching.known(row) { throw HexlistError(.badRequest, "Transfer \(other) fetches the same.") }
-        if !force, let until = fetching.pause(of: row, now: .now) {
+        if let other = fetching.known(TransferKey(row)) { throw HexlistError(.badRequest, "Transfer \(other) fetches the same.") }
+        if !force, let until = fetching.pause(of: TransferKey(row), now: .now) {
             throw HexlistError(
                 .recentlyFailed,
                 "Transfer \(id) failed repeatedly; it can be tried again in \(max(1, (until - .now).components.seconds)) s.",
@@ -302,7 +342,8 @@ extension Node {
 
     private func view(of stored: TransferRow) -> TransferView {
         let id = TransferID(stored.id)
-        let row = fetching.rows[id] ?? stored
+        var row = fetching.transfers.row(id) ?? stored
+        if let entry = fetching.transfers.entries[id] { (row.bytes, row.size) = (entry.bytes, entry.size) }
         let present = stored.state == .waiting ? fetching.queue.state(of: id) : nil
         var (stage, wait, until): (TransferStage, String?, Timestamp?) = (row.state.stage, nil, nil)
         switch present {
@@ -486,5 +527,22 @@ enum DestinationFolder {
                     hint: "Fetch into another folder with `--to`.")
             }
         }
+    }
+}
+
+extension TransferRow {
+    /// A row whose link cannot be fetched has failed, with the reason.
+    fileprivate func checkingLink() -> TransferRow {
+        guard RemoteLink(url) == nil, FileLink(url) == nil else { return self }
+        var row = self
+        (row.state, row.reason, row.error, row.endedAt) = (.failed, Self.badLink, Self.linkFault(url), createdAt)
+        return row
+    }
+
+    /// Why a link cannot be fetched, for people.
+    static func linkFault(_ url: String) -> String {
+        url.utf8.count > FileLink.maximumBytes
+            ? "Its path is too long: the link to it has \(url.utf8.count) bytes, and at most \(FileLink.maximumBytes) can be fetched."
+            : "Its link does not lead to a file of a peer."
     }
 }

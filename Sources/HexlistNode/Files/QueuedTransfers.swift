@@ -1,0 +1,88 @@
+import HexlistFiles
+import HexlistModel
+import HexlistStore
+
+/// The transfers in the queue. Of each it has what the queue, the sums and the lists need; whole rows, with links and folders that peers may
+/// make kilobytes long, only up to `rowBytes`. The others are read from the store when their turn comes.
+struct QueuedTransfers {
+    struct Entry {
+        let peer: PeerID
+        let key: TransferKey
+        /// The bytes that are here, ahead of the store.
+        var bytes: Int64
+        var size: Int64?
+    }
+
+    /// Bytes of the rows that are kept: those of 20 000 files with short names.
+    static let rowBytes = 8 << 20
+
+    private(set) var entries: [TransferID: Entry] = [:]
+    private var keys: [TransferKey: TransferID] = [:]
+    private var counts: [PeerID: Int] = [:]
+    private var rows: [TransferID: TransferRow] = [:]
+    /// The bytes of `rows`.
+    private(set) var keptBytes = 0
+
+    var count: Int { entries.count }
+
+    /// The transfer with this key, if there is one.
+    subscript(key: TransferKey) -> TransferID? { keys[key] }
+
+    func contains(_ id: TransferID) -> Bool { entries[id] != nil }
+
+    /// Whether any is of this peer.
+    func has(_ peer: PeerID) -> Bool { counts[peer] != nil }
+
+    /// The row, if it is kept.
+    func row(_ id: TransferID) -> TransferRow? { rows[id] }
+
+    mutating func add(_ row: TransferRow, key: TransferKey) {
+        let id = TransferID(row.id)
+        entries[id] = Entry(peer: row.peer, key: key, bytes: row.bytes, size: row.size)
+        keys[key] = id
+        counts[row.peer, default: 0] += 1
+        if keptBytes + row.keptBytes <= Self.rowBytes { keep(row) }
+    }
+
+    mutating func progressed(_ id: TransferID, bytes: Int64) { entries[id]?.bytes = bytes }
+
+    /// Keeps a row that the store does not have like this yet, until `saved`.
+    mutating func set(_ row: TransferRow) {
+        let id = TransferID(row.id)
+        guard entries[id] != nil else { return }
+        entries[id]?.bytes = row.bytes
+        entries[id]?.size = row.size
+        keep(row)
+    }
+
+    /// The store has a row as `set` was given it: it is dropped if there is no room for it.
+    mutating func saved(_ row: TransferRow) {
+        let id = TransferID(row.id)
+        if keptBytes > Self.rowBytes, rows[id] == row { drop(id) }
+    }
+
+    mutating func remove(_ id: TransferID) {
+        drop(id)
+        guard let entry = entries.removeValue(forKey: id) else { return }
+        keys[entry.key] = nil
+        let left = (counts[entry.peer] ?? 1) - 1
+        counts[entry.peer] = left == 0 ? nil : left
+    }
+
+    private mutating func keep(_ row: TransferRow) {
+        drop(TransferID(row.id))
+        rows[TransferID(row.id)] = row
+        keptBytes += row.keptBytes
+    }
+
+    private mutating func drop(_ id: TransferID) {
+        if let row = rows.removeValue(forKey: id) { keptBytes -= row.keptBytes }
+    }
+}
+
+extension TransferRow {
+    /// The bytes that the row takes in memory, about.
+    fileprivate var keptBytes: Int {
+        512 + [url, folder, name, part, reason, error, entityTag, fileInode, finalName].reduce(0) { $0 + ($1?.utf8.count ?? 0) }
+    }
+}
