@@ -148,7 +148,8 @@ let package = Package(
         .executableTarget(
             name: "hexlistd",
             dependencies: [
-                "HexlistDaemon", "HexlistModel", "HexlistAPI", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                "HexlistDaemon", "HexlistModel", "HexlistAPI", "HexlistSystem",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings),
         .executableTarget(
@@ -177,7 +178,8 @@ let package = Package(
             name: "HexlistModelTests", dependencies: ["HexlistModel", "HexlistJSON", "HostileTexts", "TestSupport"], swiftSettings: settings
         ),
         .testTarget(name: "HexlistJSONTests", dependencies: ["HexlistJSON"], swiftSettings: settings),
-        .testTarget(name: "HexlistSystemTests", dependencies: ["HexlistSystem", "CLinux"], swiftSettings: settings),
+        .testTarget(
+            name: "HexlistSystemTests", dependencies: ["HexlistSystem", "HexlistModel", "CLinux", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "HexlistFilesTests",
             dependencies: [
@@ -258,7 +260,8 @@ let package = Package(
         .testTarget(
             name: "HexlistCommandTests",
             dependencies: [
-                "hexlist", "HexlistAPI", "HexlistJSON", "HexlistModel", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                "hexlist", "HexlistAPI", "HexlistJSON", "HexlistModel", "HexlistSystem",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "NIOCore", package: "swift-nio"),
             ],
             swiftSettings: settings),

@@ -10,11 +10,13 @@
 #endif
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <resolv.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -28,8 +30,10 @@
 #include <unistd.h>
 
 #include <linux/fs.h>
+#include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
 
 int hexlist_dns_query(const char *name, int type, unsigned char *answer, int capacity) {
     struct __res_state state;
@@ -50,6 +54,78 @@ int hexlist_dns_query(const char *name, int type, unsigned char *answer, int cap
         if ((answer[3] & 0x0F) == ns_r_refused) return HEXLIST_DNS_SERVER_REFUSED;
     }
     return HEXLIST_DNS_NO_ANSWER;
+}
+
+static int argument_count;
+static char **argument_words;
+
+// glibc calls constructors with the arguments of main().
+__attribute__((constructor)) static void keep_arguments(int count, char **words) {
+    argument_count = count;
+    argument_words = words;
+}
+
+int hexlist_argument_count(void) { return argument_count; }
+
+const char *hexlist_argument(int index) { return index >= 0 && index < argument_count ? argument_words[index] : NULL; }
+
+// Whether an address in a reply, in the form of its family, is `wanted`, which is mapped if it is of IPv4.
+static int is_address(int family, const uint32_t found[4], const unsigned char wanted[16]) {
+    static const unsigned char mapped[12] = {[10] = 0xFF, [11] = 0xFF};
+    if (family == AF_INET6) return memcmp(found, wanted, 16) == 0;
+    return memcmp(wanted, mapped, 12) == 0 && memcmp(found, wanted + 12, 4) == 0;
+}
+
+int hexlist_connection_user(
+    const unsigned char local[16], uint16_t local_port, const unsigned char remote[16], uint16_t remote_port, uint32_t *user) {
+    struct { struct nlmsghdr head; struct inet_diag_req_v2 body; } request;
+    memset(&request, 0, sizeof(request));
+    struct inet_diag_sockid *id = &request.body.id;
+    int is_four = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)local) && IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)remote);
+    request.head.nlmsg_len = sizeof(request);
+    request.head.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+    request.head.nlmsg_flags = NLM_F_REQUEST;  // without NLM_F_DUMP: this socket only
+    request.body.sdiag_family = is_four ? AF_INET : AF_INET6;
+    request.body.sdiag_protocol = IPPROTO_TCP;
+    request.body.idiag_states = ~0U;
+    id->idiag_sport = htons(local_port);
+    id->idiag_dport = htons(remote_port);
+    memcpy(id->idiag_src, is_four ? local + 12 : local, is_four ? 4 : 16);
+    memcpy(id->idiag_dst, is_four ? remote + 12 : remote, is_four ? 4 : 16);
+    id->idiag_cookie[0] = id->idiag_cookie[1] = INET_DIAG_NOCOOKIE;
+
+    int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+    if (fd < 0) return -1;
+    struct sockaddr_nl kernel = {.nl_family = AF_NETLINK}, from;
+    socklen_t length = sizeof(from);
+    union { struct nlmsghdr head; unsigned char bytes[2048]; } reply;
+    ssize_t count = sendto(fd, &request, sizeof(request), 0, (struct sockaddr *)&kernel, sizeof(kernel));
+    // The kernel has queued its reply when sendto returns.
+    if (count >= 0) count = recvfrom(fd, &reply, sizeof(reply), MSG_DONTWAIT, (struct sockaddr *)&from, &length);
+    int error = errno;
+    close(fd);
+    errno = error;
+    if (count < 0) return -1;
+    if (length < sizeof(from) || from.nl_pid != 0 || !NLMSG_OK(&reply.head, (unsigned)count)) {
+        errno = EBADMSG;
+        return -1;
+    }
+    if (reply.head.nlmsg_type == NLMSG_ERROR && reply.head.nlmsg_len >= NLMSG_LENGTH(sizeof(struct nlmsgerr))) {
+        errno = -((const struct nlmsgerr *)NLMSG_DATA(&reply.head))->error;
+        return errno == ENOENT ? 0 : -1;
+    }
+    if (reply.head.nlmsg_type != SOCK_DIAG_BY_FAMILY || reply.head.nlmsg_len < NLMSG_LENGTH(sizeof(struct inet_diag_msg))) {
+        errno = EBADMSG;
+        return -1;
+    }
+    const struct inet_diag_msg *found = NLMSG_DATA(&reply.head);
+    // The kernel answers with a listener if no connection matches, and lists what is left of a closed one as root's, without an inode.
+    if (found->idiag_state != TCP_ESTABLISHED || found->idiag_inode == 0 || found->id.idiag_sport != id->idiag_sport
+        || found->id.idiag_dport != id->idiag_dport || !is_address(found->idiag_family, found->id.idiag_src, local)
+        || !is_address(found->idiag_family, found->id.idiag_dst, remote))
+        return 0;
+    *user = found->idiag_uid;
+    return 1;
 }
 
 int hexlist_clock_is_synchronised(void) {
@@ -156,6 +232,25 @@ int hexlist_remove_unused(int folder, const char *name) {
 }
 
 int hexlist_clone(int from, int to) { return ioctl(to, FICLONE, from); }
+
+int hexlist_watch_folder(const char *folder) {
+    int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (fd >= 0 && inotify_add_watch(fd, folder, IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR) < 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+int hexlist_lock_file(int file) {
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return fcntl(file, F_OFD_SETLK, &whole);
+}
+
+int hexlist_is_file_locked(int file) {
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return fcntl(file, F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
+}
 
 int hexlist_set_modified(int file, int64_t seconds, int64_t nanoseconds) {
     const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = seconds, .tv_nsec = nanoseconds}};

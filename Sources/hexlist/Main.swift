@@ -3,14 +3,16 @@ import Glibc
 import HexlistAPI
 import HexlistClient
 import HexlistModel
+import HexlistSystem
 import NIOCore
 
 @main
 enum Main {
     @MainActor static func main() async {
+        StandardDescriptors.fill()
         signal(SIGPIPE, SIG_IGN)  // a closed pipe or socket is an error to report, not the end
         NIOSingletons.groupLoopCountSuggestion = 1  // a thread is enough for a connection or two
-        let arguments = Array(CommandLine.arguments.dropFirst())
+        let arguments = Array(ProcessArguments.all.dropFirst())
         if let send = SendCommand(usual: arguments) {
             MainLoop.run {
                 await end {
@@ -62,7 +64,7 @@ enum Main {
             print(Usage.wrapped(BashScript.completed(Hexlist.fullMessage(for: error)), Terminal.output.width))
             return .done
         }
-        StandardError.complain(Usage(Array(CommandLine.arguments.dropFirst())).error(Hexlist.message(for: error)))
+        StandardError.complain(Usage(Array(ProcessArguments.all.dropFirst())).error(Hexlist.message(for: error)))
         return .usage
     }
 }

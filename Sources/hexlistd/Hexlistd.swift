@@ -3,6 +3,7 @@ import Glibc
 import HexlistAPI
 import HexlistDaemon
 import HexlistModel
+import HexlistSystem
 
 @main
 struct Hexlistd: AsyncParsableCommand {
@@ -76,7 +77,8 @@ struct Hexlistd: AsyncParsableCommand {
 
     static func main() async {
         do {
-            let command = try parse()
+            StandardDescriptors.fill()
+            let command = try parse(Array(ProcessArguments.all.dropFirst()))
             try await command.run()
         } catch {
             Glibc.exit(report(error))

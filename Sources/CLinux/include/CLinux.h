@@ -18,6 +18,23 @@ enum {
 /// - Returns: the bytes of the answer, at most `capacity`, or one of the above.
 int hexlist_dns_query(const char *name, int type, unsigned char *answer, int capacity);
 
+// MARK: Command line
+
+/// The number of words of this process's command line, the program's name included, as the C library passes them to main().
+int hexlist_argument_count(void);
+
+/// A word of the command line; NULL for an index outside of it.
+const char *hexlist_argument(int index);
+
+// MARK: Connections
+
+/// Looks up the user of an established TCP connection's end in this network namespace, by one query for one socket (sock_diag(7)). The
+/// kernel answers at once; nothing is listed, and nothing waits.
+/// - local, remote: the addresses and ports of that end, as IPv6 addresses, those of IPv4 mapped (RFC 4291 section 2.5.5.2).
+/// - Returns: 1 with the user; 0 if no process has such a connection; -1 and errno if the kernel cannot be asked.
+int hexlist_connection_user(
+    const unsigned char local[16], uint16_t local_port, const unsigned char remote[16], uint16_t remote_port, uint32_t *user);
+
 // MARK: Clock and sleep
 
 /// Whether something keeps the clock right, by the kernel's word: 1 yes, 0 no, -1 where it says nothing.
@@ -92,6 +109,17 @@ int hexlist_clone(int from, int to);
 
 /// Sets the time of the last change of an open file and leaves the time of its last use. 0, or -1 and errno.
 int hexlist_set_modified(int file, int64_t seconds, int64_t nanoseconds);
+
+/// A descriptor (inotify(7)) that becomes readable when an entry of a folder, or the folder itself, is deleted or moved away; -1 and errno.
+int hexlist_watch_folder(const char *folder);
+
+/// Locks an open file for as long as its open file description lives (fcntl(2), F_OFD_SETLK), beside a lock of flock(2): unlike that one,
+/// another process can query it without taking it. 0, or -1 and errno.
+int hexlist_lock_file(int file);
+
+/// Queries the lock of `hexlist_lock_file` without taking it: 1 if another open file description holds it, 0 if none does or the file system
+/// has no such locks.
+int hexlist_is_file_locked(int file);
 
 // MARK: Programs
 

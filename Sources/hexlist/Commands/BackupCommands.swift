@@ -125,7 +125,9 @@ final class NewFile {
     init(path: String) throws {
         self.path = path
         making = "\(path).\(getpid()).part"
-        let unnamed = open(HexlistPaths.folder(of: path), Self.unnamed | O_WRONLY | O_CLOEXEC, 0o600)
+        // A file without a name can only be given one through /proc.
+        let canBeNamed = access("/proc/self/fd", X_OK) == 0
+        let unnamed = canBeNamed ? open(HexlistPaths.folder(of: path), Self.unnamed | O_WRONLY | O_CLOEXEC, 0o600) : -1
         isNamed = unnamed < 0
         descriptor = unnamed >= 0 ? unnamed : open(making, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else { throw Self.fault(path) }

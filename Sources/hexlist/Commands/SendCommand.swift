@@ -3,6 +3,7 @@ import Glibc
 import HexlistAPI
 import HexlistClient
 import HexlistModel
+import HexlistSystem
 
 /// `hexlist send`. It has more than 15 properties, one for each option.
 struct SendCommand: AsyncParsableCommand {
@@ -157,7 +158,7 @@ struct SendCommand: AsyncParsableCommand {
     /// Takes the last word as the peer, `send LINK bob`, if it is one and the user confirms it.
     private mutating func takeLastWordAsPeer() async throws {
         guard let word = lastWord, let peer = try? await common.withClient({ try await $0.peer(word) }) else { throw Self.nobody }
-        guard isatty(STDIN_FILENO) == 1 else { throw MissingTo.refusal(word, arguments: CommandLine.arguments) }
+        guard isatty(STDIN_FILENO) == 1 else { throw MissingTo.refusal(word, arguments: ProcessArguments.all) }
         try Terminal.confirm("There is no --to. Send it to \(peer.label.shown())? [y/N]")
         to = [peer.uuid?.description ?? word]  // the UUID, in case another peer takes the name meanwhile
         links.removeLast()

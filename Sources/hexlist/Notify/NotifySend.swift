@@ -15,7 +15,7 @@ enum NotifySend {
 
     static var path: String? { find("notify-send") }
 
-    /// The path of this very program.
+    /// The path of this very program; its bare name without /proc.
     static var ownPath: String {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
         let length = readlink("/proc/self/exe", &buffer, Int(PATH_MAX))
